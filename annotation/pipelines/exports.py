@@ -92,6 +92,7 @@ def write_export(
         if wishes.scores and wishes.per_rater:
             for name, document in ports.exported_documents(project=project, raters=called).items():
                 documents[name] = encode_document(document)
+    documents["README.md"] = ""  # its place among the files
     documents["DATASHEET.md"] = write_datasheet(head, facts, wishes)
     # Last, because it says what of all could not be computed.
     documents["README.md"] = write_card(head, facts, wishes, [file["name"] for file in files])

@@ -21,6 +21,8 @@ from evalapp.names import natural_key
 SCOPES = {"context": "contexts", "output": "outputs", "id": "ids"}
 RATED = {"yes": "judged", "no": "not judged"}
 MAX_OUTPUTS = 200
+#: Items that are sorted by natural order for a page of the list.
+MOST_NATURAL = 5000
 
 
 @dataclass(frozen=True)
@@ -179,8 +181,21 @@ def _verdicts(item: Item) -> list[dict[str, Any]]:
     return [pairs[key] for key in sorted(pairs)]
 
 
+def natural_order(project_id: int) -> list[int] | None:
+    """Primary keys of all items, `q2` before `q10`; None for a project with more than `MOST_NATURAL`, whose items are
+    listed in the order of the database, which it has in an index."""
+    rows = list(Item.objects.filter(project=project_id).order_by().values_list("key", "pk")[: MOST_NATURAL + 1])
+    if len(rows) > MOST_NATURAL:
+        return None
+    return [pk for _, pk in sorted(rows, key=lambda row: natural_key(row[0]))]
+
+
 def neighbours(item: Item) -> tuple[int | None, int | None]:
-    """The items before and after, by key."""
+    """The items before and after, in the order of the list."""
+    order = natural_order(item.project_id)
+    if order is not None:
+        place = order.index(item.pk)
+        return order[place - 1] if place else None, order[place + 1] if place + 1 < len(order) else None
     rows = Item.objects.filter(project_id=item.project_id)
     before = rows.filter(key__lt=item.key).order_by("-key").values_list("pk", flat=True).first()
     after = rows.filter(key__gt=item.key).order_by("key").values_list("pk", flat=True).first()

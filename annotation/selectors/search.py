@@ -4,15 +4,16 @@ order of the list, whose block can hold what is wanted; what it finds is what `f
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
-from django.db.models import Case, F, Q, Value, When
+from django.db.models import Case, F, Q, QuerySet, Value, When
 from django.db.models.functions import StrIndex, Upper
 
 from annotation.models import Item, TextBlock
 from evalapp.accounts.models import Project
-from evalapp.common.pagination import Page, keyset, read_cursor
+from evalapp.common.pagination import Page, keyset, page_of_list, read_cursor
 
-from .items import ItemFilter, find_items
+from .items import ItemFilter, find_items, natural_order
 
 #: How many blocks are read at first, then if these do not fill the page; then all.
 STEPS = (4, 32)
@@ -22,6 +23,8 @@ Span = tuple[str, str | None]
 
 def item_page(project: Project, wanted: ItemFilter, *, cursor: str = "", size: int = 50) -> Page:
     rows = find_items(project, wanted)
+    if (order := natural_order(project.pk)) is not None:
+        return _natural_page(rows, order, wanted, cursor, size)
     backwards, values = read_cursor(cursor, 1)
     spans = None
     if wanted.q and wanted.scope != "id":
@@ -36,6 +39,15 @@ def item_page(project: Project, wanted: ItemFilter, *, cursor: str = "", size: i
         if step >= len(spans) or (found.previous if backwards else found.next):
             break
     return found
+
+
+def _natural_page(rows: QuerySet[Item], order: list[int], wanted: ItemFilter, cursor: str, size: int) -> Page:
+    if wanted.active:
+        found = set(rows.order_by().values_list("pk", flat=True))
+        order = [pk for pk in order if pk in found]
+    page = page_of_list(order, cursor=cursor, size=size)
+    items = Item.objects.in_bulk(page.rows)
+    return replace(page, rows=[items[pk] for pk in page.rows if pk in items])
 
 
 def _spans(project: Project, wanted: ItemFilter, at: str | None, backwards: bool) -> list[Span] | None:

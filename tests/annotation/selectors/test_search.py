@@ -28,6 +28,12 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(texts, "BLOCK", 4)
 
 
+@pytest.fixture(autouse=True)
+def _as_in_a_large_project(monkeypatch) -> None:
+    """Text blocks are for projects whose items are not sorted for each page."""
+    monkeypatch.setattr("annotation.selectors.items.MOST_NATURAL", 0)
+
+
 def fill(project, n: int = 30) -> None:
     draw = random.Random(13)
     systems = [System.objects.create(project=project, name=name) for name in ("s", "t")]

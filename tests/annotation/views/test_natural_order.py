@@ -46,4 +46,13 @@ def test_pages_list_them_so(cast, client):
     item = cast.project.items.get()
     shown = client.get(reverse("annotation:item-show", args=["alpha", item.pk]))
     assert [row.output.system.name for row in shown.context["view"].outputs] == NAMES
+    ids = ["q10", "q2", "q1", "q1b"]
+    take_in(cast.project, {"items.jsonl": [{"id": key, "context": ["said"]} for key in ids]})
+    for query in ("", "?q=said&scope=context"):
+        listed = client.get(reverse("annotation:item-list", args=["alpha"]) + query).context["rows"]
+        assert [item.key for item, _ in listed if item.key != "i1"] == ["q1", "q1b", "q2", "q10"]
+    q2 = cast.project.items.get(key="q2")
+    shown = client.get(reverse("annotation:item-show", args=["alpha", q2.pk])).context
+    keys = dict(cast.project.items.values_list("pk", "key"))
+    assert (keys[shown["before"]], keys[shown["after"]]) == ("q1b", "q10")
     assert System.objects.filter(project=cast.project).count() == len(NAMES)
