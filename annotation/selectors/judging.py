@@ -13,11 +13,11 @@ from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import NotThere
 
 from .judging_sheet import Sheet, make_sheet
-from .own import Own, own_campaigns
+from .own import Own, check_invited, own_campaigns
 
 
 def my_campaigns(*, user: Any) -> list[Own[Campaign, CampaignMember]]:
-    """Campaigns that are or were open, in projects in which `user` may annotate; newest first. Two queries."""
+    """Campaigns that are or were open, in projects in which `user` may annotate; newest first."""
     return own_campaigns(Campaign, CampaignMember, user=user)
 
 
@@ -27,6 +27,7 @@ def get_my_campaign(*, user: Any, campaign_id: int) -> Campaign:
     if campaign is None:
         raise NotThere("There is no such campaign that you can see.")
     get_project(user=user, slug=campaign.project.slug, need="annotate")
+    check_invited(user=user, campaign=campaign)
     return campaign
 
 
@@ -45,6 +46,7 @@ def get_own_assignment(*, user: Any, public: str) -> Assignment:
     if row is None:
         raise NotThere("There is no such assignment of yours.")
     get_project(user=user, slug=row.campaign.project.slug, need="annotate")
+    check_invited(user=user, campaign=row.campaign)
     return row
 
 

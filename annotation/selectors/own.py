@@ -8,6 +8,9 @@ from typing import Any, Generic, TypeVar
 from django.db.models import Prefetch
 
 from annotation.models import Campaign, CampaignMember, WritingCampaign, WritingMember
+from evalapp.accounts.models import Membership
+from evalapp.accounts.selectors import may_enter
+from evalapp.common.errors import NotAllowed
 
 C = TypeVar("C", Campaign, WritingCampaign)
 M = TypeVar("M", CampaignMember, WritingMember)
@@ -43,8 +46,23 @@ class Own(Generic[C, M]):
         return None if self.mean_seconds is None else self.mean_seconds * self.left
 
 
+NOT_INVITED = "Your invitation is for other campaigns of this project. Ask the researcher for a link to this one."
+
+
+def campaign_key(campaign: Campaign | WritingCampaign) -> str:
+    """How an invitation and a membership name a campaign."""
+    return f"{'judging' if isinstance(campaign, Campaign) else 'writing'}:{campaign.pk}"
+
+
+def check_invited(*, user: Any, campaign: Campaign | WritingCampaign) -> None:
+    """NotAllowed for an annotator who was invited to other campaigns of the project only."""
+    if not may_enter(user=user, project_id=campaign.project_id, campaign=campaign_key(campaign)):
+        raise NotAllowed(NOT_INVITED)
+
+
 def own_campaigns(campaigns: type[C], members: type[M], *, user: Any) -> list[Own[C, M]]:
-    """Campaigns that are or were open, in projects in which `user` may annotate; newest first. Two queries."""
+    """Campaigns that are or were open, in projects in which `user` may annotate and to which they were invited; newest
+    first. Three queries."""
     rows = (
         campaigns.objects.visible_to(user, "annotate")
         .filter(project__memberships__user=user)
@@ -53,4 +71,9 @@ def own_campaigns(campaigns: type[C], members: type[M], *, user: Any) -> list[Ow
         .prefetch_related(Prefetch("members", members.objects.filter(annotator=user), to_attr="own_members"))
         .order_by("-pk")
     )
-    return [Own(row, row.own_members[0] if row.own_members else None) for row in rows]
+    memberships = {row.project_id: row for row in Membership.objects.filter(user=user)}
+    return [
+        Own(row, row.own_members[0] if row.own_members else None)
+        for row in rows
+        if memberships[row.project_id].may_enter(campaign_key(row))
+    ]

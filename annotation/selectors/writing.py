@@ -27,7 +27,7 @@ from evalapp.accounts.roles import Need
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import NotAllowed, NotThere
 
-from .own import Own, own_campaigns
+from .own import Own, check_invited, own_campaigns
 
 NOT_YOURS = "There is no such task of yours."
 CLOSING = (WritingAttempt.Decision.ACCEPT.value, WritingAttempt.Decision.DROP.value)
@@ -135,13 +135,15 @@ def list_written(*, campaign: WritingCampaign) -> QuerySet[WrittenReference]:
 
 
 def my_writing(*, user: Any) -> list[Own[WritingCampaign, WritingMember]]:
-    """Campaigns that are or were open, in projects in which `user` may annotate; newest first. Two queries."""
+    """Campaigns that are or were open, in projects in which `user` may annotate; newest first."""
     return own_campaigns(WritingCampaign, WritingMember, user=user)
 
 
 def get_my_writing(*, user: Any, campaign_id: int) -> WritingCampaign:
     """A campaign in which `user` may write: not found for strangers, not allowed for viewers."""
-    return get_writing(user=user, campaign_id=campaign_id, need="annotate")
+    campaign = get_writing(user=user, campaign_id=campaign_id, need="annotate")
+    check_invited(user=user, campaign=campaign)
+    return campaign
 
 
 def get_my_desk_task(*, user: Any, public: str) -> WritingTask:
@@ -154,6 +156,7 @@ def get_my_desk_task(*, user: Any, public: str) -> WritingTask:
     if row is None:
         raise NotThere(NOT_YOURS)
     get_project(user=user, slug=row.campaign.project.slug, need="annotate")
+    check_invited(user=user, campaign=row.campaign)
     return row
 
 

@@ -22,6 +22,7 @@ from annotation.allocation.streams import coin, draw
 from annotation.allocation.texts import UNSTORABLE, is_storable
 from annotation.models import Assignment, Campaign, Unit
 from annotation.selectors.judging_sheet import Sheet, get_sheet
+from annotation.selectors.own import check_invited
 from evalapp.accounts.roles import ROLES_FOR
 from evalapp.accounts.selectors import check_token, get_project
 from evalapp.common.errors import BadInput, Conflict, Fault, NotAllowed, NotThere
@@ -139,6 +140,7 @@ def join_campaign(cursor: Any, *, user: Any, campaign_id: int) -> None:
     project = get_project(user=user, slug=campaign.project.slug, need="annotate")
     if project.role is None:  # type: ignore[attr-defined]
         raise NotAllowed("Only members of the project can judge in it. Join it first.")
+    check_invited(user=user, campaign=campaign)
     if campaign.state == Campaign.State.DRAFT:
         raise CampaignNotOpen(WHY_TEXT["draft"])
     raise NotAllowed(f"As {project.role} of this project you may not judge. Ask one of its owners.")
@@ -147,6 +149,8 @@ def join_campaign(cursor: Any, *, user: Any, campaign_id: int) -> None:
 def check_right(user: Any, who: Who, sheet: Sheet) -> None:
     if who.role not in ROLES_FOR["annotate"]:
         raise NotAllowed(f"As {who.role} of this project you may not judge. Ask one of its owners.")
+    if not who.every_campaign:
+        check_invited(user=user, campaign=Campaign(pk=who.campaign_id, project_id=sheet.project_id))
     token = getattr(user, "api_token", None)
     if token is not None:
         project: Any = SimpleNamespace(pk=sheet.project_id, slug=sheet.project_slug)

@@ -6,26 +6,30 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from evalapp.accounts.models import User
 from evalapp.accounts.roles import ROLES_FOR
+from evalapp.accounts.selectors import may_enter
 
 from .judging_rows import run
 
 
 def join_member(cursor: Any, campaign_id: int, user_id: int, seed_of: Callable[[int], int]) -> bool:
-    """A member's row for somebody who may judge in the project of a campaign that is not a draft. False, and no row,
-    for everybody else: `judging.join_campaign` says why."""
+    """A member's row for somebody who may judge in the project of a campaign that is not a draft, and whose invitation
+    covers it. False, and no row, for everybody else: `judging.join_campaign` says why."""
     roles = sorted(ROLES_FOR["annotate"])
     marks = ", ".join(["%s"] * len(roles))
     run(
         cursor,
-        f"""SELECT c.seed FROM annotation_campaign c
+        f"""SELECT c.seed, c.project_id, s.campaigns IS NULL FROM annotation_campaign c
  JOIN accounts_project p ON p.id = c.project_id AND p.deleting_at IS NULL
  JOIN accounts_membership s ON s.project_id = c.project_id AND s.user_id = %s
  WHERE c.id = %s AND c.state <> 'draft' AND s.role IN ({marks})""",
         [user_id, campaign_id, *roles],
     )
     row = cursor.fetchone()
-    if row is None:
+    if row is None or not (
+        row[2] or may_enter(user=User(pk=user_id), project_id=row[1], campaign=f"judging:{campaign_id}")
+    ):
         return False
     run(
         cursor,

@@ -94,7 +94,7 @@ def _prepare(cursor: Any, sql: str) -> str:
 
 # ---- who asks ---------------------------------------------------------------------------------------------
 
-_WHO = """c.id, c.created_at, c.revision, c.state, s.role, s.pseudonym,
+_WHO = """c.id, c.created_at, c.revision, c.state, s.role, s.pseudonym, s.campaigns IS NULL,
  m.id, m.seed, m.practised, m.given, m.done, m.skipped, m.seconds"""
 
 
@@ -108,6 +108,7 @@ class Who:
     campaign_state: str
     role: str
     pseudonym: str
+    every_campaign: bool
     member_id: int
     seed: int
     practised: int

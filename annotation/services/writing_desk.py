@@ -19,6 +19,7 @@ from annotation.models import (
     WritingTask,
     WrittenReference,
 )
+from annotation.selectors.own import check_invited
 from annotation.selectors.writing import get_my_desk_task, is_taken_back, originals_of
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import NotAllowed
@@ -187,6 +188,7 @@ def check_right(user: Any, campaign: WritingCampaign) -> Any:
     project = get_project(user=user, slug=campaign.project.slug, need="annotate")
     if project.role is None:  # type: ignore[attr-defined]
         raise NotAllowed("Only members of the project can write in it. Join it first.")
+    check_invited(user=user, campaign=campaign)
     return project
 
 

@@ -177,7 +177,8 @@ class InvitationForm(forms.Form):
         label="Leads to",
         required=False,
         max_length=200,
-        help_text="A page of this site, such as /my/. Empty: their first page.",
+        help_text="A page of this site, such as /my/. Empty: their first page. "
+        "The page of one campaign limits annotators to it.",
     )
 
 

@@ -3,13 +3,23 @@ contains lives in the rooms downstream."""
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from django.contrib.auth.models import AbstractUser, AnonymousUser
 from django.core.validators import RegexValidator
 from django.db import models
+from django.urls import Resolver404, get_script_prefix, resolve
 from django.utils import timezone
 
 from .roles import ROLES_FOR, Need, Role, need_to_give
 
+#: The page of one campaign, by the name of its address -> the kind of campaign.
+CAMPAIGN_PAGES = {
+    "annotation:judge": "judging",
+    "annotation:my-guidelines": "judging",
+    "annotation:write": "writing",
+    "annotation:write-guidelines": "writing",
+}
 SLUG = RegexValidator(r"^[a-z0-9][a-z0-9_-]{0,62}\Z", "Use a-z, 0-9, hyphens and underscores, at most 63 characters.")
 
 
@@ -79,12 +89,14 @@ class MembershipQuerySet(models.QuerySet):
 
 
 class Membership(models.Model):
-    """`pseudonym` is the rater id under which this person's judgements are stored and exported."""
+    """`pseudonym` is the rater id under which this person's judgements are stored and exported. `campaigns` are those
+    that an annotator was invited to, such as “judging:3”; None means all of the project."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="memberships")
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=10, choices=Role.choices)
     pseudonym = models.CharField(max_length=40)
+    campaigns = models.JSONField(null=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now)
 
     objects = MembershipQuerySet.as_manager()
@@ -98,6 +110,11 @@ class Membership(models.Model):
     def __str__(self) -> str:
         return f"{self.user} in {self.project}: {self.role}"
 
+    def may_enter(self, campaign: str) -> bool:
+        """Whether this person may take part in a campaign of the project, such as “judging:3”, as far as the role
+        allows it. Only annotators are limited to the campaigns of their invitations."""
+        return self.campaigns is None or self.role != Role.ANNOTATOR or campaign in self.campaigns
+
 
 class InvitationQuerySet(models.QuerySet):
     def visible_to(self, user: User | AnonymousUser) -> InvitationQuerySet:
@@ -105,7 +122,8 @@ class InvitationQuerySet(models.QuerySet):
 
 
 class Invitation(models.Model):
-    """A link that gives a role. Only the digest of its secret is kept; `landing` is where it leads."""
+    """A link that gives a role. Only the digest of its secret is kept; `landing` is where it leads. A link for
+    annotators that leads to one campaign gives access to that campaign only."""
 
     class State(models.TextChoices):
         OPEN = "open", "Open"
@@ -130,6 +148,18 @@ class Invitation(models.Model):
 
     def __str__(self) -> str:
         return f"invitation to {self.project} as {self.role}"
+
+    @property
+    def campaign(self) -> str:
+        """The campaign that the link is limited to, such as “judging:3” or “writing:2”; empty for the whole project."""
+        if self.role != Role.ANNOTATOR or not self.landing:
+            return ""
+        try:
+            found = resolve(urlsplit(self.landing).path.removeprefix((get_script_prefix() or "/").rstrip("/")))
+        except Resolver404:
+            return ""
+        kind = CAMPAIGN_PAGES.get(found.view_name)
+        return f"{kind}:{found.kwargs['pk']}" if kind else ""
 
     @property
     def state(self) -> str:

@@ -40,6 +40,13 @@ def check_token(token: object, project: Project, need: Need) -> None:
         raise NotAllowed(f"This token lacks the scope “{need}”. Make one with it under Account, Tokens.")
 
 
+def may_enter(*, user: User | AnonymousUser, project_id: int, campaign: str) -> bool:
+    """Whether the person's invitation covers a campaign of the project, such as “judging:3”; the role is checked
+    elsewhere."""
+    member = Membership.objects.filter(project=project_id, user=user.pk).first()
+    return member is None or member.may_enter(campaign)
+
+
 def can(*, user: User | AnonymousUser, project: Project, need: Need) -> bool:
     if not user.is_authenticated:
         return False

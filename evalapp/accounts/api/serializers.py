@@ -44,16 +44,18 @@ class DeletionSerializer(serializers.Serializer):
 
 
 class MemberSerializer(serializers.ModelSerializer):
-    """E-mail and pseudonym are for owners."""
+    """E-mail and pseudonym are for owners. `campaigns`: those that an annotator was invited to, such as “judging:3”;
+    null: all."""
 
     username = serializers.CharField(source="user.username", read_only=True)
     name = serializers.SerializerMethodField()
     email = serializers.SerializerMethodField()
     pseudonym = serializers.SerializerMethodField()
+    campaigns = serializers.ListField(child=serializers.CharField(), read_only=True, allow_null=True)
 
     class Meta:
         model = Membership
-        fields = ["id", "username", "name", "email", "role", "pseudonym", "created_at"]
+        fields = ["id", "username", "name", "email", "role", "campaigns", "pseudonym", "created_at"]
         read_only_fields = ["id", "created_at"]
 
     def get_name(self, member: Membership) -> str:
@@ -86,7 +88,12 @@ class NewInvitationSerializer(Closed):
     label = TextField(max_length=100, required=False, allow_blank=True)
     days = serializers.IntegerField(default=14, min_value=1, max_value=invitations.MAX_DAYS)
     max_uses = serializers.IntegerField(default=1, min_value=1, max_value=invitations.MAX_USES)
-    landing = TextField(max_length=200, required=False, allow_blank=True, help_text="A page of this site: /...")
+    landing = TextField(
+        max_length=200,
+        required=False,
+        allow_blank=True,
+        help_text="A page of this site: /... The page of a campaign (/my/3/, /my/writing/2/) limits annotators to it.",
+    )
 
 
 class MadeInvitationSerializer(InvitationSerializer):

@@ -15,6 +15,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from evalapp.accounts.authentication import digest
 from evalapp.accounts.models import Invitation, Membership, Project, User
+from evalapp.accounts.roles import Role
 from evalapp.accounts.selectors import with_makers
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
@@ -89,17 +90,25 @@ def invitation_followed(*, secret: str, user: Any) -> Invitation | None:
 
 @transaction.atomic
 def accept_invitation(*, secret: str, user: User) -> tuple[Membership, Invitation]:
-    """Join. Who belongs already keeps the role and uses up nothing; two people never share the last use."""
+    """Join. Members keep their role; a link is used up only where it gives them access to more campaigns. Two people
+    never share the last use."""
     invitation = find_invitation(secret=secret)
-    member = Membership.objects.filter(project=invitation.project, user=user).first()
-    if member is not None:
+    campaign = invitation.campaign
+    member = Membership.objects.select_for_update().filter(project=invitation.project, user=user).first()
+    gives_more = member is not None and invitation.role == Role.ANNOTATOR and not member.may_enter(campaign)
+    if member is not None and not gives_more:
         return member, invitation
     usable = Invitation.objects.filter(
         pk=invitation.pk, revoked_at=None, expires_at__gt=timezone.now(), uses__lt=F("max_uses")
     )
     if usable.update(uses=F("uses") + 1) != 1:
         raise NotThere(GONE)
-    member = add_member(project=invitation.project, user=user, role=invitation.role, actor=user)
+    if member is None:
+        member = add_member(project=invitation.project, user=user, role=invitation.role, actor=user)
+        member.campaigns = [campaign] if campaign else None
+    else:
+        member.campaigns = [*member.campaigns, campaign] if campaign else None
+    member.save(update_fields=["campaigns"])
     audit.record(verb="invitation.accepted", project=invitation.project, actor=user, object=invitation.pk)
     return member, invitation
 

@@ -76,7 +76,8 @@ def _end_links(member: Membership, *, actor: User, but: Collection[str] = ()) ->
 
 @transaction.atomic
 def change_role(*, member: Membership, role: str, actor: User) -> Membership:
-    """Links to the project that they made end where the new role may not make them: one would be a way back."""
+    """Links to the project that they made end where the new role may not make them: one would be a way back. An
+    annotator whose role was changed is no longer limited to the campaigns of an invitation."""
     check_role(role)
     member = _held(member)
     before = member.role
@@ -84,8 +85,8 @@ def change_role(*, member: Membership, role: str, actor: User) -> Membership:
         return member
     if before == Role.OWNER:
         _keep_an_owner(member)
-    member.role = role
-    member.save(update_fields=["role"])
+    member.role, member.campaigns = role, None
+    member.save(update_fields=["role", "campaigns"])
     if not member.user.is_superuser:
         _end_links(member, actor=actor, but=[given for given in Role.values if role in ROLES_FOR[need_to_give(given)]])
     audit.record(

@@ -30,7 +30,8 @@ def collect(*, user: User) -> list[Part]:
         Part("account", "Your account.", [_account(user)]),
         Part(
             "projects", "Your projects, your role in each, and the pseudonym under which your judgements are stored.",
-            [{"project": row.project.slug, "role": row.role, "judges_as": row.pseudonym, "since": row.created_at}
+            [{"project": row.project.slug, "role": row.role, "judges_as": row.pseudonym,
+              "campaigns": "all" if row.campaigns is None else row.campaigns, "since": row.created_at}
              for row in memberships],
         ),
         Part(

@@ -61,4 +61,5 @@ def invitation(request: HttpRequest, secret: str) -> HttpResponse:
             return _go(request, member, found)
     sign_in = f"{reverse('accounts:login')}?{urlencode({'next': request.path})}"
     context = {"invitation": found, "form": form, "sign_in": sign_in}
+    context["campaign_kind"] = found.campaign.partition(":")[0]
     return page(request, "accounts/people/join.html", context, status=422 if form.errors else 200)

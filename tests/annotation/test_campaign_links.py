@@ -1,0 +1,191 @@
+"""A link to one campaign opens exactly that campaign, for pages, programs and services alike; a link to the project
+opens all of its campaigns."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from annotation.models import Campaign, CampaignMember
+from annotation.selectors.judging import my_campaigns
+from annotation.selectors.writing import my_writing
+from annotation.services.judging import next_assignment, submit_answer
+from annotation.services.writing import next_task
+from evalapp.accounts.models import Invitation, Membership
+from evalapp.accounts.roles import Role
+from evalapp.accounts.services import accept_invitation, change_role, create_invitation, remove_member
+from evalapp.common.errors import NotAllowed, NotThere
+from tests.cast import Cast, person
+from tests.judging import ONE_QUESTION, make_draft, open_rating
+from tests.writing import fill_ports, start_writing
+
+pytestmark = pytest.mark.django_db
+
+
+class World:
+    """Two campaigns of judging and one of writing in a project, and a person who joins by a link."""
+
+    def __init__(self, cast: Cast) -> None:
+        self.cast = cast
+        self.first = open_rating(cast, aspects=ONE_QUESTION)
+        self.second = self.open_again("second")
+        self.writing = start_writing(cast, 0)
+        self.nora = person("nora")
+
+    def open_again(self, slug: str) -> Campaign:
+        from annotation.services.campaigns import open_campaign
+
+        draft = make_draft(self.cast, aspects=ONE_QUESTION, slug=slug)
+        return open_campaign(campaign=draft, user=self.cast.researcher)
+
+    def page_of(self, campaign: Any) -> str:
+        return reverse("annotation:judge" if isinstance(campaign, Campaign) else "annotation:write", args=[campaign.pk])
+
+    def link(self, campaign: Any = None, **more: Any) -> str:
+        landing = "" if campaign is None else self.page_of(campaign)
+        plan = {"project": self.cast.project, "role": Role.ANNOTATOR, "actor": self.cast.researcher, **more}
+        return create_invitation(landing=landing, **plan)[1]
+
+    def join(self, campaign: Any = None, **more: Any) -> Membership:
+        return accept_invitation(secret=self.link(campaign, **more), user=self.nora)[0]
+
+    def opened(self) -> list[bool]:
+        """Whether each of the three opens, asked in every way that there is: all ways must agree."""
+        client = Client()
+        client.force_login(self.nora)
+        found = []
+        for campaign in (self.first, self.second, self.writing):
+            judging = isinstance(campaign, Campaign)
+            mine = my_campaigns(user=self.nora) if judging else my_writing(user=self.nora)
+            address = f"/api/v1/{'campaigns' if judging else 'writing'}/{campaign.pk}/next/"
+            call = client.post(address, {}, content_type="application/json")
+            answers = {
+                "service": _is_allowed(next_assignment if judging else next_task, self.nora, campaign.pk),
+                "page": client.get(self.page_of(campaign)).status_code == 200,
+                "guidelines": client.get(self.page_of(campaign) + "guidelines/").status_code == 200,
+                "list": campaign.pk in [row.campaign.pk for row in mine],
+                "api": call.status_code in (200, 204),
+            }
+            assert len(set(answers.values())) == 1, answers
+            found.append(answers["page"])
+        return found
+
+
+def _is_allowed(hand_out: Any, user: Any, pk: int) -> bool:
+    try:
+        hand_out(user=user, campaign_id=pk)
+    except (NotAllowed, NotThere):
+        return False
+    return True
+
+
+@pytest.fixture
+def world(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> World:
+    fill_ports(monkeypatch)
+    return World(cast)
+
+
+def test_a_link_to_a_campaign_opens_it_and_no_other(world: World) -> None:
+    world.join(world.first)
+    assert world.opened() == [True, False, False]
+
+
+def test_a_link_to_a_writing_campaign_opens_it_and_no_other(world: World) -> None:
+    world.join(world.writing)
+    assert world.opened() == [False, False, True]
+
+
+def test_a_link_to_the_project_opens_all(world: World) -> None:
+    world.join()
+    assert world.opened() == [True, True, True]
+
+
+def test_further_links_open_more_and_each_is_used_once(world: World) -> None:
+    world.join(world.first)
+    world.join(world.writing)
+    assert world.opened() == [True, False, True]
+    again = world.link(world.first)
+    accept_invitation(secret=again, user=world.nora)
+    assert list(Invitation.objects.order_by("pk").values_list("uses", flat=True)) == [1, 1, 0]
+    world.join()
+    assert world.opened() == [True, True, True]
+
+
+def test_members_of_the_whole_project_keep_that(world: World) -> None:
+    world.join()
+    world.join(world.first)
+    assert world.opened() == [True, True, True]
+    assert list(Invitation.objects.order_by("pk").values_list("uses", flat=True)) == [1, 0]
+
+
+def test_a_used_up_link_opens_no_further_campaign(world: World) -> None:
+    secret = world.link(world.second)
+    accept_invitation(secret=secret, user=person("otto"))
+    world.join(world.first)
+    with pytest.raises(NotThere):
+        accept_invitation(secret=secret, user=world.nora)
+    assert world.opened() == [True, False, False]
+
+
+def test_who_comes_back_by_another_link_is_limited_to_it(world: World) -> None:
+    """Their rows of the first campaign are still there, with an open assignment."""
+    member = world.join()
+    shown = next_assignment(user=world.nora, campaign_id=world.first.pk).shown
+    assert shown is not None
+    remove_member(member=member, actor=world.cast.owner)
+    world.join(world.second)
+    assert CampaignMember.objects.filter(annotator=world.nora, campaign=world.first).exists()
+    assert world.opened() == [False, True, False]
+    with pytest.raises(NotAllowed, match="Your invitation is for other campaigns"):
+        submit_answer(user=world.nora, public=shown.public, submission=uuid4(), answer={"naturalness": 3})
+
+
+def test_a_new_role_is_not_limited(world: World) -> None:
+    member = world.join(world.first)
+    member = change_role(member=member, role=Role.RESEARCHER, actor=world.cast.owner)
+    assert world.opened() == [True, True, True]
+    change_role(member=member, role=Role.ANNOTATOR, actor=world.cast.owner)
+    assert world.opened() == [True, True, True]
+
+
+def test_links_of_other_roles_and_to_other_pages_are_not_limited(world: World) -> None:
+    page = world.page_of(world.first)
+    made = [
+        (Role.VIEWER, page, ""), (Role.ANNOTATOR, "/my/", ""), (Role.ANNOTATOR, "", ""),
+        (Role.ANNOTATOR, "/no/such/page/", ""), (Role.ANNOTATOR, page, f"judging:{world.first.pk}"),
+        (Role.ANNOTATOR, page + "?from=mail#top", f"judging:{world.first.pk}"),
+        (Role.ANNOTATOR, world.page_of(world.writing), f"writing:{world.writing.pk}"),
+    ]  # fmt: skip
+    assert [Invitation(role=role, landing=landing).campaign for role, landing, _ in made] == [row[2] for row in made]
+
+
+@pytest.mark.parametrize("kind", ["judging", "writing"])
+@pytest.mark.parametrize("door", ["page", "api"])
+def test_links_of_pages_and_of_programs_are_the_same(world: World, client: Client, kind: str, door: str) -> None:
+    campaign = world.first if kind == "judging" else world.writing
+    client.force_login(world.cast.owner)
+    if door == "api":
+        wishes = {"role": "annotator", "landing": world.page_of(campaign)}
+        made = client.post("/api/v1/projects/alpha/invitations/", wishes, content_type="application/json")
+        link = made.json()["link"]
+    else:
+        name = "annotation:campaign-people" if kind == "judging" else "annotation:writing-people"
+        page = client.post(reverse(name, args=["alpha", campaign.pk]), {"max_uses": 1, "days": 3, "label": ""})
+        assert "gives access to this campaign only" in " ".join(page.content.decode().split())
+        link = page.context["link"]
+    path = "/invitations/" + link.partition("/invitations/")[2]
+    anonymous = Client().get(path).content.decode()
+    assert ("You will write short texts." in anonymous) == (kind == "writing")
+    assert ("say how good they are" in anonymous) == (kind == "judging")
+    other = Client()
+    other.force_login(world.nora)
+    assert other.post(path)["Location"] == world.page_of(campaign)
+    assert world.opened() == [kind == "judging", False, kind == "writing"]
+    members = client.get("/api/v1/projects/alpha/members/").json()["results"]
+    assert {row["username"]: row["campaigns"] for row in members}["nora"] == [f"{kind}:{campaign.pk}"]
+    people = client.get(reverse("accounts:member-list", args=["alpha"])).content.decode()
+    assert "only 1 campaign, by invitation" in people
