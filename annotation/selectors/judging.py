@@ -26,8 +26,8 @@ def get_my_campaign(*, user: Any, campaign_id: int) -> Campaign:
     campaign = Campaign.objects.select_related("project").filter(pk=campaign_id).first()
     if campaign is None:
         raise NotThere("There is no such campaign that you can see.")
-    get_project(user=user, slug=campaign.project.slug, need="annotate")
-    check_invited(user=user, campaign=campaign)
+    project = get_project(user=user, slug=campaign.project.slug, need="annotate")
+    check_invited(project=project, campaign=campaign)
     return campaign
 
 
@@ -45,8 +45,8 @@ def get_own_assignment(*, user: Any, public: str) -> Assignment:
     )
     if row is None:
         raise NotThere("There is no such assignment of yours.")
-    get_project(user=user, slug=row.campaign.project.slug, need="annotate")
-    check_invited(user=user, campaign=row.campaign)
+    project = get_project(user=user, slug=row.campaign.project.slug, need="annotate")
+    check_invited(project=project, campaign=row.campaign)
     return row
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from django.db.models import Prefetch
+from django.db.models import OuterRef, Prefetch, Subquery
 
 from annotation.models import Campaign, CampaignMember, WritingCampaign, WritingMember
-from evalapp.accounts.models import Membership
-from evalapp.accounts.selectors import may_enter
+from evalapp.accounts.models import Membership, Project
 from evalapp.common.errors import NotAllowed
 
 C = TypeVar("C", Campaign, WritingCampaign)
@@ -54,26 +53,29 @@ def campaign_key(campaign: Campaign | WritingCampaign) -> str:
     return f"{'judging' if isinstance(campaign, Campaign) else 'writing'}:{campaign.pk}"
 
 
-def check_invited(*, user: Any, campaign: Campaign | WritingCampaign) -> None:
-    """NotAllowed for an annotator who was invited to other campaigns of the project only."""
-    if not may_enter(user=user, project_id=campaign.project_id, campaign=campaign_key(campaign)):
+def check_invited(*, project: Project, campaign: Campaign | WritingCampaign) -> None:
+    """NotAllowed for an annotator who was invited to other campaigns of the project only. `project` comes from
+    `get_project`."""
+    member = Membership(role=project.role, campaigns=project.invited_to)  # type: ignore[attr-defined]
+    if not member.may_enter(campaign_key(campaign)):
         raise NotAllowed(NOT_INVITED)
 
 
 def own_campaigns(campaigns: type[C], members: type[M], *, user: Any) -> list[Own[C, M]]:
     """Campaigns that are or were open, in projects in which `user` may annotate and to which they were invited; newest
-    first. Three queries."""
+    first. Two queries."""
+    mine = Membership.objects.filter(project=OuterRef("project"), user=user.pk)
     rows = (
         campaigns.objects.visible_to(user, "annotate")
         .filter(project__memberships__user=user)
         .exclude(state=campaigns.State.DRAFT)
         .select_related("project")
+        .annotate(my_role=Subquery(mine.values("role")[:1]), my_campaigns=Subquery(mine.values("campaigns")[:1]))
         .prefetch_related(Prefetch("members", members.objects.filter(annotator=user), to_attr="own_members"))
         .order_by("-pk")
     )
-    memberships = {row.project_id: row for row in Membership.objects.filter(user=user)}
     return [
         Own(row, row.own_members[0] if row.own_members else None)
         for row in rows
-        if memberships[row.project_id].may_enter(campaign_key(row))
+        if Membership(role=row.my_role, campaigns=row.my_campaigns).may_enter(campaign_key(row))
     ]

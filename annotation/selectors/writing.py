@@ -141,8 +141,9 @@ def my_writing(*, user: Any) -> list[Own[WritingCampaign, WritingMember]]:
 
 def get_my_writing(*, user: Any, campaign_id: int) -> WritingCampaign:
     """A campaign in which `user` may write: not found for strangers, not allowed for viewers."""
-    campaign = get_writing(user=user, campaign_id=campaign_id, need="annotate")
-    check_invited(user=user, campaign=campaign)
+    campaign = _campaign(pk=campaign_id)
+    project = get_project(user=user, slug=campaign.project.slug, need="annotate")
+    check_invited(project=project, campaign=campaign)
     return campaign
 
 
@@ -155,8 +156,8 @@ def get_my_desk_task(*, user: Any, public: str) -> WritingTask:
     )
     if row is None:
         raise NotThere(NOT_YOURS)
-    get_project(user=user, slug=row.campaign.project.slug, need="annotate")
-    check_invited(user=user, campaign=row.campaign)
+    project = get_project(user=user, slug=row.campaign.project.slug, need="annotate")
+    check_invited(project=project, campaign=row.campaign)
     return row
 
 

@@ -22,9 +22,9 @@ from annotation.allocation.streams import coin, draw
 from annotation.allocation.texts import UNSTORABLE, is_storable
 from annotation.models import Assignment, Campaign, Unit
 from annotation.selectors.judging_sheet import Sheet, get_sheet
-from annotation.selectors.own import check_invited
+from annotation.selectors.own import NOT_INVITED, check_invited
 from evalapp.accounts.roles import ROLES_FOR
-from evalapp.accounts.selectors import check_token, get_project
+from evalapp.accounts.selectors import check_token, get_project, may_enter
 from evalapp.common.errors import BadInput, Conflict, Fault, NotAllowed, NotThere
 
 from . import judging_later, judging_rows
@@ -140,7 +140,7 @@ def join_campaign(cursor: Any, *, user: Any, campaign_id: int) -> None:
     project = get_project(user=user, slug=campaign.project.slug, need="annotate")
     if project.role is None:  # type: ignore[attr-defined]
         raise NotAllowed("Only members of the project can judge in it. Join it first.")
-    check_invited(user=user, campaign=campaign)
+    check_invited(project=project, campaign=campaign)
     if campaign.state == Campaign.State.DRAFT:
         raise CampaignNotOpen(WHY_TEXT["draft"])
     raise NotAllowed(f"As {project.role} of this project you may not judge. Ask one of its owners.")
@@ -149,8 +149,10 @@ def join_campaign(cursor: Any, *, user: Any, campaign_id: int) -> None:
 def check_right(user: Any, who: Who, sheet: Sheet) -> None:
     if who.role not in ROLES_FOR["annotate"]:
         raise NotAllowed(f"As {who.role} of this project you may not judge. Ask one of its owners.")
-    if not who.every_campaign:
-        check_invited(user=user, campaign=Campaign(pk=who.campaign_id, project_id=sheet.project_id))
+    if not who.every_campaign and not may_enter(
+        user=user, project_id=sheet.project_id, campaign=f"judging:{who.campaign_id}"
+    ):
+        raise NotAllowed(NOT_INVITED)
     token = getattr(user, "api_token", None)
     if token is not None:
         project: Any = SimpleNamespace(pk=sheet.project_id, slug=sheet.project_slug)

@@ -188,7 +188,7 @@ def check_right(user: Any, campaign: WritingCampaign) -> Any:
     project = get_project(user=user, slug=campaign.project.slug, need="annotate")
     if project.role is None:  # type: ignore[attr-defined]
         raise NotAllowed("Only members of the project can write in it. Join it first.")
-    check_invited(user=user, campaign=campaign)
+    check_invited(project=project, campaign=campaign)
     return project
 
 

@@ -14,10 +14,14 @@ from .roles import ROLES_FOR, Need
 
 def get_project(*, user: User | AnonymousUser, slug: str, need: Need = "read") -> Project:
     """The project `slug` if the user's role covers `need`: 404 for strangers, 403 for a lesser role.
-    The returned object carries `role` (None for a superuser without membership)."""
+    The returned object carries `role` and `invited_to` (`campaigns`) of the membership, None for a superuser without
+    one."""
     # In one statement: a second one would tell by its time that the project of others is there.
-    mine = Membership.objects.filter(project=OuterRef("pk"), user=user.pk).values("role")[:1]
-    project = Project.objects.filter(slug=slug, deleting_at=None).annotate(role=Subquery(mine)).first()
+    mine = Membership.objects.filter(project=OuterRef("pk"), user=user.pk)
+    rows = Project.objects.filter(slug=slug, deleting_at=None)
+    project = rows.annotate(
+        role=Subquery(mine.values("role")[:1]), invited_to=Subquery(mine.values("campaigns")[:1])
+    ).first()
     if project is None or not user.is_authenticated:
         raise NotThere(f"There is no project “{slug}” that you can see.")
     role = project.role

@@ -26,8 +26,9 @@ _SAME, _SAME_JUDGEMENTS, _SAME_MORE = 0.9, 20, 0.2
 # Spread this many times that of all raters (root mean square), or a share of the middle rater's where that is at least
 # half of all raters': where most hardly vary, one who does not vary at all is nothing special.
 _WIDE, _NARROW, _VARIED = 2.0, 0.3, 0.5
-# Faster than this share of the middle rater's seconds.
-_FAST = 1 / 3
+# Faster than this share of the middle rater's seconds; or, however fast the others are, than so many seconds: silent
+# readers take about 4 words a second (Brysbaert 2019, doi 10.1016/j.jml.2019.104047), and then comes the answer.
+_FAST, _TOO_FAST = 1 / 3, 1.0
 # Control items: at least so many failed, and at least this share.
 _FAILED, _FAILED_SHARE = 2, 0.25
 _MIN_REPEATS = 4
@@ -292,7 +293,9 @@ def _reasons(found: dict[str, Any], middle: dict[str, float], spread: float, lev
     elif own.n >= _SAME_JUDGEMENTS and varied and own.value < _NARROW * middle["spread"]:
         reasons.append(f"The ratings spread by {own.value:.2f} only, the middle rater's by {middle['spread']:.2f}.")
     seconds = found["seconds"]
-    if seconds.is_defined and seconds.n >= 5 and seconds.value < _FAST * middle["seconds"]:
+    if seconds.is_defined and seconds.n >= 5 and seconds.value < _TOO_FAST:
+        reasons.append(f"Takes {seconds.value:.2g} s a judgement, too short to read a text and answer.")
+    elif seconds.is_defined and seconds.n >= 5 and seconds.value < _FAST * middle["seconds"]:
         reasons.append(f"Takes {seconds.value:.1f} s a judgement; the middle rater takes {middle['seconds']:.1f} s.")
     repeats = found["self_consistency"]
     if repeats.n >= _MIN_REPEATS and _fewer(repeats, middle["self_consistency"], level):

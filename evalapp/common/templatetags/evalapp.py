@@ -54,8 +54,13 @@ def ago(moment: datetime | None) -> SafeString | str:
 
 @register.filter
 def span(seconds: float | None) -> str:
-    """A duration in words: 14 s, 3 min, 2 h."""
-    return "-" if seconds is None or _undefined(seconds) else _span(max(0.0, float(seconds)))
+    """A duration in words: 0.2 s, 14 s, 3 min, 2 h."""
+    if seconds is None or _undefined(seconds):
+        return "-"
+    seconds = max(0.0, float(seconds))
+    if 0 < seconds < 0.05:
+        return "under 0.1 s"
+    return f"{seconds:.1f}".removesuffix(".0") + " s" if seconds < 9.95 else _span(seconds)
 
 
 @register.filter

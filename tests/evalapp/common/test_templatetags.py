@@ -15,7 +15,9 @@ from evalapp.common.templatetags import evalapp as tags
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [
-        (0.4, "0 s"), (59.4, "59 s"), (59.6, "1 min"), (90, "2 min"), (3600, "1 h"), (86_400, "1 day"),
+        (0, "0 s"), (0.03, "under 0.1 s"), (0.2, "0.2 s"), (0.25, "0.2 s"), (4.0, "4 s"), (9.94, "9.9 s"),
+        (9.96, "10 s"), (14.4, "14 s"), (59.4, "59 s"), (59.6, "1 min"), (90, "2 min"), (3600, "1 h"),
+        (86_400, "1 day"),
         (3 * 86_400, "3 days"), (7 * 86_400, "1 week"), (14 * 86_400, "2 weeks"), (90 * 86_400, "3 months"),
     ],
 )  # fmt: skip

@@ -118,6 +118,15 @@ def test_speed_repeats_and_controls_as_reasons():
     assert reports[7].reasons == ()
 
 
+def test_everybody_too_fast_to_have_read_is_listed():
+    """A median of 0.25 s, as of people who press one key after another: nobody is much faster than the middle."""
+    data, output, rater = crowd(outputs=30)
+    reports = rater_reports(data.ravel(), output, rater, seconds=np.where(rater == 7, 4.0, 0.2 + 0.1 * (output % 2)))
+    for report in reports[:7]:
+        assert report.reasons[0] == "Takes 0.25 s a judgement, too short to read a text and answer."
+    assert reports[7].reasons == ()
+
+
 def test_two_of_four_repeats_are_chance_among_forty_raters():
     # 154 of 160 repeats as the first time; by SciPy P(2 or fewer of 4) = .008, not below .05 / 40; of 20 it is.
     assert stats.binom.cdf(2, 4, 154 / 160) == pytest.approx(0.0081, abs=1e-4)

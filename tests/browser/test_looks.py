@@ -1,0 +1,115 @@
+"""How the pages of annotators look where a rule alone does not show it: key caps can be read wherever they are, and on a
+phone nothing moves at the first tap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.browser.judging_page import judging, wait_for_answers
+from tests.cast import Cast
+from tests.judging import ONE_QUESTION, PRACTICE, open_comparison, open_rating
+
+pytestmark = pytest.mark.browser
+Open = Callable[..., Any]
+#: Contrast of every visible key cap by WCAG 2.2, from computed colours: the cap's own, through its opacity and that of what
+#: it is in, on the nearest background that is not transparent.
+CONTRASTS = """() => {
+  const rgb = (text) => {
+    const canvas = new OffscreenCanvas(1, 1).getContext("2d");
+    canvas.fillStyle = text;
+    canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const luminance = (colour) => {
+    const [r, g, b] = colour.slice(0, 3).map((value) => {
+      const share = value / 255;
+      return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const found = [];
+  for (const cap of document.querySelectorAll("kbd")) {
+    if (!cap.checkVisibility({ visibilityProperty: true })) continue;
+    let opacity = 1;
+    let behind = null;
+    for (let one = cap; one; one = one.parentElement) {
+      const style = getComputedStyle(one);
+      opacity *= Number(style.opacity);
+      const colour = rgb(style.backgroundColor);
+      if (!behind && colour[3] === 255) behind = colour;
+    }
+    behind = behind || rgb("Canvas");
+    const ink = rgb(getComputedStyle(cap).color).map((value, place) => opacity * value + (1 - opacity) * behind[place]);
+    const [light, dark] = [luminance(ink), luminance(behind)].sort((a, b) => b - a);
+    found.push([cap.textContent + " in " + cap.parentElement.textContent.trim(), (light + 0.05) / (dark + 0.05)]);
+  }
+  return found;
+}"""
+
+
+def check_caps(page: Any, least: int) -> None:
+    page.wait_for_timeout(400)  # colours change over a moment
+    found = page.evaluate(CONTRASTS)
+    assert len(found) >= least
+    assert [row for row in found if row[1] < 4.5] == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_key_caps_can_be_read(cast: Cast, page_for: Open, scheme: str) -> None:
+    """White caps with white letters were in the chosen answer of a comparison."""
+    practice = [{"item": "i000", "system": "sys-alpha", "expected": {"naturalness": [5, 6]}}]
+    rating = open_rating(cast, practice=practice, aspects=ONE_QUESTION)
+    page = page_for(cast.annotator, scheme=scheme)
+    judging(page, rating)
+    page.keyboard.press("3")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=Expected differently")
+    check_caps(page, 2)
+    comparison = open_again(cast)
+    judging(page, comparison)
+    for key in ("a", "x"):
+        page.keyboard.press(key)
+        check_caps(page, 11)  # 7 of the answers, 3 of the actions, the one of the list of keys
+    page.keyboard.press("?")
+    check_caps(page, 11 + 10)
+
+
+def open_again(cast: Cast) -> Any:
+    from annotation.services.campaigns import open_campaign
+    from tests.judging import make_draft
+
+    plan = {"kind": "pairwise", "slug": "pairs", "aspects": [{"name": "quality", "question": "Which one is better?"}]}
+    return open_campaign(campaign=make_draft(cast, **plan), user=cast.researcher)
+
+
+POSITIONS = """() => [...document.querySelectorAll('article, article .text, fieldset label, .bar')]
+    .map((one) => Math.round(one.getBoundingClientRect().top + window.scrollY))"""
+
+
+@pytest.mark.parametrize("width", [360, 390, 430])
+def test_nothing_moves_on_a_phone(cast: Cast, page_for: Open, width: int) -> None:
+    """At the first tap, when “Saved” appears, and from text to text."""
+    campaign = open_comparison(cast)
+    page = judging(page_for(cast.annotator, width=width), campaign)
+    before = page.evaluate(POSITIONS)
+    page.click("label:has-text('The first')")
+    page.wait_for_selector("#saved >> text=/Saved \\d\\d:/")
+    assert page.evaluate(POSITIONS) == before
+    first = page.get_attribute("article", "data-id")
+    page.click("button[data-submit]")
+    wait_for_answers(page, campaign, 1)
+    page.wait_for_function("id => document.querySelector('article[data-id]')?.dataset.id !== id", arg=first)
+    page.wait_for_selector("#saved >> text=/Saved \\d\\d:/")
+    assert page.evaluate(POSITIONS) == before
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+def test_account_and_sign_out_can_be_reached_on_a_phone(cast: Cast, page_for: Open) -> None:
+    page = judging(page_for(cast.annotator, width=390), open_rating(cast, practice=PRACTICE))
+    page.click(".judging-head .menu > summary")
+    assert page.is_visible("text=Account")
+    page.click("text=Sign out")
+    page.wait_for_selector("text=Sign in")
