@@ -1,5 +1,5 @@
-"""How the pages of annotators look where a rule alone does not show it: key caps can be read wherever they are, and on a
-phone nothing moves at the first tap."""
+"""How the pages of annotators look where a rule alone does not show it: key caps can be read wherever they are, and on
+a phone nothing moves at the first tap."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.judging import ONE_QUESTION, PRACTICE, open_comparison, open_rating
 
 pytestmark = pytest.mark.browser
 Open = Callable[..., Any]
-#: Contrast of every visible key cap by WCAG 2.2, from computed colours: the cap's own, through its opacity and that of what
-#: it is in, on the nearest background that is not transparent.
+#: Contrast of every visible key cap by WCAG 2.2, from computed colours: the cap's own, through its opacity and that of
+#: what it is in, on the nearest background that is not transparent.
 CONTRASTS = """() => {
   const rgb = (text) => {
     const canvas = new OffscreenCanvas(1, 1).getContext("2d");
