@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from evalapp.common.templatetags.evalapp import span
 
 if TYPE_CHECKING:
     from scoring.ml import TrainingProgress
@@ -93,6 +95,15 @@ class Outlook:
 
     def _mean(self, least: float) -> float | None:
         return max(least, sum(self.durations) / len(self.durations)) if self.durations else None
+
+
+def sum_ranges(ranges: Sequence[tuple[float, float] | None]) -> dict[str, Any]:
+    """Shortest and longest time of all models together, as `seconds_range` and in words."""
+    known = [one for one in ranges if one is not None]
+    if len(known) < len(ranges):
+        return {"seconds_range": None, "time": "cannot be known before it begins"}
+    low, high = (sum(one[end] for one in known) for end in (0, 1))
+    return {"seconds_range": [low, high], "time": f"{span(low)} to {span(high)}"}
 
 
 def of_model(progress: TrainingProgress) -> tuple[int, str, int, int | None]:

@@ -27,7 +27,7 @@ from ..services.artefacts import sweep_incoming
 from ..services.leaderboards import renew_leaderboards
 from ..services.scores import apply_evaluator
 from ..services.training import OWN_FIELDS, make_sure_of_name
-from .outlook import Outlook, of_model
+from .outlook import Outlook, of_model, sum_ranges
 from .publishing import plain, publish
 from .resuming import words_of_earlier
 
@@ -187,6 +187,7 @@ class Training:
             "steps": sum(found.steps for found in plans),
             "seconds": None if None in seconds else sum(value or 0.0 for value in seconds),
             "afterwards": sum(found.afterwards for found in plans),
+            **sum_ranges([found.seconds_range for found in plans]),
             "notes": _together([note for found in plans for note in found.notes]),
             "items": len(dataset.items),
             "outputs": len(dataset.outputs),
@@ -276,9 +277,8 @@ def _train(context: RunContext, job: Training, data: Mapping[str, Any], folder: 
     context.progress(0, None, "steps", "checking")
     plan = job.plan(dataset, _checking(context))
     counted = ", ".join(f"{n:,} {noun}" for noun, n in plan["examples"].items())
-    estimate = "" if plan["seconds"] is None else f", about {plan['seconds']:.0f} s"
     models = "1 model" if plan["models"] == 1 else f"{plan['models']} models, each"
-    context.log(f"{models} of {counted}; {plan['steps']:,} steps{estimate}.")
+    context.log(f"{models} of {counted}; {plan['steps']:,} steps; time: {plan['time']}.")
     for note in plan["notes"]:
         context.log(note)
     report = Reporter(context, Outlook.of(plan, is_new=is_new))

@@ -90,6 +90,5 @@ def _plan_lines(plan: dict[str, Any]) -> list[str]:
     models = (
         "1 model" if plan["models"] == 1 else f"{plan['models']} models, each group scored by one that did not see it"
     )
-    seconds = plan["seconds"]
-    time = "" if seconds is None else f", about {seconds / 60:.0f} min" if seconds > 90 else f", about {seconds:.0f} s"
-    return [f"{models}: {counted}; {plan['steps']:,} steps{time}.", *(f"Note: {note}" for note in plan["notes"])]
+    time = f"time: {plan['time']}"
+    return [f"{models}: {counted}; {plan['steps']:,} steps; {time}.", *(f"Note: {note}" for note in plan["notes"])]

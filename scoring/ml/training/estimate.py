@@ -6,6 +6,7 @@ import re
 import time
 from collections import Counter
 from functools import cache
+from statistics import median
 from typing import TYPE_CHECKING, TypeAlias
 
 from evalapp.words import UNSPACED_BLOCKS
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 _Key: TypeAlias = tuple[str | None, str | None, int | None]
 # What a training reaches of the rate of bare matrix products: attention, norms, optimiser and padding cost the rest.
 EFFICIENCY = 0.4
+# A training takes from half of an estimate to twice as long; where nothing of this machine was measured, twice as far.
+RANGE, RANGE_UNMEASURED = (0.5, 2.0), (0.25, 4.0)
+_MEASUREMENTS, _MEASURED_SECONDS = 5, 0.5
 
 
 def layer_parameters(source: EncoderSource) -> int:
@@ -92,16 +96,30 @@ def estimate_tokens(text: str) -> float:
 _UNSPACED = re.compile(f"[{UNSPACED_BLOCKS}]")
 
 
+def estimate_range(seconds: float, *, measured: bool = True) -> tuple[float, float]:
+    """Shortest and longest time of a training that is estimated at so many seconds. The longest grows with how much
+    slower than the best rate the middle one was: that is what else runs on the machine."""
+    low, high = RANGE if measured else RANGE_UNMEASURED
+    return low * seconds, high * max(_slowdowns.values(), default=1.0) * seconds
+
+
+_slowdowns: dict[tuple[str, int], float] = {}  # by device and width
+
+
 @cache
 def matrix_rate(device: str, width: int) -> float:
-    """Operations a second of (512, width) x (width, 4 width), measured once in some milliseconds."""
+    """Operations a second of (512, width) x (width, 4 width): the best of what half a second shows, since whatever else
+    runs on the machine can only make it slower. Measured once in a process."""
     import torch
 
+    rates: list[float] = []
     with torch.inference_mode():
         left, right = torch.ones(512, width, device=device), torch.ones(width, 4 * width, device=device)
-        best = float("inf")
-        for _ in range(5):
+        (left @ right).sum().item()  # the first one also loads the library
+        end = time.perf_counter() + _MEASURED_SECONDS
+        while len(rates) < _MEASUREMENTS or time.perf_counter() < end:
             began = time.perf_counter()
             (left @ right).sum().item()
-            best = min(best, time.perf_counter() - began)
-    return 2.0 * 512 * width * 4 * width / best
+            rates.append(2.0 * 512 * width * 4 * width / (time.perf_counter() - began))
+    _slowdowns[device, width] = max(rates) / median(rates)
+    return max(rates)

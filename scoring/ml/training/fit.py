@@ -50,7 +50,7 @@ def dry_check(job: FitJob) -> Plan:
     """What the evaluator says of the training before it begins. Raises what is refused."""
     from scoring.ml.encoders.loading import check_encoder
     from scoring.ml.training.checks import check_processes, check_train_device
-    from scoring.ml.training.estimate import held_out_seconds
+    from scoring.ml.training.estimate import estimate_range, held_out_seconds
 
     check_train_device(job)
     devices = check_processes(job)
@@ -62,8 +62,12 @@ def dry_check(job: FitJob) -> Plan:
         found = replace(found, seconds=found.seconds + after, afterwards=after)
     if devices < job.processes:
         note = f"{job.processes} processes that share a processor take no less time than one"
-        return replace(found, notes=(*found.notes, note))
-    return found if found.seconds is None else replace(found, seconds=found.seconds / devices)
+        found = replace(found, notes=(*found.notes, note))
+    elif found.seconds is not None:
+        found = replace(found, seconds=found.seconds / devices)
+    if found.seconds is None:
+        return found
+    return replace(found, seconds_range=estimate_range(found.seconds, measured=found.measured))
 
 
 def fit(

@@ -163,7 +163,10 @@ class FitJob:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The dry check of a training: what it would learn from, how many steps, about how long; and warnings."""
+    """The dry check of a training: what it would learn from, how many steps, about how long; and warnings.
+
+    `seconds` is the estimate, `seconds_range` the shortest and the longest time to expect; both are None where it
+    cannot be known. `measured`: the estimate comes from the speed of this machine."""
 
     examples: Mapping[str, int]
     steps: int
@@ -171,3 +174,5 @@ class Plan:
     notes: tuple[str, ...] = ()
     #: Of the seconds, those after the last step: the held-out part is scored for the card.
     afterwards: float = 0.0
+    measured: bool = True
+    seconds_range: tuple[float, float] | None = None

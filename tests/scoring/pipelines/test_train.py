@@ -116,6 +116,18 @@ def test_the_curve_and_the_log_are_stored(toy):
     assert f"Signature: {evaluator.signature}" in text
 
 
+def test_the_check_gives_a_range_or_says_that_none_is_known(toy):
+    """The toy says no seconds."""
+    from scoring.pipelines.outlook import sum_ranges
+
+    run = train(toy.project, folds=2).run
+    assert "steps; time: cannot be known before it begins." in "\n".join(
+        RunLog.objects.filter(run=run).values_list("text", flat=True)
+    )
+    assert sum_ranges([(30.0, 120.0), (15.0, 60.0)]) == {"seconds_range": [45.0, 180.0], "time": "45 s to 3 min"}
+    assert sum_ranges([(30.0, 120.0), None])["seconds_range"] is None
+
+
 def test_notes_of_several_models_stand_there_once():
     notes = [
         "About 1,200 s encode every text once.", "It stops early.", "About 900 s encode every text once.",

@@ -96,7 +96,7 @@ class Ream(TrainedEvaluator):
         looked_at = reader.tokenize([replace(item.query, text=item.references[0]) for item in some])
         notes += cut_note(looked_at.truncated, "pairs of query and reference", f"{reader.tokenizer.max_length} tokens")
         examples = {"items": len(items), "reference sets": sets, "pairs to encode": pairs}
-        return Plan(examples, steps, float(seconds), tuple(notes))
+        return Plan(examples, steps, float(seconds), tuple(notes), measured=False)
 
     @classmethod
     def train(cls, job: FitJob) -> Artefact:

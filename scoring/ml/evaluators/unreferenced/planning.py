@@ -73,7 +73,9 @@ def check(job: FitJob, *, reads: str, flat: bool) -> Plan:
     if reads == "vectors":
         encoding = _encoding_seconds(job, sets, len(broken) * job.integer("variants"), flat=flat)
         seconds += encoding
-        notes.append(f"Of the time, about {encoding:,.0f} s encode every text once; the vectors are kept on disk.")
+        notes.append(
+            f"About {encoding / seconds:.0%} of the time encode every text once; the vectors are kept on disk."
+        )
     if job.optional_integer("patience") is not None:
         notes.append("It stops earlier when the held-out part gets no better.")
     everyone = (*sets.train, *sets.dev)

@@ -28,6 +28,15 @@ def test_the_rate_is_measured_once():
     assert estimate.matrix_rate("cpu", 32) == estimate.matrix_rate("cpu", 32) > 0
 
 
+def test_the_range_grows_with_what_else_the_machine_does(monkeypatch):
+    """Half to twice 60 s; where the middle rate was 0.8 of the best, the longest is 1.25 times that."""
+    monkeypatch.setattr(estimate, "_slowdowns", {})
+    assert estimate.estimate_range(60) == (30, 120)
+    assert estimate.estimate_range(60, measured=False) == (15, 240)
+    estimate._slowdowns["cpu", 32] = 1.25
+    assert estimate.estimate_range(60) == (30, 150)
+
+
 @pytest.fixture
 def dev(monkeypatch) -> Dataset:
     """Two items, of which each has a context of 10 words and a reference of 10; an output of 20 words each, and one of
