@@ -24,6 +24,9 @@ from evalapp.stats.resampling import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES
 #: Pairs of raters with fewer units in common are counted, not shown; of the others the best filled ones are shown.
 MIN_SHARED_UNITS = 10
 MAX_PAIRS = 200
+UNWEIGHTED = "unweighted"
+#: Of Fleiss' kappa where units have unequally many ratings; other programs weight units by their ratings.
+OVER_UNITS = "units have unequally many ratings: the mean over units, each counted once"
 
 # Above this share of equal answers chance-corrected coefficients depend on the few others.
 _LOPSIDED = 0.8
@@ -63,7 +66,8 @@ class PairAgreement:
 class AgreementTable:
     """Agreement of all raters and of each pair.
 
-    `coefficients`: alpha, percent, fleiss, cohen (mean of the pairs' kappas weighted by units, without interval), and
+    `coefficients`: alpha, percent, fleiss, cohen (mean of the kappas of all pairs with enough units in common, weighted
+    by units, without interval), and
     icc_1, icc_a1, icc_ak, icc_c1, icc_ck where ratings are numbers of an interval or ratio scale. `prevalence` is the
     share of every value among the ratings, the most frequent 50 where there are more. `notes` are sentences on how to
     read the figures; `pairs_left_out` counts pairs of raters with too few units in common or beyond the limit.
@@ -119,7 +123,7 @@ def agreement_table(
         raise ValueError(f"scale is one of {', '.join(SCALES)}, not '{scale}'")
     found = of_columns(value, unit, rater, cluster, numeric=scale != "nominal")
     chance: dict[str, Any] = {"resamples": resamples, "seed": seed, "confidence": confidence}
-    pairs, left_out = _pairs(found, scale, min_shared, max_pairs, chance)
+    pairs, left_out, mean_kappa = _pairs(found, scale, min_shared, max_pairs, chance)
     values, units, raters = found.labels[found.value], found.unit, found.rater
     clusters = found.cluster[found.unit]
     alpha = partial(krippendorff_alpha, units, values, scale=scale, cluster=None if cluster is None else clusters)
@@ -130,7 +134,8 @@ def agreement_table(
     if scale in ("interval", "ratio"):
         of_forms = iccs(values, units, raters, forms=tuple(_FORMS.values()), cluster=clusters, **chance)
         coefficients |= {name: of_forms[form] for name, form in _FORMS.items()}
-    coefficients["cohen"] = _mean_kappa(pairs)
+    coefficients["cohen"] = mean_kappa
+    coefficients["fleiss"] = _explained(coefficients["fleiss"], found)
     shares = np.bincount(found.value, minlength=len(found.labels)) / max(len(found.value), 1)
     order = np.lexsort((np.arange(len(shares)), -shares))[:50]
     prevalence = {found.labels[place]: float(shares[place]) for place in np.sort(order)}
@@ -171,17 +176,21 @@ def agreement_tables(
 
 def _pairs(
     found: RatingColumns, scale: Scale, min_shared: int, max_pairs: int, chance: dict[str, Any]
-) -> tuple[list[PairAgreement], int]:
+) -> tuple[list[PairAgreement], int, Estimate]:
+    """The pairs to show (at most `max_pairs`), how many others there are, and the mean kappa of all pairs that have
+    `min_shared` units in common, shown or not."""
     from scipy.sparse import csr_array, triu
 
     indicator = csr_array((np.ones(len(found.unit)), (found.rater, found.unit)), shape=(found.n_raters, found.n_units))
     shared = triu(indicator @ indicator.T, k=1).tocoo()
     keep = shared.data >= max(min_shared, 1)
     first, second, units = shared.row[keep], shared.col[keep], shared.data[keep]
-    order = np.lexsort((second, first, -units))[:max_pairs]
+    order = np.lexsort((second, first, -units))
     places = _Places(found)
-    pairs = [places.agreement(int(first[row]), int(second[row]), scale, chance) for row in order]
-    return pairs, len(shared.data) - len(pairs)
+    pairs = [places.agreement(int(first[row]), int(second[row]), scale, chance) for row in order[:max_pairs]]
+    others = [places.kappa(int(first[row]), int(second[row]), scale) for row in order[max_pairs:]]
+    mean = _mean_kappa([*(pair.kappa for pair in pairs), *others], units[order], scale, max(min_shared, 1))
+    return pairs, len(shared.data) - len(pairs), mean
 
 
 class _Places:
@@ -192,6 +201,13 @@ class _Places:
         order = np.argsort(found.rater, kind="stable")
         ends = np.cumsum(np.bincount(found.rater, minlength=found.n_raters))
         self._rows = np.split(order, ends[:-1])
+
+    def kappa(self, a: int, b: int, scale: Scale) -> Estimate:
+        """Cohen's kappa of two raters without an interval."""
+        found, one, two = self._found, self._rows[a], self._rows[b]
+        _, of_one, of_two = np.intersect1d(found.unit[one], found.unit[two], assume_unique=True, return_indices=True)
+        x, y = found.labels[found.value[one[of_one]]], found.labels[found.value[two[of_two]]]
+        return cohen_kappa(x, y, weights=_WEIGHTS[scale], resamples=0)
 
     def agreement(self, a: int, b: int, scale: Scale, chance: dict[str, Any]) -> PairAgreement:
         found = self._found
@@ -214,15 +230,31 @@ class _Places:
         )
 
 
-def _mean_kappa(pairs: list[PairAgreement]) -> Estimate:
-    defined = [pair for pair in pairs if pair.kappa.is_defined]
-    if not defined:
-        reason = "every pair of raters gave one value only" if pairs else "no two raters share enough units"
+def _mean_kappa(kappas: list[Estimate], units: NDArray[np.int64], scale: Scale, min_shared: int) -> Estimate:
+    """The mean over pairs, each weighted by its units in common."""
+    defined = np.array([kappa.is_defined for kappa in kappas], dtype=np.bool_)
+    if not defined.any():
+        reason = "every pair of raters gave one value only" if kappas else "no two raters share enough units"
         return Estimate.undefined(reason)
-    units: NDArray[np.int64] = np.array([pair.n_units for pair in defined])
-    kappas = np.array([pair.kappa.value for pair in defined])
-    note = f"mean of {len(defined)} pairs of raters"
-    return Estimate.point(float(kappas @ units / units.sum()), int(units.sum()), note)
+    values, counts = np.array([kappa.value for kappa in kappas])[defined], units[defined]
+    n = int(defined.sum())
+    pairs = "1 pair of raters" if n == 1 else f"mean of {n:,} pairs of raters"
+    note = f"{weights_of(scale)}; {pairs} with {min_shared} or more units in common"
+    return Estimate.point(float(values @ counts / counts.sum()), int(counts.sum()), note)
+
+
+def _explained(fleiss: Estimate, found: RatingColumns) -> Estimate:
+    sizes = found.sizes[found.sizes >= 2]
+    if not fleiss.is_defined or not len(sizes):
+        return fleiss
+    equal = sizes.min() == sizes.max()
+    return fleiss.with_note(UNWEIGHTED if equal else f"{UNWEIGHTED}; {OVER_UNITS}")
+
+
+def weights_of(scale: Scale) -> str:
+    """How disagreements count in Cohen's kappa on this scale, in words."""
+    weights = _WEIGHTS[scale]
+    return f"{weights} weights" if weights else UNWEIGHTED
 
 
 def _notes(found: RatingColumns, coefficients: dict[str, Estimate], prevalence: dict[Any, float]) -> list[str]:

@@ -42,6 +42,11 @@ LABELS = {
 #: What a line of the overview shows; the others are in the detail.
 IN_LINE = ("alpha", "fleiss", "icc_a1", "icc_ak", "percent")
 UPLOADED = "uploaded"
+#: Of comparisons of two outputs, whose sides mean nothing.
+ORIENTED = (
+    "Verdicts are oriented by system name before nominal agreement: “a” is the system whose name comes first, on "
+    "whichever side it was shown."
+)
 #: What asks whether two gave the same answer, which of z-scores says nothing.
 _OF_ANSWERS = {"percent", "fleiss", "cohen"}
 _NO_ANSWERS = Estimate.undefined("z-scores of two raters are hardly ever the same")
@@ -112,7 +117,7 @@ def detail_table(
         "n_simulated": int(columns.simulated.sum()),
         "note": "" if len(columns) else f"Nobody has judged {aspect} here.",
         "rows": _coefficients(found, LABELS, method) if len(first) else [],
-        "notes": [*found.notes, *without_value(n_without, method)],
+        "notes": [*found.notes, *without_value(n_without, method), *([ORIENTED] if judged == "comparisons" else [])],
         "prevalence": shares,
         "pairs": _pairs(found, first.raters, method),
         "n_pairs": len(found.pairs) + found.pairs_left_out,

@@ -30,6 +30,9 @@ SystemValues = Sequence[Mapping[str, Any]]
 #: What a model of comparisons can adjust for: the side that was shown first, the longer text, each rater's own taste
 #: for the first side (around the common one).
 COVARIATES = ("side", "length", "rater")
+METEOR_MAXIMUM = (
+    "METEOR (2005) gives identical texts less than 1: of n words they reach its maximum, 1 − gamma / n^beta."
+)
 SAME_LENGTH = "all texts that were compared are equally long"
 
 
@@ -211,6 +214,8 @@ def systems_by_evaluator(
     table["totals"] = {"scores": int(rows.sum())}
     for row in table["rows"]:
         row["n_ratings"] = 0
+    if str(evaluator.get("signature", "")).startswith("meteor|"):
+        table["counted"] = [METEOR_MAXIMUM]
     if own:
         _use_system_scores(table, own)
     return table

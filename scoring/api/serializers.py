@@ -153,7 +153,7 @@ class BoardSerializer(serializers.Serializer):
     n_items = serializers.IntegerField()
     n_simulated = serializers.IntegerField()
     counted = serializers.ListField(
-        child=serializers.CharField(), required=False, help_text="Which judgements count: sentences, with figures."
+        child=serializers.CharField(), required=False, help_text="What counts, and what a figure can reach: sentences."
     )
     note = serializers.CharField(allow_blank=True)
     computed_at = serializers.DateTimeField()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from evalapp.stats import agreement_table, agreement_tables, cohen_kappa, fleiss_kappa, icc, krippendorff_alpha
+from evalapp.stats.agreement_table import OVER_UNITS
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +26,7 @@ def test_figures_are_those_of_the_functions(ratings):
     value, unit, rater = ratings
     table = agreement_table(value, unit, rater, scale="interval", resamples=50)
     assert table.coefficients["alpha"] == krippendorff_alpha(unit, value, resamples=50)
-    assert table.coefficients["fleiss"] == fleiss_kappa(value, unit, rater, resamples=50)
+    assert replace(table.coefficients["fleiss"], note="") == fleiss_kappa(value, unit, rater, resamples=50)
     assert table.coefficients["icc_a1"] == icc(value, unit, rater, form="A,1", resamples=50)
     assert [(pair.rater_a, pair.rater_b, pair.n_units) for pair in table.pairs] == [
         ("ann", "bob", 40), ("ann", "cem", 25), ("bob", "cem", 25),
@@ -91,3 +93,44 @@ def test_empty_and_one_rater():
 def test_lopsided_ratings_without_a_pair_say_nothing_of_pairs():
     table = agreement_table([1.0] * 9 + [2.0], range(10), ["a"] * 10)
     assert table.notes == ("10 of 10 units have one rating and say nothing of agreement.",)
+
+
+@pytest.mark.parametrize("shown", [0, 1, 60])
+def test_no_coefficient_depends_on_how_many_pairs_are_shown(shown):
+    """The mean kappa is that of all pairs with 10 units in common, weighted by these: against scikit-learn's kappa."""
+    from itertools import combinations
+
+    from sklearn.metrics import cohen_kappa_score
+
+    rng = np.random.default_rng(2)
+    data = np.clip(rng.integers(1, 6, size=(60, 1)) + rng.integers(-1, 2, size=(60, 6)), 1, 5)
+    data = np.where(rng.random(data.shape) < 0.35, 0, data)
+    unit, rater = (grid.ravel()[data.ravel() > 0] for grid in np.indices(data.shape))
+    value = data.ravel()[data.ravel() > 0].astype(float)
+    table = agreement_table(value, unit, rater, max_pairs=shown, resamples=0)
+    kappas, units = [], []
+    for a, b in combinations(range(6), 2):
+        both = (data[:, a] > 0) & (data[:, b] > 0)
+        if both.sum() >= 10:
+            x, y = data[both, a], data[both, b]
+            kappas.append(cohen_kappa_score(x, y, labels=[1, 2, 3, 4, 5], weights="quadratic"))
+            units.append(int(both.sum()))
+    assert len(kappas) == 15
+    cohen = table.coefficients["cohen"]
+    assert cohen.value == pytest.approx(np.average(kappas, weights=units), abs=1e-9)
+    assert (cohen.n, len(table.pairs)) == (sum(units), min(shown, 15))
+    assert cohen.note == "quadratic weights; mean of 15 pairs of raters with 10 or more units in common"
+    every = agreement_table(value, unit, rater, resamples=0)
+    assert {name: one.as_dict() for name, one in table.coefficients.items()} == {
+        name: one.as_dict() for name, one in every.coefficients.items()
+    }
+
+
+def test_each_kappa_says_how_it_counts():
+    value, unit, rater = [1, 2, 2, 3, 3, 3, 1, 2], [0, 0, 1, 1, 2, 2, 2, 2], [0, 1, 0, 1, 0, 1, 2, 3]
+    table = agreement_table(value, unit, rater, min_shared=2, resamples=0)
+    assert table.coefficients["fleiss"].note == f"unweighted; {OVER_UNITS}"
+    assert table.coefficients["cohen"].note == "quadratic weights; 1 pair of raters with 2 or more units in common"
+    nominal = agreement_table(value[:6], unit[:6], rater[:6], scale="nominal", min_shared=2, resamples=0)
+    assert nominal.coefficients["fleiss"].note == "unweighted"
+    assert nominal.coefficients["cohen"].note.startswith("unweighted; 1 pair")

@@ -11,7 +11,7 @@ from evalapp.stats import krippendorff_alpha
 from evalapp.stats.columns import persons
 from evalapp.stats.judged import Judged, collect, split_key
 from evalapp.stats.normalise import normalise_ratings
-from evalapp.stats.rater_tables import detail_table, overview_table, points_of
+from evalapp.stats.rater_tables import ORIENTED, detail_table, overview_table, points_of
 
 SETTINGS = {"judged": "", "campaign": "", "scale": "auto", "filter": ""}
 
@@ -192,3 +192,11 @@ def test_what_was_rated_alone_has_no_rank():
     rows = [(float(1 + i), f"d{i}", "", f"r{r}", "") for i in range(4) for r in range(2)]
     table = detail_table(columns(rows), {**SETTINGS, "ratings": "rank"}, aspect="q", judged="dialogues", controls={})
     assert all(row["value"] is None and row["note"] for row in table["rows"])
+
+
+@pytest.mark.parametrize(("judged", "said"), [("comparisons", True), ("turing", False), ("ratings", False)])
+def test_verdicts_of_two_outputs_are_said_to_be_oriented(judged, said):
+    value = [1.0, 2.0] if judged == "ratings" else ["a", "b"]
+    rows = [(value[(i + r) % 2], f"i{i}", "", f"r{r}", "") for i in range(3) for r in range(2)]
+    table = detail_table(columns(rows), SETTINGS, aspect="q", judged=judged, controls={})
+    assert (ORIENTED in table["notes"]) is said

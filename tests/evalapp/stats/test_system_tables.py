@@ -167,3 +167,20 @@ def test_a_simulated_comparison_counts_once(method):
     found = replace(golden(), simulated=np.arange(60) < 4)
     table = systems_by_comparisons(found, {**SETTINGS, "method": method}, aspect="q")
     assert table["n_simulated"] == 4
+
+
+def test_a_table_by_meteor_says_what_identical_texts_reach():
+    """Banerjee and Lavie's penalty is gamma (chunks / matches)^beta: 1 chunk of identical texts, so not 0."""
+    from evalapp.stats.columns import Scores, Units
+    from evalapp.stats.tables import METEOR_MAXIMUM, systems_by_evaluator
+    from scoring.ml import Record, load
+
+    units = Units({"s": ("s", "machine")})
+    column = np.array([units.code("s", None)] * 2)
+    scores = Scores(np.arange(2), np.arange(2), column, np.array([0.5, 0.7]), units)
+    for name, said in (("meteor", [METEOR_MAXIMUM]), ("bleu", None)):
+        settings = {"by": name, "systems": "all", "ratings": "raw", "method": "mean", "resamples": 10}
+        evaluator = {"slug": name, "signature": f"{name}|v:1", "aspect": ""}
+        assert systems_by_evaluator(scores, settings, evaluator=evaluator).get("counted") == said
+    meteor = load("meteor", synonyms="none")
+    assert meteor.score([Record("one two three four", ("one two three four",))])[0] == pytest.approx(1 - 0.5 / 4**3)
