@@ -198,5 +198,6 @@ def test_what_was_rated_alone_has_no_rank():
 def test_verdicts_of_two_outputs_are_said_to_be_oriented(judged, said):
     value = [1.0, 2.0] if judged == "ratings" else ["a", "b"]
     rows = [(value[(i + r) % 2], f"i{i}", "", f"r{r}", "") for i in range(3) for r in range(2)]
-    table = detail_table(columns(rows), SETTINGS, aspect="q", judged=judged, controls={})
+    found = columns(rows, numeric=judged == "ratings")
+    table = detail_table(found, SETTINGS, aspect="q", judged=judged, controls={})
     assert (ORIENTED in table["notes"]) is said
