@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from annotation.models import Assignment, ItemFlag
-from annotation.selectors.judging import get_my_campaign, get_own_assignment, own_history, wire_own
+from annotation.selectors.judging import get_my_campaign, get_own_assignment, own_history, own_in_state, wire_own
 from annotation.selectors.judging_sheet import Sheet, make_sheet
 from annotation.services.judging import WHY_TEXT, CampaignNotOpen, next_assignment, submit_answer
 from annotation.services.judging_acts import flag_assignment, save_draft, skip_assignment
@@ -114,7 +114,6 @@ class DraftSerializer(serializers.Serializer):
     draft_version = serializers.IntegerField()
     saved_at = serializers.DateTimeField()
     lease_until = serializers.DateTimeField()
-    holds = serializers.BooleanField()
 
 
 class SubmitInputSerializer(serializers.Serializer):
@@ -134,7 +133,6 @@ class SubmittedSerializer(serializers.Serializer):
     id = serializers.CharField()
     state = serializers.CharField()
     version = serializers.IntegerField()
-    extra = serializers.BooleanField(help_text="Kept, but its slot had been given to somebody else.")
     saved_at = serializers.DateTimeField()
     feedback = serializers.DictField(allow_null=True)
     progress = OwnProgressSerializer()
@@ -232,7 +230,7 @@ class OwnAssignments(APIView):
         if state and state not in Assignment.State.values:
             raise BadInput(f"state must be one of: {', '.join(Assignment.State.values)}.")
         campaign = get_my_campaign(user=request.user, campaign_id=int(number))
-        rows = own_history(user=request.user, campaign=campaign, states=(state,) if state else ())
+        rows = own_in_state(own_history(user=request.user, campaign=campaign), state)
         paginator = self.pagination_class()
         page = paginator.paginate_queryset(rows, request, view=self)
         return paginator.get_paginated_response([wire_own(row) for row in page])

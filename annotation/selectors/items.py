@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db.models import Avg, Count, Exists, F, OuterRef, Q, QuerySet, TextField
-from django.db.models.fields.json import KeyTextTransform
+from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.db.models.functions import Cast
 
 from annotation.models import Comparison, Item, Output, Rating, Reference
@@ -54,7 +54,11 @@ def find_items(project: Project, wanted: ItemFilter) -> QuerySet[Item]:
         if not separator or not key.strip():
             raise BadInput("Write a filter on meta as key=value, for example domain=food.")
         said = Cast(KeyTextTransform(key.strip(), "meta"), TextField())
-        rows = rows.annotate(meta_value=said).filter(meta_value=value.strip())
+        rows = rows.alias(meta_text=said, meta_value=KeyTransform(key.strip(), "meta"))
+        is_asked = Q(meta_text=value.strip())
+        if value.strip() == "null":  # which has a text in SQLite and none in PostgreSQL
+            is_asked |= Q(meta_value=None)
+        rows = rows.filter(is_asked)
     if wanted.system:
         rows = rows.filter(Exists(Output.objects.filter(item=OuterRef("pk"), system__name=wanted.system)))
     if wanted.rated in RATED:

@@ -3,9 +3,11 @@ person's answer, or what a control expects."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
-from django.db.models import Prefetch, QuerySet
+from django.db.models import Prefetch, Q, QuerySet
+from django.utils import timezone
 
 from annotation.allocation.answers import shown_expected
 from annotation.models import Assignment, Campaign, CampaignMember, Judgement
@@ -62,6 +64,24 @@ def own_history(*, user: Any, campaign: Campaign, states: tuple[str, ...] = ()) 
     return rows.filter(state__in=states) if states else rows
 
 
+def own_in_state(rows: QuerySet[Assignment], state: str) -> QuerySet[Assignment]:
+    """Those of `own_history` that are told to be in `state`; all of them for an empty one."""
+    waiting = Q(state__in=[Assignment.State.OPEN, Assignment.State.EXPIRED])
+    if state == Assignment.State.OPEN:
+        return rows.filter(waiting, lease_until__gt=timezone.now())
+    if state == Assignment.State.EXPIRED:
+        return rows.filter(waiting, lease_until__lte=timezone.now())
+    return rows.filter(state=state) if state else rows
+
+
+def told_state(state: str, lease_until: datetime) -> str:
+    """The state of an assignment as its holder sees it: open or expired by the lease alone, since a control has no slot
+    that it could lose."""
+    if state not in ("open", "expired"):
+        return state
+    return "open" if lease_until > timezone.now() else "expired"
+
+
 def previous_assignment(*, user: Any, campaign: Campaign, before: int | None = None) -> Assignment | None:
     """The last answered assignment, or the one before order number `before`: where "back" leads."""
     rows = own_history(user=user, campaign=campaign, states=(Assignment.State.SUBMITTED.value,))
@@ -91,7 +111,7 @@ def wire_own(row: Assignment, sheet: Sheet | None = None) -> dict[str, Any]:
         "id": row.public,
         "campaign": row.campaign_id,
         "number": row.order_number,
-        "state": row.state,
+        "state": told_state(row.state, row.lease_until),
         "version": row.version,
         "practice": practice,
         "context": row.unit.item.context,

@@ -6,12 +6,14 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from django.db.models import Case, F, Q, QuerySet, Value, When
+from django.db import connection
+from django.db.models import Case, F, Func, Q, QuerySet, Value, When
 from django.db.models.functions import StrIndex, Upper
 
 from annotation.models import Item, TextBlock
 from evalapp.accounts.models import Project
 from evalapp.common.pagination import Page, keyset, page_of_list, read_cursor
+from evalapp.common.sqlite.lookups import FUNCTION
 
 from .items import ItemFilter, find_items, natural_order
 
@@ -56,7 +58,7 @@ def _spans(project: Project, wanted: ItemFilter, at: str | None, backwards: bool
     inside = json.dumps(wanted.q, ensure_ascii=False)[1:-1]
     text = "outputs" if wanted.scope == "output" else "contexts"
     words = sorted({wanted.q, inside} if text == "contexts" else {wanted.q})
-    found_at = {f"at_{place}": StrIndex(F(text), Upper(Value(word))) for place, word in enumerate(words)}
+    found_at = {f"at_{place}": _find_word(text, word) for place, word in enumerate(words)}
     # A block whose text is null has changed: everything can be in it.
     possible = Q(**{text: None})
     for name in found_at:
@@ -77,6 +79,14 @@ def _spans(project: Project, wanted: ItemFilter, at: str | None, backwards: bool
         if possible_here and not (at is not None and beside):
             spans.append((first, following[0] if following else None))
     return spans
+
+
+def _find_word(column: str, word: str) -> StrIndex:
+    """Where a block holds `word`, in capitals as the block does. SQLite made the capitals of a to z alone, so the other
+    letters of the block follow now."""
+    if connection.vendor == "sqlite" and not word.isascii():
+        return StrIndex(Func(F(column), function=FUNCTION), Func(Value(word), function=FUNCTION))
+    return StrIndex(F(column), Upper(Value(word)))
 
 
 def _within(spans: list[Span]) -> Q:

@@ -169,7 +169,9 @@ def _checks(campaign: Campaign, checks: Sequence[Check], kind: str, where: str) 
     items = {row.key: row for row in Item.objects.filter(project=campaign.project_id, key__in=keys)}
     outputs = {
         (row.item_id, row.system.name, row.step): row
-        for row in Output.objects.filter(item__in=items.values()).select_related("system").order_by("step")
+        for row in Output.objects.filter(item__in=items.values())
+        .select_related("system")
+        .order_by(F("step").asc(nulls_first=True))
     }
     units, problems = [], []
     for index, check in enumerate(checks):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import F
+
 from annotation.models import Campaign, Output, Reference
 from annotation.models.data import ORIGINAL
 from evalapp.names import natural_key
@@ -51,7 +53,9 @@ def preview_assignment(campaign: Campaign, number: int = 0) -> dict[str, Any] | 
 def texts_of_item(campaign: Campaign, item: Any) -> tuple[list[Output], list[Reference]]:
     """Outputs of one item of the project (for choosing practice and controls), and its original references."""
     outputs = list(
-        Output.objects.filter(project_id=campaign.project_id, item=item).select_related("system").order_by("step")
+        Output.objects.filter(project_id=campaign.project_id, item=item)
+        .select_related("system")
+        .order_by(F("step").asc(nulls_first=True))
     )
     outputs.sort(key=lambda output: natural_key(output.system.name))
     if campaign.kind != Campaign.Kind.TURING:

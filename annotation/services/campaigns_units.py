@@ -12,7 +12,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from django.db import connection
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, F, Q, QuerySet
 from django.db.models.fields.json import KeyTransform
 
 from annotation.allocation.pairs import choose_pairs, side_flips
@@ -140,7 +140,7 @@ def players_of(texts: Iterable[_Text]) -> list[tuple[int, int]]:
 
 
 def _texts(campaign: Campaign) -> list[_Text]:
-    rows = selected_outputs(campaign).order_by("item_id", "system_id", "step", "pk")
+    rows = selected_outputs(campaign).order_by("item_id", "system_id", F("step").asc(nulls_first=True), "pk")
     found = [_Text(*row) for row in rows.values_list("item_id", "system_id", "step", "pk").iterator(BATCH)]
     if campaign.plan.get("steps") != "last":
         return found

@@ -225,6 +225,7 @@ def _new_assignment(cursor: Any, who: Who, sheet: Sheet, now: datetime) -> Shown
 def _unit_beside_slots(who: Who, sheet: Sheet, step: str, order: int) -> int | None:
     """A practice or control unit this person has not had, or one of their own to judge again."""
     own = Assignment.objects.filter(campaign_id=who.campaign_id, annotator_id=who.user_id)
+    held = own.exclude(state=Assignment.State.EXPIRED)  # what has expired may be given again, as with slots
     if step == "repeat":
         old = own.filter(
             state=Assignment.State.SUBMITTED,
@@ -232,10 +233,10 @@ def _unit_beside_slots(who: Who, sheet: Sheet, step: str, order: int) -> int | N
             unit__kind=Unit.Kind.NORMAL,
             slot__isnull=False,  # one that came too late to count has no first judgement to be compared with
             order_number__lte=order - sheet.options["repeat_gap"],
-        ).exclude(unit__in=own.filter(repeat_number=1).values("unit"))
+        ).exclude(unit__in=held.filter(repeat_number=1).values("unit"))
         ids = list(old.order_by("order_number").values_list("unit_id", flat=True)[:200])
         return ids[draw(who.seed, "again", order) % len(ids)] if ids else None
-    units = Unit.objects.filter(campaign_id=who.campaign_id, kind=step).exclude(pk__in=own.values("unit"))
+    units = Unit.objects.filter(campaign_id=who.campaign_id, kind=step).exclude(pk__in=held.values("unit"))
     ids = list(units.order_by("pk").values_list("pk", flat=True))
     if not ids:
         return None
@@ -258,28 +259,34 @@ def renew_if_short(cursor: Any, shown: Shown, sheet: Sheet, now: datetime) -> No
 def return_expired_slots(
     *, campaign_id: int | None = None, now: datetime | None = None, lease: timedelta = LONGEST_LEASE
 ) -> int:
-    """Take back assignments whose lease has passed; their slots are free again. Returns how many. One that would last
-    longer than any `lease` from now is of a time when the clock was ahead: it gets the usual one."""
+    """Take back assignments whose lease has passed; their slots are free again. Returns how many slots. One that would
+    last longer than any `lease` from now is of a time when the clock was ahead: it gets the usual one. Controls and
+    repeats, which have no slot, end in the same way: else their holder could tell them from other texts. Practice,
+    which is called so, waits for its annotator."""
     moment = now or timezone.now()
     with transaction.atomic():
-        due = Assignment.objects.filter(
-            Q(lease_until__lt=moment) | Q(lease_until__gt=moment + lease + timedelta(minutes=1)),
-            state=Assignment.State.OPEN,
-            slot__isnull=False,
-        ).order_by("pk")
+        due = (
+            Assignment.objects.filter(
+                Q(lease_until__lt=moment) | Q(lease_until__gt=moment + lease + timedelta(minutes=1)),
+                state=Assignment.State.OPEN,
+            )
+            .exclude(unit__kind=Unit.Kind.PRACTICE)
+            .order_by("pk")
+        )
         if campaign_id is not None:
             due = due.filter(campaign_id=campaign_id)
         if connection.vendor == "postgresql":
-            due = due.select_for_update(skip_locked=True)
+            due = due.select_for_update(skip_locked=True, of=("self",))
         rows = list(due.values_list("pk", "slot_id", "lease_until")[:1000])
         expired = {pk: slot for pk, slot, until in rows if until < moment}
+        slots = [slot for slot in expired.values() if slot is not None]
         if expired:
             Assignment.objects.filter(pk__in=expired).update(state=Assignment.State.EXPIRED, slot=None)
-            judging_later.free_slots(list(expired.values()))
+            judging_later.free_slots(slots)
         if len(rows) > len(expired):
             ahead = [pk for pk, _, _ in rows if pk not in expired]
             Assignment.objects.filter(pk__in=ahead).update(lease_until=moment + lease)
-    return len(expired)
+    return len(slots)
 
 
 # ---- answering --------------------------------------------------------------------------------------------
@@ -287,7 +294,8 @@ def return_expired_slots(
 
 @dataclass(frozen=True)
 class Submitted:
-    """What became of an answer, and what comes next where that was asked for."""
+    """What became of an answer, and what comes next where that was asked for. The annotator is not told of `extra`: a
+    control can be none."""
 
     public: str
     version: int
@@ -306,7 +314,6 @@ class Submitted:
             "id": self.public,
             "state": "submitted",
             "version": self.version,
-            "extra": self.extra,
             "saved_at": self.created_at,
             "feedback": self.feedback,
             "progress": self.progress.wire(),
@@ -378,7 +385,8 @@ def check_submission(
 
 def _store(cursor: Any, held: Held, sheet: Sheet, answer: Answer, then: Then, now: datetime) -> Submitted:
     who, version, extra, moment, repeated = held.who, held.version + 1, False, now, False
-    if held.state == "open" and not answer.replaces and judging_rows.take_answer(cursor, held, now):
+    has_place = held.slot_id is not None or not held.needs_slot
+    if held.state == "open" and has_place and not answer.replaces and judging_rows.take_answer(cursor, held, now):
         statements = [
             judging_rows.insert_judgement(held, answer, version, now),
             *judging_later.results(held, sheet, answer),

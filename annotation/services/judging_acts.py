@@ -36,15 +36,11 @@ class Draft:
     version: int
     saved_at: datetime
     lease_until: datetime
-    holds: bool  # False: the lease had passed and the slot is somebody else's; the draft is kept all the same
+    #: False: the lease had passed and the slot is somebody else's. Not told: a control has no slot that it could lose.
+    holds: bool
 
     def wire(self) -> dict[str, Any]:
-        return {
-            "draft_version": self.version,
-            "saved_at": self.saved_at,
-            "lease_until": self.lease_until,
-            "holds": self.holds,
-        }
+        return {"draft_version": self.version, "saved_at": self.saved_at, "lease_until": self.lease_until}
 
 
 def save_draft(*, user: Any, public: str, version: int, draft: Any) -> Draft:
@@ -88,14 +84,12 @@ def check_storable(name: str, value: Any) -> None:
 
 
 def _holds(cursor: Any, held: Held, state: str, lease_until: datetime) -> bool:
-    """Whether the assignment is its holder's; one that had expired gets a slot again if its unit has a free one."""
+    """Whether the answer would count. One that had expired is open again, with a slot if its unit has a free one."""
     if state != Assignment.State.EXPIRED:
         return state in {Assignment.State.OPEN, Assignment.State.SUBMITTED}
-    slot = take_slot_of(cursor, held.unit_id)
-    if slot is None:
-        return False
+    slot = take_slot_of(cursor, held.unit_id) if held.needs_slot else None
     Assignment.objects.filter(pk=held.id).update(state=Assignment.State.OPEN, slot=slot, lease_until=lease_until)
-    return True
+    return slot is not None or not held.needs_slot
 
 
 def skip_assignment(*, user: Any, public: str, reason: str = "", then: Then = "") -> Turn:

@@ -99,10 +99,9 @@ def _store_late(
 ) -> tuple[int, bool, datetime, bool]:
     """The lease had passed, or it was skipped: the unit's free slot if there is one, else kept as extra."""
     slot = row.slot_id if row.state == Assignment.State.OPEN else None
-    needs_slot = held.unit_kind == "normal" and not held.repeat_number
-    if needs_slot and slot is None:
+    if held.needs_slot and slot is None:
         slot = take_slot_of(cursor, held.unit_id)
-    answer.extra = needs_slot and slot is None
+    answer.extra = held.needs_slot and slot is None
     if row.state == Assignment.State.SKIPPED:
         CampaignMember.objects.filter(pk=held.who.member_id).update(skipped=F("skipped") - 1)
         held.who.skipped -= 1

@@ -20,6 +20,8 @@ from typing import Any
 import orjson
 from django.utils.dateparse import parse_datetime
 
+from annotation.selectors.judging import told_state
+
 Statement = tuple[str, Sequence[Any]]
 
 
@@ -157,6 +159,11 @@ class Held:
     propensity: float | None
     who: Who
 
+    @property
+    def needs_slot(self) -> bool:
+        """Whether its answer counts in a slot only: that of practice, a control or a repeat has none."""
+        return self.unit_kind == "normal" and not self.repeat_number
+
 
 def lock_held(cursor: Any, public: str, user_id: int) -> Held | None:
     lock = " FOR UPDATE OF m" if is_postgres(cursor) else ""
@@ -242,7 +249,7 @@ class Shown:
         return {
             "id": self.public,
             "number": self.number,
-            "state": self.state,
+            "state": told_state(self.state, self.lease_until),
             "version": self.version,
             "practice": self.is_practice,
             "context": orjson.Fragment(self.context_json),
@@ -327,12 +334,12 @@ def count_given(who: Who, practice: bool) -> Statement:
 def keep_draft(
     cursor: Any, held: Held, version: int, draft_json: str, now: datetime, lease_until: datetime
 ) -> str | None:
-    """Compare and set by the draft's version; an open assignment gets its time again. Its state, or none if somebody
-    saved in between."""
+    """Compare and set by the draft's version; one that waits for its answer gets its time again. Its state, or none if
+    somebody saved in between."""
     run(
         cursor,
         """UPDATE annotation_assignment SET draft = %s, draft_version = draft_version + 1, draft_saved_at = %s,
- lease_until = CASE state WHEN 'open' THEN %s ELSE lease_until END WHERE id = %s AND draft_version = %s
+ lease_until = CASE WHEN state IN ('open', 'expired') THEN %s ELSE lease_until END WHERE id = %s AND draft_version = %s
  RETURNING state""",
         [draft_json, now, lease_until, held.id, version],
     )

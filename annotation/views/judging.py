@@ -301,7 +301,7 @@ def judge_submit(request: HttpRequest, pk: int, public: str) -> HttpResponse:
         return problem_answer(error)
     if body.get("confirm"):
         _confirm_correction(request, body.get("replaces"), done.version)
-    sent: dict[str, Any] = {"version": done.version, "extra": done.extra, "saved_at": done.created_at}
+    sent: dict[str, Any] = {"version": done.version, "saved_at": done.created_at}
     if body.get("next"):
         turn = Turn(done.sheet, done.progress, done.next, done.why)
         sent["html"] = "" if done.next is None else render_to_string(ASSIGNMENT, _ahead(request, turn), request=request)

@@ -12,6 +12,7 @@ from evalapp.common.errors import EvalappError
 from .mails import send_later
 from .models import Project, User
 from .roles import SCOPES, Role
+from .selectors import active_tokens
 
 #: What each role means, for those who hand it out.
 ROLE_HELP = {
@@ -62,8 +63,24 @@ class AccountForm(forms.ModelForm):
         widgets = {"theme": forms.RadioSelect}
 
 
-class PasswordForm(PasswordChangeForm):
-    pass
+class KeepTokens(forms.Form):
+    """With a new password: whether the API tokens of the person stay. Asked where there are any."""
+
+    keep_tokens = forms.BooleanField(
+        required=False,
+        label="Keep my API tokens working",
+        help_text="If not ticked, all of them are revoked, and programs that use them stop. Keep them only if nobody "
+        "else can have seen them.",
+    )
+
+    def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(user, *args, **kwargs)
+        if not active_tokens(user).exists():
+            del self.fields["keep_tokens"]
+
+
+class PasswordForm(KeepTokens, PasswordChangeForm):
+    field_order = ["old_password", "new_password1", "new_password2", "keep_tokens"]
 
 
 class ResetForm(PasswordResetForm):
@@ -77,8 +94,8 @@ class ResetForm(PasswordResetForm):
         send_later(subject, body, context, sender, to)
 
 
-class NewPasswordForm(SetPasswordForm):
-    pass
+class NewPasswordForm(KeepTokens, SetPasswordForm):
+    field_order = ["new_password1", "new_password2", "keep_tokens"]
 
 
 class JoinForm(forms.Form):

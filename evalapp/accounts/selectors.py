@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.utils import timezone
 
 from evalapp.common.errors import NotAllowed, NotThere
 from evalapp.common.models import AuditEvent
 
-from .models import Invitation, Membership, Project, User
+from .models import ApiToken, Invitation, Membership, Project, User
 from .roles import ROLES_FOR, Need
 
 
@@ -81,6 +82,11 @@ def my_projects(user: User | AnonymousUser) -> QuerySet[Project]:
         .annotate(my_role=Subquery(mine.values("role")[:1]), people=Count("memberships"))
         .order_by("name", "pk")
     )
+
+
+def active_tokens(user: User) -> QuerySet[ApiToken]:
+    """The API tokens of a person that work now."""
+    return ApiToken.objects.filter(user=user, revoked_at=None, expires_at__gt=timezone.now())
 
 
 def members_of(project: Project) -> QuerySet[Membership]:

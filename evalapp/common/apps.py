@@ -9,8 +9,10 @@ class CommonConfig(AppConfig):
         from . import overview
         from .doctoring import register_checks
         from .jobs import Job, register
+        from .sqlite import lookups
         from .views import overview as ours
 
+        lookups.register()
         about = "Remove what a deleted project held."
         register(Job("delete", "cpu", "evalapp.common.deletion:run", about, label="Deletion of a project"))
         register_checks("evalapp.common.audit_chain:checks")

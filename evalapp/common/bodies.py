@@ -53,18 +53,17 @@ class BodyLimit:
             raise LengthMissing("Send the body with its Content-Length, not in chunks.")
         length = request.META.get("CONTENT_LENGTH") or "0"
         size = int(length) if length.isdecimal() else 0
-        if size <= min(SMALL_BODY, settings.MAX_UPLOAD_BYTES):
-            return
-        user, limit = find_sender(request), settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         is_upload = self.large.fullmatch(request.path_info) is not None
-        if is_upload:
-            limit = settings.MAX_UPLOAD_BYTES
-            get_project(user=user, slug=_PROJECT.match(request.path_info)[1], need="write")  # type: ignore[index]
+        limit = settings.MAX_UPLOAD_BYTES if is_upload else settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        if size > SMALL_BODY:
+            user = find_sender(request)
+            if is_upload:
+                get_project(user=user, slug=_PROJECT.match(request.path_info)[1], need="write")  # type: ignore[index]
         if size > limit:
             raise TooLarge(
                 f"At most {limit // 1_000_000:,} MB are taken here; this is {size / 1e6:,.1f} MB. Split or compress it."
             )
-        if is_upload:
+        if is_upload and size > SMALL_BODY:
             check_room(size)
 
 

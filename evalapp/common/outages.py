@@ -31,6 +31,8 @@ _FULL_NUMBERS = {errno.ENOSPC, errno.EDQUOT}
 #: SQLite says this where it finds no room for its smaller files, and where the disk is broken.
 _SQLITE_FILES = ("disk i/o error", "unable to open database file")
 _LITTLE_ROOM = 1 << 20
+#: What SQLite says of a file that is no database, or whose pages contradict each other.
+_DAMAGED_WORDS = ("file is not a database", "file is encrypted", "disk image is malformed", "malformed database schema")
 #: How PostgreSQL's driver, and PostgreSQL itself inside of JSON, name the one character that they do not take.
 _NUL = ("NUL (0x00)", "\\u0000")
 
@@ -43,6 +45,10 @@ class DatabaseBusy(Unavailable):
     title = "The database is busy"
 
 
+class DatabaseDamaged(Unavailable):
+    title = "The database file is damaged"
+
+
 class DiskFull(Unavailable):
     title = "The disk is full"
 
@@ -53,6 +59,12 @@ def explain(error: BaseException) -> Unavailable | None:
         if found := _explain(each):
             return found
     return None
+
+
+def explain_damage(error: BaseException) -> DatabaseDamaged | None:
+    """The same for a damaged database file alone."""
+    found = explain(error)
+    return found if isinstance(found, DatabaseDamaged) else None
 
 
 def unstorable(error: BaseException) -> BadInput | None:
@@ -85,6 +97,12 @@ def _explain(error: BaseException) -> Unavailable | None:
         )
     if not is_database:
         return None
+    if any(words in text for words in _DAMAGED_WORDS):
+        return DatabaseDamaged(
+            f"The database file {connection.settings_dict['NAME']} is damaged or is no database. Stop everything, move "
+            "it and the files that begin with its name to another folder, then restore a backup: "
+            "python manage.py restore FILE --replace"
+        )
     if code.startswith(_BUSY) or "database is locked" in text or "table is locked" in text:
         return DatabaseBusy(
             "Too much is written to the server's database at once. Nothing was stored by halves; try again in a moment."

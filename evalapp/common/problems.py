@@ -38,6 +38,19 @@ def _short(text: Any) -> Any:
     return f"{text[:LONGEST_TEXT]}…" if isinstance(text, str) and len(text) > LONGEST_TEXT else text
 
 
+def explain_origin(request: Any, reason: str) -> str:
+    """Why a form was refused where its address of origin is the cause; empty for other reasons of Django's check."""
+    if not reason.startswith(("Origin checking failed", "Referer checking failed")):
+        return ""
+    came = request.headers.get("Origin") or request.headers.get("Referer") or "no address"
+    return (
+        f"The form came from {came[:200]}, and this installation takes itself to be {request.scheme}://"
+        f"{request.get_host()}. If the first is its address, its settings are wrong: CSRF_TRUSTED_ORIGINS must hold "
+        "that origin, and the proxy in front must pass on Host and X-Forwarded-Proto (with SECURE_PROXY=1). Tell the "
+        "people who run it. If it is not, another site sent the form, and nothing was done."
+    )
+
+
 def _flatten(detail: Any, field: str = "") -> list[dict]:
     if isinstance(detail, dict):
         return [row for key, value in detail.items() for row in _flatten(value, f"{field}.{key}".strip("."))]
@@ -82,6 +95,8 @@ def exception_handler(error: Exception, context: dict) -> Response | None:
         detail = "See errors." if errors else str(error.detail)
         if isinstance(error, exceptions.NotAuthenticated):
             detail = SIGN_IN
+        if isinstance(error, exceptions.PermissionDenied) and detail.startswith("CSRF Failed: "):
+            detail = explain_origin(context["request"], detail.removeprefix("CSRF Failed: ")) or detail
         body = problem(str(code).replace("_", "-"), title, error.status_code, detail, errors)
         if getattr(error, "auth_header", None):
             headers["WWW-Authenticate"] = error.auth_header  # type: ignore[attr-defined]

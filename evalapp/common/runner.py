@@ -20,6 +20,8 @@ from django.db import Error as DatabaseTrouble
 from django.db import connection
 from django.utils import timezone
 
+from evalapp.accounts.models import Project
+
 from . import outages
 from .errors import EvalappError, Unavailable
 from .jobs import get_job
@@ -264,7 +266,8 @@ def _work(run: Run, context: RunContext, by_worker: bool) -> tuple[str, dict[str
     except RunCancelled:
         return Run.State.CANCELLED.value, {}
     except RunLost:
-        log.warning("run %s went to another worker meanwhile; this one leaves it", run.pk)
+        if not _is_gone(run):
+            log.warning("run %s went to another worker meanwhile; this one leaves it", run.pk)
         return Run.State.CANCELLED.value, {}  # which changes nothing
     except RunReturned:
         return Run.State.QUEUED.value, {"why": "The worker was told to end", "free": True}
@@ -279,11 +282,23 @@ def _work(run: Run, context: RunContext, by_worker: bool) -> tuple[str, dict[str
     except Exception as error:
         if (outage := outages.explain(error)) is not None:
             return _after_outage(run, context, outage, error)
+        if _is_gone(run):
+            log.info("run %s ends: its project was deleted meanwhile", run.pk)
+            return Run.State.CANCELLED.value, {}
         log.exception("run %s failed", run.pk)
         context.log(traceback.format_exc())
         text = f"Unexpected error ({type(error).__name__}: {error}). The log has the details; retry, and report it."
         return Run.State.FAILED.value, {"error": _storable(text)}
     return Run.State.SUCCEEDED.value, {"result": _storable(result)}
+
+
+def _is_gone(run: Run) -> bool:
+    """Whether the project of the run was deleted while it was at work: then its rows have nothing to belong to."""
+    if run.kind == "delete" or (connection.in_atomic_block and connection.needs_rollback):
+        return False
+    with contextlib.suppress(DatabaseTrouble):
+        return not Project.objects.filter(pk=run.project_id, deleting_at=None).exists()
+    return False
 
 
 def _storable(value: Any) -> Any:

@@ -3,7 +3,6 @@ docs/reference/settings.md is generated from this table and a test holds the two
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 from dataclasses import dataclass
@@ -69,6 +68,9 @@ SETTINGS = (
         "0",
         "1 when a TLS reverse proxy stands in front (secure cookies, HSTS, X-Forwarded-Proto).",
     ),
+    Setting("HSTS_SECONDS", "31536000", "With SECURE_PROXY=1: how long browsers use TLS alone for this host."),
+    Setting("HSTS_SUBDOMAINS", "1", "0 when a host below this one is reached without TLS."),
+    Setting("HSTS_PRELOAD", "1 with subdomains and a year", "0 to stay out of the lists that browsers bring along."),
     Setting("PORT", "8000", "Port of the web process."),
     Setting("WEB_WORKERS", "number of cores, 2 to 8", "gunicorn worker processes."),
     Setting(
@@ -123,8 +125,8 @@ def _of_file(name: str, value: str) -> str:
     return found
 
 
-def flag(name: str) -> bool:
-    value = text(name, "0").lower()
+def flag(name: str, default: str = "0") -> bool:
+    value = text(name, default).lower()
     if value in {"1", "true", "yes", "on"}:
         return True
     if value in {"0", "false", "no", "off"}:
@@ -167,20 +169,33 @@ def secret_key(folder: Path) -> str:
             )
         return key
     path = folder / "secret_key"
-    key = path.read_text().strip() if path.exists() else ""
-    if not key:
-        # Under a lock, and looked at again: processes that start together all use the key that the first one wrote.
-        with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            key = file.read().strip()
-            if not key:
-                key = secrets.token_urlsafe(64)
-                file.write(key)
-                file.flush()
-                os.fsync(file.fileno())
-    if len(key) < MIN_KEY_LENGTH:
-        raise ImproperlyConfigured(f"{path} is damaged. Delete it (everybody must sign in again) or set SECRET_KEY.")
+    if not path.exists():
+        _make_key(path)
+    key = path.read_bytes().decode("ascii", "replace").strip()
+    if len(key) < MIN_KEY_LENGTH or len(set(key)) < 5 or not key.isprintable():
+        raise ImproperlyConfigured(
+            f"{path} is {'damaged' if key else 'empty'}. Put the one of a backup back, or set SECRET_KEY. Without "
+            "either, delete the file: the next start makes another key, and everybody must sign in again."
+        )
     return key
+
+
+def _make_key(path: Path) -> None:
+    """Written whole under another name first: the file is there with its key or not at all, and of processes that start
+    together the first one makes it."""
+    draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(secrets.token_urlsafe(64))
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    except OSError:  # a file system without hard links
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 #: Passwords of servers that stand in examples everywhere.
@@ -243,6 +258,16 @@ def origins() -> list[str]:
                 f"CSRF_TRUSTED_ORIGINS={origin!r} is not reached by TLS. Put a TLS proxy in front and write https://."
             )
     return value
+
+
+def hsts(behind_tls: bool) -> tuple[int, bool, bool]:
+    """Seconds, subdomains and preload of Strict-Transport-Security; nothing without TLS."""
+    seconds, subdomains = number("HSTS_SECONDS", 31_536_000, 0, 315_360_000), flag("HSTS_SUBDOMAINS", "1")
+    may_preload = subdomains and seconds >= 31_536_000
+    preload = flag("HSTS_PRELOAD", "1" if may_preload else "0")
+    if preload and not may_preload:
+        raise ImproperlyConfigured("HSTS_PRELOAD=1 needs HSTS_SUBDOMAINS=1 and HSTS_SECONDS=31536000 (a year) or more.")
+    return (seconds, subdomains, preload) if behind_tls else (0, False, False)
 
 
 def token(name: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from django.db.models import F
 from django.utils import timezone
 
 from annotation.models import Output, ReferenceSet, System
@@ -377,7 +378,7 @@ class _Work:
         items where it is made of sums over texts."""
         pairs = list(
             Output.objects.filter(project=self.context.project)
-            .order_by("system", "step")
+            .order_by("system", F("step").asc(nulls_first=True))
             .values_list("system", "step")
             .distinct()
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.contrib.auth.decorators import login_required
+from django.db.models import F
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
@@ -22,7 +23,8 @@ def item_scores(request: HttpRequest, slug: str, item: int) -> HttpResponse:
     row = Item.objects.filter(project=project, pk=item).first()
     if row is None:
         raise NotThere(f"There is no item {item} in {project.slug}.")
-    outputs = list(Output.objects.filter(item=row).select_related("system").order_by("step"))
+    rows = Output.objects.filter(item=row).select_related("system")
+    outputs = list(rows.order_by(F("step").asc(nulls_first=True)))
     outputs.sort(key=lambda output: natural_key(output.system.name))
     scores = scores_of_outputs(project, [output.pk for output in outputs])
     sets = {score.score_set_id: score.score_set for score in scores}

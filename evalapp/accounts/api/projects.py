@@ -7,24 +7,31 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import check_scope, get_project, my_projects
 from evalapp.accounts.services import create_project, delete_project, may_create_projects, update_project
 from evalapp.common.errors import NotAllowed
 from evalapp.common.pagination import KeysetPagination
 
-from .serializers import DeletionSerializer, NewProjectSerializer, ProjectSerializer
+from .serializers import DeletionSerializer, ListedProjectSerializer, NewProjectSerializer, ProjectSerializer
 
 
 class ProjectList(APIView):
     pagination_class = KeysetPagination
     keyset_order = ("slug",)
 
-    @extend_schema(operation_id="projects_list", responses=ProjectSerializer(many=True))
+    @extend_schema(
+        operation_id="projects_list",
+        description="One's own projects. Of those in which one may only judge: slug, name and role.",
+        responses=ListedProjectSerializer(many=True),
+    )
     def get(self, request: Request) -> Response:
         """The projects in which you have a role."""
         paginator = KeysetPagination()
         rows = paginator.paginate_queryset(my_projects(request.user).order_by(), request, self)
-        return paginator.get_paginated_response(ProjectSerializer(rows, many=True, context={"request": request}).data)
+        readable = Project.objects.visible_to(request.user, "read").filter(pk__in=[row.pk for row in rows])
+        context = {"request": request, "readable": set(readable.values_list("pk", flat=True))}
+        return paginator.get_paginated_response(ListedProjectSerializer(rows, many=True, context=context).data)
 
     @extend_schema(operation_id="projects_create", request=NewProjectSerializer, responses={201: ProjectSerializer})
     def post(self, request: Request) -> Response:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.urls import reverse
 from rest_framework import serializers
 
@@ -27,6 +29,25 @@ class ProjectSerializer(Closed, StrictModelSerializer):
 
     def get_role(self, project: Project) -> str | None:
         return project.role if hasattr(project, "role") else getattr(project, "my_role", None)
+
+
+class ListedProjectSerializer(ProjectSerializer):
+    """Of a project that is not in `readable` (numbers, in the context) slug, name and role alone: its notes, source and
+    meta may say which systems are compared, which its annotators must not know."""
+
+    url = serializers.URLField(required=False)
+    meta = serializers.JSONField(required=False)
+    created_at = serializers.DateTimeField(required=False)
+
+    class Meta(ProjectSerializer.Meta):
+        read_only_fields = ["slug"]
+
+    def to_representation(self, project: Project) -> dict[str, Any]:
+        project.url = self.get_url(project)  # type: ignore[attr-defined]
+        whole = super().to_representation(project)
+        if project.pk in self.context["readable"]:
+            return whole
+        return {name: whole[name] for name in ("slug", "name", "role")}
 
 
 class NewProjectSerializer(Closed):

@@ -7,8 +7,11 @@ from typing import Any
 from django.db import transaction
 
 from evalapp.accounts.models import User
+from evalapp.accounts.selectors import active_tokens
 from evalapp.common import audit
 from evalapp.common.naming import check_names
+
+from .tokens import revoke_token
 
 FIELDS = ("first_name", "email", "theme")
 
@@ -28,16 +31,26 @@ def update_account(*, user: User, **changes: str) -> User:
 
 
 @transaction.atomic
-def change_password(*, form: Any) -> User:
-    """Takes Django's checked form, which knows the hashers; the caller keeps this browser signed in."""
+def change_password(*, form: Any) -> tuple[User, int]:
+    """The user and how many API tokens were revoked. Takes Django's checked form, which knows the hashers; the caller
+    keeps this browser signed in."""
     user = form.save()
     audit.record(verb="account.password-changed", actor=user, object=user.username)
-    return user
+    return user, _revoke_tokens(user, form)
 
 
 @transaction.atomic
-def reset_password(*, form: Any) -> User:
+def reset_password(*, form: Any) -> tuple[User, int]:
     """The same by the link of a mail, for who has forgotten it."""
     user = form.save()
     audit.record(verb="account.password-reset", actor=user, object=user.username)
-    return user
+    return user, _revoke_tokens(user, form)
+
+
+def _revoke_tokens(user: User, form: Any) -> int:
+    """All that work, unless the form says otherwise: who changes a password because somebody else knew it expects that
+    nothing of theirs opens a door any more."""
+    tokens = [] if form.cleaned_data.get("keep_tokens") else list(active_tokens(user))
+    for token in tokens:
+        revoke_token(token=token, actor=user)
+    return len(tokens)

@@ -85,10 +85,15 @@ def own_data_file(request: HttpRequest) -> HttpResponse:
 def password(request: HttpRequest) -> HttpResponse:
     form = PasswordForm(request.user, request.POST or None)
     if request.method == "POST" and form.is_valid():
-        update_session_auth_hash(request, change_password(form=form))
-        messages.success(request, "The password is changed. Other browsers are signed out.")
+        user, revoked = change_password(form=form)
+        update_session_auth_hash(request, user)
+        messages.success(request, f"The password is changed. Other browsers are signed out.{say_revoked(revoked)}")
         return redirect("accounts:account")
     return page(request, "accounts/account/password.html", {"form": form}, status=422 if form.errors else 200)
+
+
+def say_revoked(count: int) -> str:
+    return f" {count} API token{'s were' if count > 1 else ' was'} revoked." if count else ""
 
 
 @login_required

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.contrib import messages
 from django.contrib.auth import login, views
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -15,6 +16,8 @@ from evalapp.accounts import limits
 from evalapp.accounts.forms import NewPasswordForm, ResetForm, SignInForm
 from evalapp.accounts.models import User
 from evalapp.accounts.services import reset_password
+
+from .account import say_revoked
 
 #: What a page with a form takes; Django's own views would take PUT as well.
 form_page = method_decorator(require_http_methods(["GET", "HEAD", "POST"]), name="dispatch")
@@ -74,7 +77,8 @@ class ChooseNewPassword(views.PasswordResetConfirmView):
 
     def form_valid(self, form: Any) -> HttpResponse:
         """As Django does it; the service tells the audit."""
-        user = reset_password(form=form)
+        user, revoked = reset_password(form=form)
+        messages.success(self.request, f"The password is changed.{say_revoked(revoked)}")
         del self.request.session[views.INTERNAL_RESET_SESSION_TOKEN]
         login(self.request, user, backend="evalapp.accounts.backends.PasswordBackend")
         return redirect(self.get_success_url())

@@ -21,6 +21,7 @@ from evalapp.ops.errors import OpsError
 from evalapp.ops.lock import FolderLock
 
 from ..errors import Conflict, EvalappError, Unavailable
+from ..outages import explain_damage
 from . import files, journal, states, tables
 from .container import Damaged, Manifest, Reader, TableEntry
 from .ports import make_again
@@ -79,7 +80,7 @@ def restore_backup(
             states.bring_to(connection, manifest.migrations)
             _restore(connection, apps, reader, replace, say)
         except DatabaseError as error:
-            raise _refused(error) from error
+            raise explain_damage(error) or _refused(error) from error
         finally:
             lock.release()
         say("bringing the tables forward and runs back to the queue")

@@ -22,6 +22,7 @@ from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections, transaction
 from evalapp.ops import disk
 
 from ..errors import Conflict, EvalappError, Unavailable
+from ..outages import explain_damage
 from . import states, tables, values
 from .container import MOST_LINE, Manifest, TableEntry, Writer
 from .files import CHUNK, Held, holding
@@ -62,7 +63,8 @@ def make_backup(*, target: Path | None, overwrite: bool = False, say: Say = lamb
         way = "Make room or name another place." if error.errno == errno.ENOSPC else "Name another place."
         raise Unavailable(f"{where} cannot be written: {error.strerror or error}. {way}") from error
     except DatabaseError as error:
-        raise Unavailable(f"The database cannot be read: {str(error).strip()}") from error
+        damage = explain_damage(error)
+        raise damage or Unavailable(f"The database cannot be read: {str(error).strip()}") from error
     return Made(
         file="-" if target is None else str(target),
         bytes=size,

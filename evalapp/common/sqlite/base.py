@@ -20,6 +20,8 @@ from typing import Any
 from django.db.backends.sqlite3 import base
 from django.db.utils import OperationalError
 
+from . import lookups
+
 _WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE")
 
 
@@ -118,6 +120,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         connection = super().get_new_connection(conn_params)
+        connection.create_function(lookups.FUNCTION, 1, lookups.upper, deterministic=True)
         if self.is_in_memory_db():
             self._queue = None
         else:

@@ -7,14 +7,14 @@ import logging
 import sys
 
 from django.conf import settings
-from django.core.exceptions import TooManyFilesSent
+from django.core.exceptions import DisallowedHost, TooManyFilesSent
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 
 from evalapp.common.errors import TooLarge
 from evalapp.common.outages import explain
-from evalapp.common.problems import CONTENT_TYPE, RETRY_SECONDS, from_domain, problem
+from evalapp.common.problems import CONTENT_TYPE, RETRY_SECONDS, explain_origin, from_domain, problem
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +32,13 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
             f"At most {settings.DATA_UPLOAD_MAX_NUMBER_FILES} files are taken at once. Send them in several requests."
         )
         return _answer(request, TooLarge.code, TooLarge.title, TooLarge.status, detail)
+    if isinstance(exception, DisallowedHost):
+        host = request.META.get("HTTP_HOST", "")[:200]
+        detail = (
+            f"This installation was asked as “{host}”, a name it does not know. If that is its name, ALLOWED_HOSTS "
+            "must hold it, and the proxy in front must pass on Host. Tell the people who run it."
+        )
+        return _answer(request, "unknown-host", "This host name is not in ALLOWED_HOSTS", 400, detail)
     return _answer(request, "bad-request", "The request could not be read", 400, "Go back and try again.")
 
 
@@ -40,8 +47,11 @@ def not_allowed(request: HttpRequest, exception: Exception | None = None) -> Htt
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """A form without our token: open for too long, signed in or out meanwhile, or sent by another site."""
-    detail = "The page was open for too long, or you signed in or out meanwhile. Go back, load it again and send it."
+    """A form without our token: open for too long, signed in or out meanwhile, sent by another site, or through a proxy
+    whose address is missing in the settings."""
+    detail = explain_origin(request, reason) or (
+        "The page was open for too long, or you signed in or out meanwhile. Go back, load it again and send it."
+    )
     return _answer(request, "not-allowed", "The form could not be taken", 403, detail)
 
 

@@ -14,6 +14,7 @@ from redis.exceptions import RedisError
 from evalapp.common import commands as base
 from evalapp.common.backup import journal
 from evalapp.common.doctoring import room_checks
+from evalapp.common.outages import explain_damage
 from evalapp.ops import checks, redis
 from evalapp.ops.checks import MISSING, OK, OPTIONAL, Check
 
@@ -58,14 +59,9 @@ def database_checks() -> list[Check]:
         executor = MigrationExecutor(connection)
         waiting = len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
     except DatabaseError as error:
-        return [
-            Check(
-                "database",
-                MISSING,
-                f"{name}: {str(error).strip()}",
-                "Start the server or correct DATABASE_URL.",
-            )
-        ]
+        damage = explain_damage(error)
+        way_out = damage.detail if damage else "Start the server or correct DATABASE_URL."
+        return [Check("database", MISSING, f"{name}: {str(error).strip()}", way_out)]
     except (BadMigrationError, InconsistentMigrationHistory) as error:
         return [Check("database", OK, name), Check("migrations", MISSING, str(error), "Restore a backup.")]
     state = Check("migrations", OK, "all applied")

@@ -4,18 +4,20 @@ leaves the rest to `evalapp.ops`."""
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import sys
-import sysconfig
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.contrib.staticfiles.finders import get_finders
 from django.core.management import BaseCommand, CommandError, call_command
-from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 from django.db.migrations.executor import MigrationExecutor
 
 from evalapp.common.backup import journal
+from evalapp.common.outages import explain_damage
 from evalapp.ops import lock, ports, stack
 from evalapp.ops.errors import OpsError
 from evalapp.ops.log import MergedLog, wants_colour
@@ -108,7 +110,9 @@ class Command(BaseCommand):
         try:
             executor = MigrationExecutor(connection)
             plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
-        except OperationalError as error:
+        except DatabaseError as error:
+            if damage := explain_damage(error):
+                raise CommandError(damage.detail) from error
             raise CommandError(f"The database cannot be reached: {error}\nCheck DATABASE_URL.") from error
         journal.settle(lambda text: log.line(NAME, text))
         if plan:
@@ -116,8 +120,7 @@ class Command(BaseCommand):
             call_command("migrate", interactive=False, verbosity=0)
         if _static_is_stale():
             log.line(NAME, "collecting static files")
-            call_command("collectstatic", interactive=False, verbosity=0)
-            _static_stamp().touch()
+            _collect_static()
         connections.close_all()
 
 
@@ -125,16 +128,25 @@ def _static_stamp() -> Path:
     return Path(settings.STATIC_ROOT) / ".collected"
 
 
+def _static_state() -> str:
+    """A hash of the names and contents of all static files, and of the manifest that was collected from them: times say
+    nothing where checkouts share a data folder, or a version is rolled back."""
+    found = hashlib.sha256()
+    files = sorted((path, storage.path(path)) for finder in get_finders() for path, storage in finder.list([]))
+    for name, path in [*files, ("manifest", str(Path(settings.STATIC_ROOT) / "staticfiles.json"))]:
+        content = Path(path).read_bytes() if Path(path).exists() else b""
+        found.update(f"{name}\0{len(content)}\0".encode())
+        found.update(content)
+    return found.hexdigest()
+
+
 def _static_is_stale() -> bool:
-    """Whether a source file, or the installed packages that carry some, are newer than the collected copy."""
     stamp = _static_stamp()
-    if not stamp.exists():
-        return True
-    collected = stamp.stat().st_mtime
-    sources = [Path(folder) for folder in settings.STATICFILES_DIRS]
-    packages = Path(sysconfig.get_path("purelib"))
-    newest = max(
-        (path.stat().st_mtime for source in sources for path in [source, *source.rglob("*")]),
-        default=0.0,
-    )
-    return max(newest, packages.stat().st_mtime if packages.exists() else 0.0) > collected
+    return not stamp.exists() or stamp.read_text() != _static_state()
+
+
+def _collect_static() -> None:
+    # Without its stamp while it is written: a start that is killed half-way collects again.
+    _static_stamp().unlink(missing_ok=True)
+    call_command("collectstatic", interactive=False, verbosity=0)
+    _static_stamp().write_text(_static_state())

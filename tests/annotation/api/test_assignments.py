@@ -51,7 +51,7 @@ def test_the_whole_way(anna, campaign):
     saved = anna.patch(address, {"version": 0, "draft": {"answer": {}}}, content_type="application/json")
     assert saved.json()["draft_version"] == 1
     sent = post(anna, f"assignments/{first['id']}/submit/", body_of(campaign, next=True, seconds=3)).json()
-    assert (sent["version"], sent["extra"], sent["feedback"], sent["why"]) == (1, False, None, "")
+    assert (sent["version"], sent["feedback"], sent["why"]) == (1, None, "")
     assert sent["next"]["id"] != first["id"]
     assert sent["progress"] == {
         "done": 1, "goal": 8, "skipped": 0, "seconds": 3.0, "mean_seconds": 3.0, "practised": 0, "practice": 0,

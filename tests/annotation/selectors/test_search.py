@@ -19,8 +19,42 @@ from evalapp.common.models import Run
 from tests.cast import make_cast
 from tests.taking import take_in
 
-WORDS = ["tea", "Tee", "straße", "ÄRGER", 'a "quote"', "50%", "under_score", "back\\slash", "line\nbreak", "İstanbul"]
-QUERIES = ["tea", "TEE", "straße", "ärger", 'A "quote', "50%", "_", "\\", "k\nb", "nothing", "STRASSE", "İst", "a", "9"]
+WORDS = [
+    "tea",
+    "Tee",
+    "straße",
+    "ÄRGER",
+    'a "quote"',
+    "50%",
+    "under_score",
+    "back\\slash",
+    "line\nbreak",
+    "İstanbul",
+    "Привет",
+    "Édith",
+    "😀",
+]
+QUERIES = [
+    "tea",
+    "TEE",
+    "straße",
+    "ärger",
+    'A "quote',
+    "50%",
+    "_",
+    "\\",
+    "k\nb",
+    "nothing",
+    "STRASSE",
+    "İst",
+    "a",
+    "9",
+    "привет",
+    "ПРИВЕТ",
+    "édith",
+    "ÉDITH",
+    "😀",
+]
 
 
 @pytest.fixture(autouse=True)

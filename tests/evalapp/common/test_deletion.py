@@ -150,6 +150,28 @@ def test_a_lost_run_goes_on_where_it_was(cast, waiting, monkeypatch):
 
 
 @pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("small", [True, False])
+def test_a_run_whose_project_is_deleted_meanwhile_leaves_no_traceback(cast, waiting, caplog, monkeypatch, small):
+    """Deleted at once or by a run: the pipeline writes a row that has nothing to belong to, and that is no fault."""
+
+    def pipeline(context, **_params):
+        if not small:
+            monkeypatch.setattr(deletion, "SMALL", -1)
+        delete_project(project=Project.objects.get(slug="alpha"), actor=cast.owner, confirmation="alpha")
+        Item.objects.filter(project=context.project).delete()
+        Item.objects.create(project_id=context.project.pk, key="late", context=["c"], group="g")
+        Project.objects.get(slug="alpha")
+        return {}
+
+    monkeypatch.setattr("evalapp.common.jobs.Job.load", lambda job: pipeline)
+    run = enqueue_run(kind="search", project=cast.project, user=cast.owner, params={}, title="Search", send=False)
+    ended = execute_run(run.pk)
+    assert ended.state == Run.State.CANCELLED
+    assert "Traceback" not in caplog.text
+    assert not [record for record in caplog.records if record.levelname in ("WARNING", "ERROR")]
+
+
 def test_waiting_runs_end_and_files_go(cast):
     fill(cast, cast.project)
     run = enqueue_run(kind="export", project=cast.project, params={"format": "jsonl"}, title="Export")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -59,40 +57,71 @@ def test_a_secret_has_one_place(tmp_path, monkeypatch):
 
 
 def test_processes_that_start_together_agree_on_one_key(tmp_path):
-    """Also while the first of them has made the file and not yet written into it."""
-    path = tmp_path / "secret_key"
     code = (
-        "import sys, pathlib; from evalapp.settings import env; print('here', flush=True); "
+        "import sys, pathlib; from evalapp.settings import env; print('here', flush=True); sys.stdin.readline(); "
         "print(env.secret_key(pathlib.Path(sys.argv[1])))"
     )
-    with path.open("w") as first:
-        fcntl.flock(first, fcntl.LOCK_EX)
-        others = [
-            subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
-            for _ in range(3)
-        ]
-        assert [process.stdout.readline() for process in others] == ["here\n"] * 3
-        time.sleep(0.5)
-        assert [process.poll() for process in others] == [None] * 3, "one of them did not wait"
-        first.write(KEY)
-    assert [process.communicate(timeout=60)[0].strip() for process in others] == [KEY] * 3
-    assert env.secret_key(tmp_path) == KEY
+    others = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(tmp_path)],
+            cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )
+        for _ in range(4)
+    ]  # fmt: skip
+    assert [process.stdout.readline() for process in others] == ["here\n"] * 4
+    for process in others:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    [key] = {process.communicate(timeout=60)[0].strip() for process in others}
+    assert (tmp_path / "secret_key").read_text() == key == env.secret_key(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["secret_key"]
+    assert (tmp_path / "secret_key").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_start_that_was_killed_before_it_wrote_its_key_does_not_stop_the_next(tmp_path):
+def test_a_file_system_without_hard_links_has_a_key_too(tmp_path, monkeypatch):
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("os.link", refuse)
+    assert env.secret_key(tmp_path) == env.secret_key(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"  \n", b"short", b"\0" * 86, b"a" * 86, b"\xff\xfe" * 43])
+def test_an_empty_or_damaged_key_is_refused_and_kept(tmp_path, content):
+    """Never replaced in silence: another key signs everybody out and voids each link in a mail.
+    An empty file cannot come from a start that was killed, since the key is written before its file has its name."""
     path = tmp_path / "secret_key"
-    path.touch(mode=0o600)
-    made = env.secret_key(tmp_path)
-    assert len(made) >= env.MIN_KEY_LENGTH
-    assert path.read_text() == made == env.secret_key(tmp_path)
-
-
-def test_a_damaged_key_is_refused_and_kept(tmp_path):
-    path = tmp_path / "secret_key"
-    path.write_text("short")
-    with pytest.raises(ImproperlyConfigured, match="is damaged"):
+    path.write_bytes(content)
+    with pytest.raises(ImproperlyConfigured, match=r"secret_key is (empty|damaged)\. .* set SECRET_KEY"):
         env.secret_key(tmp_path)
-    assert path.read_text() == "short"
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ({}, (31_536_000, True, True)),
+        ({"HSTS_SUBDOMAINS": "0"}, (31_536_000, False, False)),
+        ({"HSTS_PRELOAD": "0"}, (31_536_000, True, False)),
+        ({"HSTS_SECONDS": "60"}, (60, True, False)),
+        ({"HSTS_SECONDS": "0", "HSTS_SUBDOMAINS": "0"}, (0, False, False)),
+    ],
+)
+def test_hsts_is_what_the_operator_says(monkeypatch, values, found):
+    for name, value in values.items():
+        monkeypatch.setenv(name, value)
+    assert env.hsts(True) == found
+    assert env.hsts(False) == (0, False, False)
+
+
+@pytest.mark.parametrize(
+    "values", [{"HSTS_PRELOAD": "1", "HSTS_SUBDOMAINS": "0"}, {"HSTS_PRELOAD": "1", "HSTS_SECONDS": "9"}]
+)
+def test_preload_takes_what_the_lists_of_browsers_ask_for(monkeypatch, values):
+    for name, value in values.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ImproperlyConfigured, match="HSTS_PRELOAD"):
+        env.hsts(True)
 
 
 def test_passwords_apart_reach_their_servers(monkeypatch):

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from evalapp.accounts.models import ApiToken
+from evalapp.accounts.services import create_token
+from evalapp.common.models import AuditEvent
 from tests.cast import PASSWORD
 
 
@@ -33,6 +37,23 @@ def test_the_password_changes_only_with_the_old_one(client, cast):
     assert client.get("/account/").status_code == 200, "this browser stays signed in"
     cast.viewer.refresh_from_db()
     assert cast.viewer.check_password("nine-lives-left")
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_new_password_revokes_the_tokens_unless_one_says_otherwise(client, cast, keep):
+    """Those of this person that work; the page asks only where there are any, and says what it did."""
+    client.force_login(cast.viewer)
+    assert "keep_tokens" not in client.get("/account/password/").content.decode()
+    mine = [create_token(user=cast.viewer, name=name, scopes=["read"])[0] for name in "ab"]
+    others, _ = create_token(user=cast.owner, name="c", scopes=["read"])
+    assert 'name="keep_tokens"' in client.get("/account/password/").content.decode()
+    form = {"old_password": PASSWORD, "new_password1": "nine-lives-left", "new_password2": "nine-lives-left"}
+    page = client.post("/account/password/", {**form, **({"keep_tokens": "on"} if keep else {})}, follow=True)
+    assert ("2 API tokens were revoked." in page.content.decode()) is not keep
+    working = set(ApiToken.objects.filter(revoked_at=None).values_list("pk", flat=True))
+    assert working == {others.pk, *([token.pk for token in mine] if keep else [])}
+    revoked = AuditEvent.objects.filter(verb="token.revoked").values_list("object", flat=True)
+    assert sorted(revoked) == ([] if keep else sorted(token.prefix for token in mine))
 
 
 def test_a_token_is_shown_once(client, cast):

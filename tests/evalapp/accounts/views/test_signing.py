@@ -11,7 +11,8 @@ from django.core import mail
 from django.urls import reverse
 
 from evalapp.accounts.mails import wait_until_sent
-from evalapp.accounts.models import User
+from evalapp.accounts.models import ApiToken, User
+from evalapp.accounts.services import create_token
 from evalapp.common.models import AuditEvent
 from evalapp.settings import base
 from tests.cast import PASSWORD, person
@@ -78,12 +79,15 @@ def test_a_forgotten_password(client, cast):
     assert "Look into your mail" in answer.content.decode()
     wait_until_sent(60)
     link = re.search(r"http://testserver(\S+)", mail.outbox[0].body).group(1)
+    create_token(user=cast.researcher, name="t", scopes=["read"])
     page = client.get(link, follow=True)
+    assert 'name="keep_tokens"' in page.content.decode()
     answer = client.post(
         page.redirect_chain[-1][0], {"new_password1": "nine-lives-left", "new_password2": "nine-lives-left"}
     )
     assert answer.status_code == 302
-    assert client.get("/account/").status_code == 200
+    assert "1 API token was revoked." in client.get("/account/").content.decode()
+    assert not ApiToken.objects.filter(revoked_at=None).exists()
     assert AuditEvent.objects.get(verb="account.password-reset").actor == cast.researcher
     client.logout()
     assert sign_in(client, password="nine-lives-left").status_code == 302

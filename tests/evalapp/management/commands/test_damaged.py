@@ -1,0 +1,75 @@
+"""A damaged SQLite file: every command says so in one message with the way out, which works as it is written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[4]
+pytestmark = pytest.mark.slow
+
+
+def manage(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    unwanted = ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "DJANGO_SETTINGS_MODULE")
+    env = {key: value for key, value in os.environ.items() if key not in unwanted}
+    env |= {"EVALAPP_DATA": str(folder), "MIN_FREE_MB": "0", "REDIS_URL": "redis://127.0.0.1:9/0"}
+    command = [sys.executable, str(ROOT / "manage.py"), *arguments]
+    return subprocess.run(command, env=env, cwd=ROOT, text=True, capture_output=True, check=False, timeout=300)
+
+
+def no_database(path: Path) -> None:
+    path.write_bytes(b"this is no database " * 1000)
+
+
+def torn_pages(path: Path) -> None:
+    """The head is whole; the pages behind it, the schema's among them, are overwritten."""
+    content = bytearray(path.read_bytes())
+    content[100 : len(content)] = b"\xa5" * (len(content) - 100)
+    path.write_bytes(content)
+
+
+def cut_short(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:5000])
+
+
+@pytest.fixture
+def folder(tmp_path: Path, migrated_file: Path) -> Path:
+    data = tmp_path / "data"
+    data.mkdir()
+    shutil.copy(migrated_file, data / "evalapp.sqlite3")
+    return data
+
+
+@pytest.mark.parametrize("damage", [no_database, torn_pages, cut_short])
+def test_each_command_says_that_the_file_is_damaged_and_what_to_do(folder, damage):
+    damage(folder / "evalapp.sqlite3")
+    load = ["load", "--project", "p", str(folder)]
+    for arguments in (["up", "--port", "0"], ["migrate"], ["migrate", "--json"], ["doctor"], load, ["runs"],
+                      ["createowner", "olga"], ["changepassword", "olga"], ["backup", str(folder / "b")]):  # fmt: skip
+        done = manage(folder, *arguments)
+        said = done.stdout + done.stderr
+        assert done.returncode != 0, arguments
+        assert "Traceback" not in said, (arguments, said[-2000:])
+        assert f"{folder / 'evalapp.sqlite3'} is damaged or is no database" in said, (arguments, said)
+        assert "restore FILE --replace" in said, (arguments, said)
+
+
+def test_the_way_out_works_as_it_is_written(folder, tmp_path):
+    assert manage(folder, "createowner", "olga").returncode == 0
+    backup = tmp_path / "backup.evalapp"
+    made = manage(folder, "backup", str(backup))
+    assert made.returncode == 0, made.stderr
+    no_database(folder / "evalapp.sqlite3")
+    away = tmp_path / "away"
+    away.mkdir()
+    for path in folder.glob("evalapp.sqlite3*"):
+        path.rename(away / path.name)
+    done = manage(folder, "restore", str(backup), "--replace", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    again = manage(folder, "createowner", "olga")
+    assert "exists" in again.stderr, again.stderr
