@@ -32,7 +32,8 @@ def published() -> ModuleType:
 @pytest.mark.parametrize(
     ("name", "aspect", "rule", "expected"),
     [
-        ("scratchplot", "ending", "more words", 0.598),
+        # .598 in the table of the data: since version 0.2 words of every script count, not [a-z0-9'] alone.
+        ("scratchplot", "ending", "more words", 0.597),
         ("pandalm", "overall", "more words", 0.684),
         ("pandalm", "overall", "more characters, ties counted", 0.611),
     ],
