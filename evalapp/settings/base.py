@@ -298,6 +298,7 @@ SPECTACULAR_SETTINGS = {
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "evalapp.common.api.run_bodies.add_run_bodies",
+        "evalapp.common.api.examples.add_examples",
         "evalapp.common.api.problem_responses.add_problems",
     ],
     "ENUM_NAME_OVERRIDES": {

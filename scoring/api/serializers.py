@@ -313,6 +313,15 @@ class PairsRowSerializer(FurtherRowSerializer):
     n_in_training = serializers.IntegerField()
 
 
+@extend_schema_field(
+    {"type": "array", "items": {"allOf": [{"$ref": "#/components/schemas/Estimate"}], "nullable": True}}
+)
+class EstimatesField(serializers.ListField):
+    """Estimates, null where there is none; of a list the document would leave the null out."""
+
+    child = EstimateSerializer(allow_null=True)
+
+
 class PairsBoardSerializer(BoardSerializer):
     """Evaluators on pairs of outputs that people compared. `columns`: decided pairs, less length, all pairs; `ceiling`:
     what one person reaches against the others, in the same order; `by_lot`: all pairs right by calling every one tied
@@ -323,7 +332,7 @@ class PairsBoardSerializer(BoardSerializer):
         child=serializers.CharField(), required=False, help_text="Those that were chosen; empty: all are compared."
     )
     columns = serializers.ListField(child=serializers.DictField())
-    ceiling = serializers.ListField(child=EstimateSerializer(allow_null=True))
+    ceiling = EstimatesField()
     by_lot = serializers.FloatField(allow_null=True)
     shorter = serializers.BooleanField(
         required=False, help_text="Less length is less the share of the shorter text, which people prefer here."

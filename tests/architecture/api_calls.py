@@ -1,0 +1,167 @@
+"""One call of every operation of the API that succeeds in the world of `tests.architecture.world`. Most are the lines
+of `routes.API`; here is what they lack to succeed: a body, a query, a state before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from annotation.models import Campaign, Comparison, Item, Output, WritingCampaign, WrittenReference
+from annotation.models.data import Aspect, Reference, ReferenceSet
+from evalapp.common.models import Run
+from tests.architecture.routes import UUID
+from tests.architecture.world import PLAN, World
+
+TEXT = "I would love to, but the rain starts at noon."
+PAIR = {"context": ["Any plans for the weekend?"], "references": ["Maybe the lake trail."]}
+#: A body for each kind of run; names are those of a project with a trained `judge` (ream) and `compare` (comparative).
+RUNS: dict[str, dict[str, Any]] = {
+    "annotate": {"evaluator": "judge", "into": "better", "candidates": "corpus:talk", "max": 6, "controls": True},
+    "annotate-preview": {"evaluator": "judge", "candidates": "outputs"},
+    "combine": {"parts": ["length", "random"], "name": "both"},
+    "export": {"format": "parquet", "raters": "pseudonyms"},
+    "games": {"evaluator": "compare", "systems": "machine", "items": 100},
+    "import": {"upload": 1},
+    "index": {"corpus": "talk"},
+    "plan": {"evaluator": "shared-bert", "aspect": "quality", "folds": 5},
+    "reliability": {"evaluator": "judge", "sample": 100, "max": 8},
+    "robustness": {"evaluator": "length"},
+    "score": {"evaluator": "bleu-4", "options": {"smooth": "floor"}},
+    "selection": {"aspect": "quality", "evaluators": ["length"], "runs": 5},
+    "train": {"evaluator": "shared-bert", "aspect": "quality", "folds": 5, "name": "natural", "apply": True},
+}
+
+
+@dataclass(frozen=True)
+class Call:
+    """`body` and `query` name objects of the world in braces; `before` brings about the state that the call needs."""
+
+    body: Any = None
+    query: str = ""
+    parts: dict[str, Any] = field(default_factory=dict)
+    content: str = "application/json"
+    before: Callable[[World], Any] = lambda world: None
+
+
+def _state(model: Any, name: str, state: str) -> Callable[[World], Any]:
+    return lambda world: model.objects.filter(pk=world.own.values[name]).update(state=state)
+
+
+def _draft(world: World) -> None:
+    from annotation.services.campaigns import create_campaign
+
+    draft = create_campaign(project=world.own.project, user=world.cast.owner, plan={**PLAN, "slug": "draft"})
+    world.own.values["campaign"] = draft.pk
+
+
+def _writing_draft(world: World) -> None:
+    from annotation.services.writing import create_writing
+
+    plan = {"name": "More", "corpus": world.own.values["corpus"], "evaluator": "rater-alpha", "slug": "more"}
+    draft = create_writing(project=world.own.project, user=world.cast.owner, plan=plan)
+    world.own.values["writing campaign"] = draft.pk
+
+
+def _compared(world: World) -> None:
+    project = world.own.project
+    aspect = Aspect.objects.get(project=project, name="quality")
+    for item in Item.objects.filter(project=project):
+        a, b = Output.objects.filter(item=item).order_by("system__name")
+        Comparison.objects.create(project=project, output_a=a, output_b=b, aspect=aspect, rater="r1", verdict="a")
+
+
+def _domains(world: World) -> None:
+    for number, item in enumerate(Item.objects.filter(project=world.own.project)):
+        Item.objects.filter(pk=item.pk).update(meta={"domain": f"d{number % 2}"})
+
+
+def _second_set(world: World) -> None:
+    made = ReferenceSet.objects.create(project=world.own.project, name="extra")
+    Reference.objects.create(set=made, item_id=world.own.values["item"], position=0, text=TEXT)
+
+
+def _someone_elses(world: World) -> None:
+    """The text waits for others, and another person wrote it."""
+    WrittenReference.objects.filter(pk=world.own.values["written"]).update(annotator=world.cast.researcher)
+
+
+CALLS: dict[str, Call] = {
+    "projects_create": Call({"slug": "weekend", "name": "Weekend chat"}),
+    "projects_update": Call({"notes": "Replies of four systems.", "licence": "CC BY 4.0"}),
+    "projects_delete": Call(query="?confirm=alpha"),
+    "invitations_create": Call({"role": "annotator", "label": "Friends of the lab", "days": 14, "max_uses": 5}),
+    "tokens_create": Call({"name": "notebook", "scopes": ["read", "write"], "days": 30}),
+    "runs_retry": Call(before=_state(Run, "run", Run.State.CANCELLED)),
+    "projects_writing_create": Call(
+        {"name": "More replies", "kind": "ream", "evaluator": "rater-alpha", "corpus": "corpus-alpha",
+         "items": {"sample": 2}}
+    ),
+    "writing_partial_update": Call({"guidelines": "Write what you would answer."}),
+    "writing_destroy": Call(before=_writing_draft),
+    "writing_open_create": Call(before=_writing_draft),
+    "writing_resume_create": Call(before=_state(WritingCampaign, "writing campaign", WritingCampaign.State.PAUSED)),
+    "writing_tasks_partial_update": Call({"version": 1, "draft": {"text": "I would"}}),
+    "writing_tasks_submit_create": Call({"submission": UUID, "text": TEXT, "unscored": True}),
+    "writing_tasks_skip_create": Call({"reason": "I do not know the place."}),
+    "writing_tasks_back_create": Call({"reference": "{written public}"}),
+    "written_withdraw_create": Call({"reason": "Answers another question."}),
+    "uploads_create": Call(
+        '{"item": "i000", "system": "sys-c", "text": "Hello."}\n', query="?kind=outputs",
+        content="application/x-ndjson",
+    ),
+    "systems_partial_update": Call({"kind": "human"}),
+    "projects_campaigns_create": Call(
+        {"name": "Naturalness", "kind": "likert", "overlap": 3, "items": {"sample": 4}, "seed": 13,
+         "aspects": [{"name": "naturalness", "question": "How natural is it?", "low": 1, "high": 6}]}
+    ),
+    "campaigns_partial_update": Call({"guidelines": "Judge the language only."}),
+    "campaigns_destroy": Call(before=_draft),
+    "campaigns_open_create": Call(before=_draft),
+    "campaigns_resume_create": Call(before=_state(Campaign, "campaign", Campaign.State.PAUSED)),
+    "assignments_list": Call(query="?campaign={campaign}"),
+    "assignments_flag_create": Call({"reason": "broken", "text": "The text ends in the middle."}),
+    "assignments_skip_create": Call({"reason": "unclear"}),
+    "corpora_create": Call({"name": "talk", "derive": "items"}),
+    "corpus_parts_create": Call({"derive": "items"}),
+    "candidates_list": Call(query="?corpus=corpus-alpha&item=i000"),
+    "evaluators_score": Call({"pairs": [{**PAIR, "text": TEXT}]}),
+    "evaluators_compare": Call({"pairs": [{"context": PAIR["context"], "a": TEXT, "b": "Yes."}]}),
+    "evaluators_reliability": Call({"context": PAIR["context"], "references": [*PAIR["references"], TEXT]}),
+    "reference_sets_create": Call({"name": "merged", "merge": ["original", "extra"]}, before=_second_set),
+    "reference_sets_destroy": Call(parts={"name": "extra"}, before=_second_set),
+    "rater_filters_create": Call({"name": "hasty", "raters": ["r0"], "reason": "Two seconds a text."}),
+    "leaderboards_pairs": Call(before=_compared),
+    "leaderboards_slices": Call(before=_domains),
+    "snapshots_create": Call({"board": "systems", "name": "submitted"}),
+    "exports_create": Call({"format": "csv", "raters": "pseudonyms"}),
+}  # fmt: skip
+#: What a worker that is not here would answer to calls of the queue live.
+LIVE = {
+    "score": {"signature": "chrf|v:0.2.0", "scores": [23.5], "reasons": [""], "notes": []},
+    "compare": {
+        "signature": "compare|v:0.2.0", "verdicts": [1], "swap_consistency": 1.0, "notes": [],
+        "probabilities": [{"better": 0.5, "tie": 0.25, "worse": 0.25}],
+    },
+    "reliability": {"signature": "judge|v:0.2.0", "reliability": 0.41},
+}  # fmt: skip
+#: Calls that cannot succeed in this world: their examples are made by hand; tests of their own send such requests.
+BY_HAND: dict[str, dict[str, Any]] = {
+    "trained_create": {  # tests/scoring/api/test_trained.py; the answer is that of every run
+        "status": "202",
+        "content": "multipart/form-data",
+        "requests": {"request": {"name": "natural", "files": ["evaluator.json", "config.json", "model.safetensors"]}},
+    },
+    "trained_file": {"status": "200"},
+    "confirmations_create": {  # tests/annotation/api/test_writing.py
+        "status": "204",
+        "requests": {"request": {"submission": UUID, "better": "a"}},
+    },
+    "writing_next_confirmation_create": {
+        "status": "200",
+        "response": {
+            "id": "8b0f6f0e-3f0e-4a55-9c43-0d6a3a3b1a52", "campaign": 3, "context": PAIR["context"], "source": None,
+            "texts": [{"side": "a", "text": TEXT}, {"side": "b", "text": PAIR["references"][0]}], "left": 4,
+        },
+    },
+}  # fmt: skip
