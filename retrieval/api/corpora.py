@@ -177,8 +177,10 @@ class CorpusList(APIView):
         project = get_project(user=request.user, slug=slug, need="write")
         _check_size(request)
         given = _members(request, (*FIELDS, *_PART, "shared"))
-        shared = _TRUTH.get(str(request.data.get("shared", "")).lower())
-        if shared is None:
+        shared = request.data.get("shared", False)
+        if request.content_type.startswith("multipart/"):  # where everything is text
+            shared = _TRUTH.get(str(shared).lower())
+        if not isinstance(shared, bool):
             raise BadInput("shared is true or false.", faults=[Fault("shared is true or false.", field="shared")])
         if shared:
             get_project(user=request.user, slug=slug, need="manage")

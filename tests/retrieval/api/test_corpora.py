@@ -60,6 +60,7 @@ def test_a_corpus_of_rows(api, cast):
         ({"name": "talk", "derive": "everything"}, 400),
         ({"name": "talk", "derive": "dialogues", "language": 3}, 400),
         ({"name": "talk", "derive": "dialogues", "shared": "maybe"}, 400),
+        ({"name": "talk", "derive": "dialogues", "shared": 0}, 400),
         ({"name": "talk", "derive": "dialogues", "shared": True}, 403),
         ({"name": "talk", "derive": "dialogues", "license": "CC0"}, 400),
         (["talk"], 400),
