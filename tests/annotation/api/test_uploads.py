@@ -21,7 +21,7 @@ ADDRESS = "/api/v1/projects/alpha/uploads/"
 @pytest.fixture
 def api(cast):
     client = APIClient()
-    client.force_authenticate(cast.researcher)
+    client.force_login(cast.researcher)
     return client
 
 
