@@ -142,9 +142,10 @@ services: $(VENV)/.installed-dev ## start the test servers and leave them up unt
 schema: $(VENV)/.installed-dev ## the OpenAPI schema of the REST API (FILE=openapi.yaml)
 	@$(PY) manage.py spectacular --validate --fail-on-warn --file $(FILE)
 
-docs: $(VENV)/.installed-dev ## docs/reference/ and docs/promises.md from the code
+docs: $(VENV)/.installed-dev ## docs/reference/, docs/promises.md and the examples of the API, from the code
 	@$(PY) docs/generate.py
 	@$(PY) docs/promises.py
+	@WRITE_EXAMPLES=1 $(PY) -m pytest -q tests/architecture/test_api_examples.py -k succeeds
 
 clean: ## what tools left behind; keeps data and the environment
 	@rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks htmlcov .coverage

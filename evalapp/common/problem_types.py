@@ -24,8 +24,13 @@ PROBLEM_TYPES = (
     ),
     ProblemType(
         "bad-request", 400, "The request could not be read",
-        "The request is damaged, or its Host header is not one of this installation.",
-        "Send it again. If every request ends so, whoever runs the installation checks ALLOWED_HOSTS and the proxy.",
+        "The request is damaged.",
+        "Send it again. If every request ends so, look at the proxy between you and the installation.",
+    ),
+    ProblemType(
+        "unknown-host", 400, "This host name is not in ALLOWED_HOSTS",
+        "The installation was asked under a name that it does not know.",
+        "Whoever runs the installation adds the name to ALLOWED_HOSTS and lets the proxy pass on Host.",
     ),
     ProblemType(
         "parse-error", 400, "Malformed request.", "The body is not what its Content-Type says, for example not JSON.",

@@ -1,6 +1,5 @@
 """Examples of requests and answers in the OpenAPI document. They are real calls:
-tests/architecture/test_api_examples.py sends every request again and compares. `WRITE_EXAMPLES=1` before that test
-writes the file."""
+tests/architecture/test_api_examples.py sends every request again and compares; `make docs` writes the file."""
 
 from __future__ import annotations
 
