@@ -42,12 +42,23 @@ class Aggregator:
         self.waiting[table].clear()
         for aspect, of_aspect in groupby(rows, key=lambda row: row["aspect"]):
             made = _ratings if table == "ratings" else _comparisons
-            yield f"aggregated_{table}", made(aspect, list(of_aspect))
+            yield f"aggregated_{table}", made(aspect, _first_judgements(list(of_aspect)))
 
     def rest(self) -> Iterator[tuple[str, Row]]:
         for table in self.waiting:
             if self.waiting[table]:
                 yield from self.give(table)
+
+
+def _first_judgements(rows: list[Row]) -> list[Row]:
+    """Of what a person judged more than once (`r7`, then `r7#2`), the first judgement, as in every table."""
+    from evalapp.stats.judged import people_of
+
+    people, places = people_of({row["rater"] for row in rows})
+    first: dict[str, str] = {}
+    for name in sorted(people, key=places.__getitem__):
+        first.setdefault(people[name], name)
+    return [row for row in rows if row["rater"] == first[people[row["rater"]]]]
 
 
 def _place(table: str, row: Row) -> tuple[Any, ...]:

@@ -122,6 +122,32 @@ def persons(rater: IntArray, names: Sequence[str]) -> IntArray:
     return np.array([first[people[name]] for name in names], dtype=np.int64)[rater]
 
 
+def repeated(rater: IntArray, names: Sequence[str], what: Sequence[IntArray]) -> BoolArray:
+    """Which rows repeat a judgement: the same person judged the same thing (numbers in `what`) under an earlier key,
+    here (`r7`, then `r7#2`) or in another campaign (`r7`, then `r7@12`)."""
+    again = np.zeros(len(rater), dtype=np.bool_)
+    people, places = people_of(names)
+    if len(set(people.values())) == len(people) or not len(rater):
+        return again
+    place = np.array([places[name] for name in names], dtype=np.int64)[rater]
+    keys = np.stack([*what, persons(rater, names)])
+    order = np.lexsort((place, *keys))
+    begins = np.ones(len(rater), dtype=np.bool_)
+    begins[1:] = (keys[:, order[1:]] != keys[:, order[:-1]]).any(axis=0)
+    first = rater[order][np.flatnonzero(begins)][np.cumsum(begins) - 1]
+    again[order] = rater[order] != first
+    return again
+
+
+def without_repeats(n: int) -> list[str]:
+    """The sentence that says how many judgements are not counted because a person had judged the same before."""
+    if not n:
+        return []
+    one = "1 judgement repeats one by the same person and is not counted: the first one counts."
+    many = "judgements repeat one by the same person and are not counted: the first one counts."
+    return [one if n == 1 else f"{n:,} {many}"]
+
+
 def normalised(ratings: Ratings, method: str) -> FloatArray:
     """The ratings as `method` says (`normalise_ratings`). Whoever repeats is the same person in z-scores; ranks stay
     within one row, which is what somebody rated at one time: a repeat of it is another row."""
@@ -148,6 +174,11 @@ class Ratings:
 
     def __len__(self) -> int:
         return len(self.value)
+
+    @property
+    def repeat(self) -> BoolArray:
+        """Ratings of an output that the same person had rated before: they count for the person's consistency only."""
+        return repeated(self.rater, self.raters, [self.output])
 
     def only(self, rows: BoolArray) -> Ratings:
         columns = ("output", "item", "cluster", "system", "rater", "value", "simulated")
@@ -179,6 +210,14 @@ class Comparisons:
 
     def __len__(self) -> int:
         return len(self.item)
+
+    @property
+    def repeat(self) -> BoolArray:
+        """Comparisons of what the same person had compared before, whichever side it was on."""
+        a, b = (self.system_a, self.system_b) if self.output_a is None else (self.output_a, self.output_b)
+        if b is None:
+            b = self.system_b
+        return repeated(self.rater, self.raters, [self.item, np.minimum(a, b), np.maximum(a, b)])
 
     def only(self, rows: BoolArray) -> Comparisons:
         columns = ["item", "cluster", "system_a", "system_b", "verdict", "simulated", "rater"]

@@ -13,7 +13,7 @@ import numpy as np
 
 from evalapp.side_figures import FAILED, side_figure, side_note
 from evalapp.stats.coding import BoolArray, FloatArray
-from evalapp.stats.columns import Ratings, Units, normalised, persons
+from evalapp.stats.columns import Ratings, Units, normalised, persons, without_repeats
 from evalapp.stats.correlation import Coefficient
 from evalapp.stats.estimate import Estimate
 from evalapp.stats.judged import without_value
@@ -54,11 +54,15 @@ class People:
     in the order of item and system; `output` is whatever identifies one where the ratings came from."""
 
     def __init__(self, ratings: Ratings, *, method: str, subset: str) -> None:
+        repeat = ratings.repeat
+        repeats = int(ratings.units.wanted(subset)[ratings.system[repeat]].sum())
+        ratings = ratings.only(~repeat)
         value = normalised(ratings, method)
         ratings = replace(ratings, rater=persons(ratings.rater, ratings.raters))
         wanted = ratings.units.wanted(subset)[ratings.system] if len(ratings) else np.zeros(0, dtype=bool)
         #: Sentences on which judgements count.
-        self.counted = without_value(int((~np.isfinite(value[wanted])).sum()), method)
+        undefined = int((~np.isfinite(value[wanted])).sum())
+        self.counted = [*without_repeats(repeats), *without_value(undefined, method)]
         wanted &= np.isfinite(value)
         kept = ratings.only(wanted)
         _, first, inverse = np.unique(kept.output, return_index=True, return_inverse=True)

@@ -13,7 +13,7 @@ from evalapp.side_figures import side_figure
 from evalapp.stats.bias import Bias, length_bias, side_bias
 from evalapp.stats.bradley_terry import ELO, MODELS, Model
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray
-from evalapp.stats.columns import Comparisons, Ratings, Scores, Unit, Units, normalised, persons
+from evalapp.stats.columns import Comparisons, Ratings, Scores, Unit, Units, normalised, persons, without_repeats
 from evalapp.stats.comparisons import COMPARISON_METHODS, GLICKO_RANKS, rank_by_comparisons
 from evalapp.stats.estimate import Estimate
 from evalapp.stats.fragility import fragility
@@ -40,17 +40,21 @@ def systems_by_ratings(
     ratings: Ratings, settings: Settings, *, aspect: str, low: float | None, high: float | None
 ) -> Table:
     """Systems by mean rating of one aspect, whose scale is `low` to `high`. `settings`: ratings, systems (a subset)."""
+    wanted = ratings.units.wanted(settings["systems"])
+    repeat = ratings.repeat
+    n_repeats = int(wanted[ratings.system[repeat]].sum())
+    ratings = ratings.only(~repeat)
     # Normalised over all ratings, so that a rating is worth the same in every subset of systems.
     value = normalised(ratings, settings["ratings"])
     ratings = replace(ratings, rater=persons(ratings.rater, ratings.raters))
-    rows = ratings.units.wanted(settings["systems"])[ratings.system] if len(ratings) else np.zeros(0, dtype=bool)
+    rows = wanted[ratings.system] if len(ratings) else np.zeros(0, dtype=bool)
     kept, value = ratings.only(rows), value[rows]
     ranking = rank_by_mean(value, kept.item, kept.system, cluster=kept.cluster, **draws_of(settings))
     defined = np.isfinite(value)
     raters = len(np.unique(kept.rater[defined]))
     table = systems_table(settings, ranking, kept.units, kept.simulated, kept.system, aspect=aspect, raters=raters)
     table["scale"] = [low, high] if settings["ratings"] == "raw" else [None, None]
-    table["counted"] = without_value(int((~defined).sum()), settings["ratings"])
+    table["counted"] = [*without_repeats(n_repeats), *without_value(int((~defined).sum()), settings["ratings"])]
     return table
 
 
@@ -61,6 +65,7 @@ def systems_by_comparisons(found: Comparisons, settings: Settings, *, aspect: st
     method = settings["method"]
     turing = method == "m1"
     kept = compared_within(found, settings["systems"], turing=turing)
+    n_repeats = int(found.repeat.sum())
     ranking = ranking_of(kept, settings)
     side, simulated = kept.system_a, kept.simulated
     if not turing:
@@ -70,6 +75,7 @@ def systems_by_comparisons(found: Comparisons, settings: Settings, *, aspect: st
     table = systems_table(settings, ranking, found.units, simulated, side, aspect=aspect, raters=raters)
     table["n_simulated"] = int(kept.simulated.sum())  # a comparison has two sides and is one judgement
     table["scale"] = [None, None] if method in COMPARISON_METHODS else [0.0, 1.0]
+    table["counted"] = without_repeats(n_repeats)
     if not turing:
         biases_and_findings(table, kept)
     if not ranking.systems:
@@ -79,7 +85,9 @@ def systems_by_comparisons(found: Comparisons, settings: Settings, *, aspect: st
 
 
 def compared_within(found: Comparisons, subset: str, *, turing: bool) -> Comparisons:
-    """The comparisons in which no side is a system that the subset leaves out."""
+    """The comparisons in which no side is a system that the subset leaves out; of what a person compared more than
+    once, the first."""
+    found = found.only(~found.repeat) if len(found) else found
     wanted = found.units.wanted(subset)
     rows = wanted[found.system_a] if len(found) else np.zeros(0, dtype=bool)
     if not turing and len(found):

@@ -9,8 +9,6 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Avg
-
 from annotation.models import Aspect, Output, Rating, WritingCampaign
 from annotation.selectors.writing_watch import GrownSet, Point, grown_sets, points_of
 from evalapp.accounts.selectors import get_project
@@ -103,8 +101,16 @@ def metric_of(campaign: WritingCampaign) -> tuple[str, str]:
 def _means(ratings: Any) -> dict[int, dict[int, float]]:
     """Item -> output -> mean rating, for items with enough rated outputs."""
     means: dict[int, dict[int, float]] = defaultdict(dict)
-    for item, output, mean in ratings.values_list("output__item", "output").annotate(mean=Avg("value")).order_by():
-        means[item][output] = float(mean)
+    from evalapp.stats.judged import people_of
+
+    rows = list(ratings.values_list("output__item", "output", "rater", "value").order_by("pk"))
+    people, places = people_of({rater for _, _, rater, _ in rows})
+    # A person's first rating of an output counts, as in every table.
+    first: dict[tuple[int, int], dict[str, float]] = defaultdict(dict)
+    for item, output, rater, value in sorted(rows, key=lambda row: places[row[2]]):
+        first[item, output].setdefault(people[rater], value)
+    for (item, output), values in first.items():
+        means[item][output] = sum(values.values()) / len(values)
     return {item: rows for item, rows in means.items() if len(rows) >= LEAST_OUTPUTS}
 
 

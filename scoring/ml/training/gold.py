@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,10 @@ from evalapp.stats import Z_METHODS, RatingMethod, normalise_ratings
 from evalapp.stats.judged import people_of
 from scoring.ml.errors import TrainingDataError
 from scoring.ml.training.job import Told, untold
-from scoring.ml.types import Dataset, Item, Record
+from scoring.ml.types import Comparison, Dataset, Item, Rating, Record
 
 Floats: TypeAlias = npt.NDArray[np.float64]
+Row = TypeVar("Row", Rating, Comparison)
 Key: TypeAlias = tuple[str, str, int | None]
 
 
@@ -54,13 +55,15 @@ def key_of(record: Record) -> Key:
 
 
 def rated_records(dataset: Dataset, aspect: str, method: RatingMethod = "raw", told: Told = untold) -> Rated:
-    """The rated outputs of an aspect in the order of `dataset.outputs`; ratings of dialogues are left out. Whoever
-    repeats, or rates in another campaign, is the same person in z-scores; ranks stay within one row. Ratings without a
-    z-score (`normalise_ratings`) are left out."""
+    """The rated outputs of an aspect in the order of `dataset.outputs`; ratings of dialogues are left out, and so are
+    repeats: a person's first rating of an output counts. Whoever rates in another campaign is the same person in
+    z-scores; ranks stay within one row. Ratings without a z-score (`normalise_ratings`) are left out."""
     rows = [r for r in dataset.ratings if r.aspect == aspect and r.dialogue is None]
     if not rows:
         return Rated([], [], 0)
-    person: dict[str, str] = people_of({row.rater for row in rows})[0] if method in Z_METHODS else {}
+    people, places = people_of({row.rater for row in rows})
+    rows = _first_of(rows, lambda row: (row.item, row.system, row.step, people[row.rater]), places)
+    person = people if method in Z_METHODS else {}
     values = normalise_ratings(
         np.array([row.value for row in rows]),
         np.array([row.item or "" for row in rows], dtype=object),
@@ -80,6 +83,16 @@ def rated_records(dataset: Dataset, aspect: str, method: RatingMethod = "raw", t
     )
 
 
+def _first_of(rows: list[Row], what: Callable[[Row], Hashable], places: Mapping[str, int]) -> list[Row]:
+    """Without repeats: of what a person judged more than once (`r7`, then `r7#2` or `r7@12`), the first judgement."""
+    first: dict[Hashable, str] = {}
+    for row in rows:
+        key = what(row)
+        if key not in first or places[row.rater] < places[first[key]]:
+            first[key] = row.rater
+    return [row for row in rows if row.rater == first[what(row)]]
+
+
 def compared_records(dataset: Dataset, aspect: str | None, told: Told = untold) -> list[Compared]:
     """People's verdicts between outputs; against references only those whose text is known. `both_bad` is a tie.
 
@@ -89,7 +102,13 @@ def compared_records(dataset: Dataset, aspect: str | None, told: Told = untold) 
     items = {item.id: item for item in dataset.items}
     signs = {"a": 1, "b": -1, "tie": 0, "both_bad": 0}
     found = []
-    for row in told(dataset.comparisons):
+    people, places = people_of({row.rater for row in dataset.comparisons})
+
+    def compared(row: Comparison) -> Hashable:
+        sides = frozenset([(row.system_a, row.step_a), (row.system_b or row.reference_b, row.step_b)])
+        return (row.item, row.aspect, sides, people[row.rater])
+
+    for row in told(_first_of(list(dataset.comparisons), compared, places)):
         if (aspect is not None and row.aspect != aspect) or row.verdict not in signs:
             continue
         a = of_key[(row.item, row.system_a, row.step_a)]
