@@ -11,7 +11,7 @@ import numpy as np
 
 from evalapp.side_figures import FAILED, side_figure, side_note
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray, snap
-from evalapp.stats.columns import Comparisons, Units, persons
+from evalapp.stats.columns import Comparisons, Units, persons, without_repeats
 from evalapp.stats.estimate import Estimate
 from evalapp.stats.meta_tables import (
     COEFFICIENTS,
@@ -49,6 +49,7 @@ class Compared:
     def __init__(self, found: Comparisons, *, subset: str, turing: bool) -> None:
         if found.output_a is None or found.output_b is None:
             raise ValueError("comparisons without numbers of their outputs cannot be matched with scores")
+        self.counted = without_repeats(int(found.repeat.sum()))
         kept = compared_within(found, subset, turing=turing)
         self.found, self.turing = kept, turing
         self.units: Units = kept.units
@@ -162,6 +163,7 @@ def evaluators_by_ranking(
         "n_systems": len(systems.codes),
         "n_items": len(np.unique(kept.item)),
         "n_simulated": int(kept.simulated.sum()),
+        "counted": compared.counted,
         "note": side_note(lambda: with_missing(_note(compared, kept, systems, aspect, learned or {}), settings, rows)),
         "scores": [
             {"label": compared.units.units[int(row.system)].label, **row.estimate.as_dict()}

@@ -179,6 +179,7 @@ def pairs_table(
         "n_items": len(np.unique(behind.item)),
         "n_clusters": len(np.unique(pairs.cluster)),
         "n_simulated": int(behind.simulated.sum()),
+        "counted": compared.counted,
         "note": side_note(lambda: with_missing(_note(compared, kept, pairs, aspect, learned or {}), settings, rows)),
         "rows": sorted(rows, key=_order),
     }

@@ -139,7 +139,8 @@ def test_what_was_learned_from_counts_neither_in_tests_nor_in_the_ceiling(world)
 
 
 def test_repeats_are_no_further_raters(world):
-    """Each rater judges the first items again (`a#2`), a little otherwise: three people, not six."""
+    """Each rater judges the first items again (`a#2`), a little otherwise: three people, not six. First judgements
+    count, so that all is as without the repeats."""
     ratings, people, _, _ = world
     again = np.flatnonzero(ratings.item < 10)
     columns = ("output", "item", "cluster", "system", "simulated")
@@ -149,15 +150,15 @@ def test_repeats_are_no_further_raters(world):
     names = ("a", "b", "c", "a#2", "b#2", "c#2")
     found = People(replace(ratings, rater=rater, value=value, raters=names, **more), method="raw", subset="all")
     assert (found.n_raters, people.n_raters) == (3, 3)
-    means = np.concatenate([ratings.value.astype(float), []])
-    means[again] = (value[again] + value[len(means) :]) / 2
-    expected = noise_ceiling(means, ratings.output, ratings.rater, item=ratings.item, system=ratings.system)
+    assert found.mean.tolist() == people.mean.tolist()
+    expected = noise_ceiling(ratings.value, ratings.output, ratings.rater, item=ratings.item, system=ratings.system)
     ceiling = evaluators_table(found, [], SETTINGS, aspect="q", outside=np.ones(len(found), bool))["ceiling"]
     assert ceiling["value"] == pytest.approx(expected.value, abs=1e-12)
     wished = {**SETTINGS, "by": "", "method": "mean", "ratings": "z", "resamples": 20}
     judged = replace(ratings, rater=rater, value=value, raters=names, **more)
     table = systems_by_ratings(judged, wished, aspect="q", low=1, high=5)
     assert table["n_raters"] == 3
+    assert table["counted"][0].startswith(f"{len(again)} judgements repeat one by the same person")
     alone = noise_ceiling([1.0, 2, 2, 3], [0, 0, 1, 1], ["a"] * 4)
     assert alone.note == "no output has two raters"
 

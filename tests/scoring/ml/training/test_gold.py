@@ -8,15 +8,21 @@ from scoring.ml.training.gold import rated_records
 from scoring.ml.types import Dataset, Item, Output, Rating
 
 VALUES = {"r": (1, 2, 4), "r@12": (2, 5, 5), "s": (3, 3, 1)}
+#: What each key rates: r@12 asks the same person about other outputs than r.
+PLACES = {
+    "r": [("i1", "a"), ("i1", "b"), ("i2", "a")],
+    "r@12": [("i1", "c"), ("i2", "b"), ("i2", "c")],
+    "s": [("i1", "a"), ("i1", "b"), ("i2", "a")],
+}
 
 
 def labels(names: dict[str, str], method) -> np.ndarray:
-    """Three outputs of two items, each rated under three keys that are called so."""
-    places = [("i1", "a"), ("i1", "b"), ("i2", "a")]
+    """Six outputs of two items, rated under three keys that are called so."""
+    places = sorted({place for of_key in PLACES.values() for place in of_key})
     ratings = tuple(
         Rating(names[rater], "q", value, item=item, system=system)
         for rater, values in VALUES.items()
-        for (item, system), value in zip(places, values, strict=True)
+        for (item, system), value in zip(PLACES[rater], values, strict=True)
     )
     outputs = tuple(Output(item, system, "text") for item, system in places)
     items = tuple(Item(name, ("context",), group=name) for name in ("i1", "i2"))
@@ -30,4 +36,4 @@ def test_who_rates_in_another_campaign_is_the_same_person_in_z_scores():
     np.testing.assert_array_equal(labels(keys, "z"), labels(merged, "z"))
     assert not np.allclose(labels(keys, "z"), labels(apart, "z"))
     np.testing.assert_array_equal(labels(keys, "rank"), labels(apart, "rank"))  # each row for itself
-    np.testing.assert_array_equal(labels(keys, "raw")[:3], [1, 2, 3])
+    np.testing.assert_array_equal(labels(keys, "raw")[:3], [1, 3, 2])  # r and s of i1 a, r of i1 b
