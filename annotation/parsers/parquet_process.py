@@ -11,6 +11,7 @@ import math
 import resource
 import sys
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from annotation.parsers.faults import Limits, StopReading
-from annotation.parsers.rows import _KEYS, _NUL, _told_by, decode_object, has_nul
+from annotation.parsers.rows import _KEYS, _NUL, _told_by, decode_object, has_nul, lower_known
 from annotation.parsers.writer import COLUMNS
 
 #: Rows, and bytes, that are held at once.
@@ -120,9 +121,9 @@ def read_all(path: Any, limits: Limits, table: str = "") -> Iterator[list[Any]]:
     number = total = 0
     try:
         for batch in file.iter_batches(max(1, min(_ROWS, int(_BYTES / max(widest, 1)))), use_threads=False):
-            if len(set(batch.schema.names)) < batch.num_columns:
+            if len(set(lower_known(batch.schema.names, table))) < batch.num_columns:
                 raise StopReading("Two columns of the file have one name. Rename or remove one.")
-            sized = _Sized(batch)
+            sized = _Sized(batch.rename_columns(lower_known(batch.schema.names, table)))
             for first, end, is_long in sized.parts(limits.row_bytes):
                 if is_long:
                     yield [number + end, "", too_long(int(sized.rows[first]), limits), sized.keys(first)]
@@ -158,6 +159,8 @@ def check_cells(cells: dict[str, Any], number: int, objects: frozenset[str] = OB
         if value is None:
             continue
         fault = ""
+        if isinstance(value, Decimal):  # as databases write 3.5
+            value = int(value) if value == value.to_integral_value() else float(value)
         if type(value) is str and (name in objects or (name == "system_b" and value.startswith('{"reference"'))):
             try:
                 value = decode_object(value.encode())

@@ -11,7 +11,7 @@ import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import IO, Any
 
@@ -53,6 +53,8 @@ TEXT_LISTS = frozenset({"context", "references"})
 _LIST_OF_TEXTS = re.compile(r"\s*\[\s*[\"\]]")
 #: As spreadsheets write 3.5 where the comma is the sign of decimals.
 _DECIMAL_COMMA = re.compile(r"^(\s*-?\d+),(\d+\s*)$")
+#: Half of the world reads this as a thousand times the number that the other half reads.
+_THOUSANDS = re.compile(r"\s*-?[1-9]\d{0,2}(,\d{3})+\s*")
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
@@ -265,10 +267,10 @@ class _Physical:
         return text
 
 
-def _cell(name: str, text: str, whole: bool) -> Any:
+def _cell(name: str, text: str, kind: Cells) -> Any:
     """The value of a cell; ValueError says what is wrong. An empty cell of a list or number is absent."""
-    if whole:
-        found = re.fullmatch(r"(-?\d{1,19})(?:\.0+)?", text.strip())
+    if name in kind.whole:
+        found = re.fullmatch(rf"(-?\d{{1,19}})(?:{'[.,]' if kind.comma else '[.]'}0+)?", text.strip())
         return int(found[1]) if found else text
     if name == "simulated":
         if text.strip().lower() not in _TRUTH:
@@ -277,6 +279,9 @@ def _cell(name: str, text: str, whole: bool) -> Any:
     if name in TEXT_LISTS and not text.lstrip().startswith("["):
         return text
     if name == "value":
+        if not kind.comma and _THOUSANDS.fullmatch(text):
+            whole, part = text.strip().replace(",", ""), text.strip().replace(",", ".", 1)
+            raise ValueError(f"“{text[:40]}” may be {whole[:40]} or {part[:40]}; write it without a comma")
         try:
             return decode_object(_DECIMAL_COMMA.sub(r"\1.\2", text).encode())
         except ValueError as error:
@@ -304,7 +309,7 @@ def _from_cells(
             if not text.strip():
                 continue
             try:
-                row[name] = _cell(name, text, name in kind.whole)
+                row[name] = _cell(name, text, kind)
             except ValueError as error:
                 report(line, name, f"{name}: {error}.")
                 good = False
@@ -347,6 +352,8 @@ class Cells:
     json: frozenset[str] = JSON_CELLS
     whole: frozenset[str] = WHOLE_CELLS
     text: frozenset[str] = KNOWN_TEXT
+    #: Cells are separated by semicolons, as where the comma is the sign of decimals.
+    comma: bool = False
 
 
 def _columns_of(table: str) -> Cells:
@@ -398,7 +405,8 @@ def read_table(
     lines = _Physical(plain, limits)
     first, delimiter = _find_delimiter(lines, delimiter, table)
     reader = csv.reader(chain(first, lines), delimiter=delimiter, strict=True)
-    kind, begins = CELLS.get(table, Cells()), lines.number - len(first)
+    kind = replace(CELLS.get(table, Cells()), comma=delimiter == ";")
+    begins = lines.number - len(first)
     names: list[str] = []
     doubled: list[int] = []
     rows = 0
@@ -460,10 +468,14 @@ def _find_delimiter(lines: _Physical, usual: str, table: str) -> tuple[list[str]
     return ([first] if first else []), max((usual, *_DELIMITERS), key=fitness)
 
 
-def _header(cells: list[str], line: int, table: str) -> list[str]:
-    names = [cell.strip() for cell in cells]
+def lower_known(names: list[str], table: str) -> list[str]:
+    """The names of columns, those of the table in its own case: `Item` is `item` unless that is there, too."""
     known = COLUMNS.get(table, ())
-    names = [name.lower() if name.lower() in known and name.lower() not in names else name for name in names]
+    return [name.lower() if name.lower() in known and name.lower() not in names else name for name in names]
+
+
+def _header(cells: list[str], line: int, table: str) -> list[str]:
+    names = lower_known([cell.strip() for cell in cells], table)
     doubled = sorted({name for name in names if names.count(name) > 1})
     if doubled:
         raise StopReading(f"The column “{doubled[0]}” stands twice in the header. Rename or remove one.", line)

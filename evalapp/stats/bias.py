@@ -97,6 +97,8 @@ def length_bias(
 
 def _effect(decided: Judgements, name: str, confidence: float, usual: float = 0.0) -> tuple[Estimate, float | None]:
     """The log odds of the covariate with interval, and its p; that of the length at a difference of `usual`."""
+    if not len(decided):
+        return Estimate.undefined("no comparison was decided"), None
     found = fit_judgements(decided, "bradley-terry", side=name == "side")
     if found.fit is None:
         return Estimate.undefined(found.note or "no comparison between rated systems", len(decided)), None

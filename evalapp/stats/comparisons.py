@@ -22,7 +22,7 @@ from evalapp.stats.paired import holm
 from evalapp.stats.ranking import CannotDecide, Ranking, SystemScore, link_tiers
 from evalapp.stats.resampling import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES, percentile_interval
 from evalapp.stats.skill import SkillRatings, VerdictTable, rank_by_games
-from evalapp.stats.unbounded import Order, Rated, order_systems
+from evalapp.stats.unbounded import Order, Rated, order_systems, penalised_differences
 
 ComparisonMethod: TypeAlias = Literal["bradley-terry", "davidson", "rao-kupper", "glicko2"]
 COMPARISON_METHODS: tuple[ComparisonMethod, ...] = (*MODELS, "glicko2")
@@ -33,8 +33,9 @@ SAME_LENGTH = "all texts of the systems that can be rated are equally long"
 #: Why rank sets of Glicko-2 are wide, however many judgements there are.
 GLICKO_RANKS = (
     "Glicko-2’s deviation says how far a rating may still move with the next games, not how many judgements there are: "
-    "it does not shrink with more of them, so these rank sets are wide. Choose Bradley-Terry or Davidson for rank sets "
-    "that follow the judgements."
+    "it does not shrink with more of them, so these rank sets are wide. Nor does it grow with few of them: two systems "
+    "differ in rank only where a Bradley-Terry fit with Firth’s penalty tells them from each other, too. Choose "
+    "Bradley-Terry or Davidson for rank sets that follow the judgements."
 )
 # Differences of theta below this are rounding.
 _DIGITS = 9
@@ -80,7 +81,8 @@ def rank_by_comparisons(
     Intervals: "sandwich" H^-1 G H^-1, G summed over clusters (`cluster`, else items, else judgements); "bootstrap"
     draws the same units. Two systems differ when the interval of their difference leaves out 0 (`adjust="holm"`: with
     Holm's correction over all pairs); `rank_low` = 1 + systems that are better so, `rank_high` = systems less those
-    that are worse so. Glicko-2: the same with intervals r +- 1.96 RD that do not overlap.
+    that are worse so. Glicko-2: the same with intervals r +- 1.96 RD that do not overlap and a p of
+    `unbounded.penalised_differences` below 1 - `confidence`.
 
     `extras`: connectivity, tie (nu or kappa), side, length, raters (effects), groups (runs of systems none of which
     differ), both_bad_share, tie_share, log_likelihood, n_units (independent ones), or Glicko-2's converged and games.
@@ -329,8 +331,8 @@ def _empty(method: str, judged: Judgements, settings: str, confidence: float) ->
 
 
 def _by_glicko2(judged: Judgements, seeds: int, seed: int, tie_rule: TieRule, confidence: float) -> Ranking:
-    """Glicko-2 over simulated games; places by intervals that do not overlap."""
-    settings = f"{judged.settings}|tie:{tie_rule}|seeds:{seeds}|seed:{seed}"
+    """Glicko-2 over simulated games; places by intervals that do not overlap and the test of `ranking_of_games`."""
+    settings = f"{judged.settings}|tie:{tie_rule}|seeds:{seeds}|seed:{seed}|ranks:firth"
     if not len(judged.labels):
         return _empty("glicko2", judged, settings, confidence)
     if not len(judged):
@@ -369,6 +371,8 @@ def ranking_of_games(
             value[k], low[k], high[k] = row.estimate.value, row.estimate.value - reach, row.estimate.value + reach
             estimates[k] = Estimate(float(value[k]), float(low[k]), float(high[k]), int(judged.n_outputs[k]))
     differs = (low[None, :] > high[:, None]) | (high[None, :] < low[:, None])
+    # A deviation says nothing of how few judgements the games were drawn from: one of a single win is as small.
+    differs &= penalised_differences(judged, judged.linked)[1] < 1 - confidence
     order = Order(~np.isnan(value), value[None, :] > value[:, None], np.full((n, n), NAN))
     rows, groups = _score_rows(judged, estimates, value, order, differs)
     extras = {

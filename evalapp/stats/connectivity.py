@@ -136,6 +136,8 @@ def _note(components: tuple[tuple[Any, ...], ...], classes: tuple[tuple[Any, ...
     if len(components) > 1:
         shown = "; ".join(_names(group) for group in components[:_NAMED])
         more = f"; and {len(components) - _NAMED} more" if len(components) > _NAMED else ""
+        if len(components[0]) < 2:
+            return "no two systems were compared with a verdict that ranks them, so none is ranked"
         return (
             f"the comparisons fall into {len(components)} parts that were never compared with each other, so only the "
             f"largest part is ranked: {shown}{more}"

@@ -17,10 +17,10 @@ from evalapp.stats.correlation import Coefficient
 from evalapp.stats.estimate import Estimate
 from evalapp.stats.glicko2 import TieRule
 from evalapp.stats.judgements import read_judgements
-from evalapp.stats.ranking import Ranking, rank_by_mean, rank_by_win_rate
+from evalapp.stats.ranking import Ranking, rank_by_mean
 from evalapp.stats.ranking_correlation import correlate_with_ranking
 from evalapp.stats.skill import SkillRatings, rank_by_games
-from evalapp.stats.tables import Table, compared_within, systems_table
+from evalapp.stats.tables import Table, by_wins, compared_within, systems_table
 
 #: What the order of the systems is compared with people's by; values of ratings have no meaning beyond their order.
 COEFFICIENTS: tuple[Coefficient, ...] = ("spearman", "kendall")
@@ -62,7 +62,7 @@ def systems_by_games(
         labels[met.first], labels[met.second], _VERDICT[met.sign + 1], item=met.item, cluster=met.cluster
     )
     played = rank_by_games(table_of_verdicts(judged, met.score), seeds=seeds, seed=seed, tie=tie)
-    used = f"{played.signature.removeprefix('method:glicko2|')}|items:{settings['items']}"
+    used = f"{played.signature.removeprefix('method:glicko2|')}|items:{settings['items']}|ranks:firth"
     ranking = ranking_of_games(judged, played, used)
     numbers = {unit.label: number for number, unit in enumerate(met.units.units)}
     nobody, nothing = np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64)
@@ -130,7 +130,7 @@ def agreement_with_people(table: Mapping[str, Any], said: Ratings | Comparisons,
         if rated:
             ranking = rank_by_mean(kept.value, kept.item, kept.system, resamples=0)
         else:
-            ranking = rank_by_win_rate(kept.item, kept.system_a, kept.system_b, kept.verdict, resamples=0)
+            ranking = by_wins(kept, resamples=0)
         figures: dict[str, Estimate] = {
             name: correlate_with_ranking(scores, ranking, coefficient=name) for name in COEFFICIENTS
         }

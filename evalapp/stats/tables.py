@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evalapp.side_figures import side_figure
 from evalapp.stats.bias import Bias, length_bias, side_bias
@@ -100,7 +101,9 @@ def ranking_of(kept: Comparisons, settings: Settings) -> Ranking:
     if settings["method"] == "m1":
         per: Any = settings.get("per") or "judgement"
         return rank_by_m1(kept.item, kept.system_a, kept.verdict, per=per, cluster=kept.cluster, **draws_of(settings))
-    return _by_model(kept, settings) if settings["method"] in COMPARISON_METHODS else _by_wins(kept, settings)
+    return (
+        _by_model(kept, settings) if settings["method"] in COMPARISON_METHODS else by_wins(kept, **draws_of(settings))
+    )
 
 
 def covariates_of(settings: Settings) -> frozenset[str]:
@@ -149,14 +152,25 @@ def _add_bias(table: Table, name: str, bias: Bias) -> None:
     table["extras"][name] = {**bias.estimate.as_dict(), "p": bias.p}
 
 
-def _by_wins(kept: Comparisons, settings: Settings) -> Ranking:
-    draws = draws_of(settings)
-    return rank_by_win_rate(kept.item, kept.system_a, kept.system_b, kept.verdict, cluster=kept.cluster, **draws)
+def by_wins(kept: Comparisons, **draws: Any) -> Ranking:
+    """By the win rate, which is told the labels: its notes name systems. The rows get their numbers back."""
+    labels = _labels(kept)
+    first, second = labels[kept.system_a], labels[kept.system_b]
+    return _numbered(rank_by_win_rate(kept.item, first, second, kept.verdict, cluster=kept.cluster, **draws), kept)
+
+
+def _labels(kept: Comparisons) -> NDArray[Any]:
+    return np.array([unit.label for unit in kept.units.units] or [""])
+
+
+def _numbered(ranking: Ranking, kept: Comparisons) -> Ranking:
+    code = {unit.label: number for number, unit in enumerate(kept.units.units)}
+    return replace(ranking, systems=tuple(replace(row, system=code[str(row.system)]) for row in ranking.systems))
 
 
 def _by_model(kept: Comparisons, settings: Settings) -> Ranking:
     """By a model of comparisons, which is told the labels: its notes name systems. The rows get their numbers back."""
-    labels = np.array([unit.label for unit in kept.units.units] or [""])
+    labels = _labels(kept)
     used = covariates_of(settings)
     known = kept.longer is not None and bool(kept.longer.any())
     ranking = rank_by_comparisons(
@@ -177,8 +191,7 @@ def _by_model(kept: Comparisons, settings: Settings) -> Ranking:
     effects = ranking.extras.pop("raters", None)
     if effects is not None:
         ranking.extras["rater_effects"] = _spread_of(effects)
-    code = {unit.label: number for number, unit in enumerate(kept.units.units)}
-    return replace(ranking, systems=tuple(replace(row, system=code[str(row.system)]) for row in ranking.systems))
+    return _numbered(ranking, kept)
 
 
 def _spread_of(effects: Sequence[Mapping[str, Any]]) -> Table:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from annotation.parsers import KINDS, Limits
+from annotation.parsers.faults import StopReading
 from annotation.parsers.rows import read_rows
 
 
@@ -56,6 +58,26 @@ def test_a_decimal_comma():
     assert [row[6] for _, row in rows] == [3.5, -0.25]
 
 
+@pytest.mark.parametrize("cell", ["1,500", "12,345,678", "-1,000"])
+def test_a_comma_that_may_part_thousands_is_no_decimal(cell):
+    """1,500 is one and a half in one spreadsheet and a thousand times that in another: nothing is guessed."""
+    for mark, form in ((",", "csv"), ("\t", "csv"), ("\t", "tsv")):
+        head, row = (
+            mark.join(cells) for cells in (["item", "system", "rater", "aspect", "value"], ["i", "s", "r", "q"])
+        )
+        rows, faults = read(f'{head}\n{row}{mark}"{cell}"\n', "ratings", form)
+        assert rows == []
+        assert "may be" in faults[0][2]
+        assert "write it without a comma" in faults[0][2]
+
+
+def test_where_semicolons_part_the_cells_a_comma_is_the_sign_of_decimals():
+    rows, faults = read("item;system;rater;aspect;value;step\ni;s;r;q;2,333;100,0\ni;s;r2;q;0,125;\n", "ratings")
+    assert (faults, [(row[2], row[6]) for _, row in rows]) == ([], [(100, 2.333), (-1, 0.125)])
+    rows, faults = read('item,system,rater,aspect,value\ni,s,r,q,"0,125"\ni,s,r2,q,"1234,567"\n', "ratings")
+    assert (faults, [row[6] for _, row in rows]) == ([], [0.125, 1234.567])
+
+
 @pytest.mark.parametrize(
     ("cell", "texts"),
     [
@@ -99,6 +121,23 @@ def test_numbers_as_ids_and_whole_numbers_with_a_point():
     assert (faults, row[0], row[1], row[4]) == ([], "7", "3", "12")
     for bad in ({"item": True}, {"item": 7.5}, {"step": 1.5}, {"step": "x"}):
         assert read(json.dumps({"item": 7, "system": 3, "text": "t", **bad}), "outputs", "jsonl")[1], bad
+
+
+def test_parquet_with_names_in_other_case_and_decimals():
+    sink = io.BytesIO()
+    value = pa.array([Decimal("3.50"), Decimal("4.00")])
+    columns = {"Item": ["i", "j"], "SYSTEM": ["s", "s"], "rater": ["r", "r"], "Aspect": ["q", "q"], "Value": value}
+    pq.write_table(pa.table(columns), sink)
+    rows, faults = read(sink.getvalue(), "ratings", "parquet")
+    assert (faults, [(row[0], row[1], row[6]) for _, row in rows]) == ([], [("i", "s", 3.5), ("j", "s", 4.0)])
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"id": ["i"], "ID": ["x"]}), sink)
+    ((_, row),), faults = read(sink.getvalue(), "items", "parquet")
+    assert (faults, row[0], json.loads(row[4])) == ([], "i", {"ID": "x"})
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"Id": ["i"], "ID": ["x"]}), sink)
+    with pytest.raises(StopReading, match="Two columns of the file have one name"):
+        read(sink.getvalue(), "items", "parquet")
 
 
 def test_a_name_in_other_case_stays_where_the_right_one_is_there():

@@ -59,7 +59,7 @@ def test_rows_are_the_games_of_the_library():
     assert (found["rows"][0]["rank_low"], found["rows"][0]["rank"]) == (1, 1)
     assert (found["method"], found["by"], found["n_items"], found["n_clusters"]) == ("glicko2", "judge", 30, 15)
     assert found["signature"] == (
-        "method:glicko2|tie:half|tau:0.5|window:50|seeds:7|seed:4|items:30|conf:0.95|by:judge|systems:all"
+        "method:glicko2|tie:half|tau:0.5|window:50|seeds:7|seed:4|items:30|ranks:firth|conf:0.95|by:judge|systems:all"
     )
     assert found["extras"]["converged"] == played.converged
     assert found["extras"]["verdicts"] == 300

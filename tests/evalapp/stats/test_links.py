@@ -164,3 +164,28 @@ def test_a_few_wins_are_no_certain_rank_by_win_rate_either(n):
     assert [(row.rank_low, row.rank_high) for row in found.systems] == certain
     assert all(row.estimate.has_interval == (n >= 6) for row in found.systems)
     assert all(row.estimate.note for row in found.systems) == (n < 10)
+
+
+@pytest.mark.parametrize(("wins", "certain"), [(1, False), (6, False), (9, False), (10, True), (40, True)])
+def test_glicko_gives_no_certain_rank_for_few_wins(wins, certain):
+    """Firth's estimate for n wins to none is log(2 n + 1), its variance 4 (n + 1)^2 / (n (2 n + 1)): 9 wins give
+    z = 2.944 / 1.529 = 1.93, 10 give 3.045 / 1.518 = 2.01, so ten are needed for p < .05."""
+    found = rank("glicko2", ["x"] * wins, ["y"] * wins, ["a"] * wins, np.arange(wins))
+    assert [(row.system, row.rank_low, row.rank_high) for row in found.systems] == [
+        ("x", 1, 1 if certain else 2), ("y", 2 if certain else 1, 2),
+    ]  # fmt: skip
+    assert "|ranks:firth|" in found.signature
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_notes_of_parts_name_systems(method):
+    table = systems_by_comparisons(compared(), {**SETTINGS, "method": method}, aspect="q")
+    assert table["extras"]["connectivity"]["components"] == [["b0", "b1", "b2", "b3", "b4"], ["h0", "h1"]]
+    assert "b0, b1, b2, b3, b4; h0, h1" in table["extras"]["connectivity"]["note"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_nothing_but_cannot_decide_ranks_nobody(method):
+    found = rank(method, ["x"] * 3, ["y"] * 3, ["cannot_decide"] * 3, np.arange(3))
+    assert not any(row.is_ranked for row in found.systems)
+    assert "largest part" not in found.extras.get("connectivity", {}).get("note", "")

@@ -128,7 +128,7 @@ def test_the_table_is_what_the_library_says(judged):
     verdicts = judge.encounters(texts, max_items=6).verdicts
     assert table["extras"]["swap_consistency"] == verdicts.swap_consistency
     assert table["signature"].startswith(
-        "method:glicko2|tie:half|tau:0.5|window:50|seeds:3|seed:13|items:6|conf:0.95|by:"
+        "method:glicko2|tie:half|tau:0.5|window:50|seeds:3|seed:13|items:6|ranks:firth|conf:0.95|by:"
     )
     assert table["evaluator"]["signature"] == judge.signature
     # Both models saw no group, so every pair was judged by one that had not learned from it.
