@@ -10,7 +10,7 @@ from scipy import special
 
 from evalapp.stats.coding import FloatArray
 from evalapp.stats.estimate import NAN, Estimate
-from evalapp.stats.resampling import DEFAULT_CONFIDENCE, with_interval
+from evalapp.stats.resampling import DEFAULT_CONFIDENCE, with_ends, with_interval
 
 #: More clusters than this are left out in so many blocks instead of one by one.
 MOST_BLOCKS = 1000
@@ -81,4 +81,4 @@ def with_bca_interval(
     low, high = bca_interval(point.value, replicates, left_out, confidence)
     if math.isnan(low):
         return point.with_note("no interval: the resamples lie on one side of the value")
-    return Estimate(point.value, low, high, point.n, plain.note)
+    return with_ends(point, low, high, clusters)

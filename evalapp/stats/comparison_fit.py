@@ -38,7 +38,7 @@ from evalapp.stats.connectivity import (
 )
 from evalapp.stats.estimate import NAN
 from evalapp.stats.judgements import Judgements
-from evalapp.stats.resampling import ClusterDraws, chunk_sizes, few_note
+from evalapp.stats.resampling import MIN_CLUSTERS, ClusterDraws, chunk_sizes, few_note, too_few_note
 from evalapp.stats.unbounded import endless_reason
 
 ALL_TIES = "all verdicts are ties"
@@ -143,7 +143,7 @@ class ComparisonFit:
     def resampled(self, resamples: int, seed: int) -> FloatArray:
         """(resamples, parameters) refitted on clusters (or judgements) drawn with replacement; nan without a fit."""
         size = len(self.theta) + len(self.others)
-        if self.fit is None or self.kinds is None or not resamples or self.n_units == 1:
+        if self.fit is None or self.kinds is None or not resamples or (self.n_units or MIN_CLUSTERS) < MIN_CLUSTERS:
             return np.empty((0, size))
         design, parts = self.fit.design, []
         for counts in self.kinds.draws(resamples, seed):
@@ -280,6 +280,8 @@ def _covariance(fit: Fit, kinds: Kinds) -> tuple[FloatArray, str]:
         return np.full((size, size), NAN), reason
     if (n := clusters.shape[0]) <= fit.design.n_systems:
         reason = f"no interval: {n} independent units are too few for {fit.design.n_systems} systems"
+        return np.full((size, size), NAN), reason
+    if reason := too_few_note({"independent units": n}):
         return np.full((size, size), NAN), reason
     return covariance, few_note({"independent units": n})
 

@@ -79,6 +79,9 @@ def dialogues_table(
             row[name]["note"] = row[name]["note"].replace(" items ", " dialogues ")
     table["level"] = "dialogue"
     table["note"] = table["note"].replace("rated output", "rated dialogue")
+    table["population"] = table["population"].replace("items", "dialogues")
+    if "population" in table["test"]:
+        table["test"]["population"] = table["test"]["population"].replace("items", "dialogues")
     table["signature"] = table["signature"].replace("level:segment", "level:dialogue|of:mean-over-turns")
     if len(people) and not len(turns):
         table["note"] = NO_TURNS

@@ -10,8 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray
+from evalapp.stats.common_rows import find_common_rows
+from evalapp.stats.jackknife import NAME
 from evalapp.stats.matrix import correlation_matrix
-from evalapp.stats.meta_tables import People, Scored, chosen_of, chosen_part, with_missing
+from evalapp.stats.meta_evaluation import OTHER_SYSTEMS, THESE_SYSTEMS
+from evalapp.stats.meta_tables import (
+    FEW_SYSTEMS,
+    LEAST_SHARE,
+    People,
+    Scored,
+    chosen_of,
+    chosen_part,
+    with_missing,
+)
 from evalapp.stats.slices import slice_estimates
 from evalapp.stats.tables import draws_of
 from evalapp.stats.versions import split_version
@@ -98,8 +109,15 @@ def matrix_table(
     over, unit = columns, cluster
     by_system = settings["level"] == "system"
     if by_system:
-        over, unit = _means(columns, system)
-    found = correlation_matrix(over, unit, coefficient=settings["coefficient"], **draws_of(settings))
+        # Means of two evaluators can be compared over the same outputs only.
+        common = find_common_rows(
+            list(columns.T), np.ones(len(columns), dtype=bool), np.unique(system, return_inverse=True)[1],
+            least=FEW_SYSTEMS, share=0.0 if chosen_of(settings) else LEAST_SHARE, what="systems",
+        )  # fmt: skip
+        used = common.rows if common.used else np.ones(len(columns), dtype=bool)
+        over, unit = _means(columns[used], system[used])
+    what = "systems" if by_system else "items"
+    found = correlation_matrix(over, unit, coefficient=settings["coefficient"], what=what, **draws_of(settings))
     place = {number: k for k, number in enumerate(_similar(found.values))}
     order = sorted(range(len(scored)), key=lambda k: place[k])
     rows = []
@@ -115,7 +133,7 @@ def matrix_table(
         "references": settings["references"],
         "ratings": "",
         "signature": _signature(
-            settings, aspect, f"matrix|level:{settings['level']}", "systems" if by_system else "inputs"
+            settings, aspect, f"matrix|level:{settings['level']}", "boot:systems" if by_system else "boot:inputs"
         ),
         "n_outputs": len(columns),
         "n_items": len(np.unique(cluster)),
@@ -158,6 +176,7 @@ def aspects_table(tables: Sequence[Mapping[str, Any]], settings: Settings) -> Ta
         "signature": _signature(
             settings, "all", f"aspects|level:{settings['level']}|grouping:{settings['grouping']}", _drawn(settings)
         ),
+        "population": OTHER_SYSTEMS if settings["level"] == "system" else THESE_SYSTEMS,
         "aspects": [
             # The version closes the signature of the whole table.
             {name: table[name] for name in OF_ASPECT} | {"signature": split_version(table["signature"])[0]}
@@ -240,15 +259,15 @@ def _head(settings: Settings, people: People, compared: People, aspect: str) -> 
     }
 
 
-def _signature(settings: Settings, aspect: str, what: str, boot: str = "inputs") -> str:
-    parts = [what, f"coef:{settings['coefficient']}", f"boot:{boot}"]
+def _signature(settings: Settings, aspect: str, what: str, boot: str = "boot:inputs") -> str:
+    parts = [what, f"coef:{settings['coefficient']}", boot]
     parts += [f"{name}:{settings[name]}" for name in ("ratings", "systems", "references") if settings.get(name)]
     return "|".join([*parts, f"aspect:{aspect}"] if aspect else parts) + chosen_part(settings)
 
 
 def _drawn(settings: Settings) -> str:
-    """What `correlate` draws at this level."""
-    return "both" if settings["level"] == "system" else "inputs"
+    """How `correlate` makes intervals at this level."""
+    return f"interval:{NAME}" if settings["level"] == "system" else "boot:inputs"
 
 
 def _order(row: Mapping[str, Any]) -> tuple[bool, float, str]:

@@ -93,6 +93,7 @@ def learned_most(
 def _evaluators(folder: ExportFolder, entry: Entry, settings: Mapping[str, Any]) -> Table:
     """Against people's ratings of outputs or of whole dialogues, or against a ranking made from comparisons."""
     table, names = entry["table"], entry["sets"]
+    settings = with_signed(settings, table)
     aspect = table["aspect"]
     unapplied = {row["evaluator"]: row["note"] for row in table["rows"] if row["score_set"] is None}
     if settings.get("people", "ratings") != "ratings":
@@ -111,6 +112,12 @@ def _evaluators(folder: ExportFolder, entry: Entry, settings: Mapping[str, Any])
         learned={} if outside.any() else learned_most(folder, names, seen),
         unapplied=unapplied,
     )
+
+
+def with_signed(settings: Mapping[str, Any], table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The settings with what the signature says and versions from 0.2.0 on do otherwise: at the level of systems items
+    and systems were drawn for the intervals."""
+    return {**settings, "bootstrap": "both"} if "|boot:both|" in table.get("signature", "") else settings
 
 
 def _by_ranking(
@@ -232,9 +239,13 @@ def _aspects(folder: ExportFolder, entry: Entry, settings: Mapping[str, Any]) ->
         for row in kept["rows"]
         if row["score_set"] is None
     ]
+    signed = {one["aspect"]: one.get("signature", "") for one in kept["aspects"]}
     tables = []
     for aspect, part in entry["tables"].items():
-        inner = {"sets": part["sets"], "table": {"aspect": aspect, "rows": unapplied}}
+        inner = {
+            "sets": part["sets"],
+            "table": {"aspect": aspect, "rows": unapplied, "signature": signed.get(aspect, "")},
+        }
         tables.append(_evaluators(folder, inner, {**part["params"], **draws_of(settings)}))
     return aspects_table(tables, {**settings, "figure": kept["figure"]})
 

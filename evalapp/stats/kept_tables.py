@@ -8,7 +8,7 @@ from typing import Any
 
 from evalapp.stats.columns import LEFT_OUT
 from evalapp.stats.meta_tables import COEFFICIENTS
-from evalapp.stats.meta_tests import TESTS
+from evalapp.stats.meta_tests import EARLIER, TESTS
 from evalapp.stats.normalise import RATING_METHODS
 from evalapp.stats.ranked_tables import RANKINGS
 from evalapp.stats.shapes import (
@@ -168,7 +168,8 @@ _SYSTEMS = _table(
 
 _TEST = object_of(
     {"names": list_of(text), "p_holm": list_of(list_of(number)), "signature": text, "note": text},
-    {"alpha": number, "k": number, "n_rows": number, "test": text},
+    {"alpha": number, "k": number, "n_rows": number, "smallest_p": number}
+    | dict.fromkeys(("test", "population", "changed"), text),
 )
 
 _EVALUATOR = object_of(
@@ -348,7 +349,7 @@ def _covariates(value: Any, where: str) -> Iterator[Fault]:
 CHOICES: dict[str, Looks] = {
     "method": one_of("mean", *RANKINGS), "ratings": one_of(*RATING_METHODS), "systems": one_of(*LEFT_OUT),
     "level": one_of("segment", "dialogue", "system"), "grouping": one_of("none", "item", "system"),
-    "coefficient": one_of(*COEFFICIENTS, "acc-eq", "pa", "spa"), "test": one_of(*TESTS),
+    "coefficient": one_of(*COEFFICIENTS, "acc-eq", "pa", "spa"), "test": one_of(*TESTS, EARLIER),
     "judged": one_of("", *JUDGED), "scale": one_of("auto", "nominal", "ordinal", "interval", "ratio"),
     "weights": one_of("none", "propensity"), "covariates": _covariates,
     "per": one_of("judgement", "output"), "undefined": one_of("drop", "zero"), "people": one_of("ratings", *RANKINGS),

@@ -46,6 +46,7 @@ def correlation_matrix(
     cluster: ArrayLike,
     *,
     coefficient: MatrixCoefficient = "pearson",
+    what: str = "items",
     resamples: int = DEFAULT_RESAMPLES,
     seed: int = 0,
     confidence: float = DEFAULT_CONFIDENCE,
@@ -54,7 +55,7 @@ def correlation_matrix(
 
     Intervals are percentiles over resamples of the clusters, the same draws for every pair. Spearman is Pearson over
     the midranks of these rows, which are not ranked anew in a resample. Undefined with the reason for constant columns
-    or fewer than 3 rows. Columns that lack the same rows are standardised, or ranked, once for all their pairs.
+    or fewer than 3 rows; notes call the clusters `what`. Columns that lack the same rows are standardised, or ranked, once for all their pairs.
     """
     if coefficient not in ("pearson", "spearman"):
         raise ValueError(f"coefficient is pearson or spearman, not '{coefficient}'")
@@ -69,7 +70,7 @@ def correlation_matrix(
         estimates |= part.undefined
         step = max(_CELLS // len(labels), 1) if len(labels) else 1
         for start in range(0, len(part.pairs), step):
-            estimates |= part.estimates(part.pairs[start : start + step], resamples, seed, confidence)
+            estimates |= part.estimates(part.pairs[start : start + step], what, resamples, seed, confidence)
     return CorrelationMatrix(scores.shape[1], estimates)
 
 
@@ -130,7 +131,7 @@ class _Part:
         return cls(left, undefined, columns, {k: place for place, k in enumerate(used)}, cluster, sums)
 
     def estimates(
-        self, pairs: Sequence[tuple[int, int]], resamples: int, seed: int, confidence: float
+        self, pairs: Sequence[tuple[int, int]], what: str, resamples: int, seed: int, confidence: float
     ) -> dict[tuple[int, int], Estimate]:
         n_clusters, m = len(self.sums), len(self.places)
         table = np.empty((n_clusters, 1 + 2 * m + len(pairs)))
@@ -147,7 +148,7 @@ class _Part:
             six = [0, x, y, x + m, y + m, 1 + 2 * m + number]
             point = Estimate.point(float(_pearson(whole[:, six])[0]), int(whole[0, 0]))
             replicates = np.empty(0) if drawn is None else _pearson(drawn[:, six])
-            found[one, two] = with_interval(point, replicates, clusters={"items": n_clusters}, confidence=confidence)
+            found[one, two] = with_interval(point, replicates, clusters={what: n_clusters}, confidence=confidence)
         return found
 
 

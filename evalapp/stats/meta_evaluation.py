@@ -18,6 +18,7 @@ from evalapp.stats.coding import FloatArray, IntArray, encode, float_column, ide
 from evalapp.stats.correlation import ALL_COEFFICIENTS, COEFFICIENTS, VALUES, Coefficient, undefined_reason
 from evalapp.stats.estimate import Estimate
 from evalapp.stats.grouping import GroupedCoefficients
+from evalapp.stats.jackknife import NAME, with_jackknife
 from evalapp.stats.resampling import (
     DEFAULT_CONFIDENCE,
     DEFAULT_RESAMPLES,
@@ -32,15 +33,20 @@ Level: TypeAlias = Literal["segment", "system"]
 Grouping: TypeAlias = Literal["none", "item", "system"]
 Bootstrap: TypeAlias = Literal["inputs", "systems", "both"]
 NanRule: TypeAlias = Literal["drop", "zero"]
-Interval: TypeAlias = Literal["percentile", "bca"]
+Interval: TypeAlias = Literal["percentile", "bca", "jackknife"]
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "level": ("segment", "system"),
     "grouping": ("none", "item", "system"),
     "bootstrap": ("inputs", "systems", "both"),
     "nan_rule": ("drop", "zero"),
-    "interval": ("percentile", "bca"),
+    "interval": ("percentile", "bca", "jackknife"),
 }
+
+#: Which systems and items an interval, or a test, speaks about. Items are drawn with all their systems, so errors that
+#: an evaluator makes about a whole system stay as they are; only where systems vary does it speak about other systems.
+THESE_SYSTEMS = "these systems, items like these"
+OTHER_SYSTEMS = "systems and items like these"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +82,18 @@ class Correlations:
         return self.estimates[coefficient]
 
     @property
+    def population(self) -> str:
+        """Which systems and items the intervals speak about."""
+        return THESE_SYSTEMS if self.bootstrap == "inputs" else OTHER_SYSTEMS
+
+    @property
     def signature(self) -> str:
         """The settings as one line, in the manner of sacrebleu."""
+        if self.interval == "jackknife":
+            return (
+                f"level:{self.level}|grouping:{self.grouping}|nan:{self.nan_rule}|interval:{NAME}"
+                f"|conf:{self.confidence:g}"
+            )
         interval = "" if self.interval == "percentile" else f"|interval:{self.interval}"
         return (
             f"level:{self.level}|grouping:{self.grouping}|nan:{self.nan_rule}|boot:{self.bootstrap}"
@@ -138,6 +154,10 @@ class _Pairs:
             if side in counts
         ]
 
+    def without_each_system(self) -> _Pairs:
+        """The jackknife over systems."""
+        return replace(self, left_out="systems", resamples=LeaveOneOut(self.n_systems).n_blocks)
+
     @property
     def can_resample(self) -> bool:
         return self.resamples > 0 and min(self.resampled().values()) >= 2
@@ -168,7 +188,7 @@ def correlate(
     seed: int = 0,
     nan_rule: NanRule = "drop",
     confidence: float = DEFAULT_CONFIDENCE,
-    interval: Interval = "percentile",
+    interval: Interval | None = None,
 ) -> Correlations:
     """Correlation of an evaluator with people, with bootstrap intervals (EVALUATORS 7.1, 7.2, 7.4).
 
@@ -185,15 +205,22 @@ def correlate(
     counts it as 0 (fairer between metrics, as dropping rewards constants). Groups of fewer than 3 pairs are left out
     under both. An undefined coefficient that is not an average over groups stays undefined under both.
 
-    `bootstrap`: what is drawn with replacement: `inputs` (clusters of items), `systems`, or `both`; default `inputs`
-    for segments, `both` for systems. `cluster`: (n,) identifier of the item's cluster, default the item itself.
-    `resamples` 0 gives no intervals. A resample where a coefficient is undefined is left out and counted. `interval`:
-    percentiles of the resamples, or `bca`, which corrects them for bias and skewness (see `bca`).
+    `interval`: percentiles of resamples, `bca`, which corrects them for bias and skewness (see `bca`), or `jackknife`
+    over systems (see `jackknife`; system level only). Default: percentiles of resampled items for segments, which speak
+    about these systems and items like these; at the system level the jackknife, which speaks about systems and items
+    like these. `bootstrap`: what is drawn with replacement: `inputs` (clusters of items; the default), `systems`, or
+    `both`, which adds the noise of the items a second time and so misses where it is most of the noise (coverage .77 of
+    95 % with 32 systems). `cluster`: (n,) identifier of the item's cluster, default the item itself. `resamples` 0 gives
+    no intervals. A resample where a coefficient is undefined is left out and counted.
 
     Raises `ColumnError` for columns that do not fit, ValueError for an unknown option.
     """
-    bootstrap = bootstrap or ("both" if level == "system" else "inputs")
+    by_systems = level == "system" and bootstrap is None
+    interval = interval or ("jackknife" if by_systems else "percentile")
+    bootstrap = bootstrap or ("systems" if interval == "jackknife" else "both" if level == "system" else "inputs")
     _check(level=level, grouping=grouping, bootstrap=bootstrap, nan_rule=nan_rule, interval=interval)
+    if interval == "jackknife" and not by_systems:
+        raise ValueError("the jackknife leaves out systems: level='system' without bootstrap=, or another interval")
     if level == "system" and grouping != "none":
         raise ValueError("the system level has one value per system and cannot be grouped: grouping='none'")
     unknown = set(coefficients) - set(ALL_COEFFICIENTS)
@@ -205,6 +232,8 @@ def correlate(
     x = float_column(metric, "metric")
     y = float_column(human, "human", len(x))
     pairs = _complete_pairs(x, y, item, system, cluster, (tuple(coefficients), bootstrap, resamples, seed, nan_rule))
+    if interval == "jackknife":
+        pairs = pairs.without_each_system() if resamples else pairs
     route = _route(pairs, level, grouping)
     none = np.full(min(resamples, 1), np.nan)
     clusters = pairs.resampled()
@@ -212,7 +241,9 @@ def correlate(
     estimates = {}
     for name, point in route.points.items():
         drawn = route.replicates.get(name, none)
-        if interval == "bca":
+        if interval == "jackknife":
+            estimates[name] = with_jackknife(point, drawn if resamples else np.empty(0), confidence)
+        elif interval == "bca":
             left_out = [turn.replicates.get(name, none) for turn in turns]
             estimates[name] = with_bca_interval(point, drawn, left_out, clusters=clusters, confidence=confidence)
         else:
@@ -243,7 +274,8 @@ def replicates_of(
     nan_rule: NanRule = "drop",
     bootstrap: Bootstrap | None = None,
 ) -> tuple[Estimate, FloatArray, dict[str, int]]:
-    """One coefficient of `correlate` without its interval, its replicates, and how many of what was drawn.
+    """One coefficient of `correlate` without its interval, its replicates, and how many of what was drawn. At the system
+    level without `bootstrap` both systems and items are drawn.
 
     Over the same complete rows and under the same seed two metrics get the same draws: their replicates are paired.
     """
@@ -254,6 +286,17 @@ def replicates_of(
     pairs = _complete_pairs(x, y, item, system, cluster, ((coefficient,), bootstrap, resamples, seed, nan_rule))
     route = _route(pairs, level, grouping)
     return route.points[coefficient], route.replicates.get(coefficient, np.empty(0)), pairs.resampled()
+
+
+def left_out_systems(
+    metric: ArrayLike, human: ArrayLike, item: ArrayLike, system: ArrayLike, coefficient: Coefficient
+) -> tuple[Estimate, FloatArray]:
+    """A coefficient of the systems' means without its interval, and its values (n,) without each of the n systems."""
+    x = float_column(metric, "metric")
+    y = float_column(human, "human", len(x))
+    pairs = _complete_pairs(x, y, item, system, None, ((coefficient,), "systems", 1, 0, "drop"))
+    route = _system_level(pairs.without_each_system())
+    return route.points[coefficient], route.replicates.get(coefficient, np.empty(0))
 
 
 def _route(pairs: _Pairs, level: Level, grouping: Grouping) -> _Route:

@@ -14,10 +14,12 @@ import numpy as np
 from evalapp.side_figures import FAILED, side_figure, side_note
 from evalapp.stats.coding import BoolArray, FloatArray
 from evalapp.stats.columns import Ratings, Units, normalised, persons, without_repeats
+from evalapp.stats.common_rows import find_common_rows
 from evalapp.stats.correlation import Coefficient
 from evalapp.stats.estimate import Estimate
+from evalapp.stats.jackknife import NAME
 from evalapp.stats.judged import without_value
-from evalapp.stats.meta_evaluation import Correlations, correlate
+from evalapp.stats.meta_evaluation import OTHER_SYSTEMS, THESE_SYSTEMS, Correlations, correlate
 from evalapp.stats.meta_tests import (
     by_place,
     ceiling_of,
@@ -34,7 +36,9 @@ from evalapp.stats.tables import draws_of
 
 COEFFICIENTS: tuple[Coefficient, ...] = ("pearson", "spearman", "kendall")
 FEW_SYSTEMS = 6
-FIXED = "the evaluator's own value of each system is held fixed in the resamples"
+#: An evaluator that scored a smaller part of what others scored does not decide on what all are compared.
+LEAST_SHARE = 0.5
+FIXED = "the evaluator's own value of each system is held fixed in the interval"
 LEARNED = (
     "the mean of its scores: its own value of each system counts outputs of items that it learned from, so it is no "
     "evidence"
@@ -136,15 +140,37 @@ class Scored:
         return FIXED if self.has_own else LEARNED if self.own else ""
 
     def column(self, people: People, level: str) -> FloatArray:
-        """The scores; at the level of systems the evaluator's own value of each, where it has one that counts."""
+        """The scores; at the level of systems the evaluator's own value of each, where it has one that counts, for the
+        outputs that it scored (all, where it scores none singly): people's means must be of the same outputs as in
+        other rows."""
         if level != "system" or not self.has_own or not len(people):
             return self.metric
-        return self.of_units(people.units)[people.system]
+        own = self.of_units(people.units)[people.system]
+        is_scored = np.isfinite(self.metric)
+        return np.where(is_scored, own, np.nan) if is_scored.any() else own
 
     def of_units(self, units: Units) -> FloatArray:
         own = {(row["system"], row["step"]): row["value"] for row in self.own}
         values = [own.get((unit.name, unit.step)) for unit in units.units]
         return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def find_common_outputs(
+    people: People, scored: Sequence[Scored], settings: Settings, outside: BoolArray
+) -> tuple[BoolArray, dict[int, str]]:
+    """The outputs that the table is about, among `outside`; and by place why an evaluator is not compared with others.
+
+    At the level of systems these are the outputs that all evaluators have scored, so that every row has the same means
+    of people. An evaluator that scored less than half of what others did is set aside unless it was chosen by name.
+    At other levels each row is over its own outputs (its n says so), and the tests are over the common ones.
+    """
+    if settings["level"] != "system" or not len(people):
+        return outside, {}
+    common = find_common_rows(
+        [one.column(people, "system") for one in scored], outside, people.system, least=FEW_SYSTEMS,
+        share=0.0 if chosen_of(settings) else LEAST_SHARE, what="systems",
+    )  # fmt: skip
+    return (common.rows if common.used else outside), common.reasons
 
 
 def evaluators_table(
@@ -159,14 +185,17 @@ def evaluators_table(
     progress: Progress | None = None,
 ) -> Table:
     """Settings, counts and one row per evaluator, the highest Pearson first. `outside` marks the outputs that no
-    evaluator of the table has learned from: all are compared on them; where there are none, `learned` says of how many
+    evaluator of the table has learned from: all are compared on them (at the level of systems on those of them that all
+    have scored: `find_common_outputs`); where there are none, `learned` says of how many
     each has. `unapplied`: name -> reason of the sentinels that stand in the table, too. `settings`: level, grouping,
     systems, references, ratings; coefficient and test say by what the evaluators are tested against each other, and of
     which coefficient there is a ceiling; evaluators names those that were chosen. `progress` is told how many steps are
     done, of how many: the tests are half of them."""
-    compared = people if outside.all() else people.only(outside)
+    used, aside = find_common_outputs(people, scored, settings, outside)
+    compared = people if used.all() else people.only(used)
     coefficient = settings.get("coefficient") or "pearson"
-    columns = [one.column(people, settings["level"])[outside] for one in scored]
+    names = [one.evaluator for one in scored]
+    columns = [one.column(people, settings["level"])[used] for one in scored]
     ceiling = Estimate.undefined(FAILED)
     with side_figure("The noise ceiling"):
         ceiling = _ceiling(compared, settings)
@@ -174,21 +203,27 @@ def evaluators_table(
     if len(compared):
         with side_figure("The tests between evaluators"):
             tested = tell_apart(
-                columns, compared.mean, compared.item, compared.system, settings, cluster=compared.cluster
-            )
+                [np.full(len(column), np.nan) if place in aside else column for place, column in enumerate(columns)],
+                names, compared.mean, compared.item, compared.system, settings, cluster=compared.cluster,
+            )  # fmt: skip
     tell = progress or (lambda done, total: None)
     tell(len(scored), 2 * len(scored))
-    letters = by_place(tested)
+    letters = by_place(tested, names)
     rows = []
     signature = ""
+    everywhere = find_common_outputs(people, scored, settings, np.ones_like(outside))[0]
+    whole_of = people if everywhere.all() else people.only(everywhere)
+    population = ""
     for place, (one, column) in enumerate(zip(scored, columns, strict=True)):
-        found, note = _correlate(one, people, compared, outside, settings)
-        signature = found.signature
+        found, note = _correlate(one, people, compared, used, settings)
+        signature, population = found.signature, found.population
         whole = None
-        if compared is not people:
+        if not outside.all():
             with side_figure("The correlations over all outputs, training data included"):
-                whole = _correlate(one, people, people, np.ones_like(outside), settings)[0]
+                whole = _correlate(one, people, whole_of, everywhere, settings)[0]
+        note = " ".join(part for part in (note, aside.get(place, "")) if part)
         row = {**_row(one, found, note, whole), **no_figures(settings, FAILED)}
+        row["n_missing"] = int((~np.isfinite(one.column(people, settings["level"])[outside])).sum())
         with side_figure("The accuracies of pairs"):
             row |= extra_figures(
                 column, compared.mean, compared.item, compared.system, settings, cluster=compared.cluster
@@ -202,7 +237,8 @@ def evaluators_table(
         tell(len(scored) + place + 1, 2 * len(scored))
     applied = {row["name"] for row in rows}
     rows += [unapplied_row(name, reason, settings) for name, reason in (unapplied or {}).items() if name not in applied]
-    test = described(tested, [one.evaluator for one in scored])
+    test = described(tested, names)
+    n_outside = int(outside.sum())
     n_systems = len(np.unique(compared.system)) if len(compared) else 0
     of_people = f"aspect:{aspect}|ratings:{settings['ratings']}|systems:{settings['systems']}"
     return {
@@ -220,8 +256,10 @@ def evaluators_table(
         "ceiling": ceiling.as_dict(),
         "signature": f"{signature or 'level:' + settings['level']}|{tested_part(test)}|{of_people}"
         f"{chosen_part(settings)}",
+        "population": population,
         "n_outputs": len(compared),
-        "n_excluded": len(people) - len(compared),
+        "n_excluded": len(people) - n_outside,
+        "n_uncommon": n_outside - len(compared),
         "n_ratings": people.n_ratings,
         "n_raters": people.n_raters,
         "n_systems": n_systems,
@@ -229,7 +267,12 @@ def evaluators_table(
         "n_simulated": people.n_simulated,
         "counted": people.counted,
         "note": side_note(
-            lambda: with_missing(_note(settings, len(people), len(compared), n_systems, learned or {}), settings, rows)
+            lambda: with_missing(
+                _note(settings, len(people), n_outside, n_systems, learned or {})
+                or _uncommon(rows, len(compared), n_outside),
+                settings,
+                rows,
+            )
         ),
         "rows": sorted(rows, key=by_pearson),
     }
@@ -294,6 +337,18 @@ def _note(settings: Settings, n: int, n_compared: int, n_systems: int, learned: 
     return ""
 
 
+def _uncommon(rows: Sequence[Mapping[str, Any]], n: int, n_rated: int) -> str:
+    """That only a part of the outputs was scored by all, and who lacks most."""
+    if n == n_rated:
+        return ""
+    lacking = sorted((row for row in rows if row["n_missing"]), key=lambda row: (-row["n_missing"], row["evaluator"]))
+    named = ", ".join(f"{row['evaluator']} {row['n_missing']:,}" for row in lacking[:MOST_NAMED])
+    return (
+        f"Compared on the {n:,} of {n_rated:,} rated outputs that all evaluators have scored, so that every row has the "
+        f"same human scores. Without a score: {named}."
+    )
+
+
 def by_pearson(row: Mapping[str, Any]) -> tuple[bool, float, str]:
     value = row["pearson"]["value"]
     return (value is None, -(value or 0.0), row["evaluator"])
@@ -304,6 +359,7 @@ def _correlate(
 ) -> tuple[Correlations, str]:
     level = settings["level"]
     note = one.note if level == "system" else ""
+    bootstrap = settings.get("bootstrap")
     found = correlate(
         one.column(people, level)[rows],
         compared.mean,
@@ -313,6 +369,7 @@ def _correlate(
         grouping=settings["grouping"],
         nan_rule=settings.get("undefined") or "drop",
         cluster=compared.cluster,
+        bootstrap=bootstrap if level == "system" else None,
         **draws_of(settings),
     )
     return found, note
@@ -429,7 +486,9 @@ def enhanced_table(
     for found_p, difference in zip(holm([d["p"] for d in tests]), tests, strict=True):
         difference["p_holm"] = found_p
     resamples, seed = options.get("resamples", DEFAULT_RESAMPLES), options.get("seed", 0)
-    drawn = "both" if level == "system" else "inputs"
+    drawn = f"boot:inputs|resamples:{resamples}|seed:{seed}"
+    if level == "system":
+        drawn = f"interval:{NAME}|test:perm-systems"
     return {
         "kind": "enhanced",
         "aspect": aspect,
@@ -438,6 +497,7 @@ def enhanced_table(
         "systems": settings["systems"],
         "ratings": settings["ratings"],
         "baseline": baseline,
+        "population": OTHER_SYSTEMS if level == "system" else THESE_SYSTEMS,
         "rows": rows,
         "n_outputs": len(compared),
         "n_excluded": len(people) - len(compared),
@@ -448,7 +508,7 @@ def enhanced_table(
         "evaluators": chosen_of(settings),
         "note": side_note(lambda: with_missing(_enhanced_note(names, rows, len(people)), settings, rows)),
         "signature": (
-            f"level:{level}|grouping:{grouping}|boot:{drawn}|resamples:{resamples}|seed:{seed}|aspect:{aspect}"
+            f"level:{level}|grouping:{grouping}|{drawn}|aspect:{aspect}"
             f"|ratings:{settings['ratings']}|systems:{settings['systems']}|refs:{'+'.join(names)}"
             f"{chosen_part(settings)}"
         ),

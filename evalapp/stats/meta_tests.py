@@ -4,6 +4,7 @@ and which evaluators differ. The table itself is in `meta_tables`; every part ta
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
@@ -19,7 +20,14 @@ from evalapp.stats.system_pairs import soft_pairwise_accuracy, system_pairwise_a
 
 #: What evaluators can be tested by: a coefficient, or the accuracy of pairs with calibrated ties.
 COMPARED = ("pearson", "spearman", "kendall", "acc-eq")
-TESTS = ("perm-both", "williams", "bootstrap", "none")
+TESTS = ("permutation", "williams", "bootstrap", "none")
+#: The name of the permutation test before 0.2.0, which is in exports and snapshots of then: groups of items were
+#: exchanged at every level (of rankings systems, drawn).
+EARLIER = "perm-both"
+CHANGED = (
+    "Since version 0.2.0 the scores of whole systems are exchanged at this level; before, groups of items were, which "
+    "found differences far too often"
+)
 #: What a row has besides the coefficients, by level.
 EXTRA: dict[str, tuple[str, ...]] = {"segment": ("accuracy",), "system": ("pa", "spa")}
 #: Folds of items for the cross-validated accuracy.
@@ -95,6 +103,7 @@ def corrected(estimate: Mapping[str, Any], ceiling: Estimate) -> Table:
 
 def tell_apart(
     columns: Sequence[FloatArray],
+    names: Sequence[str],
     human: FloatArray,
     item: IntArray,
     system: IntArray,
@@ -103,34 +112,42 @@ def tell_apart(
     cluster: IntArray | None,
 ) -> AllPairs | str:
     """All evaluators against each other by the settings' `test` and `coefficient`, over the outputs that all of them
-    have scored, one column each in the order given (names are their places); or why nothing was tested."""
-    test: Any = settings.get("test") or "perm-both"
+    have scored, one column for each of the `names`; or why nothing was tested."""
+    test: Any = settings.get("test") or "permutation"
     coefficient: Any = settings.get("coefficient") or "pearson"
-    usable = usable_columns(columns)
+    usable = usable_columns(columns, names)
     if why_not := untested(test, usable):
         return why_not
     if test == "williams" and (
         coefficient != "pearson" or settings["level"] != "segment" or settings["grouping"] != "none"
     ):
-        return "Williams’ test is for Pearson over all outputs together; choose PERM-BOTH"
+        return "Williams’ test is for Pearson over all outputs together; choose the permutation test"
     if coefficient not in COMPARED:
         return f"no test is known for {coefficient.upper()}; see the intervals"
     if coefficient == "acc-eq" and settings["level"] == "system":
         return "pairs with calibrated ties belong to the level of outputs"
-    return compare_all(
+    is_earlier = test == EARLIER and cluster is not None
+    found = compare_all(
         usable, human, item, system,
         level=settings["level"],
         # Pairs of outputs are made within items, as the accuracy of the rows is.
         grouping="item" if coefficient == "acc-eq" else settings["grouping"],
         nan_rule=settings.get("undefined") or "drop",
-        coefficient=coefficient, cluster=cluster, test=test, k=needed_draws(len(usable)),
-        block=0 if coefficient in _FAST else BLOCK,
+        coefficient=coefficient, cluster=cluster, test="perm-inputs" if is_earlier else test,
+        k=needed_draws(len(usable)), block=0 if coefficient in _FAST else BLOCK,
     )  # fmt: skip
+    return replace(found, test=EARLIER) if is_earlier else found
 
 
-def usable_columns(columns: Sequence[FloatArray]) -> dict[str, FloatArray]:
-    """Those that have a value, by their places."""
-    return {str(place): column for place, column in enumerate(columns) if np.isfinite(column).any()}
+def usable_columns(columns: Sequence[FloatArray], names: Sequence[str]) -> dict[str, FloatArray]:
+    """Those that have a value, by their names; several of one name are numbered."""
+    labels = unique_names(names)
+    return {name: column for name, column in zip(labels, columns, strict=True) if np.isfinite(column).any()}
+
+
+def unique_names(names: Sequence[str]) -> list[str]:
+    """The names, the second of one name as `name#2`."""
+    return [name if (n := names[:place].count(name)) == 0 else f"{name}#{n + 1}" for place, name in enumerate(names)]
 
 
 def untested(test: str, usable: Mapping[str, FloatArray]) -> str:
@@ -140,8 +157,9 @@ def untested(test: str, usable: Mapping[str, FloatArray]) -> str:
     return "there are not two evaluators to be compared" if len(usable) < 2 else ""
 
 
-def described(found: AllPairs | str, names: Sequence[str]) -> Table:
-    """The test as plain values, its evaluators by these names instead of their places."""
+def described(found: AllPairs | str, names: Sequence[str], *, changed: str = CHANGED) -> Table:
+    """The test as plain values, its evaluators by these names. `changed`: what a table says of PERM-SYSTEMS that had
+    another test before."""
     if isinstance(found, str):
         return {"note": found, "signature": "test:none", "names": [], "p": [], "p_holm": []}
     plain = found.as_dict()
@@ -158,16 +176,21 @@ def described(found: AllPairs | str, names: Sequence[str]) -> Table:
         "n_rows",
         "note",
         "signature",
+        "population",
+        "smallest_p",
     )
-    return {name: plain[name] for name in kept} | {"names": [names[int(place)] for place in found.names]}
+    own = dict(zip(unique_names(names), names, strict=True))
+    changed = changed if found.test == "perm-systems" else ""
+    return {name: plain[name] for name in kept} | {"names": [own[name] for name in found.names], "changed": changed}
 
 
-def by_place(found: AllPairs | str) -> dict[int, tuple[str, int]]:
-    """Letters and cluster of every evaluator that was tested, by its place."""
+def by_place(found: AllPairs | str, names: Sequence[str]) -> dict[int, tuple[str, int]]:
+    """Letters and cluster of every evaluator that was tested, by its place among the names."""
     if isinstance(found, str):
         return {}
+    places = {name: place for place, name in enumerate(unique_names(names))}
     rows = zip(found.names, found.letters, found.rank, strict=True)
-    return {int(name): (letters, rank) for name, letters, rank in rows if letters}
+    return {places[name]: (letters, rank) for name, letters, rank in rows if letters}
 
 
 def _resamples(settings: Settings) -> dict[str, Any]:

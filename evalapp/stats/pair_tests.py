@@ -5,26 +5,40 @@ Which rows are common, ranks and letters are decided there.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from evalapp.stats.coding import BoolArray, FloatArray, IntArray, encode, parents
+from evalapp.stats.coding import BoolArray, FloatArray, IntArray, encode, parents, snap
 from evalapp.stats.correlation import Coefficient, pearson_value
-from evalapp.stats.meta_evaluation import Grouping, Level, NanRule, correlate, replicates_of
+from evalapp.stats.exchanges import exchange_systems, smallest_p
+from evalapp.stats.meta_evaluation import (
+    OTHER_SYSTEMS,
+    THESE_SYSTEMS,
+    Grouping,
+    Level,
+    NanRule,
+    correlate,
+    replicates_of,
+)
 from evalapp.stats.paired import williams
 from evalapp.stats.pairs import best_epsilon, pair_table
 from evalapp.stats.resampling import resampled_sums
 from evalapp.stats.swaps import OutcomeSwaps, PearsonSwaps, RankSwaps, SwapDraws, Swaps, SystemSwaps
 from evalapp.stats.weighted import standardise
 
-Test: TypeAlias = Literal["perm-both", "williams", "bootstrap"]
+#: What is exchanged: the scores of whole systems (PERM-SYSTEMS), of groups of items with all their outputs
+#: (PERM-INPUTS), of single outputs (PERM-BOTH); names of Deutsch, Dror and Roth 2021. "permutation" is the first at the
+#: system level and the second at the others.
+Test: TypeAlias = Literal["permutation", "perm-systems", "perm-inputs", "perm-both", "williams", "bootstrap"]
 Compared: TypeAlias = Coefficient | Literal["acc-eq"]
 Adjustment: TypeAlias = Literal["holm", "none"]
 
-TESTS: tuple[Test, ...] = ("perm-both", "williams", "bootstrap")
+TESTS: tuple[Test, ...] = ("permutation", "perm-systems", "perm-inputs", "perm-both", "williams", "bootstrap")
+INDEPENDENT = "outputs like these, each taken as independent of the others"
 
 # Differences below this are rounding.
 _ROUNDING = 1e-12
@@ -64,6 +78,28 @@ class Found:
 
     p: FloatArray
     k: IntArray
+
+
+def named(test: Test, level: Level) -> Test:
+    """The test that "permutation" means at this level; any other one as it is."""
+    if test != "permutation":
+        return test
+    return "perm-systems" if level == "system" else "perm-inputs"
+
+
+def population_of(test: Test, level: Level) -> str:
+    """Which systems and items a test speaks about."""
+    if test in ("williams", "perm-both"):
+        return INDEPENDENT
+    drawn = test == "perm-systems" or (test == "bootstrap" and level == "system")
+    return OTHER_SYSTEMS if drawn else THESE_SYSTEMS
+
+
+def smallest_of(settings: Settings, n_systems: int) -> float:
+    """The smallest two-sided p that a test can give; nan for one that counts nothing."""
+    if settings.test == "williams":
+        return math.nan
+    return smallest_p(n_systems, settings.k) if settings.test == "perm-systems" else 2.0 / (settings.k + 1)
 
 
 def taken(table: Table, places: Sequence[int]) -> Table:
@@ -107,7 +143,18 @@ def test_pairs(table: Table, values: FloatArray, epsilons: Sequence[float], sett
         return _williams(table)
     if settings.test == "bootstrap":
         return _bootstrap(table, epsilons, settings)
+    if settings.test == "perm-systems":
+        return _exchange_systems(table, settings)
     return _permutation(table, values, epsilons, settings)
+
+
+def _exchange_systems(table: Table, settings: Settings) -> Found:
+    sizes = np.bincount(table.system).astype(np.float64)
+    means = [snap(np.bincount(table.system, weights=column) / sizes) for column in (*table.scores.T, table.human)]
+    coefficient: Any = settings.coefficient
+    return Found(*exchange_systems(
+        np.stack(means[:-1], axis=1), means[-1], coefficient, k=settings.k, seed=settings.seed, block=settings.block
+    ))  # fmt: skip
 
 
 def _permutation(table: Table, values: FloatArray, epsilons: Sequence[float], settings: Settings) -> Found:
@@ -154,11 +201,11 @@ def exchanged(engine: Swaps, unit: IntArray, values: FloatArray, settings: Setti
 
 def engine_of(table: Table, epsilons: Sequence[float], settings: Settings) -> tuple[Swaps, IntArray]:
     """The engine, and the unit of exchange of each row (or pair of outputs)."""
-    rows = np.arange(len(table.human))
+    singly = settings.test == "perm-both"
     if settings.coefficient == "acc-eq":
-        right, weight, cluster = _outcomes(table, epsilons, settings.grouping)
-        return OutcomeSwaps(right, weight), cluster if table.has_clusters else np.arange(len(weight))
-    unit = encode(table.cluster, "cluster")[0] if table.has_clusters else rows
+        right, weight, cluster = _outcomes(table, epsilons, settings.grouping, singly)
+        return OutcomeSwaps(right, weight), cluster
+    unit = np.arange(len(table.human)) if singly else encode(table.cluster, "cluster")[0]
     scores = np.stack([standardise(column) for column in table.scores.T], axis=1)
     if settings.level == "system":
         return SystemSwaps(scores, table.human, table.system, settings.coefficient), unit
@@ -168,13 +215,15 @@ def engine_of(table: Table, epsilons: Sequence[float], settings: Settings) -> tu
     return RankSwaps(scores, table.human, group, settings.nan_rule, settings.coefficient), unit
 
 
-def _outcomes(table: Table, epsilons: Sequence[float], grouping: Grouping) -> tuple[BoolArray, FloatArray, IntArray]:
+def _outcomes(
+    table: Table, epsilons: Sequence[float], grouping: Grouping, singly: bool
+) -> tuple[BoolArray, FloatArray, IntArray]:
     groups = _pair_groups(table, grouping)
     right = []
     for column, epsilon in zip(table.scores.T, epsilons, strict=True):
         pairs = pair_table(column, table.human, groups)
         right.append(pairs.correct(epsilon))
-    cluster = _clusters_of_pairs(table, groups) if table.has_clusters else np.arange(len(pairs.weight))
+    cluster = np.arange(len(pairs.weight)) if singly else _clusters_of_pairs(table, groups)
     return np.stack(right, axis=1), pairs.weight, cluster
 
 

@@ -11,22 +11,26 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from evalapp.stats.coding import FloatArray, float_column, identifiers
+from evalapp.stats.coding import FloatArray, encode, float_column, identifiers, snap
 from evalapp.stats.correlation import Coefficient, pearson_value, undefined_reason
 from evalapp.stats.estimate import Estimate
-from evalapp.stats.meta_evaluation import Grouping, Level, replicates_of
+from evalapp.stats.exchanges import EXACT, MIN_SYSTEMS, exchange_systems, few_systems
+from evalapp.stats.jackknife import with_difference
+from evalapp.stats.meta_evaluation import Grouping, Level, left_out_systems, replicates_of
 from evalapp.stats.resampling import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES, with_interval
 
 #: A difference smaller than this is rounding.
 _ROUNDING = 1e-12
+WILLIAMS_FOR = "Williams' test is for Pearson over all outputs together"
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """corr(a, people) - corr(b, people) with its interval. `p` is two-sided from the paired bootstrap, `williams`
-    two-sided from Williams' test; None where a test does not apply, and `note` says why."""
+    """corr(a, people) - corr(b, people) with its interval. `p` is two-sided from the paired bootstrap (at the system
+    level from exchanges of systems), `williams` two-sided from Williams' test; None where a test does not apply, and
+    `note` says why."""
 
     estimate: Estimate
     p: float | None
@@ -75,9 +79,10 @@ def compare(
 ) -> Difference:
     """The difference of two metrics' correlations with people over the outputs that have all three values.
 
-    Both are computed on the same resamples of clusters (items, or `cluster`), so the interval is of the difference.
-    p = 2 min(share <= 0, share >= 0), each share (x + 1) / (resamples + 1). Williams' test is added where it is
-    valid: Pearson, segments, no grouping; it takes outputs for independent, which outputs of one item are not.
+    Segments: both are computed on the same resamples of clusters (items, or `cluster`), so the interval is of the
+    difference; p = 2 min(share <= 0, share >= 0), each share (x + 1) / (resamples + 1). Williams' test is added where
+    it is valid: Pearson, segments, no grouping; it takes outputs for independent, which outputs of one item are not.
+    System level: the interval of `jackknife.difference_ends`; p of PERM-SYSTEMS (`exchanges`), None below 6 systems.
     """
     x, y = float_column(a, "a"), float_column(b, "b")
     h = float_column(human, "human", len(x))
@@ -85,6 +90,8 @@ def compare(
     columns = [identifiers(column, name, len(x))[whole] for column, name in ((item, "item"), (system, "system"))]
     clusters = None if cluster is None else identifiers(cluster, "cluster", len(x))[whole]
     x, y, h = x[whole], y[whole], h[whole]
+    if level == "system":
+        return _compare_systems((x, y), h, columns, coefficient, (resamples, seed, confidence))
     found = [
         replicates_of(
             metric, h, *columns, coefficient=coefficient, level=level, grouping=grouping, cluster=clusters,
@@ -101,8 +108,34 @@ def compare(
     estimate = with_interval(point, values, clusters=n_clusters, confidence=confidence)
     p = _bootstrap_p(values) if estimate.has_interval else None
     if coefficient != "pearson" or level != "segment" or grouping != "none":
-        return Difference(estimate, p, None, "Williams' test is for Pearson over all outputs together")
+        return Difference(estimate, p, None, WILLIAMS_FOR)
     return Difference(estimate, p, _two_sided(x, y, h))
+
+
+def _compare_systems(
+    metrics: tuple[FloatArray, FloatArray],
+    human: FloatArray,
+    columns: Sequence[NDArray[Any]],
+    coefficient: Coefficient,
+    settings: tuple[int, int, float],
+) -> Difference:
+    resamples, seed, confidence = settings
+    (one, left_one), (two, left_two) = (
+        left_out_systems(metric, human, *columns, coefficient) for metric in metrics
+    )  # fmt: skip
+    for estimate in (one, two):
+        if not estimate.is_defined:
+            return Difference(Estimate.undefined(estimate.note, estimate.n), None, None)
+    none = np.empty(0)
+    pairs = (left_one, left_two) if resamples else (none, none)
+    found = with_difference(one, two, *pairs, confidence)
+    systems, labels = encode(columns[1], "system")
+    if not resamples or len(labels) < MIN_SYSTEMS:
+        why = f"not tested: {few_systems(len(labels))}" if resamples else ""
+        return Difference(found, None, None, why)
+    means = [snap(np.bincount(systems, weights=column) / np.bincount(systems)) for column in (*metrics, human)]
+    p, _ = exchange_systems(np.stack(means[:2], axis=1), means[2], coefficient, k=EXACT, seed=seed)
+    return Difference(found, min(1.0, 2 * min(float(p[0, 1]), float(p[1, 0]))), None, WILLIAMS_FOR)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

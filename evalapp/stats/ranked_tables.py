@@ -12,7 +12,10 @@ import numpy as np
 from evalapp.side_figures import FAILED, side_figure, side_note
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray, snap
 from evalapp.stats.columns import Comparisons, Units, persons, without_repeats
+from evalapp.stats.common_rows import find_common_rows
 from evalapp.stats.estimate import Estimate
+from evalapp.stats.exchanges import few_systems
+from evalapp.stats.meta_evaluation import OTHER_SYSTEMS
 from evalapp.stats.meta_tables import (
     COEFFICIENTS,
     FEW_SYSTEMS,
@@ -27,7 +30,7 @@ from evalapp.stats.meta_tables import (
     unapplied_row,
     with_missing,
 )
-from evalapp.stats.meta_tests import by_place, described, tell_apart
+from evalapp.stats.meta_tests import by_place, described, tell_apart, usable_columns
 from evalapp.stats.ranking import Ranking
 from evalapp.stats.ranking_correlation import correlate_with_ranking
 from evalapp.stats.resampling import DEFAULT_CONFIDENCE
@@ -121,13 +124,16 @@ def evaluators_by_ranking(
     used = outside & _used(compared, kept)
     coefficient = settings.get("coefficient") or "pearson"
     columns = [_by_system(one, compared, used, systems.codes) for one in scored]
+    names = [one.evaluator for one in scored]
+    common = find_common_rows(columns, np.ones(len(systems.codes), dtype=bool), least=FEW_SYSTEMS)
     tested: Any = FAILED
     with side_figure("The tests between evaluators"):
-        tested = _tell_apart(columns, systems, settings)
-    letters = by_place(tested)
+        tested = _tell_apart(columns, names, systems, settings, int(common.rows.sum()) if common.used else 0)
+    letters = by_place(tested, names)
     rows = []
     for place, (one, column) in enumerate(zip(scored, columns, strict=True)):
-        row = _row(one, column, compared, used, systems)
+        on = common.rows if place in common.used else np.ones_like(common.rows)
+        row = _row(one, column, on, compared, used, systems)
         row["letters"], row["cluster"] = letters.get(place, ("", None))
         rows.append(row)
     applied = {row["name"] for row in rows}
@@ -136,10 +142,12 @@ def evaluators_by_ranking(
         for name, reason in (unapplied or {}).items()
         if name not in applied
     ]
-    test = described(tested, [one.evaluator for one in scored])
-    # The rows that were tested are systems.
+    # The rows that were tested are systems, and were before.
+    test = described(tested, names, changed="")
     test |= {"note": test["note"].replace("outputs", "systems")}
     test["signature"] = test["signature"].replace("level:segment", "level:system")
+    if test["names"]:
+        test["population"] = OTHER_SYSTEMS
     used_systems = f"aspect:{aspect}|people:{settings['people']}|systems:{settings['systems']}"
     return {
         "kind": "evaluators",
@@ -165,6 +173,7 @@ def evaluators_by_ranking(
         "n_simulated": int(kept.simulated.sum()),
         "counted": compared.counted,
         "note": side_note(lambda: with_missing(_note(compared, kept, systems, aspect, learned or {}), settings, rows)),
+        "population": OTHER_SYSTEMS,
         "scores": [
             {"label": compared.units.units[int(row.system)].label, **row.estimate.as_dict()}
             for row in ranking.systems
@@ -192,19 +201,28 @@ def _by_system(one: Scored, compared: Compared, used: BoolArray, codes: IntArray
     return means[codes]
 
 
-def _tell_apart(columns: Sequence[FloatArray], systems: _Systems, settings: Settings) -> Any:
+def _tell_apart(
+    columns: Sequence[FloatArray], names: Sequence[str], systems: _Systems, settings: Settings, n: int
+) -> Any:
+    """The test over the `n` systems that all usable evaluators have a value of."""
     if not len(systems.codes):
         return NOTHING
-    n = int(np.all([np.isfinite(column) for column in columns], axis=0).sum()) if columns else 0
-    if len(columns) > 1 and n < FEW_SYSTEMS and (settings.get("test") or "perm-both") != "none":
-        return f"{n} systems rank nothing, at least {FEW_SYSTEMS} are needed for a test"
-    # One row per system: what is exchanged or drawn are systems.
+    test = settings.get("test") or "permutation"
+    usable = usable_columns(columns, names)
+    if len(usable) > 1 and n < FEW_SYSTEMS and test != "none":
+        return f"{few_systems(n)} for a test"
     each = np.arange(len(systems.codes))
-    of_systems = {**settings, "level": "segment", "grouping": "none"}
-    return tell_apart(columns, systems.value, each, each, of_systems, cluster=None)
+    # One row per system: what is exchanged or drawn are systems.
+    level = "system" if test == "permutation" else "segment"
+    of_systems = {**settings, "level": level, "grouping": "none"}
+    return tell_apart(columns, names, systems.value, each, each, of_systems, cluster=None)
 
 
-def _row(one: Scored, column: FloatArray, compared: Compared, used: BoolArray, systems: _Systems) -> Table:
+def _row(
+    one: Scored, column: FloatArray, on: BoolArray, compared: Compared, used: BoolArray, systems: _Systems
+) -> Table:
+    """The figures over the systems `on`, which are the same for all that can be compared."""
+    values, column = column, np.where(on, column, np.nan)
     scores = {int(code): float(value) for code, value in zip(systems.codes, column, strict=True)}
     figures = {name: correlate_with_ranking(scores, systems.ranking, coefficient=name) for name in COEFFICIENTS}
     both = np.isfinite(column)
@@ -224,7 +242,7 @@ def _row(one: Scored, column: FloatArray, compared: Compared, used: BoolArray, s
         "corrected": None,
         "whole": None,
         "note": one.note,
-        "values": [None if np.isnan(value) else float(value) for value in column],
+        "values": [None if np.isnan(value) else float(value) for value in values],
     }
 
 

@@ -29,6 +29,7 @@ from evalapp.stats.estimate import Estimate
 from evalapp.stats.resampling import (
     DEFAULT_CONFIDENCE,
     DEFAULT_RESAMPLES,
+    MIN_CLUSTERS,
     resampled_sums,
     tails,
     with_interval,
@@ -298,10 +299,11 @@ def _rank(
         return Ranking(shares.method, (), 0, 0, settings.resamples, settings.seed, settings.confidence, totals)
     columns = _cell_columns(shares)
     scores = _system_means(shares, columns.sum(axis=0)[None, :])[0]
-    # A system of one item comes out the same in every resample, and so does a share of 0 or 1: that is no certainty.
+    # Resamples of so few items say nothing, neither of values nor of ranks: a system of one item comes out the same in
+    # each, and so does a share of 0 or 1.
     n_drawn = np.count_nonzero(columns[:, len(shares.labels) :], axis=0)
     alike = (shares.method != "mean") & ((scores == 0) | (scores == 1)) & (n_drawn < _LEAST_ALIKE)
-    replicates = np.where((n_drawn >= 2) & ~alike, _replicates(shares, columns, settings), np.nan)
+    replicates = np.where((n_drawn >= MIN_CLUSTERS) & ~alike, _replicates(shares, columns, settings), np.nan)
     defined = ~np.isnan(scores)
     ranks = np.where(defined, 1 + (scores[None, :] > scores[:, None]).sum(axis=1), 1 + defined.sum())
     rank_low, rank_high = _rank_intervals(scores, ranks, replicates, settings.confidence)
@@ -364,7 +366,7 @@ def _rank_intervals(
     scores: FloatArray, ranks: IntArray, replicates: FloatArray, confidence: float
 ) -> tuple[IntArray, IntArray]:
     """Best and worst place of each system; without resamples, or without judgements, its observed places. One whose
-    resamples say nothing (it has one item) may stand anywhere, before all others and behind them."""
+    resamples say nothing (it has too few items) may stand anywhere, before all others and behind them."""
     low, high = ranks.copy(), ranks.copy()
     tables = replicates if len(replicates) else scores[None, :]
     rated = np.flatnonzero(~np.isnan(scores))

@@ -11,8 +11,9 @@ from scipy.special import ndtri
 
 from evalapp.stats.correlation import VALUES, Coefficient, undefined_reason
 from evalapp.stats.estimate import NAN, Estimate
+from evalapp.stats.jackknife import PERFECT
 from evalapp.stats.ranking import Ranking
-from evalapp.stats.resampling import DEFAULT_CONFIDENCE
+from evalapp.stats.resampling import DEFAULT_CONFIDENCE, too_few_note, with_ends
 
 #: Fewer systems say nothing about a correlation.
 MIN_SYSTEMS = 4
@@ -28,7 +29,8 @@ def correlate_with_ranking(
     """Correlation across systems of `scores` (by the ranking's labels) with the values of `ranking`; n = systems.
 
     Interval by Fisher's z with variance 1 / (n - 3) for Pearson, (1 + r^2 / 2) / (n - 3) for Spearman (Bonett and
-    Wright 2000), .437 / (n - 4) for Kendall (Fieller 1957), systems taken as a sample. Undefined below 4 systems.
+    Wright 2000), .437 / (n - 4) for Kendall (Fieller 1957), systems taken as a sample. Undefined below 4 systems, without
+    an interval below 5.
     """
     pairs = [
         (float(scores[row.system]), row.estimate.value)
@@ -43,8 +45,13 @@ def correlate_with_ranking(
     if reason:
         return Estimate.undefined(reason, n)
     value = VALUES[coefficient](x, y)
+    clusters = {"systems": n}
+    if too_few := too_few_note(clusters):
+        return Estimate.point(value, n, too_few)
     low, high = _fisher(value, n, coefficient, confidence)
-    return Estimate(value, low, high, n, "" if not math.isnan(low) else "no interval: too few systems for one")
+    if math.isnan(low):
+        return Estimate.point(value, n, PERFECT)
+    return with_ends(Estimate.point(value, n), low, high, clusters)
 
 
 def _fisher(r: float, n: int, coefficient: Coefficient, confidence: float) -> tuple[float, float]:

@@ -104,9 +104,19 @@ def recompute_entry(folder: ExportFolder, entry: Entry, overrides: Mapping[str, 
     if kept.get("filter"):
         found["signature"] += f"|filter:{kept['filter']['name']}@{kept['filter']['digest']}"
     comparison = _Comparison()
-    comparison.walk("", {name: value for name, value in kept.items() if name not in _TOLD}, found)
+    told = {name: value for name, value in kept.items() if name not in _TOLD}
+    comparison.walk("", without_filler(told), without_filler(found))
     numbers = comparison.n_numbers, comparison.largest
     return Outcome(title, kept, found, comparison.differences, *numbers, version=version)
+
+
+def without_filler(table: Table) -> Table:
+    """The table without p below the diagonal, where no test is; versions before 0.2.0 wrote 1 there."""
+    test = table.get("test")
+    if not isinstance(test, dict) or not test.get("p_holm"):
+        return table
+    upper = [[None if column <= row else p for column, p in enumerate(line)] for row, line in enumerate(test["p_holm"])]
+    return {**table, "test": {**test, "p_holm": upper}}
 
 
 # ---- comparing --------------------------------------------------------------------------------------------------

@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray, encode, float_column, identifiers, parents
-from evalapp.stats.correlation import ALL_COEFFICIENTS
+from evalapp.stats.common_rows import CONSTANT, NO_SCORE, CommonRows, find_common_rows
+from evalapp.stats.correlation import ALL_COEFFICIENTS, MIN_PAIRS
+from evalapp.stats.exchanges import MIN_SYSTEMS, few_systems, is_exact
 from evalapp.stats.letters import compact_letters, needed_draws, rank_clusters
 from evalapp.stats.meta_evaluation import Grouping, Level, NanRule
 from evalapp.stats.pair_tests import (
@@ -28,6 +30,9 @@ from evalapp.stats.pair_tests import (
     by_replicates,
     exchanged,
     in_order,
+    named,
+    population_of,
+    smallest_of,
     taken,
     test_pairs,
     values_of,
@@ -36,8 +41,9 @@ from evalapp.stats.paired import holm
 from evalapp.stats.resampling import resampled_sums
 from evalapp.stats.swaps import OutcomeSwaps
 
-#: With fewer systems a ranking at the system level is not tested.
-MIN_SYSTEMS = 6
+__all__ = ["MIN_SYSTEMS", "AllPairs", "compare_all", "compare_verdicts"]
+
+NO_COEFFICIENT = "has no defined coefficient"
 _SINGLY = "pairs of outputs were exchanged one by one, which finds differences too easily: name clusters, such as items"
 
 
@@ -47,11 +53,13 @@ class AllPairs:
 
     `p[a, b]` is the one-sided p-value that metric a is better than metric b, nan where it was not tested. `p_holm`:
     which of two is better the data say, so their p is two-sided, twice the one-sided one of the better (at most 1),
-    adjusted over all pairs; 1 in the other direction. `rank` numbers the clusters of EVALUATORS 7.3: a metric opens a
+    adjusted over all pairs; nan in the other direction. `rank` numbers the clusters of EVALUATORS 7.3: a metric opens a
     new one when some metric already in the present one beats it. `letters`: metrics that share a letter are not told
     apart ("" = not tested). Both use p_holm, with which equal metrics are told apart with probability `alpha` at most,
     or, where `adjust` is "none", the one-sided p as WMT does: then any two equal metrics are with probability twice
     `alpha`.
+    Neither has letters where no p of the test could be small enough. `population` says which systems and items the test
+    speaks about, `smallest_p` is the smallest two-sided p, before Holm's adjustment, that it can give (nan: Williams').
     `k_used` is the largest number of resamples of a pair, `k_each` that of every pair. `epsilons` are the tie
     thresholds of "acc-eq". `n_rows` outputs have all scores.
     """
@@ -77,6 +85,8 @@ class AllPairs:
     seed: int
     block: int
     epsilons: tuple[float, ...] = ()
+    population: str = ""
+    smallest_p: float = math.nan
 
     @property
     def signature(self) -> str:
@@ -95,6 +105,7 @@ class AllPairs:
             plain[name] = [[_finite(value) for value in row] for row in getattr(self, name).tolist()]
         plain |= {name: [_finite(value) for value in getattr(self, name)] for name in ("values", "epsilons")}
         plain["k_each"] = self.k_each.tolist()
+        plain["smallest_p"] = _finite(self.smallest_p)
         return plain | {"signature": self.signature}
 
 
@@ -108,7 +119,7 @@ def compare_all(
     grouping: Grouping = "none",
     coefficient: Compared = "pearson",
     cluster: ArrayLike | None = None,
-    test: Test = "perm-both",
+    test: Test = "permutation",
     k: int = 1000,
     seed: int = 13,
     alpha: float = 0.05,
@@ -123,27 +134,36 @@ def compare_all(
     items (`grouping` "item"; "none" compares all outputs, "system" those of one system) with each metric's own
     threshold of ties, fitted on these data.
 
-    - `perm-both` (Deutsch et al. 2021): scores are standardised, then A's and B's score of an output are exchanged
-      with probability 1/2; p = (x + 1) / (k + 1), x = exchanges with a difference at least as large as the observed
-      one. At the system level outputs are exchanged before they are averaged. With "acc-eq" what is exchanged is
-      whether a metric is right on a pair of outputs. All pairs of metrics share the draws. With `cluster` whole
-      clusters are exchanged; without it the test of "acc-eq" is too bold, because pairs of one output are not
-      independent (docs/results/intervals.md). `block` > 0 stops a pair after that many draws, or a multiple, once its p
-      is decided: below .02 or above .5 without adjustment, above .2 with Holm's, which needs small p in full.
+    `test` (Deutsch, Dror and Roth 2021, for the first three); p = (x + 1) / (k + 1), x = exchanges with a difference at
+    least as large as the observed one, all pairs of metrics share the draws:
+
+    - `perm-systems`, what `permutation` means at the system level: the scores of whole systems are exchanged, all 2^n
+      exchanges where there are few (`exchanges`). Speaks about systems and items like these.
+    - `perm-inputs`, what `permutation` means elsewhere: scores are standardised, then A's and B's scores of a whole
+      `cluster` (default: the item) are exchanged with probability 1/2. Speaks about these systems and items like these.
+      With "acc-eq" what is exchanged is whether a metric is right on a pair of outputs. At the system level it finds
+      differences far too often (docs/results/intervals.md) and serves only to compute earlier tables again.
+    - `perm-both`: A's and B's score of single outputs are exchanged, which takes each for independent: too bold where an
+      item or a system has several.
     - `bootstrap`: x = resamples of clusters (default items; at the system level also systems) with a difference <= 0.
     - `williams`: closed form, only Pearson over all outputs together; takes outputs for independent.
 
+    `block` > 0 stops a pair after that many draws, or a multiple, once its p is decided: below .02 or above .5 without
+    adjustment, above .2 with Holm's, which needs small p in full. Metrics without a score, with one score for all, or
+    with too few outputs in common with the others are left out before common rows are counted; the note says so.
+
     With Holm's adjustment over m (m - 1) / 2 pairs no p below alpha can come of k resamples unless k is large enough:
-    `needed_draws`; the note says so. Fewer than 6 systems are not tested at the system level.
+    `needed_draws`; the note says so. Fewer than 6 systems are not tested at the system level, and there are
+    no letters where the smallest p is too large.
     """
-    settings = Settings(level, grouping, coefficient, nan_rule, test, k, seed, block, adjust)
-    _check(settings, alpha, adjust)
-    table, names, empty, notes = _complete(metrics, human, item, system, cluster)
+    _check(Settings(level, grouping, coefficient, nan_rule, test, k, seed, block, adjust), alpha, adjust)
+    settings = Settings(level, grouping, coefficient, nan_rule, named(test, level), k, seed, block, adjust)
+    table, names, empty, notes = _complete(metrics, human, item, system, cluster, level)
     values, epsilons = values_of(table, settings)
     n_systems = len(np.unique(table.system))
     too_few = level == "system" and n_systems < MIN_SYSTEMS
-    why_not = f"not tested: {n_systems} systems rank nothing, at least {MIN_SYSTEMS} are needed" if too_few else ""
-    singly = coefficient == "acc-eq" and test == "perm-both" and cluster is None
+    why_not = f"not tested: {few_systems(n_systems)}" if too_few else ""
+    singly = coefficient == "acc-eq" and test == "perm-both"
 
     def find(places: Sequence[int]) -> Found:
         if singly:
@@ -151,15 +171,16 @@ def compare_all(
         return test_pairs(taken(table, places), values[places], in_order(epsilons, places), settings)
 
     return _all_pairs(
-        values, names, empty, settings, alpha, notes, find, len(table.human), epsilons=epsilons, why_not=why_not
-    )
+        values, names, empty, settings, alpha, notes, find, len(table.human), epsilons=epsilons, why_not=why_not,
+        n_systems=n_systems,
+    )  # fmt: skip
 
 
 def compare_verdicts(
     right: Mapping[str, ArrayLike],
     cluster: ArrayLike,
     *,
-    test: Literal["perm-both", "bootstrap"] = "perm-both",
+    test: Literal["permutation", "perm-inputs", "bootstrap"] = "permutation",
     k: int = 1000,
     seed: int = 13,
     alpha: float = 0.05,
@@ -168,23 +189,24 @@ def compare_verdicts(
     """Every metric against every other by its share of right verdicts on pairs of outputs that people compared.
 
     `right`: (p,) by name, how far a metric is right on each pair (`verdicts.outcomes`: 1, 0, 1/2 for equal scores, nan
-    without a score); all are compared on the pairs that none of them lacks. What is exchanged with probability 1/2, or
-    drawn with replacement, are whole clusters (the groups of the pairs' items). p, adjustment, letters and order as in
+    without a score); all are compared on the pairs that none of them lacks. What is exchanged with probability 1/2
+    (PERM-INPUTS), or drawn with replacement, are whole clusters (the groups of the pairs' items): this speaks about
+    these systems and items like these. p, adjustment, letters and order as in
     `compare_all`.
     """
-    settings = Settings("segment", "none", "acc-eq", "drop", test, k, seed, 0, adjust)
-    if test not in ("perm-both", "bootstrap") or adjust not in ("holm", "none"):
-        raise ValueError(f"test is perm-both or bootstrap and adjust holm or none, not {test}, {adjust}")
+    settings = Settings("segment", "none", "acc-eq", "drop", named(test, "segment"), k, seed, 0, adjust)
+    if settings.test not in ("perm-inputs", "bootstrap") or adjust not in ("holm", "none"):
+        raise ValueError(f"test is permutation or bootstrap and adjust holm or none, not {test}, {adjust}")
     if k < 1 or not 0 < alpha < 1:
         raise ValueError(f"k >= 1 and 0 < alpha < 1; given {k}, {alpha}")
     columns = {name: float_column(column, name) for name, column in right.items()}
-    names = [name for name, column in columns.items() if np.isfinite(column).any()]
-    empty = [name for name in columns if name not in names]
-    stacked = np.stack([columns[name] for name in names], axis=1) if names else np.empty((0, 0))
-    whole = np.isfinite(stacked).all(axis=1)
-    notes = [f"{name} has no verdict" for name in empty]
+    n = len(next(iter(columns.values()), ()))
+    common = find_common_rows(list(columns.values()), np.ones(n, dtype=np.bool_), least=1)
+    names, empty, notes = _parted(list(columns), common, "has no verdict")
+    stacked = np.stack([columns[name] for name in names], axis=1) if names else np.empty((n, 0))
+    whole = common.rows
     some = np.isfinite(stacked).any(axis=1)
-    if lost := int(some.sum() - whole.sum()):
+    if lost := int(some.sum() - whole.sum()) if names else 0:
         notes.append(f"{lost} of {int(some.sum())} pairs lack a score of some metric and are left out")
     unit, labels = encode(identifiers(cluster, "cluster", len(stacked))[whole], "cluster")
     stacked = stacked[whole]
@@ -192,7 +214,7 @@ def compare_verdicts(
 
     def find(places: Sequence[int]) -> Found:
         chosen = stacked[:, places]
-        if test == "perm-both":
+        if settings.test == "perm-inputs":
             weight = np.full(len(chosen), 1.0 / len(chosen))
             return exchanged(OutcomeSwaps(chosen, weight), unit, values[places], settings)
         sums = resampled_sums(
@@ -216,14 +238,16 @@ def _all_pairs(
     *,
     epsilons: Sequence[float] = (),
     why_not: str = "",
+    n_systems: int = 0,
 ) -> AllPairs:
     """The metrics in order with their p, as `find` gives it of those that have a value, by their places; none where
     there is a reason not to test."""
     defined = [place for place in range(len(names)) if not math.isnan(values[place])]
     defined.sort(key=lambda place: (-round(float(values[place]), 12), names[place]))
     undefined = [place for place in range(len(names)) if math.isnan(values[place])]
-    notes += [f"{names[place]} has no defined coefficient" for place in undefined]
+    notes += [f"{names[place]} {NO_COEFFICIENT}" for place in undefined]
     m = len(names) + len(empty)
+    smallest = smallest_of(settings, n_systems)
     p, adjusted = np.full((m, m), np.nan), np.full((m, m), np.nan)
     k_each = np.zeros((m, m), dtype=np.int64)
     if why_not:
@@ -233,15 +257,12 @@ def _all_pairs(
         inner = slice(0, len(defined))
         p[inner, inner], k_each[inner, inner] = found.p, found.k
         adjusted[inner, inner] = _holm(found.p)
-        needed = needed_draws(len(defined), alpha) if settings.adjust == "holm" and settings.test != "williams" else 0
-        if settings.k < needed:
-            notes.append(
-                f"k = {settings.k} cannot reach {alpha:g} after Holm's adjustment of so many pairs: k >= {needed}"
-            )
+        notes += _unreachable(settings, smallest, len(defined), alpha, n_systems)
     used = adjusted if settings.adjust == "holm" else p
     beats: BoolArray = np.nan_to_num(used, nan=1.0) <= alpha
     order = defined + undefined
-    tested = 0 if why_not else len(defined)
+    is_open = not why_not and not _beyond(settings, smallest, len(defined), alpha)
+    tested = len(defined) if is_open else 0
     letters = compact_letters(beats[:tested, :tested]) + ("",) * (m - tested)
     return AllPairs(
         names=tuple(names[place] for place in order) + tuple(empty),
@@ -251,7 +272,41 @@ def _all_pairs(
         level=settings.level, grouping=settings.grouping, nan_rule=settings.nan_rule, adjust=settings.adjust,
         alpha=alpha, k=settings.k, seed=settings.seed, block=settings.block,
         epsilons=in_order(epsilons, order) + (math.nan,) * (len(empty) if epsilons else 0),
+        population=population_of(settings.test, settings.level), smallest_p=smallest,
     )  # fmt: skip
+
+
+def _beyond(settings: Settings, smallest: float, m: int, alpha: float) -> bool:
+    """Whether no difference of any of the m metrics could be significant, whatever the data."""
+    pairs = m * (m - 1) // 2 if settings.adjust == "holm" else 1
+    one_sided = 1 if settings.adjust == "holm" else 2
+    return m > 1 and smallest * pairs / one_sided > alpha
+
+
+def _unreachable(settings: Settings, smallest: float, m: int, alpha: float, n_systems: int) -> list[str]:
+    """That few exchanges leave no p small enough: draw more, or compare fewer metrics where all were made."""
+    if settings.test == "perm-systems" and is_exact(n_systems):
+        pairs = m * (m - 1) // 2 if settings.adjust == "holm" else 1
+        if not _beyond(settings, smallest, m, alpha):
+            return []
+        return [
+            f"all {1 << n_systems} exchanges of {n_systems} systems give no p below {smallest:.2g}, {pairs} pairs by "
+            f"Holm none below {min(1.0, smallest * pairs):.2g}: compare fewer evaluators, or more systems"
+        ]
+    needed = needed_draws(m, alpha) if settings.adjust == "holm" and settings.test != "williams" else 0
+    if settings.k >= needed:
+        return []
+    return [f"k = {settings.k} cannot reach {alpha:g} after Holm's adjustment of so many pairs: k >= {needed}"]
+
+
+def _parted(names: Sequence[str], common: CommonRows, without: str) -> tuple[list[str], list[str], list[str]]:
+    """Names of the columns that are used and of those that are not, with notes on why."""
+    notes = [
+        f"{names[place]} {without if reason == NO_SCORE else NO_COEFFICIENT if reason == CONSTANT else reason}"
+        for place, reason in sorted(common.reasons.items())
+    ]
+    empty = [names[place] for place in sorted(common.reasons)]
+    return [names[place] for place in common.used], empty, notes
 
 
 def _check(settings: Settings, alpha: float, adjust: str) -> None:
@@ -266,6 +321,8 @@ def _check(settings: Settings, alpha: float, adjust: str) -> None:
         raise ValueError("Williams' test is for Pearson over all outputs together: another test, or grouping='none'")
     if settings.coefficient == "acc-eq" and settings.level == "system":
         raise ValueError("acc-eq compares outputs: level='segment', or a coefficient for the systems' means")
+    if settings.test == "perm-systems" and settings.level != "system":
+        raise ValueError("perm-systems exchanges systems' means: level='system', or test='perm-inputs'")
 
 
 def _complete(
@@ -274,16 +331,20 @@ def _complete(
     item: ArrayLike,
     system: ArrayLike,
     cluster: ArrayLike | None,
+    level: Level,
 ) -> tuple[Table, list[str], list[str], list[str]]:
-    """The common rows, names with and without any score, and notes on what was left out."""
+    """The common rows, names of the metrics that are compared and of those that cannot be, and notes on what was left
+    out."""
     y = float_column(human, "human")
     columns = {name: float_column(values, name, len(y)) for name, values in metrics.items()}
     rated = np.isfinite(y)
-    names = [name for name, column in columns.items() if np.isfinite(column[rated]).any()]
-    empty = [name for name in columns if name not in names]
+    unit, least = None, MIN_PAIRS
+    if level == "system":
+        unit, least = encode(identifiers(system, "system", len(y)), "system")[0], MIN_SYSTEMS
+    common = find_common_rows(list(columns.values()), rated, unit, least=least, what="systems")
+    names, empty, notes = _parted(list(columns), common, NO_SCORE)
     scores = np.stack([columns[name] for name in names], axis=1) if names else np.empty((len(y), 0))
-    whole = rated & np.isfinite(scores).all(axis=1)
-    notes = [f"{name} has no score" for name in empty]
+    whole = common.rows
     lost = int(rated.sum() - whole.sum())
     if names and lost:
         notes.append(f"{lost} of {int(rated.sum())} outputs lack a score of some metric and are left out")
@@ -300,13 +361,12 @@ def _complete(
 
 
 def _holm(p: FloatArray) -> FloatArray:
-    """Two-sided and adjusted over the pairs better over worse; the other direction is 1."""
+    """Two-sided and adjusted over the pairs better over worse; there is none in the other direction."""
     m = len(p)
     one, two = np.triu_indices(m, 1)
     raw = [None if math.isnan(value) else min(1.0, 2 * value) for value in p[one, two].tolist()]
     adjusted = np.full((m, m), np.nan)
     adjusted[one, two] = [math.nan if value is None else value for value in holm(raw)]
-    adjusted[two, one] = np.where(np.isnan(adjusted[one, two]), np.nan, 1.0)
     return adjusted
 
 

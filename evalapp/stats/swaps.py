@@ -101,13 +101,25 @@ class _Averages:
         if self._drop:
             self._counts[side] += defined.sum(axis=0)
 
-    def difference(self) -> FloatArray:
+    def means(self) -> FloatArray:
+        """Of both sides, (2, b)."""
         counted = self._counts > 0
-        means = np.divide(self._sums, self._counts, out=np.full(self._sums.shape, np.nan), where=counted)
-        return np.asarray(means[0] - means[1])
+        return np.divide(self._sums, self._counts, out=np.full(self._sums.shape, np.nan), where=counted)
 
 
-class PearsonSwaps:
+class _BySides:
+    """An engine that gives the coefficients of both sides."""
+
+    def sides(self, swapped: BoolArray, pairs: Sequence[Pair]) -> FloatArray:
+        """Coefficients of A* and B*, (pairs, 2, b)."""
+        raise NotImplementedError
+
+    def __call__(self, swapped: BoolArray, pairs: Sequence[Pair]) -> FloatArray:
+        both = self.sides(swapped, pairs)
+        return np.asarray(both[:, 0] - both[:, 1])
+
+
+class PearsonSwaps(_BySides):
     """Pearson in any grouping. Sums over rows of A*, A*^2 and A* h are linear in e: three matrix products serve all
     pairs of metrics. Rows of one `unit` are exchanged together, so over all rows their sums are what is multiplied."""
 
@@ -133,7 +145,7 @@ class PearsonSwaps:
         n = len(scores) if self._by_unit is None else self._by_unit.shape[1]
         self.chunk = max(min(_CELLS // largest, 4 * _CELLS // max(n, 1)), 8)
 
-    def __call__(self, swapped: BoolArray, pairs: Sequence[Pair]) -> FloatArray:
+    def sides(self, swapped: BoolArray, pairs: Sequence[Pair]) -> FloatArray:
         b = swapped.shape[1]
         averages = [_Averages(b, self._groups.n_eligible, self._rule) for _ in pairs]
         for rows, human in zip(self._groups.batches, self._human, strict=True):
@@ -148,7 +160,7 @@ class PearsonSwaps:
                     flat = spread <= _FLOOR * xx
                     r = xh / np.sqrt(np.where(flat, np.nan, spread))
                     average.add(side, np.clip(r, -1.0, 1.0))
-        return np.stack([average.difference() for average in averages])
+        return np.stack([average.means() for average in averages])
 
     def _summed(self, unit: IntArray) -> FloatArray:
         """Sums of x, x^2 and x h over the rows of each unit, (3 m, units)."""
@@ -176,7 +188,7 @@ class PearsonSwaps:
         return whole, signed
 
 
-class RankSwaps:
+class RankSwaps(_BySides):
     """Spearman and Kendall in any grouping. Groups of few rows: all patterns of exchanges once, then looked up; small
     ones side by side, large ones one by one, by the kernels."""
 
@@ -194,9 +206,9 @@ class RankSwaps:
         self._large = [(row, large_kernel(name, scores[row], human[row])) for row in large]
         self.chunk = max(_CELLS // max(len(scores), 1), 8)
 
-    def __call__(self, swapped: BoolArray, pairs: Sequence[Pair]) -> FloatArray:
+    def sides(self, swapped: BoolArray, pairs: Sequence[Pair]) -> FloatArray:
         b = swapped.shape[1]
-        found = np.empty((len(pairs), b))
+        found = np.empty((len(pairs), 2, b))
         parts = [swapped[row] for row, _ in self._large]
         for (_, large), part in zip(self._large, parts, strict=True):
             large.prepare(part)
@@ -208,7 +220,7 @@ class RankSwaps:
             for (_, large), part in zip(self._large, parts, strict=True):
                 for side, row in enumerate(large(part, pair)):
                     average.add(side, row[None, :])
-            found[place] = average.difference()
+            found[place] = average.means()
         return found
 
     def _of_small(

@@ -15,6 +15,7 @@ from evalapp.stats.estimate import Estimate
 from evalapp.stats.resampling import (
     DEFAULT_CONFIDENCE,
     DEFAULT_RESAMPLES,
+    MIN_CLUSTERS,
     ClusterDraws,
     chunk_sizes,
     with_interval,
@@ -163,4 +164,7 @@ def _over_system_pairs(values: FloatArray, resamples: int, seed: int, confidence
         below = np.einsum("sb,sb->b", times, counted.astype(np.float64) @ times)
         parts.append(np.divide(above, below, out=np.full(size, np.nan), where=below > 0))
     replicates = np.concatenate(parts) if parts else np.empty(0)
+    known = replicates[~np.isnan(replicates)]
+    if known.size and len(values) >= MIN_CLUSTERS and np.ptp(known) <= ROUNDING:
+        return point.with_note("no interval: all pairs of systems are alike, so that no resample differs")
     return with_interval(point, replicates, clusters={"systems": len(values)}, confidence=confidence)

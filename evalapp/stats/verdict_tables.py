@@ -4,7 +4,7 @@ says what people said. Against a ranking of the systems that comparisons give: `
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from evalapp.stats.estimate import Estimate
 from evalapp.stats.judged import people_of
 from evalapp.stats.letters import needed_draws
 from evalapp.stats.meta_tables import Scored, chosen_of, chosen_part, nothing_left, said_of, tested_part, with_missing
-from evalapp.stats.meta_tests import by_place, described, untested, usable_columns
+from evalapp.stats.meta_tests import EARLIER, by_place, described, untested, usable_columns
 from evalapp.stats.ranked_tables import Compared
 from evalapp.stats.resampling import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES
 from evalapp.stats.significance import AllPairs, compare_verdicts
@@ -118,7 +118,7 @@ def pairs_table(
 
     `scored` are over the outputs of `compared` (comparisons of two outputs); `outside` marks those that no evaluator of
     the table has learned from: pairs with others count for nobody; `learned` as in `evaluators_table`. `settings`:
-    systems, references, test (perm-both, bootstrap or none), evaluators. Intervals: 95 %, resamples of groups of items.
+    systems, references, test (permutation, bootstrap or none), evaluators. Intervals: 95 %, resamples of groups of items.
     A pair without one most frequent verdict counts nowhere but in `n_split`.
     """
     kept = compared.found if outside.all() else compared.outside(outside)
@@ -129,16 +129,17 @@ def pairs_table(
     baseline = next((column for one, column in zip(scored, right, strict=True) if one.evaluator == BASELINE), None)
     shorter = baseline is not None and bool(np.nansum(baseline - 0.5) < 0)
     baseline = 1.0 - baseline if shorter and baseline is not None else baseline
+    names = [one.evaluator for one in scored]
     tested: AllPairs | str = FAILED
     with side_figure("The tests between evaluators"):
-        tested = _tell_apart(right, pairs.cluster, settings, draws["seed"])
-    letters = by_place(tested)
+        tested = _tell_apart(right, names, pairs.cluster, settings, draws["seed"])
+    letters = by_place(tested, names)
     rows = []
     for place, (one, margin, column) in enumerate(zip(scored, of_pairs, right, strict=True)):
         row = _row(one, margin, column, baseline, pairs, draws)
         row["letters"], row["cluster"] = letters.get(place, ("", None))
         rows.append(row)
-    test = described(tested, [one.evaluator for one in scored])
+    test = described(tested, names)
     test["note"] = test["note"].replace("outputs", "pairs")
     decided = verdicts = Estimate.undefined(FAILED)
     with side_figure("What one person reaches against the others"):
@@ -185,12 +186,18 @@ def pairs_table(
     }
 
 
-def _tell_apart(right: Sequence[FloatArray], cluster: IntArray, settings: Settings, seed: int) -> AllPairs | str:
-    test: Any = settings.get("test") or "perm-both"
-    usable = usable_columns(right)
+def _tell_apart(
+    right: Sequence[FloatArray], names: Sequence[str], cluster: IntArray, settings: Settings, seed: int
+) -> AllPairs | str:
+    test: Any = settings.get("test") or "permutation"
+    usable = usable_columns(right, names)
     if why_not := untested(test, usable):
         return why_not
-    return compare_verdicts(usable, cluster, test=test, k=needed_draws(len(usable)), seed=seed)
+    is_earlier = test == EARLIER
+    found = compare_verdicts(
+        usable, cluster, test="permutation" if is_earlier else test, k=needed_draws(len(usable)), seed=seed
+    )
+    return replace(found, test=EARLIER) if is_earlier else found
 
 
 def _row(

@@ -49,17 +49,15 @@ class Line:
 
 
 def _mean(values: Sequence[tuple[str, float]], seed: int) -> dict[str, Any]:
-    from evalapp.stats import percentile_interval
-    from evalapp.stats.resampling import resampled_sums
+    from evalapp.stats import Estimate
+    from evalapp.stats.resampling import resampled_sums, with_interval
 
     codes = {group: code for code, group in enumerate(sorted({group for group, _ in values}))}
     columns = np.array([(value, 1.0) for _, value in values])
-    found: dict[str, Any] = {"value": float(columns[:, 0].mean()), "low": None, "high": None, "n": len(values)}
-    if len(codes) > 1:
-        cluster = np.array([codes[group] for group, _ in values])
-        sums = resampled_sums(columns, cluster, len(codes), resamples=1000, seed=seed)
-        found["low"], found["high"] = percentile_interval(sums[:, 0] / sums[:, 1])
-    return found
+    cluster = np.array([codes[group] for group, _ in values])
+    sums = resampled_sums(columns, cluster, len(codes), resamples=1000, seed=seed)
+    point = Estimate.point(float(columns[:, 0].mean()), len(values))
+    return with_interval(point, sums[:, 0] / sums[:, 1], clusters={"groups": len(codes)}).as_dict()
 
 
 def run(context: RunContext, **params: Any) -> dict[str, Any]:

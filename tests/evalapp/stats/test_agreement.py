@@ -126,7 +126,7 @@ def test_undefined_with_its_reason(unit, value, reason):
 def test_one_unit_has_a_value_but_no_interval():
     found = krippendorff_alpha([0, 0, 0], [1, 2, 2], scale="nominal")
     assert found.is_defined
-    assert "fewer than 2 units" in found.note
+    assert "no interval: 1 units only" in found.note
 
 
 def test_labels_need_the_nominal_scale_and_the_scale_must_be_known():

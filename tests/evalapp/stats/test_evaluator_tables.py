@@ -15,7 +15,7 @@ from evalapp.stats.tables import systems_by_ratings
 
 SETTINGS = {
     "level": "segment", "grouping": "none", "systems": "all", "references": "original", "ratings": "raw",
-    "coefficient": "pearson", "test": "perm-both",
+    "coefficient": "pearson", "test": "permutation",
 }  # fmt: skip
 ITEMS, SYSTEMS, RATERS = 30, 7, 3
 
@@ -71,7 +71,7 @@ def test_accuracy_ceiling_and_letters_are_those_of_their_functions(world):
     assert set(rows["good"]["letters"]) & set(rows["twin"]["letters"])
     assert not set(rows["good"]["letters"]) & set(rows["noise"]["letters"])
     assert rows["length"]["accuracy"]["note"] == rows["length"]["corrected"]["note"] == "not applied"
-    assert "|test:perm-both|coef:pearson|k:1000|test-seed:13|adjust:holm|sides:2|alpha:0.05|" in table["signature"]
+    assert "|test:perm-inputs|coef:pearson|k:1000|test-seed:13|adjust:holm|sides:2|alpha:0.05|" in table["signature"]
 
 
 def test_groups_of_equal_scores_are_left_out_or_count_as_0(world):
@@ -184,18 +184,18 @@ def test_signatures_say_what_was_drawn(world):
     _, people, metrics, scored = world
     columns = np.stack(list(metrics.values()), axis=1)
     settings = {**SETTINGS, "resamples": 20}
-    drawn = {"segment": ("inputs", "inputs"), "system": ("systems", "both")}
+    drawn = {"segment": ("inputs", "boot:inputs"), "system": ("systems", "interval:jackknife-z")}
     for level, (of_matrix, of_others) in drawn.items():
         wished = {**settings, "level": level}
         matrix = matrix_table(scored, columns, people.cluster, people.system, wished)
         assert f"|boot:{of_matrix}" in matrix["signature"]
-        assert f"|boot:{of_others}" in aspects_table([], {**wished, "figure": "pearson"})["signature"]
+        assert f"|{of_others}" in aspects_table([], {**wished, "figure": "pearson"})["signature"]
         sets = [{"original": scored[0], "good": scored[1]}]
         outside = np.ones(len(people), dtype=bool)
         enhanced = enhanced_table(people, sets, wished, aspect="q", names=("original", "good"), outside=outside)
-        assert f"|boot:{of_others}|" in enhanced["signature"]
+        assert f"|{of_others}|" in enhanced["signature"]
         cell = enhanced["rows"][0]["cells"]["good"]["pearson"]
-        own = correlate(scored[1].metric, people.mean, people.item, people.system, level=level, bootstrap=of_others,
+        own = correlate(scored[1].metric, people.mean, people.item, people.system, level=level,
                         cluster=people.cluster, resamples=20)["pearson"]  # fmt: skip
         assert (cell["low"], cell["high"]) == (own.low, own.high)
 

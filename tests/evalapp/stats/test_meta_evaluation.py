@@ -202,9 +202,9 @@ def test_undefined_is_nan_with_a_reason_never_zero(metric, human, options, reaso
 def test_no_interval_from_one_item_or_one_system():
     one_item = correlate([1, 2, 4], [1, 3, 2], [0, 0, 0], [0, 1, 2], resamples=20)["pearson"]
     assert one_item.is_defined
-    assert one_item.note == "no interval: there are fewer than 2 items to resample"
+    assert one_item.note == "no interval: 1 items only, at least 5 are needed"
     one_system = correlate([1, 2, 4], [1, 3, 2], [0, 1, 2], [0, 0, 0], bootstrap="both", resamples=20)["pearson"]
-    assert one_system.note == "no interval: there are fewer than 2 systems to resample"
+    assert one_system.note == "no interval: 3 items and 1 systems only, at least 5 are needed"
 
 
 @pytest.mark.parametrize(

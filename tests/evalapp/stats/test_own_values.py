@@ -27,16 +27,17 @@ def test_of_a_plain_mean_it_is_the_interval_of_means():
 
 
 def test_the_interval_of_a_ratio_by_hand():
-    """Two groups with sums 1/1 and 3/1: a resample is 1, 2 or 3, so the ends are 1 and 3."""
-    found = interval_of_sums(2.0, np.array([[1.0, 1.0], [3.0, 1.0]]), ["a", "b"], mean_of)
-    assert (found.low, found.high) == (1.0, 3.0)
-    assert found.note == "the interval rests on 2 groups only"
+    """Five groups, one with sum 6/1 and four with 1/1: a resample that draws it k times is 1 + k. P(k = 0) = .33,
+    P(k > 3) = .0067, P(k > 2) = .058, so the ends are 1 and 4."""
+    found = interval_of_sums(2.0, np.array([[6.0, 1.0]] + [[1.0, 1.0]] * 4), list("abcde"), mean_of)
+    assert (found.low, found.high) == (1.0, 4.0)
+    assert found.note == "the interval rests on 5 groups only"
 
 
 def test_what_has_no_interval_says_why():
     one = interval_of_sums(2.0, np.array([[1.0, 1.0], [3.0, 1.0]]), ["a", "a"], mean_of)
     assert not one.has_interval
-    assert "fewer than 2 groups" in one.note
+    assert "no interval: 1 groups only" in one.note
     none = interval_of_sums(float("nan"), np.zeros((0, 2)), [], mean_of)
     assert not none.is_defined
     assert none.note

@@ -186,7 +186,7 @@ def test_degenerate_input():
     assert none.cross_validated.note == NO_PAIR
     assert "2 folds of 1 clusters" in calibrate_ties(METRIC, HUMAN, ITEM, folds=2).cross_validated.note
     assert acc_eq([1, 1], [2, 2], [0, 0]).value == 1
-    assert acc_eq([1, 1], [2, 2], [0, 0]).note.startswith("no interval: there are fewer than 2 items")
+    assert acc_eq([1, 1], [2, 2], [0, 0]).note.startswith("no interval: 1 items only")
     assert system_pairwise_accuracy([1, 2], [1, 2], ["a", "a"]).note == "fewer than 2 systems"
     assert soft_pairwise_accuracy([1, 2], [1, 2], [0, 1], ["a", "a"]).note == "fewer than 2 systems"
     assert soft_pairwise_accuracy([1, 2], [1, 2], [0, 1], ["a", "b"]).note == "no two systems share an item"

@@ -13,7 +13,7 @@ from evalapp.stats.meta_tables import LEARNED, Scored
 from evalapp.stats.ranked_tables import Compared, evaluators_by_ranking
 
 SETTINGS = {
-    "people": "davidson", "systems": "all", "references": "original", "coefficient": "pearson", "test": "perm-both",
+    "people": "davidson", "systems": "all", "references": "original", "coefficient": "pearson", "test": "permutation",
 }  # fmt: skip
 ITEMS, SYSTEMS = 12, 7
 

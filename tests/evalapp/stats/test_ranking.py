@@ -135,7 +135,7 @@ def test_without_judgements_there_is_a_reason_and_no_rank_before_others():
 
 def test_one_item_gives_no_interval_and_says_so():
     row = rank_by_mean([1, 2], [0, 0], ["x", "y"], resamples=20).systems[0]
-    assert row.estimate.note == "no interval: there are fewer than 2 items to resample"
+    assert row.estimate.note == "no interval: 1 items only, at least 5 are needed"
 
 
 def test_unknown_verdicts_and_options_are_refused():
@@ -157,10 +157,10 @@ def test_a_ranking_is_valid_json_with_its_settings():
 
 
 def test_a_system_of_one_item_has_no_interval_and_may_stand_anywhere():
-    value = [5.0, 1, 2, 3, 4, 1, 2, 1, 2]
-    system = ["one", *["x"] * 4, *["y"] * 4]
-    rows = {row.system: row for row in rank_by_mean(value, [0, 0, 1, 2, 3, 0, 1, 2, 3], system, resamples=200).systems}
-    assert rows["one"].estimate.note == "no interval: there are fewer than 2 items to resample"
+    value = [5.0, 1, 2, 3, 4, 3, 1, 2, 1, 2, 1]
+    system = ["one", *["x"] * 5, *["y"] * 5]
+    rows = {row.system: row for row in rank_by_mean(value, [0, *range(5), *range(5)], system, resamples=200).systems}
+    assert rows["one"].estimate.note == "no interval: 1 items only, at least 5 are needed"
     assert not rows["one"].estimate.has_interval
     assert (rows["one"].rank, rows["one"].rank_low, rows["one"].rank_high) == (1, 1, 3)
     # Nobody can say that the others stand behind it, nor before.
@@ -170,4 +170,4 @@ def test_a_system_of_one_item_has_no_interval_and_may_stand_anywhere():
     verdicts = rank_by_win_rate([0, 0, 1, 1], ["x", "x", "y", "x"], ["one", "y", "x", "y"], ["b", "a", "a", "b"])
     notes = {row.system: row.estimate.note for row in verdicts.systems}
     assert notes["one"]
-    assert notes["x"] == "the interval rests on 2 items only"
+    assert notes["x"] == "no interval: 2 items only, at least 5 are needed"

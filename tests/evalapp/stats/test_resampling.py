@@ -55,7 +55,9 @@ def test_percentiles_are_those_of_numpy_and_leave_out_undefined_resamples():
 def test_no_interval_says_why():
     point, values = Estimate.point(0.5, 9), np.full(10, 0.5)
     assert with_interval(point, values, clusters={"items": 9}).has_interval
-    assert "fewer than 2 items" in with_interval(point, values, clusters={"items": 1}).note
+    assert (
+        "no interval: 4 items only, at least 5 are needed" in with_interval(point, values, clusters={"items": 4}).note
+    )
     values[:6] = math.nan
     assert "only 40% of the resamples" in with_interval(point, values, clusters={"items": 9}).note
     assert with_interval(point, values[:0], clusters={"items": 1}) == point

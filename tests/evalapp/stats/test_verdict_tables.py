@@ -15,7 +15,7 @@ from evalapp.stats.ranked_tables import Compared
 from evalapp.stats.verdict_tables import BASELINE, NO_BASELINE, pairs_table
 from evalapp.stats.verdicts import agree_on_pairs, margins
 
-SETTINGS = {"systems": "all", "references": "original", "test": "perm-both"}
+SETTINGS = {"systems": "all", "references": "original", "test": "permutation"}
 ITEMS, SYSTEMS = 30, 5
 
 

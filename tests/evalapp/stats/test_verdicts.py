@@ -123,7 +123,7 @@ def _outcomes(n: int, shares: dict[str, float], seed: int = 0) -> dict[str, np.n
     return {name: (rng.random(n) < share).astype(float) for name, share in shares.items()}
 
 
-@pytest.mark.parametrize("test", ["perm-both", "bootstrap"])
+@pytest.mark.parametrize("test", ["permutation", "bootstrap"])
 def test_what_is_right_more_often_is_told_apart(test):
     found = compare_verdicts(_outcomes(300, {"poor": 0.5, "good": 0.8, "same": 0.78}), np.arange(300), test=test)
     assert found.names == ("good", "same", "poor")
@@ -173,5 +173,5 @@ def test_only_pairs_that_all_have_scored_are_compared():
 
 @pytest.mark.parametrize("wrong", [{"test": "williams"}, {"adjust": "bonferroni"}, {"k": 0}, {"alpha": 1.0}])
 def test_wrong_settings_are_refused(wrong):
-    with pytest.raises(ValueError, match=r"perm-both or bootstrap|k >= 1"):
+    with pytest.raises(ValueError, match=r"permutation or bootstrap|k >= 1"):
         compare_verdicts(_outcomes(10, {"a": 0.5, "b": 0.5}), np.arange(10), **wrong)
