@@ -11,7 +11,7 @@ from typing import Any
 from evalapp.markup import escape_latex, guard_formula, join_latex
 from evalapp.side_figures import failure_sentence
 
-from .selectors.leaderboards import COEFFICIENTS, MODELS
+from .selectors.leaderboards import COEFFICIENTS, EARLIER, MODELS
 
 #: Figures besides the coefficients, and their heads.
 EXTRA = {"accuracy": "Acc.", "pa": "PA", "spa": "SPA", "calibrated": "Systems"}
@@ -67,13 +67,15 @@ def _evaluator_rows(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]
     head = ["evaluator", "kind"] + [f"{name}_{part}" for name in names for part in parts]
     head += ["letters", "cluster", "of_ceiling"]
     head += [f"{name}_whole" for name in COEFFICIENTS] + ["n_whole", "n_in_training"]
-    head += ["n", "n_missing", "stale", "signature", "settings"]
+    head += ["n", "n_missing", "stale", "signature", "settings", "test_population", "interval_population"]
+    about = [(table.get("test") or {}).get("population", ""), table.get("population", "")]
     rows = [
         [row["evaluator"], row["kind"]]
         + [row[name][part] for name in names for part in parts]
         + [row.get("letters", ""), row.get("cluster"), (row.get("corrected") or {}).get("value")]
         + _whole(row)
         + [row["n"], row["n_missing"], row.get("stale", ""), row["signature"], table["signature"]]
+        + about
         for row in table["rows"]
     ]
     return head, rows
@@ -155,10 +157,50 @@ def _evaluators_latex(table: Mapping[str, Any]) -> list[str]:
     lines += _remarks(table["rows"], "evaluator", names)
     ceiling, test = table.get("ceiling"), table.get("test")
     if test and test["names"]:
-        lines.append(f"% Evaluators that share a letter are not told apart: {test['signature']}")
+        lines += [f"% {letters_caption(table)}", f"% {test['signature']}"]
+        lines += [f"% {test['changed']}."] if test.get("changed") else []
+    lines += [f"% Intervals: about {table['population']}."] if table.get("population") else []
     if ceiling and ceiling["value"] is not None:
         lines.append(f"% Noise ceiling of {table['coefficient']}: {ceiling['value']:.3f}")
     return lines
+
+
+EXCHANGED = {
+    "perm-systems": "PERM-SYSTEMS: exchanges of whole systems",
+    "perm-inputs": "PERM-INPUTS: exchanges of groups of items",
+    "perm-both": "exchanges of groups of items, called PERM-BOTH in version 0.1.0",
+    "bootstrap": "paired bootstrap",
+    "williams": "Williams’ test",
+}
+
+
+def has_earlier_test(table: Mapping[str, Any]) -> bool:
+    """Whether the letters come from the test that versions before 0.2.0 used at the system level."""
+    test = table.get("test") or {}
+    by_ratings = table.get("people", "ratings") == "ratings"
+    return bool(test.get("test") == EARLIER and test["names"] and table.get("level") == "system" and by_ratings)
+
+
+def letters_caption(table: Mapping[str, Any]) -> str:
+    """What the letters of a table mean: the test by its name, about which systems and items it speaks, and the smallest
+    p that it can give."""
+    test = table["test"]
+    named = EXCHANGED.get(test.get("test", ""), str(test.get("test", "")).upper())
+    drawn = "" if test.get("test") == "williams" else f", {test.get('k_used') or test.get('k') or 0:,} draws"
+    rows = "decided pairs" if table["kind"] == "pairs" else {"dialogue": "dialogues"}.get(table["level"], "outputs")
+    rows = "systems" if table.get("people", "ratings") != "ratings" else rows
+    parts = [
+        f"Evaluators that share a letter are not significantly different ({named}{drawn}; two-sided p ≤ "
+        f"{test.get('alpha', 0.05)} after Holm’s correction for all pairs, over {test.get('n_rows', 0):,} {rows} that "
+        "all have scored)."
+    ]
+    if has_earlier_test(table):
+        parts.append("At this level that test finds differences far too often; later versions exchange whole systems.")
+    if test.get("population"):
+        parts.append(f"This speaks about {test['population']}.")
+    if test.get("smallest_p"):
+        parts.append(f"The smallest p of this test is {test['smallest_p']:.2g} before the correction.")
+    return " ".join(parts)
 
 
 def is_marked(estimate: Mapping[str, Any]) -> bool:
@@ -285,7 +327,7 @@ def _pairs_latex(table: Mapping[str, Any]) -> list[str]:
     lines = _tabular("l" + "r" * (len(names) + 1), head, rows)
     lines += [f"% $\\dagger$ {remark}" for remark in remarks_of(table)]
     if table["test"]["names"]:
-        lines.append(f"% Evaluators that share a letter are not told apart: {table['test']['signature']}")
+        lines += [f"% {letters_caption(table)}", f"% {table['test']['signature']}"]
     return lines
 
 

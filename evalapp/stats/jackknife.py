@@ -1,5 +1,5 @@
-"""Intervals of correlations across few independent units, such as systems: each unit left out once, Fisher's z, Student's
-t. No random draws, so the same data give the same ends."""
+"""Intervals of correlations across few independent units, such as systems: each unit left out once, Fisher's z,
+Student's t. No random draws, so the same data give the same ends."""
 
 from __future__ import annotations
 

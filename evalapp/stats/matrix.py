@@ -55,7 +55,8 @@ def correlation_matrix(
 
     Intervals are percentiles over resamples of the clusters, the same draws for every pair. Spearman is Pearson over
     the midranks of these rows, which are not ranked anew in a resample. Undefined with the reason for constant columns
-    or fewer than 3 rows; notes call the clusters `what`. Columns that lack the same rows are standardised, or ranked, once for all their pairs.
+    or fewer than 3 rows; notes call the clusters `what`.
+    Columns that lack the same rows are standardised, or ranked, once for all their pairs.
     """
     if coefficient not in ("pearson", "spearman"):
         raise ValueError(f"coefficient is pearson or spearman, not '{coefficient}'")

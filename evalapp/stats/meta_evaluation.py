@@ -210,8 +210,8 @@ def correlate(
     about these systems and items like these; at the system level the jackknife, which speaks about systems and items
     like these. `bootstrap`: what is drawn with replacement: `inputs` (clusters of items; the default), `systems`, or
     `both`, which adds the noise of the items a second time and so misses where it is most of the noise (coverage .77 of
-    95 % with 32 systems). `cluster`: (n,) identifier of the item's cluster, default the item itself. `resamples` 0 gives
-    no intervals. A resample where a coefficient is undefined is left out and counted.
+    95 % with 32 systems). `cluster`: (n,) identifier of the item's cluster, default the item itself. `resamples` 0
+    gives no intervals. A resample where a coefficient is undefined is left out and counted.
 
     Raises `ColumnError` for columns that do not fit, ValueError for an unknown option.
     """
@@ -274,8 +274,8 @@ def replicates_of(
     nan_rule: NanRule = "drop",
     bootstrap: Bootstrap | None = None,
 ) -> tuple[Estimate, FloatArray, dict[str, int]]:
-    """One coefficient of `correlate` without its interval, its replicates, and how many of what was drawn. At the system
-    level without `bootstrap` both systems and items are drawn.
+    """One coefficient of `correlate` without its interval, its replicates, and how many of what was drawn. At the
+    system level without `bootstrap` both systems and items are drawn.
 
     Over the same complete rows and under the same seed two metrics get the same draws: their replicates are paired.
     """

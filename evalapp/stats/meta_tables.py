@@ -344,8 +344,8 @@ def _uncommon(rows: Sequence[Mapping[str, Any]], n: int, n_rated: int) -> str:
     lacking = sorted((row for row in rows if row["n_missing"]), key=lambda row: (-row["n_missing"], row["evaluator"]))
     named = ", ".join(f"{row['evaluator']} {row['n_missing']:,}" for row in lacking[:MOST_NAMED])
     return (
-        f"Compared on the {n:,} of {n_rated:,} rated outputs that all evaluators have scored, so that every row has the "
-        f"same human scores. Without a score: {named}."
+        f"Compared on the {n:,} of {n_rated:,} rated outputs that all evaluators have scored, so that every row has "
+        f"the same human scores. Without a score: {named}."
     )
 
 

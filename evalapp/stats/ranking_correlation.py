@@ -29,8 +29,8 @@ def correlate_with_ranking(
     """Correlation across systems of `scores` (by the ranking's labels) with the values of `ranking`; n = systems.
 
     Interval by Fisher's z with variance 1 / (n - 3) for Pearson, (1 + r^2 / 2) / (n - 3) for Spearman (Bonett and
-    Wright 2000), .437 / (n - 4) for Kendall (Fieller 1957), systems taken as a sample. Undefined below 4 systems, without
-    an interval below 5.
+    Wright 2000), .437 / (n - 4) for Kendall (Fieller 1957), systems taken as a sample.
+    Undefined below 4 systems, without an interval below 5.
     """
     pairs = [
         (float(scores[row.system]), row.estimate.value)

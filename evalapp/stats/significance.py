@@ -143,8 +143,8 @@ def compare_all(
       `cluster` (default: the item) are exchanged with probability 1/2. Speaks about these systems and items like these.
       With "acc-eq" what is exchanged is whether a metric is right on a pair of outputs. At the system level it finds
       differences far too often (docs/results/intervals.md) and serves only to compute earlier tables again.
-    - `perm-both`: A's and B's score of single outputs are exchanged, which takes each for independent: too bold where an
-      item or a system has several.
+    - `perm-both`: A's and B's score of single outputs are exchanged, which takes each for independent: too bold where
+      an item or a system has several.
     - `bootstrap`: x = resamples of clusters (default items; at the system level also systems) with a difference <= 0.
     - `williams`: closed form, only Pearson over all outputs together; takes outputs for independent.
 

@@ -118,8 +118,8 @@ def pairs_table(
 
     `scored` are over the outputs of `compared` (comparisons of two outputs); `outside` marks those that no evaluator of
     the table has learned from: pairs with others count for nobody; `learned` as in `evaluators_table`. `settings`:
-    systems, references, test (permutation, bootstrap or none), evaluators. Intervals: 95 %, resamples of groups of items.
-    A pair without one most frequent verdict counts nowhere but in `n_split`.
+    systems, references, test (permutation, bootstrap or none), evaluators. Intervals: 95 %, resamples of groups of
+    items. A pair without one most frequent verdict counts nowhere but in `n_split`.
     """
     kept = compared.found if outside.all() else compared.outside(outside)
     pairs = _Pairs.of(compared, kept)

@@ -203,14 +203,24 @@ class AccuracySerializer(EstimateSerializer):
 
 class TestSerializer(serializers.Serializer):
     """All evaluators against each other: one-sided p that the row's is better than the column's, in the order of
-    `names`; `p_holm`: two-sided p that the row's, the better one, differs from the column's, adjusted for all pairs (1
-    in the other direction). `note` says why nothing was tested."""
+    `names`; `p_holm`: two-sided p that the row's, the better one, differs from the column's, adjusted for all pairs;
+    null on and below the diagonal, where nothing is tested. `note` says why nothing was tested."""
 
     names = serializers.ListField(child=serializers.CharField())
     p = serializers.ListField(child=serializers.ListField(child=serializers.FloatField(allow_null=True)))
     p_holm = serializers.ListField(child=serializers.ListField(child=serializers.FloatField(allow_null=True)))
     signature = serializers.CharField()
     note = serializers.CharField(allow_blank=True)
+    population = serializers.CharField(
+        required=False, allow_blank=True, help_text="Which systems and items the test speaks about."
+    )
+    smallest_p = serializers.FloatField(
+        required=False, allow_null=True,
+        help_text="The smallest two-sided p that the test can give, before the adjustment; null: no limit.",
+    )  # fmt: skip
+    changed = serializers.CharField(
+        required=False, allow_blank=True, help_text="What is different from the test of version 0.1.0."
+    )
 
 
 class EvaluatorRowSerializer(serializers.Serializer):
@@ -245,7 +255,9 @@ class EvaluatorRowSerializer(serializers.Serializer):
         child=serializers.FloatField(allow_null=True), required=False,
         help_text="Against a ranking: the evaluator’s value of each system that has one in `scores`, in their order.",
     )  # fmt: skip
-    letters = serializers.CharField(allow_blank=True, help_text="Evaluators that share a letter are not told apart.")
+    letters = serializers.CharField(
+        allow_blank=True, help_text="Evaluators that share a letter are not significantly different."
+    )
     cluster = serializers.IntegerField(allow_null=True, help_text="Rank cluster: a new one begins where one is beaten.")
     corrected = EstimateSerializer(allow_null=True, help_text="The coefficient divided by the noise ceiling.")
     whole = WholeSerializer(allow_null=True)
@@ -275,6 +287,12 @@ class EvaluatorsBoardSerializer(BoardSerializer):
     n_ratings = serializers.IntegerField()
     n_raters = serializers.IntegerField()
     n_systems = serializers.IntegerField()
+    n_uncommon = serializers.IntegerField(
+        required=False, help_text="At the system level: rated outputs left out, since some evaluator has no score."
+    )
+    population = serializers.CharField(
+        required=False, allow_blank=True, help_text="Which systems and items the intervals speak about."
+    )
     rows = EvaluatorRowSerializer(many=True)
 
 
@@ -305,7 +323,9 @@ class FurtherBoardSerializer(BoardSerializer):
 class PairsRowSerializer(FurtherRowSerializer):
     """An evaluator; its cells in the order of the table's `columns`, that of `length` has none less its own."""
 
-    letters = serializers.CharField(allow_blank=True, help_text="Evaluators that share a letter are not told apart.")
+    letters = serializers.CharField(
+        allow_blank=True, help_text="Evaluators that share a letter are not significantly different."
+    )
     cluster = serializers.IntegerField(allow_null=True, help_text="Rank cluster: a new one begins where one is beaten.")
     n = serializers.IntegerField(help_text="Decided pairs with both scores.")
     n_missing = serializers.IntegerField(help_text="Pairs without one of the two scores.")

@@ -20,6 +20,7 @@ from ..models import Snapshot
 from ..selectors.leaderboards import COEFFICIENTS, SHAPES, parse_query
 from ..selectors.snapshots import KINDS, compare_tables, get_snapshot, list_snapshots
 from ..services.snapshots import delete_snapshot, take_snapshot
+from ..tables import has_earlier_test, letters_caption
 from .serializers import EstimateSerializer
 
 
@@ -40,9 +41,15 @@ class SnapshotDetailSerializer(SnapshotSerializer):
     """With the table itself, as `leaderboards/{board}/` gave it."""
 
     table = serializers.JSONField()
+    notice = serializers.SerializerMethodField(
+        help_text="What to know of its letters: where they come from the test of version 0.1.0 at the system level."
+    )
+
+    def get_notice(self, row: Snapshot) -> str:
+        return letters_caption(row.table) if row.kind == "evaluators" and has_earlier_test(row.table) else ""
 
     class Meta(SnapshotSerializer.Meta):
-        fields = [*SnapshotSerializer.Meta.fields, "table"]
+        fields = [*SnapshotSerializer.Meta.fields, "table", "notice"]
         read_only_fields = fields
 
 

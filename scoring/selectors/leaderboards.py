@@ -23,7 +23,7 @@ from evalapp.common.errors import BadInput, Fault
 from ..models import Evaluator, Leaderboard, ScoreSet
 
 #: Raised whenever the shape or the arithmetic of the tables changes, so that kept ones are computed anew.
-TABLE_VERSION = 10
+TABLE_VERSION = 11
 
 #: Reference sets that one table of evaluators by set compares.
 MOST_SETS = 8
@@ -62,11 +62,13 @@ COMPARED = {
 }
 FIGURES = {"acc-eq": "accuracy"}
 TESTS = {
-    "perm-both": "PERM-BOTH",
+    "permutation": "Permutation",
     "williams": "Williams",
     "bootstrap": "Paired bootstrap",
     "none": "no test",
 }
+#: The name of the permutation test before 0.2.0, in addresses and scripts of then.
+EARLIER = "perm-both"
 #: What belongs to one level only.
 OF_LEVEL = {"acc-eq": "segment", "pa": "system", "spa": "system"}
 LEVELS = {"segment": "Outputs", "dialogue": "Dialogues", "system": "Systems"}
@@ -153,7 +155,7 @@ class EvaluatorsQuery:
     references: str = ORIGINAL
     ratings: str = "raw"
     coefficient: str = "pearson"
-    test: str = "perm-both"
+    test: str = "permutation"
     filter: str = ""
     people: str = "ratings"
     undefined: str = "drop"
@@ -233,7 +235,7 @@ class PairsQuery:
     aspect: str = ""
     systems: str = "all"
     references: str = ORIGINAL
-    test: str = "perm-both"
+    test: str = "permutation"
     filter: str = ""
     evaluators: str = ""
 
@@ -339,6 +341,7 @@ def parse_query(
     something else is named."""
     names = shape.__dataclass_fields__
     values = {name: str(given[name]) for name in names if given.get(name) not in (None, "")}
+    values |= {"test": "permutation"} if values.get("test") == EARLIER else {}
     if "evaluators" in values:
         values["evaluators"] = _names_in(given, "evaluators")
     faults = [
@@ -386,7 +389,7 @@ def parse_query(
         text = f"{RATINGS[query.ratings]} have an order and distances, no categories or zero: use ordinal or interval."
         faults.append(Fault(text[0].upper() + text[1:], field="scale"))
     if isinstance(query, PairsQuery) and query.test == "williams":
-        faults.append(Fault("Williams’ test is for correlations: choose perm-both or bootstrap.", field="test"))
+        faults.append(Fault("Williams’ test is for correlations: choose permutation or bootstrap.", field="test"))
     if faults:
         raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
     return query

@@ -13,7 +13,7 @@ import numpy as np
 from annotation.models import Aspect, Comparison, Rating
 from evalapp.accounts.models import Project
 from evalapp.stats.dialogue_tables import dialogues_table
-from evalapp.stats.meta_tables import People, Progress, Scored, evaluators_table
+from evalapp.stats.meta_tables import People, Progress, Scored, evaluators_table, find_common_outputs
 from evalapp.stats.ranked_tables import Compared, evaluators_by_ranking
 from evalapp.stats.verdict_tables import pairs_table
 
@@ -192,7 +192,12 @@ def load_points(
     if query.people != "ratings":
         return _ranked_points(rank_evaluators(project, query) if table is None else table, score_set)
     aspect, people = load_people(project, query)
-    people = people.only(outside_training(compared_sets(project, query, aspect.name), people))
+    sets = compared_sets(project, query, aspect.name)
+    used = outside_training(sets, people)
+    if query.level == "system":
+        scored = [load_scored(one, aspect, people) for one in sets]
+        used, _ = find_common_outputs(people, scored, asdict(query), used)
+    people = people.only(used)
     metric = load_scores(score_set, aspect, people.output)
     both = np.isfinite(metric) & np.isfinite(people.mean)
     labels = np.array([unit.label for unit in people.units.units], dtype=object)

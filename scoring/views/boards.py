@@ -47,7 +47,7 @@ from ..selectors.leaderboards import (
 )
 from ..selectors.selecting import has_choices
 from ..services.leaderboards import Answer, answer_leaderboard, note_reading
-from ..tables import effects_of, place
+from ..tables import effects_of, letters_caption, place
 
 BY_PEOPLE = ["aspect", "method", "ratings", "systems", "campaign", "filter"]
 #: Lines at the side of a table that can still be told from one another.
@@ -329,6 +329,7 @@ def evaluators_shown(table: Mapping[str, Any] | None, coefficient: str) -> dict[
         and table["ceiling"]["value"] is not None
         and coefficient == table["coefficient"],
         "pairs": _pairs(table) if table else [],
+        "letters_caption": letters_caption(table) if table and tested else "",
     }
 
 
@@ -337,7 +338,11 @@ def _pairs(table: Mapping[str, Any]) -> list[dict[str, Any]]:
     with side_figure("The p-values of all pairs"):
         names = table["test"]["names"]
         if 2 <= len(names) <= MOST_PAIRS:
-            return [{"name": name, "cells": cells} for name, cells in zip(names, table["test"]["p_holm"], strict=True)]
+            return [
+                # There is no test of the worse one against the better one; versions before 0.2.0 stored 1 there.
+                {"name": name, "cells": [{"p": p, "is_tested": column > row} for column, p in enumerate(cells)]}
+                for row, (name, cells) in enumerate(zip(names, table["test"]["p_holm"], strict=True))
+            ]
     return []
 
 

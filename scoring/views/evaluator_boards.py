@@ -22,7 +22,7 @@ from ..forms import QueryForm, aspect_names
 from ..selectors.aspects import compared_aspects
 from ..selectors.leaderboards import COEFFICIENTS, COMPARED, OF_LEVEL, SHAPES, TESTS, given_of, names_of, parse_query
 from ..services.leaderboards import answer_leaderboard
-from ..tables import cells_of, columns_of, remarks_of
+from ..tables import cells_of, columns_of, letters_caption, remarks_of
 from .boards import (
     _answer,
     _drawn,
@@ -101,6 +101,7 @@ def pairs_shown(table: Mapping[str, Any] | None) -> dict[str, Any]:
         "rows": drawn,
         "tested_pairs": _pairs(table),
         "has_letters": any(row["letters"] for row in drawn),
+        "letters_caption": letters_caption(table) if table["test"]["names"] else "",
         "has_ties": table["n_tied"] > 0,
     }
 

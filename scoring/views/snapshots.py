@@ -13,13 +13,15 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can, get_project
-from evalapp.common.errors import BadInput, Conflict
+from evalapp.common.errors import BadInput, Conflict, NotThere
 from evalapp.common.pages import came_from, page
 
+from ..models import Snapshot
 from ..selectors.leaderboards import COEFFICIENTS, SHAPES, parse_query
 from ..selectors.snapshots import FIGURED, KINDS, compare_tables, figures_of, get_snapshot, list_snapshots
 from ..services.leaderboards import Answer, answer_leaderboard
 from ..services.snapshots import delete_snapshot, take_snapshot
+from ..tables import has_earlier_test, letters_caption
 from .boards import coefficient_of, evaluators_shown, systems_shown, table_file
 
 NOW = "now"
@@ -70,9 +72,26 @@ def snapshot(request: HttpRequest, slug: str, name: str) -> HttpResponse:
         context |= systems_shown(row.table)
     elif row.kind == "evaluators":
         context |= evaluators_shown(row.table, coefficient_of(request))
+        context["recomputed"] = _recomputed(project, row, request.user) if has_earlier_test(row.table) else None
     else:
         context |= {"figures": figures_of(row.table), "what": FIGURED[row.kind]}
     return page(request, "scoring/snapshots/show.html", context)
+
+
+def _recomputed(project: Project, row: Snapshot, user: Any) -> dict[str, Any]:
+    """Letters of a snapshot of the test of 0.1.0 by today's test: of the same data where these are still there."""
+    try:
+        answer = _now(project, row, user)
+    except (BadInput, NotThere) as error:
+        return {"reason": error.detail}
+    if answer.table is None or not answer.is_current or answer.leaderboard is None:
+        return {"reason": "they are being computed; load this page again in a moment"}
+    now = {found["evaluator"]: found["letters"] for found in answer.table["rows"]}
+    rows = [
+        (one["evaluator"], one["letters"], now.get(one["evaluator"])) for one in row.table["rows"] if one["letters"]
+    ]
+    is_same = answer.leaderboard.stamp == row.stamp
+    return {"rows": rows, "is_same": is_same, "test": answer.table["test"], "caption": letters_caption(answer.table)}
 
 
 @login_required

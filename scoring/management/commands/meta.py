@@ -11,6 +11,7 @@ from scoring.management.lines import as_lines, excluded_line, filter_line, inter
 from scoring.selectors.leaderboards import (
     COEFFICIENTS,
     COMPARED,
+    EARLIER,
     GROUPINGS,
     LEVELS,
     PEOPLE,
@@ -24,7 +25,7 @@ from scoring.selectors.leaderboards import (
     parse_query,
 )
 from scoring.services.leaderboards import get_leaderboard
-from scoring.tables import cells_of, columns_of, remarks_of
+from scoring.tables import cells_of, columns_of, letters_caption, remarks_of
 
 
 class Command(commands.Command):
@@ -57,9 +58,14 @@ class Command(commands.Command):
         )  # fmt: skip
         parser.add_argument("--ratings", default="raw", choices=list(RATINGS))
         parser.add_argument(
-            "--coefficient", default="pearson", choices=list(COMPARED), help="what evaluators are told apart by"
+            "--coefficient", default="pearson", choices=list(COMPARED), help="what evaluators are tested and ordered by"
         )
-        parser.add_argument("--test", default="perm-both", choices=list(TESTS), help="adjusted by Holm over all pairs")
+        parser.add_argument(
+            "--test", default="permutation", choices=list(TESTS),
+            type=lambda name: {EARLIER: "permutation"}.get(name, name),
+            help="adjusted by Holm over all pairs; permutation exchanges whole systems at the system level, groups of "
+            "items at the others",
+        )  # fmt: skip
 
         further = parser.add_mutually_exclusive_group()
         further.add_argument(
@@ -136,9 +142,9 @@ class Command(commands.Command):
             self.stdout.write("On what no evaluator learned from:")
         head = ["evaluator", *COEFFICIENTS, *extra, "letters", "n", ""]
         self.stdout.write("\n".join(as_lines(head, rows, left=(0, len(head) - 3, len(head) - 1))))
-        named = found["test"]["signature"]
-        told = "Evaluators that share a letter are not told apart" if found["test"]["names"] else "Nothing was tested"
-        self.stdout.write(f"{told} ({named}). {found['test']['note']}".rstrip())
+        self._show_test(found)
+        if found.get("population"):
+            self.stdout.write(f"Intervals: about {found['population']}.")
         ceiling = found["ceiling"]
         if ceiling["value"] is not None:
             self.stdout.write(f"Noise ceiling of {found['coefficient']}: {interval(ceiling)}.")
@@ -157,6 +163,18 @@ class Command(commands.Command):
     def _show_counted(self, found: dict[str, Any]) -> None:
         for sentence in found.get("counted", []):
             self.stdout.write(sentence)
+
+    def _show_test(self, found: dict[str, Any]) -> None:
+        """What the letters mean, or why there are none."""
+        test = found["test"]
+        if not test["names"]:
+            self.stdout.write(f"Nothing was tested ({test['signature']}). {test['note']}".rstrip())
+            return
+        self.stdout.write(letters_caption(found))
+        for line in (test["note"], test.get("changed", "")):
+            if line:
+                self.stdout.write(f"{line}.")
+        self.stdout.write(test["signature"])
 
     def _show_chosen(self, found: dict[str, Any]) -> None:
         if found["evaluators"]:
@@ -206,8 +224,7 @@ class Command(commands.Command):
             cells.append(["one person, by the others", *own, "", str(found["ceiling"][0]["n"])])
         head = ["evaluator", *columns_of(found), "letters", "n"]
         self.stdout.write("\n".join(as_lines(head, cells, left=(0, len(head) - 2))))
-        told = "Evaluators that share a letter are not told apart" if found["test"]["names"] else "Nothing was tested"
-        self.stdout.write(f"{told} ({found['test']['signature']}). {found['test']['note']}".rstrip())
+        self._show_test(found)
         if found.get("shorter"):
             self.stdout.write("People prefer the shorter text here: less length is less the share of the shorter one.")
         if found["by_lot"] is not None:
