@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from store import Given, Result, Store, arguments, publish, store_of, table
+from store import ABSENT, Given, Result, Store, arguments, publish, store_of, table
 
 from evalapp.stats import (
     Estimate,
@@ -31,8 +31,9 @@ from evalapp.stats import (
     variance_components,
 )
 from evalapp.stats.bradley_terry import ELO_ZERO
+from evalapp.stats.significance import compare_verdicts
 
-PARTS = ("means", "correlations", "comparisons", "tests", "agreement", "raters")
+PARTS = ("means", "correlations", "comparisons", "tests", "population", "agreement", "raters")
 Array = NDArray[Any]
 #: One simulated data set -> what came true of it, by name.
 Trial = Callable[[np.random.Generator, int], dict[str, list[bool]]]
@@ -112,11 +113,11 @@ def system_level(systems: int) -> Trial:
         x = one[system] + rng.normal(size=len(item))
         y = (rho * one + math.sqrt(1 - rho * rho) * other)[system] + rng.normal(size=len(item))
         hits = {}
-        for drawn in ("both", "inputs"):
+        for drawn in (None, "both", "inputs"):
             found = correlate(
                 x, y, item, system, level="system", bootstrap=drawn, coefficients=["pearson"], resamples=300, seed=seed
             )["pearson"]  # type: ignore[call-overload]
-            hits[drawn] = [covers(found, rho / (1 + 1 / n))]
+            hits[drawn or "jackknife"] = [covers(found, rho / (1 + 1 / n))]
         return hits
 
     return trial
@@ -184,6 +185,136 @@ def equal_metrics(n: int, systems: int, m: int, **options: Any) -> Trial:
         asked = {**options, "cluster": item} if options.get("cluster") else options
         found = compare_all(metrics, people, item, system, seed=seed, **asked)
         return {"letters": [bool((found.p_holm <= 0.05).any())], "one-sided": [bool(found.p[0, 1] <= 0.05)]}
+
+    return trial
+
+
+#: Of the simulated evaluators and people, standard deviations: systems' quality, outputs around it, items, what people
+#: and evaluators add to an output by chance, and what an evaluator adds to an item.
+QUALITY, OUTPUT, ITEM, PEOPLE, CHANCE, OF_ITEM = 0.5, 0.7, 0.5, 0.5, 1.0, 0.3
+
+
+def rated_systems(rng: np.random.Generator, quality: Array, errors: Sequence[Array], n: int) -> tuple[Array, ...]:
+    """People's scores and those of an evaluator for each vector of errors about systems, (items, systems)."""
+    k = len(quality)
+    output = quality + OUTPUT * rng.normal(size=(n, k)) + ITEM * rng.normal(size=(n, 1))
+    human = output + PEOPLE * rng.normal(size=(n, k))
+    metrics = [
+        output + error + CHANCE * rng.normal(size=(n, k)) + OF_ITEM * rng.normal(size=(n, 1)) for error in errors
+    ]
+    return human, *metrics
+
+
+def fixed_errors(rng: np.random.Generator, quality: Array, spread: float, times: int) -> list[Array]:
+    """Errors about these systems with which evaluators follow people equally well: of one length, without correlation
+    with quality, so that one is the other turned around it."""
+    found = []
+    for _ in range(times):
+        error = rng.normal(size=len(quality))
+        error -= error.mean() + (error @ quality) / (quality @ quality) * quality
+        found.append(spread * math.sqrt(len(quality)) * error / math.sqrt(error @ error))
+    return found
+
+
+def equal_evaluators(systems: int, spread: float, *, fixed: bool, items: int, level: str, **options: Any) -> Trial:
+    """Two evaluators that follow people equally well, each with errors about systems of SD `spread`: `fixed` for these
+    systems, whose quality is fixed, too ("these systems, items like these"), or drawn anew with the systems in every
+    data set ("systems and items like these"). Do they get different letters?"""
+    quality = np.random.default_rng(systems).normal(0, QUALITY, systems)
+    quality -= quality.mean()
+
+    def trial(rng: np.random.Generator, seed: int) -> dict[str, list[bool]]:
+        of_systems = quality if fixed else rng.normal(0, QUALITY, systems)
+        drawn = [spread * rng.normal(size=systems) for _ in range(2)]
+        errors = fixed_errors(rng, quality, spread, 2) if fixed else drawn
+        human, one, two = rated_systems(rng, of_systems, errors, items)
+        item, system = np.repeat(np.arange(items), systems), np.tile(np.arange(systems), items)
+        found = compare_all(
+            {"one": one.ravel(), "two": two.ravel()}, human.ravel(), item, system, level=level, seed=seed, **options
+        )  # type: ignore[arg-type]
+        return {"letters": [len(set(found.letters)) > 1]}
+
+    return trial
+
+
+def equal_verdicts(systems: int, spread: float, items: int) -> Trial:
+    """The same on pairs of outputs that people compared, systems and errors fixed: share of decided pairs."""
+    quality = np.random.default_rng(systems).normal(0, QUALITY, systems)
+    quality -= quality.mean()
+
+    def trial(rng: np.random.Generator, seed: int) -> dict[str, list[bool]]:
+        human, one, two = rated_systems(rng, quality, fixed_errors(rng, quality, spread, 2), items)
+        item = np.repeat(np.arange(items), 6)
+        a = rng.integers(0, systems, len(item))
+        b = (a + rng.integers(1, systems, len(item))) % systems
+        sign = np.sign(human[item, a] - human[item, b])
+        right = {
+            name: (np.sign(metric[item, a] - metric[item, b]) == sign).astype(float)
+            for name, metric in (("one", one), ("two", two))
+        }
+        return {"letters": [len(set(compare_verdicts(right, item, seed=seed).letters)) > 1]}
+
+    return trial
+
+
+def true_correlations(spread: float, items: int) -> dict[str, float]:
+    """Of the systems' means, which are normal (an item's own part is the same for all systems)."""
+    shared = QUALITY**2 + OUTPUT**2 / items
+    one, other = shared + PEOPLE**2 / items, shared + spread**2 + CHANCE**2 / items
+    rho = shared / math.sqrt(one * other)
+    return {"pearson": rho, "spearman": 6 / math.pi * math.asin(rho / 2), "kendall": 2 / math.pi * math.asin(rho)}
+
+
+def systems_covered(systems: int, spread: float, items: int) -> Trial:
+    """Intervals of the correlation of systems' means and of a difference of two, systems and errors drawn anew."""
+    truth = true_correlations(spread, items)
+    other = true_correlations(spread + 0.2, items)["pearson"]
+
+    def trial(rng: np.random.Generator, seed: int) -> dict[str, list[bool]]:
+        quality = rng.normal(0, QUALITY, systems)
+        errors = [sd * rng.normal(size=systems) for sd in (spread, spread + 0.2)]
+        human, one, two = (column.ravel() for column in rated_systems(rng, quality, errors, items))
+        where = np.repeat(np.arange(items), systems), np.tile(np.arange(systems), items)
+        found = correlate(one, human, *where, level="system")
+        hits = {name: [covers(found[name], truth[name])] for name in truth if found[name].has_interval}  # type: ignore[index]
+        before = correlate(
+            one, human, *where, level="system", bootstrap="both", coefficients=["pearson"], resamples=300, seed=seed
+        )["pearson"]  # type: ignore[call-overload]
+        difference = compare(one, two, human, *where, level="system").estimate
+        hits |= {"difference": [covers(difference, truth["pearson"] - other)]}
+        return hits | {"pearson before 0.2.0": [covers(before, truth["pearson"])]}
+
+    return trial
+
+
+def outputs_covered(systems: int, spread: float, items: int) -> Trial:
+    """Intervals of correlations over outputs for these systems, errors about them fixed. The truth is what 20,000 items
+    give."""
+    rng = np.random.default_rng(systems)
+    quality = rng.normal(0, QUALITY, systems)
+    quality -= quality.mean()
+    error = fixed_errors(rng, quality, spread, 1)
+    human, metric = rated_systems(rng, quality, error, 20_000)
+    where = np.repeat(np.arange(20_000), systems), np.tile(np.arange(systems), 20_000)
+    truth = {
+        grouping: correlate(
+            metric.ravel(), human.ravel(), *where, grouping=grouping, coefficients=["pearson"], resamples=0
+        )["pearson"].value
+        for grouping in ("none", "item", "system")
+    }  # type: ignore[call-overload]
+
+    def trial(rng: np.random.Generator, seed: int) -> dict[str, list[bool]]:
+        human, metric = rated_systems(rng, quality, error, items)
+        where = np.repeat(np.arange(items), systems), np.tile(np.arange(systems), items)
+        return {
+            grouping: [covers(
+                correlate(
+                    metric.ravel(), human.ravel(), *where, grouping=grouping, coefficients=["pearson"], seed=seed,
+                    resamples=400,
+                )["pearson"], value,
+            )]
+            for grouping, value in truth.items()
+        }  # type: ignore[call-overload]  # fmt: skip
 
     return trial
 
@@ -278,6 +409,61 @@ def components(rng: np.random.Generator, seed: int) -> dict[str, list[bool]]:
     return {name: [covers(getattr(found, name), variance)] for name, variance in parts.items()}
 
 
+def population_settings() -> dict[str, tuple[Callable[[], Trial], int]]:
+    """Tests and intervals against the null hypothesis of their own caption, and the earlier test and interval."""
+    found: dict[str, tuple[Callable[[], Trial], int]] = {}
+    new, these = "systems and items like these", "these systems, items like these"
+    for k in (8, 16, 32):
+        for t in (0.0, 0.1, 0.3):
+            where = f"{k} systems, t = {t:g}"
+            ways: dict[str, tuple[bool, int, int, dict[str, Any]]] = {
+                f"{new}: PERM-SYSTEMS, Pearson": (False, 200, 600, {"level": "system"}),
+                f"{new}: PERM-SYSTEMS, Spearman": (False, 50, 300, {"level": "system", "coefficient": "spearman"}),
+                f"{new}: bootstrap, Pearson": (False, 50, 300, {"level": "system", "test": "bootstrap", "k": 300}),
+                f"{new}: PERM-INPUTS, means (0.1.0; no letters now)": (
+                    False,
+                    200,
+                    300,
+                    {"level": "system", "test": "perm-inputs", "k": 400},
+                ),
+                f"{these}: PERM-INPUTS, means (no letters)": (
+                    True,
+                    100,
+                    300,
+                    {"level": "system", "test": "perm-inputs", "k": 400},
+                ),
+                f"{these}: PERM-INPUTS, outputs": (True, 100, 500, {"level": "segment", "k": 400}),
+                f"{these}: PERM-INPUTS, within items": (
+                    True,
+                    100,
+                    500,
+                    {"level": "segment", "grouping": "item", "k": 400},
+                ),
+                f"{these}: PERM-INPUTS, within systems": (
+                    True,
+                    100,
+                    500,
+                    {"level": "segment", "grouping": "system", "k": 400},
+                ),
+                f"{these}: bootstrap, outputs": (True, 100, 200, {"level": "segment", "test": "bootstrap", "k": 300}),
+                f"{new}: PERM-INPUTS, outputs (another caption’s question)": (
+                    False,
+                    100,
+                    300,
+                    {"level": "segment", "k": 400},
+                ),
+            }
+            for name, (fixed, n, times, how) in ways.items():
+                found[f"{name}, {where}"] = (
+                    lambda k=k, t=t, fixed=fixed, n=n, how=how: equal_evaluators(k, t, fixed=fixed, items=n, **how),
+                    times,
+                )
+            found[f"{these}: on compared pairs, {where}"] = (lambda k=k, t=t: equal_verdicts(k, t, 100), 500)
+            found[f"{new}: intervals of means, {where}"] = (lambda k=k, t=t: systems_covered(k, t, 200), 500)
+            found[f"{these}: intervals over outputs, {where}"] = (lambda k=k, t=t: outputs_covered(k, t, 100), 300)
+    return found
+
+
 #: Part -> setting -> trial made when it is needed, and how many data sets.
 SETTINGS: dict[str, dict[str, tuple[Callable[[], Trial], int]]] = {
     "means": {
@@ -295,25 +481,26 @@ SETTINGS: dict[str, dict[str, tuple[Callable[[], Trial], int]]] = {
         **{f"{n} items, equal": (lambda n=n: comparisons(n, True), 60) for n in (10, 50)},
     },
     "tests": {
-        "2 metrics, PERM-BOTH, Pearson, 100 outputs": (lambda: equal_metrics(100, 1, 2), 400),
+        "2 metrics, PERM-INPUTS, Pearson, 100 outputs": (lambda: equal_metrics(100, 1, 2), 400),
         "2 metrics, bootstrap, Pearson, 100 outputs": (lambda: equal_metrics(100, 1, 2, test="bootstrap", k=400), 100),
         "2 metrics, Williams, 100 outputs": (lambda: equal_metrics(100, 1, 2, test="williams"), 400),
-        "5 metrics, PERM-BOTH, Pearson, 100 outputs": (lambda: equal_metrics(100, 1, 5), 60),
-        "2 metrics, PERM-BOTH, Spearman, 60 outputs": (
+        "5 metrics, PERM-INPUTS, Pearson, 100 outputs": (lambda: equal_metrics(100, 1, 5), 60),
+        "2 metrics, PERM-INPUTS, Spearman, 60 outputs": (
             lambda: equal_metrics(60, 1, 2, coefficient="spearman", k=400), 100),
         "2 metrics, PERM-BOTH, acc-eq, 40 items of 5, pairs apart": (
-            lambda: equal_metrics(40, 5, 2, coefficient="acc-eq", grouping="item", k=400), 100),
-        "2 metrics, PERM-BOTH, acc-eq, 40 items of 5, whole items": (
+            lambda: equal_metrics(40, 5, 2, coefficient="acc-eq", grouping="item", k=400, test="perm-both"), 100),
+        "2 metrics, PERM-INPUTS, acc-eq, 40 items of 5, whole items": (
             lambda: equal_metrics(40, 5, 2, coefficient="acc-eq", grouping="item", k=400, cluster=True), 100),
         "2 metrics, PERM-BOTH, acc-eq, 20 items of 10, pairs apart": (
-            lambda: equal_metrics(20, 10, 2, coefficient="acc-eq", grouping="item", k=400), 100),
-        "2 metrics, PERM-BOTH, acc-eq, 20 items of 10, whole items": (
+            lambda: equal_metrics(20, 10, 2, coefficient="acc-eq", grouping="item", k=400, test="perm-both"), 100),
+        "2 metrics, PERM-INPUTS, acc-eq, 20 items of 10, whole items": (
             lambda: equal_metrics(20, 10, 2, coefficient="acc-eq", grouping="item", k=400, cluster=True), 100),
-        "2 metrics, PERM-BOTH, means of 8 systems": (lambda: equal_metrics(20, 8, 2, level="system", k=400), 60),
+        "2 metrics, PERM-SYSTEMS, means of 8 systems": (lambda: equal_metrics(20, 8, 2, level="system", k=400), 60),
         "2 metrics, bootstrap, means of 8 systems": (
             lambda: equal_metrics(20, 8, 2, level="system", test="bootstrap", k=300), 60),
         **{f"a difference, {n} outputs": (lambda n=n: two_metrics(n), 100) for n in (10, 30, 100)},
     },
+    "population": population_settings(),
     "agreement": {f"{n} units": (lambda n=n: agreement(n), 60) for n in (10, 20, 50)},
     "raters": {
         "calibration": (lambda: calibration, 25),
@@ -337,8 +524,9 @@ true rank. `told apart`: how often two equal systems come out as settled at 99 %
 narrow, as for any statistic; that is why the watch page gives no advice to stop below 20 items.""",
     "correlations": """
 Pairs: percentile and BCa intervals of the three coefficients over independent outputs. Systems: the interval of the
-correlation of means, where items and systems are drawn (`both`, the default) and where only items are (`inputs`),
-against the correlation in the population the systems are a sample of: only `both` says how little few systems tell.
+correlation of means, where each system is left out once (`jackknife`, the default), where items and systems are drawn
+(`both`, until 0.1.0) and where only items are (`inputs`), against the correlation in the population the systems are a
+sample of: `inputs` does not say how little few systems tell.
 Slices: the shrunken interval takes the whole and the spread of slices as known.""",
     "comparisons": """
 Sandwich intervals over items and, unless the systems are equal, ranks. `set too narrow`: the share of equal systems
@@ -350,6 +538,16 @@ the one-sided p of the better is at most .05, which is twice as often because th
 pairs of outputs exchanged one by one (as WMT does) the test of `acc-eq` is too bold, the more so the more outputs an
 item has: pairs of one output are not independent. The product exchanges whole items. A bootstrap over systems and
 items is cautious.""",
+    "population": """
+Every test and interval against the null hypothesis, or the truth, of its own caption. *Systems and items like these*:
+systems, their quality (SD .5) and each evaluator's errors about them (SD t) are drawn anew in every data set. *These
+systems, items like these*: quality and errors are fixed, with equal true correlations of both evaluators. `letters`:
+how often two equally good evaluators get different ones; at most .08 of 8 systems and .07 of more is asked for. Other
+names: how often an interval of 95 % holds the truth, .93 to .97 is asked for; behind it the Monte Carlo interval
+(Wilson). At the level of systems the product tests by PERM-SYSTEMS only: PERM-INPUTS, its test until 0.1.0, keeps an
+evaluator's errors about systems on both sides of every exchange, and rejects far too often for other systems and for
+these. Over outputs PERM-INPUTS speaks about these systems alone; for others it would reject too often, so the caption
+says so, and the level of systems is the way to that question.""",
     "agreement": "\nThe three raters are taken as given: another three would have another agreement.",
     "raters": """
 Calibrated means of systems where each output has three ratings: with outputs as an effect of their own (what the
@@ -362,8 +560,21 @@ def rows_of(part: str, store: Store) -> Iterable[list[str]]:
     for setting in SETTINGS[part]:
         for found in store.of(f"{part} | {setting}", [0]):
             told = {name: value for name, value in found.items() if name not in UNTOLD}
-            figures = ", ".join(f"{name} {'-' if value is None else f'{value:.3f}'}" for name, value in told.items())
+            figures = ", ".join(
+                f"{name} {'-' if value is None else f'{value:.3f}'}" + _around(part, value, found["seeds"])
+                for name, value in told.items()
+            )
             yield [setting, figures, str(found["seeds"])]
+
+
+def _around(part: str, share: float | None, n: int) -> str:
+    """Wilson's interval of a share of n data sets, where the part has one hit or miss for each."""
+    if part != "population" or share is None:
+        return ""
+    z = 1.96
+    centre, half = share + z * z / (2 * n), z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    low, high = ((centre + sign * half) / (1 + z * z / n) for sign in (-1, 1))
+    return f" [{low:.3f}, {high:.3f}]"
 
 
 def write(given: Given, store: Store) -> None:
@@ -374,8 +585,10 @@ def write(given: Given, store: Store) -> None:
         "and .99 by chance, with 60 between .90 and 1.",
     ]  # fmt: skip
     for part in PARTS:
-        body = table(["setting", "share", "data sets"], rows_of(part, store))
-        lines += ["", f"## {part.capitalize()}", *NOTES[part].splitlines(), "", *body]
+        rows = list(rows_of(part, store))
+        shown = table(["setting", "share", "data sets"], rows)
+        body = [*NOTES[part].splitlines(), "", *shown] if rows else ["", ABSENT]
+        lines += ["", f"## {part.capitalize()}", *body]
     publish(given, "intervals", lines)
 
 

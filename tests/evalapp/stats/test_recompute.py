@@ -278,3 +278,26 @@ def test_a_row_that_cannot_be_read_is_named(exported: Path, tmp_path: Path, chan
     outcomes = recompute_folder(folder)
     assert outcomes[0].problem == told
     assert [outcome.is_equal for outcome in outcomes if outcome.problem != told] == [True] * 5
+
+
+def test_a_table_with_the_test_of_0_1_0_is_computed_by_that_test(exported: Path, tmp_path: Path) -> None:
+    """Its signature names no version and `perm-both`; items and systems were drawn for the intervals, and p below the
+    diagonal was 1. So it is equal; with today's names the figures are those of today's test."""
+    folder = copied(exported, tmp_path / "earlier", data())
+    document = json.loads((folder / "leaderboard.json").read_text())
+    entry = next(
+        one for one in document["tables"] if one["kind"] == "evaluators" and one["params"].get("level") == "system"
+    )
+    params = {**entry["params"], "test": "perm-both", "ratings": "raw", "people": "ratings"}
+    signature = "level:system|boot:both|resamples:1000"
+    asked = {**entry, "params": params, "table": {**entry["table"], "signature": signature}}
+    table = COMPUTED["evaluators"](ExportFolder(folder), asked, params)
+    assert "|boot:both|" in table["signature"]
+    if table["test"]["names"]:
+        assert table["test"]["signature"].startswith("test:perm-both|")
+        table["test"]["p_holm"] = [[1.0 if p is None else p for p in row] for row in table["test"]["p_holm"]]
+    (folder / "leaderboard.json").write_text(
+        json.dumps({"format": 1, "tables": [{**entry, "params": params, "table": table}]})
+    )
+    (outcome,) = recompute_folder(folder)
+    assert (outcome.problem, outcome.differences, outcome.version) == ("", [], "0.1.0")

@@ -105,7 +105,7 @@ def test_what_is_asked_for_counts(compared, client):
     assert "evaluators:length+random" in chosen["signature"]
     refused = client.get(API, {"test": "williams"})
     assert refused.status_code == 400
-    assert "perm-both or bootstrap" in refused.content.decode()
+    assert "permutation or bootstrap" in refused.content.decode()
     assert client.get(PAGE + "?test=none").status_code == 200
     RaterFilter.objects.create(project=compared.project, name="without-r2", raters=["r2"], reason="too fast")
     found = client.get(API, {"filter": "without-r2"}).json()

@@ -218,3 +218,43 @@ def test_every_table_can_be_kept_and_compared(scored, client):
     assert Snapshot.objects.get(slug="kept-agreement").table == kept
     for address in ("agreement/", "evaluation/matrix/", "references/enhanced/"):
         assert "Keep this table" in client.get(f"/projects/alpha/{address}").content.decode(), address
+
+
+def test_a_snapshot_of_the_test_of_0_1_0_shows_the_letters_of_todays_beside_its_own(cast, client):
+    """FAULTS A1: its figures stay; the notice says what is wrong and has the letters recomputed."""
+    from tests.factories import make_items, make_outputs, make_ratings
+
+    outputs = make_outputs(cast.project, make_items(cast.project, 9), systems=tuple("s" * (k + 1) for k in range(8)))
+    make_ratings(cast.project, outputs)
+    for name in ("length", "random"):
+        call_command("score", name, project="alpha", stdout=io.StringIO())
+    query = EvaluatorsQuery(aspect="quality", level="system")
+    leaderboards.get_leaderboard(project=cast.project, query=query)
+    row = take_snapshot(project=cast.project, query=query, title="Old")
+    assert row.table["test"]["test"] == "perm-systems"
+    client.force_login(cast.researcher)
+    assert "test of version 0.1.0" not in client.get(place("snapshot", "old")).content.decode()
+    row.table["test"] |= {"test": "perm-both", "population": "", "changed": "", "smallest_p": None}
+    for number, one in enumerate(row.table["rows"]):
+        one["letters"] = "ab"[number % 2]
+    row.params["test"] = "perm-both"
+    row.save()
+    shown = client.get(place("snapshot", "old")).content.decode()
+    assert "The letters of this snapshot come from the test of version 0.1.0." in shown
+    assert "Letters recomputed" in shown
+    assert "from the same data" in shown
+    assert "PERM-SYSTEMS" in shown
+    tex = client.get(place("snapshot-file", "old", "tex")).content.decode()
+    assert "finds differences far too often" in tex
+    told = client.get("/api/v1/projects/alpha/snapshots/old/").json()
+    assert "finds differences far too often" in told["notice"]
+
+
+def test_all_pairs_has_no_cells_below_the_diagonal(cast, client):
+    """FAULTS A11: they read 1.000, in tables of before, too."""
+    from scoring.views.boards import _pairs
+
+    test = {"names": ["a", "b", "c"], "p_holm": [[None, 0.01, None], [1.0, None, 0.5], [1.0, 1.0, None]]}
+    rows = _pairs({"test": test})
+    shown = [[cell["p"] if cell["is_tested"] else "" for cell in row["cells"]] for row in rows]
+    assert shown == [["", 0.01, None], ["", "", 0.5], ["", "", ""]]
