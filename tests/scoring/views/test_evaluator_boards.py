@@ -121,6 +121,9 @@ def test_by_aspect_from_the_tables_of_the_aspects(scored, client):
 
 @pytest.mark.parametrize(("kind", "words"), [("slices", "weight "), ("matrix", "n 24"), ("aspects", "n 24")])
 def test_intervals_stand_in_the_cells_for_those_without_a_mouse(parted, client, kind, words):
+    # A part of fewer than 5 items has no interval.
+    moved = Item.objects.filter(project=parted.project, meta__number=3)
+    moved.update(meta={"topic": "travel", "number": 3, "same": 1})
     client.force_login(parted.viewer)
     text = client.get(place("evaluation-board", kind) + "?key=topic" * (kind == "slices")).content.decode()
     body = text[text.index("<tbody>") : text.index("</tbody>")]

@@ -30,7 +30,7 @@ def place(name, *rest):
 def board(cast):
     from tests.factories import make_items, make_outputs, make_ratings
 
-    make_ratings(cast.project, make_outputs(cast.project, make_items(cast.project)))
+    make_ratings(cast.project, make_outputs(cast.project, make_items(cast.project, 6)))
     return cast
 
 
@@ -48,7 +48,7 @@ def test_a_snapshot_stays_while_the_data_change(board, client):
     changed = client.get(place("snapshots-compare") + "?first=before-the-paper").content.decode()
     assert "the table as it is now" in changed
     assert "<strong>+" in changed  # sys-a rose beyond its interval
-    assert "ratings: 16 then, 15 now" in changed
+    assert "ratings: 24 then, 23 now" in changed
     assert client.get(place("snapshot-file", "before-the-paper", "tex")).content.decode().startswith("% method:mean")
     verbs = list(AuditEvent.objects.values_list("verb", flat=True))
     assert "snapshot.taken" in verbs
@@ -220,14 +220,14 @@ def test_every_table_can_be_kept_and_compared(scored, client):
         assert "Keep this table" in client.get(f"/projects/alpha/{address}").content.decode(), address
 
 
-def test_a_snapshot_of_the_test_of_0_1_0_shows_the_letters_of_todays_beside_its_own(cast, client):
+def test_a_snapshot_of_the_test_of_0_1_0_shows_the_letters_of_todays_beside_its_own(cast, score, client):
     """FAULTS A1: its figures stay; the notice says what is wrong and has the letters recomputed."""
     from tests.factories import make_items, make_outputs, make_ratings
 
     outputs = make_outputs(cast.project, make_items(cast.project, 9), systems=tuple("s" * (k + 1) for k in range(8)))
     make_ratings(cast.project, outputs)
     for name in ("length", "random"):
-        call_command("score", name, project="alpha", stdout=io.StringIO())
+        score(cast.project, name)
     query = EvaluatorsQuery(aspect="quality", level="system")
     leaderboards.get_leaderboard(project=cast.project, query=query)
     row = take_snapshot(project=cast.project, query=query, title="Old")
