@@ -31,6 +31,7 @@ from evalapp.stats import (
     variance_components,
 )
 from evalapp.stats.bradley_terry import ELO_ZERO
+from evalapp.stats.meta_evaluation import Grouping, Level
 from evalapp.stats.significance import compare_verdicts
 
 PARTS = ("means", "correlations", "comparisons", "tests", "population", "agreement", "raters")
@@ -216,7 +217,7 @@ def fixed_errors(rng: np.random.Generator, quality: Array, spread: float, times:
     return found
 
 
-def equal_evaluators(systems: int, spread: float, *, fixed: bool, items: int, level: str, **options: Any) -> Trial:
+def equal_evaluators(systems: int, spread: float, *, fixed: bool, items: int, level: Level, **options: Any) -> Trial:
     """Two evaluators that follow people equally well, each with errors about systems of SD `spread`: `fixed` for these
     systems, whose quality is fixed, too ("these systems, items like these"), or drawn anew with the systems in every
     data set ("systems and items like these"). Do they get different letters?"""
@@ -296,11 +297,12 @@ def outputs_covered(systems: int, spread: float, items: int) -> Trial:
     error = fixed_errors(rng, quality, spread, 1)
     human, metric = rated_systems(rng, quality, error, 20_000)
     where = np.repeat(np.arange(20_000), systems), np.tile(np.arange(systems), 20_000)
+    groupings: tuple[Grouping, ...] = ("none", "item", "system")
     truth = {
         grouping: correlate(
             metric.ravel(), human.ravel(), *where, grouping=grouping, coefficients=["pearson"], resamples=0
         )["pearson"].value
-        for grouping in ("none", "item", "system")
+        for grouping in groupings
     }  # type: ignore[call-overload]
 
     def trial(rng: np.random.Generator, seed: int) -> dict[str, list[bool]]:

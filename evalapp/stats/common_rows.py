@@ -45,15 +45,15 @@ def find_common_rows(
         return CommonRows(eligible.copy(), [], {})
     reasons: dict[int, str] = {}
     for place, column in enumerate(columns):
-        rows = defined[:, place]
-        if not rows.any():
+        own = defined[:, place]
+        if not own.any():
             reasons[place] = NO_SCORE
-        elif rows.sum() > 1 and is_constant(column[rows]):
+        elif own.sum() > 1 and is_constant(column[own]):
             reasons[place] = CONSTANT
     used = [place for place in range(len(columns)) if place not in reasons]
-    least = min(least, _count(defined[:, used].any(axis=1), unit))
+    least = min(least, _count(np.asarray(defined[:, used].any(axis=1)), unit))
     while used:
-        rows, some = defined[:, used].all(axis=1), defined[:, used].any(axis=1)
+        rows, some = np.asarray(defined[:, used].all(axis=1)), np.asarray(defined[:, used].any(axis=1))
         if len(used) == 1 or (_count(rows, unit) >= least and rows.sum() >= share * some.sum()):
             return CommonRows(rows, used, reasons)
         fewest = min(used, key=lambda place: (int(defined[:, place].sum()), -place))

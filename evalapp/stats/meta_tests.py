@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -23,7 +23,7 @@ COMPARED = ("pearson", "spearman", "kendall", "acc-eq")
 TESTS = ("permutation", "williams", "bootstrap", "none")
 #: The name of the permutation test before 0.2.0, which is in exports and snapshots of then: groups of items were
 #: exchanged at every level (of rankings systems, drawn).
-EARLIER = "perm-both"
+EARLIER: Literal["perm-both"] = "perm-both"
 CHANGED = (
     "Since version 0.2.0 the scores of whole systems are exchanged at this level; before, groups of items were, which "
     "found differences far too often"

@@ -120,8 +120,9 @@ def _compare_systems(
     settings: tuple[int, int, float],
 ) -> Difference:
     resamples, seed, confidence = settings
+    item, system = columns
     (one, left_one), (two, left_two) = (
-        left_out_systems(metric, human, *columns, coefficient) for metric in metrics
+        left_out_systems(metric, human, item, system, coefficient) for metric in metrics
     )  # fmt: skip
     for estimate in (one, two):
         if not estimate.is_defined:
@@ -129,7 +130,7 @@ def _compare_systems(
     none = np.empty(0)
     pairs = (left_one, left_two) if resamples else (none, none)
     found = with_difference(one, two, *pairs, confidence)
-    systems, labels = encode(columns[1], "system")
+    systems, labels = encode(system, "system")
     if not resamples or len(labels) < MIN_SYSTEMS:
         why = f"not tested: {few_systems(len(labels))}" if resamples else ""
         return Difference(found, None, None, why)
