@@ -18,6 +18,8 @@ MAX_KEY, MAX_NAME = 200, 100
 #: Stands for "no step" where a NULL could not be part of a unique key.
 NO_STEP = -1
 MAX_STEP = 2**63 - 1
+#: Means, squares and sums of larger numbers have no place in 64 bits.
+LARGEST = 1e150
 
 
 def read_key(row: Row, name: str, bad: Bad, longest: int = MAX_KEY) -> str | None:
@@ -82,16 +84,13 @@ def read_step(row: Row, name: str, bad: Bad) -> int:
 
 def read_number(value: Any, name: str, bad: Bad) -> float | None:
     """`value` as the number of 64 bits that is stored; None, told to `bad`, where it is none or becomes another."""
-    if type(value) is float and math.isfinite(value):
-        return value
-    if type(value) is not int:
+    if type(value) is not int and (type(value) is not float or not math.isfinite(value)):
         bad(name, f"{name} must be a number.")
         return None
-    try:
-        number = float(value)
-    except OverflowError:
-        bad(name, f"{name} is too large.")
+    if abs(value) > LARGEST:
+        bad(name, f"{name} is beyond {LARGEST:g}; figures cannot be computed of such numbers. Rescale it.")
         return None
+    number = float(value)
     if number != value:
         bad(name, f"{name} is {value}; a number of 64 bits has about 16 digits and would be {int(number)}. Round it.")
         return None

@@ -133,6 +133,8 @@ def with_interval(
     if share < _MIN_DEFINED:
         return point.with_note(f"no interval: only {share:.0%} of the resamples give a defined value")
     low, high = percentile_interval(replicates, confidence)
+    if not np.isfinite((low, high)).all():
+        return point.with_note("no interval: the values are too large to compute with")
     return with_ends(point, low, high, clusters)
 
 

@@ -143,3 +143,13 @@ def test_parquet_with_names_in_other_case_and_decimals():
 def test_a_name_in_other_case_stays_where_the_right_one_is_there():
     ((_, row),), faults = read("item,Item,system,text\ni1,x,s,t\n", "outputs")
     assert (faults, row[0], json.loads(row[4])) == ([], "i1", {"Item": "x"})
+
+
+@pytest.mark.parametrize("value", ["1e308", "-1e151", "1" + "0" * 160])
+def test_numbers_of_which_no_mean_can_be_computed_are_refused(value):
+    row = f'{{"item": "i", "system": "s", "rater": "r", "aspect": "q", "value": {value}}}'
+    _, faults = read(row, "ratings", "jsonl")
+    assert [message for _, _, message in faults] == [
+        "value is beyond 1e+150; figures cannot be computed of such numbers. Rescale it."
+    ]
+    assert read(row.replace(value, "-1e150"), "ratings", "jsonl")[1] == []
