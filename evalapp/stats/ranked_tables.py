@@ -128,7 +128,8 @@ def evaluators_by_ranking(
     common = find_common_rows(columns, np.ones(len(systems.codes), dtype=bool), least=FEW_SYSTEMS)
     tested: Any = FAILED
     with side_figure("The tests between evaluators"):
-        tested = _tell_apart(columns, names, systems, settings, int(common.rows.sum()) if common.used else 0)
+        n = common.rows.sum() if common.used else max((np.isfinite(column).sum() for column in columns), default=0)
+        tested = _tell_apart(columns, names, systems, settings, int(n))
     letters = by_place(tested, names)
     rows = []
     for place, (one, column) in enumerate(zip(scored, columns, strict=True)):

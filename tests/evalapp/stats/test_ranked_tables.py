@@ -118,6 +118,16 @@ def test_few_systems_have_a_reason_and_no_letters():
     assert by_name["length"]["pearson"]["note"] == "not applied yet"
     assert table["test"]["note"] == "3 systems rank nothing, at least 6 are needed for a test"
     assert "ranks nothing" in table["note"]
+    same = [scored(compared, name, 1, 0.6) for name in ("one", "two")]
+    same = [replace(one, metric=np.full(len(compared), 2.0)) for one in same]
+    table = evaluators_by_ranking(compared, same, SETTINGS, aspect="q", outside=everything)
+    assert table["test"]["note"] == "3 systems rank nothing, at least 6 are needed for a test"
+    many = world()
+    same = [replace(one, metric=np.full(len(many), 2.0)) for one in same]
+    everything = np.ones(len(many), dtype=bool)
+    table = evaluators_by_ranking(many, same, SETTINGS, aspect="q", outside=everything)
+    assert {row["letters"] for row in table["rows"]} == {""}
+    assert "one has no defined coefficient" in table["test"]["note"]
     machines = Compared(world().found, subset="machine", turing=False)
     assert set(machines.system.tolist()) == set(range(SYSTEMS - 1))
 
