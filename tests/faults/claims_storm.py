@@ -111,8 +111,9 @@ class Tab(threading.Thread):
             replaces=replaces, then=self.random.choice(("", "next", "ahead")),
         )  # fmt: skip
         assert value == verdict(shown), "a body that must be refused was taken"
-        with self.crowd.lock:
-            self.crowd.sent[number.hex] = shown.public
+        if replaces is None or done.version > replaces:  # else there was nothing to correct, and nothing is stored
+            with self.crowd.lock:
+                self.crowd.sent[number.hex] = shown.public
         if done.next is not None:
             self.desk = [*self.desk[-3:], done.next]
         shown.version = done.version
