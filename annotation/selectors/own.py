@@ -45,7 +45,13 @@ class Own(Generic[C, M]):
         return None if self.mean_seconds is None else self.mean_seconds * self.left
 
 
-NOT_INVITED = "Your invitation is for other campaigns of this project. Ask the researcher for a link to this one."
+class NotInvited(NotAllowed):
+    title = "Your invitation does not cover this campaign"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Your invitation is for other campaigns of this project. Ask the researcher for a link to this one."
+        )
 
 
 def campaign_key(campaign: Campaign | WritingCampaign) -> str:
@@ -54,11 +60,11 @@ def campaign_key(campaign: Campaign | WritingCampaign) -> str:
 
 
 def check_invited(*, project: Project, campaign: Campaign | WritingCampaign) -> None:
-    """NotAllowed for an annotator who was invited to other campaigns of the project only. `project` comes from
+    """NotInvited for an annotator who was invited to other campaigns of the project only. `project` comes from
     `get_project`."""
     member = Membership(role=project.role, campaigns=project.invited_to)  # type: ignore[attr-defined]
     if not member.may_enter(campaign_key(campaign)):
-        raise NotAllowed(NOT_INVITED)
+        raise NotInvited
 
 
 def own_campaigns(campaigns: type[C], members: type[M], *, user: Any) -> list[Own[C, M]]:

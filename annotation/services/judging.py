@@ -22,7 +22,7 @@ from annotation.allocation.streams import coin, draw
 from annotation.allocation.texts import UNSTORABLE, is_storable
 from annotation.models import Assignment, Campaign, Unit
 from annotation.selectors.judging_sheet import Sheet, get_sheet
-from annotation.selectors.own import NOT_INVITED, check_invited
+from annotation.selectors.own import NotInvited, check_invited
 from evalapp.accounts.roles import ROLES_FOR
 from evalapp.accounts.selectors import check_token, get_project, may_enter
 from evalapp.common.errors import BadInput, Conflict, Fault, NotAllowed, NotThere
@@ -152,7 +152,7 @@ def check_right(user: Any, who: Who, sheet: Sheet) -> None:
     if not who.every_campaign and not may_enter(
         user=user, project_id=sheet.project_id, campaign=f"judging:{who.campaign_id}"
     ):
-        raise NotAllowed(NOT_INVITED)
+        raise NotInvited
     token = getattr(user, "api_token", None)
     if token is not None:
         project: Any = SimpleNamespace(pk=sheet.project_id, slug=sheet.project_slug)

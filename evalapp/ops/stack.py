@@ -104,6 +104,8 @@ def _web(layout: Layout) -> Service:
         "web",
         command,
         stage=WEB,
+        # A page fits many small models: threads that wait for one another would take several times as long.
+        env={"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or "1"},
         ready=lambda: web_answers(health),
         pass_fds=(descriptor,),
         ending=Ending(((signal.SIGTERM, 11.0),)),  # a request in flight has ten seconds

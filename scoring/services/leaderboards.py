@@ -52,7 +52,8 @@ from ..selectors.staleness import with_staleness
 
 #: Judgements or scores that a page may read in a request (about half a second).
 MAX_ROWS_IN_REQUEST = 20_000
-#: Judgements whose raters a page may report in a request (about three quarters of a second).
+#: Judgements whose raters a page may report, or ratings whose agreement it may compute, in a request (about three
+#: quarters of a second; variance components of incomplete ratings are fitted again for each part left out).
 MAX_JUDGED_IN_REQUEST = 3_000
 #: Ratings times k (k + 10) / 2, for k evaluators with intervals and each tested against each, that a page may compute
 #: in a request: half a second of one core where nothing else runs, so that it answers in two beside other load.
@@ -282,8 +283,9 @@ def is_large(project: Project, query: Query, *, tables: int = 1) -> bool:
     such tables share what a request may take."""
     if isinstance(query, AgreementQuery):
         of = {"aspect__name": query.aspect} if query.aspect else {}
-        limit = MAX_JUDGED_IN_REQUEST if query.aspect else MAX_ROWS_IN_REQUEST
-        return any(_has_more(rows.objects.filter(project=project, **of), limit) for rows in (Rating, Comparison))
+        compared = MAX_JUDGED_IN_REQUEST if query.aspect else MAX_ROWS_IN_REQUEST
+        limits = ((Rating, MAX_JUDGED_IN_REQUEST), (Comparison, compared))
+        return any(_has_more(rows.objects.filter(project=project, **of), limit) for rows, limit in limits)
     if isinstance(query, MatrixQuery):
         return _has_more(Score.objects.filter(score_set__project=project), MAX_CORRELATED_IN_REQUEST // FIGURE_COST)
     if isinstance(query, AspectsQuery):

@@ -51,7 +51,7 @@ def test_processes_of_a_worker_share_the_cores(listener, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr("os.cpu_count", lambda: 8)
     assert (threads(cpu_processes=2), threads(cpu_processes=4), threads(cpu_processes=16)) == ("4", "2", "1")
-    assert (threads("gpu"), threads("live")) == ("4", "4")
+    assert (threads("gpu"), threads("live"), threads("web")) == ("4", "4", "1")
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert (threads(cpu_processes=2), threads("gpu")) == ("3", "3")
 

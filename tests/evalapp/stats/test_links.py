@@ -141,6 +141,17 @@ def test_the_reference_links_all_systems_of_m1():
     assert set(RANKINGS) == {"m1", *METHODS}
 
 
+@pytest.mark.parametrize("method", [method for method in RANKINGS if method != "m1"])
+def test_the_note_about_parts_names_systems(method):
+    """Never their numbers, which mean nothing outside of the process."""
+    table = systems_by_comparisons(compared(), {**SETTINGS, "method": method}, aspect="q")
+    parts = [["b0", "b1", "b2", "b3", "b4"], ["h0", "h1"]]
+    assert [sorted(part) for part in table["extras"]["connectivity"]["components"]] == parts
+    assert table["extras"]["connectivity"]["note"].endswith(
+        "only the largest part is ranked: b0, b1, b2, b3, b4; h0, h1"
+    )
+
+
 def test_another_model_than_the_method_is_named():
     """Glicko-2 and win rate have no test of ranks 1 and 2 of their own: Davidson's says whose it is."""
     found = compared()

@@ -103,6 +103,22 @@ def test_what_is_large_is_computed_by_a_run(rated, client, monkeypatch):
     assert "With the others" in client.get(url).content.decode()
 
 
+def test_agreement_of_many_ratings_is_computed_by_a_run(rated, client, monkeypatch):
+    """Variance components of incomplete ratings take seconds where there are ten thousand."""
+    monkeypatch.setattr(leaderboards, "MAX_JUDGED_IN_REQUEST", Rating.objects.count() - 1)
+    client.force_login(rated.researcher)
+    assert "It is being computed in" in client.get(reverse("scoring:agreement", args=["alpha"])).content.decode()
+
+
+def test_a_note_of_several_coefficients_is_shown_once(rated, client):
+    """Without one rating all four two-way ICCs come by REML and say so: the first of them in words."""
+    Rating.objects.filter(rater="r2").last().delete()
+    client.force_login(rated.researcher)
+    text = client.get(reverse("scoring:agreement", args=["alpha"])).content.decode()
+    assert text.count('<td class="small muted">REML, since some raters did not rate every unit') == 1
+    assert text.count(">as above<") >= 3  # notes about few items may be equal, too
+
+
 def test_files(rated, client):
     client.force_login(rated.researcher)
     csv = client.get(reverse("scoring:agreement-file", args=["alpha", "csv"])).content.decode().splitlines()
