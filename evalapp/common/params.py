@@ -71,27 +71,31 @@ def _shape(one: Field[Any]) -> tuple[Callable[[Any], bool], str, dict[str, Any]]
     return _SHAPES[str(one.type).removesuffix(" | None")]
 
 
+def _takes_null(one: Field[Any]) -> bool:
+    return str(one.type).endswith(" | None")
+
+
 def _is_needed(one: Field[Any]) -> bool:
     return one.default is MISSING and one.default_factory is MISSING
 
 
 def read_params(kind: type[T], params: Mapping[str, Any]) -> T:
-    """`kind` with the members of the request. Null is the same as no such member. Raises `BadInput` with a fault for
+    """`kind` with the members of the request. Raises `BadInput` with a fault for
     every member that is unknown, missing, of another type or beyond its bounds."""
     known = {one.name: one for one in fields(kind)}  # type: ignore[arg-type]
     faults = [
         Fault(f"{name} is not known here. There are: {', '.join(known)}.", field=name)
         for name in sorted(set(params) - set(known))
     ]
-    values = {name: value for name, value in params.items() if name in known and value is not None}
+    values = {name: value for name, value in params.items() if name in known}
     for name, value in values.items():
         fits, noun, _ = _shape(known[name])
-        if fits(value):
+        if fits(value) or (value is None and _takes_null(known[name])):
             faults += _bound_faults(known[name], value)
         else:
             faults.append(Fault(f"{name} is {noun}.", field=name))
     for name, one in known.items():
-        if _is_needed(one) and values.get(name) in (None, "", []):
+        if _is_needed(one) and values.get(name, "") in ("", []):
             faults.append(Fault(one.metadata.get("needed") or f"{name} is missing.", field=name))
     if faults:
         raise BadInput("The request has faults. " + " ".join(fault.message for fault in faults), faults=faults)
@@ -153,13 +157,8 @@ def _property(one: Field[Any]) -> dict[str, Any]:
     if _is_needed(one):
         schema |= {"minLength": 1} if is_text and "enum" not in schema else {}
         schema |= {"minItems": schema.get("minItems", 1)} if is_list else {}
-    else:
-        default = one.default if one.default_factory is MISSING else one.default_factory()
-        schema |= {"nullable": True} | ({} if default is None else {"default": _plain(default)})
-        if "enum" in schema:
-            schema["enum"] = [*schema["enum"], None]
+    if _takes_null(one):
+        schema["nullable"] = True
+    elif isinstance(one.default, str | int | float):  # an empty list or object needs no saying
+        schema["default"] = one.default
     return schema | {"description": about.get("help", "")}
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value

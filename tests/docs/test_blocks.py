@@ -28,6 +28,7 @@ from evalapp.accounts.services import create_project, create_token
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
 from evalapp.stats import recompute
+from scoring.models import Evaluator, Score, ScoreSet
 from tests.cast import join, person
 from tests.docs.blocks import PAGES, ROOT, read_blocks
 
@@ -76,6 +77,10 @@ ELSEWHERE = {
 }
 #: What is shown and not run: templates, diagrams.
 SHOWN = {"templates/README.md": "html", "CONTRIBUTING.md": "", "docs/operations/proxy.md": ""}
+
+
+#: A sentence about a thing that is named by its number.
+NUMBERED = re.compile(r"\b\d+ (?:has no|has undefined|is constant|gives the same).*")
 
 
 def reason_for(page: str, line: str) -> str:
@@ -150,8 +155,23 @@ def weekend(django_db_setup: Any, django_db_blocker: Any, demo_files: Path) -> I
         call_command("load", str(demo_files), "--project", "weekend", stdout=io.StringIO(), stderr=io.StringIO())
         for name in ("length", "overlap", "random", "token-f1", "bleu-4", "chrf"):
             call_command("score", name, "--project", "weekend", "--here", stdout=io.StringIO(), stderr=io.StringIO())
+        make_constant(Project.objects.get(slug="weekend"))
         yield
         transaction.set_rollback(True)
+
+
+def make_constant(project: Project) -> None:
+    """An evaluator without any coefficient: commands must name it, not number it."""
+    scored = ScoreSet.objects.get(project=project, evaluator__slug="length")
+    rows = list(Score.objects.filter(score_set=scored))
+    evaluator = Evaluator.objects.get(pk=scored.evaluator_id)
+    evaluator.pk, evaluator.slug, evaluator.name, evaluator.kind = None, "constant", "token-f1", "metric"
+    evaluator.save()
+    scored.pk, scored.evaluator, scored.signature = None, evaluator, "constant|v:0"
+    scored.save()
+    for row in rows:
+        row.pk, row.score_set, row.value = None, scored, 1.0
+    Score.objects.bulk_create(rows)
 
 
 @pytest.fixture
@@ -245,6 +265,8 @@ def test_a_page_can_be_followed(page, here):
     reader.follow()
     said = "\n".join(reader.said.values())
     assert "Traceback" not in said
+    numbered = {line: NUMBERED.findall(text) for line, text in reader.said.items() if " meta " not in line}
+    assert not [found for found in numbered.values() if found]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -62,10 +62,11 @@ def test_all_faults_are_named_at_once_and_what_fits_is_taken():
     assert (found.parts, found.share) == (("a", "b"), 0.7)
 
 
-def test_null_is_the_same_as_no_such_member():
+def test_null_is_for_members_that_may_be_null():
     assert said(Wishes, {"evaluator": "toy", "pace": None})[0][0] == "pace"
-    assert said(Wishes, {"evaluator": None}) == [("evaluator", "Name the evaluator to be trained.")]
-    assert read_params(Wishes, {"evaluator": "toy", "folds": None, "seed": None}) == Wishes("toy")
+    assert said(Wishes, {"evaluator": "toy", "seed": None}) == [("seed", "seed is a whole number.")]
+    assert said(Wishes, {}) == [("evaluator", "Name the evaluator to be trained.")]
+    assert read_params(Wishes, {"evaluator": "toy", "folds": None}) == Wishes("toy")
 
 
 @pytest.mark.parametrize("seed", [-1, 2**31, 10**400])
