@@ -16,7 +16,7 @@ from evalapp.stats.rating_columns import RatingColumns
 from evalapp.stats.resampling import few_note
 
 #: Groups of clusters that the jackknife leaves out one after another.
-GROUPS = 20
+GROUPS = 10
 BY_REML = "REML, since some raters did not rate every unit"
 NESTED = "no rater rated two units: consistency cannot be told from agreement"
 #: Coefficients as near to 0 or 1 as this lie on the border: their spread cannot be estimated.

@@ -117,7 +117,7 @@ class MixedModel:
         bounds = [(math.log(_ZERO) - 1.0, math.log(1e8))] * len(self.levels)
         begin, options = np.full(len(self.levels), math.log(0.3)), {"maxiter": 300, "ftol": 1e-14, "gtol": 1e-7}
         if start is not None:
-            begin, options = np.log(np.maximum(start, 1e-4)), {"maxiter": 100, "ftol": 1e-10, "gtol": 1e-4}
+            begin, options = np.log(np.maximum(start, 1e-3)), {"maxiter": 100, "ftol": 1e-9, "gtol": 1e-3}
         found = minimize(profiled, begin, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         logs = self._polished(found.x, lambda at: profiled(at)[1]) if precise else found.x
         gamma = np.exp(logs)
@@ -136,7 +136,7 @@ class MixedModel:
         if not columns:
             return logs
         curvature = np.array(columns).T
-        for _ in range(3):
+        for _ in range(2):
             change = np.linalg.lstsq(curvature, -base, rcond=None)[0]
             if not np.abs(change).max() < 0.1:
                 return logs
