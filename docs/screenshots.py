@@ -51,6 +51,7 @@ SHOTS = (
     Shot("welcome", "/", who=""),
     Shot("sign-in", "/account/sign-in/", who=""),
     Shot("reset", "/account/reset/", who=""),
+    Shot("docs-errors", "/docs/errors", who=""),
     Shot("home", "/"),
     Shot("overview", P),
     Shot("project-new", "/projects/new/", who="olga"),

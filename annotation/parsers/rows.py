@@ -50,11 +50,11 @@ WHOLE_CELLS = frozenset({"step", "step_a", "step_b"})
 _OBJECTS = frozenset({"meta", "written", "candidate_source"})
 #: Lists of texts for which a text alone will do.
 TEXT_LISTS = frozenset({"context", "references"})
-_LIST_OF_TEXTS = re.compile(r"\s*\[\s*[\"\]]")
+_LIST_OF_TEXTS = re.compile(r"\A\s*\[\s*[\"\]]")
 #: As spreadsheets write 3.5 where the comma is the sign of decimals.
 _DECIMAL_COMMA = re.compile(r"^(\s*-?\d+),(\d+\s*)$")
 #: Half of the world reads this as a thousand times the number that the other half reads.
-_THOUSANDS = re.compile(r"\s*-?[1-9]\d{0,2}(,\d{3})+\s*")
+_THOUSANDS = re.compile(r"\A\s*-?[1-9]\d{0,2}(,\d{3})+\s*")
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 

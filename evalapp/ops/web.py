@@ -106,6 +106,9 @@ class Connection(TConn):
         if left and not self.encouraged and _EXPECT.search(head):
             self.encouraged = True
             self.sock.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+        if not left and self.encouraged:
+            # Answered already: gunicorn would send it a second time.
+            self.received[: end + 2] = _EXPECT.sub(b"", head)
         return left
 
     def close(self, graceful: bool = False) -> None:

@@ -236,7 +236,7 @@ MAX_ROWS = env.number("MAX_ROWS", 20_000_000, 1, 10_000_000_000)
 FILE_UPLOAD_HANDLERS = ["evalapp.common.receiving.UploadHandler"]
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5_000_000
 #: Of one request: an evaluator of 20 folds has 16 files in each, and one of its own (a test holds them together).
-DATA_UPLOAD_MAX_NUMBER_FILES = 20 * 16 + 1
+DATA_UPLOAD_MAX_NUMBER_FILES = 20 * 18 + 1
 ENCODERS = env.names("ENCODERS")
 LIVE_TIMEOUT_MS = env.number("LIVE_TIMEOUT_MS", 2000, 100, 600_000)
 LIVE_MODELS = env.number("LIVE_MODELS", 4, 1, 1000)

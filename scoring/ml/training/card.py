@@ -21,7 +21,7 @@ INTERVALS = "intervals: 95 %, bootstrap over groups"
 #: Behind a share of three verdicts, by where the evaluator's ties are from (`training.verdicts`).
 MARKS = {"own": "", "cross-validated": "", "fitted": " (fitted)"}
 # Records of before the groups were counted in them say so only where these were few.
-_SAID = re.compile(r"the interval rests on (\d+) items only")
+_SAID = re.compile(r"(?:the interval rests on|no interval:) (\d+) items only")
 
 
 def write_card(evaluator: TrainedEvaluator) -> str:

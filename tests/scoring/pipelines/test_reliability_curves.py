@@ -128,5 +128,9 @@ def test_the_interval_resamples_groups() -> None:
     for group, value in (("a", 0.0), ("a", 0.0), ("b", 1.0), ("b", 1.0), ("c", float("nan"))):
         line.add(1, group, value)
     (point,) = line.as_dict(0)["points"]
-    # Two groups drawn from {0, 0} and {1, 1}: 0, .5 or 1.
-    assert point == {"x": 1, "value": 0.5, "low": 0.0, "high": 1.0, "n": 4}
+    assert (point["value"], point["low"], point["high"], point["n"]) == (0.5, None, None, 4)
+    assert point["note"] == "no interval: 2 groups only, at least 5 are needed"
+    for group in "defghi":
+        line.add(1, group, 0.5)
+    (point,) = line.as_dict(0)["points"]
+    assert 0 < point["low"] < point["value"] == 0.5 < point["high"] < 1
