@@ -72,8 +72,8 @@ def rated_records(dataset: Dataset, aspect: str, method: RatingMethod = "raw", t
     )
     of_output: dict[Key, list[float]] = defaultdict(list)
     for row, value in zip(told(rows), values, strict=True):
-        if np.isnan(value):
-            continue
+        if np.isnan(value) and not np.isnan(row.value):
+            continue  # a rating that is no number itself stays: the training refuses it
         of_output[(row.item or "", row.system or "", row.step)].append(float(value))
     records = [record for record in told(dataset.outputs_with_context()) if key_of(record) in of_output]
     return Rated(

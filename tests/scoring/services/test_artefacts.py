@@ -48,9 +48,9 @@ def test_as_many_files_as_folds_may_have_are_read_and_more_are_refused_with_thei
     refused = send(most + 1)
     assert (refused.status_code, refused.headers["Content-Type"]) == (413, "application/problem+json")
     assert refused.json()["type"].endswith("#too-large")
-    assert "At most 321 files" in refused.json()["detail"]
+    assert "At most 361 files" in refused.json()["detail"]
     page = send(most + 1, "/projects/alpha/evaluators/upload/")
-    assert (page.status_code, "At most 321 files" in page.content.decode()) == (413, True)
+    assert (page.status_code, "At most 361 files" in page.content.decode()) == (413, True)
 
 
 def send(project, evaluator: Evaluator, name: str = "") -> Run:

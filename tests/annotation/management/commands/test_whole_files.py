@@ -110,7 +110,7 @@ def test_a_rating_that_would_become_another_is_refused(rich, value):
 
 #: Where a file is written that is not renamed at its end, and why that does no harm.
 IN_PLACE = {
-    "evalapp/management/commands/up.py": "the stamp of static files: half of one counts as none, and they are collected again",
+    "evalapp/management/commands/up.py": "the stamp of static files: without a whole one they are collected again",
     "annotation/exporters/formats.py": "into the draft of an export",
     "annotation/pipelines/exports.py": "into the draft of an export",
     "annotation/services/uploads.py": "into the draft of an upload",
