@@ -29,7 +29,7 @@ _BUSY = ("40", "55P03", "57014")
 _FULL_WORDS = ("no space left", "os error 28", "disk is full", "disk quota exceeded")
 _FULL_NUMBERS = {errno.ENOSPC, errno.EDQUOT}
 #: SQLite says this where it finds no room for its smaller files, and where the disk is broken.
-_SQLITE_FILES = ("disk i/o error", "unable to open database file")
+_SQLITE_FILES = ("disk i/o error", "unable to open database file", "disk image is malformed")
 _LITTLE_ROOM = 1 << 20
 #: What SQLite says of a file that is no database, or whose pages contradict each other.
 _DAMAGED_WORDS = ("file is not a database", "file is encrypted", "disk image is malformed", "malformed database schema")
