@@ -96,7 +96,9 @@ def main() -> None:
         difference = None
         for _ in range(given.runs):
             found, wall, used = timed(
-                lambda options=options: compare_all(scores, human, item, system, k=given.k, seed=given.seed, **options)
+                lambda options=options: compare_all(
+                    scores, human, item, system, k=given.k, seed=given.seed, test="perm-both", **options
+                )
             )
             clock.append(wall)
             processor.append(used)

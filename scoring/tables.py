@@ -159,7 +159,8 @@ def _evaluators_latex(table: Mapping[str, Any]) -> list[str]:
     if test and test["names"]:
         lines += [f"% {letters_caption(table)}", f"% {test['signature']}"]
         lines += [f"% {test['changed']}."] if test.get("changed") else []
-    lines += [f"% Intervals: about {table['population']}."] if table.get("population") else []
+    about = f"% Intervals: about {table.get('population')}. {table.get('coverage', '')}".rstrip()
+    lines += [about] if table.get("population") else []
     if ceiling and ceiling["value"] is not None:
         lines.append(f"% Noise ceiling of {table['coefficient']}: {ceiling['value']:.3f}")
     return lines

@@ -388,7 +388,7 @@ half the rule is wrong more often than right: for naturalness in e2e the shorter
 COLUMN_NOTES = """
 Metric values as the sources released them (`outputs.meta.source_metrics`), against the mean of the raters (novikova:
 the median, which is all there is). “Difference” is the larger of the two coefficients'. Rank and letters come from
-PERM-BOTH on Pearson, two-sided, whole groups exchanged, Holm over all pairs of columns at .05: columns that share a
+PERM-INPUTS on Pearson, two-sided, whole groups exchanged, Holm over all pairs of columns at .05: columns that share a
 letter are not told apart. Columns where lower is better are turned round before. The ceiling is the correlation that a
 metric without error would have with the mean of these raters."""
 

@@ -80,6 +80,7 @@ def dialogues_table(
     table["level"] = "dialogue"
     table["note"] = table["note"].replace("rated output", "rated dialogue")
     table["population"] = table["population"].replace("items", "dialogues")
+    table["coverage"] = table["coverage"].replace("groups of items", "dialogues").replace("groups", "dialogues")
     if "population" in table["test"]:
         table["test"]["population"] = table["test"]["population"].replace("items", "dialogues")
     table["signature"] = table["signature"].replace("level:segment", "level:dialogue|of:mean-over-turns")

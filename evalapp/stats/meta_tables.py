@@ -30,12 +30,14 @@ from evalapp.stats.meta_tests import (
     tell_apart,
 )  # fmt: skip
 from evalapp.stats.paired import compare, holm
-from evalapp.stats.resampling import DEFAULT_RESAMPLES
+from evalapp.stats.resampling import DEFAULT_RESAMPLES, FEW_CLUSTERS
 from evalapp.stats.significance import AllPairs
 from evalapp.stats.tables import draws_of
 
 COEFFICIENTS: tuple[Coefficient, ...] = ("pearson", "spearman", "kendall")
 FEW_SYSTEMS = 6
+#: From so many groups on intervals of resampled groups hold the truth in .93 or more of simulated data.
+ENOUGH_GROUPS = 40
 #: An evaluator that scored a smaller part of what others scored does not decide on what all are compared.
 LEAST_SHARE = 0.5
 FIXED = "the evaluator's own value of each system is held fixed in the interval"
@@ -257,6 +259,7 @@ def evaluators_table(
         "signature": f"{signature or 'level:' + settings['level']}|{tested_part(test)}|{of_people}"
         f"{chosen_part(settings)}",
         "population": population,
+        "coverage": coverage_note(settings["level"], len(np.unique(compared.cluster))) if len(compared) else "",
         "n_outputs": len(compared),
         "n_excluded": len(people) - n_outside,
         "n_uncommon": n_outside - len(compared),
@@ -347,6 +350,19 @@ def _uncommon(rows: Sequence[Mapping[str, Any]], n: int, n_rated: int) -> str:
         f"Compared on the {n:,} of {n_rated:,} rated outputs that all evaluators have scored, so that every row has "
         f"the same human scores. Without a score: {named}."
     )
+
+
+def coverage_note(level: str, n_groups: int) -> str:
+    """Where intervals of 95 % were found to hold the truth in less than .93 or more than .97 of simulated data
+    (docs/results/intervals.md); empty elsewhere."""
+    if level == "system":
+        return "Intervals of Kendall’s coefficient are cautious: in simulations they hold the truth in .97 to .99."
+    if FEW_CLUSTERS <= n_groups < ENOUGH_GROUPS:
+        return (
+            f"Intervals from {n_groups} groups of items are a little too narrow: from 10 to {ENOUGH_GROUPS} groups "
+            "they hold the truth in .90 to .94 of simulations instead of .95."
+        )
+    return ""
 
 
 def by_pearson(row: Mapping[str, Any]) -> tuple[bool, float, str]:

@@ -293,6 +293,9 @@ class EvaluatorsBoardSerializer(BoardSerializer):
     population = serializers.CharField(
         required=False, allow_blank=True, help_text="Which systems and items the intervals speak about."
     )
+    coverage = serializers.CharField(
+        required=False, allow_blank=True, help_text="Where intervals hold the truth less, or more, often than they say."
+    )
     rows = EvaluatorRowSerializer(many=True)
 
 

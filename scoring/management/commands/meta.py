@@ -144,7 +144,7 @@ class Command(commands.Command):
         self.stdout.write("\n".join(as_lines(head, rows, left=(0, len(head) - 3, len(head) - 1))))
         self._show_test(found)
         if found.get("population"):
-            self.stdout.write(f"Intervals: about {found['population']}.")
+            self.stdout.write(f"Intervals: about {found['population']}. {found.get('coverage', '')}".rstrip())
         ceiling = found["ceiling"]
         if ceiling["value"] is not None:
             self.stdout.write(f"Noise ceiling of {found['coefficient']}: {interval(ceiling)}.")

@@ -15,7 +15,7 @@ from evalapp.stats.columns import Ratings, Units
 from evalapp.stats.common_rows import find_common_rows
 from evalapp.stats.correlation import pearson_value
 from evalapp.stats.evaluator_tables import matrix_table
-from evalapp.stats.meta_tables import People, Scored, evaluators_table
+from evalapp.stats.meta_tables import People, Scored, coverage_note, evaluators_table
 
 SETTINGS = {
     "level": "system", "grouping": "none", "systems": "all", "references": "original", "ratings": "raw",
@@ -130,3 +130,11 @@ def test_common_rows_as_worked_by_hand():
     found = find_common_rows(columns, np.ones(4, bool), least=3)
     assert found.used == [0]
     assert found.reasons[1].startswith("scored 3 of 4 outputs")
+
+
+def test_intervals_that_hold_the_truth_too_rarely_or_too_often_say_so():
+    people, rng = people_of(4)  # 14 groups of items
+    scored = [Scored("a", "a", "baseline", "a", people.mean + rng.normal(size=len(people)))]
+    assert "from 14 groups of items are a little too narrow" in table_of(people, scored, level="segment")["coverage"]
+    assert "Kendall" in table_of(people, scored)["coverage"]
+    assert coverage_note("segment", 40) == coverage_note("segment", 9) == ""  # of 9 every estimate has its own note
