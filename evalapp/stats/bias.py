@@ -15,7 +15,7 @@ from evalapp.stats.coding import BoolArray, FloatArray, IntArray, encode
 from evalapp.stats.comparison_fit import fit_judgements
 from evalapp.stats.estimate import NAN, Estimate
 from evalapp.stats.judgements import LOSS, TIE, WIN, Judgements, read_judgements
-from evalapp.stats.resampling import DEFAULT_CONFIDENCE
+from evalapp.stats.resampling import DEFAULT_CONFIDENCE, too_few_note, with_ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def _effect(decided: Judgements, name: str, confidence: float, usual: float = 0.
     sd = scale * math.sqrt(max(variance, 0.0))
     reach = float(ndtri(0.5 + confidence / 2)) * sd
     p = float(2 * ndtr(-abs(value) / sd)) if sd > 0 else None
-    return Estimate(value, value - reach, value + reach, found.n_judgements), p
+    return Estimate(value, value - reach, value + reach, found.n_judgements, found.note), p
 
 
 def _share(won: BoolArray, cluster: IntArray | None, confidence: float) -> tuple[Estimate, float | None]:
@@ -133,13 +133,14 @@ def _share(won: BoolArray, cluster: IntArray | None, confidence: float) -> tuple
         low, high = test.proportion_ci(confidence, method="wilson")
         return Estimate(share, float(low), float(high), n), float(test.pvalue)
     codes, labels = encode(cluster, "cluster")
-    if len(labels) < 2:
-        return Estimate.point(share, n, "no interval: there are fewer than 2 clusters"), None
+    clusters = {"groups": len(labels)}
+    if too_few := too_few_note(clusters):
+        return Estimate.point(share, n, too_few), None
     sums: FloatArray = np.bincount(codes, weights=won.astype(np.float64) - share).astype(np.float64)
     sd = math.sqrt(len(labels) / (len(labels) - 1) * float(sums @ sums)) / n
     reach = float(ndtri(0.5 + confidence / 2)) * sd
     p = float(2 * ndtr(-abs(share - 0.5) / sd)) if sd > 0 else None
-    return Estimate(share, max(0.0, share - reach), min(1.0, share + reach), n), p
+    return with_ends(Estimate.point(share, n), max(0.0, share - reach), min(1.0, share + reach), clusters), p
 
 
 def _bias(fitted: tuple[Estimate, float | None], raw: Estimate, raw_p: float | None, what: str) -> Bias:

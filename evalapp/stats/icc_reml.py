@@ -13,7 +13,7 @@ from evalapp.stats.coding import FloatArray, IntArray
 from evalapp.stats.estimate import Estimate
 from evalapp.stats.mixed import MixedModel
 from evalapp.stats.rating_columns import RatingColumns
-from evalapp.stats.resampling import few_note
+from evalapp.stats.resampling import few_note, too_few_note
 
 #: Groups of clusters that the jackknife leaves out one after another.
 GROUPS = 10
@@ -50,7 +50,8 @@ def reml_iccs(
     numbers = (numbers - numbers.mean()) / float(np.ptp(numbers))
     whole, start = _variances(numbers, found.unit, found.rater, None)
     points = {form: whole.coefficient(form, k) for form in forms}
-    left_out = _leave_out(found, numbers, start, seed) if intervals and found.n_clusters >= 2 else []
+    too_few = too_few_note({"units": found.n_clusters})
+    left_out = _leave_out(found, numbers, start, seed) if intervals and not too_few else []
     estimates = {}
     for form, value in points.items():
         if math.isnan(value):
@@ -61,8 +62,8 @@ def reml_iccs(
         point = Estimate.point(value, found.n_units, BY_REML)
         if not intervals:
             estimates[form] = point
-        elif found.n_clusters < 2:
-            estimates[form] = point.with_note("no interval: there are fewer than 2 units to leave out")
+        elif too_few:
+            estimates[form] = point.with_note(too_few)
         else:
             estimates[form] = _with_ends(point, [one.coefficient(form, k) for one in left_out], confidence, found)
     return estimates

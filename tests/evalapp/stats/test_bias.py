@@ -78,7 +78,7 @@ def test_what_cannot_be_told():
     assert "equally long" in equal.estimate.note
     assert json.loads(json.dumps(equal.as_dict()))["raw"]["value"] is None
     one = side_bias(["x", "y"], ["y", "x"], ["a", "a"], item=[0, 0])
-    assert "fewer than 2 clusters" in one.raw.note
+    assert "no interval: 1 groups only" in one.raw.note
 
 
 # Davidson's ln nu that makes about 0, 10, 30, 50, 70, 90 % ties between systems of these strengths.

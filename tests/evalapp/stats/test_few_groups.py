@@ -21,6 +21,7 @@ from evalapp.stats import (
     noise_ceiling,
     rank_by_comparisons,
     rank_by_mean,
+    side_bias,
     slice_estimates,
 )
 from evalapp.stats.estimate import Estimate
@@ -81,6 +82,9 @@ def by_units(groups, seed):
     yield krippendorff_alpha(unit, value, **DRAWN)
     yield fleiss_kappa(value, unit, rater, **DRAWN)
     yield icc(value, unit, rater, **DRAWN)
+    # Of a fourth rater there are two ratings: REML with a jackknife.
+    more = (np.append(value, value[:2]), np.append(unit, unit[[0, -1]]), np.append(rater, [3, 3]))
+    yield icc(*more, form="C,1", seed=0)
     yield noise_ceiling(value, unit, rater, repeats=5, **DRAWN)
     yield noise_ceiling(value, unit, rater, repeats=5, kind="leave-one-out", **DRAWN)
 
@@ -90,6 +94,7 @@ def by_comparisons(groups, seed):
     item = np.repeat(np.arange(groups), 30)
     a = rng.integers(0, 3, len(item))
     verdict = rng.choice(["a", "b"], len(item))
+    yield side_bias(a, (a + 1) % 3, verdict, item=item).raw
     for how in ({}, {"interval": "bootstrap", "resamples": 40}):
         for row in rank_by_comparisons(a, (a + 1) % 3, verdict, item=item, **how).systems:
             yield row.estimate
