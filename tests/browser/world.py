@@ -185,6 +185,7 @@ def _add_people(world: World, invitation: str) -> None:
     cast, slug = world.cast, world.cast.project.slug
     for who in (None, cast.researcher, cast.annotator, cast.viewer):
         world.add(who, "home")
+    world.add(None, "docs-errors")
     for name in ("login", "password-reset", "password-reset-sent"):
         world.add(None, f"accounts:{name}")
     world.add(None, "accounts:invitation", invitation)
