@@ -18,6 +18,8 @@ from evalapp.stats.coding import FloatArray, IntArray
 
 # Ratios of variances below this are zero.
 _ZERO = 1e-8
+# Most cells of the products by size that are held in memory.
+_CELLS = 1 << 22
 # The rise of the deviance at the end of a 95 % interval of one parameter.
 _RISE = 3.841458820694124
 
@@ -44,22 +46,21 @@ class Effects:
 
 @dataclass(frozen=True, slots=True)
 class _Solved:
-    """y'Py, log|M|, and the equations left when the largest factor is eliminated: scale of the unknowns, Cholesky
-    factor L, L^-1 of the right side; of the eliminated factor its diagonal, right side, and block with the others."""
+    """y'Py, log|M|, and the equations left when the largest factor is eliminated: scale of the unknowns, matrix and right
+    side; of the eliminated factor its ratio of variances and, by size of its levels, the diagonal."""
 
     square: float
     logdet: float
     scale: FloatArray
-    lower: FloatArray
-    half: FloatArray
+    matrix: FloatArray
+    right: FloatArray
+    ratio: float
     inner: FloatArray
-    own: FloatArray
-    tied: csr_array
 
     def inverse(self) -> tuple[FloatArray, FloatArray]:
-        """Inverse of the reduced matrix, and the solution."""
-        root = solve_triangular(self.lower, np.eye(len(self.scale)), lower=True, check_finite=False)
-        return root.T @ root, root.T @ self.half
+        """Inverse of the reduced matrix, and the solution. (LAPACK's dpotri starts threads even for small matrices.)"""
+        inverse = np.linalg.inv(self.matrix)
+        return inverse, inverse @ self.right
 
 
 class MixedModel:
@@ -68,7 +69,9 @@ class MixedModel:
     With gamma the ratios of variances to the residual's and Lambda = diag(sqrt(gamma)), all follows from
 
     M = [[X'X, X'Z Lambda], [Lambda Z'X, Lambda Z'Z Lambda + I]]:  log|V| + log|X'V^-1 X| = log|M| and
-    y'Py = y'y - r'M^-1 r (Henderson's equations). The factor with most levels is eliminated: its block is diagonal.
+    y'Py = y'y - r'M^-1 r (Henderson's equations). The factor with most levels is eliminated: its block is diagonal, and
+    levels with equally many rows have the same diagonal. What they add to the equations of the others is summed by size
+    once, so that no step looks at rows or levels again.
     """
 
     def __init__(self, y: FloatArray, fixed: IntArray, random: Sequence[IntArray]) -> None:
@@ -92,11 +95,32 @@ class MixedModel:
         self._cross_dense = (dense.T @ dense).toarray()
         self._right_dense = np.asarray(dense.T @ y)
         self._square = float(y @ y)
-        if random:
-            big = csr_array((ones, (rows, random[self.big])), shape=(n, self.levels[self.big]))
-            self._sizes = np.bincount(random[self.big], minlength=self.levels[self.big]).astype(np.float64)
-            self._cross_big = csr_array(big.T @ dense)
-            self._right_big = np.asarray(big.T @ y)
+        big = random[self.big] if random else np.empty(0, dtype=np.int64)
+        n_big = self.levels[self.big] if random else 0
+        self._cross_big = csr_array((ones, (big, rows)), shape=(n_big, n)) @ dense if random else csr_array((0, at))
+        self._right_big = np.bincount(big, weights=y, minlength=n_big) if random else np.empty(0)
+        self._sum_by_size(np.bincount(big, minlength=n_big))
+
+    def _sum_by_size(self, counts: IntArray) -> None:
+        """Sums over the levels of the eliminated factor with equally many rows: number, products of their blocks,
+        products with their right sides, squares of these."""
+        sizes, self._which = np.unique(counts, return_inverse=True)
+        self._sizes, n = sizes.astype(np.float64), len(sizes)
+        self._n_of_size = np.bincount(self._which, minlength=n).astype(np.float64)
+        self._square_of_size = np.bincount(self._which, weights=self._right_big**2, minlength=n)
+        of_size = csr_array((self._right_big, (self._which, np.arange(len(counts)))), shape=(n, len(counts)))
+        self._right_of_size = (of_size @ self._cross_big).toarray().T
+        self._cross_of_size: FloatArray | None = None
+        width = len(self._right_dense)
+        if n * width**2 <= _CELLS:
+            blocks = (self._cross_big[np.flatnonzero(self._which == place)] for place in range(n))
+            self._cross_of_size = np.array([(block.T @ block).toarray() for block in blocks]).reshape(n, width, width)
+
+    def _cross(self, weight: FloatArray) -> FloatArray:
+        """Products of the eliminated factor's blocks, summed with a weight for every size."""
+        if self._cross_of_size is not None:
+            return np.tensordot(weight, self._cross_of_size, 1)
+        return (self._cross_big.T @ (diags_array(weight[self._which]) @ self._cross_big)).toarray()
 
     def fit(self, start: FloatArray | None = None, *, precise: bool = False) -> Fitted:
         """The variances of largest restricted likelihood, none below 0. `start`: ratios to the residual's variance
@@ -114,36 +138,48 @@ class MixedModel:
             slope = self._slope(solved, solved.square / (self.n - self.n_fixed))
             return self._profiled(solved), slope
 
+        def slope(logs: FloatArray) -> FloatArray:
+            return profiled(logs)[1]
+
+        if start is not None and precise and (start > 10 * _ZERO).all():
+            near = self._polished(np.log(start), slope)
+            if near is not None:
+                return self._fitted(np.exp(near))
         bounds = [(math.log(_ZERO) - 1.0, math.log(1e8))] * len(self.levels)
         begin, options = np.full(len(self.levels), math.log(0.3)), {"maxiter": 300, "ftol": 1e-14, "gtol": 1e-7}
         if start is not None:
             begin, options = np.log(np.maximum(start, 1e-3)), {"maxiter": 100, "ftol": 1e-9, "gtol": 1e-3}
         found = minimize(profiled, begin, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-        logs = self._polished(found.x, lambda at: profiled(at)[1]) if precise else found.x
-        gamma = np.exp(logs)
+        polished = self._polished(found.x, slope) if precise else None
+        gamma = np.exp(found.x if polished is None else polished)
         return self._fitted(np.where(gamma < 10 * _ZERO, 0.0, gamma))
 
     @staticmethod
-    def _polished(logs: FloatArray, slope: Callable[[FloatArray], FloatArray]) -> FloatArray:
-        """Newton's steps from near the optimum, with one matrix of second derivatives, for what is not at 0."""
+    def _polished(logs: FloatArray, slope: Callable[[FloatArray], FloatArray]) -> FloatArray | None:
+        """Quasi-Newton steps (Broyden 1965) from near the optimum, for what is not at 0; None where they lead away."""
         inside = np.flatnonzero((logs > math.log(10 * _ZERO)) & (logs < math.log(1e7)))
-        step, base = 1e-5, slope(logs)[inside]
+        logs, step, base = logs.copy(), 1e-5, slope(logs)[inside]
         columns = []
         for place in inside:
             moved = logs.copy()
             moved[place] += step
             columns.append((slope(moved)[inside] - base) / step)
         if not columns:
-            return logs
+            return None
         curvature = np.array(columns).T
-        for _ in range(2):
+        if not np.linalg.eigvalsh(curvature + curvature.T)[0] > 0:
+            return None
+        for _ in range(10):
             change = np.linalg.lstsq(curvature, -base, rcond=None)[0]
-            if not np.abs(change).max() < 0.1:
-                return logs
-            logs = logs.copy()
+            if not np.abs(change).max() < 0.5:
+                return None
             logs[inside] += change
-            base = slope(logs)[inside]
-        return logs
+            if np.abs(change).max() < 1e-9:
+                return logs
+            before, base = base, slope(logs)[inside]
+            missed = base - before - curvature @ change
+            curvature = curvature + np.outer(missed, change) / float(change @ change)
+        return None
 
     def intervals(self, fitted: Fitted) -> list[tuple[float, float]]:
         """95 % intervals of the random variances and of the residual's, last.
@@ -189,10 +225,11 @@ class MixedModel:
 
     def _eliminated(self, solved: _Solved, inverse: FloatArray, solution: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The scaled effects of the eliminated factor, back from the others, and the diagonal of their inverse."""
-        values = (solved.own - solved.tied @ solution) / solved.inner
-        product = np.asarray(solved.tied @ inverse)
-        along = np.asarray(solved.tied.multiply(product).sum(axis=1)).reshape(-1)
-        return values, 1.0 / solved.inner + along / solved.inner**2
+        inner, scale, block = solved.inner[self._which], solved.scale, self._cross_big
+        values = math.sqrt(solved.ratio) * (self._right_big - block @ (scale * solution)) / inner
+        product = np.asarray(block @ (inverse * scale[:, None] * scale[None, :]))
+        along = np.asarray(block.multiply(product).sum(axis=1)).reshape(-1)
+        return values, 1.0 / inner + solved.ratio * along / inner**2
 
     def _slope(self, solved: _Solved, residual: float) -> FloatArray:
         """Derivative of the deviance in log gamma at a residual variance: q - tr(M^-1) - |u|^2 / residual of every
@@ -202,11 +239,16 @@ class MixedModel:
         slope = np.empty(len(self.levels))
         for place, (start, size) in enumerate(zip(self._place, self.levels, strict=True)):
             if start >= 0:
-                effect, trace = solution[start : start + size], float(diagonal[start : start + size].sum())
+                effect = solution[start : start + size]
+                trace, square = float(diagonal[start : start + size].sum()), float(effect @ effect)
             else:
-                effect, spread = self._eliminated(solved, inverse, solution)
-                trace = float(spread.sum())
-            slope[place] = size - trace - float(effect @ effect) / max(residual, 1e-300)
+                # The sums of `_eliminated` over all levels, by size.
+                weight, at = solved.ratio / solved.inner**2, solved.scale * solution
+                cross, right = self._cross(weight), self._right_of_size @ weight
+                along = float((inverse * cross * solved.scale[:, None] * solved.scale[None, :]).sum())
+                trace = float((self._n_of_size / solved.inner).sum()) + along
+                square = float(self._square_of_size @ weight) - 2.0 * float(right @ at) + float(at @ cross @ at)
+            slope[place] = size - trace - square / max(residual, 1e-300)
         return slope
 
     def _solve(self, gamma: FloatArray) -> _Solved:
@@ -216,23 +258,17 @@ class MixedModel:
             if start >= 0:
                 scale[start : start + self.levels[place]] = math.sqrt(gamma[place])
                 ridge[start : start + self.levels[place]] = 1.0
-        matrix = self._cross_dense * scale[:, None] * scale[None, :]
+        ratio = float(gamma[self.big]) if self.levels else 0.0
+        inner = ratio * self._sizes + 1.0
+        weight = ratio / inner
+        matrix = (self._cross_dense - self._cross(weight)) * scale[:, None] * scale[None, :]
         matrix[np.diag_indices_from(matrix)] += ridge
-        right, square, logdet = self._right_dense * scale, self._square, 0.0
-        inner, own, tied = np.empty(0), np.empty(0), csr_array((0, len(scale)))
-        if self.levels:
-            ratio = float(gamma[self.big])
-            inner = ratio * self._sizes + 1.0
-            tied = csr_array(self._cross_big @ diags_array(math.sqrt(ratio) * scale))
-            own = math.sqrt(ratio) * self._right_big
-            matrix -= (tied.T @ (diags_array(1.0 / inner) @ tied)).toarray()
-            right = right - np.asarray(tied.T @ (own / inner))
-            square -= float(own @ (own / inner))
-            logdet = float(np.log(inner).sum())
+        right = (self._right_dense - self._right_of_size @ weight) * scale
+        square = self._square - float(self._square_of_size @ weight)
         lower = np.linalg.cholesky(matrix)
         half = solve_triangular(lower, right, lower=True, check_finite=False)
-        logdet += 2.0 * float(np.log(np.diag(lower)).sum())
-        return _Solved(max(square - float(half @ half), 0.0), logdet, scale, lower, half, inner, own, tied)
+        logdet = float(self._n_of_size @ np.log(inner)) + 2.0 * float(np.log(np.diag(lower)).sum())
+        return _Solved(max(square - float(half @ half), 0.0), logdet, scale, matrix, right, ratio, inner)
 
     def _profiled(self, solved: _Solved) -> float:
         freedom = self.n - self.n_fixed
