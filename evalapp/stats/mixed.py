@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -20,6 +23,8 @@ from evalapp.stats.coding import FloatArray, IntArray
 _ZERO = 1e-8
 # Most cells of the products by size that are held in memory.
 _CELLS = 1 << 22
+# From so many unknowns on the threads of BLAS save time; below, waiting for each other costs up to ten times the work.
+_THREADED = 400
 # The rise of the deviance at the end of a 95 % interval of one parameter.
 _RISE = 3.841458820694124
 
@@ -46,8 +51,8 @@ class Effects:
 
 @dataclass(frozen=True, slots=True)
 class _Solved:
-    """y'Py, log|M|, and the equations left when the largest factor is eliminated: scale of the unknowns, matrix and right
-    side; of the eliminated factor its ratio of variances and, by size of its levels, the diagonal."""
+    """y'Py, log|M|, and the equations left when the largest factor is eliminated: scale of the unknowns, matrix and
+    right side; of the eliminated factor its ratio of variances and, by size of its levels, the diagonal."""
 
     square: float
     logdet: float
@@ -59,8 +64,15 @@ class _Solved:
 
     def inverse(self) -> tuple[FloatArray, FloatArray]:
         """Inverse of the reduced matrix, and the solution. (LAPACK's dpotri starts threads even for small matrices.)"""
-        inverse = np.linalg.inv(self.matrix)
-        return inverse, inverse @ self.right
+        inverse = np.asarray(np.linalg.inv(self.matrix), dtype=np.float64)
+        return inverse, np.asarray(inverse @ self.right)
+
+
+@cache
+def _blas() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 class MixedModel:
@@ -126,12 +138,18 @@ class MixedModel:
         """The variances of largest restricted likelihood, none below 0. `start`: ratios to the residual's variance
         that are near, as those of nearly the same ratings; then a few steps are enough. `precise`: to about twelve
         digits, so that another order of the rows gives the same."""
-        from scipy.optimize import minimize
-
         if self.n <= self.n_fixed:
             return Fitted(np.zeros(len(self.levels)), 0.0, math.nan)
         if not self.levels:
             return self._fitted(np.empty(0))
+        with self._threads():
+            return self._search(start, precise)
+
+    def _threads(self) -> AbstractContextManager[Any]:
+        return nullcontext() if len(self._right_dense) >= _THREADED else _blas().limit(limits=1, user_api="blas")
+
+    def _search(self, start: FloatArray | None, precise: bool) -> Fitted:
+        from scipy.optimize import minimize
 
         def profiled(logs: FloatArray) -> tuple[float, FloatArray]:
             solved = self._solve(np.exp(logs))
@@ -187,6 +205,10 @@ class MixedModel:
         From the curvature of the deviance in the logarithms of the variances that are above 0. A variance of 0 has 0 as
         its lower end, and as its upper one where the deviance has risen by 3.84 with the others held.
         """
+        with self._threads():
+            return self._intervals(fitted)
+
+    def _intervals(self, fitted: Fitted) -> list[tuple[float, float]]:
         values = np.append(fitted.variances, fitted.residual)
         if not fitted.residual > 0 or math.isnan(fitted.deviance):
             return [(math.nan, math.nan)] * len(values)
@@ -205,6 +227,10 @@ class MixedModel:
     def effects(self, gamma: FloatArray, residual: float) -> Effects:
         """Best linear unbiased estimates (fixed) and predictions (random) at given variances, with the standard
         deviations of their errors."""
+        with self._threads():
+            return self._effects(gamma, residual)
+
+    def _effects(self, gamma: FloatArray, residual: float) -> Effects:
         roots = np.sqrt(gamma)
         solved = self._solve(gamma)
         scale = solved.scale

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
 
-from evalapp.stats import variance_components
+from evalapp.stats import mixed, variance_components
 from evalapp.stats.mixed import MixedModel
 
 
@@ -137,3 +137,42 @@ def test_many_items_are_drawn_from():
     found = variance_components(value, item, rater, max_items=40, intervals=False)
     assert found.note == "from 40 of 60 items, drawn at random"
     assert found.n == 160
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_sums_by_size_give_what_the_whole_covariance_gives(monkeypatch, sparse):
+    """Unequal sizes of the eliminated factor, held in memory or not; deviance and effects from V written out."""
+    if sparse:
+        monkeypatch.setattr(mixed, "_CELLS", 0)
+    value, item, rater, system = table(shape=(9, 3, 5), keep=0.5, seed=3)
+    item, rater, system = (np.unique(codes, return_inverse=True)[1] for codes in (item, rater, system))
+    model = MixedModel(value, system, [item, rater])
+    variances = np.array([0.5, 0.3, 0.8])
+    cover = sum(v * (c[:, None] == c[None, :]) for v, c in zip(variances, (item, rater), strict=False))
+    cover = cover + variances[2] * np.eye(len(value))
+    inverse, x = np.linalg.inv(cover), np.eye(system.max() + 1)[system]
+    cover_fixed = np.linalg.inv(x.T @ inverse @ x)
+    fixed = cover_fixed @ x.T @ inverse @ value
+    rest = value - x @ fixed
+    effects = model.effects(variances[:2] / variances[2], variances[2])
+    assert effects.fixed == pytest.approx(fixed, abs=1e-9)
+    assert effects.fixed_sd == pytest.approx(np.sqrt(np.diag(cover_fixed)), abs=1e-9)
+    projected = inverse - inverse @ x @ cover_fixed @ x.T @ inverse
+    for place, codes in enumerate((item, rater)):
+        z = np.eye(codes.max() + 1)[codes]
+        assert effects.random[place] == pytest.approx(variances[place] * z.T @ inverse @ rest, abs=1e-9)
+        spread = variances[place] - variances[place] ** 2 * np.diag(z.T @ projected @ z)
+        assert effects.random_sd[place] == pytest.approx(np.sqrt(spread), abs=1e-9)
+
+
+def test_a_precise_fit_does_not_depend_on_where_it_starts():
+    value, item, rater, _ = table(shape=(60, 1, 12), keep=0.3, seed=4)
+    item, rater = (np.unique(codes, return_inverse=True)[1] for codes in (item, rater))
+    model = MixedModel(value, np.zeros(len(value), dtype=np.int64), [item, rater])
+    cold = model.fit(precise=True)
+    for factor in (0.5, 0.9, 1.3, 4.0):
+        warm = model.fit(cold.variances / cold.residual * factor, precise=True)
+        assert warm.variances == pytest.approx(cold.variances, rel=1e-9)
+        assert warm.residual == pytest.approx(cold.residual, rel=1e-9)
+    values = np.append(cold.variances, cold.residual)
+    assert model._gradient(values) == pytest.approx(np.zeros(3), abs=1e-7)
