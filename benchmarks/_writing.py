@@ -129,7 +129,8 @@ def house(people: int, references: int, seed: int, data: Path | None, *, live: b
         port, pids = free_port(), {}
         web = [
             sys.executable, "-m", "gunicorn", "evalapp.wsgi:application", "--bind", f"127.0.0.1:{port}", "--preload",
-            "--workers", "2", "--worker-class", "evalapp.ops.web.Worker", "--threads", "4", "--timeout", "60", "--keep-alive", "15",
+            "--workers", "2", "--worker-class", "evalapp.ops.web.Worker",
+            "--threads", "4", "--timeout", "60", "--keep-alive", "15",
             "--log-level", "warning", "--no-control-socket",
         ]  # fmt: skip
         pids["web"] = family.spawn("web", web, env=env, cwd=ROOT, output=log).pid

@@ -243,7 +243,8 @@ def inside(env: dict[str, str], *arguments: str) -> dict[str, Any]:
 def gunicorn(options: argparse.Namespace, port: int) -> list[str]:
     return [
         sys.executable, "-m", "gunicorn", "evalapp.wsgi:application", "--bind", f"127.0.0.1:{port}", "--preload",
-        "--workers", str(options.workers), "--worker-class", "evalapp.ops.web.Worker", "--threads", str(options.threads),
+        "--workers", str(options.workers), "--worker-class", "evalapp.ops.web.Worker",
+        "--threads", str(options.threads),
         "--timeout", "60", "--keep-alive", "15", "--log-level", "warning", "--no-control-socket",
     ]  # fmt: skip
 

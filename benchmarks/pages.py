@@ -266,7 +266,8 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         port = free_port()
         command = [
             sys.executable, "-m", "gunicorn", "evalapp.wsgi:application", "--bind", f"127.0.0.1:{port}", "--preload",
-            "--workers", "2", "--worker-class", "evalapp.ops.web.Worker", "--threads", "4", "--timeout", "120", "--keep-alive", "15",
+            "--workers", "2", "--worker-class", "evalapp.ops.web.Worker",
+            "--threads", "4", "--timeout", "120", "--keep-alive", "15",
             "--log-level", "error", "--no-control-socket",
         ]  # fmt: skip
         with Family() as family, Path(folder, "web.log").open("wb") as log:

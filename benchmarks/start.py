@@ -46,7 +46,8 @@ def first_answer(env: dict[str, str]) -> float:
     port = free_port()
     command = [
         sys.executable, "-m", "gunicorn", "evalapp.wsgi:application", "--bind", f"127.0.0.1:{port}", "--preload",
-        "--workers", "2", "--worker-class", "evalapp.ops.web.Worker", "--threads", "4", "--log-level", "error", "--no-control-socket",
+        "--workers", "2", "--worker-class", "evalapp.ops.web.Worker",
+        "--threads", "4", "--log-level", "error", "--no-control-socket",
     ]  # fmt: skip
     began = time.perf_counter()
     process = subprocess.Popen(command, env=env, cwd=ROOT)
