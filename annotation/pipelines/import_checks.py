@@ -12,7 +12,6 @@ from annotation.models.data import ORIGINAL
 from annotation.parsers import KEPT_FAULTS, Faults, canonical, encode_row
 from annotation.parsers.fields import NO_STEP
 from annotation.selectors import stored
-from annotation.services.ports import judged_elsewhere
 
 from .import_names import Lookalikes
 from .import_staging import FAULTY, KNOWN, MENTIONED, NEW, REPLACE, SAME, Staging
@@ -311,7 +310,7 @@ def _match_outputs(check: Check, batch: list[tuple]) -> None:
             check.fail_row("outputs", row[0], "text", other_content(what))
     if changed:
         ids = [id for id, *_ in changed]
-        judged = stored.judged(ids) | judged_elsewhere(ids)
+        judged = stored.judged(ids)
         for column in ("output_a_id", "output_b_id"):
             judged |= set(Unit.objects.filter(**{f"{column}__in": ids}).values_list(column, flat=True))
         for id, n, item, system in changed:

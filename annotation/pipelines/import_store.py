@@ -30,7 +30,6 @@ from annotation.models.data import ORIGINAL
 from annotation.parsers.fields import NO_STEP
 from annotation.parsers.kinds import DatasetRow
 from annotation.services.bulk import batches_by_size, insert_rows, reserve_ids, update_rows
-from annotation.services.ports import tell_changed
 from annotation.services.texts import MANY, forget_texts, prepare_search_later
 from evalapp.accounts.models import Project
 
@@ -112,8 +111,6 @@ class Promotion:
             changed += ids
             self.done += len(batch)
             self.tick(self.done)
-        if changed:
-            tell_changed(project=self.project, table=table, ids=changed)
         return changed
 
     # ---- tables ---------------------------------------------------------------------------------------------
@@ -200,8 +197,6 @@ class Promotion:
                 for item, texts in changed.items()
                 for position, text in enumerate(texts)
             )
-            if changed:
-                tell_changed(project=self.project, table="references", ids=list(changed))
 
     def _dialogues(self) -> None:
         self._give_ids("dialogues", Dialogue)

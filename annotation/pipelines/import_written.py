@@ -12,7 +12,6 @@ from annotation.parsers.kinds import NO_PLACE
 from annotation.parsers.writer import ATTEMPT_TIMES, WRITTEN_TIMES
 from annotation.selectors import stored_written as stored
 from annotation.services.bulk import insert_rows
-from annotation.services.ports import tell_changed
 
 from .import_checks import Check, other_content, report_twice, same_json, same_text
 from .import_staging import NEW, REPLACE, SAME
@@ -227,7 +226,6 @@ def _store_references(promotion: Any) -> None:
         "submission text meta told",
         f"SELECT r.submission, {content}, r.told {join} WHERE r.told_act = '{REPLACE}' ORDER BY r.n",
     )
-    tell_changed(project=project, table="references")
 
 
 def _make_sets(promotion: Any) -> None:

@@ -39,13 +39,6 @@ def get_campaign(*, user: Any, campaign_id: int, need: Need = "read") -> Campaig
     return campaign
 
 
-def get_campaign_by_slug(*, project: Project, slug: str) -> Campaign:
-    campaign = Campaign.objects.select_related("project", "opening").filter(project=project, slug=slug).first()
-    if campaign is None:
-        raise NotThere(f"There is no campaign “{slug}” in this project.")
-    return campaign
-
-
 def get_flag(*, user: Any, flag_id: int) -> ItemFlag:
     flag = ItemFlag.objects.select_related("campaign__project").filter(pk=flag_id).first()
     if flag is None:

@@ -340,10 +340,6 @@ def list_unit_progress(campaign: Campaign) -> QuerySet[Unit]:
     )
 
 
-def free_slots_left(campaign: Campaign) -> int:
-    return Slot.objects.filter(campaign=campaign, state=Slot.State.FREE).count()
-
-
 def pseudonyms_of(campaign: Campaign) -> dict[int, str]:
     """User number -> rater id, for lists of judgements. Whoever closed their account has a number in its place."""
     return _all_named(campaign, dict(_named(campaign).order_by("pk").values_list("annotator_id", "pseudonym")))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Count, IntegerField, OuterRef, QuerySet, Subquery
+from django.db.models import Count, IntegerField, OuterRef, Subquery
 from django.db.models.functions import Coalesce
 
 from annotation.models import (
-    Aspect,
     Comparison,
     CorpusPair,
     Dialogue,
@@ -52,7 +51,3 @@ def list_systems(project: Any) -> list[System]:
 def system_names(project: Any) -> list[str]:
     """In natural order."""
     return sorted(System.objects.filter(project=project).values_list("name", flat=True), key=natural_key)
-
-
-def list_aspects(project: Any) -> QuerySet:
-    return Aspect.objects.filter(project=project).order_by("position", "id")

@@ -64,10 +64,6 @@ def get_writing(*, user: Any, campaign_id: int, need: Need = "read") -> WritingC
     return campaign
 
 
-def get_writing_by_slug(*, project: Project, slug: str) -> WritingCampaign:
-    return _campaign(project=project, slug=slug)
-
-
 def _campaign(**which: Any) -> WritingCampaign:
     rows = WritingCampaign.objects.select_related("project", "start_set", "target_set")
     if which.get("pk", 0) >= 2**63 or (campaign := rows.filter(**which).first()) is None:
@@ -104,13 +100,6 @@ def writing_plan(campaign: WritingCampaign) -> dict[str, Any]:
         "max_per_annotator": campaign.max_per_annotator,
         "options": {**OPTIONS, **campaign.options},
     }
-
-
-def sets_in_writing(project: Project) -> set[int]:
-    """Reference sets that writing campaigns begin from or write to: they cannot be deleted."""
-    campaigns = WritingCampaign.objects.filter(project=project)
-    found = {pk for pair in campaigns.values_list("start_set", "target_set") for pk in pair if pk is not None}
-    return found | set(WritingMember.objects.filter(campaign__project=project).values_list("set", flat=True))
 
 
 def get_written(*, user: Any, reference_id: int, need: Need = "write") -> WrittenReference:

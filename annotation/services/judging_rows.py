@@ -266,10 +266,6 @@ def select_open(campaign_id: int, user_id: int) -> Statement:
     return sql, [campaign_id, user_id]
 
 
-def select_one(public: str, user_id: int) -> Statement:
-    return _OPEN + "a.public = %s AND a.annotator_id = %s", [public, user_id]
-
-
 def fetch_shown(cursor: Any) -> list[Shown]:
     rows = [Shown(*row) for row in cursor.fetchall()]
     for row in rows:

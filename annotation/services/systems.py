@@ -11,8 +11,6 @@ from annotation.parsers.kinds import SYSTEM_KINDS
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Fault
 
-from .ports import tell_changed
-
 
 @transaction.atomic
 def set_system_kind(*, system: System, kind: str, user: Any) -> System:
@@ -26,5 +24,4 @@ def set_system_kind(*, system: System, kind: str, user: Any) -> System:
         audit.record(
             verb="system.kind_set", project=system.project, actor=user, object=system.name, before=before, kind=kind
         )
-        tell_changed(project=system.project, table="systems", ids=[system.pk])
     return system

@@ -39,7 +39,7 @@ from evalapp.common import audit
 from evalapp.common.errors import Conflict, Fault
 from evalapp.common.queue import cancel_run
 
-from .ports import FOUND, dependants, tell_changed, undo_found
+from .ports import FOUND, dependants, undo_found
 from .texts import forget_texts, prepare_search_later
 from .uploads import only_one_promotion, remove_files
 
@@ -234,7 +234,6 @@ def _restore(upload: Upload) -> None:
             _restore_told(change)
         else:
             _CHANGED[change.table].objects.filter(pk=change.row).update(**change.before)  # type: ignore[attr-defined]
-            tell_changed(project=upload.project, table=change.table, ids=[change.row])
 
 
 def _restore_description(change: UploadChange) -> None:
@@ -265,7 +264,6 @@ def _restore_references(upload: Upload, change: UploadChange) -> None:
         Reference(set=original, item_id=change.row, position=position, text=text)
         for position, text in enumerate(change.before["texts"])
     )
-    tell_changed(project=upload.project, table="references", ids=[change.row])
 
 
 def _delete(rows: QuerySet) -> int:
@@ -295,7 +293,4 @@ def _remove(upload: Upload) -> dict[str, int]:
     systems.filter(used).update(upload=None)
     removed["systems"] = _delete(System.objects.filter(project=project, upload=upload))
     removed["aspects"] = _delete(Aspect.objects.filter(project=project, upload=upload))
-    for table, count in removed.items():
-        if count:
-            tell_changed(project=project, table=table)
     return {table: count for table, count in removed.items() if count}

@@ -95,9 +95,3 @@ def read_items() -> list[Item]:
 
 def read_dialogues() -> list[Dialogue]:
     return [Dialogue(row["id"], row["topic"], tuple(row["turns"])) for row in _rows("dialogues.jsonl")]
-
-
-def read_campaigns() -> list[dict[str, Any]]:
-    """Three campaign plans for the demonstration project, ready to be opened: see `campaigns.json`."""
-    plans: list[dict[str, Any]] = json.loads(CAMPAIGNS.read_text(encoding="utf-8"))
-    return plans

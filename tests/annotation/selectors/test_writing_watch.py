@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from annotation.models import WritingAttempt
-from annotation.selectors.writing import my_writing, sets_in_writing, writing_plan
+from annotation.selectors.writing import my_writing, writing_plan
 from annotation.selectors.writing_watch import grown_sets, watch
 from annotation.services.ports import Candidate
 from annotation.services.writing import finish_task, remember_candidates
@@ -106,9 +106,8 @@ def test_texts_without_scores_are_told_but_not_averaged(cast, fake):
     assert WritingAttempt.objects.get().improved is None
 
 
-def test_my_campaigns_the_plan_and_the_sets(cast, fake):
+def test_my_campaigns_and_the_plan(cast, fake):
     campaign = start_writing(cast)
     assert [row.goal for row in my_writing(user=cast.annotator)] == [2]
     assert my_writing(user=cast.viewer) == []
     assert writing_plan(campaign)["options"]["target"] == 10
-    assert sets_in_writing(cast.project) == {campaign.start_set_id, campaign.target_set_id}

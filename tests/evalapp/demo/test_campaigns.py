@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from annotation.allocation.plan import read_plan
 from evalapp.demo.systems import STEPS, SYSTEMS
-from evalapp.demo.texts import read_campaigns, read_items
+from evalapp.demo.texts import CAMPAIGNS, read_items
 
-PLANS = {plan["kind"]: plan for plan in read_campaigns()}
+PLANS = {plan["kind"]: plan for plan in json.loads(CAMPAIGNS.read_text(encoding="utf-8"))}
 
 
 @pytest.fixture(scope="module")

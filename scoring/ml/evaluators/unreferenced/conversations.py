@@ -102,13 +102,3 @@ def reply_records(conversations: Sequence[Conversation]) -> list[Record]:
         for one in conversations
         for turn in range(one.first, len(one.turns))
     ]
-
-
-def dialogue_records(dataset: Dataset) -> list[Record]:
-    """Every turn of every dialogue that has turns before it, as a record with its dialogue's name as item and group."""
-    return [
-        Record(turn, context=dialogue.turns[:place], item=dialogue.id, system=dialogue.system or "", group=dialogue.id)
-        for dialogue in dataset.dialogues
-        for place, turn in enumerate(dialogue.turns)
-        if place
-    ]

@@ -13,7 +13,7 @@ import torch
 
 from scoring.ml import InvalidOption, TrainingDataError, fit, load, plan
 from scoring.ml.encoders import kept
-from scoring.ml.evaluators.unreferenced.conversations import conversations_of, dialogue_records, reply_records
+from scoring.ml.evaluators.unreferenced.conversations import conversations_of, reply_records
 from scoring.ml.evaluators.unreferenced.dialogues import score_dialogues
 from scoring.ml.evaluators.unreferenced.ruber import Ruber
 from scoring.ml.evaluators.unreferenced.samples import Replies
@@ -345,7 +345,6 @@ def test_a_dialogue_is_scored_by_the_fold_that_did_not_see_it(trained: dict[str,
     alone = [score_dialogues(fold, talks[:1])[0].value for fold in folds]
     assert values == pytest.approx(alone[::-1], abs=1e-6)
     assert abs(alone[0] - alone[1]) > 1e-4
-    assert {record.group for record in dialogue_records(Dataset("t", dialogues=tuple(talks)))} == {"a", "b"}
 
 
 def scaled(evaluator: Any, factor: float) -> Any:
