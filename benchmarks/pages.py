@@ -60,6 +60,7 @@ def prepare(items: int) -> dict[str, Any]:
     from annotation.services.texts import prepare_search
     from evalapp.accounts.models import Membership, Project, User
     from evalapp.common.models import Run
+    from evalapp.names import natural_key
 
     project = Project.objects.create(slug=SLUG, name="Benchmark")
     user = User.objects.create_user(username="researcher", password="bench-researcher-password")
@@ -82,12 +83,12 @@ def prepare(items: int) -> dict[str, Any]:
         return f"(WITH RECURSIVE s(k) AS (SELECT 1 UNION ALL SELECT k + 1 FROM s WHERE k < {n}) SELECT k FROM s) n"
 
     began = time.perf_counter()
-    key = (
-        "'item-' || substr('0000000' || n.k, -7)"
-        if connection.vendor == "sqlite"
-        else "'item-' || lpad(n.k::text, 7, '0')"
-    )
-    copy_rows(Item, numbers(items), {"key": key, "group": "'group-' || (n.k / 3)"})
+    character = "char" if connection.vendor == "sqlite" else "chr"
+    # As `natural_key` writes it.
+    order = f"'item-' || {character}(2) || {character}(64 + length(CAST(n.k AS text))) || n.k"
+    copy_rows(Item, numbers(items), {"key": "'item-' || n.k", "order_key": order, "group": "'group-' || (n.k / 3)"})
+    last = Item.objects.order_by("-pk")[0]
+    assert last.order_key == natural_key(last.key)
     others = f"(SELECT i.id, i.key FROM annotation_item i WHERE i.id > {item.pk}) o"
     copy_rows(Reference, others, {"item_id": "o.id"})
     pairs = (f"(SELECT i.id AS item, i.key AS key, s.id AS system FROM annotation_item i, annotation_system s "
@@ -119,14 +120,16 @@ def prepare(items: int) -> dict[str, Any]:
 
 def addresses(items: int) -> dict[str, str]:
     """Name -> path. Deep pages start in the middle of the table, where counting through would take longest."""
-    from annotation.models import Item, Output, Rating
+    from annotation.models import Item, Rating
     from evalapp.common.pagination import _encode
+    from evalapp.names import natural_key
 
     def middle(model: Any) -> str:
         first, last = model.objects.order_by("pk").first().pk, model.objects.order_by("-pk").first().pk
         return _encode([(first + last) // 2], False)
 
-    deep = _encode([f"item-{items // 2:07d}"], False)
+    deep = _encode([natural_key(f"item-{items // 2}")], False)
+    deep_rows = _encode([natural_key(f"item-{items // 2}"), 0], False)
     some = Item.objects.order_by("-pk").first()
     p, a = f"/projects/{SLUG}/", f"/api/v1/projects/{SLUG}/"
     return {
@@ -136,8 +139,8 @@ def addresses(items: int) -> dict[str, str]:
         "items, deep": p + f"items/?cursor={deep}",
         "items, search finds much": p + "items/?q=hiking",
         "items, search finds nothing": p + "items/?q=nothing+like+this",
-        "items, search in outputs": p + f"items/?scope=output&q=item-{items:07d}",
-        "items, search in ids": p + f"items/?scope=id&q=item-{items:07d}",
+        "items, search in outputs": p + f"items/?scope=output&q=item-{items}",
+        "items, search in ids": p + f"items/?scope=id&q=item-{items}",
         "items, of a group": p + "items/?group=group-100",
         "items, of a system": p + "items/?system=system-3",
         "items, judged": p + "items/?rated=yes",
@@ -154,15 +157,16 @@ def addresses(items: int) -> dict[str, str]:
         "runs": p + "runs/",
         "people": p + "people/",
         "api items": a + "items/",
-        "api items, deep": a + f"items/?cursor={middle(Item)}",
+        "api items, deep": a + f"items/?cursor={deep}",
         "api items, by key": a + f"items/?key={some.key}",
-        "api outputs, deep": a + f"outputs/?cursor={middle(Output)}",
-        "api outputs, of a system": a + f"outputs/?system=system-3&cursor={middle(Output)}",
+        "api outputs, deep": a + f"outputs/?cursor={deep_rows}",
+        "api outputs, of a system": a + f"outputs/?system=system-3&cursor={deep_rows}",
         "api outputs, of an item": a + f"outputs/?item={some.key}",
         "api ratings, deep": a + f"ratings/?cursor={middle(Rating)}",
         "api ratings, of an item": a + f"ratings/?item={some.key}",
         "api ratings, of a rater": a + "ratings/?rater=r2",
         "api references": a + "references/",
+        "api references, deep": a + f"references/?cursor={deep_rows}",
         "api scores": a + "scores/",
         "api uploads": a + "uploads/",
         "api runs": a + "runs/",

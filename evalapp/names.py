@@ -64,14 +64,45 @@ def _describe(character: str) -> str:
     return known.get(character, "CONTROL CHARACTER")
 
 
-def natural_key(name: str) -> tuple[tuple[str | int, ...], str]:
-    """By this `q2` comes before `q10`, on every database.
+_NUMBER = re.compile(r"[0-9]+")
+#: A number with zeros in front of it.
+_PADDED = re.compile(r"(?<![0-9])0[0-9]")
+#: What ends a name, begins a number and escapes these three where a name of old data holds them, in this order.
+_END, _BEGIN, _ESCAPE = "\1\2\3"
+_ESCAPES = {ord(character): _ESCAPE + character for character in _END + _BEGIN + _ESCAPE}
+#: The number of digits as a character: "@" for none (the number 0), "A" for one.
+_NO_DIGITS = ord("@")
+_NATURAL = re.compile(rf"(?:{_ESCAPE}.|[^0-9\0-{_ESCAPE}]|{_BEGIN}[^\0-?][0-9]*)*(?:{_END}.+)?", re.DOTALL)
 
-    >>> sorted(["q10", "q2", "q1"], key=natural_key)
-    ['q1', 'q2', 'q10']
+
+def natural_key(name: str) -> str:
+    """A text by which `q2` comes before `q10`: numbers compare by value, everything else by code point. Different names
+    have different keys. Databases that compare texts by code point or UTF-8 byte give the same order.
+
+    >>> sorted(["q10", "q2", "q02", "q1"], key=natural_key)
+    ['q1', 'q2', 'q02', 'q10']
     """
-    parts = re.split(r"([0-9]+)", name)
-    return tuple(int(part) if k % 2 else part for k, part in enumerate(parts)), name
+    if not name.isprintable():
+        name = name.translate(_ESCAPES)
+    key = _NUMBER.sub(_write_number, name)
+    if _PADDED.search(name):
+        # Names that differ only in such zeros: fewer of them first.
+        key += _END + "".join([chr(_NO_DIGITS + _count_padding(run)) for run in _NUMBER.findall(name)])
+    return key
+
+
+def _write_number(found: re.Match[str]) -> str:
+    digits = found[0].lstrip("0")
+    return _BEGIN + chr(_NO_DIGITS + len(digits)) + digits
+
+
+def _count_padding(run: str) -> int:
+    return len(run) - max(len(run.lstrip("0")), 1)
+
+
+def is_natural_key(text: str) -> bool:
+    """Whether `natural_key` can have made it: a name with a number in it is not its own key."""
+    return _NATURAL.fullmatch(text) is not None
 
 
 def strip_hidden(name: str) -> str:

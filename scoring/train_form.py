@@ -14,7 +14,6 @@ from annotation.models import Campaign, Dialogue, System
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 from evalapp.common.params import GREATEST_SEED, LEAST_SEED
-from evalapp.names import natural_key
 
 from .forms import NameField, add_faults, label_of, reference_sets
 from .selectors.catalogue import refusal_of
@@ -122,7 +121,7 @@ class TrainForm(forms.Form):
         rows = System.objects.filter(project=project)
         if dialogues:
             rows = rows.filter(pk__in=spoken.filter(system__isnull=False).values("system"))
-        systems = sorted(rows.values_list("name", flat=True), key=natural_key)
+        systems = rows.order_by("order_key").values_list("name", flat=True)
         raters = rater_names(project) if judged else []
         lists: dict[str, list[tuple[str, str]]] = {
             "campaigns": [(slug, name) for slug, name in campaigns] if judged else [],

@@ -19,6 +19,11 @@ from evalapp.accounts.selectors import get_project
 from evalapp.common.api.fields import PAGES, Closed, WholeSerializer, refuse_unknown
 from evalapp.common.errors import NotThere
 
+#: Order of a list, as its description says.
+BY_KEY = "in natural order of their ids (q2 before q10)"
+BY_ITEM = "in natural order of the ids of their items"
+OLDEST = "the oldest first"
+
 
 class SystemSerializer(serializers.ModelSerializer):
     class Meta:
@@ -106,7 +111,7 @@ class DialogueSerializer(serializers.ModelSerializer):
 class ProjectList(generics.ListAPIView):
     """Rows of one project. `filters` maps query parameters to fields."""
 
-    keyset_order = ("pk",)
+    keyset_order: tuple[str, ...] = ("order_key",)
     filters: dict[str, str] = {}
     related: tuple[str, ...] = ()
     project_field = "project"
@@ -126,55 +131,59 @@ class ProjectList(generics.ListAPIView):
         return rows.filter(**wanted)
 
 
-def listing(name: str, filters: dict[str, str]) -> Any:
+def listing(name: str, filters: dict[str, str], order: str) -> Any:
     parameters = [OpenApiParameter(key, str, description=f"Only rows of this {key}.") for key in filters]
-    words = f"The {name} of a project, page by page."
+    words = f"The {name} of a project, page by page, {order}."
     return extend_schema_view(get=extend_schema(operation_id=f"{name}_list", parameters=parameters, description=words))
 
 
-@listing("items", {"group": "group", "key": "key"})
+@listing("items", {"group": "group", "key": "key"}, BY_KEY)
 class ItemList(ProjectList):
     serializer_class = ItemSerializer
     filters = {"group": "group", "key": "key"}
 
 
-@listing("systems", {"kind": "kind"})
+@listing("systems", {"kind": "kind"}, "in natural order of their names")
 class SystemList(ProjectList):
     serializer_class = SystemSerializer
     filters = {"kind": "kind"}
 
 
-@listing("outputs", {"item": "item__key", "system": "system__name"})
+@listing("outputs", {"item": "item__key", "system": "system__name"}, BY_ITEM)
 class OutputList(ProjectList):
     serializer_class = OutputSerializer
     filters = {"item": "item__key", "system": "system__name"}
     related = ("item", "system")
+    keyset_order = ("item__order_key", "pk")
 
 
-@listing("references", {"item": "item__key", "set": "set__name"})
+@listing("references", {"item": "item__key", "set": "set__name"}, BY_ITEM)
 class ReferenceList(ProjectList):
     serializer_class = ReferenceSerializer
     filters = {"item": "item__key", "set": "set__name"}
     related = ("item", "set")
+    keyset_order = ("item__order_key", "pk")
     project_field = "set__project"
 
 
-@listing("ratings", {"item": "output__item__key", "system": "output__system__name", "aspect": "aspect__name"})
+@listing("ratings", {"item": "output__item__key", "system": "output__system__name", "aspect": "aspect__name"}, OLDEST)
 class RatingList(ProjectList):
     serializer_class = RatingSerializer
     filters = {"item": "output__item__key", "system": "output__system__name", "aspect": "aspect__name",
                "rater": "rater"}  # fmt: skip
     related = ("output__item", "output__system", "dialogue", "aspect")
+    keyset_order = ("pk",)
 
 
-@listing("comparisons", {"item": "output_a__item__key", "aspect": "aspect__name"})
+@listing("comparisons", {"item": "output_a__item__key", "aspect": "aspect__name"}, OLDEST)
 class ComparisonList(ProjectList):
     serializer_class = ComparisonSerializer
     filters = {"item": "output_a__item__key", "aspect": "aspect__name", "rater": "rater"}
     related = ("output_a__item", "output_a__system", "output_b__system", "aspect")
+    keyset_order = ("pk",)
 
 
-@listing("dialogues", {"system": "system__name"})
+@listing("dialogues", {"system": "system__name"}, BY_KEY)
 class DialogueList(ProjectList):
     serializer_class = DialogueSerializer
     filters = {"system": "system__name"}

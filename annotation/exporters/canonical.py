@@ -1,17 +1,15 @@
-"""The rows of a project in the one order and form that a dump has, batch by batch in flat memory. Order is by
-code point on every database, so that a dump of a loaded dump is byte-identical."""
+"""The rows of a project in the one order and form that a dump has, batch by batch in flat memory. The order is the
+same on every database (`order_key`), so that a dump of a loaded dump is byte-identical."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import F, QuerySet
-from django.db.models.functions import Collate
 
 from annotation.models import (
     Aspect,
@@ -34,12 +32,6 @@ from .people import as_stored
 
 BATCH = 500
 Row = dict[str, Any]
-
-
-def by_code_point(rows: QuerySet, column: str) -> QuerySet:
-    if connection.vendor == "postgresql":
-        return rows.order_by(Collate(F(column), "C"))
-    return rows.order_by(column)
 
 
 @contextmanager
@@ -92,10 +84,10 @@ def dataset_document(project: Project) -> Row:
 def rows(project: Project, raters: Callable[[str], str] = as_stored) -> Iterator[tuple[str, Row]]:
     """(table, row). Rows of one table come in canonical order; tables are interleaved. `raters` says what each rater is
     called here."""
-    systems = dict(System.objects.filter(project=project).values_list("id", "name"))
+    systems = named_systems(project)
     aspects = dict(Aspect.objects.filter(project=project).values_list("id", "name"))
     yield from _systems(project)
-    items = by_code_point(Item.objects.filter(project=project), "key")
+    items = Item.objects.filter(project=project).order_by("order_key")
     columns = items.values_list("id", "key", "context", "source", "group", as_text("meta")).iterator(BATCH)
     while batch := list(islice(columns, BATCH)):
         yield from _items(batch)
@@ -111,12 +103,23 @@ def rows(project: Project, raters: Callable[[str], str] = as_stored) -> Iterator
     yield from writing.rows(project, raters)
 
 
+def named_systems(project: Project) -> dict[int, str]:
+    """Name of each system by primary key, in natural order."""
+    return dict(System.objects.filter(project=project).order_by("order_key").values_list("id", "name"))
+
+
+def sort_outputs(rows: list[tuple[Any, ...]], items: Iterable[int], systems: Iterable[int]) -> None:
+    """Sort rows that begin with item, system and step by the order of `items` and `systems`, no step first."""
+    item_at, system_at = ({id: place for place, id in enumerate(ids)} for ids in (items, systems))
+    rows.sort(key=lambda row: (item_at[row[0]], system_at[row[1]], -1 if row[2] is None else row[2]))
+
+
 def _meta(text: str) -> Row:
     return {} if text == "{}" else {"meta": canonical(decode(text))}
 
 
 def _systems(project: Project) -> Iterator[tuple[str, Row]]:
-    declared = by_code_point(System.objects.filter(project=project, declared=True), "name")
+    declared = System.objects.filter(project=project, declared=True).order_by("order_key")
     for name, kind, meta in declared.values_list("name", "kind", "meta"):
         yield "systems", {"id": name, "kind": kind, "meta": canonical(meta)}
 
@@ -134,19 +137,15 @@ def _items(batch: list[tuple]) -> Iterator[tuple[str, Row]]:
 
 
 class _Outputs:
-    """The outputs of a batch of items, in order, and where each stands."""
+    """The outputs of a batch of items, in order, and the place of each among them."""
 
     def __init__(self, items: dict[int, str], systems: dict[int, str]) -> None:
-        found = [
-            (items[item], systems[system], step, id, text, meta)
-            for id, item, system, step, text, meta in Output.objects.filter(item_id__in=items).values_list(
-                "id", "item_id", "system_id", "step", "text", as_text("meta")
-            )
-        ]
-        found.sort(key=lambda row: (row[0], row[1], -1 if row[2] is None else row[2]))
-        self.found = found
+        stored = Output.objects.filter(item_id__in=items)
+        found = list(stored.values_list("item_id", "system_id", "step", "id", "text", as_text("meta")))
+        sort_outputs(found, items, systems)
+        self.found = [(items[item], systems[system], *rest) for item, system, *rest in found]
         self.items = items
-        self.place = {row[3]: row[:3] for row in found}
+        self.place = {row[3]: place for place, row in enumerate(found)}
 
     def rows(self) -> Iterator[tuple[str, Row]]:
         for item, system, step, _, text, meta in self.found:
@@ -159,9 +158,10 @@ def _ratings(outputs: _Outputs, aspects: dict[int, str], raters: Callable[[str],
     stored = Rating.objects.filter(output__item_id__in=outputs.items).values_list(
         "output_id", "aspect_id", "rater", "value", "simulated", as_text("meta")
     )
-    found = [(*outputs.place[output], raters(rater), aspects[aspect], *rest) for output, aspect, rater, *rest in stored]
-    found.sort(key=lambda row: (row[0], row[1], -1 if row[2] is None else row[2], row[3], row[4]))
-    for item, system, step, rater, aspect, value, simulated, meta in found:
+    found = [(outputs.place[output], raters(rater), aspects[aspect], *rest) for output, aspect, rater, *rest in stored]
+    found.sort(key=lambda row: row[:3])
+    for place, rater, aspect, value, simulated, meta in found:
+        item, system, step, *_ = outputs.found[place]
         row: Row = {"item": item, "system": system, "rater": rater, "aspect": aspect, "value": canonical(value)}
         if step is not None:
             row["step"] = step
@@ -174,16 +174,18 @@ def _comparisons(outputs: _Outputs, aspects: dict[int, str], raters: Callable[[s
     stored = Comparison.objects.filter(output_a__item_id__in=outputs.items).values_list(
         "output_a_id", "output_b_id", "reference", "aspect_id", "rater", "verdict", "simulated", as_text("meta")
     )
-    found = []
-    for a, b, reference, aspect, rater, *rest in stored:
-        item, system_a, step_a = outputs.place[a]
-        _, system_b, step_b = outputs.place[b] if b is not None else ("", "", None)
-        found.append((item, system_a, step_a, system_b, step_b, reference, raters(rater), aspects[aspect], *rest))
-    found.sort(key=lambda row: tuple(-1 if part is None else part for part in row[:8]))
-    for item, system_a, step_a, system_b, step_b, reference, rater, aspect, verdict, simulated, meta in found:
+    found = [
+        (outputs.place[a], -1 if b is None else outputs.place[b], -1 if reference is None else reference,
+         raters(rater), aspects[aspect], *rest)
+        for a, b, reference, aspect, rater, *rest in stored
+    ]  # fmt: skip
+    found.sort(key=lambda row: row[:5])
+    for a, b, reference, rater, aspect, verdict, simulated, meta in found:
+        item, system_a, step_a, *_ = outputs.found[a]
+        _, system_b, step_b, *_ = outputs.found[b] if b >= 0 else ("", "", None)
         row: Row = {
             "item": item, "system_a": system_a,
-            "system_b": system_b if reference is None else {"reference": reference},
+            "system_b": system_b if reference < 0 else {"reference": reference},
             "rater": rater, "aspect": aspect, "verdict": verdict,
         }  # fmt: skip
         if step_a is not None:
@@ -198,7 +200,7 @@ def _comparisons(outputs: _Outputs, aspects: dict[int, str], raters: Callable[[s
 def _dialogues(
     project: Project, systems: dict[int, str], aspects: dict[int, str], raters: Callable[[str], str]
 ) -> Iterator[tuple[str, Row]]:
-    stored = by_code_point(Dialogue.objects.filter(project=project), "key")
+    stored = Dialogue.objects.filter(project=project).order_by("order_key")
     columns = stored.values_list("id", "key", "turns", "system_id", "speakers", as_text("meta")).iterator(BATCH)
     while batch := list(islice(columns, BATCH)):
         for _, key, turns, system, speakers, meta in batch:
@@ -208,16 +210,16 @@ def _dialogues(
             if speakers is not None:
                 row["speakers"] = speakers
             yield "dialogues", row | _meta(meta)
-        keys = {row[0]: row[1] for row in batch}
+        places = {row[0]: place for place, row in enumerate(batch)}
         ratings = [
-            (keys[dialogue], raters(rater), aspects[aspect], *rest)
-            for dialogue, rater, aspect, *rest in Rating.objects.filter(dialogue_id__in=keys).values_list(
+            (places[dialogue], raters(rater), aspects[aspect], *rest)
+            for dialogue, rater, aspect, *rest in Rating.objects.filter(dialogue_id__in=places).values_list(
                 "dialogue_id", "rater", "aspect_id", "value", "simulated", as_text("meta")
             )
         ]
         ratings.sort(key=lambda row: row[:3])
-        for key, rater, aspect, value, simulated, meta in ratings:
-            row = {"dialogue": key, "rater": rater, "aspect": aspect, "value": canonical(value)}
+        for place, rater, aspect, value, simulated, meta in ratings:
+            row = {"dialogue": batch[place][1], "rater": rater, "aspect": aspect, "value": canonical(value)}
             if simulated:
                 row["simulated"] = True
             yield "ratings", row | _meta(meta)

@@ -9,9 +9,6 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-from django.db.models import F
-from django.db.models.functions import Collate
-
 from annotation.models import (
     AttemptElsewhere,
     Reference,
@@ -35,9 +32,9 @@ Row = dict[str, Any]
 
 
 def rows(project: Project, people: Callable[[str], str] = as_stored) -> Iterator[tuple[str, Row]]:
-    """(table, row): sets by name, items by key, references by position, then what does not stand in the set; attempts
-    by campaign. Both of the latter in the order in which they came. `people` says what those are called who wrote
-    elsewhere; those of this installation have their pseudonyms."""
+    """(table, row): sets by name, items in natural order, references by position, then what does not stand in the set;
+    attempts by campaign. Both of the latter in the order in which they came. `people` says what those are called who
+    wrote elsewhere; those of this installation have their pseudonyms."""
     pseudonyms = rater_names(project.pk)
     names = sorted(ReferenceSet.objects.filter(project=project).exclude(name=ORIGINAL).values_list("name", "pk"))
     for name, pk in names:
@@ -79,9 +76,7 @@ def _references(
     name: str, pk: int, pseudonyms: dict[int, str], people: Callable[[str], str]
 ) -> Iterator[tuple[str, Row]]:
     stored = Reference.objects.filter(set=pk).select_related("item")
-    # By code point on every database, as the items of the export are.
-    keyed = stored.order_by(*_by_key(stored.db), "position")
-    found = keyed.iterator(BATCH)
+    found = stored.order_by("item__order_key", "position").iterator(BATCH)
     while batch := list(islice(found, BATCH)):
         written = {
             row.reference_id: row
@@ -100,13 +95,6 @@ def _references(
             elif row.pk in told:
                 line["written"] = _called(json.loads(told[row.pk]), people)
             yield "references", line
-
-
-def _by_key(using: str) -> tuple[Any, ...]:
-    from django.db import connections
-
-    column = F("item__key")
-    return (Collate(column, "C"),) if connections[using].vendor == "postgresql" else (column,)
 
 
 def _gone(name: str, pk: int, pseudonyms: dict[int, str], people: Callable[[str], str]) -> Iterator[tuple[str, Row]]:

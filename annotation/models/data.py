@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from evalapp.accounts.models import Project
 
+from .ordered import NaturalOrder
 from .uploads import Upload
 from .visible import ProjectRows
 
@@ -39,6 +40,7 @@ class System(models.Model):
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="systems")
     name = models.CharField(max_length=200)
+    order_key = NaturalOrder(source="name", editable=False)
     kind = models.CharField(max_length=10, choices=Kind.choices, default=Kind.MACHINE)
     meta = models.JSONField(default=dict)
     #: Whether systems.jsonl named it (then a dump does, too) or an output brought it in.
@@ -48,7 +50,10 @@ class System(models.Model):
     objects = ProjectRows.as_manager()
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["project", "name"], name="one_system")]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "name"], name="one_system"),
+            models.UniqueConstraint(fields=["project", "order_key"], name="one_system_in_order"),
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -76,10 +81,12 @@ class Aspect(models.Model):
 
 
 class Item(models.Model):
-    """One context. `key` is its id in the interchange format; `context` is a list of turns, oldest first."""
+    """One context. `key` is its id in the interchange format; `context` is a list of turns, oldest first. Lists of
+    items are in the order of `order_key`."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="items")
     key = models.CharField(max_length=200)
+    order_key = NaturalOrder(source="key", editable=False)
     context = models.JSONField(default=list)
     source = models.TextField(null=True)
     group = models.CharField(max_length=200)
@@ -91,10 +98,13 @@ class Item(models.Model):
     objects = ProjectRows.as_manager()
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["project", "key"], name="one_item")]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "key"], name="one_item"),
+            models.UniqueConstraint(fields=["project", "order_key"], name="one_item_in_order"),
+        ]
         indexes = [
-            models.Index(fields=["project", "key"], condition=Q(judged=True), name="item_judged"),
-            models.Index(fields=["project", "key"], condition=Q(judged=False), name="item_unjudged"),
+            models.Index(fields=["project", "order_key"], condition=Q(judged=True), name="item_judged"),
+            models.Index(fields=["project", "order_key"], condition=Q(judged=False), name="item_unjudged"),
         ]
 
     def __str__(self) -> str:
@@ -171,6 +181,7 @@ class Output(models.Model):
 class Dialogue(models.Model):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="dialogues")
     key = models.CharField(max_length=200)
+    order_key = NaturalOrder(source="key", editable=False)
     turns = models.JSONField()
     speakers = models.JSONField(null=True)
     system = models.ForeignKey(System, null=True, on_delete=models.CASCADE, related_name="dialogues")
@@ -180,7 +191,10 @@ class Dialogue(models.Model):
     objects = ProjectRows.as_manager()
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["project", "key"], name="one_dialogue")]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "key"], name="one_dialogue"),
+            models.UniqueConstraint(fields=["project", "order_key"], name="one_dialogue_in_order"),
+        ]
 
     def __str__(self) -> str:
         return self.key

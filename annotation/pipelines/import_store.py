@@ -32,6 +32,7 @@ from annotation.parsers.kinds import DatasetRow
 from annotation.services.bulk import batches_by_size, insert_rows, reserve_ids, update_rows
 from annotation.services.texts import MANY, forget_texts, prepare_search_later
 from evalapp.accounts.models import Project
+from evalapp.names import natural_key
 
 from . import import_found, import_written
 from .import_staging import MENTIONED, NEW, REPLACE, Staging
@@ -94,6 +95,11 @@ class Promotion:
     def _insert(self, model: type[Model], columns: str, sql: str) -> None:
         insert_rows(model, columns.split(), self._counted(self.staging.stream(sql)))
 
+    def _insert_in_order(self, model: type[Model], columns: str, sql: str) -> None:
+        """Like `_insert`, with `order_key`; `sql` gives first the name from which it is made."""
+        rows = ((natural_key(row[0]), *row) for row in self._counted(self.staging.stream(sql)))
+        insert_rows(model, ["order_key", *columns.split()], rows)
+
     def _replace(self, table: str, model: type[Model], columns: str, sql: str) -> list[int]:
         """Overwrite rows; `sql` gives the values in the order of `columns` and then the primary key. What stood
         there is kept as `UploadChange`."""
@@ -118,10 +124,10 @@ class Promotion:
     def _systems(self) -> None:
         self._give_ids("systems", System)
         where = f"act = '{NEW}' OR act = '{MENTIONED}'"
-        self._insert(
+        self._insert_in_order(
             System,
-            "id project_id name kind meta declared upload_id",
-            f"SELECT id, {self.project.pk}, key, kind, meta, declared, {self.upload.pk} FROM systems WHERE {where}",
+            "name id project_id kind meta declared upload_id",
+            f"SELECT key, id, {self.project.pk}, kind, meta, declared, {self.upload.pk} FROM systems WHERE {where}",
         )
         self._replace(
             "systems",
@@ -151,10 +157,10 @@ class Promotion:
     def _items(self) -> None:
         staging = self.staging
         self._give_ids("items", Item)
-        self._insert(
+        self._insert_in_order(
             Item,
-            "id project_id key context source group meta upload_id",
-            f"SELECT id, {self.project.pk}, key, context, source, grp, meta, {self.upload.pk} FROM items"
+            "key id project_id context source group meta upload_id",
+            f"SELECT key, id, {self.project.pk}, context, source, grp, meta, {self.upload.pk} FROM items"
             f" WHERE act = '{NEW}' ORDER BY n",
         )
         if not staging.has("items", "file IS NOT NULL"):
@@ -201,10 +207,10 @@ class Promotion:
     def _dialogues(self) -> None:
         self._give_ids("dialogues", Dialogue)
         join = "FROM dialogues d LEFT JOIN systems s ON s.key = d.system"
-        self._insert(
+        self._insert_in_order(
             Dialogue,
-            "id project_id key turns speakers system_id meta upload_id",
-            f"SELECT d.id, {self.project.pk}, d.key, d.turns, d.speakers, s.id, d.meta, {self.upload.pk} {join}"
+            "key id project_id turns speakers system_id meta upload_id",
+            f"SELECT d.key, d.id, {self.project.pk}, d.turns, d.speakers, s.id, d.meta, {self.upload.pk} {join}"
             f" WHERE d.act = '{NEW}' ORDER BY d.n",
         )
         self._replace(

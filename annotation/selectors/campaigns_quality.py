@@ -178,7 +178,7 @@ def adaptive_state(campaign: Campaign) -> dict[str, Any] | None:
     pairs = list(
         units.values("output_a__system__name", "output_a__step", "output_b__system__name", "output_b__step")
         .annotate(n=Count("pk"))
-        .order_by("-n", "output_a__system__name", "output_b__system__name")
+        .order_by("-n", "output_a__system__order_key", "output_b__system__order_key")
     )
     k = len(campaign.plan["players"])
     return {

@@ -16,7 +16,6 @@ from annotation.models import (
     Rating,
     System,
 )
-from evalapp.names import natural_key
 
 _COUNTED: dict[str, Any] = {
     "items": Item,
@@ -40,14 +39,13 @@ def count_rows(project: Any) -> int:
 
 def list_systems(project: Any) -> list[System]:
     """Systems with `output_count`, in natural order of their names (`m2` before `m10`). Counted for each system in the
-    index of its outputs: half a million are
-    counted without reading their texts, which joining and grouping would do."""
+    index of its outputs: that counts half a million without reading their texts, as joining and grouping would."""
     counted = Output.objects.filter(system=OuterRef("pk")).order_by().values("system").annotate(n=Count("*"))
     count = Coalesce(Subquery(counted.values("n"), output_field=IntegerField()), 0)
     systems = System.objects.filter(project=project).annotate(output_count=count)
-    return sorted(systems, key=lambda system: natural_key(system.name))
+    return list(systems.order_by("order_key"))
 
 
 def system_names(project: Any) -> list[str]:
     """In natural order."""
-    return sorted(System.objects.filter(project=project).values_list("name", flat=True), key=natural_key)
+    return list(System.objects.filter(project=project).order_by("order_key").values_list("name", flat=True))

@@ -21,8 +21,6 @@ from evalapp.names import natural_key
 SCOPES = {"context": "contexts", "output": "outputs", "id": "ids"}
 RATED = {"yes": "judged", "no": "not judged"}
 MAX_OUTPUTS = 200
-#: Items that are sorted by natural order for a page of the list.
-MOST_NATURAL = 5000
 
 
 @dataclass(frozen=True)
@@ -134,8 +132,7 @@ def look_at(item: Item) -> ItemView:
     for reference in Reference.objects.filter(item=item).select_related("set").order_by("set__name", "position"):
         sets[reference.set.name].append(reference)
     found = Output.objects.filter(item=item).select_related("system")
-    rows = list(found.order_by("system__name", F("step").asc(nulls_first=True))[: MAX_OUTPUTS + 1])
-    rows.sort(key=lambda output: natural_key(output.system.name))
+    rows = list(found.order_by("system__order_key", F("step").asc(nulls_first=True))[: MAX_OUTPUTS + 1])
     more = found.count() - MAX_OUTPUTS if len(rows) > MAX_OUTPUTS else 0
     views = {output.pk: OutputView(output) for output in rows[:MAX_OUTPUTS]}
     aspects: dict[str, tuple[int, int]] = {}
@@ -182,25 +179,17 @@ def _verdicts(item: Item) -> list[dict[str, Any]]:
         pair["verdicts"][verdict] += count
         pair["n"] += count
         pair["simulated"] = pair["simulated"] or simulated
-    return [pairs[key] for key in sorted(pairs)]
+    return [pairs[key] for key in sorted(pairs, key=_natural)]
 
 
-def natural_order(project_id: int) -> list[int] | None:
-    """Primary keys of all items, `q2` before `q10`; None for a project with more than `MOST_NATURAL`, whose items are
-    listed in the order of the database, which it has in an index."""
-    rows = list(Item.objects.filter(project=project_id).order_by().values_list("key", "pk")[: MOST_NATURAL + 1])
-    if len(rows) > MOST_NATURAL:
-        return None
-    return [pk for _, pk in sorted(rows, key=lambda row: natural_key(row[0]))]
+def _natural(key: tuple[Any, ...]) -> tuple[Any, ...]:
+    aspect, a, step_a, b, step_b, reference = key
+    return aspect, natural_key(a), step_a, natural_key(b), step_b, reference
 
 
 def neighbours(item: Item) -> tuple[int | None, int | None]:
     """The items before and after, in the order of the list."""
-    order = natural_order(item.project_id)
-    if order is not None:
-        place = order.index(item.pk)
-        return order[place - 1] if place else None, order[place + 1] if place + 1 < len(order) else None
     rows = Item.objects.filter(project_id=item.project_id)
-    before = rows.filter(key__lt=item.key).order_by("-key").values_list("pk", flat=True).first()
-    after = rows.filter(key__gt=item.key).order_by("key").values_list("pk", flat=True).first()
+    before = rows.filter(order_key__lt=item.order_key).order_by("-order_key").values_list("pk", flat=True).first()
+    after = rows.filter(order_key__gt=item.order_key).order_by("order_key").values_list("pk", flat=True).first()
     return before, after

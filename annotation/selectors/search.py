@@ -4,18 +4,19 @@ order of the list, whose block can hold what is wanted; what it finds is what `f
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 from django.db import connection
-from django.db.models import Case, F, Func, Q, QuerySet, Value, When
+from django.db.models import Case, F, Func, Q, Value, When
 from django.db.models.functions import StrIndex, Upper
 
 from annotation.models import Item, TextBlock
 from evalapp.accounts.models import Project
-from evalapp.common.pagination import Page, keyset, page_of_list, read_cursor
+from evalapp.common.errors import BadInput
+from evalapp.common.pagination import STRANGE_CURSOR, Page, keyset, read_cursor
 from evalapp.common.sqlite.lookups import FUNCTION
+from evalapp.names import is_natural_key
 
-from .items import ItemFilter, find_items, natural_order
+from .items import ItemFilter, find_items
 
 #: How many blocks are read at first, then if these do not fill the page; then all.
 STEPS = (4, 32)
@@ -25,36 +26,27 @@ Span = tuple[str, str | None]
 
 def item_page(project: Project, wanted: ItemFilter, *, cursor: str = "", size: int = 50) -> Page:
     rows = find_items(project, wanted)
-    if (order := natural_order(project.pk)) is not None:
-        return _natural_page(rows, order, wanted, cursor, size)
     backwards, values = read_cursor(cursor, 1)
+    if values and not is_natural_key(str(values[0])):
+        raise BadInput(STRANGE_CURSOR)
     spans = None
     if wanted.q and wanted.scope != "id":
         spans = _spans(project, wanted, str(values[0]) if values else None, backwards)
     if spans is None:
-        return keyset(rows, order=("key",), cursor=cursor, size=size)
+        return keyset(rows, order=("order_key",), cursor=cursor, size=size)
     if not spans:
-        return keyset(Item.objects.none(), order=("key",), cursor=cursor, size=size)
+        return keyset(Item.objects.none(), order=("order_key",), cursor=cursor, size=size)
     for step in (*STEPS, len(spans)):
         near = spans[-step:] if backwards else spans[:step]
-        found = keyset(rows.filter(_within(near)), order=("key",), cursor=cursor, size=size)
+        found = keyset(rows.filter(_within(near)), order=("order_key",), cursor=cursor, size=size)
         if step >= len(spans) or (found.previous if backwards else found.next):
             break
     return found
 
 
-def _natural_page(rows: QuerySet[Item], order: list[int], wanted: ItemFilter, cursor: str, size: int) -> Page:
-    if wanted.active:
-        found = set(rows.order_by().values_list("pk", flat=True))
-        order = [pk for pk in order if pk in found]
-    page = page_of_list(order, cursor=cursor, size=size)
-    items = Item.objects.in_bulk(page.rows)
-    return replace(page, rows=[items[pk] for pk in page.rows if pk in items])
-
-
 def _spans(project: Project, wanted: ItemFilter, at: str | None, backwards: bool) -> list[Span] | None:
-    """The key ranges in which something can be found after (before) the key `at`, in order; None if the project has no
-    blocks. Keys are compared by the database only, which has an order of its own."""
+    """The ranges of `order_key` in which something can be found after (before) the key `at`, in order; None if the
+    project has no blocks."""
     inside = json.dumps(wanted.q, ensure_ascii=False)[1:-1]
     text = "outputs" if wanted.scope == "output" else "contexts"
     words = sorted({wanted.q, inside} if text == "contexts" else {wanted.q})
@@ -90,7 +82,7 @@ def _find_word(column: str, word: str) -> StrIndex:
 
 
 def _within(spans: list[Span]) -> Q:
-    """Items with a key in one of the spans (in order); neighbouring ones are put together."""
+    """Items with an `order_key` in one of the spans (in order); neighbouring ones are put together."""
     joined: list[Span] = []
     for first, end in spans:
         if joined and joined[-1][1] == first:
@@ -99,8 +91,8 @@ def _within(spans: list[Span]) -> Q:
             joined.append((first, end))
     condition = Q()
     for first, end in joined:
-        one = Q(key__gte=first)
+        one = Q(order_key__gte=first)
         if end is not None:
-            one &= Q(key__lt=end)
+            one &= Q(order_key__lt=end)
         condition |= one
     return condition

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import F
+from django.db.models import Exists, F, OuterRef
 
-from annotation.models import Campaign, Output, Reference
+from annotation.models import Campaign, Item, Output, Reference
 from annotation.models.data import ORIGINAL
-from evalapp.names import natural_key
 
 from .campaigns_units import selected_outputs
 
 
 def preview_assignment(campaign: Campaign, number: int = 0) -> dict[str, Any] | None:
-    """The text at place `number`, in the order of the data; None where there is none."""
-    first = (
-        selected_outputs(campaign).select_related("item").order_by("item_id", "system_id", "pk")[number : number + 1]
-    )
-    output = next(iter(first), None)
+    """The text at place `number`, in the natural order of items and systems; None where there is none."""
+    outputs = selected_outputs(campaign)
+    items = Item.objects.filter(project=campaign.project_id).filter(Exists(outputs.filter(item=OuterRef("pk"))))
+    # The first of these items have the first outputs: so not all outputs are sorted.
+    near = outputs.filter(item__in=items.order_by("order_key").values("pk")[: number + 1]).select_related("item")
+    step = F("step").asc(nulls_first=True)
+    output = near.order_by("item__order_key", "system__order_key", step)[number : number + 1].first()
     if output is None:
         return None
     texts = [output.text]
     if campaign.kind == Campaign.Kind.PAIRWISE:
         other: Any = (
-            selected_outputs(campaign)
-            .filter(item=output.item_id)
+            outputs.filter(item=output.item_id)
             .exclude(system=output.system_id)
-            .order_by("pk")
+            .order_by("system__order_key", step)
             .first()
         )
         texts += [other.text] if other else []
@@ -55,9 +55,8 @@ def texts_of_item(campaign: Campaign, item: Any) -> tuple[list[Output], list[Ref
     outputs = list(
         Output.objects.filter(project_id=campaign.project_id, item=item)
         .select_related("system")
-        .order_by(F("step").asc(nulls_first=True))
+        .order_by("system__order_key", F("step").asc(nulls_first=True))
     )
-    outputs.sort(key=lambda output: natural_key(output.system.name))
     if campaign.kind != Campaign.Kind.TURING:
         return outputs, []
     return outputs, list(Reference.objects.filter(item=item, set__name=ORIGINAL).order_by("position"))

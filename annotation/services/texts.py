@@ -14,6 +14,7 @@ from django.db.models.functions import RowNumber
 from annotation.models import Item, TextBlock
 from evalapp.accounts.models import Project
 from evalapp.common.queue import enqueue_run
+from evalapp.names import natural_key
 
 from .uploads import only_one_promotion
 
@@ -50,7 +51,7 @@ def forget_texts(*, project: Project, keys: Sequence[str] | None = None) -> None
         cursor.executemany(
             "UPDATE annotation_textblock SET contexts = NULL, outputs = NULL WHERE id = (SELECT b.id FROM"
             " annotation_textblock b WHERE b.project_id = %s AND b.first_key <= %s ORDER BY b.first_key DESC LIMIT 1)",
-            [(project.pk, key) for key in keys],
+            [(project.pk, natural_key(key)) for key in keys],
         )
 
 
@@ -83,16 +84,17 @@ def _make(block: TextBlock) -> None:
     """Its texts; a block that has grown too large is split first, and its parts come later."""
     later = TextBlock.objects.filter(project=block.project_id, first_key__gt=block.first_key)
     end = later.aggregate(key=Min("first_key"))["key"]
-    rows = Item.objects.filter(project=block.project_id, key__gte=block.first_key)
+    rows = Item.objects.filter(project=block.project_id, order_key__gte=block.first_key)
     if end is not None:
-        rows = rows.filter(key__lt=end)
-    numbered = rows.annotate(number=Window(RowNumber(), order_by="key")).annotate(place=(F("number") - 1) % BLOCK)
-    starts = list(numbered.filter(place=0, number__gt=BLOCK).order_by("key").values_list("key", flat=True))
+        rows = rows.filter(order_key__lt=end)
+    numbered = rows.annotate(number=Window(RowNumber(), order_by="order_key")).annotate(place=(F("number") - 1) % BLOCK)
+    parts = numbered.filter(place=0, number__gt=BLOCK).order_by("order_key")
+    starts = list(parts.values_list("order_key", flat=True))
     if len(starts) > 1:  # twice as long as it should be
         TextBlock.objects.bulk_create(TextBlock(project_id=block.project_id, first_key=key) for key in starts)
         end = starts[0]
     contexts, outputs = _TEXTS[connection.vendor]
-    where = "i.project_id = %s AND i.key >= %s" + (" AND i.key < %s" if end is not None else "")
+    where = "i.project_id = %s AND i.order_key >= %s" + (" AND i.order_key < %s" if end is not None else "")
     span = [block.project_id, block.first_key, *([end] if end is not None else [])]
     with connection.cursor() as cursor:
         cursor.execute(

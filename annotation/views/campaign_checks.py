@@ -222,7 +222,7 @@ def _chosen(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
     words = request.GET.get("q", "").strip()
     if words:
         items = items.filter(Q(key__icontains=words) | Q(source__icontains=words) | Q(context__icontains=words))
-    return {"q": words, "found": list(items.order_by("pk")[:FOUND]), "missing": key}
+    return {"q": words, "found": list(items.order_by("order_key")[:FOUND]), "missing": key}
 
 
 @login_required

@@ -50,7 +50,7 @@ def preview(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     number = int(raw) if raw.isdecimal() and len(raw) < 7 else 0
     arms = campaign.options["arms"]
     arm = request.GET.get("arm", "") if request.GET.get("arm", "") in arms else arms[0]
-    item = writing_items(campaign).order_by("pk")[number : number + 1].first()
+    item = writing_items(campaign).order_by("order_key")[number : number + 1].first()
     context = {
         "project": project,
         "campaign": campaign,

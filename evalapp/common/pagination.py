@@ -17,6 +17,7 @@ from rest_framework.response import Response
 from .errors import BadInput
 
 MAX_SIZE = 500
+STRANGE_CURSOR = "The cursor does not belong to this list, or is of an earlier version. Start again without it."
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def _decode(cursor: str, length: int) -> tuple[bool, list]:
             raise ValueError
         json.dumps(values, ensure_ascii=False).encode()  # half a pair of UTF-16 can be asked of no database
     except (ValueError, TypeError, RecursionError) as error:
-        raise BadInput("The cursor is not one of ours. Start again without it.") from error
+        raise BadInput(STRANGE_CURSOR) from error
     return bool(values[0]), values[1:]
 
 
@@ -54,14 +55,16 @@ def keyset(queryset: QuerySet, *, order: Sequence[str] = ("pk",), cursor: str = 
     backwards, values = read_cursor(cursor, len(fields))
     if values:
         operator = "lt" if descending != backwards else "gt"
-        condition = Q()
+        # The other conditions say so, too, but no database finds the rows in an index by them.
+        condition = Q(**{f"{fields[0]}__{operator}e": values[0]}) if len(fields) > 1 else Q()
+        later = Q()
         for index, name in enumerate(fields):
             equal = dict(zip(fields[:index], values[:index], strict=True))
-            condition |= Q(**equal, **{f"{name}__{operator}": values[index]})
+            later |= Q(**equal, **{f"{name}__{operator}": values[index]})
         try:
-            queryset = queryset.filter(condition)
+            queryset = queryset.filter(condition, later)
         except (ValueError, TypeError, OverflowError) as error:
-            raise BadInput("The cursor is not one of ours. Start again without it.") from error
+            raise BadInput(STRANGE_CURSOR) from error
     sign = "-" if descending != backwards else ""
     rows = list(queryset.order_by(*(sign + name for name in fields))[: size + 1])
     more, rows = len(rows) > size, rows[:size]
@@ -87,7 +90,7 @@ def page_of_list(rows: Sequence[Any], *, cursor: str = "", size: int = 50) -> Pa
     _, values = read_cursor(cursor, 1)
     first = values[0] if values else 0
     if type(first) is not int or first < 0:
-        raise BadInput("The cursor is not one of ours. Start again without it.")
+        raise BadInput(STRANGE_CURSOR)
     after, before = first + size, max(first - size, 0)
     following = _encode([after], False) if after < len(rows) else None
     return Page(list(rows[first:after]), following, _encode([before], True) if first else None)

@@ -133,7 +133,7 @@ class ReferenceSetComparison(APIView):
 
 class TraceList(APIView):
     pagination_class = KeysetPagination
-    keyset_order = ("item_id",)
+    keyset_order = ("item__order_key",)
 
     @extend_schema(operation_id="reference_sets_traces", responses=TraceSerializer(many=True))
     def get(self, request: Request, slug: str, name: str) -> Response:

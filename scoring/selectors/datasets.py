@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from annotation.exporters.canonical import BATCH, by_code_point, one_moment
+from annotation.exporters.canonical import BATCH, named_systems, one_moment, sort_outputs
 from annotation.models import Aspect, Campaign, Comparison, Dialogue, Item, Output, Rating, Reference, System
 from annotation.models.campaigns import Judgement
 from annotation.models.data import ORIGINAL
@@ -122,9 +122,9 @@ def build_dataset(project: Project, choice: DataChoice | None = None, *, dialogu
         )
         systems = tuple(
             types.System(name, kind, canonical(meta))
-            for name, kind, meta in by_code_point(
-                System.objects.filter(project=project, declared=True), "name"
-            ).values_list("name", "kind", "meta")
+            for name, kind, meta in System.objects.filter(project=project, declared=True)
+            .order_by("order_key")
+            .values_list("name", "kind", "meta")
             if reader.wants_system(name)
         )
     return types.Dataset(
@@ -155,7 +155,7 @@ class _Reader:
     dialogues: list[types.Dialogue] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.systems = dict(System.objects.filter(project=self.project).values_list("id", "name"))
+        self.systems = named_systems(self.project)
         self.aspects = dict(Aspect.objects.filter(project=self.project).values_list("id", "name"))
         self.references = get_reference_set(self.project, self.choice.references)
 
@@ -163,7 +163,7 @@ class _Reader:
         return not self.choice.systems or name in self.choice.systems
 
     def read_items(self) -> None:
-        rows = by_code_point(Item.objects.filter(project=self.project), "key")
+        rows = Item.objects.filter(project=self.project).order_by("order_key")
         columns = rows.values_list("id", "key", "context", "source", "group", as_text("meta")).iterator(BATCH)
         while batch := list(islice(columns, BATCH)):
             self._items(batch)
@@ -183,41 +183,39 @@ class _Reader:
             references = tuple(texts[number])
             self.items.append(types.Item(key, tuple(context), source, references, group, canonical(decode(meta))))
 
-    def _outputs(self, keys: dict[int, str]) -> dict[int, tuple[str, str, int | None]]:
-        """Adds the outputs of these items; where each stands, by its number."""
+    def _outputs(self, keys: dict[int, str]) -> dict[int, int]:
+        """Adds the outputs of these items; the place of each in `outputs`, by its number."""
         from scoring.ml import types
 
         rows = Output.objects.filter(item_id__in=keys)
-        found = [
-            (keys[item], self.systems[system], step, number, text, meta)
-            for number, item, system, step, text, meta in rows.values_list(
-                "id", "item_id", "system_id", "step", "text", as_text("meta")
-            )
-            if self.wants_system(self.systems[system])
-        ]
-        found.sort(key=lambda row: (row[0], row[1], -1 if row[2] is None else row[2]))
+        wanted = {system for system, name in self.systems.items() if self.wants_system(name)}
+        columns = rows.values_list("item_id", "system_id", "step", "id", "text", as_text("meta"))
+        found = [row for row in columns if row[1] in wanted]
+        sort_outputs(found, keys, self.systems)
+        first = len(self.outputs)
         for item, system, step, _, text, meta in found:
-            self.outputs.append(types.Output(item, system, text, step, canonical(decode(meta))))
-        return {row[3]: row[:3] for row in found}
+            self.outputs.append(types.Output(keys[item], self.systems[system], text, step, canonical(decode(meta))))
+        return {row[3]: first + place for place, row in enumerate(found)}
 
     def _wanted(self, rows: QuerySet) -> QuerySet:
         return _narrowed(rows, self.project, self.choice)
 
-    def _ratings(self, places: dict[int, tuple[str, str, int | None]]) -> None:
+    def _ratings(self, places: dict[int, int]) -> None:
         from scoring.ml import types
 
         rows = self._wanted(Rating.objects.filter(output_id__in=places))
         found = [
-            (*places[output], rater, self.aspects[aspect], value, simulated)
+            (places[output], rater, self.aspects[aspect], value, simulated)
             for output, aspect, rater, value, simulated in rows.values_list(
                 "output_id", "aspect_id", "rater", "value", "simulated"
             )
         ]
-        found.sort(key=lambda row: (row[0], row[1], -1 if row[2] is None else row[2], row[3], row[4]))
-        for item, system, step, rater, aspect, value, simulated in found:
-            self.ratings.append(types.Rating(rater, aspect, value, item, system, step, None, simulated))
+        found.sort(key=lambda row: row[:3])
+        for place, rater, aspect, value, simulated in found:
+            of = self.outputs[place]
+            self.ratings.append(types.Rating(rater, aspect, value, of.item, of.system, of.step, None, simulated))
 
-    def _comparisons(self, places: dict[int, tuple[str, str, int | None]]) -> None:
+    def _comparisons(self, places: dict[int, int]) -> None:
         from scoring.ml import types
 
         rows = self._wanted(Comparison.objects.filter(output_a_id__in=places))
@@ -229,24 +227,24 @@ class _Reader:
         ):
             if b is not None and b not in places:
                 continue  # of a system that was not asked for
-            item, system_a, step_a = places[a]
-            _, system_b, step_b = places[b] if b is not None else ("", "", None)
-            found.append(
-                (item, system_a, step_a, system_b, step_b, reference, rater, self.aspects[aspect], verdict, simulated)
-            )
-        found.sort(key=lambda row: tuple(-1 if part is None else part for part in row[:8]))
-        for item, system_a, step_a, system_b, step_b, reference, rater, aspect, verdict, simulated in found:
+            place_b = -1 if b is None else places[b]
+            against = -1 if reference is None else reference
+            found.append((places[a], place_b, against, rater, self.aspects[aspect], verdict, simulated))
+        found.sort(key=lambda row: row[:5])
+        for a, b, reference, rater, aspect, verdict, simulated in found:
+            first = self.outputs[a]
+            second = self.outputs[b] if b >= 0 else None
             self.comparisons.append(
                 types.Comparison(
-                    item=item,
-                    system_a=system_a,
-                    system_b=system_b if reference is None else None,
+                    item=first.item,
+                    system_a=first.system,
+                    system_b=second.system if second else None,
                     rater=rater,
                     aspect=aspect,
                     verdict=verdict,
-                    reference_b=reference,
-                    step_a=step_a,
-                    step_b=step_b,
+                    reference_b=None if reference < 0 else reference,
+                    step_a=first.step,
+                    step_b=second.step if second else None,
                     simulated=simulated,
                 )
             )
@@ -254,28 +252,28 @@ class _Reader:
     def read_dialogues(self) -> None:
         from scoring.ml import types
 
-        rows = by_code_point(Dialogue.objects.filter(project=self.project), "key")
+        rows = Dialogue.objects.filter(project=self.project).order_by("order_key")
         columns = rows.values_list("id", "key", "turns", "system_id", "speakers").iterator(BATCH)
         while batch := list(islice(columns, BATCH)):
-            keys: dict[int, str] = {}
+            places: dict[int, int] = {}
             for number, key, turns, system_pk, speakers in batch:
                 system = None if system_pk is None else self.systems[system_pk]
                 if system is not None and not self.wants_system(system):
                     continue
-                keys[number] = key
+                places[number] = len(self.dialogues)
                 self.dialogues.append(types.Dialogue(key, tuple(turns), system, tuple(speakers or ())))
-            self.ratings.extend(self._of_dialogues(keys))
+            self.ratings.extend(self._of_dialogues(places))
 
-    def _of_dialogues(self, keys: dict[int, str]) -> Iterator[types.Rating]:
+    def _of_dialogues(self, places: dict[int, int]) -> Iterator[types.Rating]:
         from scoring.ml import types
 
-        rows = self._wanted(Rating.objects.filter(dialogue_id__in=keys))
+        rows = self._wanted(Rating.objects.filter(dialogue_id__in=places))
         found = [
-            (keys[dialogue], rater, self.aspects[aspect], value, simulated)
+            (places[dialogue], rater, self.aspects[aspect], value, simulated)
             for dialogue, rater, aspect, value, simulated in rows.values_list(
                 "dialogue_id", "rater", "aspect_id", "value", "simulated"
             )
         ]
         found.sort(key=lambda row: row[:3])
-        for dialogue, rater, aspect, value, simulated in found:
-            yield types.Rating(rater, aspect, value, dialogue=dialogue, simulated=simulated)
+        for place, rater, aspect, value, simulated in found:
+            yield types.Rating(rater, aspect, value, dialogue=self.dialogues[place].id, simulated=simulated)

@@ -78,9 +78,10 @@ def _score_rows(name: str, pk: int) -> Iterator[tuple[str, Row]]:
         "output__item__key", "output__system__name", "output__step", "value", "note", "in_training", "is_empty",
         "is_truncated", "input_hash",
     )  # fmt: skip
-    stored = Score.objects.filter(score_set=pk).order_by().values_list(*fields).iterator(chunk_size=CHUNK)
-    found = sorted(stored, key=lambda row: (row[0], row[1], -1 if row[2] is None else row[2]))
-    for item, system, step, value, note, in_training, is_empty, is_truncated, input_hash in found:
+    order = ("output__item__order_key", "output__system__order_key")
+    stored = Score.objects.filter(score_set=pk).order_by().values_list(*fields, *order).iterator(chunk_size=CHUNK)
+    found = sorted(stored, key=lambda row: (row[-2], row[-1], -1 if row[2] is None else row[2]))
+    for item, system, step, value, note, in_training, is_empty, is_truncated, input_hash, *_ in found:
         row: Row = {"set": name, "item": item, "system": system, "step": step, "value": canonical(value)}
         if note:
             row["note"] = note

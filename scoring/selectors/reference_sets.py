@@ -186,7 +186,7 @@ def item_page(row: ReferenceSet, *, cursor: str = "", key: str = "") -> tuple[Pa
     rows = items_of(row) if row.pk else Item.objects.none()
     if key:
         rows = rows.filter(key__icontains=key)
-    found = keyset(rows, cursor=cursor, size=ITEMS_A_PAGE)
+    found = keyset(rows, order=("order_key",), cursor=cursor, size=ITEMS_A_PAGE)
     by_item = {item.pk: ItemRow(item) for item in found.rows}
     for reference in Reference.objects.filter(set=row.pk, item__in=list(by_item)).order_by("item", "position"):
         by_item[reference.item_id].references.append(reference)
@@ -196,8 +196,8 @@ def item_page(row: ReferenceSet, *, cursor: str = "", key: str = "") -> tuple[Pa
 
 
 def reference_rows(row: ReferenceSet) -> Iterator[dict[str, Any]]:
-    """The set as lines of `references.jsonl`, items by number, references in order."""
-    rows = Reference.objects.filter(set=row.pk).order_by("item", "position")
+    """The set as lines of `references.jsonl`, items in natural order, references by position."""
+    rows = Reference.objects.filter(set=row.pk).order_by("item__order_key", "position")
     for key, position, text, meta in rows.values_list("item__key", "position", "text", "meta").iterator(2000):
         yield {"set": row.name, "item": key, "position": position, "text": text, "meta": canonical(meta)}
 
@@ -268,7 +268,7 @@ def difference_page(comparison: Comparison, cursor: str = "") -> tuple[Page, lis
         return Exists(Reference.objects.filter(set=of, item=OuterRef("pk")).exclude(Exists(same)).annotate(x=F("pk")))
 
     rows = Item.objects.filter(project=comparison.first.set.project_id).filter(lacks(a, b) | lacks(b, a))
-    found = keyset(rows, cursor=cursor, size=ITEMS_A_PAGE)
+    found = keyset(rows, order=("order_key",), cursor=cursor, size=ITEMS_A_PAGE)
     texts: dict[tuple[int, int], list[str]] = {}
     wanted = Reference.objects.filter(set__in=[a, b], item__in=[item.pk for item in found.rows])
     for item, of, text in wanted.order_by("item", "position").values_list("item", "set", "text"):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalapp.accounts.models import Project
+from evalapp.names import natural_key
 
 from ..models import Evaluator
 from .score_sets import current_sets
@@ -58,7 +59,10 @@ def lines_of(table: Mapping[str, Any]) -> list[dict[str, Any]]:
             ends = {end: row["value"] if row[end] is None else row[end] for end in ("low", "high")}
             point = {"x": row["step"], "value": row["value"], **ends, "n": row["n"]}
             lines.setdefault(row["system"], []).append(point)
-    return [{"name": name, "points": sorted(lines[name], key=lambda point: point["x"])} for name in sorted(lines)]
+    return [
+        {"name": name, "points": sorted(lines[name], key=lambda point: point["x"])}
+        for name in sorted(lines, key=natural_key)
+    ]
 
 
 def best_steps(panels: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Best]:
@@ -72,4 +76,4 @@ def best_steps(panels: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Best]:
             found.append(
                 Best(panel, line["name"], point["x"], point["value"], point["low"], point["high"], point["n"], at)
             )
-    return sorted(found, key=lambda best: (best.system, best.panel != PEOPLE, best.panel))
+    return sorted(found, key=lambda best: (natural_key(best.system), best.panel != PEOPLE, best.panel))

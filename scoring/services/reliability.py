@@ -73,7 +73,7 @@ def _changed_beside(item: Item) -> list[str]:
     if not changed.exists():
         return []
     others = Item.objects.filter(project=item.project_id, group=item.group, pk__in=changed.values("row"))
-    return list(others.exclude(pk=item.pk).order_by("key").values_list("key", flat=True))
+    return list(others.exclude(pk=item.pk).order_by("order_key").values_list("key", flat=True))
 
 
 def note_of(error: EvalappError) -> str:

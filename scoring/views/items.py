@@ -11,7 +11,6 @@ from annotation.models import Item, Output
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import NotThere
 from evalapp.common.pages import page
-from evalapp.names import natural_key
 
 from ..selectors.score_sets import scores_of_outputs
 
@@ -24,8 +23,7 @@ def item_scores(request: HttpRequest, slug: str, item: int) -> HttpResponse:
     if row is None:
         raise NotThere(f"There is no item {item} in {project.slug}.")
     rows = Output.objects.filter(item=row).select_related("system")
-    outputs = list(rows.order_by(F("step").asc(nulls_first=True)))
-    outputs.sort(key=lambda output: natural_key(output.system.name))
+    outputs = list(rows.order_by("system__order_key", F("step").asc(nulls_first=True)))
     scores = scores_of_outputs(project, [output.pk for output in outputs])
     sets = {score.score_set_id: score.score_set for score in scores}
     of_output = {(score.output_id, score.score_set_id): score for score in scores}

@@ -41,13 +41,23 @@ def come_forward(backup: Path | None = None, hold: Any = None) -> Released:
 
 def same_rows(released: Released, tables: set[str] | None = None) -> None:
     """No value of any column is another than when it was written; new columns say what they should of old rows."""
-    from annotation.models import Item, Rating
-    from evalapp.common.models import AuditEvent
+    from annotation.models import Dialogue, Item, Rating, System, TextBlock
+    from evalapp.common.models import AuditEvent, Run
+    from evalapp.names import natural_key
 
     kept = {name: rows for name, rows in released.rows.items() if tables is None or name in tables}
     now = rows_now(apps, kept)
     for row in now["annotation_comparison"]:  # annotation.0007 says of old rows, too, which side stood first
         assert row["meta"].pop("swapped", None) is (True if row["id"] == 1 else None)
+    # annotation.0010 orders items anew: text blocks of the old order go, and runs make new ones.
+    if (blocks := kept.pop("annotation_textblock", None)) is not None:
+        assert not TextBlock.objects.exists()
+        runs = Run.objects.filter(kind="search", state="queued", title="Prepare the search")
+        assert sorted(runs.values_list("project", flat=True)) == sorted(row["project_id"] for row in blocks)
+    for model, field in ((Item, "key"), (System, "name"), (Dialogue, "key")):
+        found = model._base_manager.values_list(field, "order_key")
+        assert len(found) == ROWS
+        assert all(key == natural_key(text) for text, key in found)
     for name, rows in kept.items():
         assert now[name] == rows, name
         assert len(rows) == ROWS, name

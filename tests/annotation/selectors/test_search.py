@@ -16,6 +16,7 @@ from annotation.services import texts
 from annotation.services.texts import forget_texts, prepare_search
 from annotation.services.undo import undo_upload
 from evalapp.common.models import Run
+from evalapp.names import natural_key
 from tests.cast import make_cast
 from tests.taking import take_in
 
@@ -62,12 +63,6 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(texts, "BLOCK", 4)
 
 
-@pytest.fixture(autouse=True)
-def _as_in_a_large_project(monkeypatch) -> None:
-    """Text blocks are for projects whose items are not sorted for each page."""
-    monkeypatch.setattr("annotation.selectors.items.MOST_NATURAL", 0)
-
-
 def fill(project, n: int = 30) -> None:
     draw = random.Random(13)
     systems = [System.objects.create(project=project, name=name) for name in ("s", "t")]
@@ -103,7 +98,7 @@ def compare(project) -> int:
     for scope in ("context", "output"):
         for query in QUERIES:
             wanted = ItemFilter(q=query, scope=scope)
-            expected = list(find_items(project, wanted).order_by("key").values_list("key", flat=True))
+            expected = sorted(find_items(project, wanted).values_list("key", flat=True), key=natural_key)
             size = 5 if len(query) > 2 else 50
             assert every_page(project, wanted, size) == expected, (scope, query)
             found += len(expected)
@@ -118,7 +113,7 @@ def scenario(cast) -> None:
     assert not TextBlock.objects.filter(contexts=None).exists()
     assert compare(cast.project) == before > 50
     # new items among the old, new outputs of old ones
-    first = Item.objects.filter(project=cast.project).order_by("key").first()
+    first = Item.objects.filter(project=cast.project).order_by("order_key").first()
     rows = {
         "items.jsonl": [{"id": f"a{n:02d}x", "context": ["tea for nine"], "references": []} for n in range(30)],
         "outputs.jsonl": [{"item": first.key, "system": "new", "text": "ärger with tea", "step": None}],
@@ -169,7 +164,7 @@ def test_a_search_asks_few_questions(cast):
 def test_only_blocks_of_changed_items_are_made_again(cast):
     fill(cast.project)
     prepare_search(project=cast.project)
-    key = Item.objects.filter(project=cast.project).order_by("key")[20].key
+    key = Item.objects.filter(project=cast.project).order_by("order_key")[20].key
     forget_texts(project=cast.project, keys=[key])
     assert TextBlock.objects.filter(contexts=None).count() == 1
     assert prepare_search(project=cast.project) == 1

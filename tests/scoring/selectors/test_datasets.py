@@ -97,7 +97,7 @@ def test_it_equals_the_library_s_reading_of_a_dump(project, tmp_path):
     assert data_hash(found) == data_hash(expected)
     assert len(found.ratings) == 4
     assert len(found.comparisons) == 3
-    assert [item.id for item in found.items] == ["i1", "i10", "i2"]
+    assert [item.id for item in found.items] == ["i1", "i2", "i10"]  # in natural order, as an export is
 
 
 def test_systems_raters_and_references_narrow_it(project):
