@@ -155,6 +155,7 @@ class OutputList(ProjectList):
     filters = {"item": "item__key", "system": "system__name"}
     related = ("item", "system")
     keyset_order = ("item__order_key", "pk")
+    project_field = "item__project"  # so that the database walks along the index of items in this order
 
 
 @listing("references", {"item": "item__key", "set": "set__name"}, BY_ITEM)
@@ -163,7 +164,7 @@ class ReferenceList(ProjectList):
     filters = {"item": "item__key", "set": "set__name"}
     related = ("item", "set")
     keyset_order = ("item__order_key", "pk")
-    project_field = "set__project"
+    project_field = "item__project"
 
 
 @listing("ratings", {"item": "output__item__key", "system": "output__system__name", "aspect": "aspect__name"}, OLDEST)

@@ -176,7 +176,7 @@ MADE_BY_PROGRAMS = {
     "IdempotencyKey.worker", "WorkerBeat.name", "WorkerBeat.host", "AuditEvent.verb", "AuditEvent.object",
     "AuditEvent.scope", "AuditEvent.salt", "AuditEvent.content", "AuditEvent.link", "AuditHead.link",
     "Upload.content_hash", "UploadChange.table", "Campaign.rater_suffix", "Assignment.public", "Judgement.body_hash",
-    "TextBlock.first_key", "WritingUnit.arm", "WritingMember.arm", "WritingTask.arm", "WritingTask.public",
+    "WritingUnit.arm", "WritingMember.arm", "WritingTask.arm", "WritingTask.public",
     "WritingCandidate.public", "WritingAttempt.why", "WritingAttempt.body_hash", "WrittenReference.public",
     "WrittenReference.state_before", "Corpus.version", "CorpusPart.sha256", "OutboxRow.name", "Leaderboard.key",
     "Leaderboard.stamp", "Snapshot.stamp", "Evaluator.folder", "Evaluator.signature", "ScoreSet.signature",

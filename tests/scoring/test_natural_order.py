@@ -66,7 +66,9 @@ def test_the_keys_are_in_order():
 
 
 #: Short names of few letters meet often; control characters may be in names of old data.
-names = st.text(st.sampled_from("001129aab-_ é日😀\x01\x02\x03\x04\x7f"), max_size=12) | st.text(st.characters(exclude_characters="\0"), max_size=20)
+names = st.text(st.sampled_from("001129aab-_ é日😀\x01\x02\x03\x04\x7f"), max_size=12) | st.text(
+    st.characters(exclude_characters="\0"), max_size=20
+)
 
 
 @given(st.lists(names, max_size=8))
