@@ -17,6 +17,7 @@ from django.conf import settings
 from annotation.models import Item, ReferenceSet
 from evalapp.common.errors import BadInput
 from evalapp.common.runner import RunContext
+from evalapp.names import natural_key
 
 from ..models import Evaluator
 from ..selectors.candidates import OUTPUTS, Candidate, Origin, open_source, parse_origin, references_of_items
@@ -81,7 +82,8 @@ def preview(context: RunContext, **params: Any) -> dict[str, Any]:
         work.choose()
     except ScoringError as error:
         raise BadInput(str(error)) from error
-    return {**work.counts.as_dict(), "notes": work.notes, "items": [row.as_dict() for row in work.rows()]}
+    rows = sorted(work.rows(), key=lambda row: natural_key(row.key))
+    return {**work.counts.as_dict(), "notes": work.notes, "items": [row.as_dict() for row in rows]}
 
 
 @dataclass
