@@ -15,7 +15,7 @@ from evalapp.stats.coding import BoolArray, FloatArray, IntArray, encode
 from evalapp.stats.comparison_fit import fit_judgements
 from evalapp.stats.estimate import NAN, Estimate
 from evalapp.stats.judgements import LOSS, TIE, WIN, Judgements, read_judgements
-from evalapp.stats.resampling import DEFAULT_CONFIDENCE, too_few_note, with_ends
+from evalapp.stats.resampling import DEFAULT_CONFIDENCE, too_few_note, with_ends, with_share_of_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +136,8 @@ def _share(won: BoolArray, cluster: IntArray | None, confidence: float) -> tuple
     clusters = {"groups": len(labels)}
     if too_few := too_few_note(clusters):
         return Estimate.point(share, n, too_few), None
+    if share in (0.0, 1.0):
+        return with_share_of_all(Estimate.point(share, n), clusters, confidence), min(1.0, 2.0 * 0.5 ** len(labels))
     sums: FloatArray = np.bincount(codes, weights=won.astype(np.float64) - share).astype(np.float64)
     sd = math.sqrt(len(labels) / (len(labels) - 1) * float(sums @ sums)) / n
     reach = float(ndtri(0.5 + confidence / 2)) * sd

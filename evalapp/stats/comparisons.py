@@ -20,7 +20,7 @@ from evalapp.stats.glicko2 import TieRule
 from evalapp.stats.judgements import Judgements, read_judgements
 from evalapp.stats.paired import holm
 from evalapp.stats.ranking import CannotDecide, Ranking, SystemScore, link_tiers
-from evalapp.stats.resampling import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES, percentile_interval
+from evalapp.stats.resampling import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES, NO_WIDTH, percentile_interval
 from evalapp.stats.skill import SkillRatings, VerdictTable, rank_by_games
 from evalapp.stats.unbounded import Order, Rated, order_systems, penalised_differences
 
@@ -164,10 +164,7 @@ def _normal(found: ComparisonFit, confidence: float) -> _Spread:
     theta_cov = covariance[:k, :k]
     between = np.diag(theta_cov)[:, None] + np.diag(theta_cov)[None, :] - 2 * theta_cov
     p = _two_sided(apart, between)
-    others = [
-        Estimate(float(beta[place]), float(ends[0, place]), float(ends[1, place]), found.n_judgements)
-        for place in range(k, len(beta))
-    ]
+    others = [_estimate(float(beta[place]), ends[:, place], found.n_judgements) for place in range(k, len(beta))]
     other_p = [float(value) for value in _two_sided(beta[k:], variance[k:])]
     return _Spread(ends[:, :k], p, others, other_p, found.note)
 
@@ -199,10 +196,7 @@ def _bootstrap(found: ComparisonFit, resamples: int, seed: int, confidence: floa
     for one in range(k):
         apart = kept[:, one, None] - kept[:, one + 1 : k]
         p[one, one + 1 :] = p[one + 1 :, one] = _add_one(apart)
-    others = [
-        Estimate(float(beta[place]), float(ends[0, place]), float(ends[1, place]), found.n_judgements)
-        for place in range(k, len(beta))
-    ]
+    others = [_estimate(float(beta[place]), ends[:, place], found.n_judgements) for place in range(k, len(beta))]
     return _Spread(ends[:, :k], p, others, _add_one(kept[:, k:]).tolist(), note)
 
 
@@ -238,9 +232,17 @@ def _rows(
         if math.isnan(value[k]):
             estimates.append(Estimate.undefined(found.reasons[k], int(n_outputs[k])))
             continue
-        low, high = (ELO_ZERO + ELO * float(end) for end in ends[:, k])
-        estimates.append(Estimate(ELO_ZERO + ELO * float(value[k]), low, high, int(n_outputs[k]), spread.note))
+        points = ELO_ZERO + ELO * ends[:, k]
+        estimates.append(_estimate(ELO_ZERO + ELO * float(value[k]), points, int(n_outputs[k]), spread.note))
     return _score_rows(judged, estimates, value, order, differs)
+
+
+def _estimate(value: float, ends: FloatArray, n: int, note: str = "") -> Estimate:
+    """An estimate whose interval may have no width, as where each item has a win for either side: then it has none."""
+    found = Estimate(value, float(ends[0]), float(ends[1]), n, note)
+    if not found.has_interval or ends[1] - ends[0] > 1e-9:
+        return found
+    return Estimate.point(value, n, note).with_note(NO_WIDTH)
 
 
 def _row_order(value: FloatArray, rank: IntArray, ranked: BoolArray) -> list[int]:

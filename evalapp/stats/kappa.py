@@ -229,9 +229,10 @@ def _of_sums(
     seed: int,
     confidence: float,
 ) -> Estimate:
-    """A statistic of sums over units (n_units, k), with the interval of its resamples."""
+    """A share that is a statistic of sums over units (n_units, k), with the interval of its resamples."""
     point = Estimate.point(float(statistic(columns.sum(axis=0)[None, :])[0]), found.n_units)
     if resamples == 0:
         return point
     drawn = resampled_sums(columns, found.cluster, found.n_clusters, resamples=resamples, seed=seed)
-    return with_interval(point, statistic(drawn), clusters={"units": found.n_clusters}, confidence=confidence)
+    clusters = {"units": found.n_clusters}
+    return with_interval(point, statistic(drawn), clusters=clusters, confidence=confidence, is_share=True)

@@ -106,7 +106,8 @@ def compare(
     point = Estimate.point(one.value - two.value, one.n)
     values = drawn_one - drawn_two if len(drawn_one) == len(drawn_two) else np.empty(0)
     estimate = with_interval(point, values, clusters=n_clusters, confidence=confidence)
-    p = _bootstrap_p(values) if estimate.has_interval else None
+    # Resamples that do not vary say nothing, except of two metrics that are the same in each.
+    p = _bootstrap_p(values) if estimate.has_interval or (values.size and not values.any()) else None
     if coefficient != "pearson" or level != "segment" or grouping != "none":
         return Difference(estimate, p, None, WILLIAMS_FOR)
     return Difference(estimate, p, _two_sided(x, y, h))

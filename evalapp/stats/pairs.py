@@ -294,4 +294,5 @@ def _average(pairs: PairTable, values: FloatArray, resamples: int, seed: int, co
     clusters, codes = np.unique(pairs.cluster, return_inverse=True)
     columns = np.stack([values, np.ones_like(values)], axis=1)
     sums = resampled_sums(columns, codes, len(clusters), resamples=resamples, seed=seed)
-    return with_interval(point, sums[:, 0] / sums[:, 1], clusters={"items": len(clusters)}, confidence=confidence)
+    drawn, groups = sums[:, 0] / sums[:, 1], {"items": len(clusters)}
+    return with_interval(point, drawn, clusters=groups, confidence=confidence, is_share=True)

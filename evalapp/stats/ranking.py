@@ -31,6 +31,7 @@ from evalapp.stats.resampling import (
     DEFAULT_RESAMPLES,
     MIN_CLUSTERS,
     resampled_sums,
+    spread_shares_of_all,
     tails,
     with_interval,
 )
@@ -181,8 +182,8 @@ def rank_by_win_rate(
 
     (n,) columns, one row per judgement; `verdict` is one of `VERDICTS`. `cannot_decide` rows are left out, or count as
     ties. Comparisons of a system with itself are left out and counted in `totals["self"]`. Each system's `shares` give
-    win, tie, both_bad, cannot_decide and loss as parts of its comparisons. Bootstrap as in `rank_by_mean`.
-
+    win, tie, both_bad, cannot_decide and loss as parts of its comparisons. Bootstrap as in `rank_by_mean`; of 0 and 1
+    the exact interval over items, by which such systems rank, too (`spread_shares_of_all`).
     Only the largest part of the systems that comparisons link is ranked: a share of wins over others than theirs cannot
     be compared with theirs. `extras["connectivity"]` says which parts there are.
     """
@@ -299,14 +300,18 @@ def _rank(
         return Ranking(shares.method, (), 0, 0, settings.resamples, settings.seed, settings.confidence, totals)
     columns = _cell_columns(shares)
     scores = _system_means(shares, columns.sum(axis=0)[None, :])[0]
-    # Resamples of so few items say nothing, neither of values nor of ranks: a system of one item comes out the same in
-    # each, and so does a share of 0 or 1.
-    n_drawn = np.count_nonzero(columns[:, len(shares.labels) :], axis=0)
-    alike = (shares.method != "mean") & ((scores == 0) | (scores == 1)) & (n_drawn < _LEAST_ALIKE)
-    replicates = np.where((n_drawn >= MIN_CLUSTERS) & ~alike, _replicates(shares, columns, settings), np.nan)
+    points, counts = np.split(columns, 2, axis=1)
+    n_drawn = np.count_nonzero(counts, axis=0)
+    replicates = _replicates(shares, columns, settings)
+    equal = (np.abs(points - np.nan_to_num(scores) * counts) < 1e-9).all(axis=0)
+    if is_share := shares.method != "mean":
+        spread_shares_of_all(replicates, scores, n_drawn, settings.seed)
+        equal &= (scores > 0) & (scores < 1)
+    # Resamples of fewer items say nothing of ranks.
+    for_ranks = np.where(n_drawn >= np.where(equal, _LEAST_ALIKE, MIN_CLUSTERS), replicates, np.nan)
     defined = ~np.isnan(scores)
     ranks = np.where(defined, 1 + (scores[None, :] > scores[:, None]).sum(axis=1), 1 + defined.sum())
-    rank_low, rank_high = _rank_intervals(scores, ranks, replicates, settings.confidence)
+    rank_low, rank_high = _rank_intervals(scores, ranks, for_ranks, settings.confidence)
     order = sorted(range(len(scores)), key=lambda k: (not defined[k], -np.nan_to_num(scores[k]), k))
     tiers = link_tiers(order, rank_low, rank_high)
     rows = []
@@ -315,9 +320,9 @@ def _rank(
         if defined[k]:
             point = Estimate.point(float(scores[k]), int(n_outputs[k]))
             clusters = {"items": int(n_drawn[k])}
-            estimate = with_interval(point, replicates[:, k], clusters=clusters, confidence=settings.confidence)
-            if alike[k] and n_drawn[k] >= 2:
-                estimate = point.with_note(f"no interval: all is alike on fewer than {_LEAST_ALIKE} items")
+            estimate = with_interval(
+                point, replicates[:, k], clusters=clusters, confidence=settings.confidence, is_share=is_share
+            )
         row = SystemScore(
             system=np.asarray(shares.labels)[k : k + 1].tolist()[0],
             estimate=estimate,

@@ -31,6 +31,8 @@ FEW_CLUSTERS = 10
 #: 48 to 19 % of all cases (the formula above), and may not even hold the value that they are of.
 MIN_CLUSTERS = 5
 
+# The stream of random numbers of `spread_shares_of_all`.
+_ALIKE_STREAM = 2
 # Below this share of defined resamples an interval would describe the lucky ones only.
 _MIN_DEFINED = 0.5
 
@@ -107,6 +109,10 @@ def too_few_note(clusters: Mapping[str, int]) -> str:
     return f"no interval: {' and '.join(few)} only, at least {MIN_CLUSTERS} are needed" if few else ""
 
 
+#: Why a value has no interval whose resamples do not vary.
+NO_WIDTH = "no interval: all parts of the data give the same value, so they say nothing of its uncertainty"
+#: What the interval of a share of 0 or 1 says of itself.
+ALL_ALIKE = "all came out the same: exact interval (Clopper-Pearson)"
 #: What an interval says of itself that does not hold its own value.
 OUTSIDE = "the value lies outside the interval of its resamples: do not rely on either end"
 
@@ -117,18 +123,22 @@ def with_interval(
     *,
     clusters: dict[str, int],
     confidence: float = DEFAULT_CONFIDENCE,
+    is_share: bool = False,
 ) -> Estimate:
     """`point` with the percentile interval of `replicates`, or with a note on why it has none.
 
     `clusters` says how many of what were resampled ({"items": 60}); fewer than `MIN_CLUSTERS` of any give no interval,
     and neither does a set of replicates of which less than half are defined. Without replicates (none asked for)
     nothing is added. An interval from fewer than `FEW_CLUSTERS`, or one that does not hold the value, says so in the
-    note.
+    note. Resamples that all give the same value make no interval, but for a share (`is_share`) of 0 or 1 see
+    `with_share_of_all`.
     """
     if not point.is_defined or replicates.size == 0:
         return point
     if too_few := too_few_note(clusters):
         return point.with_note(too_few)
+    if is_share and point.value in (0.0, 1.0):
+        return with_share_of_all(point, clusters, confidence)
     share = float(np.mean(~np.isnan(replicates)))
     if share < _MIN_DEFINED:
         return point.with_note(f"no interval: only {share:.0%} of the resamples give a defined value")
@@ -140,13 +150,35 @@ def with_interval(
 
 def with_ends(point: Estimate, low: float, high: float, clusters: Mapping[str, int]) -> Estimate:
     """`point` with the interval [low, high] and what is to be said of it: that it rests on few clusters, or does not
-    hold the value (by more than rounding)."""
-    found = Estimate(point.value, low, high, point.n, point.note)
+    hold the value (by more than rounding). No interval where it has no width."""
     rounding = 1e-9 * max(1.0, abs(point.value))
+    if not high - low > rounding * 1e-3:
+        return point.with_note(NO_WIDTH)
+    found = Estimate(point.value, low, high, point.n, point.note)
     is_outside = not low - rounding <= point.value <= high + rounding
     for note in (few_note(clusters), OUTSIDE if is_outside else ""):
         found = found.with_note(note) if note else found
     return found
+
+
+def with_share_of_all(point: Estimate, clusters: Mapping[str, int], confidence: float) -> Estimate:
+    """A share of 0 or 1 with its exact interval (Clopper & Pearson 1934), each of the n clusters counted as one draw
+    that came out the same: 1 has [(a / 2)^(1 / n), 1] with a = 1 - confidence, which is [0.69, 1] of 10 clusters."""
+    end = (0.5 - confidence / 2) ** (1.0 / min(clusters.values()))
+    low, high = (end, 1.0) if point.value == 1 else (0.0, 1.0 - end)
+    return with_ends(point.with_note(ALL_ALIKE), low, high, clusters)
+
+
+def spread_shares_of_all(replicates: FloatArray, shares: FloatArray, n_clusters: IntArray, seed: int) -> None:
+    """Replaces the replicates (resamples, k) of shares (k,) of 0 and 1, which resampling cannot vary: by 1 - u^(1 / n)
+    and u^(1 / n), u uniform and the same for all, whose percentiles are the ends of `with_share_of_all`. Of two systems
+    that met each other only, the better one is then surely first from 6 clusters on, as by a two-sided sign test."""
+    n = len(replicates)
+    u = (np.random.default_rng([seed, _ALIKE_STREAM]).permutation(n)[:, None] + 0.5) / max(n, 1)
+    for end in (0.0, 1.0):
+        alike = np.flatnonzero((shares == end) & (n_clusters > 0))
+        spread = u ** (1.0 / n_clusters[alike])
+        replicates[:, alike] = spread if end else 1.0 - spread
 
 
 def iterate_draws(

@@ -153,7 +153,8 @@ def share(values: FloatArray, cluster: IntArray, settings: tuple[int, int, float
     columns = np.stack([values, np.ones_like(values)], axis=1)
     sums = resampled_sums(columns, codes.reshape(-1), len(labels), resamples=resamples, seed=seed)
     clusters = {"groups of items": len(labels)}
-    return with_interval(point, sums[:, 0] / sums[:, 1], clusters=clusters, confidence=confidence)
+    values = sums[:, 0] / sums[:, 1]
+    return with_interval(point, values, clusters=clusters, confidence=confidence, is_share=True)
 
 
 def by_lot(sign: IntArray) -> float:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binomtest
 
 from evalapp.stats import rank_by_comparisons, rank_by_m1, rank_by_win_rate
 from evalapp.stats.columns import Comparisons, Units
@@ -169,12 +170,32 @@ def test_another_model_than_the_method_is_named():
 
 @pytest.mark.parametrize("n", [1, 2, 5, 6, 40])
 def test_a_few_wins_are_no_certain_rank_by_win_rate_either(n):
-    """All of five items agree in a sixteenth of pairs of equal systems (two-sided), of six in a thirty-second."""
+    """All of five items agree in a sixteenth of pairs of equal systems (two-sided), of six in a thirty-second. The
+    interval is the exact one (Clopper-Pearson, as by SciPy); resampling would give [1, 1]."""
     found = rank_by_win_rate(np.arange(n), ["x"] * n, ["y"] * n, ["a"] * n)
     certain = [(1, 1), (2, 2)] if n >= 6 else [(1, 2), (1, 2)]
     assert [(row.rank_low, row.rank_high) for row in found.systems] == certain
-    assert all(row.estimate.has_interval == (n >= 6) for row in found.systems)
-    assert all(row.estimate.note for row in found.systems) == (n < 10)
+    assert all(row.estimate.has_interval == (n >= 5) for row in found.systems)
+    exact = binomtest(n, n).proportion_ci(0.95, "exact")
+    if n >= 5:
+        best, worst = (row.estimate for row in found.systems)
+        assert (best.low, best.high) == pytest.approx((exact.low, exact.high))
+        assert (worst.low, worst.high) == pytest.approx((1 - exact.high, 1 - exact.low))
+        assert ("rests on" in best.note) == (n < 10)
+        assert "exact interval" in best.note
+
+
+def test_ranks_of_an_undefeated_system_follow_how_often_it_played():
+    """x beat y always, z half of 60 times. Resampling gives x 1 each time; by the exact interval six wins, [.54, 1],
+    may as well come of a share below z's, twenty, [.83, 1], do not."""
+    for n, low in ((5, 0.478), (6, 0.541), (20, 0.832)):
+        item = np.arange(n + 60)
+        verdict = ["a"] * n + ["a", "b"] * 30
+        found = rank_by_win_rate(item, ["x"] * n + ["z"] * 60, ["y"] * (n + 60), verdict)
+        first = found.systems[0]
+        assert (first.system, first.estimate.high) == ("x", 1.0)
+        assert first.estimate.low == pytest.approx(low, abs=0.001)
+        assert first.rank_high == (1 if n == 20 else 2)
 
 
 @pytest.mark.parametrize(("wins", "certain"), [(1, False), (6, False), (9, False), (10, True), (40, True)])

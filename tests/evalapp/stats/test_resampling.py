@@ -10,7 +10,7 @@ from scipy import stats
 
 from evalapp.stats import ClusterDraws, Estimate, percentile_interval
 from evalapp.stats.bca import with_bca_interval
-from evalapp.stats.resampling import FEW_CLUSTERS, chunk_sizes, resampled_sums, with_interval
+from evalapp.stats.resampling import FEW_CLUSTERS, NO_WIDTH, chunk_sizes, resampled_sums, with_interval
 
 
 def test_draws_do_not_depend_on_chunks_and_do_depend_on_seed_and_stream():
@@ -53,8 +53,9 @@ def test_percentiles_are_those_of_numpy_and_leave_out_undefined_resamples():
 
 
 def test_no_interval_says_why():
-    point, values = Estimate.point(0.5, 9), np.full(10, 0.5)
+    point, values = Estimate.point(0.5, 9), np.linspace(0.4, 0.6, 10)
     assert with_interval(point, values, clusters={"items": 9}).has_interval
+    assert with_interval(point, np.full(10, 0.5), clusters={"items": 9}).note == NO_WIDTH
     assert (
         "no interval: 4 items only, at least 5 are needed" in with_interval(point, values, clusters={"items": 4}).note
     )
