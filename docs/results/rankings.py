@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,6 +29,7 @@ from evalapp.stats import (
     simulate_saving,
 )
 from evalapp.stats.adaptive import draw_pair, pair_chances
+from evalapp.words import split_words
 
 SEED, SEEDS = 13, tuple(range(13, 23))
 PARTS = ("methods", "replay", "simulation")
@@ -120,7 +120,7 @@ def read(folder: Path, name: str) -> list[dict[str, Any]]:
 def load(data: Path, name: str, aspect: str) -> Columns:
     rows = [row for row in read(data / name, "comparisons") if row["aspect"] == aspect]
     outputs = read(data / name, "outputs")
-    tokens = {(row["item"], row["system"]): len(re.findall(r"[a-z0-9']+", row["text"].lower())) for row in outputs}
+    tokens = {(row["item"], row["system"]): len(split_words(row["text"])) for row in outputs}
     length = [tokens[row["item"], row["system_a"]] - tokens[row["item"], row["system_b"]] for row in rows]
     columns = (np.array([row[key] for row in rows]) for key in ("system_a", "system_b", "verdict", "item"))
     rated = [row for row in read(data / name, "ratings") if row["aspect"] == aspect]

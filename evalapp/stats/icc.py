@@ -31,8 +31,8 @@ IccInterval: TypeAlias = Literal["bootstrap", "exact"]
 
 ONE_UNIT = "one unit only: units cannot differ"
 BEYOND_POLE = (
-    "negative variance component (units differ less than ratings of one unit do), beyond the pole of the coefficient; "
-    "did a rater use the scale in reverse?"
+    "negative variance component (units differ less than ratings of one unit do): below -1 or beyond the pole of the "
+    "coefficient, where it says nothing; did a rater use the scale in reverse?"
 )
 NOTHING_LEFT = "no exact interval: the variance between units, or what is left beside it, is 0"
 # Variance below this share of the whole is rounding.
@@ -63,8 +63,9 @@ def icc(
     restricted maximum likelihood (REML), whose variances are not negative, so that C,1 is never below A,1.
 
     Undefined without two units, without a unit rated twice, when all ratings are equal, for consistency when no rater
-    rated two units, and where the denominator is not above 0: with U below 0 the coefficient passes its pole, and what
-    comes out of the formula (above 1) is no reliability.
+    rated two units, and where U is so far below 0 that the formula gives less than -1 or, beyond its pole, more than 1:
+    no correlation and no reliability can be that. Values from -1 to 0 are shown: of units that do not differ, half of
+    the estimates are below 0 (McGraw and Wong, pingouin and irr show these, too). No end of an interval is below -1.
 
     Interval: bootstrap over units (or `cluster`), of REML a jackknife (`reml_iccs`); `exact` is McGraw and Wong's from
     the F distribution, for complete tables (a note says where it cannot be had). `n` counts units with 2 ratings or
@@ -118,7 +119,7 @@ def _by_anova(
 ) -> Estimate:
     resamples, seed, confidence = settings
     value = float(_coefficient(sums, np.ones((found.n_units, 1)), form, k)[0])
-    if math.isnan(value):
+    if math.isnan(value) or value < -1 - _FLOOR:
         return Estimate.undefined(BEYOND_POLE, found.n_units)
     point = Estimate.point(value, found.n_units)
     if interval == "exact":
@@ -130,7 +131,7 @@ def _by_anova(
         draws = ClusterDraws(found.n_clusters, seed)
         replicates = np.concatenate(
             [
-                _coefficient(sums, draws.take(size)[found.cluster], form, k)
+                np.maximum(_coefficient(sums, draws.take(size)[found.cluster], form, k), -1.0)
                 for size in chunk_sizes(resamples, max(found.n_units, found.n_clusters))
             ]
         )
@@ -239,16 +240,16 @@ def _exact(point: Estimate, found: RatingColumns, sums: _Sums, form: IccForm, co
             return point.with_note("no exact interval: its lower end is beyond the pole of the coefficient")
         if form == "A,k":
             low, high = (k * end / (1 + (k - 1) * end) for end in (low, high))
-        return Estimate(point.value, low, high, point.n)
+        return Estimate(point.value, max(low, -1.0), high, point.n)
     noise, freedom = (within, n * (k - 1)) if form.startswith("1") else (error, (n - 1) * (k - 1))
     if noise <= _FLOOR:
         return point.with_note(NOTHING_LEFT)
     ratio = rows / noise
     f_low, f_high = ratio / stats.f.ppf(tail, n - 1, freedom), ratio * stats.f.ppf(tail, freedom, n - 1)
     if form.endswith("k"):
-        return Estimate(point.value, float(1 - 1 / f_low), float(1 - 1 / f_high), point.n)
+        return Estimate(point.value, max(float(1 - 1 / f_low), -1.0), float(1 - 1 / f_high), point.n)
     low, high = ((f - 1) / (f + k - 1) for f in (f_low, f_high))
-    return Estimate(point.value, float(low), float(high), point.n)
+    return Estimate(point.value, max(float(low), -1.0), float(high), point.n)
 
 
 def _absolute(n: int, k: int, rows: float, columns: float, error: float, tail: float) -> tuple[float, float]:

@@ -107,6 +107,13 @@ _WITHOUT = {
 }
 
 
+#: Why a coefficient has no value where ratings without a value by a method leave no pair.
+NO_PAIR_LEFT = {
+    "z": "no unit has two ratings with a z-score: raters with one rating, or equal ratings only, have none",
+    "rank": "no unit has two ratings with a rank: who rated one thing of an item ranks nothing",
+}
+
+
 def without_value(n: int, method: str) -> list[str]:
     """The sentence that says how many ratings have no value by this method, and why; none where all have one."""
     if not n:

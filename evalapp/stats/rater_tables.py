@@ -16,9 +16,10 @@ from evalapp.stats.calibration import calibrate_raters
 from evalapp.stats.coding import FloatArray, encode_pair
 from evalapp.stats.components import variance_components
 from evalapp.stats.estimate import Estimate
-from evalapp.stats.judged import Judged, compare_as, without_value
+from evalapp.stats.judged import NO_PAIR_LEFT, Judged, compare_as, without_value
 from evalapp.stats.normalise import Z_METHODS, RatingMethod
 from evalapp.stats.raters import rater_reports
+from evalapp.stats.rating_columns import NO_PAIR
 from evalapp.stats.resampling import DEFAULT_RESAMPLES
 
 Table: TypeAlias = dict[str, Any]
@@ -116,7 +117,7 @@ def detail_table(
         "n_filtered": columns.n_filtered,
         "n_simulated": int(columns.simulated.sum()),
         "note": "" if len(columns) else f"Nobody has judged {aspect} here.",
-        "rows": _coefficients(found, LABELS, method) if len(first) else [],
+        "rows": _coefficients(found, LABELS, method, n_without) if len(first) else [],
         "notes": [*found.notes, *without_value(n_without, method), *([ORIENTED] if judged == "comparisons" else [])],
         "prevalence": shares,
         "pairs": _pairs(found, first.raters, method),
@@ -144,7 +145,7 @@ def _method(settings: Settings) -> RatingMethod:
 def _line(aspect: str, judged: str, source: str, columns: Judged, settings: Settings) -> Table:
     first = columns.first_judgements()
     scale, method = scale_of(columns, settings), _method(settings)
-    compared, _ = compare_as(first, method)
+    compared, n_without = compare_as(first, method)
     return {
         "aspect": aspect,
         "judged": judged,
@@ -155,7 +156,7 @@ def _line(aspect: str, judged: str, source: str, columns: Judged, settings: Sett
         "n_raters": _distinct(first.rater),
         "n_judgements": len(first),
         "n_simulated": int(first.simulated.sum()),
-        "coefficients": _coefficients(_agreement(compared, scale, LINE_RESAMPLES, 0), IN_LINE, method),
+        "coefficients": _coefficients(_agreement(compared, scale, LINE_RESAMPLES, 0), IN_LINE, method, n_without),
     }
 
 
@@ -171,11 +172,17 @@ def _agreement(columns: Judged, scale: Scale, resamples: int, pairs: int) -> Agr
     )
 
 
-def _coefficients(found: AgreementTable, names: Iterable[str], method: RatingMethod) -> list[Table]:
-    """Those that the kind of judgement allows, as `name`, `label` and an estimate."""
+def _coefficients(found: AgreementTable, names: Iterable[str], method: RatingMethod, n_without: int = 0) -> list[Table]:
+    """Those that the kind of judgement allows, as `name`, `label` and an estimate. `n_without` ratings have no value
+    by `method`: where no pair is left that is the reason, not that no unit was rated twice."""
     scale = f" ({found.scale})"
+    reason = NO_PAIR_LEFT[method] if n_without else ""
     none = {name: _NO_ANSWERS for name in _OF_ANSWERS if name in found.coefficients}
     estimates = {**found.coefficients, **none} if method in Z_METHODS else found.coefficients
+    if reason:
+        estimates = {
+            name: Estimate.undefined(reason, one.n) if one.note == NO_PAIR else one for name, one in estimates.items()
+        }
     return [
         {"name": name, "label": LABELS[name] + (scale if name == "alpha" else ""), **estimates[name].as_dict()}
         for name in names

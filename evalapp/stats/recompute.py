@@ -195,7 +195,7 @@ def lines_of(outcome: Outcome) -> Iterator[str]:
 
 def _row_lines(row: Mapping[str, Any]) -> Iterator[str]:
     if "label" in row and "value" in row:
-        yield f"  {row.get('rank') or '-':>4}  {row['label']:<32} {_interval(row)}"
+        yield f"  {_place(row):>5}  {row['label']:<32} {_interval(row)}"
     elif "evaluator" in row and "pearson" in row:
         figures = "  ".join(f"{name} {_interval(row[name])}" for name in COEFFICIENTS if name in row)
         yield f"  {row['evaluator']:<24} {figures}"
@@ -204,6 +204,14 @@ def _row_lines(row: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {row['evaluator']:<24} {cells}"
     else:
         yield from _coefficient_lines(row)
+
+
+def _place(row: Mapping[str, Any]) -> str:
+    """`1`, or `1-3` where the rank is not certain, as the tables show it; a dash for a system without a rank."""
+    low, high = row.get("rank_low"), row.get("rank_high")
+    if row.get("rank") is None:
+        return "-"
+    return str(row["rank"]) if low is None or low == high else f"{low}-{high}"
 
 
 def _cells(cells: Any) -> Iterator[str]:

@@ -86,6 +86,26 @@ class VerdictTable:
         )
         return part, kept
 
+    def equal_records(self) -> IntArray:
+        """Class numbers (systems,): systems of one class have the same results against opponents of the same classes,
+        so that nothing but the chance of the simulated games can tell them from each other."""
+        met: list[list[tuple[int, bytes]]] = [[] for _ in self.systems]
+        scores = (self.verdicts + 1) / 2 if self.scores is None else self.scores
+        for pair, (one, two) in enumerate(zip(self.first.tolist(), self.second.tolist(), strict=True)):
+            found = np.sort(scores[self.starts[pair] : self.starts[pair + 1]])
+            met[one].append((two, found.tobytes()))
+            met[two].append((one, (1 - found[::-1]).tobytes()))
+        classes, n_classes = [0] * len(met), 0
+        while len(set(classes)) > n_classes:
+            n_classes = len(set(classes))
+            records = [
+                (own, tuple(sorted((result, classes[other]) for other, result in opponents)))
+                for own, opponents in zip(classes, met, strict=True)
+            ]
+            numbers = {record: number for number, record in enumerate(dict.fromkeys(records))}
+            classes = [numbers[record] for record in records]
+        return np.array(classes, dtype=np.int64)
+
     @property
     def n_pairs(self) -> int:
         """Pairs of systems that have verdicts."""
@@ -165,7 +185,8 @@ def rank_by_games(
     max_games: int | None = None,
     fixed_games: int | None = None,
 ) -> SkillRatings:
-    """Systems by Glicko-2, simulated `seeds` times from one table of verdicts.
+    """Systems by Glicko-2, simulated `seeds` times from one table of verdicts. Systems with equal records
+    (`VerdictTable.equal_records`) get the mean of their ratings, since only chance tells them from each other.
 
     A game: a pair drawn uniformly among those with verdicts, then one of its verdicts. When every player has 50 plays
     the order is noted; games go on until every one has 50 more; an unchanged order ends the simulation, else the
@@ -230,6 +251,12 @@ def _summary(
     games = plays.mean(0)
     rating = ratings.mean(0)
     spread = ratings.std(0, ddof=1) if seeds > 1 else np.full(len(rating), np.nan)
+    # Equal records give equal results: what differs between them is the chance of the games.
+    alike = np.unique(np.stack([table.equal_records(), games > 0]), axis=1, return_inverse=True)[1].reshape(-1)
+    size = np.bincount(alike)
+    rating, spread, deviations, volatilities = (
+        (np.bincount(alike, weights=column) / size)[alike] for column in (rating, spread, deviations, volatilities)
+    )
     rows: list[SystemSkill] = []
     for place in np.lexsort((np.array(table.systems), -rating, games == 0)).tolist():
         if games[place] == 0:

@@ -127,18 +127,18 @@ def biases_and_findings(table: Table, kept: Comparisons) -> None:
     sides: tuple[Any, Any, Any] = (labels[kept.system_a], labels[kept.system_b], kept.verdict)
     own = table["method"] in MODELS
     model: Model = table["method"] if own else "davidson"
-    by = "" if own else "By Davidson’s model: "
+    by = "" if own else " (by Davidson’s model)"
     where: dict[str, Any] = {"item": kept.item, "cluster": kept.cluster}
     # Other systems' sentences are left out: the model's order may be another than that of shares.
     with side_figure("How many more comparisons separate ranks 1 and 2"):
         apart = separating(*sides, model=model, **where)
-        if [apart.first, apart.second] == first_two:
-            table["findings"].append(by + apart.sentence)
+        if [apart.first, apart.second] == first_two and apart.sentence:
+            table["findings"].append(f"{apart.sentence.removesuffix('.')}{by}.")
             table["extras"]["separation"] = {"model": model, "direct": apart.direct, "spread": apart.spread}
     with side_figure("How many changed judgements swap ranks 1 and 2"):
         weak = fragility(*sides, model=model)
         if [weak.first, weak.second] == first_two:
-            table["findings"].append(by + weak.sentence)
+            table["findings"].append(f"{weak.sentence.removesuffix('.')}{by}.")
             table["extras"]["fragility"] = {"model": model, "flips": weak.n_flips, "at_least": weak.at_least}
     with side_figure("The bias of the side"):
         _add_bias(table, "side_bias", side_bias(*sides, **where))

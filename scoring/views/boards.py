@@ -248,6 +248,7 @@ def systems_shown(table: Mapping[str, Any] | None) -> dict[str, Any]:
         "has_intervals": any(row["low"] is not None for row in rows),
         "has_lines": any(lines),
         "has_bar": any(row["bar"] for row in drawn),
+        "has_both_bad": any(row["shares"].get("both_bad") for row in drawn),
         "has_sd": any(row.get("sd") is not None for row in rows),
         "digits": 0 if method in MODELS else 3,
         "method_name": METHODS.get(method, ""),

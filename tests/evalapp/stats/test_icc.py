@@ -78,10 +78,27 @@ def test_order_names_and_units_of_measurement_do_not_matter(seed, form):
     assert (other.value, other.low, other.high) == expected
 
 
+def by_mean_squares(data, form):
+    """McGraw and Wong's formulas (1996, table 4) of a complete table."""
+    n, k = data.shape
+    rows, columns_ = k * data.mean(axis=1).var(ddof=1), n * data.mean(axis=0).var(ddof=1)
+    rest = data - data.mean(axis=1, keepdims=True) - data.mean(axis=0) + data.mean()
+    error, within = (rest**2).sum() / ((n - 1) * (k - 1)), data.var(axis=1, ddof=1).mean()
+    return {
+        "1": (rows - within) / (rows + (k - 1) * within),
+        "1,k": (rows - within) / rows,
+        "A,1": (rows - error) / (rows + (k - 1) * error + k * (columns_ - error) / n),
+        "A,k": (rows - error) / (rows + (columns_ - error) / n),
+        "C,1": (rows - error) / (rows + (k - 1) * error),
+        "C,k": (rows - error) / rows,
+    }[form]
+
+
 @pytest.mark.parametrize("form", ICC_FORMS)
 def test_bootstrap_equals_a_loop_over_written_out_units(form):
     counts = ClusterDraws(6, 3).take(40).astype(int).T
-    values = [icc(*columns(np.repeat(TARGETS, row, axis=0)), form=form, resamples=0).value for row in counts]
+    # No end lies below -1, so resamples below count as -1.
+    values = [max(by_mean_squares(np.repeat(TARGETS, row, axis=0), form), -1.0) for row in counts]
     found = icc(*columns(TARGETS), form=form, resamples=40, seed=3)
     assert (found.low, found.high) == pytest.approx(percentile_interval(np.array(values)))
 
@@ -204,7 +221,7 @@ def test_reversed_raters_of_complete_tables_give_no_reliability_above_1(seed, ra
         for form, one in iccs(*columns(data), interval=interval, resamples=60).items():
             assert one.is_defined or one.note, form
             for number in (one.value, one.low, one.high):
-                assert math.isnan(number) or number <= 1 + 1e-9, (form, interval, one)
+                assert math.isnan(number) or -1 - 1e-9 <= number <= 1 + 1e-9, (form, interval, one)
 
 
 def test_beyond_the_pole_there_is_no_value():
@@ -221,6 +238,21 @@ def test_beyond_the_pole_there_is_no_value():
     found = icc(*columns(reversed_), form="A,k")
     assert not found.is_defined
     assert "negative variance component" in found.note
+
+
+def test_below_minus_one_there_is_no_value():
+    """By hand: [[1, 5], [3, 3], [5, 1]] has mean squares of 0 between units, 0 between raters and 8 for the rest, so
+    A,1 = (0 - 8) / (0 + 8 + 2 (0 - 8) / 3) = -3; C,1 = (0 - 8) / (0 + 8) = -1 is a correlation that can be."""
+    found = iccs(*columns(np.array([[1, 5], [3, 3], [5, 1]])), resamples=0)
+    assert found["A,1"].note == BEYOND_POLE
+    assert found["C,1"].value == pytest.approx(-1)
+    # Noise alone is often below 0, by both programs that the module follows, and is shown.
+    noise = np.random.default_rng(3).normal(size=(40, 3))
+    some = iccs(*columns(noise), resamples=0)
+    assert -0.2 < some["A,1"].value < 0
+    # C,k = 1 - MSE / MSR is cut at its lower end: the resamples hold some with hardly any variance between units.
+    few = icc(*columns(np.random.default_rng(6).normal(size=(6, 2))), form="C,k")
+    assert not few.has_interval or few.low >= -1
 
 
 @pytest.mark.parametrize("form", ["A,1", "C,1"])

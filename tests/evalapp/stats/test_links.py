@@ -164,7 +164,7 @@ def test_another_model_than_the_method_is_named():
         table = systems_by_comparisons(mixed, {**SETTINGS, "method": method}, aspect="q")
         said = [line for line in table["findings"] if "anks 1 and 2" in line or "swaps" in line]
         assert said
-        assert all(line.startswith("By Davidson’s model: ") != own for line in said)
+        assert all(line.endswith(" (by Davidson’s model).") != own for line in said)
         assert any("deviation says how far" in line for line in table["findings"]) == (method == "glicko2")
 
 

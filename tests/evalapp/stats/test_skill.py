@@ -113,3 +113,36 @@ def test_refusals():
         VerdictTable.of(["x"], [0], [0], [1])
     with pytest.raises(ValueError, match="no verdict"):
         rank_by_games(VerdictTable.of(["x", "y"], [], [], []))
+
+
+@pytest.mark.parametrize(
+    ("rows", "groups"),
+    [
+        # x and y beat z three times each and drew with each other.
+        ([(0, 1, 0)] + [(0, 2, 1)] * 3 + [(1, 2, 1)] * 3, [{0, 1}, {2}]),
+        # Each beat one and lost to one.
+        ([(0, 1, 1)] * 4 + [(1, 2, 1)] * 4 + [(2, 0, 1)] * 4, [{0, 1, 2}]),
+        # As many wins and losses, but against others: x beat the better of two.
+        ([(2, 3, 1)] * 5 + [(3, 2, -1)] + [(0, 2, 1), (0, 3, -1), (1, 2, -1), (1, 3, 1)], [{0}, {1}, {2}, {3}]),
+        # The second pair was never compared with the first.
+        ([(0, 1, 1)] * 3 + [(0, 1, -1)] + [(2, 3, 1)] * 3, [{0}, {1}, {2}, {3}]),
+    ],
+)
+def test_equal_records_give_equal_results(rows, groups):
+    a, b, verdict = zip(*rows, strict=True)
+    found = rank_by_games(VerdictTable.of(["x", "y", "z", "w"][: max(*a, *b) + 1], a, b, verdict), seeds=7)
+    shown = {}
+    for row in found.systems:
+        if row.estimate.is_defined:
+            key = (row.rank, row.estimate.value, row.estimate.low, row.deviation, row.sd)
+            shown.setdefault(key, set()).add("xyzw".index(row.system))
+    rated = set().union(*shown.values())
+    assert sorted(shown.values(), key=min) == [group for group in groups if group & rated]
+
+
+def test_expected_scores_of_games_count_as_records():
+    """x and y have the same scores against z, w others of the same verdicts."""
+    a, b, verdict = [0, 1, 3], [2, 2, 2], [1, 1, 1]
+    classes = VerdictTable.of(["x", "y", "z", "w"], a, b, verdict, [0.7, 0.7, 0.8]).equal_records()
+    assert classes[0] == classes[1]
+    assert len(set(classes.tolist())) == 3
