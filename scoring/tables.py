@@ -204,7 +204,8 @@ def letters_caption(table: Mapping[str, Any]) -> str:
             "It takes outputs for independent; of outputs of the same items its p may be too small, so rather report "
             "the permutation test."
         )
-    if table["kind"] == "evaluators" and any(row.get("n") not in (None, test.get("n_rows")) for row in table["rows"]):
+    by_outputs = table["kind"] == "evaluators" and table["level"] != "system" and rows != "systems"
+    if by_outputs and any(row.get("n") not in (None, test.get("n_rows")) for row in table["rows"]):
         parts.append("Each coefficient itself is over all outputs that its own evaluator has scored.")
     if test.get("smallest_p"):
         parts.append(f"The smallest p of this test is {test['smallest_p']:.2g} before the correction.")

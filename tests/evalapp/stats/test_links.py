@@ -221,3 +221,13 @@ def test_nothing_but_cannot_decide_ranks_nobody(method):
     found = rank(method, ["x"] * 3, ["y"] * 3, ["cannot_decide"] * 3, np.arange(3))
     assert not any(row.is_ranked for row in found.systems)
     assert "largest part" not in found.extras.get("connectivity", {}).get("note", "")
+
+
+def test_glicko_gives_equal_records_one_value_and_one_rank():
+    """x and y beat z alike and drew with each other: simulated games alone would put one of them first."""
+    a, b = ["x"] * 8 + ["y"] * 8 + ["x"] * 2, ["z"] * 16 + ["y"] * 2
+    found = rank("glicko2", a, b, (["a"] * 6 + ["b"] * 2) * 2 + ["tie"] * 2, np.arange(18))
+    values = {row.system: (row.estimate.value, row.rank, row.rank_low, row.rank_high) for row in found.systems}
+    assert values["x"] == values["y"]
+    assert values["x"][1:] == (1, 1, 3)
+    assert values["z"][1] == 3

@@ -201,3 +201,23 @@ def test_verdicts_of_two_outputs_are_said_to_be_oriented(judged, said):
     found = columns(rows, numeric=judged == "ratings")
     table = detail_table(found, SETTINGS, aspect="q", judged=judged, controls={})
     assert (ORIENTED in table["notes"]) is said
+
+
+@pytest.mark.parametrize(
+    ("method", "reason"), [("z", "two ratings with a z-score"), ("rank", "two ratings with a rank")]
+)
+def test_ratings_without_a_value_are_the_reason_of_no_agreement(method, reason):
+    """Both raters give equal ratings only, and one of each item: no z-scores, no ranks. Units were rated twice."""
+    rows = [(value, f"i{k}", "s", rater, "") for k in range(6) for rater, value in (("r1", 3.0), ("r2", 4.0))]
+    settings = {**SETTINGS, "ratings": method}
+    line = overview_table([("quality", "ratings", columns(rows))], settings)["rows"][0]
+    detail = detail_table(columns(rows), settings, aspect="quality", judged="ratings", controls={})
+    for found in (line["coefficients"], detail["rows"]):
+        notes = {row["name"]: row["note"] for row in found}
+        assert all(row["value"] is None for row in found)
+        assert reason in notes["alpha"]
+        assert reason in notes["icc_a1"]
+        assert not any("no unit was rated twice" in note for note in notes.values())
+    # Where nothing was rated twice that is the reason.
+    once = overview_table([("quality", "ratings", columns(rows[::2]))], {**SETTINGS, "ratings": "raw"})["rows"][0]
+    assert once["coefficients"][0]["note"] == "no unit was rated twice"

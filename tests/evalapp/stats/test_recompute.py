@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from evalapp.stats.folder import ExportFolder
-from evalapp.stats.recompute import COMPUTED, main, recompute_entry, recompute_folder
+from evalapp.stats.recompute import COMPUTED, Outcome, lines_of, main, recompute_entry, recompute_folder
 from evalapp.stats.versions import signed
 
 SYSTEMS = {"m1": "machine", "m2": "machine", "m3": "machine", "gold": "human"}
@@ -301,3 +301,17 @@ def test_a_table_with_the_test_of_0_1_0_is_computed_by_that_test(exported: Path,
     )
     (outcome,) = recompute_folder(folder)
     assert (outcome.problem, outcome.differences, outcome.version) == ("", [], "0.1.0")
+
+
+def test_the_printed_list_shows_places_as_the_tables_do() -> None:
+    """A rank that is not certain is printed as `1-2`; without a rank there is a dash, without ends the rank itself."""
+    row = {"label": "m1", "value": 1.0, "low": None, "high": None, "rank": 1}
+    shown = {
+        "1-2": {**row, "rank_low": 1, "rank_high": 2},
+        "1": {**row, "rank_low": 1, "rank_high": 1},
+        "-": {**row, "rank": None, "rank_low": 1, "rank_high": 4},
+        "3": {**row, "rank": 3},
+    }
+    for place, one in shown.items():
+        lines = list(lines_of(Outcome("systems", {"rows": [one]}, None, problem="none")))
+        assert lines[1].split()[:2] == [place, "m1"]
