@@ -41,15 +41,19 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     "scores": ("set", "item", "system"),
 }
 _NUMBERS = ("value",)
+_TEXTS = ("id", "item", "system", "system_a", "rater", "aspect", "verdict", "name", "set")
 #: Names under which `load` takes a table.
 _TABLE_FILE = re.compile(
     rf"(?:{'|'.join(_NEEDED)})(?:[-_.][^/]*?)?(?:\.(?:jsonl|ndjson|csv|tsv)(?:\.gz)?|\.parquet)", re.IGNORECASE
 )
 #: Of a file that others refer to: an export writes it, so it was lost on the way.
 _LOST = "the folder has no such file, and others refer to it; copy every file of the export"
+#: The way out for files that nobody exported.
+OWN_FORM = (
+    "recompute reads files as exports write them: mend the row, or load the folder into a project and export that again"
+)
 #: What a spreadsheet-safe cell has in front where the text could be taken for a formula.
 _GUARD = "'"
-#: What a campaign appends to a rater whose judgement is a repeat.
 
 
 class FolderError(ValueError):
@@ -109,7 +113,7 @@ class ExportFolder:
             if row is None:
                 return
             if fault := _fault(table, row):
-                raise FolderError(f"{file.name}, row {number}", f"{fault}; mend the row, or export the project again")
+                raise FolderError(f"{file.name}, row {number}", f"{fault}; {OWN_FORM}")
             yield row
 
     def _file(self, table: str) -> tuple[Path, str] | None:
@@ -353,8 +357,10 @@ def _fault(table: str, row: Row) -> str:
         value = row.get(name)
         if value is None:
             return f"{name} is missing"
-        if name in _NUMBERS and not isinstance(value, int | float):
+        if name in _NUMBERS and (isinstance(value, bool) or not isinstance(value, int | float) or value - value != 0):
             return f"{name} is {value!r}, not a number"
+        if name in _TEXTS and not isinstance(value, str):
+            return f"{name} is {value!r}, not a text"
     return ""
 
 

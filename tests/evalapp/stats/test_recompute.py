@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evalapp.stats.folder import ExportFolder
+from evalapp.stats.folder import OWN_FORM, ExportFolder
 from evalapp.stats.recompute import COMPUTED, Outcome, lines_of, main, recompute_entry, recompute_folder
 from evalapp.stats.versions import signed
 
@@ -274,7 +274,7 @@ def test_a_row_that_cannot_be_read_is_named(exported: Path, tmp_path: Path, chan
     tables = data()
     tables["ratings"][4] = {**tables["ratings"][4], **change} if isinstance(change, dict) else change
     folder = copied(exported, tmp_path / "part", tables)
-    told = f"ratings.jsonl, row 5: {problem}; mend the row, or export the project again"
+    told = f"ratings.jsonl, row 5: {problem}; {OWN_FORM}"
     outcomes = recompute_folder(folder)
     assert outcomes[0].problem == told
     assert [outcome.is_equal for outcome in outcomes if outcome.problem != told] == [True] * 5

@@ -1,9 +1,10 @@
-"""The library reads what the product writes: every format of `dump`, plain and gzip, gives the same dataset."""
+"""Library and recompute read what the product writes: every format of `dump` gives the same rows as `load`."""
 
 from __future__ import annotations
 
 import gzip
 import json
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,14 @@ import pytest
 from django.core.management import call_command
 
 from annotation.exporters.formats import FORMATS
+from annotation.models import Comparison, Output, Rating
+from evalapp.stats.folder import ExportFolder, FolderError
 from scoring.ml import fit, read_dataset
 from tests.scoring.ml.everything import SMALLEST, write_everything
 from tests.scoring.ml.tiny import tiny_encoder
 
 pytestmark = pytest.mark.django_db
+COMPARED = ("item", "system_a", "system_b", "rater", "aspect", "verdict")
 
 
 @pytest.fixture
@@ -73,3 +77,59 @@ def test_every_export_is_the_same_dataset_and_trains(original, tmp_path):
     ]
     np.testing.assert_array_equal(values[0], values[1])
     np.testing.assert_array_equal(values[0], values[2])
+
+
+def test_recompute_reads_what_load_stores_of_every_export(original, tmp_path):
+    """`evalapp.stats` may not import the readers of `load`: docs/decisions/recompute-reads-exports.md."""
+    call_command("load", str(original), "--project", "all", verbosity=0)
+    for name in FORMATS:
+        call_command("dump", "all", str(tmp_path / name), "--format", name, verbosity=0)
+        call_command("load", str(tmp_path / name), "--project", f"from-{name}", verbosity=0)
+        folder = ExportFolder(tmp_path / name)
+        stored = Rating.objects.filter(output__item__project__slug=f"from-{name}").values_list(
+            "output__item__key", "output__system__name", "output__step", "rater", "aspect__name", "value"
+        )
+        read = [
+            (row["item"], row["system"], row.get("step"), row["rater"], row["aspect"], float(row["value"]))
+            for row in folder.rows("ratings")
+        ]
+        assert len(read) == 384
+        assert Counter(read) == Counter(stored), name
+        outputs = Output.objects.filter(item__project__slug=f"from-{name}").values_list(
+            "item__key", "system__name", "step", "text"
+        )
+        assert {(o["item"], o["system"], o.get("step"), o["text"]) for o in folder.rows("outputs")} == set(outputs)
+        compared = Comparison.objects.filter(output_a__item__project__slug=f"from-{name}").values_list(
+            "output_a__item__key",
+            "output_a__system__name",
+            "output_b__system__name",
+            "rater",
+            "aspect__name",
+            "verdict",
+        )
+        read = [tuple(row[key] for key in COMPARED) for row in folder.rows("comparisons")]
+        assert len(read) == 24
+        assert Counter(read) == Counter(compared), name
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "problem"),
+    [
+        ("ratings.csv", "item;system;rater;aspect;value\ni;s;r;q;3\n", "rater is missing"),
+        ("ratings.csv", "sep=,\nitem,system,rater,aspect,value\ni,s,r,q,3\n", "rater is missing"),
+        ("ratings.csv", "Item,System,Rater,Aspect,Value\ni,s,r,q,3\n", "rater is missing"),
+        ("ratings.csv", 'item,system,rater,aspect,value\ni,s,r,q,"3,5"\n', "cannot be read"),
+        ("ratings.jsonl", '{"item": "i", "system": "s", "rater": 7, "aspect": "q", "value": 3}\n', "not a text"),
+        ("ratings.jsonl", '{"item": "i", "system": "s", "rater": "r", "aspect": "q", "value": NaN}\n', "not a number"),
+        ("ratings.jsonl", '{"item": "i", "system": "s", "rater": "r", "aspect": "q", "value": true}\n', "not a number"),
+        ("ratings-gpt.jsonl", "", "would not be read"),
+        ("ratings.ndjson", "", "would not be read"),
+        ("Ratings.jsonl", "", "would not be read"),
+    ],
+)
+def test_recompute_refuses_what_only_load_reads(tmp_path, file, content, problem):
+    """Everything that an export does not write is an error that says the way out, never rows left out or misread."""
+    (tmp_path / file).write_text(content, encoding="utf-8")
+    with pytest.raises(FolderError, match=problem) as error:
+        list(ExportFolder(tmp_path).rows("ratings"))
+    assert any(way in str(error.value) for way in ("export", "cannot be read"))
