@@ -45,8 +45,8 @@ RANKME = "likert_apart_"
 
 # dstc7_dev and scratchplot: since version 0.2 words of every script count, before that [a-z0-9'] alone did, as in the
 # table (dstc7_dev has 22 outputs, scratchplot 24 whose words are other ones now; see docs/results/floors.md). e2e:
-# `x#2` is the person x, for the table it is somebody else: of 395 such ratings of quality 90 repeat one and do not count,
-# the others join x's order of the item.
+# `x#2` is the person x, for the table it is somebody else: of 395 such ratings of quality 90 repeat one and do not
+# count, the others join x's order of the item.
 FLOORS = [
     Floor("novikova", "informativeness", 2460, (0.101, 0.117), (0.123, 0.117)),
     Floor("novikova", "naturalness", 2460, (-0.159, -0.166), (0.141, 0.155)),
