@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -131,15 +132,36 @@ def api_page() -> str:
     )
 
 
+def slug(heading: str) -> str:
+    """The anchor that GitHub gives a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+def find_explanations() -> dict[str, list[str]]:
+    """Where each evaluator is explained, as page#anchor in docs/explanation/evaluators: the heading above a line
+    "Evaluator: `name`" or "Evaluators: `one`, `two`"."""
+    found: dict[str, list[str]] = {}
+    for page in sorted((HERE / "explanation/evaluators").glob("*.md")):
+        heading = ""
+        for line in page.read_text(encoding="utf-8").splitlines():
+            if line.startswith("#"):
+                heading = line.lstrip("#").strip()
+            elif re.match(r"Evaluators?: `", line):
+                for name in re.findall(r"`([\w-]+)`", line):
+                    found.setdefault(name, []).append(f"{page.name}#{slug(heading)}")
+    return found
+
+
 def evaluators_page() -> str:
     from scoring.ml import catalogue
     from scoring.selectors.catalogue import NEEDS
 
-    entries = catalogue()
+    entries, explained = catalogue(), find_explanations()
     parts = [
-        "# Evaluators\n\nWhat `score` applies and `scoring.ml.load(name)` loads; what is trained is trained first, by "
-        "`train` or `scoring.ml.fit(name, ...)`. Below the table each stands with its options: `--set name=value` of a "
-        "command, `options` of a request, a keyword of the library.\n\n",
+        "# Evaluators\n\nThe evaluators that `score` applies and `scoring.ml.load(name)` loads, with their options: "
+        "`--set name=value` of a command, `options` of a request, a keyword of the library. Trained evaluators are "
+        "trained first, by `train` or `scoring.ml.fit(name, ...)`. Formulas, training and sources are "
+        "[explained](../explanation/evaluators/README.md) on pages of their own.\n\n",
         table(
             ("name", "kind", "what it measures"),
             [(f"[`{e.name}`](#{e.name})", e.kind, e.summary) for e in entries],
@@ -152,6 +174,7 @@ def evaluators_page() -> str:
             f"- needs: {needs}",
             f"- a value for each {'system' if entry.level == 'system' else 'output'}, from {low} to {high}",
         ]
+        facts += [f"- [formula and source](../explanation/evaluators/{place})" for place in explained.get(entry.name, [])]
         if entry.learns:
             learned = {"none": "no aspect", "one": "one aspect", "many": "several aspects"}[entry.aspect]
             facts.append(f"- learns {learned}, from {', '.join(entry.train_needs) or 'texts'}")
