@@ -174,7 +174,9 @@ def evaluators_page() -> str:
             f"- needs: {needs}",
             f"- a value for each {'system' if entry.level == 'system' else 'output'}, from {low} to {high}",
         ]
-        facts += [f"- [formula and source](../explanation/evaluators/{place})" for place in explained.get(entry.name, [])]
+        facts += [
+            f"- [formula and source](../explanation/evaluators/{place})" for place in explained.get(entry.name, [])
+        ]
         if entry.learns:
             learned = {"none": "no aspect", "one": "one aspect", "many": "several aspects"}[entry.aspect]
             facts.append(f"- learns {learned}, from {', '.join(entry.train_needs) or 'texts'}")

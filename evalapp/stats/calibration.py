@@ -70,7 +70,7 @@ def calibrate_raters(
     |b|^2 / sigma_b^2, its covariance is the inverse of that precision.
 
     `unit`: all variances are 1, as in Kulikov et al. 2018 and See et al. 2019, whose sampling this replaces by the
-    exact answer (EVALUATORS 7.6). `reml`: variances of largest restricted likelihood, then taken for known. With
+    exact answer. `reml`: variances of largest restricted likelihood, then taken for known. With
     `item`, systems rated on harder items are not punished for that. Where outputs have several ratings, give the
     output as `item`: else their common part counts as independent chance and intervals are too narrow. Of
     simulated systems with three ratings of each output 95 % of the intervals held the truth so, 88 % without, all with

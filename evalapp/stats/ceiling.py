@@ -55,7 +55,8 @@ def noise_ceiling(
     seed: int = 13,
     confidence: float = DEFAULT_CONFIDENCE,
 ) -> Estimate:
-    """The correlation of people with people over the outputs that two raters or more have rated (EVALUATORS 7.5).
+    """The correlation of people with people over the outputs that two raters or more have rated
+    (docs/explanation/statistics/agreement.md#noise-ceiling).
 
     (n,) columns, one row per rating of one aspect, nan = missing; `output` identifies the output, `item` its item
     (default the output), `system` its system (needed for level "system" and for groupings), `cluster` the item's

@@ -1,5 +1,5 @@
 """Evaluators of turns at the level of dialogues: means over turns, correlated with ratings of whole dialogues and with
-calibrated means of systems (EVALUATORS 5.8). Calibrating raters is elsewhere."""
+calibrated means of systems: docs/explanation/statistics/correlation.md#dialogues. Raters are calibrated elsewhere."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ def calibrated_correlations(
     """By aspect, the evaluator's mean per system against people's calibrated mean of that system.
 
     One row per turn; a system's score is the mean over its dialogues of their means over turns. `calibrated` gives by
-    aspect the mean of each system once the raters' leniency is taken out (EVALUATORS 7.6). n = systems with both; the
-    interval is a bootstrap over systems and dialogues, calibrated means taken as known.
+    aspect the mean of each system once the raters' leniency is taken out (`calibrate_raters`). n = systems with both;
+    the interval leaves out each system once (`jackknife`), calibrated means taken as known.
     """
     scores = dialogue_scores(score, dialogue)
     codes, _ = encode(dialogue, "dialogue")

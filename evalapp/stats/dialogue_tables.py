@@ -63,7 +63,7 @@ def dialogues_table(
 ) -> dict[str, Any]:
     """`evaluators_table` over dialogues: `people` has every dialogue as an output of its own item, the `scored` have
     the means over turns. Pairs within items there are none, so no accuracy of pairs; instead `calibrated`, Spearman's
-    correlation of the systems' means with people's calibrated means of the systems (EVALUATORS 5.8)."""
+    correlation of the systems' means with people's calibrated means of the systems."""
     of_outputs = {**settings, "level": "segment"}
     table = evaluators_table(
         people, scored, of_outputs, aspect=aspect, outside=outside, learned=learned, unapplied=unapplied,

@@ -190,7 +190,9 @@ def correlate(
     confidence: float = DEFAULT_CONFIDENCE,
     interval: Interval | None = None,
 ) -> Correlations:
-    """Correlation of an evaluator with people, with bootstrap intervals (EVALUATORS 7.1, 7.2, 7.4).
+    """Correlation of an evaluator with people, with intervals.
+
+    Levels, groupings: docs/explanation/statistics/correlation.md#levels-and-groupings.
 
     `metric`, `human`: (n,) one value per output, people's being the mean over raters; nan or infinite = missing, and
     only rows with both count. `item`, `system`: (n,) identifiers (a system at a step is a system of its own).

@@ -40,7 +40,7 @@ def places_by_ends(low: FloatArray, high: FloatArray) -> tuple[IntArray, IntArra
     place.
 
     Wider than places from paired draws, since it does not know that all systems answered the same items; it never tells
-    two apart whose intervals touch (as the ranks of Chatbot Arena do; EVALUATORS 7.7).
+    two apart whose intervals touch (as the ranks of Chatbot Arena do; Chiang et al. 2024).
     """
     lower, upper = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
     best = 1 + (lower[None, :] > upper[:, None]).sum(axis=1)

@@ -46,7 +46,7 @@ def williams(r_a: float, r_b: float, r_ab: float, n: int) -> float:
     """One-sided p of Williams' test that r_a > r_b, two Pearson correlations with the same third variable.
 
     t = (r_a - r_b) sqrt((n-1)(1+r_ab)) / sqrt(2 (n-1)/(n-3) k + rbar^2 (1-r_ab)^3), df = n - 3, with
-    k = 1 - r_a^2 - r_b^2 - r_ab^2 + 2 r_a r_b r_ab and rbar = (r_a + r_b) / 2 (Williams 1959; EVALUATORS 7.3).
+    k = 1 - r_a^2 - r_b^2 - r_ab^2 + 2 r_a r_b r_ab and rbar = (r_a + r_b) / 2 (Williams 1959).
     nan below 4 pairs or where all three correlations leave nothing to chance.
     """
     from scipy import stats

@@ -110,7 +110,7 @@ def acc_eq(
     """Accuracy with ties, (C + T_hm) / (C + D + T_h + T_m + T_hm) of each item's pairs of outputs, averaged over items.
 
     `metric`, `human`, `item`: (n,) one row per output. C concordant, D discordant, T_h tied only by people, T_m only
-    by the metric, T_hm by both; the metric ties where |m_i - m_j| <= `epsilon` (Deutsch et al. 2023; EVALUATORS 7.2).
+    by the metric, T_hm by both; the metric ties where |m_i - m_j| <= `epsilon` (Deutsch et al. 2023).
     One value in `item` for all rows compares all outputs with each other.
 
     Rows without a human score are left out. Those without a metric score are left out too (`nan_rule` "drop"), or

@@ -49,8 +49,8 @@ def power_of(
 
     `two_sided` None takes the test's own form just named; which of two metrics is better `compare` and the letters of
     `compare_all` (under Holm's adjustment) ask two-sided. `design_effect` divides n: 1 + (m - 1) rho for m judgements
-    of one item that correlate by rho among each other. Sources: EVALUATORS 7.10; Williams 1959. `EffectError` where
-    the effect cannot be.
+    of one item that correlate by rho among each other. `EffectError` where the effect
+    cannot be. Formulas: docs/explanation/statistics/planning.md.
     """
     _check(alpha, ties, design_effect)
     strength = _strength(test, effect)

@@ -244,7 +244,7 @@ def rank_by_m1(
     seed: int = 0,
     confidence: float = DEFAULT_CONFIDENCE,
 ) -> Ranking:
-    """Turing M1 (EVALUATORS 3.5): share of judgements that a generation is better than or as good as the reference.
+    """Turing M1 (Gu, Wu and Yu 2021): share of judgements that a generation is better than or as good as the reference.
 
     (n,) columns, one row per judgement of a generation (side a) against a reference (side b): every verdict but `b`
     counts ("better", "cannot decide", ties). All systems are linked: each was compared with the reference.

@@ -53,7 +53,7 @@ class AllPairs:
 
     `p[a, b]` is the one-sided p-value that metric a is better than metric b, nan where it was not tested. `p_holm`:
     which of two is better the data say, so their p is two-sided, twice the one-sided one of the better (at most 1),
-    adjusted over all pairs; nan in the other direction. `rank` numbers the clusters of EVALUATORS 7.3: a metric opens a
+    adjusted over all pairs; nan in the other direction. `rank` numbers the clusters of metrics: a metric opens a
     new one when some metric already in the present one beats it. `letters`: metrics that share a letter are not told
     apart ("" = not tested). Both use p_holm, with which equal metrics are told apart with probability `alpha` at most,
     or, where `adjust` is "none", the one-sided p as WMT does: then any two equal metrics are with probability twice
@@ -127,7 +127,7 @@ def compare_all(
     nan_rule: NanRule = "drop",
     block: int = 0,
 ) -> AllPairs:
-    """Every metric against every other on the outputs that all of them and people have scored (EVALUATORS 7.3).
+    """Every metric against every other on the outputs that all of them and people have scored.
 
     `metrics`: (n,) scores by name, higher = better; `human`, `item`, `system` as in `correlate`, and so are `level`,
     `grouping` and `nan_rule`. `coefficient` is one of `ALL_COEFFICIENTS` or "acc-eq", the accuracy of pairs within

@@ -65,7 +65,7 @@ def soft_pairwise_accuracy(
     resamples: int = DEFAULT_RESAMPLES,
     confidence: float = DEFAULT_CONFIDENCE,
 ) -> Estimate:
-    """SPA = 1 - mean over pairs of systems of |p^h - p^m| (Thompson et al. 2024; EVALUATORS 7.2).
+    """SPA = 1 - mean over pairs of systems of |p^h - p^m| (Thompson et al. 2024).
 
     p is the one-sided p-value of a paired permutation test that the first of two systems (by name) is better: the
     share of `permutations` random signs over the items, the same for all pairs, whose summed signed difference

@@ -1,4 +1,4 @@
-"""Automatic annotation (EVALUATORS 2.5) in a worker: for each item read its candidates, let the model that did not see
+"""Automatic annotation (Gao et al. 2021) in a worker: for each item read its candidates, let the model that did not see
 its group choose, note it in a file; at the end store the whole set at once. An attempt after a lost one goes on with
 what the file has and comes to the same set."""
 

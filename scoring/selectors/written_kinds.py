@@ -1,4 +1,5 @@
-"""Texts by the kind of ending they are, for the robustness report (EVALUATORS 3.5): what people wrote in campaigns
+"""Texts by the kind of ending they are, for the robustness report
+(docs/explanation/evaluators/perception.md#robustness-report): what people wrote in campaigns
 under a constraint, what items bring along (references, wrong answers in `meta`), and outputs of machines for the same
 items."""
 

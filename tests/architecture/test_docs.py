@@ -1,5 +1,5 @@
 """The documentation is held against the code: the reference is what the generator writes now, links lead
-somewhere, and what the design promises by name is described."""
+somewhere, and every command, page and call has a description."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_every_command_says_what_it_is_for():
 
 
 def test_every_command_offers_json():
-    """INTERFACE: every command prints one JSON object with --json; `up` runs in the foreground and has none."""
+    """Every command prints one JSON object with --json; `up` runs in the foreground and has none."""
     module = generator()
     from django.core.management import load_command_class
 

@@ -18,7 +18,7 @@ from evalapp.common.jobs import Job, get_job
 from evalapp.common.params import read_params
 
 RUNS = "/api/v1/projects/{slug}/runs/"
-#: INTERFACE: the kinds of run that `POST projects/{slug}/runs/` starts.
+#: The kinds of run that `POST projects/{slug}/runs/` starts.
 KINDS = {
     "annotate", "annotate-preview", "combine", "export", "games", "import", "index", "plan", "reliability",
     "robustness", "score", "selection", "train",

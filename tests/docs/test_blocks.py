@@ -31,6 +31,7 @@ from evalapp.stats import recompute
 from scoring.models import Evaluator, Score, ScoreSet
 from tests.cast import join, person
 from tests.docs.blocks import PAGES, ROOT, read_blocks
+from tests.docs.test_worked_numbers import EXPLAINED
 
 pytestmark = [pytest.mark.slow]
 
@@ -69,11 +70,13 @@ NOT_RUN: dict[str, dict[str, str]] = {
     **{f"docs/results/{name}.md": {"python ": PAPERS} for name in
        ("README", "agreement", "floors", "power", "published", "rankings")},
 }  # fmt: skip
-#: Pages whose Python is run by a test of their own, which needs a small encoder or a client that is routed.
+#: Pages whose Python is run by a test of their own: it needs a small encoder or a client that is routed, or its values
+#: are compared with the page.
 ELSEWHERE = {
     "docs/how-to/python-client.md": "tests/evalapp/client/test_how_to.py",
     "docs/how-to/score-dialogues.md": "tests/scoring/ml/test_how_to.py",
     "docs/reference/library.md": "tests/scoring/ml/test_how_to.py",
+    **{f"docs/{page}": "tests/docs/test_worked_numbers.py" for page in EXPLAINED},
 }
 #: What is shown and not run: templates, diagrams.
 SHOWN = {"templates/README.md": "html", "CONTRIBUTING.md": "", "docs/operations/proxy.md": ""}

@@ -29,7 +29,7 @@ def sent(text: str, relevant: bool | None, before: float | None, after: float | 
     return Attempt(text, AS_IT_IS, relevant, before, after, **more)  # type: ignore[arg-type]
 
 
-# ---- the table of EVALUATORS 2.6, row by row ----------------------------------------------------------------
+# ---- the table of docs/explanation/evaluators/ream.md#reference-writing, row by row ----------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Online scores as INTERFACE.md describes them: `{"pairs": [...]}` in, `{"signature": ..., "scores": [...]}` out, at
+"""Online scores: `{"pairs": [...]}` in, `{"signature": ..., "scores": [...]}` out, at
 most 64 pairs a call, 503 with a problem document while the live worker is down. The server is scripted."""
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-#: Counts (win of the first, tie, loss) of the pairs 0-1, 0-2, 1-2: EVALUATORS.md 7.7.
+#: Counts (win of the first, tie, loss) of the pairs 0-1, 0-2, 1-2:
+#: docs/explanation/statistics/comparisons.md#worked-numbers.
 GOLDEN = {(0, 1): (12, 5, 3), (0, 2): (9, 4, 7), (1, 2): (6, 6, 8)}
 
 

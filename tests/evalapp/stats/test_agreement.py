@@ -33,7 +33,7 @@ FOUR_CODERS = [digits("123321412..."), digits("1233224125.3"), digits(".33323422
 @pytest.mark.parametrize(
     ("table", "scale", "expected"),
     [
-        # Krippendorff (2011), examples A and B; EVALUATORS 7.5.
+        # Krippendorff (2011), examples A and B.
         (BINARY, "nominal", 0.095238),
         ([list("aabbdcccedda"), list("babbbccceddd")], "nominal", 0.691964),
         # Krippendorff (2011), examples C and D.

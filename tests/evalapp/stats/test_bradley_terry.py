@@ -1,4 +1,4 @@
-"""Models of paired comparisons: the goldens of EVALUATORS.md 7.7, SciPy's optimiser, statsmodels, choix, no ties."""
+"""Models of paired comparisons: worked numbers, SciPy's optimiser, statsmodels, choix, no ties."""
 
 from __future__ import annotations
 

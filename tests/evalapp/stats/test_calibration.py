@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from evalapp.stats import calibrate_raters
 
-# EVALUATORS 7.6: models 0, 1, 2 x raters 0, 1, 2.
+# docs/explanation/statistics/human-scores.md#worked-numbers: models 0, 1, 2 x raters 0, 1, 2.
 TOY = [4, 3, 5, 2, 3, 4, 1, 2, 3]
 SYSTEM, RATER = [0, 0, 0, 1, 1, 1, 2, 2, 2], [0, 1, 2] * 3
 

@@ -26,7 +26,7 @@ def values(ranking):
 def test_golden_ratings_and_ranks():
     found = rank_by_comparisons(*columns_of(GOLDEN))
     rows = {row.system: row for row in found.systems}
-    # EVALUATORS.md 7.7: Elo 1065.95 934.05 1000, sandwich SE 32.8 31.6 32.8.
+    # docs/explanation/statistics/comparisons.md#worked-numbers: Elo 1065.95 934.05 1000, sandwich SE 32.8 31.6 32.8.
     assert [round(rows[k].estimate.value, 2) for k in range(3)] == [1065.95, 934.05, 1000]
     reach = [(rows[k].estimate.high - rows[k].estimate.low) / 2 / 1.959964 for k in range(3)]
     assert reach == pytest.approx([32.8, 31.6, 32.8], abs=0.05)

@@ -131,7 +131,7 @@ def test_midranks_are_those_of_scipy(values):
     assert midranks(np.array(values, dtype=float)).tolist() == stats.rankdata(values).tolist()
 
 
-# EVALUATORS 7.4, checked there; for plain Pearson.
+# docs/explanation/statistics/significance.md#worked-numbers; for plain Pearson.
 @pytest.mark.parametrize(
     ("n", "expected"),
     [(4, 0.950), (5, 0.878), (6, 0.811), (8, 0.707), (10, 0.632), (14, 0.532), (20, 0.444), (28, 0.374)],

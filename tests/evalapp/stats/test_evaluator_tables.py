@@ -75,7 +75,7 @@ def test_accuracy_ceiling_and_letters_are_those_of_their_functions(world):
 
 
 def test_groups_of_equal_scores_are_left_out_or_count_as_0(world):
-    """An evaluator that is constant in half of the items: leaving these out rewards it (EVALUATORS 7.1)."""
+    """An evaluator that is constant in half of the items: leaving these out rewards it."""
     _, people, metrics, scored = world
     flat = np.where(people.item < ITEMS // 2, 1.0, metrics["good"])
     one = replace(scored[0], metric=flat)

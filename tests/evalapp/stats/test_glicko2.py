@@ -19,13 +19,14 @@ def near(player: Player, rating: float, deviation: float, volatility: float | No
 
 
 def test_glickmans_example():
-    """Glickman 2012: 1464.06 and 151.52 with his rounded intermediate figures; unrounded in EVALUATORS 10."""
+    """Glickman 2012: 1464.06 and 151.52 with his rounded intermediate figures; unrounded in
+    docs/explanation/statistics/comparisons.md#worked-numbers."""
     games = [(Player(1400, 30), 1.0), (Player(1550, 100), 0.0), (Player(1700, 300), 0.0)]
     near(update(Player(1500, 200), games), 1464.0507, 151.5165, 0.0599960)
 
 
 def test_two_new_players():
-    """EVALUATORS 10."""
+    """The same steps, worked out apart from the code."""
     winner, loser = play(Player(), Player(), 1.0)
     near(winner, 1662.3109, 290.3190)
     near(loser, 1337.6891, 290.3190)
@@ -33,7 +34,7 @@ def test_two_new_players():
 
 @pytest.mark.parametrize(("tie", "low", "high"), [("half", 1409.0745, 1594.8703), ("paper", 1402.6797, 1598.4742)])
 def test_a_draw_by_both_rules(tie, low, high):
-    """EVALUATORS 1.7 says 1409.07 / 1594.87 and 1402.68 / 1598.47."""
+    """Worked out apart from the code: 1409.07 / 1594.87 and 1402.68 / 1598.47."""
     a, b = play(Player(1400, 80), Player(1600, 60), 0.5, tie=tie)
     assert a.rating == pytest.approx(low, abs=6e-5)
     assert b.rating == pytest.approx(high, abs=6e-5)

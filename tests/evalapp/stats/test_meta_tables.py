@@ -55,7 +55,7 @@ def test_a_systems_own_value_counts_only_where_nothing_of_it_was_learned(n_in_tr
     ],
 )
 def test_what_reads_one_side_alone_is_a_sentinel(kind, signature, expected):
-    """EVALUATORS 7.8: candidate-only and context-only versions of what is trained stand as sentinels in every table."""
+    """Candidate-only and context-only versions of a trained evaluator are trivial baselines in every table."""
     said = people()
     one = Scored("p", "p", kind, signature, np.array(PEOPLE)[said.system])
     (row,) = evaluators_table(said, [one], SETTINGS, aspect="q", outside=np.ones(len(said), dtype=bool))["rows"]

@@ -18,7 +18,8 @@ def rows(n_items: int = 60, n_systems: int = 5, seed: int = 2) -> tuple[np.ndarr
 
 
 def test_williams_as_checked_by_hand() -> None:
-    assert williams(0.4, 0.3, 0.5, 300) == pytest.approx(0.030275, abs=5e-7)  # EVALUATORS 7.3
+    # docs/explanation/statistics/significance.md#worked-numbers
+    assert williams(0.4, 0.3, 0.5, 300) == pytest.approx(0.030275, abs=5e-7)
     assert williams(0.3, 0.3, 0.5, 300) == pytest.approx(0.5)
     assert np.isnan(williams(0.4, 0.3, 0.5, 3))
 

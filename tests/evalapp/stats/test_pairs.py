@@ -199,7 +199,7 @@ def test_degenerate_input():
 
 
 def test_length_on_topical_chat(shared_data):
-    """EVALUATORS 7.8 and 7.9: all 360 outputs, length in words split at blanks, checked against mt-metrics-eval."""
+    """All 360 outputs, length in words split at blanks, checked against mt-metrics-eval."""
     folder = shared_data / "usr_topicalchat"
     rows = [json.loads(line) for line in (folder / "ratings.jsonl").read_text(encoding="utf-8").splitlines()]
     columns = zip(*[(r["value"], r["item"], r["system"]) for r in rows if r["aspect"] == "overall"], strict=True)

@@ -12,7 +12,7 @@ from statsmodels.stats.power import NormalIndPower
 from evalapp.stats import EffectError, design_effect, needed_judgements, power_of, williams
 
 
-# EVALUATORS 7.10: power .8, alpha .05.
+# docs/explanation/statistics/planning.md#worked-numbers: power .8, alpha .05.
 @pytest.mark.parametrize(
     ("test", "effect", "expected"),
     [

@@ -34,7 +34,7 @@ def columns(rows: list[tuple[Any, ...]], *, numeric: bool = True) -> Judged:
 
 
 def toy() -> list[tuple[Any, ...]]:
-    """EVALUATORS 7.6: models 0, 1, 2 by raters 0, 1, 2."""
+    """Closed form by hand: models 0, 1, 2 by raters 0, 1, 2."""
     table = ((4, 3, 5), (2, 3, 4), (1, 2, 3))
     return [
         (float(value), "i0", f"model-{m}", f"rater-{r}", "")

@@ -19,7 +19,8 @@ def test_two_systems_by_hand():
     needed = (gap / (1.959964 + 0.841621)) ** 2
     assert found.direct == found.spread == math.ceil(1 / needed / one - 100)
     assert found.p == pytest.approx(2 * (1 - 0.5 * (1 + math.erf(gap * math.sqrt(100 * one) / math.sqrt(2)))))
-    # The closed form of a preference of 55 % (783 of EVALUATORS.md 7.10), less the 100 there are.
+    # The closed form of a preference of 55 %, 783 (docs/explanation/statistics/planning.md#worked-numbers),
+    # less the 100 there are.
     assert found.direct == pytest.approx(needed_judgements("preference", 0.55) - 100, rel=0.03)
     assert found.sentence == "About 690 more comparisons would separate ranks 1 and 2 (if all are of these two)."
 

@@ -50,7 +50,7 @@ def coefficient(name, x, y):
 
 
 def plain_value(metric, human, item, system, level, grouping, name, rule):
-    """A coefficient as EVALUATORS 7.1 defines it, group by group."""
+    """A coefficient as docs/explanation/statistics/correlation.md#levels-and-groupings defines it, group by group."""
     if level == "system":
         means = [[column[system == s].mean() for s in np.unique(system)] for column in (metric, human)]
         return coefficient(name, *np.round(means, 10))

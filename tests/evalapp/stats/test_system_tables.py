@@ -26,7 +26,8 @@ def made(a, b, verdict, names=("a", "b", "c"), kinds=("machine", "machine", "hum
 
 
 def golden():
-    """EVALUATORS 7.7, counts (win_i, tie, win_j): a-b 12/5/3, a-c 9/4/7, b-c 6/6/8."""
+    """docs/explanation/statistics/comparisons.md#worked-numbers:
+    counts (win_i, tie, win_j) a-b 12/5/3, a-c 9/4/7, b-c 6/6/8."""
     rows = []
     for pair, counts in (((0, 1), (12, 5, 3)), ((0, 2), (9, 4, 7)), ((1, 2), (6, 6, 8))):
         for verdict, n in zip(("a", "tie", "b"), counts, strict=True):

@@ -1,4 +1,4 @@
-"""How many judgements are needed; figures of EVALUATORS 7.10."""
+"""How many judgements are needed; figures of docs/explanation/statistics/planning.md#worked-numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_closed_forms_without_a_project(test, effect, needed):
 
 
 def test_the_sides_of_a_test_are_those_it_has_or_those_asked_for():
-    """z for .05 is 1.6449 on one side and 1.9600 on two; one-sided figures of EVALUATORS 7.10 as far as printed."""
+    """z for .05 is 1.6449 on one side and 1.9600 on two; one-sided figures by the same formulas."""
     asked = {"test": "williams", "effect": "0.5,0.3,0.5"}
     usual, two = (answer_power(read_question({**asked, "sides": sides})) for sides in ("", "2"))
     assert (usual["needed"], usual["sides"], two["sides"]) == (121, 1, 2)

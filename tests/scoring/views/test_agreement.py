@@ -141,7 +141,8 @@ def test_power_by_page_with_the_comparisons_so_far(rated, client):
     client.force_login(rated.researcher)
     url = reverse("scoring:agreement-power", args=["alpha"])
     text = client.get(url).content.decode()
-    # Of two comparisons one is a tie: 194 decisive ones (EVALUATORS 7.10) are 388.
+    # Of two comparisons one is a tie: 194 decisive ones are 388
+    # (docs/explanation/statistics/planning.md#worked-numbers).
     assert "388 comparisons, 50% of them ties, find a true preference of 60% with power 0.80" in text
     assert "2 comparisons are judged for quality" in text
     question = url + "?test=williams&effect=0.4,0.3,0.5"

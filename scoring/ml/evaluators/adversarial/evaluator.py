@@ -55,7 +55,8 @@ class Adversarial(TrainedEvaluator):
     """P(human) = sigmoid of a linear reading of `[CLS] context [SEP] text [SEP]`, learned on references against
     outputs of machines.
 
-    Zhou & Xu 2020 (their adversarial baseline, the comparative evaluator without comparison); EVALUATORS 6.1.
+    Zhou & Xu 2020 (their adversarial baseline, the comparative evaluator without comparison);
+    docs/explanation/evaluators/adversarial.md.
     """
 
     network_class = AdversarialNetwork

@@ -1,4 +1,4 @@
-"""The score's own arithmetic on plain arrays: equations 6 to 15 and the calibration figure (EVALUATORS 3.1)."""
+"""The score's own arithmetic on plain arrays: equations 6 to 15 and the calibration figure (Gu, Wu & Yu 2021)."""
 
 from __future__ import annotations
 

@@ -82,7 +82,8 @@ class Perception(TrainedEvaluator):
     """P_gen = sigmoid(l1(T(x^)) - l1(T(x))): how often the trained reader takes a text for the better one of text and
     reference; several references: their mean. `system_score` weighs the texts by certainty (equation 15).
 
-    Gu, Wu & Yu 2021; EVALUATORS 3. Comparable between systems only at equal n, encoder, budget and seed.
+    Gu, Wu & Yu 2021; docs/explanation/evaluators/perception.md. Scores of systems are comparable only at equal n,
+    encoder, budget and seed.
     """
 
     network_class = PerceptionNetwork

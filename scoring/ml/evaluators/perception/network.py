@@ -1,4 +1,4 @@
-"""T, l1, l2 and the loss of the Perception Model: equations 5 to 13 (EVALUATORS 3.1 to 3.3)."""
+"""T, l1, l2 and the loss of the Perception Model: equations 5 to 13 (Gu, Wu & Yu 2021)."""
 
 from __future__ import annotations
 
@@ -111,7 +111,8 @@ class PerceptionNetwork(Network):
         return loss + self.confidence_weight * confidence_loss, confidence_loss
 
     def _penalty(self, mode: str, generated: Inputs, reference: Inputs, difference: torch.Tensor) -> torch.Tensor:
-        """mean over pairs of (||grad D|| - 1)^2 by embeddings (eq 5); see the modes in EVALUATORS 3.3."""
+        """mean over pairs of (||grad D|| - 1)^2 by embeddings (eq 5). Modes:
+        docs/explanation/evaluators/perception.md#gradient-penalty."""
         if mode == "interpolate":
             inputs = _between(self._embedded(generated), self._embedded(reference))
             value = self.grade(self.vectors(inputs))

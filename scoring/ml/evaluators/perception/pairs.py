@@ -84,7 +84,7 @@ def meetings_of(job: FitJob) -> int:
 
 class PairBatches:
     """Each epoch every generation meets one reference of its own, drawn anew, or in an unconditional model as many of
-    any item as `n_references` says (EVALUATORS 3.4); systems take part in equal numbers."""
+    any item as `n_references` says; systems take part in equal numbers."""
 
     def __init__(self, sides: Sides, systems: Sequence[str], job: FitJob, *, pad_id: int, phase: str) -> None:
         self.sides, self.job, self.pad_id, self.phase = sides, job, pad_id, phase

@@ -1,7 +1,7 @@
 """The robustness report: one evaluator over named kinds of texts, each against the original as its reference.
 
 Kinds are the caller's: machine-generated (MGE), written by people (HWE), by people and far in words from the original
-(LDHWE), by people with better wording (HWEBQ), adversarial (AE). Nothing here makes texts up (EVALUATORS 3.5).
+(LDHWE), by people with better wording (HWEBQ), adversarial (AE). Nothing here makes texts up (Gu, Wu & Yu 2021).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Scores of systems by readers that were trained alike with several seeds: mean and spread (EVALUATORS 3.4)."""
+"""Scores of systems by readers that were trained alike with several seeds: mean and spread."""
 
 from __future__ import annotations
 

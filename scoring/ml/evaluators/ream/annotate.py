@@ -55,7 +55,7 @@ def choose_references(
     """First-fit: visit the candidates once in random order, take r iff s(R + r) > s(R) + min_gain, until `most`.
 
     Greedy: judge all, take the best, again, while the gain exceeds min_gain. Candidates that are blank or in the set
-    already are left out (EVALUATORS 2.5). Without any reference at the start the first candidate judged best alone
+    already are left out. Without any reference at the start the first candidate judged best alone
     (greedy) or visited first begins the set, its reliability before counting as -1.
 
     `read` is told of texts before they are judged: greedily of all; first-fit of the next candidates in the order of

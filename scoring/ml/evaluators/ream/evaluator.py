@@ -47,7 +47,7 @@ class Ream(TrainedEvaluator):
     """s(q, R) in (-1, 1): the predicted Pearson correlation, over answers to query q, of a multi-reference metric with
     references R and people. `score` is that metric with the references it keeps of the item's (or all of them).
 
-    Gao et al. 2021; EVALUATORS 2.
+    Gao et al. 2021; docs/explanation/evaluators/ream.md.
     """
 
     network_class = ReamNetwork
@@ -171,7 +171,7 @@ class Ream(TrainedEvaluator):
         seed: int | None = None,
         progress: Progress | None = None,
     ) -> list[Annotation]:
-        """For each item the references to keep of its candidates, with the trace of every decision (EVALUATORS 2.5).
+        """For each item the references to keep of its candidates, with the trace of every decision (Gao et al. 2021).
 
         `start`: `one` random reference of the item (the paper) or `all` of them. Raises ValueError when there are
         not as many lists of candidates as items.
@@ -206,7 +206,7 @@ class Ream(TrainedEvaluator):
         self, data: Dataset, *, sizes: Sequence[int] = TEST_SIZES, per_size: int = 1, seed: int | None = None
     ) -> training.ReliabilityReport:
         """Predicted against gold reliability on sets of references of other data: by default one of each of the paper's
-        sizes for its test and item (EVALUATORS 2.3); sizes that an item cannot fill are left out.
+        sizes for its test and item; sizes that an item cannot fill are left out.
 
         Raises `ScoringError` where no set of the data has a gold reliability.
         """

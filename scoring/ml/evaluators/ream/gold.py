@@ -70,7 +70,7 @@ def draw_sets(n: int, sizes: Sequence[int], per_size: int, rng: np.random.Genera
 
 
 def count_sets(queries: int, references: int, sizes: Sequence[int], per_size: int) -> int:
-    """How many sets `draw_sets` gives over all queries (EVALUATORS 2.3 checks the paper's counts with it)."""
+    """How many sets `draw_sets` gives over all queries; it reproduces the paper's counts."""
     return queries * sum(min(per_size, math.comb(references, size)) for size in sizes if size <= references)
 
 
@@ -83,7 +83,8 @@ class Sample(NamedTuple):
 
 
 def worse_by_removal(sample: Sample, item: ItemGold) -> list[tuple[Nodes, float]]:
-    """The sets with one reference less whose gold reliability really is lower, with that (EVALUATORS 2.4 a)."""
+    """The sets with one reference less whose gold reliability really is lower, with that
+    (docs/explanation/evaluators/ream.md#negatives)."""
     nodes = sample.nodes
     if len(nodes) < 2:
         return []
@@ -95,7 +96,7 @@ def worse_by_removal(sample: Sample, item: ItemGold) -> list[tuple[Nodes, float]
 def draw_foreign(
     kind: str, sample: Sample, item: ItemGold, rng: np.random.Generator, *, gold: bool = True
 ) -> tuple[Nodes, float] | None:
-    """`add`: an answer to another query more; `replace`: one reference gives way to such an answer (2.4 b, c).
+    """`add`: an answer to another query more; `replace`: one reference gives way to such an answer.
 
     With its gold reliability, or nan where it is not wanted; None where there are no foreign answers.
     """

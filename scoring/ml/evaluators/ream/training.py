@@ -298,13 +298,13 @@ class TunedEpochs(Epochs):
 
 @dataclass(frozen=True, slots=True)
 class ReliabilityReport:
-    """Predicted against gold reliability on sets of held-out items (EVALUATORS 2.8).
+    """Predicted against gold reliability on sets of held-out items (docs/explanation/evaluators/ream.md#training).
 
     `constant` is the MSE of always saying the mean gold of the set's size; R2 = 1 - mse / constant. `accuracy` by kind:
     how often the better of a set and its perturbation is predicted, within a query; ties of gold are left out.
 
     A set whose metric gives all outputs the same score has no gold. The figures leave such sets out, and `zero` has
-    those over all `n + n_undefined` sets with 0 for the gold of these (EVALUATORS 2.1): mse, constant, r2, spearman.
+    those over all `n + n_undefined` sets with 0 for the gold of these: mse, constant, r2, spearman.
     """
 
     n: int

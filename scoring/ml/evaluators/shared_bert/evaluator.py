@@ -68,7 +68,7 @@ class SharedBert(TrainedEvaluator):
     """P(good) per aspect = sigmoid of a head over the encoder's reading of `[CLS] output [SEP] reference [SEP]`.
 
     `score(records)` gives (n, aspects), with `aspect=` (n,); several references are combined by the option
-    `references`. Reddy 2022; EVALUATORS 4.
+    `references`. Reddy 2022; docs/explanation/evaluators/shared-bert.md.
     """
 
     network_class = SharedBertNetwork
@@ -227,7 +227,7 @@ class _Trainer:
     def choose_betas(self) -> tuple[float, ...]:
         """The weight of the good ones per aspect. `share`: of the bad ones among the pairs of an epoch, which are what
         the loss is of. `grid`: the multiple of that share whose one-aspect model has the best macro-F1 on the held-out
-        part (EVALUATORS 4.3), of equal ones that nearest to the share itself."""
+        part (Reddy 2022), of equal ones that nearest to the share itself."""
         pairs = _pairs_of_epoch(self.job, self.train_part, 0)
         shares = self.train_part.labelled.share_of_negatives(self.train_part.outputs[pairs])
         wish = self.job.text("beta")

@@ -1,4 +1,4 @@
-"""From ratings to labels: median, pooled over systems that wrote the same, ceiling, threshold (EVALUATORS 4.2, 4.3)."""
+"""From ratings to labels: median, pooled over systems that wrote the same, ceiling, threshold (Reddy 2022)."""
 
 from __future__ import annotations
 

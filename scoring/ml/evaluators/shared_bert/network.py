@@ -81,7 +81,7 @@ class SharedBertNetwork(Network):
 def balanced_cross_entropy(logits: torch.Tensor, labels: torch.Tensor, beta: torch.Tensor) -> torch.Tensor:
     """-beta y log p - (1 - beta) (1 - y) log(1 - p), mean over the labels that are known; p = sigmoid(logits).
 
-    EVALUATORS 4.3: beta = .3535 gives .078881 for (y=1, p=.8) and 1.040502 for (0, .8).
+    Reddy 2022, equation 1: beta = .3535 gives .078881 for (y=1, p=.8) and 1.040502 for (0, .8).
     """
     known = ~torch.isnan(labels)
     y = torch.where(known, labels, torch.zeros_like(labels))

@@ -1,5 +1,5 @@
 """What must be printed beside accuracy: the majority class, MCC, balanced accuracy, AUROC, collapse; and comparisons of
-two models over seeds (EVALUATORS 4.4, 4.5)."""
+two models over seeds (docs/explanation/evaluators/shared-bert.md#report)."""
 
 from __future__ import annotations
 

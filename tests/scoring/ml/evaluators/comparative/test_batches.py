@@ -92,7 +92,8 @@ def test_strong_and_weak_pairs_one_for_one(job):
 
 
 def test_the_curriculum_ends_where_the_training_does(job):
-    """EVALUATORS 1.3: m(p) falls with the progress of the training; a limit of steps is its end, too."""
+    """docs/explanation/evaluators/comparative.md#weak-pairs: m(p) falls with the progress of the training,
+    which a limit of steps may end."""
     entry = get_entry("comparative")
     options = entry.parse_train_options("recommended", {"strong": "no", "human": "no", "pairs_per_epoch": 320,
                                                         "epochs": 3, "max_steps": 3})  # fmt: skip

@@ -47,7 +47,7 @@ def test_verdicts_on_one_pair_are_shares():
 
 
 def test_a_blank_text_is_in_no_pair():
-    """EVALUATORS 0.3: it is the worst by definition, so there is nothing to learn of it."""
+    """It is the worst by definition, so there is nothing to learn of it."""
     values = {("i0", "a"): [4], ("i0", "b"): [1], ("i0", "c"): [3]}
     whole = dataset(ratings=ratings(values), comparisons=(verdict("a", "b", "a"), verdict("a", "c", "a")))
     texts = {("i0", "b"): " \n", ("i1", "c"): ""}
@@ -69,7 +69,7 @@ def ratings(values: dict[tuple[str, str], list[float]]) -> tuple[Rating, ...]:
 
 
 def test_means_differ_by_more_than_half_a_point_of_five():
-    """EVALUATORS 1.4: tau = 0.5 for means on a scale of 1 to 5, 0 for one rater."""
+    """Tau = 0.5 for means on a scale of 1 to 5, 0 for one rater."""
     rows = ratings({("i0", "a"): [3, 4], ("i0", "b"): [3, 3], ("i0", "c"): [1, 2]})
     pairs = found(dataset(ratings=rows))
     assert as_dict(pairs) == {("i0", "a", "b"): (0, 1, 0), ("i0", "a", "c"): (0, 0, 1), ("i0", "b", "c"): (0, 0, 1)}
@@ -107,7 +107,7 @@ def test_a_held_out_part_has_the_tau_of_what_is_learned(tmp_path):
 
 
 def test_means_that_come_as_one_rating_are_means():
-    """EVALUATORS 1.4: tau = 0 is for a single integer rater; 4.8 was a mean (dailydialog_multiref: rater "mean")."""
+    """Tau = 0 is for a single integer rater; 4.8 was a mean (dailydialog_multiref: rater "mean")."""
     rows = ratings({("i0", "a"): [3.4], ("i0", "b"): [3.2], ("i0", "c"): [4.8], ("i1", "a"): [3.0]})
     said = as_dict(found(dataset(ratings=rows), rating_pairs="rater"))
     assert said[("i0", "a", "b")] == (0, 1, 0)
@@ -122,7 +122,7 @@ def test_means_that_differ_by_tau_are_tied_whatever_their_rounding():
 
 
 def test_verdicts_against_references_are_learned_from():
-    """EVALUATORS 1.4: pairwise judgements are used directly; a reference is a text, too."""
+    """Zhou and Xu 2020: pairwise judgements are used directly; a reference is a text, too."""
     data = dataset(comparisons=(
         Comparison("i0", "a", None, "r1", "good", "b", reference_b=1),
         Comparison("i0", "a", None, "r2", "good", "tie", reference_b=1),

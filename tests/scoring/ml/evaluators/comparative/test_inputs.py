@@ -77,7 +77,7 @@ def test_long_texts_end_at_the_nearest_sentence(text, limit, expected):
 
 
 def test_who_loses_words_counts_as_cut(source):
-    """EVALUATORS 0.3: truncation is reported, never silent; the tokenizer saw only what was left."""
+    """Truncation is reported, never silent; the tokenizer saw only what was left."""
     for form in ("own", "shared"):
         reader = PairReader(source, form=form, words=2)
         long, ended = Record("cat sat. on mat", context=("tea",)), Record("cat sat on.", context=("tea",))

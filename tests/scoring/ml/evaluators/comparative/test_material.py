@@ -41,7 +41,8 @@ def disputed() -> Dataset:
     [
         # Means of 9 / 3 and 7 / 3, more than half a point apart.
         ("raw", BETTER_TARGET),
-        # EVALUATORS 7.5: spreads of 1.936, .405 and .405 make 2.07, -2.47 and -2.47 of 4, -1 and -1.
+        # docs/explanation/statistics/human-scores.md#comparable-ratings:
+        # spreads of 1.936, .405 and .405 make 2.07, -2.47 and -2.47 of 4, -1 and -1.
         ("z", WORSE_TARGET),
         # Of each person's two ranks of the item, .25 and .75: (.75 + .25 + .25) / 3 against (.25 + .75 + .75) / 3.
         ("rank", WORSE_TARGET),
@@ -80,7 +81,7 @@ def test_held_out_pairs_are_of_the_held_out_part(tmp_path: Path, phase: str, kin
 
 
 def test_the_references_of_a_score_are_drawn_by_the_seed(tmp_path: Path) -> None:
-    """EVALUATORS 1.6: 50 machine-written texts at random, kept with the model; not those that stand first."""
+    """Zhou and Xu 2020: 50 machine-written texts at random, kept with the model; not those that stand first."""
     train = make(10)
 
     def chosen(seed: int, n: int = 6) -> list[tuple[str, str]]:

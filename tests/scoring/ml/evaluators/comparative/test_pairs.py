@@ -87,7 +87,8 @@ def collapsed(generated: Callable[[int], str], real: Callable[[int], str] = "peo
     ],
 )
 def test_classes_are_equally_frequent_however_often_a_generator_repeats_itself(generated, real, generated_ties):
-    """EVALUATORS 1.2: classes are sampled uniformly, half of the ties among generated texts where those differ."""
+    """docs/explanation/evaluators/comparative.md#strong-pairs: classes are sampled uniformly, half of the ties
+    among generated texts where those differ."""
     strong = StrongPairs(Samples.of(collapsed(generated, real)), same_context=0.8, tie=True)
     pairs = strong.draw(np.random.default_rng(1), 3000)
     # Twenty draws in a row may all give the text that nine in ten have.
@@ -129,7 +130,7 @@ def test_later_checkpoints_are_better_by_the_margin():
 
 
 def test_the_margin_falls_as_training_goes_on():
-    """0.10 + 0.70 (1 - min(1, p / 0.8)): EVALUATORS 1.3."""
+    """0.10 + 0.70 (1 - min(1, p / 0.8)): docs/explanation/evaluators/comparative.md#weak-pairs."""
     assert [margin_floor(p, 0.1) for p in (0.0, 0.4, 0.8, 1.0)] == pytest.approx([0.8, 0.45, 0.1, 0.1])
     found = weak(make(6))
     rng = np.random.default_rng(4)

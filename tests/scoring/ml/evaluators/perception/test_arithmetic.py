@@ -1,4 +1,4 @@
-"""The worked numbers of EVALUATORS 3.7."""
+"""The worked numbers of docs/explanation/evaluators/perception.md#worked-numbers."""
 
 from __future__ import annotations
 

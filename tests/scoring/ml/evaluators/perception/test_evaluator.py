@@ -320,7 +320,7 @@ def test_an_unconditional_reader_wants_more_references_than_it_keeps(encoder: st
 
 
 def test_without_condition_a_text_meets_several_references_an_epoch(encoder: str, tmp_path: Path) -> None:
-    """EVALUATORS 3.4: each generation is paired with r = 4 random references, fresh ones in each epoch."""
+    """Gu, Wu and Yu 2021: each generation is paired with r = 4 random references, fresh ones in each epoch."""
     given = {"conditional": False, "n_references": 3, **QUICK}
     whole = any_item()
     # The third text repeats a reference: nothing tells the two apart, so that they do not meet.
@@ -360,7 +360,7 @@ def test_without_confidence_all_are_trusted_alike(encoder: str) -> None:
     records = data(4, seed=6).outputs_with_context()
     assert (found.evaluate(records).components["confidence"] == 1).all()
     assert isinstance(found, Perception)
-    # EVALUATORS 3.1: without data uncertainty w ~ m.
+    # docs/explanation/evaluators/perception.md#system-score: without data uncertainty w ~ m.
     np.testing.assert_allclose(found.system_weights(records)[1], found.certainty(records)[0])
 
 
@@ -407,7 +407,7 @@ SHORT = {"epochs": 1, "batch_size": 8, "max_steps": 2}
 def test_the_penalty_stays_where_held_out_pairs_profit(
     encoder: str, monkeypatch: pytest.MonkeyPatch, accuracies: tuple[float | None, float | None], kept: str
 ) -> None:
-    """EVALUATORS 3.3: beta = 0 where the accuracy on held-out pairs does not profit; which is recorded."""
+    """Beta = 0 where the accuracy on held-out pairs does not profit; which is recorded."""
     told = dict(zip(("none", "pair"), accuracies, strict=True))
     seen: dict[str, torch.Tensor] = {}
     train = _Trainer._train

@@ -107,7 +107,7 @@ def test_lazy_penalty_comes_every_fourth_step_four_times_as_heavy(folder: str) -
 
 
 def test_pooled_penalty_is_a_bound_on_the_last_layer(folder: str) -> None:
-    # EVALUATORS 3.3: with a linear l1 the gradient by the pooled vector is the constant w.
+    # With a linear l1 the gradient by the pooled vector is the constant w.
     net = network(folder, penalty="pooled", confidence=False).train()
     weight = net.l1[0].weight.detach()
     plain = network(folder, confidence=False).train()
@@ -136,7 +136,7 @@ def test_padding_does_not_enter_the_penalty(folder: str, mode: str) -> None:
 
 
 def test_the_double_backward_is_the_derivative_by_finite_differences(folder: str) -> None:
-    """EVALUATORS 10.8: the gradient of the `pair` penalty against central differences, in double precision."""
+    """The gradient of the `pair` penalty against central differences, in double precision."""
     net = network(folder, penalty="pair", confidence=False).double().train()
     inputs = pairs(2)
 

@@ -59,7 +59,7 @@ def test_constant_scores_have_no_reliability() -> None:
 
 
 def test_counts_decide_the_papers_sets() -> None:
-    # EVALUATORS 2.3: 400,000 = 4,000 x 25 x 4 sizes; 3,000 = 500 x 6 sizes.
+    # docs/explanation/evaluators/ream.md#training-sets: 400,000 = 4,000 x 25 x 4 sizes; 3,000 = 500 x 6 sizes.
     assert count_sets(4000, 200, (3, 5, 7, 10), 25) == 400_000
     assert count_sets(500, 200, TEST_SIZES, 1) == 3_000
     assert count_sets(1, 3, (1, 2, 3, 5), 25) == 3 + 3 + 1

@@ -63,7 +63,8 @@ def test_edges_of_complete_graphs_with_self_loops() -> None:
 
 
 def test_golden_loss() -> None:
-    # EVALUATORS 10.3: s = .41, rho = .37, negatives .40 .30 .45, gamma .05 -> MSE .0016, hinge .04 0 .09.
+    # docs/explanation/evaluators/ream.md#worked-numbers:
+    # s = .41, rho = .37, negatives .40 .30 .45, gamma .05 -> MSE .0016, hinge .04 0 .09.
     loss = ream_loss(
         torch.tensor([0.41]),
         torch.tensor([0.37]),

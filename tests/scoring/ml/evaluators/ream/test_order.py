@@ -1,4 +1,4 @@
-"""What is left to chance in annotation (EVALUATORS 2.5): the order of the candidates, and the reference that begins."""
+"""Choosing references leaves to chance the order of the candidates and the first reference (Gao et al. 2021)."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def test_the_four_figures_by_hand() -> None:
 
 
 def test_sets_without_a_gold_are_counted_and_are_none_in_figures_of_their_own() -> None:
-    """EVALUATORS 2.1: both aggregates, for leaving them out rewards a metric that cannot tell answers apart."""
+    """Both aggregates, for leaving them out rewards a metric that cannot tell answers apart."""
     found = report(Total(), prepared(), SAMPLES, np.random.default_rng(1), [(0, (1,))])  # type: ignore[arg-type]
     assert (found.n, found.n_undefined) == (4, 1)
     assert found.mse == pytest.approx(0.035, abs=1e-6)

@@ -58,7 +58,7 @@ def trained(encoder: str) -> SharedBert:
 
 
 def test_golden_loss() -> None:
-    # EVALUATORS 4.3 with beta .3535: (y=1, p=.8) (0, .8) (1, .3) (0, .3).
+    # docs/explanation/evaluators/shared-bert.md#worked-numbers with beta .3535: (y=1, p=.8) (0, .8) (1, .3) (0, .3).
     logits = torch.logit(torch.tensor([[0.8], [0.8], [0.3], [0.3]]))
     labels = torch.tensor([[1.0], [0.0], [1.0], [0.0]])
     values = [balanced_cross_entropy(logits[i : i + 1], labels[i : i + 1], torch.tensor([[0.3535]])) for i in range(4)]
@@ -246,7 +246,7 @@ def test_same_seed_same_weights(encoder: str) -> None:
 
 
 def test_the_grid_chooses_beta_on_the_held_out_part(encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # EVALUATORS 4.3.
+    # docs/explanation/evaluators/shared-bert.md#loss.
     assert module.BETA_GRID == (0.75, 0.8, 0.85, 0.9, 0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.25)
     given = {"encoder": encoder, "epochs": 1, "beta": "grid", "aspects": "naturalness"}
     # Two steps for each of the eleven and two for what is kept.
@@ -317,7 +317,7 @@ def test_paper_profile_has_the_papers_head(encoder: str) -> None:
     network = found.artefact.network
     assert isinstance(network, SharedBertNetwork)
     own = [p.numel() for name, p in network.named_parameters() if not name.startswith("encoder")]
-    # Width x aspects weights and a bias each, nothing else beyond the encoder (EVALUATORS 4.1: 2304 = 768 x 3).
+    # Width x aspects weights and a bias each, nothing else beyond the encoder (Reddy 2022: 2304 = 768 x 3).
     assert sorted(own) == [2, 32 * 2]
     assert found.settings["learning_rate"] == 3e-4
     assert "profile:paper" in found.signature

@@ -1,4 +1,4 @@
-"""Median, pooling, ceiling, threshold: EVALUATORS 4.2 and the acceptance test of its section 10.6, by hand."""
+"""Median, pooling, ceiling, threshold, by hand: docs/explanation/evaluators/shared-bert.md#labels."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_instances_are_pairs_of_output_and_reference() -> None:
 
 
 def test_the_published_betas_lie_on_the_grid() -> None:
-    # EVALUATORS 4.3: negatives 3450, 3904, 1920 of 11,222; beta / ratio = 1.15, .90, .85.
+    # Reddy 2022, tables 2 and 3: negatives 3450, 3904, 1920 of 11,222; beta / ratio = 1.15, .90, .85.
     for negatives, beta, factor in ((3450, 0.3535, 1.15), (3904, 0.3130, 0.90), (1920, 0.1454, 0.85)):
         assert beta == pytest.approx(negatives / 11222 * factor, abs=1.1e-4)
         assert factor in BETA_GRID

@@ -30,7 +30,7 @@ def test_figures_by_hand() -> None:
     ("positives", "accuracy", "f1"), [(7672, 0.6898, 0.8164), (7218, 0.6490, 0.7871), (9202, 0.8274, 0.9055)]
 )
 def test_always_good_on_the_papers_counts(positives: int, accuracy: float, f1: float) -> None:
-    # EVALUATORS 4.5: what the majority class reaches on the paper's 11,122 instances.
+    # What the majority class reaches on the paper's 11,122 instances.
     labels = np.zeros(11122)
     labels[:positives] = 1
     found = classify(labels, np.full(11122, 0.9))
@@ -77,7 +77,7 @@ def test_seeds_are_compared_one_way_and_paired() -> None:
 
 
 def test_the_papers_star_is_not_significant_one_way() -> None:
-    # EVALUATORS 4.5: accuracy of naturalness, 76.19 +- 1.00 against 77.98 +- 1.99 over 5 seeds: F = 3.23, p = .110.
+    # Reddy 2022: accuracy of naturalness, 76.19 +- 1.00 against 77.98 +- 1.99 over 5 seeds: F = 3.23, p = .110.
     shape = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
     shape /= shape.std(ddof=1)
     found = compare_over_seeds(list(76.19 + 1.00 * shape), list(77.98 + 1.99 * shape))

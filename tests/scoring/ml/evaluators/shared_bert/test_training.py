@@ -62,7 +62,7 @@ def given(monkeypatch: pytest.MonkeyPatch) -> Given:
 
 
 def test_the_loss_weighs_the_good_ones_by_the_beta_of_their_aspect(encoder: str, given: Given) -> None:
-    """EVALUATORS 4.3: - beta y log p - (1 - beta) (1 - y) log(1 - p), mean over outputs and aspects."""
+    """Reddy 2022, equation 1: - beta y log p - (1 - beta) (1 - y) log(1 - p), mean over outputs and aspects."""
     found = fit("shared-bert", data(4), encoder=encoder, epochs=1, batch_size=16, beta="0.9,0.2", max_references=None)
     ((inputs, logits),) = given
     y, p = inputs["labels"].double().numpy(), torch.sigmoid(logits).numpy()
@@ -114,7 +114,7 @@ def pairs(part: Instances) -> set[tuple[int, str]]:
 
 @pytest.mark.parametrize("seed", [13, 14])
 def test_by_rows_no_pair_is_in_two_parts(encoder: str, tmp_path: Path, seed: int) -> None:
-    """EVALUATORS 4.2: 80, 10 and 10 per cent of the pairs of an output and a reference."""
+    """Reddy 2022: 80, 10 and 10 per cent of the pairs of an output and a reference."""
     options = {"split": "row", "aspects": "naturalness"}
     job = make_job("shared-bert", data(10, 3), None, "recommended", encoder, seed, None, tmp_path, silent, options)
     parts = [pairs(part) for part in _instances(job)]
@@ -125,7 +125,7 @@ def test_by_rows_no_pair_is_in_two_parts(encoder: str, tmp_path: Path, seed: int
 @pytest.mark.parametrize(
     ("more", "shares", "decays"),
     [
-        # EVALUATORS 4.4: plain Adam at one rate; AdamW with a tenth of the steps for warm-up, then down to nothing.
+        # Plain Adam at one rate; AdamW with a tenth of the steps for warm-up, then down to nothing.
         ({"profile": "paper", "beta": "share", "split": "group"}, [1.0] * 10, {0.0}),
         ({"learning_rate": 3e-4}, [0, 1, *(n / 9 for n in range(8, 0, -1))], {0.0, 0.01}),
     ],

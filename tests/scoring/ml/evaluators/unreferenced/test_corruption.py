@@ -1,4 +1,4 @@
-"""Broken replies as EVALUATORS 5.3 defines them."""
+"""Broken replies: docs/explanation/evaluators/unreferenced.md#false-replies."""
 
 from __future__ import annotations
 
