@@ -745,7 +745,7 @@ def outcome_in_words(computed: Computed) -> str:
     parts.append(
         "**How this came about:** that most pairs are called tied was seen on these very folds of e2e before profile "
         "recommended was made to count expected outcomes (`outcome`), so they are no independent evidence for it. It "
-        "was chosen by reasoning and not tuned ([why](../decisions/comparative-evaluator.md)): a game that counts "
+        "was chosen by reasoning and not tuned ([why](../decisions/comparative-scores.md)): a game that counts "
         "p(better) + p(tie) / 2 is the mean of games whose verdicts are drawn by these probabilities."
     )
     others = [

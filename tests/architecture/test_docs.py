@@ -102,6 +102,14 @@ def test_links_lead_somewhere(page):
     assert not broken
 
 
+def test_every_decision_is_listed_and_fits_on_a_page():
+    folder = ROOT / "docs/decisions"
+    index = (folder / "README.md").read_text(encoding="utf-8")
+    pages = [path for path in sorted(folder.glob("*.md")) if path.name != "README.md"]
+    assert not [path.name for path in pages if f"]({path.name})" not in index]
+    assert not [path.name for path in pages if len(re.findall(r"\w[^\s|]*", path.read_text(encoding="utf-8"))) > 450]
+
+
 def test_no_machine_paths_or_registries_in_texts():
     """What is committed must make sense on any machine."""
     suspicious = re.compile(r"/work/|/opt/wheels|/root/|pypi\.org|registry\.npmjs|repo1\.maven|deb\.debian")
