@@ -1,0 +1,75 @@
+"""Agreement of real ratings, of which many raters gave few: other libraries say the same. Sets of ../shared/data."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.formula.api as smf
+from sklearn.metrics import cohen_kappa_score
+
+from evalapp.stats.agreement_table import MIN_SHARED_UNITS, agreement_table
+from evalapp.stats.icc import iccs
+
+#: Sets in which some raters did not rate every output, on scales of whole numbers.
+SETS = [
+    ("scratchplot", "naturalness"), ("scratchplot", "coherence"), ("usr_topicalchat", "overall"),
+    ("grade_convai2", "coherence"), ("rankme", "likert_apart_quality"), ("rankme", "me_joint_informativeness"),
+]  # fmt: skip
+
+
+def ratings(folder: Path, aspect: str) -> pd.DataFrame:
+    """One row a rating; repeats (`x#2`) left out."""
+    path = next(folder.glob("ratings.jsonl*"))
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8") as lines:
+        rows = [row for row in map(json.loads, lines) if row["aspect"] == aspect and "#" not in row["rater"]]
+    unit = [f"{row['item']}\t{row['system']}" for row in rows]
+    return pd.DataFrame({"y": [float(row["value"]) for row in rows], "u": unit, "r": [row["rater"] for row in rows]})
+
+
+@pytest.mark.parametrize(("name", "aspect"), SETS)
+def test_variances_are_those_of_statsmodels(shared_data, name, aspect):
+    """Consistency is never below absolute agreement, and both are the coefficients of statsmodels' REML variances."""
+    frame = ratings(shared_data / name, aspect)
+    found = iccs(frame["y"], frame["u"], frame["r"], resamples=0)
+    assert found["C,1"].value >= found["A,1"].value - 1e-9
+    twice = frame[frame.groupby("u")["u"].transform("size") > 1].assign(g=1)
+    spread = twice["y"].std()
+    parts = {"u": "0 + C(u)", "r": "0 + C(r)"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = smf.mixedlm("y ~ 1", twice.assign(y=twice["y"] / spread), groups="g", re_formula="0", vc_formula=parts)
+        fitted = model.fit(reml=True)
+    variance = dict(zip(model.exog_vc.names, fitted.vcomp, strict=True))
+    whole = variance["u"] + variance["r"] + fitted.scale
+    assert found["A,1"].value == pytest.approx(variance["u"] / whole, abs=0.003)
+    assert found["C,1"].value == pytest.approx(variance["u"] / (variance["u"] + fitted.scale), abs=0.003)
+
+
+def test_mean_kappa_is_over_all_pairs_with_enough_units_not_over_those_shown(shared_data):
+    """dstc7_dev: 375 pairs of raters share 10 outputs or more. scikit-learn's kappa of each, weighted by its outputs."""
+    frame = ratings(shared_data / "dstc7_dev", "relevance")
+    found = agreement_table(frame["y"], frame["u"], frame["r"], resamples=0, max_pairs=60)
+    by_rater = {rater: rows.set_index("u")["y"] for rater, rows in frame.groupby("r")}
+    kappas, units = [], []
+    for one, two in itertools.combinations(sorted(by_rater), 2):
+        both = by_rater[one].index.intersection(by_rater[two].index)
+        if len(both) >= MIN_SHARED_UNITS:
+            pair = by_rater[one][both].astype(int), by_rater[two][both].astype(int)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                kappas.append(cohen_kappa_score(*pair, weights="quadratic"))
+            units.append(len(both))
+    assert len(kappas) == 375
+    known = ~np.isnan(kappas)
+    assert len(found.pairs) == 60
+    mean = np.average(np.array(kappas)[known], weights=np.array(units)[known])
+    assert found.coefficients["cohen"].value == pytest.approx(mean, abs=1e-6)
+    assert mean == pytest.approx(0.093, abs=0.0005)
