@@ -526,8 +526,8 @@ NOTES = {
     "means": """
 `interval` and `ranks`: how often the interval of a system's mean holds the true mean, and its best to worst rank the
 true rank. `told apart`: how often two equal systems come out as settled at 99 %. Percentiles of few items are too
-narrow, as for any statistic; that is why the watch page gives no advice to stop below 20 items. Fewer than 5 items
-have no interval and any rank, so nothing is settled there.""",
+narrow, as for any statistic; that is why the watch page gives no advice to stop below 20 items. Fewer than 5
+items have no interval and any rank, so nothing is settled there.""",
     "correlations": """
 Pairs: percentile and BCa intervals of the three coefficients over independent outputs. Systems: the interval of the
 correlation of means, where each system is left out once (`jackknife`, the default), where items and systems are drawn
@@ -588,7 +588,7 @@ def write(given: Given, store: Store) -> None:
     lines = [
         "# Do intervals cover, do tests hold their level?", "",
         "Simulated data of known truth, by `intervals.py`. An interval of 95 % should hold the truth in .95 of the",
-        "data sets, a test at .05 reject a true null in .05. With 1,000 independent data sets .95 comes out between .94",
+        "data sets, a test at .05 reject a true null in .05. With 1,000 independent data sets .95 is between .94",
         "and .96 by chance, with 400 between .93 and .97, with 100 between .91 and .99, with 60 between .90 and 1.",
     ]  # fmt: skip
     for part in PARTS:

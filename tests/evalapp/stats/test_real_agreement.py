@@ -17,10 +17,11 @@ from sklearn.metrics import cohen_kappa_score
 from evalapp.stats.agreement_table import MIN_SHARED_UNITS, agreement_table
 from evalapp.stats.icc import iccs
 
-#: Sets in which some raters did not rate every output, on scales of whole numbers.
+#: Sets in which some raters did not rate every output. (On grade_convai2, with hardly any variance between raters,
+#: statsmodels stops before its maximum.)
 SETS = [
     ("scratchplot", "naturalness"), ("scratchplot", "coherence"), ("usr_topicalchat", "overall"),
-    ("grade_convai2", "coherence"), ("rankme", "likert_apart_quality"), ("rankme", "me_joint_informativeness"),
+    ("usr_personachat", "overall"), ("rankme", "likert_apart_quality"), ("rankme", "me_joint_informativeness"),
 ]  # fmt: skip
 
 
@@ -36,25 +37,30 @@ def ratings(folder: Path, aspect: str) -> pd.DataFrame:
 
 @pytest.mark.parametrize(("name", "aspect"), SETS)
 def test_variances_are_those_of_statsmodels(shared_data, name, aspect):
-    """Consistency is never below absolute agreement, and both are the coefficients of statsmodels' REML variances."""
+    """Consistency is never below absolute agreement, and both are the coefficients of statsmodels' REML variances (of
+    100 outputs, since it takes minutes for more)."""
     frame = ratings(shared_data / name, aspect)
+    whole = iccs(frame["y"], frame["u"], frame["r"], resamples=0)
+    assert whole["C,1"].value >= whole["A,1"].value - 1e-9
+    frame = frame[frame["u"].isin(sorted(set(frame["u"]))[::3][:100])]
     found = iccs(frame["y"], frame["u"], frame["r"], resamples=0)
-    assert found["C,1"].value >= found["A,1"].value - 1e-9
     twice = frame[frame.groupby("u")["u"].transform("size") > 1].assign(g=1)
     spread = twice["y"].std()
     parts = {"u": "0 + C(u)", "r": "0 + C(r)"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = smf.mixedlm("y ~ 1", twice.assign(y=twice["y"] / spread), groups="g", re_formula="0", vc_formula=parts)
+        twice["y"] /= spread
+        model = smf.mixedlm("y ~ 1", twice, groups="g", re_formula="0", vc_formula=parts)
         fitted = model.fit(reml=True)
+    assert fitted.converged
     variance = dict(zip(model.exog_vc.names, fitted.vcomp, strict=True))
-    whole = variance["u"] + variance["r"] + fitted.scale
-    assert found["A,1"].value == pytest.approx(variance["u"] / whole, abs=0.003)
+    total = variance["u"] + variance["r"] + fitted.scale
+    assert found["A,1"].value == pytest.approx(variance["u"] / total, abs=0.003)
     assert found["C,1"].value == pytest.approx(variance["u"] / (variance["u"] + fitted.scale), abs=0.003)
 
 
 def test_mean_kappa_is_over_all_pairs_with_enough_units_not_over_those_shown(shared_data):
-    """dstc7_dev: 375 pairs of raters share 10 outputs or more. scikit-learn's kappa of each, weighted by its outputs."""
+    """dstc7_dev: 375 pairs of raters share 10 outputs; scikit-learn's kappa of each, weighted by its outputs."""
     frame = ratings(shared_data / "dstc7_dev", "relevance")
     found = agreement_table(frame["y"], frame["u"], frame["r"], resamples=0, max_pairs=60)
     by_rater = {rater: rows.set_index("u")["y"] for rater, rows in frame.groupby("r")}
@@ -65,7 +71,7 @@ def test_mean_kappa_is_over_all_pairs_with_enough_units_not_over_those_shown(sha
             pair = by_rater[one][both].astype(int), by_rater[two][both].astype(int)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                kappas.append(cohen_kappa_score(*pair, weights="quadratic"))
+                kappas.append(cohen_kappa_score(*pair, weights="quadratic", labels=range(1, 6)))
             units.append(len(both))
     assert len(kappas) == 375
     known = ~np.isnan(kappas)
