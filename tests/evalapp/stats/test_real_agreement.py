@@ -1,10 +1,12 @@
-"""Agreement of real ratings, of which many raters gave few: other libraries say the same. Sets of ../shared/data."""
+"""Real ratings, of which many raters gave few: other libraries agree, repeats and words are as documented. Sets of
+../shared/data."""
 
 from __future__ import annotations
 
 import gzip
 import itertools
 import json
+import re
 import warnings
 from pathlib import Path
 
@@ -15,7 +17,9 @@ import statsmodels.formula.api as smf
 from sklearn.metrics import cohen_kappa_score
 
 from evalapp.stats.agreement_table import MIN_SHARED_UNITS, agreement_table
+from evalapp.stats.folder import ExportFolder
 from evalapp.stats.icc import iccs
+from evalapp.words import split_words
 
 #: Sets in which some raters did not rate every output. (On grade_convai2, with hardly any variance between raters,
 #: statsmodels stops before its maximum.)
@@ -79,3 +83,26 @@ def test_mean_kappa_is_over_all_pairs_with_enough_units_not_over_those_shown(sha
     mean = np.average(np.array(kappas)[known], weights=np.array(units)[known])
     assert found.coefficients["cohen"].value == pytest.approx(mean, abs=1e-6)
     assert mean == pytest.approx(0.093, abs=0.0005)
+
+
+@pytest.mark.parametrize(("aspect", "marked", "repeats"), [("quality", 395, 90), ("naturalness", 280, 62)])
+def test_repeats_of_real_raters_are_one_person_s(shared_data, aspect, marked, repeats):
+    """e2e: ratings by `x#2`, and those of them that repeat an output which x had rated (docs/results/floors.md)."""
+    judged = ExportFolder(shared_data / "e2e").judged(aspect, "ratings")
+    assert len(judged) - len(judged.first_judgements()) == repeats
+    with gzip.open(shared_data / "e2e" / "ratings.jsonl.gz", "rt", encoding="utf-8") as lines:
+        rows = [row for row in map(json.loads, lines) if row["aspect"] == aspect]
+    assert sum("#" in row["rater"] for row in rows) == marked
+    keys = {(row["item"], row["system"], row["rater"]) for row in rows}
+    again = [row for row in rows if (row["item"], row["system"], row["rater"].partition("#")[0]) in keys]
+    assert sum("#" in row["rater"] for row in again) == repeats
+
+
+def test_words_of_real_outputs_that_are_no_ascii(shared_data):
+    """e2e: 3,170 of 13,230 outputs (mostly "café") have other words than by `[a-z0-9']+`, and as many of them."""
+    with next((shared_data / "e2e").glob("outputs.jsonl*")).open(encoding="utf-8") as lines:
+        texts = [json.loads(line)["text"] for line in lines]
+    pairs = [(split_words(text), re.findall(r"[a-z0-9']+", text.lower())) for text in texts]
+    assert len(pairs) == 13_230
+    assert sum(one != two for one, two in pairs) == 3_170
+    assert all(len(one) == len(two) for one, two in pairs)
