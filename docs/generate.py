@@ -139,14 +139,14 @@ def slug(heading: str) -> str:
 
 def find_explanations() -> dict[str, list[str]]:
     """Where each evaluator is explained, as page#anchor in docs/explanation/evaluators: the heading above a line
-    "Evaluator: `name`" or "Evaluators: `one`, `two`"."""
+    "Evaluator: `name`" or "Evaluators: `one`, `two`", where names may be links."""
     found: dict[str, list[str]] = {}
     for page in sorted((HERE / "explanation/evaluators").glob("*.md")):
         heading = ""
         for line in page.read_text(encoding="utf-8").splitlines():
             if line.startswith("#"):
                 heading = line.lstrip("#").strip()
-            elif re.match(r"Evaluators?: `", line):
+            elif re.match(r"Evaluators?: \[?`", line):
                 for name in re.findall(r"`([\w-]+)`", line):
                     found.setdefault(name, []).append(f"{page.name}#{slug(heading)}")
     return found
