@@ -2,6 +2,8 @@
 
 Pure choice from counts. Simulations of what it saves are in `adaptive_simulation.py`; who judges which texts of the
 pair is the business of a campaign. Estimates from such judgements: `rank_by_comparisons(..., weight=1 / propensity)`.
+
+Explained in docs/explanation/statistics/comparisons.md#adaptive-pairs.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Long-form columns, one row per rating. What a unit is (an output under one aspect, a pair of outputs) the caller says.
 Coefficients that need to know who gave a rating (kappa, ICC, percent) live in `kappa` and `icc`.
+
+Explained in docs/explanation/statistics/agreement.md#krippendorffs-alpha.
 """
 
 from __future__ import annotations

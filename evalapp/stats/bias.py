@@ -1,5 +1,8 @@
 """Do judges favour a side or the longer text? Effects and tests over the decided comparisons (no ties of any kind),
-adjusted for the strengths of the systems."""
+adjusted for the strengths of the systems.
+
+Explained in docs/explanation/statistics/bias.md.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 """Models of paired comparisons with ties (Bradley-Terry, Davidson, Rao-Kupper): likelihood, Newton's method on counts,
-sandwich covariance. Columns of judgements, intervals and ranks are in `comparisons.py`."""
+sandwich covariance. Columns of judgements, intervals and ranks are in `comparisons.py`.
+
+Explained in docs/explanation/statistics/comparisons.md#models.
+"""
 
 from __future__ import annotations
 

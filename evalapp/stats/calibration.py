@@ -1,4 +1,7 @@
-"""Systems freed from the bias of the raters they happened to get: Bayesian calibration in closed form."""
+"""Systems freed from the bias of the raters they happened to get: Bayesian calibration in closed form.
+
+Explained in docs/explanation/statistics/human-scores.md#calibration-of-raters.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 Columns in, one score per output out. Which outputs a stacked combination may be judged on is for the caller to know:
 those whose group was not given to `stack`.
+
+Explained in docs/explanation/statistics/correlation.md#combinations.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 """The outputs on which several evaluators can be compared: those that all of them scored, without evaluators that would
-leave too few."""
+leave too few.
+
+Explained in docs/explanation/statistics/correlation.md#common-rows.
+"""
 
 from __future__ import annotations
 

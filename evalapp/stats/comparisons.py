@@ -1,5 +1,8 @@
 """Systems ranked from pairwise judgements by Bradley-Terry, Davidson, Rao-Kupper or Glicko-2, with intervals and rank
-sets. Likelihoods are in `bradley_terry.py`, columns and fits in `comparison_fit.py`, Glicko-2 games in `skill.py`."""
+sets. Likelihoods are in `bradley_terry.py`, columns and fits in `comparison_fit.py`, Glicko-2 games in `skill.py`.
+
+Explained in docs/explanation/statistics/comparisons.md#intervals-and-ranks.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""How much of the spread of ratings comes from items, systems, outputs, raters and chance: variance components."""
+"""How much of the spread of ratings comes from items, systems, outputs, raters and chance: variance components.
+
+Explained in docs/explanation/statistics/human-scores.md#variance-components.
+"""
 
 from __future__ import annotations
 

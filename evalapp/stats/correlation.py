@@ -1,6 +1,8 @@
 """Correlation of two vectors: Pearson, Spearman, Kendall tau-b and tau-c, with the reason where one is undefined.
 
 Correlation of an evaluator with people over items and systems, with intervals, is in `meta_evaluation`.
+
+Explained in docs/explanation/statistics/correlation.md#coefficients.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 """PERM-SYSTEMS: do two evaluators order systems equally well? Their scores of whole systems are exchanged (Deutsch,
-Dror and Roth 2021), every exchange once where there are few systems. Exchanges of items and outputs are in `swaps`."""
+Dror and Roth 2021), every exchange once where there are few systems. Exchanges of items and outputs are in `swaps`.
+
+Explained in docs/explanation/statistics/significance.md#perm-systems.
+"""
 
 from __future__ import annotations
 

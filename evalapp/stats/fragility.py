@@ -1,4 +1,7 @@
-"""How few judgements must change until the first two systems of a ranking swap. The ranking is in `comparisons.py`."""
+"""How few judgements must change until the first two systems of a ranking swap. The ranking is in `comparisons.py`.
+
+Explained in docs/explanation/statistics/comparisons.md#fragility.
+"""
 
 from __future__ import annotations
 

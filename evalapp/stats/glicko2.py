@@ -3,6 +3,8 @@
 Every game is a rating period of its own for its two players; nobody's uncertainty grows while others play. Source:
 Glickman 2012, Example of the Glicko-2 system; tie rule: Zhou and Xu 2020. Sequences of games as arrays:
 `glicko2_games.py`; systems ranked by it: `skill.py`.
+
+Explained in docs/explanation/statistics/comparisons.md#glicko-2.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """The intraclass correlation of ratings on an interval scale, all six forms, complete or with missing ratings.
 
 Agreement on categories is in `kappa` and `agreement`.
+
+Explained in docs/explanation/statistics/agreement.md#icc.
 """
 
 from __future__ import annotations

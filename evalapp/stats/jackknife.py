@@ -1,5 +1,8 @@
 """Intervals of correlations across few independent units, such as systems: each unit left out once, Fisher's z,
-Student's t. No random draws, so the same data give the same ends."""
+Student's t. No random draws, so the same data give the same ends.
+
+Explained in docs/explanation/statistics/significance.md#jackknife-over-systems.
+"""
 
 from __future__ import annotations
 

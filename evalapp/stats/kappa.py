@@ -1,6 +1,8 @@
 """Agreement on categories: percent agreement, Fleiss' kappa, Cohen's kappa with weights; intervals over units.
 
 Krippendorff's alpha is in `agreement`, the intraclass correlation in `icc`.
+
+Explained in docs/explanation/statistics/agreement.md#kappa.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Ratings made comparable between raters (`raw`, `z`, `z-shrunk`, `rank`), and one human score per output.
 
 Long-form columns, one row per rating. Which ratings to leave out is decided before.
+
+Explained in docs/explanation/statistics/human-scores.md#comparable-ratings.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Is one correlation with people better than another on the same outputs? Williams' test and a paired bootstrap, Holm.
 
 The correlations themselves are in `meta_evaluation`; here are their differences.
+
+Explained in docs/explanation/statistics/significance.md#williams-test.
 """
 
 from __future__ import annotations

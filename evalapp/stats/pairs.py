@@ -1,6 +1,8 @@
 """Agreement about pairs of outputs: does the metric order them as people do; ties and the threshold that makes them.
 
 Pairs of systems are in `system_pairs`; which metric is better than another in `significance`.
+
+Explained in docs/explanation/statistics/correlation.md#accuracy-of-pairs-with-ties.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Designs of a rating campaign, from what a pilot showed: power in closed form and by simulation, and advice in words.
 
 The closed forms that need no pilot are in `power`, the variances in `components`.
+
+Explained in docs/explanation/statistics/planning.md#rating-designs-from-a-pilot.
 """
 
 from __future__ import annotations

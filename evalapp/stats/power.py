@@ -1,6 +1,8 @@
 """How many judgements a test needs, and what power a number of judgements has, in closed form.
 
 Designs with several items and raters, from what a pilot showed, are simulated in `planning`.
+
+Explained in docs/explanation/statistics/planning.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Systems ranked by people (mean rating, win rate, Turing M1 share), with intervals from one paired bootstrap.
 
 Rating models (Glicko-2, Bradley-Terry) do not live here.
+
+Explained in docs/explanation/statistics/human-scores.md#means-of-systems.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Do scores of systems follow a ranking by people (Turing M1, mean, comparisons)? Correlation across systems."""
+"""Do scores of systems follow a ranking by people (Turing M1, mean, comparisons)? Correlation across systems.
+
+Explained in docs/explanation/statistics/correlation.md#rankings.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """What the ratings say of each rater: bias, spread, time, repeats, control items, agreement with the others, drift.
 
 It gives reasons to look at a rater; nobody is left out here. Ratings made comparable between raters are in `normalise`.
+
+Explained in docs/explanation/statistics/human-scores.md#reports-of-raters.
 """
 
 from __future__ import annotations

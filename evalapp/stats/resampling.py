@@ -1,6 +1,8 @@
 """Cluster bootstrap: drawing clusters with replacement as multiplicities, resampled sums, percentile intervals.
 
 What is resampled are clusters (items, groups of items, systems), never rows. The statistics themselves live elsewhere.
+
+Explained in docs/explanation/statistics/significance.md#cluster-bootstrap.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""About how many more comparisons tell the first two systems of a ranking apart. The ranking is in `comparisons.py`."""
+"""About how many more comparisons tell the first two systems of a ranking apart. The ranking is in `comparisons.py`.
+
+Explained in docs/explanation/statistics/comparisons.md#separation.
+"""
 
 from __future__ import annotations
 

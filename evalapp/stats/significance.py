@@ -1,6 +1,8 @@
 """Which of several metrics follows people better: tests of all pairs in one pass, rank clusters, letters.
 
 Two metrics with the interval of their difference are in `paired`; the exchanges behind the permutation test in `swaps`.
+
+Explained in docs/explanation/statistics/significance.md#all-pairs-of-evaluators.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 """Correlations per slice of the data (a domain, a genre), each beside its shrunken version. The coefficients and their
-resamples come from `meta_evaluation`."""
+resamples come from `meta_evaluation`.
+
+Explained in docs/explanation/statistics/correlation.md#slices.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 """The early-stopping rule of the comparative evaluator on plain counts of verdicts. Generating, comparing and
-training are elsewhere: `evalapp.client.callback` uses the rule while a model trains, `scoring.ml` on finished runs."""
+training are elsewhere: `evalapp.client.callback` uses the rule while a model trains, `scoring.ml` on finished runs.
+
+Explained in docs/explanation/statistics/comparisons.md#early-stopping.
+"""
 
 from __future__ import annotations
 

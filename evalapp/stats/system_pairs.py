@@ -1,6 +1,8 @@
 """Does a metric order the systems as people do: pairs of systems, plain and softened by how sure either side is.
 
 Pairs of outputs are in `pairs`.
+
+Explained in docs/explanation/statistics/correlation.md#accuracy-of-pairs-of-systems.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 """The order of systems some of which have no finite rating: one that never lost, one that never won, groups between
-which all verdicts go one way. Finite ratings are fitted in `comparison_fit.py`."""
+which all verdicts go one way. Finite ratings are fitted in `comparison_fit.py`.
+
+Explained in docs/explanation/statistics/comparisons.md#connectivity.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 """Whether scores say of two texts what people said who compared them: pairs with people's verdict, shares of right
-ones, what one person reaches against the others. Pairs of rated outputs are in `pairs`, rankings in `comparisons`."""
+ones, what one person reaches against the others. Pairs of rated outputs are in `pairs`, rankings in `comparisons`.
+
+Explained in docs/explanation/statistics/correlation.md#compared-pairs.
+"""
 
 from __future__ import annotations
 

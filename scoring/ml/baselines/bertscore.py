@@ -1,4 +1,7 @@
-"""BERTScore: greedy matching of contextual token vectors; precision, recall and F1."""
+"""BERTScore: greedy matching of contextual token vectors; precision, recall and F1.
+
+Explained in docs/explanation/evaluators/embedding-similarity.md#bertscore.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 Several references are one: matches are clipped against the largest count in any of them, and the brevity
 penalty takes the length closest to the text's (the shorter one of two equally close).
+
+Explained in docs/explanation/evaluators/lexical-overlap.md#bleu.
 """
 
 from __future__ import annotations

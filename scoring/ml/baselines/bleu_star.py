@@ -1,4 +1,7 @@
-"""BLEU*: the best single-reference sentence BLEU over the references, and the matrix of all pairs."""
+"""BLEU*: the best single-reference sentence BLEU over the references, and the matrix of all pairs.
+
+Explained in docs/explanation/evaluators/lexical-overlap.md#bleu-star.
+"""
 
 from __future__ import annotations
 

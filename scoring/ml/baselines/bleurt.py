@@ -1,4 +1,7 @@
-"""BLEURT: a text's score against a reference by a regression checkpoint from a folder."""
+"""BLEURT: a text's score against a reference by a regression checkpoint from a folder.
+
+Explained in docs/explanation/evaluators/embedding-similarity.md#bleurt.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""chrF and chrF++: F-score of character n-grams, per text and for a whole system."""
+"""chrF and chrF++: F-score of character n-grams, per text and for a whole system.
+
+Explained in docs/explanation/evaluators/lexical-overlap.md#chrf.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""distinct-n: how many of the n-grams a system writes are different ones; optionally without the length bias."""
+"""distinct-n: how many of the n-grams a system writes are different ones; optionally without the length bias.
+
+Explained in docs/explanation/evaluators/diversity-and-fluency.md#distinct-n-grams.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Embedding average, extrema and greedy matching on the token vectors of an encoder."""
+"""Embedding average, extrema and greedy matching on the token vectors of an encoder.
+
+Explained in docs/explanation/evaluators/embedding-similarity.md#average-extrema-and-greedy-matching.
+"""
 
 from __future__ import annotations
 

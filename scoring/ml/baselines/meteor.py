@@ -1,4 +1,7 @@
-"""METEOR as nltk defines it: unigrams aligned by word, stem and synonym, with a penalty for scattered matches."""
+"""METEOR as nltk defines it: unigrams aligned by word, stem and synonym, with a penalty for scattered matches.
+
+Explained in docs/explanation/evaluators/lexical-overlap.md#meteor.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""MoverScore: the least work of moving a text's contextual word vectors onto a reference's."""
+"""MoverScore: the least work of moving a text's contextual word vectors onto a reference's.
+
+Explained in docs/explanation/evaluators/embedding-similarity.md#moverscore.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 The model is a causal one from a folder, a saved n-gram model, or n-gram models of the references in the call.
 `ppl_reference` is the other thing of that name: how well a generator predicts what people wrote.
+
+Explained in docs/explanation/evaluators/diversity-and-fluency.md#perplexity.
 """
 
 from __future__ import annotations

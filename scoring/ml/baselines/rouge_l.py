@@ -1,4 +1,7 @@
-"""ROUGE-L: the longest common subsequence of tokens; English as in rouge-score, other languages in any script."""
+"""ROUGE-L: the longest common subsequence of tokens; English as in rouge-score, other languages in any script.
+
+Explained in docs/explanation/evaluators/lexical-overlap.md#rouge-l.
+"""
 
 from __future__ import annotations
 

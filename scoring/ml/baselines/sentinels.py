@@ -1,4 +1,7 @@
-"""Sentinels: scores that cannot know quality. A metric that does not beat them has shown nothing."""
+"""Sentinels: scores that cannot know quality. A metric that does not beat them has shown nothing.
+
+Explained in docs/explanation/evaluators/trivial-baselines.md.
+"""
 
 from __future__ import annotations
 

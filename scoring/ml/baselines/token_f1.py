@@ -1,4 +1,7 @@
-"""Token F1: the overlap of two texts as bags of words."""
+"""Token F1: the overlap of two texts as bags of words.
+
+Explained in docs/explanation/evaluators/lexical-overlap.md#token-f1.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 score(c, r, y) = (c' M y + r' N y - alpha) / beta. The original's VHRED vectors are not public; here any encoder's are
 taken. Several references count by their mean vector, which is the mean of their scores.
+
+Explained in docs/explanation/evaluators/adem.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What the classifier learns from: people's texts and machines', each in its context; which of them an epoch reads."""
+"""What the classifier learns from: people's texts and machines', each in its context; which of them an epoch reads.
+
+Explained in docs/explanation/evaluators/adversarial.md#training.
+"""
 
 from __future__ import annotations
 

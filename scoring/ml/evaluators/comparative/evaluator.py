@@ -1,4 +1,7 @@
-"""The comparative evaluator: training, verdicts between texts, scores of texts, skill ratings of systems."""
+"""The comparative evaluator: training, verdicts between texts, scores of texts, skill ratings of systems.
+
+Explained in docs/explanation/evaluators/comparative.md.
+"""
 
 from __future__ import annotations
 

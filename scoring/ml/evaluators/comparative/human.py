@@ -1,4 +1,7 @@
-"""Training pairs from people's judgements: comparisons as they are, ratings by their difference."""
+"""Training pairs from people's judgements: comparisons as they are, ratings by their difference.
+
+Explained in docs/explanation/evaluators/comparative.md#human-pairs.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 Nothing is enumerated: pairs are drawn from a generator, so that n real and n generated texts cost nothing but their
 n. Pairs from people's judgements are in `human.py`.
+
+Explained in docs/explanation/evaluators/comparative.md#strong-pairs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Verdicts on pairs from the class probabilities of one reading or of both. Plain arrays, no torch."""
+"""Verdicts on pairs from the class probabilities of one reading or of both. Plain arrays, no torch.
+
+Explained in docs/explanation/evaluators/comparative.md#verdicts.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The score's own arithmetic on plain arrays: equations 6 to 15 and the calibration figure (Gu, Wu & Yu 2021)."""
+"""The score's own arithmetic on plain arrays: equations 6 to 15 and the calibration figure (Gu, Wu & Yu 2021).
+
+Explained in docs/explanation/evaluators/perception.md#quantities.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""T, l1, l2 and the loss of the Perception Model: equations 5 to 13 (Gu, Wu & Yu 2021)."""
+"""T, l1, l2 and the loss of the Perception Model: equations 5 to 13 (Gu, Wu & Yu 2021).
+
+Explained in docs/explanation/evaluators/perception.md#loss.
+"""
 
 from __future__ import annotations
 

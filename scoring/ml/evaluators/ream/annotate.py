@@ -1,4 +1,7 @@
-"""Automatic annotation: which candidates to take into a reference set, first-fit or greedily, with its trace."""
+"""Automatic annotation: which candidates to take into a reference set, first-fit or greedily, with its trace.
+
+Explained in docs/explanation/evaluators/ream.md#choosing-references.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Gold reliability of reference sets (equations 1 and 2), the sets drawn for training, and their negatives."""
+"""Gold reliability of reference sets (equations 1 and 2), the sets drawn for training, and their negatives.
+
+Explained in docs/explanation/evaluators/ream.md#reliability.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 Dense masked matrices and edge lists of torch-geometric compute the same on the same weights, whose names are
 torch-geometric's.
+
+Explained in docs/explanation/evaluators/ream.md#network.
 """
 
 from __future__ import annotations

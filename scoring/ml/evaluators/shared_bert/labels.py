@@ -1,4 +1,7 @@
-"""From ratings to labels: median, pooled over systems that wrote the same, ceiling, threshold (Reddy 2022)."""
+"""From ratings to labels: median, pooled over systems that wrote the same, ceiling, threshold (Reddy 2022).
+
+Explained in docs/explanation/evaluators/shared-bert.md#labels.
+"""
 
 from __future__ import annotations
 

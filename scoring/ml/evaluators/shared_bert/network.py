@@ -1,4 +1,7 @@
-"""An encoder, a tanh layer and a head per aspect; or one encoder per aspect, the rival the paper compares with."""
+"""An encoder, a tanh layer and a head per aspect; or one encoder per aspect, the rival the paper compares with.
+
+Explained in docs/explanation/evaluators/shared-bert.md#model.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 c = W x, h = r, score = sigmoid(MLP([c, h, |c - h|, c * h])). A context longer than the encoder reads loses its oldest
 part (the release fails there).
+
+Explained in docs/explanation/evaluators/unreferenced.md#networks.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Pure functions of a text and a generator. Words are what stands between spaces; a text written without spaces in a
 script that sets none (Chinese, Japanese, Thai ...) or in Korean letters is taken letter by letter.
+
+Explained in docs/explanation/evaluators/unreferenced.md#false-replies.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The Delta table: how far a score falls when a true reply is broken or exchanged (Sinha et al. 2020, table 1)."""
+"""The Delta table: how far a score falls when a true reply is broken or exchanged (Sinha et al. 2020, table 1).
+
+Explained in docs/explanation/evaluators/unreferenced.md#delta-table.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """InferSent, a rival of MAUDE: recurrent readers with learned word embeddings for context and reply (Conneau et al.
 2017), score = sigmoid(MLP([q, r, |q - r|, q * r])), q = W times the reader's vector of the context as one text.
+
+Explained in docs/explanation/evaluators/unreferenced.md#networks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What is minimised over one true reply and its false ones, and which options each loss reads."""
+"""What is minimised over one true reply and its false ones, and which options each loss reads.
+
+Explained in docs/explanation/evaluators/unreferenced.md#loss.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 c = W max_t LSTM(D x_1, ..., D x_t), h = D r, score = sigmoid(MLP([c, h, |c - h|, c * h])); D is shared by context and
 reply. What learns beyond the network, and how records are read, stands in `frame.py`.
+
+Explained in docs/explanation/evaluators/unreferenced.md#networks.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ s_U = sigmoid(MLP([q, q' M r, r])), q and r the largest values of recurrent read
 reply's and the reference's word vectors, largest and least value of each feature side by side; the words' vectors are
 the input embeddings of the encoder, whatever a text's length. The blend combines both after bringing each to 0..1 over
 the texts scored together, so that a blended score holds within its call only.
+
+Explained in docs/explanation/evaluators/unreferenced.md#ruber.
 """
 
 from __future__ import annotations
