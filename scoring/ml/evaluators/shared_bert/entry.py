@@ -95,7 +95,7 @@ ENTRIES = (
             ),
         ),
         profiles=(RECOMMENDED, PAPER),
-        citation="Reddy 2022, shared BERT for multi-aspect evaluation of generated text",
+        citation="Reddy 2022, Automating Human Evaluation of Dialogue Systems",
         implementation="scoring.ml.evaluators.shared_bert.evaluator:SharedBert",
         train_options=OPTIONS,
         train_needs=("ratings", "references"),
