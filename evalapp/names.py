@@ -64,14 +64,12 @@ def _describe(character: str) -> str:
     return known.get(character, "CONTROL CHARACTER")
 
 
-_NUMBER = re.compile(r"[0-9]+")
-#: A number with zeros in front of it.
-_PADDED = re.compile(r"(?<![0-9])0[0-9]")
+_NUMBER = re.compile(r"([0-9]+)")
 #: What ends a name, begins a number and escapes these three where a name of old data holds them, in this order.
 _END, _BEGIN, _ESCAPE = "\1\2\3"
 _ESCAPES = {ord(character): _ESCAPE + character for character in _END + _BEGIN + _ESCAPE}
-#: The number of digits as a character: "@" for none (the number 0), "A" for one.
-_NO_DIGITS = ord("@")
+#: A count as a character: "@" for none, "A" for one.
+_NONE = ord("@")
 _NATURAL = re.compile(rf"(?:{_ESCAPE}.|[^0-9\0-{_ESCAPE}]|{_BEGIN}[^\0-?][0-9]*)*(?:{_END}.+)?", re.DOTALL)
 
 
@@ -84,20 +82,17 @@ def natural_key(name: str) -> str:
     """
     if not name.isprintable():
         name = name.translate(_ESCAPES)
-    key = _NUMBER.sub(_write_number, name)
-    if _PADDED.search(name):
-        # Names that differ only in such zeros: fewer of them first.
-        key += _END + "".join([chr(_NO_DIGITS + _count_padding(run)) for run in _NUMBER.findall(name)])
-    return key
-
-
-def _write_number(found: re.Match[str]) -> str:
-    digits = found[0].lstrip("0")
-    return _BEGIN + chr(_NO_DIGITS + len(digits)) + digits
-
-
-def _count_padding(run: str) -> int:
-    return len(run) - max(len(run.lstrip("0")), 1)
+    parts = _NUMBER.split(name)
+    zeros = ""
+    for place in range(1, len(parts), 2):
+        digits = parts[place].lstrip("0")
+        zeros += chr(_NONE + len(parts[place]) - (len(digits) or 1))
+        # More digits are a greater number; as many compare digit by digit.
+        parts[place] = _BEGIN + chr(_NONE + len(digits)) + digits
+    if zeros.strip("@"):
+        # Names that differ only in zeros in front of numbers: fewer of them first.
+        parts += (_END, zeros)
+    return "".join(parts)
 
 
 def is_natural_key(text: str) -> bool:
