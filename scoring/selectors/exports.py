@@ -9,6 +9,8 @@ from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 
+from django.db.models import F
+
 from annotation.parsers import canonical
 from evalapp.accounts.models import Project
 from evalapp.side_figures import side_figure
@@ -31,6 +33,10 @@ from .score_sets import get_current_set
 
 Row = dict[str, Any]
 CHUNK = 5_000
+#: The natural order of items and systems, no step first.
+SCORES_IN_ORDER = (
+    "output__item__order_key", "output__system__order_key", F("output__step").asc(nulls_first=True),
+)  # fmt: skip
 #: Of `leaderboard.json`.
 FORMAT = 1
 #: What a kept table says of one installation only.
@@ -78,10 +84,8 @@ def _score_rows(name: str, pk: int) -> Iterator[tuple[str, Row]]:
         "output__item__key", "output__system__name", "output__step", "value", "note", "in_training", "is_empty",
         "is_truncated", "input_hash",
     )  # fmt: skip
-    order = ("output__item__order_key", "output__system__order_key")
-    stored = Score.objects.filter(score_set=pk).order_by().values_list(*fields, *order).iterator(chunk_size=CHUNK)
-    found = sorted(stored, key=lambda row: (row[-2], row[-1], -1 if row[2] is None else row[2]))
-    for item, system, step, value, note, in_training, is_empty, is_truncated, input_hash, *_ in found:
+    found = Score.objects.filter(score_set=pk).order_by(*SCORES_IN_ORDER).values_list(*fields)
+    for item, system, step, value, note, in_training, is_empty, is_truncated, input_hash in found.iterator(CHUNK):
         row: Row = {"set": name, "item": item, "system": system, "step": step, "value": canonical(value)}
         if note:
             row["note"] = note

@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.db.models import F
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
@@ -28,6 +27,7 @@ from ..curves import draw
 from ..forms import ApplyForm, add_faults
 from ..models import Evaluator, Score, ScoreSet
 from ..selectors.catalogue import entries, get_entry
+from ..selectors.exports import SCORES_IN_ORDER
 from ..selectors.inputs import count_outputs
 from ..selectors.reading import warn_unreadable
 from ..selectors.run_results import was_made
@@ -279,11 +279,7 @@ def _csv_lines(score_set: ScoreSet) -> Iterator[str]:
     writer = csv.writer(_Echo(), lineterminator="\n")
     yield writer.writerow(["item", "system", "step", "value", "note", "in_training", "signature"])  # type: ignore[misc]
     fields = ("output__item__key", "output__system__name", "output__step", "value", "note", "in_training")
-    rows = (
-        Score.objects.filter(score_set=score_set)
-        .values_list(*fields)
-        .order_by("output__item__order_key", "output__system__order_key", F("output__step").asc(nulls_first=True))
-    )
+    rows = Score.objects.filter(score_set=score_set).order_by(*SCORES_IN_ORDER).values_list(*fields)
     signature = guard_formula(score_set.full_signature)
     for item, system, step, value, note, seen in rows.iterator(chunk_size=5000):
         row = [guard_formula(item), guard_formula(system), step, value, guard_formula(note), int(seen), signature]
