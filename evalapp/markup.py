@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
-from evalapp.names import is_hidden
+from evalapp.names import find_hidden_places
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -35,7 +35,7 @@ _MARKDOWN = {"\\": "\\\\", "`": "\\`", "|": "\\|", "<": "&lt;", "](": "]\\("}
 
 
 def show_hidden(text: Any) -> str:
-    """`text` with every control character, line break and character that cannot be seen as `<U+000A>`.
+    """`text` with every control character, line break and character that no name may hold as `<U+000A>`.
 
     >>> show_hidden("good\\nbad")
     'good<U+000A>bad'
@@ -43,7 +43,10 @@ def show_hidden(text: Any) -> str:
     text = str(text)
     if text.isprintable() and text.isascii():
         return text
-    return "".join(f"<U+{ord(char):04X}>" if is_hidden(char) or _is_no_character(char) else char for char in text)
+    hidden = find_hidden_places(text)
+    return "".join(
+        f"<U+{ord(char):04X}>" if place in hidden or _is_no_character(char) else char for place, char in enumerate(text)
+    )
 
 
 def _is_no_character(char: str) -> bool:

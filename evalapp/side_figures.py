@@ -12,7 +12,7 @@ injects a failure clears it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -37,17 +37,26 @@ def collect_failures() -> Iterator[list[str]]:
 
 
 @contextmanager
-def side_figure(name: str) -> Iterator[None]:
-    """Computes a figure that may fail without its table; `name` begins a sentence: "The noise ceiling"."""
+def side_figure(name: str, expected: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+    """Computes a figure that may fail without its table; `name` begins a sentence: "The noise ceiling". Errors that are
+    `expected` are answers, not failures: they are raised."""
     try:
         yield
+    except expected:
+        raise
     except Exception:
         failed = _failed.get()
         if failed is None or is_strict:
             raise
         logger.exception("%s could not be computed", name)
-        if name not in failed:
-            failed.append(name)
+        note_failures([name])
+
+
+def note_failures(names: Iterable[str]) -> None:
+    """Adds figures that failed in a part, computed before, of what is computed now."""
+    failed = _failed.get()
+    if failed is not None:
+        failed.extend(name for name in names if name not in failed)
 
 
 def side_note(compute: Callable[[], str]) -> str:

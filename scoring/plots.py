@@ -179,6 +179,19 @@ def thin(points: Sequence[Mapping[str, Any]], most: int = MAX_POINTS) -> list[di
     return [dict(points[place * (len(points) - 1) // (most - 1)]) for place in range(most)]
 
 
+def write_message(*lines: str, theme: Theme) -> str:
+    """An SVG of a few lines of text, drawn without the library, for the place of a plot that could not be drawn."""
+    text = "".join(
+        f'<text x="{WIDTH // 2}" y="{30 + 22 * place}" text-anchor="middle">{escape(line)}</text>'
+        for place, line in enumerate(lines)
+    )
+    height = 36 + 22 * len(lines)
+    size = f'width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}"'
+    look = f'font-family="{FONT}" font-size="13" fill="{INK[theme][1]}"'
+    title = f"<title>{escape(' '.join(lines))}</title>"
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {look} role="img">{title}{text}</svg>'
+
+
 @dataclass(frozen=True)
 class Plot:
     """A drawing with its title and description; `specification` is Vega-Lite."""

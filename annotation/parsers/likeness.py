@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from evalapp.markup import show_hidden
-from evalapp.names import strip_hidden
+from evalapp.names import strip_invisible
 
 
 def fold_name(name: str) -> str:
@@ -19,12 +19,12 @@ def fold_name(name: str) -> str:
     """
     if name.isascii() and name.isprintable() and " " not in name:
         return name
-    return "".join(strip_hidden(unicodedata.normalize("NFC", name)).split())
+    return "".join(strip_invisible(unicodedata.normalize("NFC", name)).split())
 
 
 def spellings(name: str) -> list[str]:
     """Other names that look like `name`, as far as they can be guessed."""
-    blank = " ".join(strip_hidden(name).split())
+    blank = " ".join(strip_invisible(name).split())
     found = {unicodedata.normalize(form, text) for form in ("NFC", "NFD") for text in (name, blank, fold_name(name))}
     return sorted(found - {name, ""})
 

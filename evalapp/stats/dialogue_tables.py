@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from evalapp.side_figures import side_figure
+from evalapp.side_figures import FAILED, side_figure
 from evalapp.stats.calibration import calibrate_raters
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.dialogue import calibrated_correlations, dialogue_scores
@@ -69,12 +69,12 @@ def dialogues_table(
         people, scored, of_outputs, aspect=aspect, outside=outside, learned=learned, unapplied=unapplied,
         progress=progress,
     )  # fmt: skip
-    followed: dict[str, Estimate] = {}
+    followed, why = dict[str, Estimate](), FAILED
     with side_figure("The calibrated correlations of systems"):
-        followed = _with_calibrated(people, scored, settings, outside)
+        followed, why = _with_calibrated(people, scored, settings, outside), UNSCORED
     for row in table["rows"]:
         row.pop("accuracy")
-        row["calibrated"] = followed.get(row["evaluator"], Estimate.undefined(row["note"] or UNSCORED)).as_dict()
+        row["calibrated"] = followed.get(row["evaluator"], Estimate.undefined(row["note"] or why)).as_dict()
         for name in COEFFICIENTS:
             row[name]["note"] = row[name]["note"].replace(" items ", " dialogues ")
     table["level"] = "dialogue"

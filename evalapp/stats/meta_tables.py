@@ -553,6 +553,6 @@ def _enhanced_note(names: Sequence[str], rows: Sequence[Mapping[str, Any]], n_pe
         return "No output of these systems has been rated for this aspect."
     if len(names) < 2:
         return "Scores were made with fewer than two reference sets. Score with another: the table compares them."
-    if not any(len(row["differences"]) for row in rows):
+    if all(sum(cell["note"] != NOT_SCORED for cell in row["cells"].values()) < 2 for row in rows):
         return "No evaluator was applied with two of these sets. Score the same one with each of them."
     return ""

@@ -14,6 +14,7 @@ from typing import Any
 
 from evalapp import __version__
 from evalapp.markup import show_hidden
+from evalapp.side_figures import FAILED
 from evalapp.stats.folder import ExportFolder, FolderError
 from evalapp.stats.folder_tables import COMPUTED, Entry, Table
 from evalapp.stats.kept_tables import fault_of_list, fault_of_table
@@ -56,6 +57,9 @@ class Outcome:
     n_numbers: int = 0
     largest: float = 0.0
     problem: str = ""
+    #: Figures that failed when the export was written, and where the table lacks them.
+    failed: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     #: The version that computed what the export says.
     version: str = __version__
 
@@ -103,11 +107,15 @@ def recompute_entry(folder: ExportFolder, entry: Entry, overrides: Mapping[str, 
         return Outcome(title, kept, None, problem=problem)
     if kept.get("filter"):
         found["signature"] += f"|filter:{kept['filter']['name']}@{kept['filter']['digest']}"
-    comparison = _Comparison()
+    failed = tuple(map(str, kept.get("failed") or ()))
+    comparison = _Comparison(incomplete=bool(failed))
     told = {name: value for name, value in kept.items() if name not in _TOLD}
     comparison.walk("", without_filler(told), without_filler(found))
     numbers = comparison.n_numbers, comparison.largest
-    return Outcome(title, kept, found, comparison.differences, *numbers, version=version)
+    missing = tuple(comparison.missing)
+    return Outcome(
+        title, kept, found, comparison.differences, *numbers, version=version, failed=failed, missing=missing
+    )
 
 
 def without_filler(table: Table) -> Table:
@@ -123,15 +131,20 @@ def without_filler(table: Table) -> Table:
 
 
 class _Comparison:
-    """Walks two tables side by side. What the recomputed one has beside what the export says is no difference."""
+    """Walks two tables side by side. What the recomputed one has beside what the export says is no difference. Where
+    the export is `incomplete`, because figures of the table had failed, the places without a value are `missing`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, incomplete: bool = False) -> None:
+        self.incomplete = incomplete
+        self.missing: list[str] = []
         self.differences: list[Difference] = []
         self.n_numbers = 0
         self.largest = 0.0
 
     def walk(self, where: str, kept: Any, found: Any) -> None:
-        if isinstance(kept, dict) and isinstance(found, dict):
+        if self.incomplete and kept != found and _is_without(kept, found):
+            self.missing.append(where)
+        elif isinstance(kept, dict) and isinstance(found, dict):
             for name in (name for name in kept if name not in _STATE):
                 self.walk(f"{where}.{name}" if where else name, kept[name], found.get(name))
         elif isinstance(kept, list) and isinstance(found, list):
@@ -150,6 +163,26 @@ class _Comparison:
         self.largest = max(self.largest, gap)
         if not gap <= TOLERANCE * max(1.0, abs(kept), abs(found)):  # nan is near nothing
             self.differences.append(Difference(where, kept, found))
+
+
+def _is_without(kept: Any, found: Any) -> bool:
+    """Whether `kept` is what a table has in the place of a figure that failed: nothing, the note that says so, findings
+    that lack some, or the signature of a table without the tests."""
+    if kept is None or kept == FAILED or (isinstance(kept, str | list | dict) and not kept):
+        return True
+    if isinstance(kept, dict):
+        return bool(kept.get("note") == FAILED)
+    if isinstance(kept, list) and isinstance(found, list) and all(isinstance(one, str) for one in kept):
+        return _is_part(kept, found)
+    if isinstance(kept, str) and isinstance(found, str) and "|test:none" in kept:
+        return _is_part(kept.replace("|test:none", "").split("|"), found.split("|"))
+    return False
+
+
+def _is_part(part: Sequence[str], whole: Sequence[Any]) -> bool:
+    """Whether all of `part` is in `whole`, in this order."""
+    rest = iter(whole)
+    return all(one in rest for one in part)
 
 
 def _is_number(value: Any) -> bool:
@@ -185,12 +218,22 @@ def lines_of(outcome: Outcome) -> Iterator[str]:
         yield f"  not recomputed: {outcome.problem}"
     elif outcome.is_equal:
         yield f"  equal: {outcome.n_numbers} numbers"
+        yield from _missing_lines(outcome)
     else:
         of_version = f" (computed by version {outcome.version}, here {__version__})"
         told = of_version if outcome.version != __version__ else ""
         yield f"  DIFFERENT in {len(outcome.differences)} places{told}"
         for difference in outcome.differences[:_MOST_TOLD]:
             yield f"    {difference}"
+        yield from _missing_lines(outcome)
+
+
+def _missing_lines(outcome: Outcome) -> Iterator[str]:
+    if outcome.failed:
+        yield f"  missing in the export, where an internal error stopped their computation: {'; '.join(outcome.failed)}"
+        more = ", ..." if len(outcome.missing) > _MOST_TOLD else ""
+        if outcome.missing:
+            yield f"    recomputed here: {', '.join(outcome.missing[:_MOST_TOLD])}{more}"
 
 
 def _row_lines(row: Mapping[str, Any]) -> Iterator[str]:
@@ -250,6 +293,8 @@ def _as_json(outcome: Outcome) -> Table:
         "problem": outcome.problem,
         "numbers": outcome.n_numbers,
         "largest_difference": outcome.largest,
+        "failed": list(outcome.failed),
+        "missing": list(outcome.missing),
         "differences": [{"where": d.where, "kept": d.kept, "found": d.found} for d in outcome.differences],
         "recomputed": outcome.found,
     }
@@ -279,8 +324,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         for outcome in outcomes:
             print("\n".join(map(show_hidden, lines_of(outcome))))
+        n_failed = sum(bool(outcome.failed) for outcome in outcomes)
         verdict = "all equal" if n_equal == len(outcomes) else f"{len(outcomes) - n_equal} NOT equal"
-        print(f"{len(outcomes)} tables: {verdict}.")
+        lacking = f"; {n_failed} lack figures that failed when the export was written" if n_failed else ""
+        print(f"{len(outcomes)} tables: {verdict}{lacking}.")
     return 0 if n_equal == len(outcomes) else 1
 
 

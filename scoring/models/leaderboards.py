@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
 from annotation.models.visible import ProjectRows
 from evalapp.accounts.models import Project
+
+#: A table in which a figure failed is computed again after so many seconds, at the earliest after so many times the
+#: seconds that computing it took.
+RETRY_SECONDS = 60.0
+RETRY_TIMES = 10.0
 
 
 class Leaderboard(models.Model):
@@ -39,6 +46,14 @@ class Leaderboard(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} of {self.project}"
+
+    def is_current(self, stamp: str) -> bool:
+        """Whether this table can be shown for the data of `stamp`. One in which a figure failed is computed again
+        after a minute, or later where computing it takes long: the cause may be gone."""
+        if self.stamp != stamp or not self.table.get("failed"):
+            return self.stamp == stamp
+        wait = max(RETRY_SECONDS, RETRY_TIMES * self.seconds)
+        return timezone.now() < self.computed_at + timedelta(seconds=wait)
 
 
 class Snapshot(models.Model):

@@ -187,7 +187,7 @@ def _of_evaluators(project: Project, query: Any, names: dict[int, str], table: R
 #: What a table of agreement tells of all raters together; times and names of single ones stay out of an export.
 _OF_ALL = (
     "kind", "aspect", "judged", "campaign", "scale", "ratings", "signature", "n_units", "n_items", "n_raters",
-    "n_judgements", "n_repeats", "n_filtered", "n_simulated", "note", "rows", "notes", "prevalence", "filter",
+    "n_judgements", "n_repeats", "n_filtered", "n_simulated", "note", "rows", "notes", "prevalence", "filter", "failed",
 )  # fmt: skip
 
 

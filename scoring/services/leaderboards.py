@@ -19,7 +19,7 @@ from evalapp.accounts.models import Project, User
 from evalapp.common.errors import BadInput
 from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run, queue_has_worker
-from evalapp.side_figures import collect_failures, side_figure
+from evalapp.side_figures import collect_failures, note_failures, side_figure
 
 from ..models import Leaderboard, Score, ScoreSet
 from ..selectors.aspects import choose_aspect, find_campaign
@@ -178,6 +178,7 @@ def _rank_further(
     queries, tables = boards.queries_by_aspect(project, query), []
     for number, one in enumerate(queries, 1):
         tables.append(get_leaderboard(project=project, query=one).table)
+        note_failures(tables[-1].get("failed", ()))
         if progress is not None:
             progress(number, len(queries))
     return boards.tabulate_aspects(tables, query)
@@ -194,7 +195,7 @@ def get_leaderboard(*, project: Project, query: Query) -> Leaderboard:
     stamp = stamp_of(project, query)
     kept = find_leaderboard(project, query)
     _check_names(project, query)
-    if kept is not None and kept.stamp == stamp:
+    if kept is not None and kept.is_current(stamp):
         return kept
     return compute_leaderboard(project=project, query=query, stamp=stamp)
 
@@ -206,7 +207,7 @@ def answer_leaderboard(*, project: Project, query: Query, user: Any = None) -> A
     stamp = stamp_of(project, query)
     kept = find_leaderboard(project, query)
     _check_names(project, query)
-    if kept is not None and kept.stamp == stamp:
+    if kept is not None and kept.is_current(stamp):
         return Answer(kept.table, kept, True)
     if not is_large(project, query):
         row = compute_leaderboard(project=project, query=query, stamp=stamp)
@@ -333,7 +334,7 @@ def _is_large_by_aspect(project: Project, query: AspectsQuery) -> bool:
     missing = []
     for one in queries_by_aspect(project, query):
         kept = find_leaderboard(project, one)
-        if kept is None or kept.stamp != stamp:
+        if kept is None or not kept.is_current(stamp):
             missing.append(one)
     if len(missing) > MOST_ASPECTS_IN_REQUEST:
         return True

@@ -22,6 +22,7 @@ from evalapp.common.markdown import render_markdown
 from evalapp.common.models import Run
 from evalapp.common.pages import page
 from evalapp.markup import guard_formula
+from evalapp.side_figures import side_figure
 
 from ..curves import draw
 from ..forms import ApplyForm, add_faults
@@ -199,11 +200,14 @@ def _training(request: HttpRequest, row: Evaluator) -> dict[str, Any]:
     models = record.get("models", [])
     wished = number_in(request.GET.get("fold", "")) or 0
     fold = wished if wished < len(models) else 0
-    losses, found = _curves(models)
-    pictures = [
-        draw(found[name], title=f"{row.slug}, held-out part, {name}", axis=name, named=False)
-        for name in sorted(found, key=len)
-    ]
+    losses, pictures = None, []
+    with side_figure("The curves of the training"):
+        lines, found = _curves(models)
+        losses = draw(lines, title=f"Loss of {row.slug}", axis="loss")
+        pictures = [
+            draw(found[name], title=f"{row.slug}, held-out part, {name}", axis=name, named=False)
+            for name in sorted(found, key=len)
+        ]
     # As pairs: a template would take a count of "items" for the method of that name.
     examples = list(models[fold]["examples"].items()) if models else []
     card = card_of(row, fold)
@@ -217,7 +221,7 @@ def _training(request: HttpRequest, row: Evaluator) -> dict[str, Any]:
         "card": card,
         # The page has its own heading of the first level, and this section one of the second.
         "card_html": render_markdown(re.sub(r"^(#{1,2}) ", r"##\1 ", card, flags=re.MULTILINE)),
-        "losses": draw(losses, title=f"Loss of {row.slug}", axis="loss"),
+        "losses": losses,
         "figures": pictures[:FEW_PICTURES],
         "more_figures": pictures[FEW_PICTURES:],
         "files": files_of(row),

@@ -12,8 +12,9 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
 from evalapp.accounts.selectors import get_project
-from evalapp.common.errors import BadInput, NotThere
+from evalapp.common.errors import BadInput, EvalappError, NotThere
 from evalapp.common.selectors import find_run
+from evalapp.side_figures import collect_failures, side_figure
 
 from .. import plots
 from ..selectors.games import plays_games
@@ -42,6 +43,10 @@ from .evaluators import get_set
 from .steps import draw_steps, query_of_panel
 
 KEEP_SECONDS = 24 * 3600
+FAILED = (
+    "This plot could not be drawn because of an internal error.",
+    "Reload the page to try again. The administrator finds the reason in the server's log.",
+)
 TYPES = {"svg": "image/svg+xml; charset=utf-8", "pdf": "application/pdf"}
 AXES = {"mean": "mean rating, 95 %", "win-rate": "win rate, 95 %", "m1": "share better than or equal to the reference"}
 AXES |= {name: f"{METHODS[name]} rating, 95 %" for name in MODELS}
@@ -228,14 +233,23 @@ def _theme(request: HttpRequest, ending: str = "svg") -> plots.Theme:
 
 
 def _current(project: Any, query: Query) -> Callable[[], bool]:
-    """Whether the table that is drawn tells the present state, or is computed for it while somebody waits. Of a large
-    one the last is shown until a run has computed it anew."""
+    """Whether the table that is drawn is complete and of the present state, or is computed for it while somebody
+    waits. Of a large one the last is shown until a run has computed it anew."""
 
     def found() -> bool:
         kept = find_leaderboard(project, query)
-        return kept is None or kept.stamp == stamp_of(project, query)
+        return kept is None or (kept.stamp == stamp_of(project, query) and not kept.table.get("failed"))
 
     return found
+
+
+def _failed(theme: plots.Theme, ending: str) -> HttpResponse:
+    """The answer of a plot that failed: an image that says so on a page, text where a PDF was asked for."""
+    if ending == "svg":
+        text, kind = plots.write_message(*FAILED, theme=theme), TYPES["svg"]
+    else:
+        text, kind = " ".join(FAILED) + "\n", "text/plain; charset=utf-8"
+    return HttpResponse(text, content_type=kind, status=500)
 
 
 def _sent(
@@ -252,9 +266,12 @@ def _sent(
     found = cache.get(f"plot:{digest}")
     lasting = found is not None or is_current()
     if found is None:
-        plot = draw()
-        found = plot.as_svg() if ending == "svg" else plot.as_pdf()
-        if lasting:
+        with collect_failures() as failed, side_figure("The plot", expected=(EvalappError,)):
+            plot = draw()
+            found = plot.as_svg() if ending == "svg" else plot.as_pdf()
+        if found is None:
+            return _failed(_theme(request, ending), ending)
+        if lasting and not failed:
             cache.set(f"plot:{digest}", found, KEEP_SECONDS)
     response = HttpResponse(found, content_type=TYPES[ending])
     if ending == "pdf":

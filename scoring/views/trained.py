@@ -21,6 +21,7 @@ from evalapp.common.models import Run
 from evalapp.common.pages import page
 from evalapp.common.queue import queue_has_worker, words_of_waiting
 from evalapp.common.selectors import find_run
+from evalapp.side_figures import side_figure
 
 from ..curves import draw
 from ..downloads import send_file, send_tar
@@ -140,7 +141,9 @@ def train_start(request: HttpRequest, slug: str, name: str) -> HttpResponse:
 def training_curve(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """The loss of a training so far; asks for itself anew while the training goes on."""
     run = find_run(user=request.user, pk=pk, slug=slug)
-    losses = draw(curve_of(run), title=f"Loss of {run.title}", axis="mean loss of the steps before")
+    losses = None
+    with side_figure("The curve of the loss"):
+        losses = draw(curve_of(run), title=f"Loss of {run.title}", axis="mean loss of the steps before")
     context = {"project": run.project, "run": run, "losses": losses}
     return page(request, "scoring/training/curve.html", context, fragment="curve")
 

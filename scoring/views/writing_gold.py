@@ -12,6 +12,7 @@ from annotation.views.writing_watch import plot
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import NotThere
 from evalapp.common.pages import page
+from evalapp.side_figures import side_figure
 
 from ..selectors.writing_gold import gold_growth
 
@@ -27,10 +28,12 @@ def writing_gold(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     found = gold_growth(user=request.user, campaign=campaign, aspect=request.GET.get("aspect", ""))
     across = "candidates dealt with" if campaign.in_rounds else "references written"
     axis = f"gold, {found.metric}, 95 %"
-    plots = [
-        plot(found.by_arm, ARM_NAMES, title="By arm", across=across, axis=axis),
-        plot(found.by_person, {}, title="By annotator", across=across, axis=axis),
-    ]
+    plots = []
+    with side_figure("The plots of this page"):
+        plots = [
+            plot(found.by_arm, ARM_NAMES, title="By arm", across=across, axis=axis),
+            plot(found.by_person, {}, title="By annotator", across=across, axis=axis),
+        ]
     context = {
         "project": project,
         "campaign": campaign,

@@ -16,7 +16,8 @@ from annotation.allocation.writing_plan import read_writing_plan
 from annotation.parsers import shorten_name
 from evalapp.accounts.models import Membership, Project, User
 from evalapp.accounts.services import create_invitation
-from evalapp.names import explain_hidden, find_hidden, strip_hidden
+from evalapp.markup import escape_latex, show_hidden
+from evalapp.names import explain_hidden, find_hidden, strip_hidden, strip_invisible
 
 #: From the Unicode character database (UnicodeData.txt, DerivedCoreProperties.txt): code point and its name.
 HIDDEN = {
@@ -36,6 +37,26 @@ PLAIN = [
     "a\xa0b", "GPT-4 (0613) #2 | 50 %", "😀",
 ]  # fmt: skip
 BAD = "owner\u202e"
+#: Names whose spelling needs a joiner or a variation selector (Unicode Standard Annex 31, section 2.3.1; emoji-test.txt
+#: and emoji-zwj-sequences.txt of Unicode Technical Standard 51; Ideographic Variation Database).
+JOINED = {
+    "Persian given name": "علی\u200cرضا", "Persian with a vowel mark": "عَلیِ\u200cرضا",
+    "Azerbaijani family name": "قره\u200cباغی", "Sinhala: Sri Lanka": "ශ්\u200dරී ලංකා",
+    "Malayalam chillu": "ന്\u200d", "Hindi without a ligature": "क्\u200cष", "Hindi half form": "क्\u200dष",
+    "Bengali: Rachel": "র\u200d্যাচেল", "heart": "❤\ufe0f", "telephone": "☎\ufe0f Hotline", "key 1": "1\ufe0f\u20e3",
+    "woman technologist": "👩\u200d💻", "woman firefighter, medium skin": "👩🏽\u200d🚒", "man, red hair": "👨\u200d🦰",
+    "family": "👨\u200d👩\u200d👧\u200d👦", "rainbow flag": "🏳\ufe0f\u200d🌈", "Katsuragi": "葛\U000e0100城",
+}  # fmt: skip
+#: The same characters where they change nothing, or nothing that a reader sees.
+NOT_JOINED = {
+    "Latin letters": "ow\u200dner", "Latin letters, too": "ali\u200creza",
+    "after a letter that never joins": "محمد\u200cرضا",
+    "at the end": "علی\u200c", "at the beginning": "\u200cعلی", "twice": "علی\u200c\u200cرضا",
+    "without a virama": "क\u200dष", "before a vowel sign": "क्\u200dा", "after one emoji": "👩\u200d",
+    "between digits": "1\u200d2",
+    "a letter is no emoji": "a\ufe0f", "a digit is no key": "1\ufe0f", "an ideograph is no emoji": "王\ufe0f",
+    "a letter is no ideograph": "a\U000e0100", "two selectors": "❤\ufe0f\ufe0f",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("character", HIDDEN, ids=HIDDEN.values())
@@ -48,6 +69,22 @@ def test_hidden_characters_are_found_and_named(character):
 @pytest.mark.parametrize("name", PLAIN)
 def test_names_of_every_script_pass(name):
     assert (find_hidden(name), explain_hidden(name), strip_hidden(name)) == ([], "", name)
+
+
+@pytest.mark.parametrize("name", JOINED.values(), ids=JOINED)
+def test_joiners_pass_where_they_change_what_is_seen(name):
+    assert (find_hidden(name), explain_hidden(name), strip_hidden(name), show_hidden(name)) == ([], "", name, name)
+    assert escape_latex(f"{name}_1") == f"{name}\\_1"
+    # Names that differ in them alone still count as alike.
+    assert strip_invisible(name) != name
+
+
+@pytest.mark.parametrize("name", NOT_JOINED.values(), ids=NOT_JOINED)
+def test_joiners_are_refused_elsewhere(name):
+    assert len(find_hidden(name)) == 1
+    assert strip_hidden(name) != name
+    assert find_hidden(strip_hidden(name)) == []
+    assert "<U+" in show_hidden(name)
 
 
 def test_the_rule_needs_no_django():
@@ -112,6 +149,21 @@ def test_pages_refuse_them_beside_the_field(cast):
         assert b"U+202E RIGHT-TO-LEFT OVERRIDE" in answer.content, path
     cast.owner.refresh_from_db()
     assert cast.owner.first_name == ""
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", ["علی\u200cرضا", "👩\u200d🔬 Lab ❤\ufe0f"])
+def test_people_and_projects_may_have_such_names(cast, name):
+    client = Client()
+    client.force_login(cast.owner)
+    assert client.post("/account/", {"first_name": name, "email": "", "theme": "dark"}).status_code == 302
+    assert (
+        client.post("/projects/new/", {"name": name, "slug": "beta", "task": "dialogue", "lang": "fa"}).status_code
+        == 302
+    )
+    cast.owner.refresh_from_db()
+    assert cast.owner.first_name == Project.objects.get(slug="beta").name == name
+    assert name in client.get("/projects/alpha/people/").content.decode()
 
 
 @pytest.mark.django_db

@@ -123,6 +123,8 @@ OTHERS = [
     ("scoring/pipelines/games.py", "How far the order is that of people"),
     ("scoring/views/steps.py", "The best steps"),
     ("scoring/views/boards.py", "The p-values of all pairs"),
+    ("scoring/views/plots.py", "The plot"), ("scoring/views/evaluators.py", "The curves of the training"),
+    ("scoring/views/trained.py", "The curve of the loss"), ("scoring/views/writing_gold.py", "The plots of this page"),
     ("evalapp/stats/meta_tables.py", "The correlations over all outputs, training data included"),
 ]  # fmt: skip
 
@@ -377,7 +379,7 @@ def names_in_source() -> set[tuple[str, str]]:
             text = path.read_text(encoding="utf-8")
             for node in ast.walk(ast.parse(text)) if "side_figure(" in text else ():
                 if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "side_figure":
-                    (argument,) = node.args
+                    argument = node.args[0]
                     parts = argument.values if isinstance(argument, ast.JoinedStr) else [argument]
                     name = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in parts)
                     found.add((str(path.relative_to(ROOT)), name))

@@ -1,0 +1,178 @@
+"""After a side figure failed: how long its table lasts, what `recompute` says of its export, what is in the place of a
+plot."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import timedelta
+from xml.etree import ElementTree
+
+import pytest
+from django.core.cache import cache
+from django.core.management import call_command
+from django.test import RequestFactory
+from django.urls import reverse
+from django.utils import timezone
+
+from annotation.models import Output
+from evalapp.common.models import Run
+from evalapp.side_figures import FAILED, collect_failures
+from evalapp.stats.recompute import _Comparison, main, recompute_folder
+from scoring.models import Evaluator, Leaderboard
+from scoring.models.leaderboards import RETRY_SECONDS
+from scoring.selectors.leaderboards import AspectsQuery, find_leaderboard
+from scoring.selectors.reliability_curves import KIND
+from scoring.services.leaderboards import compute_leaderboard, get_leaderboard
+from tests.scoring.pipelines.test_side_figures import RATED, STATS, TABLES, address, fail
+from tests.scoring.pipelines.test_whole_export import whole  # noqa: F401 - a fixture
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize(("file", "name", "target", "query"), TABLES, ids=lambda value: str(value)[:40])
+def test_recompute_says_that_the_figure_was_missing_in_the_export(
+    few_draws, whole, monkeypatch, capsys, tmp_path, lenient_figures, file, name, target, query  # noqa: F811
+):  # fmt: skip
+    project, folder = whole.project, tmp_path / "out"
+    Leaderboard.objects.filter(project=project).delete()
+    if "length" in name:
+        Output.objects.filter(project=project, system__name="sys-a").update(text="longer than the others of its item")
+    with monkeypatch.context() as broken:
+        broken.setattr(target if target.startswith("scoring") else f"{STATS}.{target}", fail)
+        compute_leaderboard(project=project, query=query)
+        call_command("dump", project.slug, str(folder), stdout=io.StringIO(), stderr=io.StringIO())
+    outcomes = recompute_folder(folder)
+    assert [str(one) for outcome in outcomes for one in outcome.differences] == []
+    assert all(outcome.is_equal for outcome in outcomes)
+    lacking = [outcome for outcome in outcomes if outcome.failed]
+    assert {failed for outcome in lacking for failed in outcome.failed} == {name}
+    assert main([str(folder)]) == 0
+    said = capsys.readouterr().out
+    assert f"stopped their computation: {name}\n" in said
+    assert f"all equal; {len(lacking)} lack figures that failed when the export was written." in said
+    assert "DIFFERENT" not in said
+    # A figure that is there is compared as always.
+    path = folder / "leaderboard.json"
+    document = json.loads(path.read_text())
+    changed = next(one for one in document["tables"] if one["table"].get("failed"))
+    changed["table"]["rows"][0]["evaluator" if "evaluator" in changed["table"]["rows"][0] else "label"] = "another"
+    path.write_text(json.dumps(document))
+    assert main([str(folder)]) == 1
+    assert "1 NOT equal" in capsys.readouterr().out
+
+
+def test_a_number_that_differs_is_found_beside_a_missing_figure():
+    kept = {
+        "rows": [{"evaluator": "m", "value": 0.5, "pa": {"value": None, "n": 0, "note": FAILED}}],
+        "findings": ["b"],
+    }
+    found = {
+        "rows": [{"evaluator": "m", "value": 0.6, "pa": {"value": 1.0, "n": 3, "note": ""}}],
+        "findings": ["a", "b"],
+    }
+    comparison = _Comparison(incomplete=True)
+    comparison.walk("", kept, found)
+    assert [one.where for one in comparison.differences] == ["rows[m].value"]
+    assert comparison.missing == ["rows[m].pa", "findings"]
+    strict = _Comparison()
+    strict.walk("", kept, found)
+    assert len(strict.differences) > 1
+    # A figure that the export has and the data do not give is a difference.
+    comparison = _Comparison(incomplete=True)
+    comparison.walk(
+        "", {"findings": ["a", "b"], "test": "|test:none|k:1"}, {"findings": ["b"], "test": "|test:none|k:2"}
+    )
+    assert [one.where for one in comparison.differences] == ["findings (rows)", "findings[0]", "test"]
+
+
+def test_a_table_without_a_figure_does_not_last(few_draws, whole, client, monkeypatch, lenient_figures):  # noqa: F811
+    project, url = whole.project, address(whole.project, RATED)
+    client.force_login(whole.researcher)
+    with monkeypatch.context() as broken:
+        broken.setattr(f"{STATS}.meta_tables.ceiling_of", fail)
+        Leaderboard.objects.filter(project=project).delete()
+        assert "The noise ceiling could not be computed" in client.get(url).content.decode()
+    row = find_leaderboard(project, RATED)
+    assert row.table["failed"] == ["The noise ceiling"]
+    # Not at once: a page that asks for itself again, and its plots, do not compute it each time.
+    assert get_leaderboard(project=project, query=RATED).computed_at == row.computed_at
+    ago = timezone.now() - timedelta(seconds=RETRY_SECONDS + 1)
+    Leaderboard.objects.filter(pk=row.pk).update(computed_at=ago, seconds=RETRY_SECONDS)
+    assert get_leaderboard(project=project, query=RATED).computed_at == ago  # it takes long: later
+    Leaderboard.objects.filter(pk=row.pk).update(seconds=1.0)
+    assert "could not be computed" not in client.get(url).content.decode()
+    row.refresh_from_db()
+    assert "failed" not in row.table
+    assert row.computed_at > ago
+    # A complete one lasts.
+    Leaderboard.objects.filter(pk=row.pk).update(computed_at=ago)
+    assert get_leaderboard(project=project, query=RATED).computed_at == ago
+
+
+def test_a_table_of_tables_names_what_failed_in_them(few_draws, whole, monkeypatch, lenient_figures):  # noqa: F811
+    Leaderboard.objects.filter(project=whole.project).delete()
+    monkeypatch.setattr(f"{STATS}.meta_tables.ceiling_of", fail)
+    assert compute_leaderboard(project=whole.project, query=AspectsQuery()).table["failed"] == ["The noise ceiling"]
+
+
+#: Every plot with an address: its name and further arguments.
+PLOTS = [
+    ("systems-svg", []), ("evaluation-svg", []), ("scatter-svg", ["token-f1"]), ("evaluation-board-svg", ["matrix"]),
+    ("distribution-svg", ["token-f1"]), ("reliability-curves-svg", [1, "system"]), ("steps-svg", ["people"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "arguments"), PLOTS)
+def test_a_plot_that_fails_answers_with_an_image(
+    few_draws, whole, client, monkeypatch, caplog, lenient_figures, name, arguments  # noqa: F811
+):  # fmt: skip
+    cache.clear()
+    run = Run.objects.create(project=whole.project, kind=KIND, state="succeeded", result={
+        "panels": {"system": {"lines": [{"name": "m", "points": [{"value": 0.5}]}], "axes": ["x", "y"]}}
+    })  # fmt: skip
+    arguments = [run.pk, "system"] if name == "reliability-curves-svg" else arguments
+    Output.objects.filter(project=whole.project).update(step=100)
+    client.force_login(whole.researcher)
+    url = reverse(f"scoring:{name}", args=["alpha", *arguments])
+    with monkeypatch.context() as broken:
+        for drawn in ("draw_forest", "draw_scatter", "draw_distribution", "draw_lines", "draw_heat"):
+            broken.setattr(f"scoring.plots.{drawn}", fail)
+        for theme, ink in (("light", "#5b6570"), ("dark", "#a3adb8")):
+            answer = client.get(url, {"theme": theme, "v": "1"})
+            assert (answer.status_code, answer["Content-Type"]) == (500, "image/svg+xml; charset=utf-8")
+            assert "no-store" in answer["Cache-Control"]
+            root = ElementTree.fromstring(answer.content)
+            assert root.tag == "{http://www.w3.org/2000/svg}svg"
+            assert root.attrib["fill"] == ink
+            assert "This plot could not be drawn because of an internal error." in "".join(root.itertext())
+        if name not in ("reliability-curves-svg", "distribution-svg"):
+            file = client.get(url.removesuffix(".svg") + ".pdf")
+            assert (file.status_code, file["Content-Type"]) == (500, "text/plain; charset=utf-8")
+            assert file.content.startswith(b"This plot could not be drawn")
+    assert any(record.exc_info and "injected" in str(record.exc_info[1]) for record in caplog.records)
+    # The failure was not kept.
+    assert client.get(url, {"v": "1"}).status_code == 200
+
+
+def test_every_plot_with_an_address_is_made_to_fail():
+    from scoring.urls import urlpatterns
+
+    assert {str(one.name) for one in urlpatterns if str(one.name).endswith("-svg")} == {name for name, _ in PLOTS}
+
+
+def test_pages_come_without_their_curves(scored, client, monkeypatch, lenient_figures):
+    """The page of a trained evaluator, of a training, and of the gold reliability of references."""
+    from scoring.views import evaluators, trained, writing_gold
+
+    for module, name in ((evaluators, "draw"), (trained, "draw"), (writing_gold, "plot")):
+        monkeypatch.setattr(module, name, fail)
+    client.force_login(scored.researcher)
+    run = Run.objects.create(project=scored.project, kind="train", title="Train x", state="succeeded")
+    page = client.get(reverse("scoring:training-curve", args=["alpha", run.pk]))
+    assert page.status_code == 200
+    assert "The curve of the loss could not be computed" in page.content.decode()
+    row = Evaluator.objects.get(project=scored.project, slug="token-f1")
+    with collect_failures() as failed:
+        shown = evaluators._training(RequestFactory().get("/"), row)
+    assert (failed, shown["losses"], shown["figures"]) == (["The curves of the training"], None, [])
