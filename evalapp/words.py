@@ -3,6 +3,8 @@
 1. *Normal form*: NFKC(casefold(NFKC(text))); then U+2019, U+2018 and U+02BC become the apostrophe ', the underscore a
    space; characters of category Cf (soft hyphen, zero-width joiners, direction marks) and variation selectors vanish,
    only the zero-width space U+200B separates like a space.
+   Between two letters the acute accent U+00B4 and the prime U+2032 are apostrophes, too, as many people type them;
+   elsewhere an accent without a letter separates.
 2. A *word* is a longest run of letters, digits, combining marks and apostrophes. Of ASCII texts these are the matches
    of `[a-z0-9']+` in the lower-cased text.
 3. In the scripts that set no spaces between words (Han, Kana, Bopomofo, Thai, Lao, Khmer, Myanmar) every letter is a
@@ -33,6 +35,13 @@ _UNSPACED_NARROW = (
 UNSPACED_BLOCKS = f"{_UNSPACED_NARROW}\U0001aff0-\U0001b16f\U00020000-\U0003ffff"
 FLAG = "[\U0001f1e6-\U0001f1ff]{2}"
 _APOSTROPHES = "\u2018\u2019\u02bc"
+# Not part of `normalise`, which the saved indexes use.
+_TYPED_APOSTROPHE = re.compile(r"(?<=[^\W\d_])[\u00b4\u2032](?=[^\W\d_])")
+# Accents without a letter: NFKC makes a space with a combining mark of each, which would be a word.
+_BARE_ACCENT = re.compile(
+    "[\u00a8\u00af\u00b4\u00b8\u02d8-\u02dd\u037a\u0384\u0385\u1fbd\u1fbf-\u1fc1\u1fcd-\u1fcf\u1fdd-\u1fdf\u1fed\u1fee\u1ffd\u1ffe"
+    "\u2017\u203e\u309b\u309c\uffe3]"
+)
 _ASCII_WORD = re.compile(r"[a-z0-9']+")
 # Letters, digits and apostrophes of a normal form, which has no underscore any more.
 _PLAIN_WORD = re.compile(r"[\w']+")
@@ -46,7 +55,7 @@ def split_words(text: str) -> list[str]:
     """
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
-    normal = normalise(text)
+    normal = _normalise_typed(text)
     wide = max(normal, default="") > "\uffff"
     # Marks, symbols and unspaced scripts need the slower pattern; most texts of other scripts have none of them.
     return (_word_pattern(wide) if _special(wide).search(normal) else _PLAIN_WORD).findall(normal)
@@ -57,10 +66,14 @@ def word_runs(text: str) -> Iterator[list[str]]:
     if text.isascii():
         yield from ([word] for word in split_words(text))
         return
-    normal = normalise(text)
+    normal = _normalise_typed(text)
     wide = max(normal, default="") > "\uffff"
     for run in _run_pattern(wide).findall(normal):
         yield _word_pattern(wide).findall(run)
+
+
+def _normalise_typed(text: str) -> str:
+    return normalise(_BARE_ACCENT.sub(" ", _TYPED_APOSTROPHE.sub("'", text)))
 
 
 def normalise(text: str) -> str:

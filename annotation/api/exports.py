@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import Field, fields
 from typing import Any
 
 from django.http import HttpResponseBase
@@ -9,14 +10,13 @@ from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
+from rest_framework.fields import ChoiceField
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotation.downloads import send_file
-from annotation.exporters.formats import FORMATS
-from annotation.exporters.people import NAMINGS
-from annotation.exporters.wishes import LEVELS
+from annotation.exporters.wishes import Wishes
 from annotation.services.exports import delete_export, list_exports, request_export
 from evalapp.accounts.roles import Need
 from evalapp.accounts.selectors import get_project
@@ -29,15 +29,15 @@ from evalapp.common.selectors import find_run
 
 
 class ExportRequestSerializer(Closed):
-    """What goes into the export; see `annotation.exporters.wishes`."""
+    """What goes into the export: the fields of `Wishes`."""
 
-    format = serializers.ChoiceField(choices=FORMATS, default="jsonl")
-    level = serializers.ChoiceField(choices=LEVELS, default="per-rater")
-    scores = TruthField(default=True)
-    raters = serializers.ChoiceField(choices=NAMINGS, default="kept")
-    judgements = TruthField(default=False)
-    attributes = TruthField(default=False)
-    audit = TruthField(default=False)
+    def get_fields(self) -> dict[str, serializers.Field]:
+        return {one.name: _make_field(one) for one in fields(Wishes)}
+
+
+def _make_field(one: Field[Any]) -> serializers.Field:
+    about = {"default": one.default, "help_text": one.metadata["help"]}
+    return TruthField(**about) if one.type == "bool" else ChoiceField(choices=one.metadata["choices"], **about)
 
 
 class ExportSerializer(serializers.ModelSerializer):

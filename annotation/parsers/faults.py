@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 #: (line or None for the whole file, field or "", message)
 Report = Callable[[int | None, str, str], None]
@@ -50,46 +51,91 @@ class StopReading(Exception):
         self.line = line
 
 
-#: Different faults that are kept, characters of a message, and places that are named of faults that say the same.
+#: Kinds of faults that are kept, characters of a message, and places and different messages of a kind that are named.
 KEPT_FAULTS, _LONGEST_MESSAGE, _PLACES = 1000, 2000, 3
+#: In what messages about different rows differ: quoted names, and numbers.
+_VARYING = re.compile(r"“[^”]*”|\d[\d,.]*\d|\d")
+_QUOTED = re.compile(r"“[^”]*”")
+
+
+@dataclass
+class _Rows:
+    """How many rows, and the first places."""
+
+    n: int = 0
+    places: list[int | None] = field(default_factory=list)
+
+    def add(self, n: int, places: Sequence[int | None]) -> None:
+        self.n += n
+        self.places += places[: _PLACES - len(self.places)]
+
+    def __str__(self) -> str:
+        lines = [f"{place:,}" for place in self.places if place is not None]
+        if self.n < 2 or not lines:
+            return ""
+        return f"{self.n:,} rows: {', '.join(lines)}" + (", ..." if self.n > len(lines) else "")
+
+
+@dataclass
+class _Kind:
+    """Faults of one file and field whose messages differ at most in names and numbers."""
+
+    rows: _Rows = field(default_factory=_Rows)
+    #: The first different messages, and the hashes of more.
+    messages: dict[str, _Rows] = field(default_factory=dict)
+    different: set[int] = field(default_factory=set)
+
+    def add(self, message: str, n: int, places: Sequence[int | None]) -> None:
+        self.rows.add(n, places)
+        if message in self.messages or len(self.messages) < _PLACES:
+            self.messages.setdefault(message, _Rows()).add(n, places)
+        if len(self.different) < KEPT_FAULTS:
+            self.different.add(hash(message))
+
+    def say(self) -> Iterator[tuple[str, int | None]]:
+        """(message, first place): each of a few different messages, or one for all of many."""
+        if len(self.different) <= len(self.messages):
+            for message, rows in self.messages.items():
+                yield message + (f" ({rows})" if str(rows) else ""), rows.places[0]
+            return
+        message, *others = self.messages
+        more = f"{len(self.different) - len(self.messages):,}"
+        more = f"at least {more}" if len(self.different) >= KEPT_FAULTS else more
+        names = [name for other in others if (name := _say_difference(message, other))]
+        likewise = f"likewise {', '.join(names)} and {more} more" if names else ""
+        inside = "; ".join(filter(None, (str(self.rows) or f"{self.rows.n:,} times", likewise)))
+        yield f"{message} ({inside})", self.rows.places[0]
+
+
+def _say_difference(message: str, other: str) -> str:
+    """The quoted names of `other` that `message` has not."""
+    there = set(_QUOTED.findall(message))
+    return " with ".join(name for name in _QUOTED.findall(other) if name not in there)
 
 
 class Faults:
     """Counts all faulty rows. Rows of a file about which the same is said become one fault, with their number and the
-    first places; the first thousand such are kept."""
+    first places; so do those about which the same is said with more than three different names or numbers."""
 
     def __init__(self) -> None:
         self.count = 0
-        self._rows: dict[tuple[str, str, str], list[int | None]] = {}
-        self._counts: dict[tuple[str, str, str], int] = {}
+        self._kinds: dict[tuple[str, str, str], _Kind] = {}
 
     def add(
         self, file: str, line: int | None, field: str, message: str, others: Sequence[int] = (), n: int = 1
     ) -> None:
         """`n` rows say this: the one at `line` and, as far as they are known, those at the `others`."""
         self.count += n
-        key = (file, field[:100], message[:_LONGEST_MESSAGE])
-        if key not in self._rows:
-            if len(self._rows) >= KEPT_FAULTS:
-                return
-            self._rows[key], self._counts[key] = [], 0
-        self._counts[key] += n
-        places = self._rows[key]
-        places += [line, *others][: _PLACES - len(places)]
+        message = message[:_LONGEST_MESSAGE]
+        key = (file, field[:100], _VARYING.sub("…", message))
+        if key in self._kinds or len(self._kinds) < KEPT_FAULTS:
+            self._kinds.setdefault(key, _Kind()).add(message, n, [line, *others])
 
     @property
     def kept(self) -> list[Fault]:
         """In the order in which they were found."""
         return [
-            Fault(message + _say_places(self._counts[key], places), field, file, places[0])
-            for key, places in self._rows.items()
-            for file, field, message in [key]
+            Fault(message, field, file, place)
+            for (file, field, _), kind in self._kinds.items()
+            for message, place in kind.say()
         ]
-
-
-def _say_places(n: int, places: Sequence[int | None]) -> str:
-    lines = [f"{place:,}" for place in places if place is not None]
-    if n < 2 or not lines:
-        return ""
-    more = ", ..." if n > len(lines) else ""
-    return f" ({n:,} rows: {', '.join(lines)}{more})"

@@ -195,7 +195,10 @@ def not_utf8(raw: bytes, error: UnicodeDecodeError) -> str:
     )
 
 
-def read_jsonl(plain: IO[bytes], limits: Limits, report: Report, lost: Lost = _nobody) -> Iterator[tuple[int, Row]]:
+def read_jsonl(
+    plain: IO[bytes], limits: Limits, report: Report, lost: Lost = _nobody, table: str = ""
+) -> Iterator[tuple[int, Row]]:
+    known = frozenset(COLUMNS.get(table, ()))
     rows = lines = doubled = 0
     loads = decode_object
     for number, raw in read_lines(plain, limits):
@@ -227,6 +230,8 @@ def read_jsonl(plain: IO[bytes], limits: Limits, report: Report, lost: Lost = _n
             report(number, "", "The line is not a JSON object. Write one object { ... } a line, no list around them.")
             lost(number, {})
             continue
+        if known and not known.issuperset(row):
+            row = dict(zip(lower_known(list(row), table), row.values(), strict=True))
         yield number, row
     if not rows:
         raise StopReading(_EMPTY if not lines else "The file has only blank lines. Leave it out, or write its rows.")
@@ -501,7 +506,7 @@ def read_rows(
     """(line, row) of the whole file. `report` gets each faulty row; `StopReading` ends what cannot be read on. `table`
     says what the cells of a CSV or TSV file hold; `lost` gets what a faulty row still tells of which one it is."""
     if form == "jsonl":
-        return read_jsonl(plain, limits, report, lost)
+        return read_jsonl(plain, limits, report, lost, table)
     if form == "parquet":
         from .parquet import read_parquet
 

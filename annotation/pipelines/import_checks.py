@@ -4,6 +4,7 @@ of range, and what the project already holds. They only read the main database a
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -82,11 +83,16 @@ class Check:
         sql = (
             "SELECT file, json_group_array(line), max(total), a, b, c FROM (SELECT t.file, t.line, bad.n,"
             f" bad.a, bad.b, bad.c, row_number() OVER ({alike} ORDER BY bad.n) AS k, count(*) OVER ({alike}) AS total"
-            f" FROM bad JOIN {table} t USING (n) ORDER BY bad.n) WHERE k <= 3 GROUP BY file, a, b, c ORDER BY min(n)"
-            f" LIMIT {KEPT_FAULTS}"
+            f" FROM bad JOIN {table} t USING (n) ORDER BY bad.n) WHERE k <= 3 GROUP BY file, a, b, c"
+            " ORDER BY file, min(n)"
         )
+        seen: Counter[int] = Counter()
+        text = ""
         for file, lines, total, *facts in staging.stream(sql):
-            text = message if isinstance(message, str) else message(*facts[: len(values)])
+            # Of a file with very many only the number counts: what is said of one may be looked up in the database.
+            if seen[file] < KEPT_FAULTS:
+                text = message if isinstance(message, str) else message(*facts[: len(values)])
+            seen[file] += 1
             first, *others = sorted(json.loads(lines))
             self.faults.add(staging.name(file), first, field, text, others, total)
         self.faults.count = before + count

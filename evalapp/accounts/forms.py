@@ -201,3 +201,4 @@ class InvitationForm(forms.Form):
 
 class RoleForm(forms.Form):
     role = forms.ChoiceField(choices=Role.choices)
+    all_campaigns = forms.BooleanField(required=False)

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from django.contrib.auth.models import AbstractUser, AnonymousUser
 from django.core.validators import RegexValidator
 from django.db import models
-from django.urls import Resolver404, get_script_prefix, resolve
+from django.urls import Resolver404, ResolverMatch, get_script_prefix, resolve
 from django.utils import timezone
 
 from .roles import ROLES_FOR, Need, Role, need_to_give
@@ -121,6 +121,14 @@ class InvitationQuerySet(models.QuerySet):
         return self.filter(project__in=Project.objects.visible_to(user, "write"))
 
 
+def resolve_landing(landing: str) -> ResolverMatch | None:
+    """The page of this site to which a path leads."""
+    try:
+        return resolve(urlsplit(landing).path.removeprefix((get_script_prefix() or "/").rstrip("/")))
+    except Resolver404:
+        return None
+
+
 class Invitation(models.Model):
     """A link that gives a role. Only the digest of its secret is kept; `landing` is where it leads. A link for
     annotators that leads to one campaign gives access to that campaign only."""
@@ -152,14 +160,9 @@ class Invitation(models.Model):
     @property
     def campaign(self) -> str:
         """The campaign that the link is limited to, such as “judging:3” or “writing:2”; empty for the whole project."""
-        if self.role != Role.ANNOTATOR or not self.landing:
-            return ""
-        try:
-            found = resolve(urlsplit(self.landing).path.removeprefix((get_script_prefix() or "/").rstrip("/")))
-        except Resolver404:
-            return ""
-        kind = CAMPAIGN_PAGES.get(found.view_name)
-        return f"{kind}:{found.kwargs['pk']}" if kind else ""
+        found = resolve_landing(self.landing) if self.role == Role.ANNOTATOR else None
+        kind = CAMPAIGN_PAGES.get(found.view_name) if found else None
+        return f"{kind}:{found.kwargs['pk']}" if found and kind else ""
 
     @property
     def state(self) -> str:

@@ -4,13 +4,15 @@ gunicorn's `gthread` gives a connection to a thread as soon as it is accepted, a
 client has not sent yet. A few dozen clients that send byte by byte then hold every thread. Here the event loop, which
 never waits, receives the request: its head and a body of at most `SMALL_BODY` bytes. Only a whole request goes to a
 thread.
-Requests with a larger body (uploads) go to threads of their own, where a body must keep a least pace. Closing waits for
-the client, too, and is done by a further thread.
+Requests with a larger body (uploads) go to threads of their own, where a body must keep a least pace. So must a client
+that receives an answer: one that does not read would hold the thread that sends it. Closing waits for the client, too,
+and is done by a further thread.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import re
 import socket
 import time
@@ -32,7 +34,12 @@ SMALL_SECONDS = 60.0
 GRACE_SECONDS = 60.0
 #: Seconds for what is left of a body that nobody reads, before the connection is used again.
 DRAIN_SECONDS = 5.0
+#: A thread may wait this long for a client to receive an answer, and a second more for each `LEAST_PACE` bytes sent.
+#: The shorter time holds while half of the threads wait for clients.
+ANSWER_SECONDS, CROWDED_SECONDS = 20.0, 2.0
 LEAST_PACE = 8 * 1024
+#: Bytes of an answer that are sent at a time.
+PIECE = 64 * 1024
 
 _LENGTH = re.compile(rb"\r\ncontent-length:([^\r\n]*)", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:", re.IGNORECASE)
@@ -71,6 +78,49 @@ class PacedUnreader(SocketUnreader):
             self.sock.settimeout(before)
         self.end += len(data) / LEAST_PACE
         return data
+
+
+class PacedSender:
+    """A socket for an answer. It gives the client up that receives more slowly than the least pace, sooner while more
+    than `crowd` threads wait for such clients. Only the waiting counts, not the time in which the answer is made."""
+
+    def __init__(self, sock: socket.socket, senders: set[PacedSender], crowd: int) -> None:
+        self._sock, self._senders, self._crowd = sock, senders, crowd
+        #: Seconds waited beyond the least pace.
+        self._late = 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sock, name)
+
+    def sendall(self, data: Any) -> None:
+        view = memoryview(data)
+        while view:
+            limit = CROWDED_SECONDS if len(self._senders) > self._crowd else ANSWER_SECONDS
+            if self._late >= limit:
+                raise OSError(errno.EPIPE, "The client receives the answer too slowly.")
+            view = view[self._send(view[:PIECE], min(1.0, limit - self._late)) :]
+
+    def _send(self, piece: memoryview, seconds: float) -> int:
+        began = time.monotonic()
+        self._sock.settimeout(seconds)
+        self._senders.add(self)
+        sent = 0
+        try:
+            sent = self._sock.send(piece)
+        except TimeoutError:
+            pass
+        finally:
+            self._senders.discard(self)
+        self._late = max(0.0, self._late + time.monotonic() - began - sent / LEAST_PACE)
+        return sent
+
+    def sendfile(self, file: Any, offset: int = 0, count: int | None = None) -> int:
+        file.seek(offset)
+        sent = 0
+        while piece := file.read(PIECE if count is None else min(PIECE, count - sent)):
+            self.sendall(piece)
+            sent += len(piece)
+        return sent
 
 
 class Connection(TConn):
@@ -126,6 +176,7 @@ class Worker(ThreadWorker):
     def init_process(self) -> None:
         self.uploads = ThreadPoolExecutor(self.cfg.threads, thread_name_prefix="upload")
         self.closer = ThreadPoolExecutor(self.cfg.threads, thread_name_prefix="close")
+        self.senders: set[PacedSender] = set()
         super().init_process()
 
     def accept(self, listener: socket.socket) -> None:
@@ -201,6 +252,16 @@ class Worker(ThreadWorker):
         conn.data_ready = True
         done = pool.submit(self.handle, conn)
         done.add_done_callback(lambda future: self.method_queue.defer(self.finish_request, conn, future))
+
+    def handle_request(self, req: Any, conn: Connection) -> Any:
+        plain = conn.sock
+        conn.sock = PacedSender(plain, self.senders, self.cfg.threads // 2)
+        try:
+            return super().handle_request(req, conn)
+        finally:
+            conn.sock = plain
+            with contextlib.suppress(OSError):
+                plain.setblocking(True)
 
     def _keepalive_after(self, conn: Connection, keepalive: bool) -> bool:
         conn.parser.unreader.hurry()

@@ -31,6 +31,7 @@ ALLOWED_HOSTS = env.hosts(DEBUG)
 CSRF_TRUSTED_ORIGINS = env.origins()
 
 INSTALLED_APPS = [
+    "evalapp",  # first: its command `changepassword` replaces that of Django
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -43,7 +44,6 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "axes",
-    "evalapp",
     "evalapp.accounts",
     "evalapp.common",
     "annotation",

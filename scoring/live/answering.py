@@ -247,6 +247,9 @@ def compare_pairs(evaluator: Evaluator, pairs: Sequence[Mapping[str, Any]], chec
     consistent = [each.swap_consistency for each in found if each.swap_consistency is not None]
     cut = int(sum(each.truncated for each in found).astype(bool).sum())
     notes = [f"{cut} of {len(pairs)} pairs were longer than it reads and were cut"] if cut else []
+    if evaluator.unknown_tokens is not None:
+        said = evaluator.unknown_tokens.describe(text for one in (*a, *b) for text in (one.text, *one.context))
+        notes += [said] if said else []
     return {
         "signature": evaluator.signature,
         "verdicts": signs_of(probabilities).tolist(),

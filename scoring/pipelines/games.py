@@ -69,6 +69,9 @@ def _table(
     )
     if texts.without:
         table["findings"].append(f"Without an output for these items: {', '.join(texts.without)}.")
+    if found.unknown_tokens is not None:
+        read = (text for records in texts.systems.values() for record in records for text in found.texts_read(record))
+        table["findings"] += [f"{said}." for said in [found.unknown_tokens.describe(read)] if said]
     context.progress(texts.n_pairs, texts.n_pairs, "pairs of texts", "reading what people said")
     table["extras"]["people"] = []
     with side_figure("How far the order is that of people"):

@@ -24,7 +24,13 @@ onKeydown((event) => {
       menu.open = false;
       // What had the focus is hidden now: without this it would fall to the top of the page.
       if (within) menu.querySelector("summary").focus();
+      event.preventDefault();
     }
+    // From a field Esc leads to its page, from there to the page before, where that is an answer to it.
+    const back = document.querySelector("a[data-escape]");
+    if (!back || event.defaultPrevented || document.querySelector("dialog[open]")) return;
+    if (typing(event.target)) event.target.blur();
+    else back.click();
     return;
   }
   if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;

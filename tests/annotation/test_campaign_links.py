@@ -19,6 +19,7 @@ from evalapp.accounts.models import Invitation, Membership
 from evalapp.accounts.roles import Role
 from evalapp.accounts.services import accept_invitation, change_role, create_invitation, remove_member
 from evalapp.common.errors import NotAllowed, NotThere
+from evalapp.common.models import AuditEvent
 from tests.cast import Cast, person
 from tests.judging import ONE_QUESTION, make_draft, open_rating
 from tests.writing import fill_ports, start_writing
@@ -189,3 +190,60 @@ def test_links_of_pages_and_of_programs_are_the_same(world: World, client: Clien
     assert {row["username"]: row["campaigns"] for row in members}["nora"] == [f"{kind}:{campaign.pk}"]
     people = client.get(reverse("accounts:member-list", args=["alpha"])).content.decode()
     assert "only 1 campaign, by invitation" in people
+
+
+def test_a_link_leads_to_no_campaign_or_page_of_another_project(world: World) -> None:
+    cast = world.cast
+    draft = Campaign.objects.create(project=cast.foreign, slug="theirs", name="Theirs", kind="likert", created_by=None)
+    refused = [
+        reverse("annotation:judge", args=[draft.pk]), reverse("annotation:my-guidelines", args=[draft.pk]),
+        "/my/999999/", "/my/writing/999999/", f"/projects/{cast.foreign.slug}/items/?page=2",
+    ]  # fmt: skip
+    client = Client()
+    client.force_login(cast.owner)
+    for role in (Role.ANNOTATOR, Role.RESEARCHER):
+        for landing in refused:
+            body = {"role": role.value, "landing": landing}
+            answer = client.post("/api/v1/projects/alpha/invitations/", body, content_type="application/json")
+            assert answer.status_code == 400, landing
+            assert [fault["field"] for fault in answer.json()["errors"]] == ["landing"]
+            page = client.post("/projects/alpha/people/invite/", {**body, "max_uses": 1, "days": 1})
+            assert page.status_code == 422
+            assert "this project" in page.content.decode().lower()
+    assert not Invitation.objects.exists()
+    for landing in (
+        world.page_of(world.first),
+        world.page_of(world.writing),
+        "/my/",
+        "/projects/alpha/items/",
+        "/nope/",
+    ):
+        create_invitation(project=cast.project, role=Role.ANNOTATOR, actor=cast.owner, landing=landing)
+
+
+def test_an_owner_lifts_the_limit_to_one_campaign(world: World) -> None:
+    cast = world.cast
+    member = world.join(world.first)
+    assert world.opened() == [True, False, False]
+    client = Client()
+    client.force_login(cast.owner)
+    page = client.get("/projects/alpha/people/").content.decode()
+    assert page.count("only 1 campaign, by invitation") == page.count("Allow all campaigns") == 1
+    url = reverse("accounts:member-role", args=["alpha", member.pk])
+    done = client.post(url, {"role": "annotator", "all_campaigns": "1"}, follow=True).content.decode()
+    assert "nora is annotator now and may take part in all campaigns." in done
+    assert "Allow all campaigns" not in done
+    assert world.opened() == [True, True, True]
+    assert AuditEvent.objects.filter(verb="member.changed", object="nora").count() == 1
+    # The same for programs; nobody but who manages may.
+    Membership.objects.filter(pk=member.pk).update(campaigns=["judging:1"])
+    address = f"/api/v1/projects/alpha/members/{member.pk}/"
+    answer = client.patch(address, {"role": "annotator", "all_campaigns": True}, content_type="application/json")
+    assert (answer.status_code, answer.json()["campaigns"]) == (200, None)
+    Membership.objects.filter(pk=member.pk).update(campaigns=["judging:1"])
+    client.patch(address, {"role": "annotator"}, content_type="application/json")
+    client.force_login(cast.viewer)
+    assert "Allow all campaigns" not in client.get("/projects/alpha/people/").content.decode()
+    assert client.post(url, {"role": "annotator", "all_campaigns": "1"}).status_code == 403
+    member.refresh_from_db()
+    assert member.campaigns == ["judging:1"]

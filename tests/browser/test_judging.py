@@ -284,6 +284,27 @@ def test_keeping_the_stored_answer(cast: Cast, page_for: Open) -> None:
     assert answers(campaign) == [{"quality": "a"}]
 
 
+@pytest.mark.parametrize("kind", ["flag", "skip"])
+def test_esc_leads_back_from_flag_and_skip(cast: Cast, page_for: Open, kind: str) -> None:
+    """From a field Esc leads out of it, from the page back to the text; with the help open it closes the help alone."""
+    campaign = open_rating(cast)
+    page = page_for(cast.annotator)
+    page.goto(f"/my/{campaign.pk}/")
+    page.keyboard.press("f" if kind == "flag" else "s")
+    page.wait_for_url(f"**/{kind}/")
+    page.keyboard.press("Escape")
+    page.wait_for_url(f"**/my/{campaign.pk}/")
+    page.keyboard.press("f" if kind == "flag" else "s")
+    page.wait_for_url(f"**/{kind}/")
+    field = page.locator("main textarea, main input[type=text]").first
+    field.fill("half a remark")
+    page.keyboard.press("Escape")
+    assert field.input_value() == "half a remark"
+    assert page.url.endswith(f"/{kind}/")
+    page.keyboard.press("Escape")
+    page.wait_for_url(f"**/my/{campaign.pk}/")
+
+
 def test_back_revises_and_skip_and_flag_work_by_keys(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast, aspects=ONE_QUESTION)
     page = judging(page_for(cast.annotator), campaign)

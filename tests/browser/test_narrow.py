@@ -60,3 +60,23 @@ def test_a_narrow_leaderboard_shows_figures_and_that_it_goes_on(cast: Cast, page
     assert box is not None
     assert box["x"] + box["width"] <= 390
     assert "linear-gradient" in page.locator(".table-wrap").first.evaluate("one => getComputedStyle(one).background")
+
+
+def test_codes_of_errors_break_at_their_hyphens_only(page_for: Open) -> None:
+    """Each line of a code ends at a hyphen or at its end."""
+    page = page_for(None, width=390)
+    page.goto("/docs/errors")
+    broken = page.locator("th code").evaluate_all(
+        """all => all.filter((one) => {
+          const text = one.firstChild, range = document.createRange();
+          let top = null, bad = false;
+          for (let place = 0; place < text.length; place++) {
+            range.setStart(text, place); range.setEnd(text, place + 1);
+            const now = range.getBoundingClientRect().top;
+            if (top !== null && now > top + 2 && text.data[place - 1] !== "-") bad = true;
+            top = now;
+          }
+          return bad;
+        }).map((one) => one.textContent)"""
+    )
+    assert broken == []

@@ -45,6 +45,16 @@ def test_emoji_flags_and_format_characters():
     )
 
 
+def test_accents_typed_as_apostrophes():
+    """Between letters they are; elsewhere an accent without a letter is punctuation (NFKC would make a mark of it)."""
+    assert split_words("I don\u00b4t, it\u2032s, don\u2019t") == ["i", "don't", "it's", "don't"]
+    assert split_words("don\u00b4t") == split_words("don't")
+    assert split_words("\u00b4quoted\u00b4 5\u00b42 6\u2032 \u00a8 \u02da") == ["quoted", "5", "2", "6"]
+    assert list(word_runs("don\u00b4t \u00b4")) == [["don't"]]
+    bare = [chr(code) for code in range(0x3100) if unicodedata.normalize("NFKC", chr(code))[:1] == " "]
+    assert [character for character in bare if split_words(f"a {character} b") != ["a", "b"]] == []
+
+
 @given(st.text(alphabet=st.characters(max_codepoint=127)))
 def test_ascii_texts_keep_their_words(text):
     assert split_words(text) == re.findall(r"[a-z0-9']+", text.lower())

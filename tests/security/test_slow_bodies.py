@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -283,6 +283,79 @@ def test_slow_clients_keep_no_page_waiting(web, kind):
         waits = [web.seconds() for _ in range(10)]
     assert max(waits) < 2, waits
     assert sorted(waits)[5] < 0.5, waits
+
+
+def slow_readers(web: Web, path: str, n: int) -> list[socket.socket]:
+    """Clients with the smallest receive buffer that have asked for a page and read nothing yet."""
+    found = []
+    for _ in range(n):
+        connection = socket.socket()
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+        connection.settimeout(30)
+        connection.connect(("127.0.0.1", web.port))
+        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+        found.append(connection)
+    return found
+
+
+def largest_file(web: Web) -> tuple[str, int]:
+    """A static file that is larger than the kernel buffers for a connection, and that all may have."""
+    page = web.ask("GET", "/api/v1/docs/")
+    sizes = {path: len(web.ask("GET", path).text) for path in set(re.findall(r"/static/[^\"' ]+\.js", page.text))}
+    path = max(sizes, key=lambda name: sizes[name])
+    assert sizes[path] > 1_000_000
+    return path, sizes[path]
+
+
+@pytest.mark.promise("bombs")
+def test_slow_readers_keep_no_page_waiting_for_long(web):
+    """Forty connections that read a large file byte by byte hold every thread; after two seconds these are free."""
+    path, _ = largest_file(web)
+    readers = slow_readers(web, path, 40)
+    stop = threading.Event()
+
+    def read() -> None:
+        while not stop.wait(0.2):
+            for connection in readers:
+                with suppress(OSError):
+                    connection.recv(1)
+
+    thread = threading.Thread(target=read, daemon=True)
+    thread.start()
+    try:
+        time.sleep(0.5)
+        first = web.seconds()
+        waits = [web.seconds() for _ in range(5)]
+    finally:
+        stop.set()
+        thread.join()
+        for connection in readers:
+            connection.close()
+    assert first < 12, first  # two rounds of twenty threads, and the answer
+    assert sorted(waits)[2] < 2, waits
+
+
+def test_one_slow_reader_is_given_up_and_a_faster_one_gets_all(hasty):
+    """Of 1.4 MB at 64 kB a second one second is granted beyond the pace of bytes; 200 kB a second arrive whole."""
+    path, size = largest_file(hasty)
+    slow, honest = slow_readers(hasty, path, 2)
+    begin, got, ended = time.monotonic(), 0, 0.0
+    with slow, honest:
+        while part := honest.recv(20_000):
+            got += len(part)
+            if got >= size:
+                break
+            time.sleep(0.02)
+        took = time.monotonic() - begin
+        while time.monotonic() - begin < 20 and not ended:
+            try:
+                if not slow.recv(1):
+                    ended = time.monotonic() - begin
+            except ConnectionResetError:
+                ended = time.monotonic() - begin
+            time.sleep(0 if time.monotonic() - begin > 6 else 0.1)
+    assert got >= size, (got, took)
+    assert 0 < ended < 20
 
 
 def test_a_trickling_body_is_ended_and_its_sender_is_told(hasty):

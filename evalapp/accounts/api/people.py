@@ -9,7 +9,13 @@ from rest_framework.views import APIView
 
 from evalapp.accounts.models import Invitation, Membership, Project
 from evalapp.accounts.selectors import can, get_project, invitations_of, members_of, with_makers
-from evalapp.accounts.services import change_role, create_invitation, remove_member, revoke_invitation
+from evalapp.accounts.services import (
+    change_role,
+    create_invitation,
+    lift_campaign_limit,
+    remove_member,
+    revoke_invitation,
+)
 from evalapp.common.errors import NotThere
 from evalapp.common.pagination import KeysetPagination
 
@@ -54,11 +60,13 @@ class MemberShow(APIView):
 
     @extend_schema(operation_id="members_update", request=RoleSerializer, responses=MemberSerializer)
     def patch(self, request: Request, slug: str, pk: int) -> Response:
-        """Give a member another role."""
+        """Give a member another role, or an annotator all campaigns."""
         project = get_project(user=request.user, slug=slug, need="manage")
         wishes = RoleSerializer(data=request.data)
         wishes.is_valid(raise_exception=True)
         member = change_role(member=_member(project, pk), role=wishes.validated_data["role"], actor=request.user)
+        if wishes.validated_data["all_campaigns"]:
+            member = lift_campaign_limit(member=member, actor=request.user)
         return Response(MemberSerializer(member, context={"manages": True}).data)
 
     @extend_schema(operation_id="members_delete", responses={204: GONE})

@@ -10,7 +10,7 @@ from rest_framework import serializers
 from evalapp.accounts.models import ApiToken, Invitation, Membership, Project
 from evalapp.accounts.roles import SCOPES, Role
 from evalapp.accounts.services import invitations, tokens
-from evalapp.common.api.fields import Closed, StrictModelSerializer, TextField, WholeSerializer
+from evalapp.common.api.fields import Closed, StrictModelSerializer, TextField, TruthField, WholeSerializer
 
 
 class ProjectSerializer(Closed, StrictModelSerializer):
@@ -91,6 +91,9 @@ class MemberSerializer(serializers.ModelSerializer):
 
 class RoleSerializer(Closed, WholeSerializer):
     role = serializers.ChoiceField(choices=Role.choices)
+    all_campaigns = TruthField(
+        default=False, help_text="Lift the limit to the campaigns of an invitation; another role lifts it, too."
+    )
 
 
 class InvitationSerializer(serializers.ModelSerializer):

@@ -9,7 +9,7 @@ from .invitations import (
     join_with_new_account,
     revoke_invitation,
 )
-from .members import add_member, change_role, remove_member
+from .members import add_member, change_role, lift_campaign_limit, remove_member
 from .own_data import close_account, collect, withdraw_texts
 from .projects import create_project, delete_project, may_create_projects, update_project
 from .tokens import create_token, revoke_token
@@ -28,6 +28,7 @@ __all__ = [
     "find_invitation",
     "invitation_followed",
     "join_with_new_account",
+    "lift_campaign_limit",
     "may_create_projects",
     "remove_member",
     "reset_password",

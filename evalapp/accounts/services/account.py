@@ -47,10 +47,21 @@ def reset_password(*, form: Any) -> tuple[User, int]:
     return user, _revoke_tokens(user, form)
 
 
+@transaction.atomic
+def note_new_password(*, user: User, keep_tokens: bool = False) -> int:
+    """After an administrator has set a password by a command: how many API tokens were revoked."""
+    audit.record(verb="account.password-changed", actor=None, object=user.username)
+    return 0 if keep_tokens else _revoke_all(user, None)
+
+
 def _revoke_tokens(user: User, form: Any) -> int:
     """All that work, unless the form says otherwise: who changes a password because somebody else knew it expects that
     nothing of theirs opens a door any more."""
-    tokens = [] if form.cleaned_data.get("keep_tokens") else list(active_tokens(user))
+    return 0 if form.cleaned_data.get("keep_tokens") else _revoke_all(user, user)
+
+
+def _revoke_all(user: User, actor: User | None) -> int:
+    tokens = list(active_tokens(user))
     for token in tokens:
-        revoke_token(token=token, actor=user)
+        revoke_token(token=token, actor=actor)
     return len(tokens)

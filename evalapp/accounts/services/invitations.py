@@ -6,6 +6,7 @@ import secrets
 from datetime import timedelta
 from typing import Any
 
+from django.apps import apps
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
@@ -14,7 +15,7 @@ from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from evalapp.accounts.authentication import digest
-from evalapp.accounts.models import Invitation, Membership, Project, User
+from evalapp.accounts.models import CAMPAIGN_PAGES, Invitation, Membership, Project, User, resolve_landing
 from evalapp.accounts.roles import Role
 from evalapp.accounts.selectors import with_makers
 from evalapp.common import audit
@@ -23,6 +24,8 @@ from evalapp.common.naming import check_names, find_name_faults
 
 from .members import add_member, check_role
 
+#: By the kind of a campaign the name of its model, of a room that this one does not import.
+CAMPAIGN_MODELS = {"judging": "Campaign", "writing": "WritingCampaign"}
 MAX_DAYS = 365
 MAX_USES = 10_000
 GONE = (
@@ -54,6 +57,7 @@ def create_invitation(
     if landing and not (landing.startswith("/") and url_has_allowed_host_and_scheme(landing, allowed_hosts=None)):
         text = "Give a page of this site, starting with a slash."
         raise BadInput(text, faults=[Fault(text, field="landing")])
+    _check_landing(project, landing)
     secret = secrets.token_urlsafe(24)
     invitation = Invitation.objects.create(
         project=project,
@@ -69,6 +73,23 @@ def create_invitation(
         verb="invitation.created", project=project, actor=actor, object=invitation.pk, role=role, uses=max_uses
     )
     return invitation, secret
+
+
+def _check_landing(project: Project, landing: str) -> None:
+    """Refuses a page of another project: who joins this one could not open it."""
+    found = resolve_landing(landing) if landing else None
+    if found is None:
+        return
+    kind, text = CAMPAIGN_PAGES.get(found.view_name), ""
+    if kind is not None:
+        rows = apps.get_model("annotation", CAMPAIGN_MODELS[kind]).objects.filter(
+            project=project, pk=found.kwargs["pk"]
+        )
+        text = "" if rows.exists() else "This project has no such campaign. Give the page of one of its campaigns."
+    elif found.kwargs.get("slug", project.slug) != project.slug:
+        text = "This is a page of another project. Give a page of this project."
+    if text:
+        raise BadInput(text, faults=[Fault(text, field="landing")])
 
 
 def find_invitation(*, secret: str) -> Invitation:

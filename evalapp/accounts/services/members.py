@@ -101,6 +101,19 @@ def change_role(*, member: Membership, role: str, actor: User) -> Membership:
 
 
 @transaction.atomic
+def lift_campaign_limit(*, member: Membership, actor: User) -> Membership:
+    """An annotator who came by the link of one campaign may take part in all campaigns of the project."""
+    member = _held(member)
+    if member.campaigns is not None:
+        before, member.campaigns = member.campaigns, None
+        member.save(update_fields=["campaigns"])
+        audit.record(
+            verb="member.changed", project=member.project, actor=actor, object=member.user.username, campaigns=before
+        )
+    return member
+
+
+@transaction.atomic
 def remove_member(*, member: Membership, actor: User) -> None:
     """What the person judged stays under the pseudonym. Links to the project that they made end: one of these would be
     a way back."""

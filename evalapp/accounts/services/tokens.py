@@ -48,7 +48,7 @@ def create_token(
 
 
 @transaction.atomic
-def revoke_token(*, token: ApiToken, actor: User) -> ApiToken:
+def revoke_token(*, token: ApiToken, actor: User | None) -> ApiToken:
     """The token stops working at once. Revoking twice is revoking once."""
     if ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now()):
         audit.record(verb="token.revoked", project=token.project, actor=actor, object=token.prefix)

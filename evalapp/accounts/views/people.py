@@ -12,7 +12,13 @@ from evalapp.accounts.forms import InvitationForm, RoleForm, add_faults
 from evalapp.accounts.models import Invitation, Membership, Project
 from evalapp.accounts.roles import Role
 from evalapp.accounts.selectors import can, get_project, invitations_of, members_of
-from evalapp.accounts.services import change_role, create_invitation, remove_member, revoke_invitation
+from evalapp.accounts.services import (
+    change_role,
+    create_invitation,
+    lift_campaign_limit,
+    remove_member,
+    revoke_invitation,
+)
 from evalapp.common.errors import BadInput, EvalappError, NotThere
 from evalapp.common.pages import page
 
@@ -71,10 +77,13 @@ def member_role(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     member = _member(project, pk)
     try:
         member = change_role(member=member, role=form.cleaned_data["role"], actor=request.user)
+        if form.cleaned_data["all_campaigns"]:
+            lift_campaign_limit(member=member, actor=request.user)
     except EvalappError as error:
         messages.error(request, error.detail)
     else:
-        messages.success(request, f"{member.user} is {member.get_role_display().lower()} now.")
+        more = " and may take part in all campaigns" if form.cleaned_data["all_campaigns"] else ""
+        messages.success(request, f"{member.user} is {member.get_role_display().lower()} now{more}.")
     return redirect("accounts:member-list", slug) if _still_in(request, project) else redirect("home")
 
 

@@ -70,6 +70,17 @@ class UnknownTokens:
                 found[text] = self._judge(encoding.ids)
         return found
 
+    def describe(self, texts: Iterable[str], noun: str = "texts") -> str:
+        """How many different texts have unknown words, as a sentence without its end; "" where none has."""
+        known = self.look(text for text in texts if text.strip())
+        n = sum(found != Known.ALL for found in known.values())
+        if not n:
+            return ""
+        return (
+            f"{n:,} of {len(known):,} different {noun} have words that the encoder {self.name} does not know: they are "
+            "all the same to it"
+        )
+
     def _judge(self, ids: Sequence[int]) -> Known:
         if self.unknown not in ids:
             return Known.ALL

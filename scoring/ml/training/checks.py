@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
+from itertools import chain, islice
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,9 @@ from scoring.ml.engine import absent_device, resolve_device
 from scoring.ml.errors import InvalidOption, TrainingDataError
 from scoring.ml.training.job import FitJob
 from scoring.ml.types import Dataset
+
+#: Texts of the data whose words are looked up in the encoder's vocabulary.
+LOOKED_AT = 2000
 
 
 def refuse_nan(name: str, dataset: Dataset, aspects: Collection[str]) -> None:
@@ -29,6 +33,20 @@ def cut_note(truncated: npt.NDArray[np.bool_], nouns: str, limit: str) -> list[s
     """What a dry check says of texts that are longer than what is read, by those it looked at; nothing if none is."""
     n = int(truncated.sum())
     return [f"{n:,} of {len(truncated):,} {nouns} that were looked at are longer than {limit}: cut"] if n else []
+
+
+def unknown_note(job: FitJob) -> list[str]:
+    """What is said of texts whose words the encoder does not know, by the first of the data; nothing where it knows
+    them, or where its tokenizer is of a kind that cannot tell."""
+    from scoring.ml.encoders.unknown import UnknownTokens
+
+    if "encoder" not in job.entry.needs:
+        return []
+    reader = UnknownTokens.of_folder(job.encoder.short_name, job.encoder.folder)
+    items = ((*item.context, *item.references) for item in job.train.items)
+    texts = chain((row.text for row in job.train.outputs), chain.from_iterable(items))
+    said = "" if reader is None else reader.describe(islice(texts, LOOKED_AT), "texts of the training data")
+    return [said] if said else []
 
 
 def check_train_device(job: FitJob) -> None:

@@ -1,4 +1,4 @@
-"""About how long a training of an encoder will take: a rule, with this machine's own speed of matrix products."""
+"""About how long a training of an encoder will take: a rule, with the speed of training steps of this machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from functools import cache
 from statistics import median
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from evalapp.words import UNSPACED_BLOCKS
 from scoring.ml.artefact import N_FIXTURES
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from scoring.ml.training.job import FitJob
 
 _Key: TypeAlias = tuple[str | None, str | None, int | None]
-# What a training reaches of the rate of bare matrix products: attention, norms, optimiser and padding cost the rest.
-EFFICIENCY = 0.4
-# A training takes from half of an estimate to four times as long; where nothing of this machine was measured, twice as
-# far. Measured on two cores that had other work, short texts: adem .7 of its estimate, shared-bert 4.1 times.
-RANGE, RANGE_UNMEASURED = (0.5, 4.0), (0.25, 8.0)
-_MEASUREMENTS, _MEASURED_SECONDS = 5, 0.5
+# Shortest and longest time of a training as shares of its estimate; where nothing of this machine was measured, twice
+# as far. The trainings behind these figures are in docs/results/training-times.md.
+RANGE, RANGE_UNMEASURED = (0.4, 3.0), (0.2, 6.0)
+# A range grows with how unequal the measured steps were, which other work on the machine causes, up to so many times.
+MOST_UNEQUAL = 3.0
+_MEASUREMENTS, _MEASURED_SECONDS = 3, 0.5
 
 
 def layer_parameters(source: EncoderSource) -> int:
@@ -37,8 +37,8 @@ def layer_parameters(source: EncoderSource) -> int:
 
 def training_seconds(source: EncoderSource, n_tokens: float, device: str = "auto") -> float:
     """Seconds to learn from `n_tokens` tokens (all epochs): 6 operations for each weight and token, forward and back,
-    at 0.4 of the rate that matrix products of the encoder's width reach on the device now."""
-    return 6.0 * layer_parameters(source) * n_tokens / (EFFICIENCY * matrix_rate(resolve_device(device), source.width))
+    at the rate that training a layer of the encoder's width reaches on the device now."""
+    return 6.0 * layer_parameters(source) * n_tokens / layer_speed(resolve_device(device), source.width).usual
 
 
 def scoring_seconds(source: EncoderSource, n_tokens: float, device: str = "auto") -> float:
@@ -98,29 +98,56 @@ _UNSPACED = re.compile(f"[{UNSPACED_BLOCKS}]")
 
 
 def estimate_range(seconds: float, *, measured: bool = True) -> tuple[float, float]:
-    """Shortest and longest time of a training that is estimated at so many seconds. The longest grows with how much
-    slower than the best rate the middle one was: that is what else runs on the machine."""
+    """Shortest and longest time of a training that is estimated at so many seconds, while the machine has as much other
+    work as now."""
     low, high = RANGE if measured else RANGE_UNMEASURED
-    return low * seconds, high * max(_slowdowns.values(), default=1.0) * seconds
+    unequal = max((min(MOST_UNEQUAL, one.best / one.usual) for one in _speeds.values()), default=1.0)
+    slower = max((min(MOST_UNEQUAL, one.usual / one.worst) for one in _speeds.values()), default=1.0)
+    return low * seconds / unequal, high * seconds * slower
 
 
-_slowdowns: dict[tuple[str, int], float] = {}  # by device and width
+class Speed(NamedTuple):
+    """Operations a second: the best, the median and the lowest quarter of what was measured."""
+
+    best: float
+    usual: float
+    worst: float
+
+
+_speeds: dict[tuple[str, int], Speed] = {}  # by device and width, for the range
 
 
 @cache
-def matrix_rate(device: str, width: int) -> float:
-    """Operations a second of (512, width) x (width, 4 width): the best of what half a second shows, since whatever else
-    runs on the machine can only make it slower. Measured once in a process."""
+def layer_speed(device: str, width: int) -> Speed:
+    """The speed of steps that train one layer of an encoder of this width: forward, backward, optimiser, in batches as
+    the device takes them. About a second, once in a process."""
     import torch
 
-    rates: list[float] = []
-    with torch.inference_mode():
-        left, right = torch.ones(512, width, device=device), torch.ones(width, 4 * width, device=device)
-        (left @ right).sum().item()  # the first one also loads the library
+    rows, length = (64, 128) if device.startswith("cuda") else (4, 32)
+    # Its random numbers are its own: a check changes nothing of the training behind it.
+    with torch.random.fork_rng(devices=[device] if device.startswith("cuda") else []):
+        layer = torch.nn.TransformerEncoderLayer(width, 1, 4 * width, batch_first=True, device=device)
+        optimiser = torch.optim.AdamW(layer.parameters(), lr=1e-4)
+        batch = torch.randn(rows, length, width, device=device)
+        operations = 6.0 * 12 * width * width * rows * length
+
+        def step() -> float:
+            began = time.perf_counter()
+            loss = layer(batch).square().mean()
+            loss.backward()
+            optimiser.step()
+            optimiser.zero_grad()
+            loss.item()
+            if device.startswith("cuda"):
+                torch.cuda.synchronize(device)
+            return operations / (time.perf_counter() - began)
+
+        step()  # the first one also loads the library
+        rates: list[float] = []
         end = time.perf_counter() + _MEASURED_SECONDS
         while len(rates) < _MEASUREMENTS or time.perf_counter() < end:
-            began = time.perf_counter()
-            (left @ right).sum().item()
-            rates.append(2.0 * 512 * width * 4 * width / (time.perf_counter() - began))
-    _slowdowns[device, width] = max(rates) / median(rates)
-    return max(rates)
+            rates.append(step())
+    rates.sort()
+    speed = Speed(rates[-1], median(rates), rates[len(rates) // 4])
+    _speeds[device, width] = speed
+    return speed

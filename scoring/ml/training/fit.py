@@ -49,7 +49,7 @@ def plan(
 def dry_check(job: FitJob) -> Plan:
     """What the evaluator says of the training before it begins. Raises what is refused."""
     from scoring.ml.encoders.loading import check_encoder
-    from scoring.ml.training.checks import check_processes, check_train_device
+    from scoring.ml.training.checks import check_processes, check_train_device, unknown_note
     from scoring.ml.training.estimate import estimate_range, held_out_seconds
 
     check_train_device(job)
@@ -57,6 +57,7 @@ def dry_check(job: FitJob) -> Plan:
     if "encoder" in job.entry.needs:
         check_encoder(job.encoder)
     found = job.entry.load_implementation().plan(job)
+    found = replace(found, notes=(*found.notes, *unknown_note(job)))
     if found.seconds is not None and not found.afterwards:
         after = held_out_seconds(job)
         found = replace(found, seconds=found.seconds + after, afterwards=after)
@@ -109,6 +110,7 @@ def fit(
 
 def run_job(job: FitJob) -> TrainedEvaluator:
     """Dry check, training, agreement with people on the held-out part, fixtures."""
+    from scoring.ml.training.checks import unknown_note
     from scoring.ml.training.claim import claim_folder
     from scoring.ml.training.record import contents_of, grouped_items
 
@@ -120,7 +122,7 @@ def run_job(job: FitJob) -> TrainedEvaluator:
 
         train_together(job)
     artefact = implementation.train(job)
-    notes = _check_numbers(job, artefact)
+    notes = [*_check_numbers(job, artefact), *unknown_note(job)]
     seen = grouped_items(artefact.record, job.train, job.dev)
     contents = contents_of(artefact.record, job.train, job.dev)
     record = replace(artefact.record, items=seen, contents=contents, notes=(*artefact.record.notes, *notes))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from rest_framework.test import APIClient
 
@@ -60,3 +62,20 @@ def test_the_general_door_of_runs_exports_too(cast):
     address = "/api/v1/projects/alpha/runs/"
     assert api.post(address, {"kind": "export", "format": "csv"}, format="json").status_code == 202
     assert api.post(address, {"kind": "export", "colour": "red"}, format="json").status_code == 400
+
+
+def test_the_request_is_made_of_the_options(cast):
+    """Names, defaults and choices of the API, of the form and of the command are those of `Wishes`."""
+    from annotation.api.exports import ExportRequestSerializer
+    from annotation.exporters.wishes import Wishes
+    from annotation.views.exports import ExportForm
+
+    known = {one.name: one for one in dataclasses.fields(Wishes)}
+    given = ExportRequestSerializer(data={})
+    assert given.is_valid()
+    assert given.validated_data == Wishes().as_dict()
+    assert set(ExportForm.base_fields) <= set(known)
+    for name, one in known.items():
+        if choices := one.metadata["choices"]:
+            assert tuple(given.fields[name].choices) == choices
+            assert {value for value, _ in ExportForm.base_fields[name].choices} == set(choices)

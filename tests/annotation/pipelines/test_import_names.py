@@ -7,7 +7,7 @@ import json
 import pytest
 from django.core.management import call_command
 
-from annotation.models import System
+from annotation.models import Output, System
 from tests.taking import faults_of, take_in
 
 pytestmark = pytest.mark.django_db
@@ -82,6 +82,94 @@ def test_more_than_a_thousand_rows_of_one_fault_are_counted(project):
     upload = take_in(project, {"outputs.jsonl": rows})
     assert upload.fault_count == 2500
     assert [text.split("stored.")[1] for text in faults_of(upload)] == [" (2,500 rows: 1, 2, 3, ...)"]
+
+
+def test_sixty_rows_that_differ_in_a_name_are_one_line(project):
+    rows = [{"item": f"q{k}", "system": "s", "text": "t"} for k in range(60)]
+    upload = take_in(project, {"items.jsonl": [{"id": "q1"}], "outputs.jsonl": rows})
+    assert upload.fault_count == 59
+    assert faults_of(upload) == [
+        "outputs.jsonl:1: There is no item “q0”, neither in this upload nor stored. "
+        "(59 rows: 1, 3, 4, ...; likewise “q2”, “q3” and 56 more)"
+    ]
+
+
+def test_three_different_names_are_a_line_each(project):
+    rows = [{"item": f"q{k % 3}", "system": f"s{k}", "text": "t"} for k in range(6)]
+    upload = take_in(project, {"items.jsonl": [{"id": "i"}], "outputs.jsonl": rows})
+    assert [text.split("stored.") for text in faults_of(upload)] == [
+        ["outputs.jsonl:1: There is no item “q0”, neither in this upload nor ", " (2 rows: 1, 4)"],
+        ["outputs.jsonl:2: There is no item “q1”, neither in this upload nor ", " (2 rows: 2, 5)"],
+        ["outputs.jsonl:3: There is no item “q2”, neither in this upload nor ", " (2 rows: 3, 6)"],
+    ]
+
+
+def test_more_different_names_than_are_kept_are_counted_by_file(project):
+    rows = [{"item": f"q{k}", "system": "s", "text": "t"} for k in range(2500)]
+    upload = take_in(
+        project, {"outputs.jsonl": rows, "outputs-b.jsonl": [{"item": "z", "system": "t", "text": "t"}] * 2}
+    )
+    assert upload.fault_count == 2502
+    assert faults_of(upload) == [
+        "outputs-b.jsonl:1: There is no item “z”, neither in this upload nor stored.",
+        "outputs-b.jsonl:2: The same key stands already in outputs-b.jsonl:1. Keep one of the two rows.",
+        "outputs.jsonl:1: There is no item “q0”, neither in this upload nor stored. "
+        "(2,500 rows: 1, 2, 3, ...; likewise “q1”, “q2” and at least 997 more)",
+    ]
+
+
+def test_keys_of_jsonl_in_another_case_are_read_as_headers_are(project):
+    files = {
+        "items.jsonl": [{"ID": f"q{k}", "Context": ["c"]} for k in range(3)],
+        "outputs.jsonl": [{"Item": f"q{k}", "System": "s", "TEXT": "t", "Length": 3} for k in range(3)],
+        "ratings.jsonl": [{"Item": "q1", "System": "s", "Rater": "r", "Aspect": "a", "Value": 1}],
+    }
+    upload = take_in(project, files)
+    assert upload.state == "done", faults_of(upload)
+    output = Output.objects.filter(project=project).order_by("pk")[0]
+    assert (output.item.key, output.text, output.meta) == ("q0", "t", {"Length": 3})
+    # One that is there in both cases is that in small letters.
+    upload = take_in(project, {"outputs.jsonl": [{"item": "q1", "Item": "q2", "system": "t", "text": "t"}]})
+    assert upload.state == "done", faults_of(upload)
+    assert Output.objects.get(project=project, system__name="t").item.key == "q1"
+
+
+#: The row number `k` of sixty with a fault of their own kind, and how the one line begins. Names and numbers differ.
+REPEATED = [
+    ("items", lambda k: {"id": ""}, "id is empty."),
+    ("items", lambda k: {"id": [k]}, "id must be text"),
+    ("items", lambda k: {"id": f"a\n{k}"}, "id holds a line break"),
+    ("items", lambda k: {"id": k, "source": 3}, "source must be text"),
+    ("outputs", lambda k: {"item": f"i{k}", "system": "s", "text": "t"}, "There is no item “i0”"),
+    ("outputs", lambda k: {"item": "x", "system": f"s{k}"}, "text is missing."),
+    ("outputs", lambda k: {"item": "x", "system": "s", "text": "t", "step": k + 0.5}, "step must be"),
+    ("ratings", lambda k: {**RATING, "system": f"s{k}"}, "There is no system “s0”"),
+    ("ratings", lambda k: {**RATING, "rater": f"r{k}", "step": k}, "“a” has no output of step 0"),
+    ("ratings", lambda k: {**RATING, "rater": f"r{k}", "aspect": "q", "value": 10 + k}, "The value 10"),
+    ("ratings", lambda k: {"dialogue": f"d{k}", "rater": "r", "aspect": "a", "value": 1}, "There is no dialogue “d0”"),
+    ("comparisons", lambda k: {**PAIR, "system_b": f"b{k}"}, "There is no system “b0”"),
+    ("comparisons", lambda k: {**PAIR, "system_b": {"reference": k}}, "The item “x” has no reference 0"),
+    ("comparisons", lambda k: {**PAIR, "system_b": "a", "rater": f"r{k}"}, "An output is compared with itself."),
+    ("references", lambda k: {"item": f"i{k}", "set": "good", "position": 0, "text": "t"}, "There is no item “i0”"),
+    ("systems", lambda k: {"id": f"s{k}", "kind": f"k{k}"}, "kind must be"),
+    ("dialogues", lambda k: {"id": f"d{k}", "turns": ["a"], "speakers": ["a"] * (k + 2)}, "There are 2 speakers"),
+]
+RATING = {"item": "x", "system": "a", "rater": "r", "aspect": "a", "value": 1}
+PAIR = {"item": "x", "system_a": "a", "rater": "r", "aspect": "a", "verdict": "a"}
+
+
+@pytest.mark.parametrize(("table", "row", "begin"), REPEATED, ids=lambda value: str(value)[:30])
+def test_every_kind_of_fault_that_repeats_is_one_line(project, table, row, begin):
+    there = {
+        "dataset.json": {"name": "x", "aspects": [{"name": "q", "min": 1, "max": 5}, {"name": "a"}]},
+        "items.jsonl": [{"id": "x"}], "outputs.jsonl": [{"item": "x", "system": "a", "text": "t"}],
+    }  # fmt: skip
+    assert take_in(project, there).state == "done"
+    rows = [row(k) for k in range(60)]
+    found = faults_of(take_in(project, {f"{table}.jsonl": rows}))
+    assert len(found) == 1, found[:5]
+    assert found[0].startswith(f"{table}.jsonl:1: {begin}"), found
+    assert "(60 rows: 1, 2, 3, ..." in found[0]
 
 
 @pytest.mark.parametrize("is_stored", [False, True])

@@ -8,12 +8,14 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from string import ascii_letters
 
 import psutil
 import pytest
 from django.conf import settings
 
 from annotation.models import Aspect, Comparison, CorpusPair, Item, Output, Rating, Reference, System, Upload
+from annotation.parsers import Faults
 from annotation.services.uploads import Incoming, folder_of, receive_upload, store_checked
 from evalapp.common.errors import BadInput, TooLarge
 from evalapp.common.models import AuditEvent, Run, RunLog
@@ -212,13 +214,24 @@ def test_a_faulty_scale_blames_no_rating(project, low, high, stored):
     assert "min and max of “quality”" in found[0]
 
 
-def test_more_than_a_thousand_faults_are_counted_and_the_first_kept(project):
+def test_more_than_a_thousand_faults_that_differ_in_numbers_are_counted_in_one_line(project):
     take_in(project, WHOLE)
     rows = [{**RATINGS[0], "rater": f"r{n}", "value": 9 + n} for n in range(1500)]
     upload = take_in(project, {"ratings.jsonl": rows})
     assert upload.fault_count == 1500
-    assert upload.faults.count() == 1000
-    assert faults_of(upload)[-1].startswith("ratings.jsonl:1000:")
+    (fault,) = faults_of(upload)
+    assert fault.startswith("ratings.jsonl:1: The value 9 ")
+    assert fault.endswith(" (1,500 rows: 1, 2, 3, ...)")
+
+
+def test_a_thousand_kinds_of_faults_are_kept():
+    """Kinds differ in words, not in quoted names and numbers."""
+    faults = Faults()
+    words = [f"{a}{b}" for a in ascii_letters for b in ascii_letters]
+    for number, word in enumerate(words[:1500], 1):
+        faults.add("f", number, "x", f"It is {word}.")
+    assert faults.count == 1500
+    assert [fault.line for fault in faults.kept] == list(range(1, 1001))
 
 
 def test_a_dry_run_stores_nothing_and_can_be_stored_afterwards(project, cast):

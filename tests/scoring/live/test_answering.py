@@ -116,6 +116,8 @@ def test_two_texts_are_compared_by_what_compares(folder, encoder):
     assert 0 <= found["swap_consistency"] <= 1
     assert found["notes"] == ["1 of 4 pairs were longer than it reads and were cut"]
     assert found["signature"] == whole.signature
+    noted = answering.compare_pairs(whole, [{"a": "cat", "b": "วันนี้", "context": ["วันนี้ cat"]}])["notes"]
+    assert [note.partition(" have words")[0] for note in noted] == ["2 of 3 different texts"]
     refused = execute({"kind": "compare", "source": {"name": "length"}, "pairs": pairs}, lambda: None)
     assert refused["error"] == "bad-input"
     assert "length scores single texts" in refused["detail"]

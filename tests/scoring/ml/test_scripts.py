@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -186,6 +187,37 @@ def test_unknown_words_are_counted_and_unreadable_references_do_not_count():
     assert found.reasons == ("", "", f"references: {reason}", f"text: {reason}", "")
     assert found.unknown.tolist() == [False, True, False, False, True]
     assert "2 records have words that the encoder does not know: all of these are the same to it" in found.notes
+
+
+def test_trainings_and_games_count_texts_with_unknown_words(monkeypatch):
+    """The installed MiniLM knows no Thai: said before a training, in its card, and with a ranking by games."""
+    from scoring.ml.encoders.source import find_encoder
+    from scoring.ml.training.checks import unknown_note
+    from scoring.ml.types import Dataset, Item, Output
+    from scoring.pipelines import games
+
+    english, thai = TEXTS["en"][0], TEXTS["th"][0]
+    said = "have words that the encoder all-MiniLM-L6-v2 does not know: they are all the same to it"
+    outputs = tuple(Output("i", f"s{k}", text) for k, text in enumerate((english, thai, thai, " ")))
+    data = Dataset("d", items=(Item("i", (f"{english} {thai}",), None, (english,), "i"),), outputs=outputs)
+    job = SimpleNamespace(entry=SimpleNamespace(needs=("encoder",)), encoder=find_encoder(), train=data)
+    assert unknown_note(job) == [f"2 of 3 different texts of the training data {said}"]
+    job.train = Dataset("d", outputs=outputs[:1])
+    assert unknown_note(job) == []
+    job.entry.needs = ()
+    assert unknown_note(job) == []
+    monkeypatch.setattr(games, "systems_by_games", lambda *_, **__: {"rows": [1], "extras": {}, "findings": []})
+    monkeypatch.setattr(games, "_met", lambda *_: None)
+    monkeypatch.setattr(games, "compare_with_people", lambda *_: [])
+    judge = SimpleNamespace(slug="judge", signature="", tie_rule="half", texts_read=lambda record: (record.text,))
+    judge.unknown_tokens = load("bertscore").unknown_tokens
+    systems = {"a": [Record(english), Record(thai)], "b": [Record("cat")]}
+    table = games._table(
+        SimpleNamespace(project=None, progress=lambda *_: None),
+        SimpleNamespace(systems="all", items=9, seeds=1, seed=1), judge, judge, None,
+        SimpleNamespace(without=[], n_pairs=1, systems=systems),
+    )  # fmt: skip
+    assert table["findings"] == [f"1 of 3 different texts {said}."]
 
 
 STATED = [entry for entry in catalogue() if entry.kind != "trained" and entry.name != "bleurt" and any(

@@ -344,7 +344,8 @@ def test_p_values_and_agreement_of_games_may_fail(monkeypatch, lenient_figures):
     monkeypatch.setattr(games, "compare_with_people", fail)
     context = SimpleNamespace(project=None, progress=lambda *_: None)
     wishes = SimpleNamespace(systems="all", items=9, seeds=1, seed=1)
-    judge, texts = SimpleNamespace(slug="judge", signature="", tie_rule="half"), SimpleNamespace(without=[], n_pairs=1)
+    judge = SimpleNamespace(slug="judge", signature="", tie_rule="half", unknown_tokens=None)
+    texts = SimpleNamespace(without=[], n_pairs=1)
     with collect_failures() as failed:
         table = games._table(context, wishes, judge, judge, None, texts)
     assert (table["rows"], table["extras"]["people"]) == ([1], [])

@@ -17,7 +17,7 @@ from scoring.ml.evaluators.unreferenced.conversations import (
 )
 from scoring.ml.evaluators.unreferenced.samples import KINDS, SEMANTIC, SYNTACTIC
 from scoring.ml.evaluators.unreferenced.tools import LocalTextModel, ToolJob
-from scoring.ml.training.estimate import estimate_tokens, matrix_rate, scoring_seconds
+from scoring.ml.training.estimate import estimate_tokens, layer_speed, scoring_seconds
 from scoring.ml.training.job import FitJob, Plan
 
 #: Fewer conversations give neither false replies worth the name nor a held-out part.
@@ -170,7 +170,7 @@ def _training_seconds(
             shared = both == 1 and job.text("batches") == "conversations"
             turns = sum(len(one.turns) - 1 for one in conversations) / n if shared else _mean_context(conversations)
             cost += turns * both * job.integer("layers") * 8.0 * hidden * (width + hidden)
-    rate = EFFICIENCY * matrix_rate(resolve_device(job.text("train_device")), 300)
+    rate = EFFICIENCY * layer_speed(resolve_device(job.text("train_device")), 300).usual
     return steps * job.integer("batch_size") * 3 * cost / rate
 
 

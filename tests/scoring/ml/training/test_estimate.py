@@ -15,26 +15,37 @@ from scoring.ml.types import Comparison, Dataset, Item, Output, Rating
 
 def test_operations_by_hand(tiny_family, monkeypatch):
     """Width 32, inner 48, 2 layers: 2 (4 * 32^2 + 2 * 32 * 48) = 14,336 weights; DistilBERT names them otherwise."""
-    monkeypatch.setattr(estimate, "matrix_rate", lambda device, width: 1e6)
+    monkeypatch.setattr(estimate, "layer_speed", lambda device, width: estimate.Speed(2e6, 1e6, 5e5))
     for family in ("bert", "distilbert"):
         source = find_encoder(tiny_family(family))
         assert estimate.layer_parameters(source) == 14_336
         seconds = estimate.training_seconds(source, 1000, "cpu")
-        assert seconds == pytest.approx(6 * 14_336 * 1000 / (0.4 * 1e6))
+        assert seconds == pytest.approx(6 * 14_336 * 1000 / 1e6)
         assert estimate.scoring_seconds(source, 1000, "cpu") == pytest.approx(seconds / 3)
 
 
-def test_the_rate_is_measured_once():
-    assert estimate.matrix_rate("cpu", 32) == estimate.matrix_rate("cpu", 32) > 0
+def test_the_speed_is_measured_once_and_leaves_random_numbers_alone():
+    import torch
+
+    torch.manual_seed(1)
+    wanted = torch.rand(3)
+    torch.manual_seed(1)
+    speed = estimate.layer_speed("cpu", 48)
+    assert torch.equal(torch.rand(3), wanted)
+    assert estimate.layer_speed("cpu", 48) is speed
+    assert speed.best >= speed.usual >= speed.worst > 0
 
 
 def test_the_range_grows_with_what_else_the_machine_does(monkeypatch):
-    """Half of 60 s to four times; where the middle rate was 0.8 of the best, the longest is 1.25 times that."""
-    monkeypatch.setattr(estimate, "_slowdowns", {})
-    assert estimate.estimate_range(60) == (30, 240)
-    assert estimate.estimate_range(60, measured=False) == (15, 480)
-    estimate._slowdowns["cpu", 32] = 1.25
-    assert estimate.estimate_range(60) == (30, 300)
+    """0.4 of 60 s to three times; where the best step was 1.2 times as fast as the median and the slowest quarter took
+    1.25 times as long, 0.4 / 1.2 to 3 * 1.25; not more than three times either way."""
+    monkeypatch.setattr(estimate, "_speeds", {})
+    assert estimate.estimate_range(60) == (24, 180)
+    assert estimate.estimate_range(60, measured=False) == (12, 360)
+    estimate._speeds["cpu", 32] = estimate.Speed(1.2, 1.0, 0.8)
+    assert estimate.estimate_range(60) == pytest.approx((20, 225))
+    estimate._speeds["cpu", 48] = estimate.Speed(20.0, 1.0, 0.01)
+    assert estimate.estimate_range(60) == pytest.approx((8, 540))
 
 
 @pytest.fixture

@@ -1,0 +1,27 @@
+"""Django's command, which also revokes the tokens of the API, as changing a password on the page does."""
+
+from __future__ import annotations
+
+import getpass
+from argparse import ArgumentParser
+from typing import Any
+
+from django.contrib.auth.management.commands import changepassword
+
+from evalapp.accounts.models import User
+from evalapp.accounts.services.account import note_new_password
+
+
+class Command(changepassword.Command):
+    help = "Change a user's password. Their API tokens are revoked, and browsers are signed out."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("--keep-tokens", action="store_true", help="API tokens keep working")
+
+    def handle(self, *args: Any, **options: Any) -> str:
+        said = super().handle(*args, **options)
+        name = options["username"] or getpass.getuser()
+        user = User.objects.using(options["database"]).get(username=name)
+        n = note_new_password(user=user, keep_tokens=options["keep_tokens"])
+        return f"{said}. API tokens revoked: {n}." if n else f"{said}."
