@@ -26,10 +26,10 @@ onKeydown((event) => {
       if (within) menu.querySelector("summary").focus();
       event.preventDefault();
     }
-    // From a field Esc leads to its page, from there to the page before, where that is an answer to it.
+    // Esc leaves a field that is filled, else the page, where it has a way back.
     const back = document.querySelector("a[data-escape]");
     if (!back || event.defaultPrevented || document.querySelector("dialog[open]")) return;
-    if (typing(event.target)) event.target.blur();
+    if (typing(event.target) && event.target.value) event.target.blur();
     else back.click();
     return;
   }

@@ -286,10 +286,9 @@ def test_keeping_the_stored_answer(cast: Cast, page_for: Open) -> None:
 
 @pytest.mark.parametrize("kind", ["flag", "skip"])
 def test_esc_leads_back_from_flag_and_skip(cast: Cast, page_for: Open, kind: str) -> None:
-    """From a field Esc leads out of it, from the page back to the text; with the help open it closes the help alone."""
+    """Esc leaves a field that is filled, else it leads back to the text."""
     campaign = open_rating(cast)
-    page = page_for(cast.annotator)
-    page.goto(f"/my/{campaign.pk}/")
+    page = judging(page_for(cast.annotator), campaign)
     page.keyboard.press("f" if kind == "flag" else "s")
     page.wait_for_url(f"**/{kind}/")
     page.keyboard.press("Escape")

@@ -285,12 +285,12 @@ def test_slow_clients_keep_no_page_waiting(web, kind):
     assert sorted(waits)[5] < 0.5, waits
 
 
-def slow_readers(web: Web, path: str, n: int) -> list[socket.socket]:
-    """Clients with the smallest receive buffer that have asked for a page and read nothing yet."""
+def slow_readers(web: Web, path: str, n: int, buffer: int = 1024) -> list[socket.socket]:
+    """Clients with a small receive buffer that have asked for a page and read nothing yet."""
     found = []
     for _ in range(n):
         connection = socket.socket()
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
         connection.settimeout(30)
         connection.connect(("127.0.0.1", web.port))
         connection.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
@@ -336,16 +336,16 @@ def test_slow_readers_keep_no_page_waiting_for_long(web):
 
 
 def test_one_slow_reader_is_given_up_and_a_faster_one_gets_all(hasty):
-    """Of 1.4 MB at 64 kB a second one second is granted beyond the pace of bytes; 200 kB a second arrive whole."""
+    """64 kB a second are asked for, two seconds may be lost: at about 400 kB a second the file arrives whole."""
     path, size = largest_file(hasty)
-    slow, honest = slow_readers(hasty, path, 2)
+    (slow,), (honest,) = slow_readers(hasty, path, 1), slow_readers(hasty, path, 1, buffer=64 * 1024)
     begin, got, ended = time.monotonic(), 0, 0.0
     with slow, honest:
         while part := honest.recv(20_000):
             got += len(part)
             if got >= size:
                 break
-            time.sleep(0.02)
+            time.sleep(0.05)
         took = time.monotonic() - begin
         while time.monotonic() - begin < 20 and not ended:
             try:

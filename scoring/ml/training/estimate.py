@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
+from collections.abc import Callable
 from functools import cache
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -19,11 +20,14 @@ if TYPE_CHECKING:
     from scoring.ml.training.job import FitJob
 
 _Key: TypeAlias = tuple[str | None, str | None, int | None]
+# What a training reaches of the speed of bare training steps: padding, evaluations of the held-out part, what stands on
+# the encoder and threads that wait for each other cost the rest.
+EFFICIENCY = 0.5
 # Shortest and longest time of a training as shares of its estimate; where nothing of this machine was measured, twice
-# as far. The trainings behind these figures are in docs/results/training-times.md.
-RANGE, RANGE_UNMEASURED = (0.4, 3.0), (0.2, 6.0)
-# A range grows with how unequal the measured steps were, which other work on the machine causes, up to so many times.
-MOST_UNEQUAL = 3.0
+# as far. `tests/scoring/ml/training/test_estimate.py` names the trainings behind these figures.
+RANGE, RANGE_UNMEASURED = (0.4, 2.5), (0.2, 5.0)
+# The longest grows with how much of a processor other work on the machine takes now, up to so many times.
+MOST_SLOWED = 4.0
 _MEASUREMENTS, _MEASURED_SECONDS = 3, 0.5
 
 
@@ -37,8 +41,9 @@ def layer_parameters(source: EncoderSource) -> int:
 
 def training_seconds(source: EncoderSource, n_tokens: float, device: str = "auto") -> float:
     """Seconds to learn from `n_tokens` tokens (all epochs): 6 operations for each weight and token, forward and back,
-    at the rate that training a layer of the encoder's width reaches on the device now."""
-    return 6.0 * layer_parameters(source) * n_tokens / layer_speed(resolve_device(device), source.width).usual
+    at half of the rate that training a layer of the encoder's width reaches on the device."""
+    speed = layer_speed(resolve_device(device), source.width)
+    return 6.0 * layer_parameters(source) * n_tokens / (EFFICIENCY * speed.rate)
 
 
 def scoring_seconds(source: EncoderSource, n_tokens: float, device: str = "auto") -> float:
@@ -98,20 +103,18 @@ _UNSPACED = re.compile(f"[{UNSPACED_BLOCKS}]")
 
 
 def estimate_range(seconds: float, *, measured: bool = True) -> tuple[float, float]:
-    """Shortest and longest time of a training that is estimated at so many seconds, while the machine has as much other
-    work as now."""
+    """Shortest and longest time of a training that is estimated at so many seconds: on a machine that has nothing else
+    to do, and on one that has as much other work as now."""
     low, high = RANGE if measured else RANGE_UNMEASURED
-    unequal = max((min(MOST_UNEQUAL, one.best / one.usual) for one in _speeds.values()), default=1.0)
-    slower = max((min(MOST_UNEQUAL, one.usual / one.worst) for one in _speeds.values()), default=1.0)
-    return low * seconds / unequal, high * seconds * slower
+    slowed = max((min(MOST_SLOWED, one.slowed) for one in _speeds.values()), default=1.0)
+    return low * seconds, high * seconds * slowed
 
 
 class Speed(NamedTuple):
-    """Operations a second: the best, the median and the lowest quarter of what was measured."""
+    """Operations a second of the whole device, and how many times as long other work on the machine made them take."""
 
-    best: float
-    usual: float
-    worst: float
+    rate: float
+    slowed: float
 
 
 _speeds: dict[tuple[str, int], Speed] = {}  # by device and width, for the range
@@ -119,35 +122,56 @@ _speeds: dict[tuple[str, int], Speed] = {}  # by device and width, for the range
 
 @cache
 def layer_speed(device: str, width: int) -> Speed:
-    """The speed of steps that train one layer of an encoder of this width: forward, backward, optimiser, in batches as
-    the device takes them. About a second, once in a process."""
+    """The speed of steps that train one layer of an encoder of this width: forward, backward, optimiser. About half a
+    second, once in a process.
+
+    On processors one thread is measured by the time that it was given: time by the clock, and threads that wait for
+    each other, would tell more of the other work at that moment than of the machine."""
     import torch
 
-    rows, length = (64, 128) if device.startswith("cuda") else (4, 32)
-    # Its random numbers are its own: a check changes nothing of the training behind it.
-    with torch.random.fork_rng(devices=[device] if device.startswith("cuda") else []):
-        layer = torch.nn.TransformerEncoderLayer(width, 1, 4 * width, batch_first=True, device=device)
-        optimiser = torch.optim.AdamW(layer.parameters(), lr=1e-4)
-        batch = torch.randn(rows, length, width, device=device)
-        operations = 6.0 * 12 * width * width * rows * length
-
-        def step() -> float:
-            began = time.perf_counter()
-            loss = layer(batch).square().mean()
-            loss.backward()
-            optimiser.step()
-            optimiser.zero_grad()
-            loss.item()
-            if device.startswith("cuda"):
-                torch.cuda.synchronize(device)
-            return operations / (time.perf_counter() - began)
-
-        step()  # the first one also loads the library
-        rates: list[float] = []
-        end = time.perf_counter() + _MEASURED_SECONDS
-        while len(rates) < _MEASUREMENTS or time.perf_counter() < end:
-            rates.append(step())
-    rates.sort()
-    speed = Speed(rates[-1], median(rates), rates[len(rates) // 4])
+    on_cpu = device == "cpu"
+    rows, length = (16, 32) if on_cpu else (64, 128)
+    operations = 6.0 * 12 * width * width * rows * length
+    threads = torch.get_num_threads()
+    spent: list[float] = []
+    given: list[float] = []
+    try:
+        if on_cpu:
+            torch.set_num_threads(1)
+        # Its random numbers are its own: a check changes nothing of the training behind it.
+        with torch.random.fork_rng(devices=[device] if device.startswith("cuda") else []):
+            step = _layer_step(device, width, rows, length)
+            step()  # the first one also loads the library
+            end = time.perf_counter() + _MEASURED_SECONDS
+            while len(spent) < _MEASUREMENTS or time.perf_counter() < end:
+                begin, begin_given = time.perf_counter(), time.thread_time()
+                step()
+                spent.append(time.perf_counter() - begin)
+                given.append(time.thread_time() - begin_given if on_cpu else spent[-1])
+    finally:
+        torch.set_num_threads(threads)
+    if on_cpu:
+        speed = Speed(threads * operations / median(given), max(1.0, sum(spent) / sum(given)))
+    else:
+        speed = Speed(operations / median(spent), max(spent) / median(spent))
     _speeds[device, width] = speed
     return speed
+
+
+def _layer_step(device: str, width: int, rows: int, length: int) -> Callable[[], None]:
+    import torch
+
+    layer = torch.nn.TransformerEncoderLayer(width, 1, 4 * width, batch_first=True, device=device)
+    optimiser = torch.optim.AdamW(layer.parameters(), lr=1e-4)
+    batch = torch.randn(rows, length, width, device=device)
+
+    def step() -> None:
+        loss = layer(batch).square().mean()
+        loss.backward()
+        optimiser.step()
+        optimiser.zero_grad()
+        loss.item()
+        if device.startswith("cuda"):
+            torch.cuda.synchronize(device)
+
+    return step

@@ -170,7 +170,7 @@ def _training_seconds(
             shared = both == 1 and job.text("batches") == "conversations"
             turns = sum(len(one.turns) - 1 for one in conversations) / n if shared else _mean_context(conversations)
             cost += turns * both * job.integer("layers") * 8.0 * hidden * (width + hidden)
-    rate = EFFICIENCY * layer_speed(resolve_device(job.text("train_device")), 300).usual
+    rate = EFFICIENCY * layer_speed(resolve_device(job.text("train_device")), 300).rate
     return steps * job.integer("batch_size") * 3 * cost / rate
 
 

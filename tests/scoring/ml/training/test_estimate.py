@@ -15,12 +15,12 @@ from scoring.ml.types import Comparison, Dataset, Item, Output, Rating
 
 def test_operations_by_hand(tiny_family, monkeypatch):
     """Width 32, inner 48, 2 layers: 2 (4 * 32^2 + 2 * 32 * 48) = 14,336 weights; DistilBERT names them otherwise."""
-    monkeypatch.setattr(estimate, "layer_speed", lambda device, width: estimate.Speed(2e6, 1e6, 5e5))
+    monkeypatch.setattr(estimate, "layer_speed", lambda device, width: estimate.Speed(1e6, 3.0))
     for family in ("bert", "distilbert"):
         source = find_encoder(tiny_family(family))
         assert estimate.layer_parameters(source) == 14_336
         seconds = estimate.training_seconds(source, 1000, "cpu")
-        assert seconds == pytest.approx(6 * 14_336 * 1000 / 1e6)
+        assert seconds == pytest.approx(6 * 14_336 * 1000 / (0.5 * 1e6))
         assert estimate.scoring_seconds(source, 1000, "cpu") == pytest.approx(seconds / 3)
 
 
@@ -28,24 +28,52 @@ def test_the_speed_is_measured_once_and_leaves_random_numbers_alone():
     import torch
 
     torch.manual_seed(1)
-    wanted = torch.rand(3)
+    wanted, threads = torch.rand(3), torch.get_num_threads()
     torch.manual_seed(1)
     speed = estimate.layer_speed("cpu", 48)
     assert torch.equal(torch.rand(3), wanted)
     assert estimate.layer_speed("cpu", 48) is speed
-    assert speed.best >= speed.usual >= speed.worst > 0
+    assert speed.rate > 0
+    assert speed.slowed >= 1
+    assert torch.get_num_threads() == threads
 
 
 def test_the_range_grows_with_what_else_the_machine_does(monkeypatch):
-    """0.4 of 60 s to three times; where the best step was 1.2 times as fast as the median and the slowest quarter took
-    1.25 times as long, 0.4 / 1.2 to 3 * 1.25; not more than three times either way."""
+    """0.4 of 60 s to 2.5 times, where nothing was measured twice as far; where other work makes steps take 1.6 times as
+    long, the longest is 1.6 times that, and never more than four times."""
     monkeypatch.setattr(estimate, "_speeds", {})
-    assert estimate.estimate_range(60) == (24, 180)
-    assert estimate.estimate_range(60, measured=False) == (12, 360)
-    estimate._speeds["cpu", 32] = estimate.Speed(1.2, 1.0, 0.8)
-    assert estimate.estimate_range(60) == pytest.approx((20, 225))
-    estimate._speeds["cpu", 48] = estimate.Speed(20.0, 1.0, 0.01)
-    assert estimate.estimate_range(60) == pytest.approx((8, 540))
+    assert estimate.estimate_range(60) == (24, 150)
+    assert estimate.estimate_range(60, measured=False) == (12, 300)
+    estimate._speeds["cpu", 32] = estimate.Speed(1.0, 1.6)
+    assert estimate.estimate_range(60) == (24, 240)
+    estimate._speeds["cpu", 48] = estimate.Speed(1.0, 20.0)
+    assert estimate.estimate_range(60) == (24, 600)
+
+
+#: Trainings of the default encoder, seed 13, on two cores: data, estimate in seconds, processor seconds of both cores.
+#: Half of the latter is the time that the training takes where nothing else runs.
+MEASURED = [
+    ("adem, usr_topicalchat, 360 outputs", 24.0, 21.6), ("adem, the same again", 24.0, 29.1),
+    ("maude, grade_convai2, 80 conversations", 10.3, 12.7), ("maude, 120 conversations", 12.3, 29.9),
+    ("shared-bert, usr_topicalchat, 120 outputs, 2 epochs", 26.3, 69.5), ("shared-bert, the same again", 26.3, 82.4),
+    ("shared-bert, 192 outputs, 2 epochs", 37.8, 89.4),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("training", "seconds", "processor_seconds"), MEASURED)
+def test_measured_trainings_lie_in_their_range(monkeypatch, training, seconds, processor_seconds):
+    monkeypatch.setattr(estimate, "_speeds", {})
+    low, high = estimate.estimate_range(seconds)
+    assert low <= processor_seconds / 2 <= high, training
+
+
+def test_a_measured_training_of_ream_lies_in_its_range(monkeypatch):
+    """dailydialog_multiref, 48 items, 672 sets, 1 epoch: estimate 12.7 s, 96.6 processor seconds of two cores; its
+    estimate comes from a rule, not from this machine. Trainings of perception and comparative were not measured to
+    their end."""
+    monkeypatch.setattr(estimate, "_speeds", {})
+    low, high = estimate.estimate_range(12.7, measured=False)
+    assert low <= 96.6 / 2 <= high
 
 
 @pytest.fixture
