@@ -318,8 +318,12 @@ def evaluators_shown(table: Mapping[str, Any] | None, coefficient: str) -> dict[
         ]
     tested = bool(table and table["test"]["names"]) and coefficient == (table or {}).get("coefficient")
     people = (table or {}).get("people", "ratings")
+    notes = {row["estimate"]["note"] for row in drawn if row["estimate"]["value"] is not None}
     return {
         "rows": drawn,
+        # What is said of every interval is said once, below the table.
+        "interval_note": notes.pop() if len(notes) == 1 and len(drawn) > 1 else "",
+        "has_intervals": any(row["estimate"]["low"] is not None for row in drawn),
         "compared": people != "ratings",
         "people_name": PEOPLE[people],
         "coefficient": coefficient,
