@@ -307,7 +307,6 @@ def largest_file(web: Web) -> tuple[str, int]:
     return path, sizes[path]
 
 
-@pytest.mark.promise("bombs")
 def test_slow_readers_keep_no_page_waiting_for_long(web):
     """Forty connections that read a large file byte by byte hold every thread; after two seconds these are free."""
     path, _ = largest_file(web)
