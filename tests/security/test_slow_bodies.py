@@ -335,26 +335,24 @@ def test_slow_readers_keep_no_page_waiting_for_long(web):
 
 
 def test_one_slow_reader_is_given_up_and_a_faster_one_gets_all(hasty):
-    """64 kB a second are asked for, two seconds may be lost: at about 400 kB a second the file arrives whole."""
+    """64 kB a second are asked for, two seconds may be lost: at about 400 kB a second the file arrives whole,
+    at ten bytes a second not."""
     path, size = largest_file(hasty)
     (slow,), (honest,) = slow_readers(hasty, path, 1), slow_readers(hasty, path, 1, buffer=64 * 1024)
-    begin, got, ended = time.monotonic(), 0, 0.0
+    begin, got, came = time.monotonic(), 0, 0
     with slow, honest:
-        while part := honest.recv(20_000):
+        while got < size and (part := honest.recv(20_000)):
             got += len(part)
-            if got >= size:
-                break
             time.sleep(0.05)
-        took = time.monotonic() - begin
-        while time.monotonic() - begin < 20 and not ended:
-            try:
-                if not slow.recv(1):
-                    ended = time.monotonic() - begin
-            except ConnectionResetError:
-                ended = time.monotonic() - begin
-            time.sleep(0 if time.monotonic() - begin > 6 else 0.1)
-    assert got >= size, (got, took)
-    assert 0 < ended < 20
+        while time.monotonic() - begin < 8:
+            came += len(slow.recv(1))
+            time.sleep(0.1)
+        # What the kernels still hold arrives, and then the end.
+        with suppress(ConnectionResetError):
+            while part := slow.recv(65_536):
+                came += len(part)
+    assert got >= size
+    assert came < size
 
 
 def test_a_trickling_body_is_ended_and_its_sender_is_told(hasty):

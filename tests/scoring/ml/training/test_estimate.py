@@ -57,6 +57,7 @@ MEASURED = [
     ("maude, grade_convai2, 80 conversations", 10.3, 12.7), ("maude, 120 conversations", 12.3, 29.9),
     ("shared-bert, usr_topicalchat, 120 outputs, 2 epochs", 26.3, 69.5), ("shared-bert, the same again", 26.3, 82.4),
     ("shared-bert, 192 outputs, 2 epochs", 37.8, 89.4),
+    ("maude, 80 conversations again", 9.5, 18.6), ("shared-bert, 120 outputs, a third time", 24.3, 91.6),
 ]  # fmt: skip
 
 
@@ -65,6 +66,14 @@ def test_measured_trainings_lie_in_their_range(monkeypatch, training, seconds, p
     monkeypatch.setattr(estimate, "_speeds", {})
     low, high = estimate.estimate_range(seconds)
     assert low <= processor_seconds / 2 <= high, training
+
+
+def test_trainings_beside_other_work_lie_in_their_range(monkeypatch):
+    """Seconds by the clock of the last two, where steps took 2.2 and 2.3 times as long as their processor time."""
+    for seconds, slowed, took in ((9.5, 2.2, 27.1), (24.3, 2.33, 124.1)):
+        monkeypatch.setattr(estimate, "_speeds", {("cpu", 384): estimate.Speed(1.0, slowed)})
+        low, high = estimate.estimate_range(seconds)
+        assert low <= took <= high
 
 
 def test_a_measured_training_of_ream_lies_in_its_range(monkeypatch):
