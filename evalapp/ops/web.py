@@ -36,7 +36,7 @@ GRACE_SECONDS = 60.0
 DRAIN_SECONDS = 5.0
 #: A thread may wait this long for a client to receive an answer, and a second more for each `LEAST_PACE` bytes sent.
 #: The shorter time holds while half of the threads wait for clients.
-ANSWER_SECONDS, CROWDED_SECONDS = 20.0, 2.0
+ANSWER_SECONDS, CROWDED_SECONDS = 20.0, 1.0
 LEAST_PACE = 8 * 1024
 #: Bytes of an answer that are sent at a time.
 PIECE = 64 * 1024
@@ -98,7 +98,7 @@ class PacedSender:
             limit = CROWDED_SECONDS if len(self._senders) > self._crowd else ANSWER_SECONDS
             if self._late >= limit:
                 raise OSError(errno.EPIPE, "The client receives the answer too slowly.")
-            view = view[self._send(view[:PIECE], min(1.0, limit - self._late)) :]
+            view = view[self._send(view[:PIECE], min(0.25, limit - self._late)) :]
 
     def _send(self, piece: memoryview, seconds: float) -> int:
         began = time.monotonic()

@@ -308,7 +308,8 @@ def largest_file(web: Web) -> tuple[str, int]:
 
 
 def test_slow_readers_keep_no_page_waiting_for_long(web):
-    """Forty connections that read a large file byte by byte hold every thread; after two seconds these are free."""
+    """Forty connections that read a large file byte by byte: the eight threads of both processes give each of them up
+    after a second, so that a page waits once for those before it and then no more."""
     path, _ = largest_file(web)
     readers = slow_readers(web, path, 40)
     stop = threading.Event()
@@ -330,7 +331,7 @@ def test_slow_readers_keep_no_page_waiting_for_long(web):
         thread.join()
         for connection in readers:
             connection.close()
-    assert first < 12, first  # two rounds of twenty threads, and the answer
+    assert first < 20, first  # forty seconds of eight threads would be five; the processes share them unevenly
     assert sorted(waits)[2] < 2, waits
 
 
