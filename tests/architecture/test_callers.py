@@ -22,6 +22,7 @@ EXCEPTIONS = {
     "to_python": "a path converter of Django",
     "to_url": "a path converter of Django",
     "wait_until_sent": "tests wait for mails that a thread sends",
+    "sendfile": "gunicorn calls it on the socket of an answer",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import json
 from argparse import ArgumentParser
 from typing import Any
 
@@ -18,10 +19,17 @@ class Command(changepassword.Command):
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("--keep-tokens", action="store_true", help="API tokens keep working")
+        parser.add_argument("--json", action="store_true", help="Print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> str:
+        out = self.stdout
+        if options["json"]:
+            self.stdout = self.stderr  # what it says while it asks
         said = super().handle(*args, **options)
+        self.stdout = out
         name = options["username"] or getpass.getuser()
         user = User.objects.using(options["database"]).get(username=name)
         n = note_new_password(user=user, keep_tokens=options["keep_tokens"])
+        if options["json"]:
+            return json.dumps({"username": name, "tokens_revoked": n})
         return f"{said}. API tokens revoked: {n}." if n else f"{said}."

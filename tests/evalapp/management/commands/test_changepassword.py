@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 
 import pytest
 from django.contrib.auth.management.commands import changepassword
@@ -34,6 +35,14 @@ def test_tokens_end_with_the_old_password(cast, monkeypatch, keeps):
     assert cast.annotator.check_password(NEW)
     assert AuditEvent.objects.filter(verb="account.password-changed", object="anna", actor=None).count() == 1
     assert AuditEvent.objects.filter(verb="token.revoked").count() == (0 if keeps else 1)
+
+
+def test_json(cast, monkeypatch):
+    monkeypatch.setattr(changepassword.getpass, "getpass", lambda prompt: NEW)
+    create_token(user=cast.annotator, name="script", scopes=["read"])
+    out = io.StringIO()
+    call_command("changepassword", "anna", "--json", stdout=out, stderr=io.StringIO())
+    assert json.loads(out.getvalue()) == {"username": "anna", "tokens_revoked": 1}
 
 
 def test_a_password_that_is_refused_revokes_nothing(cast, monkeypatch):
