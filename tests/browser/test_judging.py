@@ -295,7 +295,7 @@ def test_esc_leads_back_from_flag_and_skip(cast: Cast, page_for: Open, kind: str
     page.wait_for_url(f"**/my/{campaign.pk}/")
     page.keyboard.press("f" if kind == "flag" else "s")
     page.wait_for_url(f"**/{kind}/")
-    field = page.locator("main textarea, main input[type=text]").first
+    field = page.locator("main textarea, main #reason").first
     field.fill("half a remark")
     page.keyboard.press("Escape")
     assert field.input_value() == "half a remark"
