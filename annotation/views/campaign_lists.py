@@ -57,7 +57,8 @@ def judgement_list(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 def unit_list(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """What is judged, with how many answers it has."""
     project, campaign = get_parts(request, slug, pk)
-    found = keyset(list_unit_progress(campaign), cursor=request.GET.get("cursor", ""), size=PAGE_SIZE)
+    order, cursor = ("item__order_key", "pk"), request.GET.get("cursor", "")
+    found = keyset(list_unit_progress(campaign), order=order, cursor=cursor, size=PAGE_SIZE)
     lines = [{"unit": unit, "names": unit_words(unit)} for unit in found.rows]
     context = {"project": project, "campaign": campaign, "page": found, "lines": lines}
     context["may_write"] = may_write(request, project)

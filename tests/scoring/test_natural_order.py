@@ -25,7 +25,7 @@ from annotation.models.ordered import NaturalOrder
 from annotation.selectors.items import ItemFilter, neighbours
 from annotation.selectors.search import item_page
 from annotation.services import texts
-from annotation.services.campaigns import create_campaign
+from annotation.services.campaigns import create_campaign, open_campaign
 from annotation.services.campaigns_preview import preview_assignment
 from annotation.services.texts import prepare_search
 from annotation.services.writing import create_writing
@@ -229,6 +229,16 @@ def ask_pages(cast: Cast) -> None:
     assert once(row["texts"][0].removesuffix(" text") for row in shown) == KEYS
     checks = client.get(reverse("annotation:campaign-checks", args=["alpha", campaign.pk]) + "?q=said")
     assert [item.key for item in checks.context["found"]] == KEYS
+    open_campaign(campaign=campaign, user=cast.researcher)
+    address = reverse("annotation:campaign-units", args=["alpha", campaign.pk])
+    units, page = [], client.get(address).context["page"]
+    while True:
+        units += page.rows
+        if not page.next:
+            break
+        page = client.get(f"{address}?cursor={page.next}").context["page"]
+    assert once(unit.item.key for unit in units) == KEYS
+    assert len(units) == outputs
     written = create_writing(project=cast.project, user=cast.researcher, plan={
         "name": "w", "kind": "constraint", "options": {"constraint": "avoid-original-words"},
     })  # fmt: skip
