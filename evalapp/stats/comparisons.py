@@ -32,6 +32,7 @@ COMPARISON_METHODS: tuple[ComparisonMethod, ...] = (*MODELS, "glicko2")
 Interval: TypeAlias = Literal["sandwich", "bootstrap"]
 Adjust: TypeAlias = Literal["none", "holm"]
 
+NO_TIES = "no interval: no comparison is tied"
 SAME_LENGTH = "all texts of the systems that can be rated are equally long"
 #: Why rank sets of Glicko-2 are wide, however many judgements there are.
 GLICKO_RANKS = (
@@ -322,8 +323,9 @@ def _extras(judged: Judgements, found: ComparisonFit, spread: _Spread, confidenc
 
 def _exponential(estimate: Estimate) -> dict[str, Any]:
     """Of nu or kappa from its logarithm; -700 stands for nu = 0."""
-    value, low, high = (math.exp(x) if x > -600 else 0.0 for x in (estimate.value, estimate.low, estimate.high))
-    return Estimate(value, low, high, estimate.n, estimate.note).as_dict()
+    value, low, high = (0.0 if x < -600 else math.exp(x) for x in (estimate.value, estimate.low, estimate.high))
+    note = estimate.note or ("" if estimate.has_interval else NO_TIES)
+    return _estimate(value, np.array([low, high]), estimate.n, note).as_dict()
 
 
 def _covariates(side: bool, rater: ArrayLike | None, length: ArrayLike | None) -> str:

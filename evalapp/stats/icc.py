@@ -244,7 +244,7 @@ def _exact(point: Estimate, found: RatingColumns, sums: _Sums, form: IccForm, co
             low, high = (k * end / (1 + (k - 1) * end) for end in (low, high))
         return Estimate(point.value, max(low, -1.0), high, point.n)
     noise, freedom = (within, n * (k - 1)) if form.startswith("1") else (error, (n - 1) * (k - 1))
-    if noise <= _FLOOR:
+    if noise <= _FLOOR or rows <= _FLOOR:
         return point.with_note(NOTHING_LEFT)
     ratio = rows / noise
     f_low, f_high = ratio / stats.f.ppf(tail, n - 1, freedom), ratio * stats.f.ppf(tail, freedom, n - 1)

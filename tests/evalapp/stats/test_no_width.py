@@ -3,10 +3,13 @@ or none, with the reason."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import product
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from evalapp.stats import (
     Estimate,
@@ -21,7 +24,10 @@ from evalapp.stats import (
     rank_by_mean,
     rank_by_win_rate,
 )
+from evalapp.stats.agreement import SCALES
+from evalapp.stats.agreement_table import agreement_table
 from evalapp.stats.bias import side_bias
+from evalapp.stats.icc import iccs
 from evalapp.stats.resampling import ALL_ALIKE, NO_WIDTH
 from evalapp.stats.verdicts import share
 
@@ -80,3 +86,53 @@ def test_shares_of_0_and_1_have_the_exact_interval(name):
         low, high = (estimate.low, estimate.high) if estimate.value else (1 - estimate.high, 1 - estimate.low)
         assert (low, high) == pytest.approx((0.735, 1.0), abs=0.0005)
         assert ALL_ALIKE in estimate.note
+
+
+def estimates_of(seed: int) -> Iterator[tuple[str, dict]]:
+    """Figures of small random data: reversed raters, perfect agreement, missing ratings, no wins, ties only."""
+    rng = np.random.default_rng(seed)
+    n, k, values = int(rng.integers(2, 14)), int(rng.integers(2, 5)), int(rng.integers(1, 5))
+    table = rng.integers(0, values, size=(n, k)).astype(float)
+    table[:, 1] = [table[:, 1], values - 1 - table[:, 0], table[:, 0]][seed % 3]
+    table = np.repeat(table[:, :1], k, axis=1) if seed % 5 == 0 else table
+    kept = np.append(True, rng.random(n * k - 1) < (1 if seed % 2 else 0.7))
+    columns = [column.ravel()[kept] for column in (table, *np.indices((n, k)))]
+    for scale in SCALES:
+        found = agreement_table(*columns, scale=scale, resamples=40)
+        yield from ((f"{name} {scale}", one.as_dict()) for name, one in found.coefficients.items())
+        yield from (("pair", one.as_dict()) for pair in found.pairs for one in (pair.percent, pair.kappa, pair.alpha))
+    yield from ((f"icc {name}", one.as_dict()) for name, one in iccs(*columns, interval="exact").items())
+    m, systems = int(rng.integers(1, 25)), int(rng.integers(2, 5))
+    a, item = rng.integers(0, systems, m), rng.integers(0, max(2, m // 2), m)
+    b = (a + rng.integers(1, systems, m)) % systems
+    said = rng.choice(
+        ["a", "b", "tie", "both_bad"], m, p=[[0.4, 0.4, 0.1, 0.1], [0.9, 0, 0.1, 0], [0, 0, 1, 0]][seed % 3]
+    )
+    yield from (("win rate", one.as_dict()) for one in values_of(rank_by_win_rate(item, a, b, said, resamples=40)))
+    yield from (("m1", one.as_dict()) for one in values_of(rank_by_m1(item, a, said, resamples=40)))
+    yield "side", side_bias(a, b, said, cluster=item).raw.as_dict()
+    for method, interval in product(("bradley-terry", "davidson", "rao-kupper"), ("sandwich", "bootstrap")):
+        found = rank_by_comparisons(a, b, said, item=item, method=method, interval=interval, resamples=20)
+        yield from ((f"rating {method}", one.as_dict()) for one in values_of(found))
+        yield from ((f"rating {method} tie", found.extras[name]) for name in ("tie",) if name in found.extras)
+    score, people = rng.integers(0, 3, (2, n * systems)).astype(float)
+    where = np.repeat(np.arange(n), systems), np.tile(np.arange(systems), n)
+    for level, grouping in (("segment", "none"), ("segment", "item"), ("segment", "system"), ("system", "none")):
+        found = correlate(score, people if seed % 4 else score, *where, level=level, grouping=grouping, resamples=40)
+        yield from ((f"{name} {level} {grouping}", one.as_dict()) for name, one in found.estimates.items())
+    yield from (("rating mean", one.as_dict()) for one in values_of(rank_by_mean(people, *where, resamples=40)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 100_000))
+def test_no_figure_has_an_interval_without_width_or_beyond_what_is_possible(seed):
+    for name, one in estimates_of(seed):
+        assert one["value"] is not None or one["note"], name
+        assert (one["low"] is None) == (one["high"] is None), (name, one)
+        if one["low"] is not None:
+            assert one["high"] > one["low"], (name, one)
+        elif one["value"] is not None and not name.startswith("cohen"):  # the mean kappa never has one
+            assert one["note"], (name, one)
+        if not name.startswith("rating"):
+            numbers = [one[key] for key in ("value", "low", "high") if one[key] is not None]
+            assert all(-1 - 1e-9 <= number <= 1 + 1e-9 for number in numbers), (name, one)
