@@ -237,7 +237,10 @@ def _exact(point: Estimate, found: RatingColumns, sums: _Sums, form: IccForm, co
     if form.startswith("A"):
         if error <= _FLOOR or rows <= _FLOOR:
             return point.with_note(NOTHING_LEFT)
-        low, high = _absolute(n, k, rows, columns, error, tail)
+        with np.errstate(all="ignore"):
+            low, high = _absolute(n, k, rows, columns, error, tail)
+        if not (math.isfinite(low) and math.isfinite(high)):
+            return point.with_note(NOTHING_LEFT)
         if form == "A,k" and 1 + (k - 1) * low <= 0:
             return point.with_note("no exact interval: its lower end is beyond the pole of the coefficient")
         if form == "A,k":
