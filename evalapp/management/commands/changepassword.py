@@ -22,11 +22,9 @@ class Command(changepassword.Command):
         parser.add_argument("--json", action="store_true", help="Print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> str:
-        out = self.stdout
-        if options["json"]:
-            self.stdout = self.stderr  # what it says while it asks
-        said = super().handle(*args, **options)
-        self.stdout = out
+        # What it says while it asks is no part of the JSON.
+        asking = changepassword.Command(stdout=self.stderr if options["json"] else self.stdout, stderr=self.stderr)
+        said = asking.handle(*args, **options)
         name = options["username"] or getpass.getuser()
         user = User.objects.using(options["database"]).get(username=name)
         n = note_new_password(user=user, keep_tokens=options["keep_tokens"])
