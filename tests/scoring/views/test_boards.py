@@ -15,6 +15,7 @@ from annotation.models import Rating
 from annotation.services.judging import next_assignment, submit_answer
 from evalapp.common.models import Run
 from scoring import plots
+from scoring.models import Leaderboard
 from scoring.selectors.exports import leaderboard
 from scoring.selectors.leaderboards import SystemsQuery, stamp_of
 from scoring.services import leaderboards
@@ -141,3 +142,19 @@ def test_systems_by_what_was_judged_in_one_campaign(cast, client, monkeypatch):
     overview = client.get("/projects/alpha/").content.decode()
     assert all(f'<th scope="row" dir="auto">{name}</th>' in overview for name in ("sys-a", "sys-b"))
     assert [entry["params"]["campaign"] for entry in leaderboard(project=cast.project)["tables"]] == [""]
+
+
+def test_what_is_said_of_every_interval_is_said_once(scored, client):
+    """Eight items are few for each evaluator's interval: one sentence below the table, none in its rows. Three give
+    no interval, so nothing is said of how intervals are made."""
+    client.force_login(scored.viewer)
+    address = "/projects/alpha/evaluation/?aspect=quality"
+    page = client.get(address).content.decode()
+    assert page.count("The interval rests on 8 items only. Intervals: 1,000 resamples") == 1
+    assert '<span class="small muted">the interval rests' not in page
+    scored.project.items.filter(key__in=["i003", "i004", "i005", "i006", "i007"]).delete()
+    Leaderboard.objects.all().delete()
+    page = client.get(address).content.decode()
+    assert page.count("No interval: 3 items only, at least 5 are needed.") == 1
+    assert '<span class="small muted">no interval' not in page
+    assert "Intervals: 1,000 resamples" not in page
