@@ -13,7 +13,7 @@ from evalapp.stats.coding import FloatArray, IntArray
 from evalapp.stats.estimate import Estimate
 from evalapp.stats.mixed import MixedModel
 from evalapp.stats.rating_columns import RatingColumns
-from evalapp.stats.resampling import few_note, too_few_note
+from evalapp.stats.resampling import NO_WIDTH, few_note, too_few_note
 
 #: Groups of clusters that the jackknife leaves out one after another.
 GROUPS = 10
@@ -108,6 +108,8 @@ def _with_ends(point: Estimate, left_out: Sequence[float], confidence: float, fo
     z = np.arctanh(np.clip(values, 0.0, 1 - _BORDER))
     n = len(z)
     error = math.sqrt((n - 1) / n * float(((z - z.mean()) ** 2).sum()))
+    if error < 1e-12:
+        return point.with_note(NO_WIDTH)
     reach = float(stats.t.ppf(0.5 + confidence / 2, n - 1)) * error
     centre = math.atanh(point.value)
     ends = max(0.0, math.tanh(centre - reach)), math.tanh(centre + reach)
