@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 #: (line or None for the whole file, field or "", message)
 Report = Callable[[int | None, str, str], None]
@@ -133,9 +134,10 @@ class Faults:
 
     @property
     def kept(self) -> list[Fault]:
-        """In the order in which they were found."""
-        return [
+        """In the order in which they were found, at most a thousand."""
+        every = (
             Fault(message, field, file, place)
             for (file, field, _), kind in self._kinds.items()
             for message, place in kind.say()
-        ]
+        )
+        return list(islice(every, KEPT_FAULTS))
