@@ -325,8 +325,8 @@ def list_flags(campaign: Campaign, *, resolved: bool | None = None) -> QuerySet[
 
 
 def list_unit_progress(campaign: Campaign) -> QuerySet[Unit]:
-    """Normal units, each with `answers` and `held`, counted for the units of the page only. Of an adaptive campaign those
-    that were begun: the others may never be."""
+    """Normal units, each with `answers` and `held`, counted for the units of the page only. Of an adaptive campaign
+    those that were begun: the others may never be."""
 
     def counted(state: Any) -> Coalesce:
         rows = Assignment.objects.filter(unit=OuterRef("pk"), state=state, slot__isnull=False).order_by()
