@@ -103,7 +103,11 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of several processes: files that drive servers, a browser or much work come first, the longest at the very
-    front, so that none is left alone with one of them at the end."""
+    front, so that none is left alone with one of them at the end.
+
+    Ids with the address of an object are refused: they differ between processes, which must collect the same tests."""
+    if addressed := [item.nodeid for item in items if " at 0x" in item.nodeid]:
+        raise pytest.UsageError(f"Give these tests ids without addresses (ids=...): {', '.join(addressed[:3])}")
     if not hasattr(config, "workerinput"):
         return
     long = {item.path for item in items if any(map(item.get_closest_marker, _LONG))}
