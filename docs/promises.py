@@ -1,8 +1,8 @@
-"""What the product promises, and which tests show it: writes docs/promises.md from the tests' markers. Run it by
-`make docs`; tests/architecture/test_promises.py holds the file, the markers and this list together.
+"""Writes docs/promises.md, the list of promises with their tests, from the tests' markers. Run it by
+`make docs`; tests/architecture/test_promises.py checks that the file, the markers and this list agree.
 
-A test says what it shows by `@pytest.mark.promise("name", ...)`, a whole file by `pytestmark`, and may note a figure by
-`record_property("figure", "...")`; figures.json holds those of the last whole run that was written down. A promise
+A test names its promise by `@pytest.mark.promise("name", ...)`, a whole file by `pytestmark`, and may note a figure by
+`record_property("figure", "...")`; figures.json holds those of the last recorded complete run. A promise
 without a test is listed as missing; once every promise of a section is shown, the section is marked `complete` here,
 and from then on a missing one fails."""
 
@@ -32,66 +32,66 @@ class Section:
 
 SECTIONS = (
     Section(
-        "Nothing is lost, nothing is doubled",
+        "No data are lost or stored twice",
         True,
         {
-            "overlap": "Each unit is judged as often as planned, and by nobody twice, however many ask at once.",
-            "submission": "The same submission again answers as the first time; another body under it is a conflict.",
-            "late": "An answer after its lease is kept: in its slot while that is free, else as an extra.",
-            "draft": "Drafts are versioned; answers that could not be sent stay in the browser until they are.",
-            "import": "An upload is checked whole, then stored in one step or not at all; memory does not grow.",
-            "job": "A killed worker costs an attempt: every run ends done as if undisturbed, or failed with a reason.",
+            "overlap": "Each unit is judged as often as planned, never twice by the same annotator, under any load.",
+            "submission": "A repeated submission gets the same response; a different body under its id is a conflict.",
+            "late": "An answer after its lease is stored: in its slot while that is free, else as an extra.",
+            "draft": "Drafts are versioned; unsent answers stay in the browser until they are sent.",
+            "import": "An upload is checked completely, then stored completely or not at all; memory does not grow.",
+            "job": "A killed worker costs an attempt: every run ends as if undisturbed, or fails with a reason.",
             "queue": "A queue that is emptied, stopped or full loses no run.",
-            "index": "Search indexes can be lost and are made again; writing goes on without them.",
-            "database": "A connection cut in a transaction, and a restart of the database, leave nothing half done.",
-            "disk": "A full disk is a clear error; nothing is damaged, and work goes on when there is room.",
-            "supervisor": "`manage.py up` brings a killed process back, drains on TERM and leaves no orphan.",
-            "backup": "A backup restored elsewhere has the same rows and the same tables to the last digit.",
-            "migrations": "Every released state of the database comes forward with its data.",
+            "index": "Lost search indexes are rebuilt; writing continues without them.",
+            "database": "A connection lost in a transaction, and a database restart, leave no partial changes.",
+            "disk": "A full disk is a clear error; nothing is damaged, and work continues when there is space.",
+            "supervisor": "`manage.py up` restarts killed processes, drains on TERM and leaves no orphan.",
+            "backup": "A restored backup has the same rows, and the same tables to the last digit.",
+            "migrations": "Every released state of the database can be migrated with its data.",
         },
     ),
     Section(
-        "Nobody gets where they do not belong",
+        "Users reach only what their role allows",
         True,
         {
-            "walk": "Every address by every method is walked as every role, on own and foreign objects.",
+            "walk": "Every address is tried with every method and role, on own and foreign objects.",
             "references": "A foreign object named in a body or a query is not found.",
-            "blind": "No answer to an annotator names a system or tells a control text from others.",
-            "unseen": "Nobody sees another's answer before giving their own.",
+            "blind": "No response to an annotator names a system or reveals a control item.",
+            "unseen": "Annotators see the answers of others only after their own.",
             "registration": "There is no account without an invitation, and none with a known password.",
             "settings": "The start refuses dangerous settings and says what to set; the deployment check is clean.",
-            "attempts": "Passwords, tokens, links and mails cannot be tried without end, nor accounts be found out.",
-            "tokens": "Tokens are hashed, narrow, expire, can be revoked, and are taken from the header alone.",
-            "sessions": "A session begins anew at sign-in, ends at sign-out, and its cookie is hidden from scripts.",
-            "forgery": "Nothing is changed by a request that another site made.",
-            "redirects": "No address of ours leads to another site; a wrong Host is refused.",
-            "headers": "Every answer carries the security policy; private pages stay in no cache, in no frame.",
+            "attempts": "Passwords, tokens, links and mails are limited in attempts; accounts cannot be discovered.",
+            "tokens": "Tokens are hashed, have scopes, expire, can be revoked, and are accepted in the header only.",
+            "sessions": "A new session starts at sign-in and ends at sign-out; scripts cannot read its cookie.",
+            "forgery": "Requests made by another site change nothing.",
+            "redirects": "No address redirects to another site; a wrong Host is refused.",
+            "headers": "Every response has the security policy; private pages are never cached or framed.",
             "scripts": "What people write is shown as text on every page and in every file name.",
             "policy": "No page breaks the content security policy in a real browser.",
-            "formulas": "No spreadsheet runs what somebody wrote.",
-            "injection": "What people type is never part of a query, a header, a path or a line of the log.",
-            "assignment": "A request sets only what its door is for.",
-            "bombs": "Small bodies that unpack, nest or count without end are refused in bounded time.",
-            "patterns": "No expression takes more than linear time on any text.",
-            "artefacts": "An evaluator from outside is read as data: no pickle, link, foreign code or huge tensor.",
-            "no-fetch": "The server never asks an address that a user named.",
-            "api-fuzz": "Whatever the API is sent, it answers as its document says, never with a server error.",
-            "parser-fuzz": "Any bytes end in rows, in faults with their lines, or in a message.",
-            "supply": "What is installed is pinned by hash, its licences are known, and a bill of materials is made.",
-            "own-data": "People see, take away and withdraw what is stored about them; ratings stay without a name.",
-            "mail": "E-mail addresses are seen by their owner and, on the page of members, by the project's owners.",
-            "log": "The log holds no text, no name, no secret that somebody typed.",
-            "audit": "Who did what is added to, never changed; a chain of hashes shows any change.",
+            "formulas": "No spreadsheet runs user input as a formula.",
+            "injection": "User input never becomes part of a query, a header, a path or a log line.",
+            "assignment": "A request sets only the fields that its endpoint allows.",
+            "bombs": "Small bodies that expand, nest or count without end are refused in bounded time.",
+            "patterns": "No regular expression takes more than linear time on any text.",
+            "artefacts": "An uploaded evaluator is read as data: no pickle, link, foreign code or huge tensor.",
+            "no-fetch": "The server never requests an address that a user supplied.",
+            "api-fuzz": "The API answers any input as documented, never with a server error.",
+            "parser-fuzz": "Any file ends in rows, in faults with their lines, or in a message.",
+            "supply": "Packages are pinned by hash, their licences are known, and a bill of materials is written.",
+            "own-data": "Users see, download and withdraw the data stored about them; ratings remain without a name.",
+            "mail": "E-mail addresses are visible to their owner and, on the members page, to the project's owners.",
+            "log": "The log contains no text, name or secret from user input.",
+            "audit": "The audit log is append-only; a hash chain reveals any change.",
         },
     ),
     Section(
-        "It can be operated",
+        "It can be monitored",
         True,
         {
-            "health": "Liveness and readiness say what works, part by part, without telling secrets.",
-            "metrics": "Figures for Prometheus, to whom they are meant for alone.",
-            "json-log": "Lines of the log are JSON with the number of the request and of the run.",
-            "doctor": "`manage.py doctor` says in words what is wrong and which command mends it.",
+            "health": "Liveness and readiness report the state of each part without secrets.",
+            "metrics": "Figures for Prometheus, for authorised readers only.",
+            "json-log": "Log lines are JSON with the number of the request and of the run.",
+            "doctor": "`manage.py doctor` describes each problem and the command that fixes it.",
         },
     ),
 )
@@ -145,7 +145,7 @@ def _link(test: Shown) -> str:
 
 
 def _figures(row: dict[str, Any] | None) -> str:
-    """What the last whole run that was written down saw of a promise."""
+    """The results of a promise in the last recorded complete run."""
     if row is None:
         return "-"
     tests = f"{row['passed']} passed" + (f", **{row['failed']} failed**" if row["failed"] else "")
@@ -154,9 +154,9 @@ def _figures(row: dict[str, Any] | None) -> str:
 
 def generate() -> str:
     shown, last = find(), json.loads((HERE / "figures.json").read_text(encoding="utf-8"))
-    parts = ["# What is promised, and which test shows it\n\n"]
-    parts.append("Every line is shown by tests that really do it. `make test` runs them all. ")
-    when = f"Figures: the whole run of {last['date']}" if last["promises"] else "No run was written down yet"
+    parts = ["# Promises and their tests\n\n"]
+    parts.append("Each promise is demonstrated by the tests in its row. `make test` runs them all. ")
+    when = f"Figures: the complete run of {last['date']}" if last["promises"] else "No run was recorded yet"
     parts.append(f"{when} (`PROMISE_FIGURES=docs/figures.json make test docs`); speed is in ")
     parts.append("[benchmarks](../benchmarks/README.md).\n")
     for section in SECTIONS:
