@@ -22,6 +22,7 @@ from evalapp.common.errors import NotThere
 #: Order of a list, as its description says.
 BY_KEY = "in natural order of their ids (q2 before q10)"
 BY_ITEM = "in natural order of the ids of their items"
+BY_OUTPUT = "in natural order of the ids of their items, then of the names of their systems"
 OLDEST = "the oldest first"
 
 
@@ -149,12 +150,12 @@ class SystemList(ProjectList):
     filters = {"kind": "kind"}
 
 
-@listing("outputs", {"item": "item__key", "system": "system__name"}, BY_ITEM)
+@listing("outputs", {"item": "item__key", "system": "system__name"}, BY_OUTPUT)
 class OutputList(ProjectList):
     serializer_class = OutputSerializer
     filters = {"item": "item__key", "system": "system__name"}
     related = ("item", "system")
-    keyset_order = ("item__order_key", "pk")
+    keyset_order = ("item__order_key", "system__order_key", "pk")
     project_field = "item__project"  # so that the database walks along the index of items in this order
 
 

@@ -266,7 +266,10 @@ def ask_api(cast: Cast) -> None:
     assert [row["key"] for row in rows("items")] == KEYS
     assert [row["key"] for row in rows("dialogues")] == KEYS
     assert [row["name"] for row in rows("systems")] == SYSTEMS
-    assert once(row["item"] for row in rows("outputs")) == KEYS
+    outputs = rows("outputs")
+    assert once(row["item"] for row in outputs) == KEYS
+    for key in KEYS:
+        assert once(row["system"] for row in outputs if row["item"] == key) == SYSTEMS, key
     assert once(row["item"] for row in rows("references")) == KEYS
     for name in ("items", "dialogues", "systems"):
         old = client.get(f"/api/v1/projects/alpha/{name}/?cursor={_encode([3], False)}")

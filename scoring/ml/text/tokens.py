@@ -64,7 +64,8 @@ def split_none(word: str) -> Sequence[str]:
 
 
 def split_unicode(word: str) -> Sequence[str]:
-    """Letters, digits and their marks in runs, in any script; without punctuation, symbols on their own.
+    """Letters, digits and their marks in runs, in any script; without punctuation, symbols on their own. Letters with
+    separate marks equal those in one character (Unicode NFC).
 
     Scripts that set no spaces (Thai, Lao, Khmer, Myanmar, Chinese, Japanese) are cut into characters.
     """
@@ -72,7 +73,7 @@ def split_unicode(word: str) -> Sequence[str]:
         return (word,)
     parts: list[str] = []
     run = ""
-    for character in word:
+    for character in unicodedata.normalize("NFC", word):
         category = unicodedata.category(character)[0]
         alone = category == "S" or _UNSPACED.match(character) is not None
         if category in "LNM" and not alone:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -64,6 +66,12 @@ def test_rouge_tokens_equal_rouge_score(text):
 )
 def test_unicode_words(word, tokens):
     assert list(split_unicode(word)) == tokens
+
+
+def test_letters_with_separate_marks_are_the_same_words():
+    composed, separate = (unicodedata.normalize(form, "élève") for form in ("NFC", "NFD"))
+    assert composed != separate
+    assert list(split_unicode(separate)) == list(split_unicode(composed)) == ["élève"]
 
 
 def test_tokeniser_of_a_language():
