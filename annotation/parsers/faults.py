@@ -55,8 +55,8 @@ class StopReading(Exception):
 #: Kinds of faults that are kept, characters of a message, and places and different messages of a kind that are named.
 KEPT_FAULTS, _LONGEST_MESSAGE, _PLACES = 1000, 2000, 3
 #: In what messages about different rows differ: quoted names, and numbers.
-_VARYING = re.compile(r"“[^”]*”|\d[\d,.]*\d|\d")
-_QUOTED = re.compile(r"“[^”]*”")
+_VARYING = re.compile(r"“[^“”]*”|\d[\d,.]*\d|\d")
+_QUOTED = re.compile(r"“[^“”]*”")
 
 
 @dataclass
