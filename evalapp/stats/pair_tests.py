@@ -6,7 +6,7 @@ Which rows are common, ranks and letters are decided there.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -26,7 +26,7 @@ from evalapp.stats.meta_evaluation import (
 )
 from evalapp.stats.paired import williams
 from evalapp.stats.pairs import best_epsilon, pair_table
-from evalapp.stats.resampling import resampled_sums
+from evalapp.stats.resampling import MIN_CLUSTERS, resampled_sums
 from evalapp.stats.swaps import OutcomeSwaps, PearsonSwaps, RankSwaps, SwapDraws, Swaps, SystemSwaps
 from evalapp.stats.weighted import standardise
 
@@ -74,10 +74,12 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """p (m, m) and resamples (m, m) of the metrics in the order of their values."""
+    """p (m, m) and resamples (m, m) of the metrics in the order of their values; `units`: how many of what were
+    exchanged or drawn ({"groups of items": 60})."""
 
     p: FloatArray
     k: IntArray
+    units: Mapping[str, int]
 
 
 def named(test: Test, level: Level) -> Test:
@@ -95,11 +97,20 @@ def population_of(test: Test, level: Level) -> str:
     return OTHER_SYSTEMS if drawn else THESE_SYSTEMS
 
 
-def smallest_of(settings: Settings, n_systems: int) -> float:
-    """The smallest two-sided p that a test can give; nan for one that counts nothing."""
-    if settings.test == "williams":
+def smallest_of(settings: Settings, units: Mapping[str, int]) -> float:
+    """The smallest two-sided p that a test with so many units can give; nan for one that counts nothing. There are 2^n
+    exchanges of n units, so one in 2^n of those drawn is the observed order itself."""
+    if settings.test == "williams" or not units:
         return math.nan
-    return smallest_p(n_systems, settings.k) if settings.test == "perm-systems" else 2.0 / (settings.k + 1)
+    n, drawn = min(units.values()), 2.0 / (settings.k + 1)
+    if settings.test == "perm-systems":
+        return smallest_p(n, settings.k)
+    return drawn if settings.test == "bootstrap" else min(1.0, max(drawn, smallest_of_exchanges(n)))
+
+
+def smallest_of_exchanges(n: int) -> float:
+    """The smallest two-sided p of all exchanges of n units."""
+    return 2.0 * 2.0**-n
 
 
 def taken(table: Table, places: Sequence[int]) -> Table:
@@ -152,9 +163,10 @@ def _exchange_systems(table: Table, settings: Settings) -> Found:
     sizes = np.bincount(table.system).astype(np.float64)
     means = [snap(np.bincount(table.system, weights=column) / sizes) for column in (*table.scores.T, table.human)]
     coefficient: Any = settings.coefficient
-    return Found(*exchange_systems(
+    p, made = exchange_systems(
         np.stack(means[:-1], axis=1), means[-1], coefficient, k=settings.k, seed=settings.seed, block=settings.block
-    ))  # fmt: skip
+    )  # fmt: skip
+    return Found(p, made, {"systems": len(sizes)})
 
 
 def _permutation(table: Table, values: FloatArray, epsilons: Sequence[float], settings: Settings) -> Found:
@@ -164,8 +176,9 @@ def _permutation(table: Table, values: FloatArray, epsilons: Sequence[float], se
 
 def exchanged(engine: Swaps, unit: IntArray, values: FloatArray, settings: Settings) -> Found:
     """p of all pairs of metrics from exchanges of their units; `values` are the metrics' figures, best first."""
-    draws = SwapDraws(int(unit.max(initial=0)) + 1, settings.seed)
-    whole = engine.by_unit or len(unit) == int(unit.max(initial=0)) + 1
+    n_units = int(unit.max(initial=0)) + 1
+    draws = SwapDraws(n_units, settings.seed)
+    whole = engine.by_unit or len(unit) == n_units
     m = len(values)
     pairs = [(one, two) for one in range(m) for two in range(one + 1, m)]
     observed = np.array([values[one] - values[two] for one, two in pairs])
@@ -196,7 +209,8 @@ def exchanged(engine: Swaps, unit: IntArray, values: FloatArray, settings: Setti
         if defined[place]:
             table_p[one, two] = (above[place] + 1) / (defined[place] + 1)
             table_p[two, one] = (below[place] + 1) / (defined[place] + 1)
-    return Found(table_p, table_k)
+    singly = "pairs of outputs" if settings.coefficient == "acc-eq" else "outputs"
+    return Found(table_p, table_k, {singly if settings.test == "perm-both" else "groups of items": n_units})
 
 
 def engine_of(table: Table, epsilons: Sequence[float], settings: Settings) -> tuple[Swaps, IntArray]:
@@ -239,34 +253,39 @@ def _one_cluster(table: Table, groups: IntArray) -> IntArray:
 
 def _bootstrap(table: Table, epsilons: Sequence[float], settings: Settings) -> Found:
     if settings.coefficient == "acc-eq":
-        drawn = _accuracy_replicates(table, epsilons, settings)
-    else:
-        drawn = np.stack([
-            replicates_of(
-                column, table.human, table.item, table.system, coefficient=settings.coefficient, level=settings.level,
-                grouping=settings.grouping, cluster=table.cluster, resamples=settings.k, seed=settings.seed,
-                nan_rule=settings.nan_rule,
-            )[1]
-            for column in table.scores.T
-        ])  # fmt: skip
-    return by_replicates(drawn)
+        return by_replicates(*_accuracy_replicates(table, epsilons, settings))
+    found = [
+        replicates_of(
+            column, table.human, table.item, table.system, coefficient=settings.coefficient, level=settings.level,
+            grouping=settings.grouping, cluster=table.cluster, resamples=settings.k, seed=settings.seed,
+            nan_rule=settings.nan_rule,
+        )
+        for column in table.scores.T
+    ]  # fmt: skip
+    return by_replicates(np.stack([drawn for _, drawn, _ in found]), found[0][2])
 
 
-def by_replicates(drawn: FloatArray) -> Found:
-    """p of all pairs of metrics from their figures (m, k) in the same resamples."""
+def by_replicates(drawn: FloatArray, units: Mapping[str, int]) -> Found:
+    """p of all pairs of metrics from their figures (m, k) in the same resamples; none of fewer than `MIN_CLUSTERS`
+    units: resamples of 2 to 4 groups often all lie on one side, whatever the metrics (`resampling.MIN_CLUSTERS`)."""
     m = len(drawn)
-    p, k = np.full((m, m), np.nan), np.full((m, m), drawn.shape[1], dtype=np.int64)
+    p, k = np.full((m, m), np.nan), np.zeros((m, m), dtype=np.int64)
+    if min(units.values()) < MIN_CLUSTERS:
+        return Found(p, k, units)
+    k += drawn.shape[1]
     np.fill_diagonal(k, 0)
     for one in range(m):
         difference = drawn[one] - drawn
         defined = (~np.isnan(difference)).sum(axis=1)
         p[one] = np.where(defined > 0, ((difference <= _ROUNDING).sum(axis=1) + 1) / (defined + 1), np.nan)
     np.fill_diagonal(p, np.nan)
-    return Found(p, k)
+    return Found(p, k, units)
 
 
-def _accuracy_replicates(table: Table, epsilons: Sequence[float], settings: Settings) -> FloatArray:
-    """Accuracies (m, k) in resamples of clusters of groups."""
+def _accuracy_replicates(
+    table: Table, epsilons: Sequence[float], settings: Settings
+) -> tuple[FloatArray, Mapping[str, int]]:
+    """Accuracies (m, k) in resamples of clusters of groups, and how many clusters there are."""
     groups = _pair_groups(table, settings.grouping)
     cluster = _one_cluster(table, groups) if table.has_clusters else groups
     columns = []
@@ -274,11 +293,12 @@ def _accuracy_replicates(table: Table, epsilons: Sequence[float], settings: Sett
         pairs = pair_table(column, table.human, groups, cluster=cluster)
         columns.append(pairs.by_item(epsilon))
     code, labels = encode(pairs.cluster, "cluster")
+    units = {"groups of items": len(labels)}
     if len(labels) < 2:
-        return np.empty((len(columns), 0))
+        return np.empty((len(columns), 0)), units
     stacked = np.stack([*columns, np.ones_like(columns[0])], axis=1)
     sums = resampled_sums(stacked, code, len(labels), resamples=settings.k, seed=settings.seed)
-    return np.asarray((sums[:, :-1] / sums[:, -1:]).T)
+    return np.asarray((sums[:, :-1] / sums[:, -1:]).T), units
 
 
 def _williams(table: Table) -> Found:
@@ -291,4 +311,4 @@ def _williams(table: Table) -> Found:
                 continue
             between = pearson_value(table.scores[:, one], table.scores[:, two])
             p[one, two] = 0.5 if between > 1 - _ROUNDING else williams(own[one], own[two], between, n)
-    return Found(p, np.zeros((m, m), dtype=np.int64))
+    return Found(p, np.zeros((m, m), dtype=np.int64), {})

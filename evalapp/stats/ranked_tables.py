@@ -145,7 +145,10 @@ def evaluators_by_ranking(
     ]
     # The rows that were tested are systems, and were before.
     test = described(tested, names, changed="")
-    test |= {"note": test["note"].replace("outputs", "systems")}
+    note = test["note"]
+    for what in ("groups of items", "items", "outputs"):
+        note = note.replace(f" {what}", " systems")
+    test |= {"note": note}
     test["signature"] = test["signature"].replace("level:segment", "level:system")
     if test["names"]:
         test["population"] = OTHER_SYSTEMS

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray, encode, float_column, identifiers, parents
 from evalapp.stats.common_rows import CONSTANT, NO_SCORE, CommonRows, find_common_rows
 from evalapp.stats.correlation import ALL_COEFFICIENTS, MIN_PAIRS
-from evalapp.stats.exchanges import MIN_SYSTEMS, few_systems, is_exact
+from evalapp.stats.exchanges import MIN_SYSTEMS, few_systems
 from evalapp.stats.letters import compact_letters, needed_draws, rank_clusters
 from evalapp.stats.meta_evaluation import Grouping, Level, NanRule
 from evalapp.stats.pair_tests import (
@@ -35,17 +35,19 @@ from evalapp.stats.pair_tests import (
     named,
     population_of,
     smallest_of,
+    smallest_of_exchanges,
     taken,
     test_pairs,
     values_of,
 )
 from evalapp.stats.paired import holm
-from evalapp.stats.resampling import resampled_sums
+from evalapp.stats.resampling import FEW_CLUSTERS, MIN_CLUSTERS, resampled_sums
 from evalapp.stats.swaps import OutcomeSwaps
 
 __all__ = ["MIN_SYSTEMS", "AllPairs", "compare_all", "compare_verdicts"]
 
 NO_COEFFICIENT = "has no defined coefficient"
+_NOT_TWO = "not tested: there are not two evaluators with a value to be compared"
 _SINGLY = "pairs of outputs were exchanged one by one, which finds differences too easily: name clusters, such as items"
 
 
@@ -155,8 +157,9 @@ def compare_all(
     with too few outputs in common with the others are left out before common rows are counted; the note says so.
 
     With Holm's adjustment over m (m - 1) / 2 pairs no p below alpha can come of k resamples unless k is large enough:
-    `needed_draws`; the note says so. Fewer than 6 systems are not tested at the system level, and there are
-    no letters where the smallest p is too large.
+    `needed_draws`; the note says so. g groups have 2^g exchanges, so no two-sided p is below 2 / 2^g, and no p of drawn
+    exchanges is given below that. Fewer than 6 systems are not tested at the system level, fewer than 5 groups (or
+    systems) not by the bootstrap, and there are no letters where the smallest p is too large.
     """
     _check(Settings(level, grouping, coefficient, nan_rule, test, k, seed, block, adjust), alpha, adjust)
     settings = Settings(level, grouping, coefficient, nan_rule, named(test, level), k, seed, block, adjust)
@@ -222,7 +225,7 @@ def compare_verdicts(
         sums = resampled_sums(
             np.column_stack([chosen, np.ones(len(chosen))]), unit, len(labels), resamples=k, seed=seed
         )  # fmt: skip
-        return by_replicates(np.asarray((sums[:, :-1] / sums[:, -1:]).T))
+        return by_replicates(np.asarray((sums[:, :-1] / sums[:, -1:]).T), {"groups of items": len(labels)})
 
     found = _all_pairs(values, names, empty, settings, alpha, notes, find, len(stacked))
     return replace(found, coefficient="verdicts")
@@ -249,17 +252,21 @@ def _all_pairs(
     undefined = [place for place in range(len(names)) if math.isnan(values[place])]
     notes += [f"{names[place]} {NO_COEFFICIENT}" for place in undefined]
     m = len(names) + len(empty)
-    smallest = smallest_of(settings, n_systems)
+    units: Mapping[str, int] = {"systems": n_systems} if settings.test == "perm-systems" else {}
     p, adjusted = np.full((m, m), np.nan), np.full((m, m), np.nan)
     k_each = np.zeros((m, m), dtype=np.int64)
-    if why_not:
-        notes.append(why_not)
-    elif len(defined) > 1:
+    why_not = why_not or ("" if len(defined) > 1 else _NOT_TWO)
+    if not why_not:
         found = find(defined)
-        inner = slice(0, len(defined))
-        p[inner, inner], k_each[inner, inner] = found.p, found.k
-        adjusted[inner, inner] = _holm(found.p)
-        notes += _unreachable(settings, smallest, len(defined), alpha, n_systems)
+        units, inner = found.units, slice(0, len(defined))
+        # Drawn exchanges of few units may give less than all exchanges of them would, by chance.
+        p[inner, inner] = np.maximum(found.p, np.nan_to_num(smallest_of(settings, units)) / 2)
+        k_each[inner, inner] = found.k
+        adjusted[inner, inner] = _holm(p[inner, inner])
+        if settings.test == "bootstrap":
+            why_not = _few_drawn(units)
+    smallest = smallest_of(settings, {} if why_not and settings.test == "bootstrap" else units)
+    notes += [why_not] if why_not else _limits(settings, smallest, len(defined), alpha, units)
     used = adjusted if settings.adjust == "holm" else p
     beats: BoolArray = np.nan_to_num(used, nan=1.0) <= alpha
     order = defined + undefined
@@ -285,20 +292,33 @@ def _beyond(settings: Settings, smallest: float, m: int, alpha: float) -> bool:
     return m > 1 and smallest * pairs / one_sided > alpha
 
 
-def _unreachable(settings: Settings, smallest: float, m: int, alpha: float, n_systems: int) -> list[str]:
-    """That few exchanges leave no p small enough: draw more, or compare fewer metrics where all were made."""
-    if settings.test == "perm-systems" and is_exact(n_systems):
-        pairs = m * (m - 1) // 2 if settings.adjust == "holm" else 1
-        if not _beyond(settings, smallest, m, alpha):
-            return []
-        return [
-            f"all {1 << n_systems} exchanges of {n_systems} systems give no p below {smallest:.2g}, {pairs} pairs by "
-            f"Holm none below {min(1.0, smallest * pairs):.2g}: compare fewer evaluators, or more systems"
-        ]
-    needed = needed_draws(m, alpha) if settings.adjust == "holm" and settings.test != "williams" else 0
-    if settings.k >= needed:
+def _few_drawn(units: Mapping[str, int]) -> str:
+    """Why so few units give no bootstrap test."""
+    few = [f"{count} {what}" for what, count in units.items() if count < MIN_CLUSTERS]
+    return f"not tested: {' and '.join(few)} only, a bootstrap needs at least {MIN_CLUSTERS}" if few else ""
+
+
+def _limits(settings: Settings, smallest: float, m: int, alpha: float, units: Mapping[str, int]) -> list[str]:
+    """What keeps p from being small or right: few units drawn, few exchanges (compare fewer metrics, or more units), or
+    few draws (draw more)."""
+    if settings.test == "williams":
         return []
-    return [f"k = {settings.k} cannot reach {alpha:g} after Holm's adjustment of so many pairs: k >= {needed}"]
+    n, what = min((count, what) for what, count in units.items())
+    notes = []
+    if settings.test == "bootstrap" and n < FEW_CLUSTERS:
+        notes.append(f"the test rests on {n} {what} only, so its p may be too small")
+    least = smallest if settings.adjust == "holm" else smallest / 2
+    if settings.test != "bootstrap" and smallest <= smallest_of_exchanges(n):
+        if not _beyond(settings, smallest, m, alpha):
+            return notes
+        pairs = m * (m - 1) // 2 if settings.adjust == "holm" else 1
+        by_holm = f", {pairs} pairs by Holm none below {min(1.0, least * pairs):.2g}" if pairs > 1 else ""
+        way = f"fewer evaluators, or more {what}" if pairs > 1 else f"on more {what}"
+        return [*notes, f"all {1 << n} exchanges of {n} {what} give no p below {least:.2g}{by_holm}: compare {way}"]
+    needed = needed_draws(m, alpha) if settings.adjust == "holm" else 0
+    if settings.k >= needed:
+        return notes
+    return [*notes, f"k = {settings.k} cannot reach {alpha:g} after Holm's adjustment of so many pairs: k >= {needed}"]
 
 
 def _parted(names: Sequence[str], common: CommonRows, without: str) -> tuple[list[str], list[str], list[str]]:

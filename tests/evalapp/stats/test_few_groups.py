@@ -14,6 +14,7 @@ import evalapp.stats as library
 from evalapp.stats import (
     calibrate_ties,
     compare,
+    compare_all,
     correlate,
     fleiss_kappa,
     icc,
@@ -28,6 +29,7 @@ from evalapp.stats.estimate import Estimate
 from evalapp.stats.matrix import correlation_matrix
 from evalapp.stats.own_values import interval_of_sums
 from evalapp.stats.resampling import MIN_CLUSTERS, OUTSIDE, with_interval
+from evalapp.stats.significance import compare_verdicts
 from evalapp.stats.system_pairs import soft_pairwise_accuracy, system_pairwise_accuracy
 from evalapp.stats.verdicts import agree_on_pairs
 
@@ -149,3 +151,88 @@ def test_percentiles_become_intervals_in_one_place():
             if "percentile_interval" in names:
                 found.add(path.relative_to(ROOT).as_posix())
     assert found <= allowed
+
+
+def opposites(n):
+    """One is right on nearly all of n pairs, the other on nearly none (all and none would be the same to each)."""
+    return {"near": np.append(0.5, np.ones(n - 1)), "far": np.append(np.zeros(n - 1), 0.5)}
+
+
+def compared(groups, seed, how, test, **options):
+    """Two metrics that differ a lot, over the outputs of so many groups."""
+    metric, human, item, system = scores(groups, seed)
+    pair = {"near": human + 0.05 * metric, "far": np.random.default_rng([seed, 1]).normal(size=len(human))}
+    if how == "verdicts":
+        return compare_verdicts(opposites(len(item)), item, test=test, **options)
+    if how == "acc-eq":
+        options |= {"coefficient": "acc-eq", "grouping": "item"}
+    return compare_all(pair, human, item, system, test=test, **options)
+
+
+@pytest.mark.parametrize("how", ["pearson", "acc-eq", "verdicts"])
+@settings(max_examples=12, deadline=None)
+@given(groups=st.integers(2, 12), seed=st.integers(0, 10_000))
+def test_no_p_is_below_what_exchanges_of_so_few_groups_allow(how, groups, seed):
+    # g groups have 2^g exchanges, of which the observed order and its opposite count: 2 / 2^g two-sided. 5 groups give
+    # .0625, so two evaluators cannot differ significantly at .05; 6 give .031.
+    found = compared(groups, seed, how, "perm-inputs", k=1000)
+    assert found.smallest_p == max(2 / 1001, 2 / 2**groups)
+    assert np.nanmin(found.p_holm) >= found.smallest_p
+    assert all(found.letters) == (groups >= 6)
+    reason = f"exchanges of {groups} groups of items give no p below"
+    assert (reason in found.note) == (groups < 6)
+
+
+@pytest.mark.parametrize("how", ["pearson", "acc-eq", "verdicts"])
+@settings(max_examples=12, deadline=None)
+@given(groups=st.integers(2, 12), seed=st.integers(0, 10_000))
+def test_a_bootstrap_of_few_groups_gives_no_p_or_a_warning(how, groups, seed):
+    found = compared(groups, seed, how, "bootstrap", k=300)
+    few = groups < MIN_CLUSTERS
+    assert np.isnan(found.p).all() == np.isnan(found.smallest_p) == few
+    assert all(found.letters) != few
+    assert any(found.letters) != few
+    assert ("a bootstrap needs at least 5" in found.note) == few
+    assert ("so its p may be too small" in found.note) == (MIN_CLUSTERS <= groups < 10)
+
+
+@pytest.mark.parametrize(("test", "adjust"), [("perm-inputs", "holm"), ("bootstrap", "holm"), ("perm-inputs", "none")])
+def test_two_to_four_groups_show_no_difference(test, adjust):
+    # Letters of two equally good metrics differed in .39, .19 and .16 of such data.
+    for groups in (2, 3, 4):
+        for seed in range(10):
+            metric, human, item, system = scores(groups, seed)
+            other = human + np.random.default_rng([seed, 2]).normal(size=len(human))
+            pair = {"a": metric, "b": other}
+            found = compare_all(pair, human, item, system, test=test, adjust=adjust, k=200)
+            assert found.letters == ("", ""), (groups, seed)
+            assert found.rank == (1, 1)
+
+
+def test_three_groups_and_three_metrics_by_hand():
+    right = opposites(9) | {"half": np.tile([0.6, 0.5, 0.4], 3)}
+    found = compare_verdicts(right, np.repeat([0, 1, 2], 3))
+    assert found.smallest_p == 0.25
+    assert found.note == (
+        "all 8 exchanges of 3 groups of items give no p below 0.25, 3 pairs by Holm none below 0.75: compare fewer "
+        "evaluators, or more groups of items"
+    )
+    assert found.names == ("near", "half", "far")
+    # Each pair differs in all groups: all exchanges of the observed order, 1 of 8, one-sided.
+    assert found.p[0, 1] == pytest.approx(0.125, abs=0.03)
+    two = compare_verdicts({name: right[name] for name in ("near", "far")}, np.repeat([0, 1, 2], 3))
+    assert two.note == "all 8 exchanges of 3 groups of items give no p below 0.25: compare on more groups of items"
+
+
+def test_the_floor_of_very_many_groups_is_that_of_the_draws():
+    found = compare_verdicts(opposites(3000), np.arange(3000), k=1000)
+    assert found.smallest_p == 2 / 1001
+    assert found.letters == ("a", "b")
+
+
+def test_one_evaluator_alone_is_not_tested():
+    _, human, item, system = scores(12, 0)
+    found = compare_all({"only": human, "flat": np.ones(len(human))}, human, item, system)
+    assert found.letters == ("", "")
+    assert found.k_used == 0
+    assert found.note.endswith("not tested: there are not two evaluators with a value to be compared")
