@@ -3,6 +3,7 @@ which class is above which."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +25,8 @@ _NAMED = 5
 class Connectivity:
     """How comparisons link the systems.
 
-    `components`: systems linked by any comparison, largest first; several mean that no rating compares them.
+    `components`: systems linked by any comparison, largest first, of equally large ones that with most judgements; the
+    first is the one that is ranked. Several mean that no rating compares them.
     `classes`: the strongly connected groups of the graph with an edge from winner to loser (both ways for a tie),
     largest first; between two of them one side never lost. A finite Bradley-Terry estimate of all systems exists
     only with one class (Ford 1957). `note` says what is wrong, empty if nothing is: no method ranks systems of
@@ -72,14 +74,14 @@ def connectivity(system_a: ArrayLike, system_b: ArrayLike, verdict: ArrayLike) -
     beats = np.zeros((len(labels), len(labels)), dtype=np.bool_)
     beats[a[outcome < 2], b[outcome < 2]] = True
     beats[b[outcome > 0], a[outcome > 0]] = True
-    return connectivity_of(beats, labels)
+    return connectivity_of(beats, labels, np.bincount(np.concatenate([a, b]), minlength=len(labels)))
 
 
-def connectivity_of(beats: BoolArray, labels: NDArray[Any]) -> Connectivity:
-    """From the matrix of who did not lose to whom at least once, (systems, systems)."""
+def connectivity_of(beats: BoolArray, labels: NDArray[Any], judgements: IntArray) -> Connectivity:
+    """From the matrix of who did not lose to whom at least once, (systems, systems), and each system's judgements."""
     names = np.asarray(labels).tolist()
-    components = _groups(beats, "weak", names)
-    classes = _groups(beats, "strong", names)
+    components = _groups(beats, "weak", names, judgements)
+    classes = _groups(beats, "strong", names, judgements)
     return Connectivity(components, classes, _note(components, classes))
 
 
@@ -124,23 +126,33 @@ def _largest(beats: BoolArray, connection: str, judgements: IntArray | None) -> 
     return np.asarray((member == first) & (sizes.max() > 1))
 
 
-def _groups(beats: BoolArray, connection: str, names: list[Any]) -> tuple[tuple[Any, ...], ...]:
+def which_part(components: Sequence[Sequence[Any]]) -> str:
+    """Which of several parts is ranked (`largest_component`), in words."""
+    if len(components[0]) > len(components[1]):
+        return "the largest part"
+    return "one of them (of equally large ones that with most judgements, or else the first)"
+
+
+def _groups(beats: BoolArray, connection: str, names: list[Any], judgements: IntArray) -> tuple[tuple[Any, ...], ...]:
     if not names:
         return ()
     member: IntArray = connected_components(csr_array(beats), connection=connection)[1].astype(np.int64)
-    found = [tuple(names[k] for k in np.flatnonzero(member == code)) for code in range(member.max() + 1)]
-    return tuple(sorted(found, key=lambda group: (-len(group), names.index(group[0]))))
+    places = [np.flatnonzero(member == code) for code in range(member.max() + 1)]
+    # As in `_largest`.
+    places.sort(key=lambda group: (-len(group), -int(judgements[group].sum()), int(group[0])))
+    return tuple(tuple(names[k] for k in group) for group in places)
 
 
 def _note(components: tuple[tuple[Any, ...], ...], classes: tuple[tuple[Any, ...], ...]) -> str:
     if len(components) > 1:
-        shown = "; ".join(_names(group) for group in components[:_NAMED])
-        more = f"; and {len(components) - _NAMED} more" if len(components) > _NAMED else ""
+        first, *others = components
+        shown = "; ".join(_names(group) for group in others[: _NAMED - 1])
+        more = f"; and {len(others) - _NAMED + 1} more" if len(others) >= _NAMED else ""
         if len(components[0]) < 2:
             return "no two systems were compared with a verdict that ranks them, so none is ranked"
         return (
-            f"the comparisons fall into {len(components)} parts that were never compared with each other, so only the "
-            f"largest part is ranked: {shown}{more}"
+            f"the comparisons fall into {len(components)} parts that were never compared with each other, so only "
+            f"{which_part(components)} is ranked: {_names(first)}. Not ranked: {shown}{more}"
         )
     if len(classes) > 1:
         return (

@@ -134,7 +134,7 @@ class Judgements:
     @cached_property
     def connectivity(self) -> Connectivity:
         """How the judgements link the systems."""
-        return connectivity_of(self.beats, self.labels)
+        return connectivity_of(self.beats, self.labels, self.n_ratings)
 
 
 def read_judgements(

@@ -208,7 +208,7 @@ def rank_by_win_rate(
     beats = np.zeros((len(labels), len(labels)), dtype=np.bool_)
     beats[a[points_a > 0], b[points_a > 0]] = True
     beats[b[points_a < 1], a[points_a < 1]] = True
-    links = connectivity_of(beats, labels).parts_only()
+    links = connectivity_of(beats, labels, n_ratings).parts_only()
     ranked = largest_component(beats, n_ratings)
     points, inside = np.concatenate([points_a, 1.0 - points_a]), ranked[sides]
     shares = _Shares(

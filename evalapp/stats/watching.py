@@ -16,6 +16,7 @@ from evalapp.stats.agreement import krippendorff_alpha
 from evalapp.stats.bias import side_bias
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.comparisons import rank_by_comparisons
+from evalapp.stats.connectivity import which_part
 from evalapp.stats.estimate import Estimate
 from evalapp.stats.power import power_of
 from evalapp.stats.ranking import Ranking, rank_by_m1, rank_by_mean
@@ -173,12 +174,17 @@ def _rows(ranking: Ranking, systems: Sequence[str]) -> list[Table]:
 
 
 def _parts(ranking: Ranking, systems: Sequence[str]) -> str:
-    """What must be said where comparisons do not link all systems: only the largest part is ranked."""
+    """What must be said where comparisons do not link all systems: only one part, the first, is ranked."""
     parts = (ranking.extras.get("connectivity") or {}).get("components", [])
     if len(parts) < 2:
         return ""
-    named = "; ".join(", ".join(systems[int(code)] for code in part) for part in parts)
-    return f"These parts were never compared with each other, so only the first is ranked: {named}."
+    if len(parts[0]) < 2:
+        return "No two systems were compared with a verdict that ranks them, so none is ranked."
+    first, *others = (", ".join(systems[int(code)] for code in part) for part in parts)
+    return (
+        f"The systems fall into {len(parts)} parts that were never compared with each other, so only "
+        f"{which_part(parts)} is ranked: {first}. Not ranked: {'; '.join(others)}."
+    )
 
 
 def advice(judged: Watched, *, planned: int) -> Table:

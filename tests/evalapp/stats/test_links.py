@@ -66,6 +66,9 @@ def test_only_one_part_is_ranked_and_as_if_it_were_alone(method, drawn):
             assert (row.rank_low, row.rank_high) == (1, len(part))
     note = found.extras["connectivity"]["note"]
     assert note.startswith(f"the comparisons fall into {len(sizes)} parts that were never compared with each other")
+    # The part that is ranked is named first, of equally large ones, too.
+    assert set(found.extras["connectivity"]["components"][0]) == {row.system for row in ranked}
+    assert ("only the largest part is ranked" in note) == (sorted(sizes)[-1] > sorted(sizes)[-2])
     assert "|part:largest|" in found.signature
     alone = np.array([part[system] == number for system in a.tolist()])
     own = rank(method, a[alone], b[alone], verdict[alone], item[alone])
@@ -149,7 +152,7 @@ def test_the_note_about_parts_names_systems(method):
     parts = [["b0", "b1", "b2", "b3", "b4"], ["h0", "h1"]]
     assert [sorted(part) for part in table["extras"]["connectivity"]["components"]] == parts
     assert table["extras"]["connectivity"]["note"].endswith(
-        "only the largest part is ranked: b0, b1, b2, b3, b4; h0, h1"
+        "only the largest part is ranked: b0, b1, b2, b3, b4. Not ranked: h0, h1"
     )
 
 
@@ -213,7 +216,7 @@ def test_glicko_gives_no_certain_rank_for_few_wins(wins, certain):
 def test_notes_of_parts_name_systems(method):
     table = systems_by_comparisons(compared(), {**SETTINGS, "method": method}, aspect="q")
     assert table["extras"]["connectivity"]["components"] == [["b0", "b1", "b2", "b3", "b4"], ["h0", "h1"]]
-    assert "b0, b1, b2, b3, b4; h0, h1" in table["extras"]["connectivity"]["note"]
+    assert "b0, b1, b2, b3, b4. Not ranked: h0, h1" in table["extras"]["connectivity"]["note"]
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -116,3 +116,19 @@ def test_somebody_who_always_takes_one_side():
     assert one_sided(3, 12, raters=4) == []
     assert one_sided(30, 20, raters=1) == []
     assert one_sided(0, 0, raters=1) == []
+
+
+def test_the_part_that_is_ranked_is_named_and_so_are_the_others():
+    # Two parts of two systems; the second has more judgements, so it is the one with ranks.
+    first = np.array([0] * 20 + [2] * 30)
+    n = len(first)
+    value, item = np.where(np.arange(n) % 3 > 0, "a", "b"), np.arange(n)
+    judged = Watched(
+        "pairwise", value, item, item, first, first + 1, np.zeros(n, bool), np.full(n, np.nan), ("a1", "a2", "b1", "b2")
+    )
+    found = watch(judged, planned=n)
+    assert found["parts"] == (
+        "The systems fall into 2 parts that were never compared with each other, so only one of them (of equally large "
+        "ones that with most judgements, or else the first) is ranked: b1, b2. Not ranked: a1, a2."
+    )
+    assert {row["system"] for row in found["ranking"] if row["rank"]} == {"b1", "b2"}
