@@ -183,23 +183,28 @@ def has_earlier_test(table: Mapping[str, Any]) -> bool:
 
 
 def letters_caption(table: Mapping[str, Any]) -> str:
-    """What the letters of a table mean: the test by its name, about which systems and items it speaks, and the smallest
-    p that it can give."""
+    """What the letters of a table mean, or why it has none: the test by its name, about which systems and items it
+    speaks, and the smallest p that it can give."""
     test = table["test"]
     named = EXCHANGED.get(test.get("test", ""), str(test.get("test", "")).upper())
-    drawn = "" if test.get("test") == "williams" else f", {test.get('k_used') or test.get('k') or 0:,} draws"
+    has_letters = any(row.get("letters") for row in table["rows"])
+    n_drawn = test.get("k_used") or (test.get("k") if has_letters else 0) or 0
+    drawn = "" if test.get("test") == "williams" else f", {n_drawn:,} draws"
     rows = "decided pairs" if table["kind"] == "pairs" else {"dialogue": "dialogues"}.get(table["level"], "outputs")
     rows = "systems" if table.get("people", "ratings") != "ratings" else rows
+    of_rows = f"over {test.get('n_rows', 0):,} {rows} that all have scored"
     parts = [
         f"Evaluators that share a letter are not significantly different ({named}{drawn}; two-sided p ≤ "
-        f"{test.get('alpha', 0.05)} after Holm’s correction for all pairs, over {test.get('n_rows', 0):,} {rows} that "
-        "all have scored)."
+        f"{test.get('alpha', 0.05)} after Holm’s correction for all pairs, {of_rows})."
     ]
+    if not has_letters:
+        why = f": {test['note']}" if test.get("note") else ""
+        parts = [f"No letters{why}.", f"The test is {named}{drawn}, {of_rows}." if n_drawn else f"The test: {named}."]
     if has_earlier_test(table):
         parts.append("At this level that test finds differences far too often; later versions exchange whole systems.")
     if test.get("population"):
         parts.append(f"This speaks about {test['population']}.")
-    if test.get("test") == "williams":
+    if test.get("test") == "williams" and has_letters:
         parts.append(
             "It takes outputs for independent; of outputs of the same items its p may be too small, so rather report "
             "the permutation test."

@@ -8,7 +8,7 @@ from scoring.tables import letters_caption
 
 
 def table(test: str, ns: list[int]) -> dict:
-    rows = [{"evaluator": f"e{place}", "n": n} for place, n in enumerate(ns)]
+    rows = [{"evaluator": f"e{place}", "n": n, "letters": "a"} for place, n in enumerate(ns)]
     return {
         "kind": "evaluators", "level": "segment", "rows": rows,
         "test": {"test": test, "names": ["e0", "e1"], "n_rows": 90, "k": 1000, "alpha": 0.05},
@@ -28,3 +28,19 @@ def test_the_caption_says_where_coefficients_are_over_other_outputs_than_the_tes
     # At the level of systems all coefficients are over the outputs that all have scored.
     of_systems = letters_caption({**table("perm-systems", ns), "level": "system"})
     assert "its own evaluator" not in of_systems
+
+
+def test_the_caption_without_letters_says_why_and_what_the_test_is():
+    found = {**table("perm-systems", [4, 4]), "level": "system"}
+    found["rows"] = [{**row, "letters": ""} for row in found["rows"]]
+    found["test"] |= {"note": "not tested: 4 systems only", "population": "systems and items like these", "k_used": 0}
+    assert letters_caption(found) == (
+        "No letters: not tested: 4 systems only. The test: PERM-SYSTEMS: exchanges of whole systems. This speaks about "
+        "systems and items like these."
+    )
+    found["test"] |= {"note": "all 8 exchanges give no p below 0.25", "k_used": 1000, "smallest_p": 0.25}
+    shown = letters_caption(found)
+    assert shown.startswith("No letters: all 8 exchanges give no p below 0.25. The test is PERM-SYSTEMS: exchanges of")
+    assert "1,000 draws, over 90 outputs that all have scored." in shown
+    assert "share a letter" not in shown
+    assert shown.endswith("The smallest p of this test is 0.25 before the correction.")

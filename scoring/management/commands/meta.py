@@ -170,9 +170,10 @@ class Command(commands.Command):
         if not test["names"]:
             self.stdout.write(f"Nothing was tested ({test['signature']}). {test['note']}".rstrip())
             return
-        self.stdout.write(letters_caption(found))
+        caption = letters_caption(found)
+        self.stdout.write(caption)
         for line in (test["note"], test.get("changed", "")):
-            if line:
+            if line and line not in caption:
                 self.stdout.write(f"{line}.")
         self.stdout.write(test["signature"])
 
