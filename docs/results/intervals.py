@@ -553,8 +553,9 @@ names: how often an interval of 95 % holds the truth, .93 to .97 is asked for; b
 (Wilson). At the level of systems the product tests by PERM-SYSTEMS only: PERM-INPUTS, its test until 0.1.0, keeps an
 evaluator's errors about systems on both sides of every exchange, and rejects far too often for other systems and for
 these. Over outputs PERM-INPUTS speaks about these systems alone; for others it would reject too often, so the caption
-says so, and the level of systems is the way to that question. Intervals over outputs from 10 to 40 groups of items are
-a little too narrow, those of Kendall's coefficient over systems a little too wide; the tables say so.""",
+says so, and the level of systems is the way to that question. Intervals over outputs are a little too narrow (.906 to
+.942 from 30 items, .921 to .946 from 100), those of Kendall's coefficient over systems a little too wide; the tables
+say so.""",
     "agreement": "\nThe three raters are taken as given: another three would have another agreement.",
     "raters": """
 Calibrated means of systems where each output has three ratings: with outputs as an effect of their own (what the

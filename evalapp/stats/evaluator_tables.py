@@ -21,7 +21,9 @@ from evalapp.stats.meta_tables import (
     Scored,
     chosen_of,
     chosen_part,
+    of_all_outputs,
     with_missing,
+    with_wider,
 )
 from evalapp.stats.slices import slice_estimates
 from evalapp.stats.tables import draws_of
@@ -156,6 +158,7 @@ def aspects_table(tables: Sequence[Mapping[str, Any]], settings: Settings) -> Ta
     if any(figure not in row for table in tables for row in table["rows"]):
         raise ValueError(f"tables at the level {settings['level']} have no figure “{figure}”")
     by_name: dict[str, Table] = {}
+    wider = of_all_outputs(with_wider([row for table in tables for row in table["rows"]]))
     for place, table in enumerate(tables):
         for row in table["rows"]:
             kept = ("evaluator", "name", "kind", "is_sentinel", "signature", "short_signature", "score_set")
@@ -187,7 +190,7 @@ def aspects_table(tables: Sequence[Mapping[str, Any]], settings: Settings) -> Ta
         "counted": [f"{table['aspect']}: {said}" for table in tables for said in table.get("counted", ())],
         "n_items": max((table["n_items"] for table in tables), default=0),
         "evaluators": chosen_of(settings),
-        "note": with_missing("" if tables else "No aspect has been rated.", settings, rows),
+        "note": with_missing(wider if tables else "No aspect has been rated.", settings, rows),
         "rows": sorted(rows, key=lambda row: (-_mean(row["cells"]), row["evaluator"])),
     }
 

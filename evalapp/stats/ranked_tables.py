@@ -20,15 +20,19 @@ from evalapp.stats.meta_tables import (
     COEFFICIENTS,
     FEW_SYSTEMS,
     NOTHING,
+    WIDER,
     Scored,
     by_pearson,
     chosen_of,
     chosen_part,
+    joined,
     nothing_left,
+    of_all_outputs,
     said_of,
     tested_part,
     unapplied_row,
     with_missing,
+    with_wider,
 )
 from evalapp.stats.meta_tests import by_place, described, tell_apart, usable_columns
 from evalapp.stats.ranking import Ranking
@@ -176,7 +180,13 @@ def evaluators_by_ranking(
         "n_items": len(np.unique(kept.item)),
         "n_simulated": int(kept.simulated.sum()),
         "counted": compared.counted,
-        "note": side_note(lambda: with_missing(_note(compared, kept, systems, aspect, learned or {}), settings, rows)),
+        "note": side_note(
+            lambda: with_missing(
+                joined(_note(compared, kept, systems, aspect, learned or {}), of_all_outputs(with_wider(rows))),
+                settings,
+                rows,
+            )
+        ),
         "population": OTHER_SYSTEMS,
         "scores": [
             {"label": compared.units.units[int(row.system)].label, **row.estimate.as_dict()}
@@ -233,6 +243,7 @@ def _row(
     pa = Estimate.undefined(FAILED)
     with side_figure("The pairwise accuracy of systems"):
         pa = system_pairwise_accuracy(column[both], systems.value[both], systems.codes[both])
+    wider = f"; {WIDER}" if one.has_own and used.sum() < len(compared) else ""
     missing = 0 if one.has_own else int((used & ~np.isfinite(one.metric)).sum())
     return {
         **said_of(one),
@@ -245,7 +256,7 @@ def _row(
         "undefined_groups": {},
         "corrected": None,
         "whole": None,
-        "note": one.note,
+        "note": f"{one.note}{wider}",
         "values": [None if np.isnan(value) else float(value) for value in values],
     }
 

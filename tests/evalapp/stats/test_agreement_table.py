@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evalapp.stats import agreement_table, agreement_tables, cohen_kappa, fleiss_kappa, icc, krippendorff_alpha
-from evalapp.stats.agreement_table import OVER_UNITS
+from evalapp.stats.agreement_table import NARROW, OVER_UNITS
 
 
 @pytest.fixture(scope="module")
@@ -134,3 +134,13 @@ def test_each_kappa_says_how_it_counts():
     nominal = agreement_table(value[:6], unit[:6], rater[:6], scale="nominal", min_shared=2, resamples=0)
     assert nominal.coefficients["fleiss"].note == "unweighted"
     assert nominal.coefficients["cohen"].note.startswith("unweighted; 1 pair")
+
+
+@pytest.mark.parametrize(("n", "warned"), [(4, False), (11, True), (49, True), (50, False)])
+def test_intervals_from_few_units_say_that_they_are_too_narrow(n, warned):
+    rng = np.random.default_rng(n)
+    value = np.concatenate([first := rng.integers(1, 6, n), np.clip(first + rng.integers(-1, 2, n), 1, 5)])
+    unit, rater = np.tile(np.arange(n), 2), np.repeat(["a", "b"], n)
+    notes = agreement_table(value.astype(float), unit, rater, resamples=30).notes
+    assert notes == ((f"Intervals from {n} units are {NARROW}",) if warned else ())
+    assert agreement_table(value.astype(float), unit, rater, resamples=0).notes == ()

@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evalapp.stats.agreement_table import NARROW
 from evalapp.stats.columns import Ratings, Units
 from evalapp.stats.common_rows import find_common_rows
 from evalapp.stats.correlation import pearson_value
 from evalapp.stats.evaluator_tables import matrix_table
-from evalapp.stats.meta_tables import People, Scored, coverage_note, evaluators_table
+from evalapp.stats.meta_tables import WIDER, People, Scored, coverage_note, enhanced_table, evaluators_table
 
 SETTINGS = {
     "level": "system", "grouping": "none", "systems": "all", "references": "original", "ratings": "raw",
@@ -135,6 +137,47 @@ def test_common_rows_as_worked_by_hand():
 def test_intervals_that_hold_the_truth_too_rarely_or_too_often_say_so():
     people, rng = people_of(4)  # 14 groups of items
     scored = [Scored("a", "a", "baseline", "a", people.mean + rng.normal(size=len(people)))]
-    assert "from 14 groups of items are a little too narrow" in table_of(people, scored, level="segment")["coverage"]
+    shown = table_of(people, scored, level="segment")["coverage"]
+    assert "from 14 groups of items are a little too narrow" in shown
+    assert shown.endswith("fewer groups were not simulated.")
     assert "Kendall" in table_of(people, scored)["coverage"]
-    assert coverage_note("segment", 40) == coverage_note("segment", 9) == ""  # of 9 every estimate has its own note
+    assert coverage_note("segment", 101) == coverage_note("segment", 9) == ""  # of 9 every estimate has its own note
+
+
+def test_what_is_said_of_intervals_is_what_was_simulated():
+    page = (Path(__file__).parents[3] / "docs/results/intervals.md").read_text(encoding="utf-8")
+    for n, span in ((30, ".91 to .94 from 30 groups"), (100, ".92 to .95 from 100")):
+        lines = [line for line in page.splitlines() if f"intervals over outputs, {n} items" in line]
+        shares = [float(share) for line in lines for share in re.findall(r"(?:none|item|system) (0\.\d+)", line)]
+        assert len(shares) >= 27
+        assert f"{min(shares):.2f} to {max(shares):.2f} from {n}".replace("0.", ".") == span.replace(" groups", "")
+        assert span in coverage_note("segment", n)
+    found = {n: line for n in (10, 20, 50) for line in page.splitlines() if line.startswith(f"| {n} units")}
+    for n, line in found.items():
+        shares = [float(share) for share in re.findall(r"0\.\d+", line)]
+        assert f"in {min(shares):.2f} to {max(shares):.2f} from {n}".replace("0.", ".") in NARROW
+
+
+def test_values_of_whole_systems_that_count_more_outputs_say_so():
+    # distinct has one value of each system; chrf lacks some outputs, so only the others are compared.
+    people, rng = people_of(5)
+    none = np.full(len(people), np.nan)
+    column = np.where(np.arange(len(people)) % 5 == 0, np.nan, people.mean + rng.normal(size=len(people)))
+    distinct = Scored("distinct-2", "distinct", "baseline", "d", none, own=own_values(rng))
+    chrf = Scored("chrf", "chrf", "baseline", "c", column, own=own_values(rng))
+    plain = Scored("plain", "plain", "baseline", "p", people.mean + rng.normal(size=len(people)))
+    said = "distinct-2 has one value for all outputs of a system, also those not compared here."
+    table = table_of(people, [distinct, chrf, plain])
+    assert table["n_outputs"] == np.isfinite(column).sum()
+    assert table["note"].endswith(said)  # all that chrf scored is compared
+    assert {row["evaluator"] for row in table["rows"] if WIDER in row["note"]} == {"distinct-2"}
+    assert WIDER not in str(table_of(people, [distinct, plain])) + str(table_of(people, [chrf]))
+    assert said not in table_of(people, [distinct, chrf, plain], level="segment")["note"]
+    # Nor what is left out because something learned from it.
+    outside = people.item > 1
+    table = evaluators_table(people, [distinct, plain], SETTINGS, aspect="q", outside=outside)
+    assert table["note"] == said
+    table = enhanced_table(
+        people, [{"one": distinct, "two": distinct}], SETTINGS, aspect="q", names=["one", "two"], outside=outside
+    )
+    assert table["note"] == said
