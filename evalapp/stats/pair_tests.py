@@ -113,6 +113,18 @@ def smallest_of_exchanges(n: int) -> float:
     return 2.0 * 2.0**-n
 
 
+def few_drawn(units: Mapping[str, int]) -> str:
+    """Why so few units give no bootstrap test."""
+    few = [counted(count, what) for what, count in units.items() if count < MIN_CLUSTERS]
+    return f"not tested: {' and '.join(few)} only, a bootstrap needs at least {MIN_CLUSTERS}" if few else ""
+
+
+def counted(n: int, what: str) -> str:
+    """`3 groups of items`, `1 item`."""
+    first, *rest = what.split(" ")
+    return " ".join([str(n), first.removesuffix("s") if n == 1 else first, *rest])
+
+
 def taken(table: Table, places: Sequence[int]) -> Table:
     scores = table.scores[:, list(places)]
     return Table(scores, table.human, table.item, table.system, table.cluster, table.has_clusters)

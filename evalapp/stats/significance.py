@@ -30,7 +30,9 @@ from evalapp.stats.pair_tests import (
     Table,
     Test,
     by_replicates,
+    counted,
     exchanged,
+    few_drawn,
     in_order,
     named,
     population_of,
@@ -41,7 +43,7 @@ from evalapp.stats.pair_tests import (
     values_of,
 )
 from evalapp.stats.paired import holm
-from evalapp.stats.resampling import FEW_CLUSTERS, MIN_CLUSTERS, resampled_sums
+from evalapp.stats.resampling import FEW_CLUSTERS, resampled_sums
 from evalapp.stats.swaps import OutcomeSwaps
 
 __all__ = ["MIN_SYSTEMS", "AllPairs", "compare_all", "compare_verdicts"]
@@ -264,7 +266,7 @@ def _all_pairs(
         k_each[inner, inner] = found.k
         adjusted[inner, inner] = _holm(p[inner, inner])
         if settings.test == "bootstrap":
-            why_not = _few_drawn(units)
+            why_not = few_drawn(units)
     smallest = smallest_of(settings, {} if why_not and settings.test == "bootstrap" else units)
     notes += [why_not] if why_not else _limits(settings, smallest, len(defined), alpha, units)
     used = adjusted if settings.adjust == "holm" else p
@@ -292,12 +294,6 @@ def _beyond(settings: Settings, smallest: float, m: int, alpha: float) -> bool:
     return m > 1 and smallest * pairs / one_sided > alpha
 
 
-def _few_drawn(units: Mapping[str, int]) -> str:
-    """Why so few units give no bootstrap test."""
-    few = [f"{count} {what}" for what, count in units.items() if count < MIN_CLUSTERS]
-    return f"not tested: {' and '.join(few)} only, a bootstrap needs at least {MIN_CLUSTERS}" if few else ""
-
-
 def _limits(settings: Settings, smallest: float, m: int, alpha: float, units: Mapping[str, int]) -> list[str]:
     """What keeps p from being small or right: few units drawn, few exchanges (compare fewer metrics, or more units), or
     few draws (draw more)."""
@@ -314,7 +310,10 @@ def _limits(settings: Settings, smallest: float, m: int, alpha: float, units: Ma
         pairs = m * (m - 1) // 2 if settings.adjust == "holm" else 1
         by_holm = f", {pairs} pairs by Holm none below {min(1.0, least * pairs):.2g}" if pairs > 1 else ""
         way = f"fewer evaluators, or more {what}" if pairs > 1 else f"on more {what}"
-        return [*notes, f"all {1 << n} exchanges of {n} {what} give no p below {least:.2g}{by_holm}: compare {way}"]
+        return [
+            *notes,
+            f"all {1 << n} exchanges of {counted(n, what)} give no p below {least:.2g}{by_holm}: compare {way}",
+        ]
     needed = needed_draws(m, alpha) if settings.adjust == "holm" else 0
     if settings.k >= needed:
         return notes

@@ -224,6 +224,14 @@ def test_three_groups_and_three_metrics_by_hand():
     assert two.note == "all 8 exchanges of 3 groups of items give no p below 0.25: compare on more groups of items"
 
 
+def test_one_group_is_one_group():
+    found = compare_verdicts(opposites(9), np.zeros(9))
+    assert found.smallest_p == 1
+    assert found.note.startswith("all 2 exchanges of 1 group of items give no p below 1:")
+    found = compare_verdicts(opposites(9), np.zeros(9), test="bootstrap")
+    assert found.note == "not tested: 1 group of items only, a bootstrap needs at least 5"
+
+
 def test_the_floor_of_very_many_groups_is_that_of_the_draws():
     found = compare_verdicts(opposites(3000), np.arange(3000), k=1000)
     assert found.smallest_p == 2 / 1001
