@@ -21,16 +21,17 @@ from .pages import came_from
 from .problems import CONTENT_TYPE, SIGN_IN, from_domain, wait_headers
 from .room import check_room
 
-_PROJECT = re.compile(r"(?:/api/v1)?/projects/([^/]+)/")
+_PROJECT = re.compile(r"(?:/api/v1)?/projects/(?!new/\Z)([^/]+)/")
 
 
 class BodyLimit:
-    """Anyone may send a form. A body beyond `SMALL_BODY` takes a session or token that is valid, and an upload a role
-    that may upload into the project of the address. Comes after authentication."""
+    """Anyone may send a form. A body beyond `SMALL_BODY` takes an address of uploads or long forms, a session or token
+    that is valid, and within a project a role that may write there. Comes after authentication."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
         self.large = re.compile("|".join(settings.LARGE_BODY_PATHS))
+        self.long = re.compile("|".join(settings.LONG_FORM_PATHS))
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         try:
@@ -57,8 +58,11 @@ class BodyLimit:
         limit = settings.MAX_UPLOAD_BYTES if is_upload else settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         if size > SMALL_BODY:
             user = find_sender(request)
-            if is_upload:
-                get_project(user=user, slug=_PROJECT.match(request.path_info)[1], need="write")  # type: ignore[index]
+            if found := _PROJECT.match(request.path_info):
+                get_project(user=user, slug=found[1], need="write")
+            if not is_upload and not self.long.fullmatch(request.path_info):
+                most = f"At most {SMALL_BODY // 1024} KB are taken at this address"
+                raise TooLarge(f"{most}; this is {size / 1024:,.0f} KB. Shorten it.")
         if size > limit:
             raise TooLarge(
                 f"At most {limit // 1_000_000:,} MB are taken here; this is {size / 1e6:,.1f} MB. Split or compress it."

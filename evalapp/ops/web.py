@@ -4,18 +4,20 @@ gunicorn's `gthread` gives a connection to a thread as soon as it is accepted, a
 client has not sent yet. A few dozen clients that send byte by byte then hold every thread. Here the event loop, which
 never waits, receives the request: its head and a body of at most `SMALL_BODY` bytes. Only a whole request goes to a
 thread.
-Requests with a larger body (uploads) go to threads of their own, where a body must keep a least pace. So must a client
-that receives an answer: one that does not read would hold the thread that sends it. Closing waits for the client, too,
-and is done by a further thread.
+Requests with a larger body (uploads) go to threads of their own, where a body must keep a least pace; one that lags
+behind it is given up sooner while other uploads wait for a thread. So must a client that receives an answer: one that
+does not read would hold the thread that sends it. Closing waits for the client, too, and is done by a further thread.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import math
 import re
 import socket
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from selectors import EVENT_READ
@@ -30,8 +32,9 @@ from . import SMALL_BODY
 LONGEST_HEAD = 64 * 1024
 #: Seconds for a whole request with a small body, from the opening of the connection or the first byte after another.
 SMALL_SECONDS = 60.0
-#: A larger body may take this long, and a second more for each `LEAST_PACE` bytes that have arrived.
-GRACE_SECONDS = 60.0
+#: A thread may wait this long for a larger body, and a second more for each `LEAST_PACE` bytes that have arrived. The
+#: shorter time holds while other uploads wait for a thread.
+GRACE_SECONDS, CROWDED_BODY_SECONDS = 60.0, 2.0
 #: Seconds for what is left of a body that nobody reads, before the connection is used again.
 DRAIN_SECONDS = 5.0
 #: A thread may wait this long for a client to receive an answer, and a second more for each `LEAST_PACE` bytes sent.
@@ -51,32 +54,46 @@ class TooSlow(TimeoutError):
 
 
 class PacedUnreader(SocketUnreader):
-    """Reads from the socket, but not for longer than the body's pace allows."""
+    """Reads from the socket, but gives a client up that sends more slowly than the least pace, sooner while
+    `is_crowded`. Only the waiting counts, not the time in which the body is stored."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, is_crowded: Callable[[], bool]) -> None:
         super().__init__(sock)
+        self._is_crowded = is_crowded
         self.restart()
 
     def restart(self) -> None:
         """Begin the time of a new request."""
-        self.end = time.monotonic() + GRACE_SECONDS
+        #: Seconds waited beyond the least pace.
+        self._late = 0.0
+        self._end = math.inf
 
     def hurry(self) -> None:
-        self.end = min(self.end, time.monotonic() + DRAIN_SECONDS)
+        self._end = min(self._end, time.monotonic() + DRAIN_SECONDS)
 
     def chunk(self, size_hint: int | None = None) -> bytes:
-        left = self.end - time.monotonic()
-        if left <= 0:
-            raise TooSlow("The body came too slowly.")
-        before = self.sock.gettimeout()
-        self.sock.settimeout(left if before is None else min(before, left))
+        while True:
+            limit = CROWDED_BODY_SECONDS if self._is_crowded() else GRACE_SECONDS
+            left = min(limit - self._late, self._end - time.monotonic())
+            if left <= 0:
+                raise TooSlow("The body came too slowly.")
+            # In short turns: whether others wait can change.
+            data = self._receive(size_hint, min(0.25, left))
+            if data is not None:
+                return data
+
+    def _receive(self, size_hint: int | None, seconds: float) -> bytes | None:
+        """What has come within `seconds`; None for nothing."""
+        began, before = time.monotonic(), self.sock.gettimeout()
+        self.sock.settimeout(seconds)
+        data: bytes | None = None
         try:
-            data: bytes = super().chunk(size_hint)
-        except TimeoutError as error:
-            raise TooSlow("The body came too slowly.") from error
+            data = super().chunk(size_hint)
+        except TimeoutError:
+            pass
         finally:
             self.sock.settimeout(before)
-        self.end += len(data) / LEAST_PACE
+        self._late = max(0.0, self._late + time.monotonic() - began - len(data or b"") / LEAST_PACE)
         return data
 
 
@@ -126,8 +143,9 @@ class PacedSender:
 class Connection(TConn):
     """A client. `received` is what the event loop has read of its next request."""
 
-    def __init__(self, *arguments: Any, closer: ThreadPoolExecutor) -> None:
+    def __init__(self, *arguments: Any, closer: ThreadPoolExecutor, is_crowded: Callable[[], bool]) -> None:
         super().__init__(*arguments)
+        self.is_crowded = is_crowded
         self.received = bytearray()
         self.encouraged = False
         self.closer = closer
@@ -136,7 +154,7 @@ class Connection(TConn):
         first = not self.initialized
         super().init()
         if first:
-            self.parser.unreader = PacedUnreader(self.sock)
+            self.parser.unreader = PacedUnreader(self.sock, self.is_crowded)
 
     def missing(self) -> int | None:
         """How many bytes of a small request are still to come, at least one while its head is not complete; None for a
@@ -177,6 +195,8 @@ class Worker(ThreadWorker):
         self.uploads = ThreadPoolExecutor(self.cfg.threads, thread_name_prefix="upload")
         self.closer = ThreadPoolExecutor(self.cfg.threads, thread_name_prefix="close")
         self.senders: set[PacedSender] = set()
+        #: Uploads for which no thread is free yet.
+        self.queued: set[Connection] = set()
         super().init_process()
 
     def accept(self, listener: socket.socket) -> None:
@@ -185,7 +205,9 @@ class Worker(ThreadWorker):
         except (BlockingIOError, ConnectionAbortedError):
             return
         self.nr_conns += 1
-        self.receive(Connection(self.cfg, sock, client, listener.getsockname(), closer=self.closer))
+        name = listener.getsockname()
+        crowded = partial(bool, self.queued)
+        self.receive(Connection(self.cfg, sock, client, name, closer=self.closer, is_crowded=crowded))
 
     def receive(self, conn: Connection) -> None:
         """Let the event loop collect the next request of a connection."""
@@ -250,8 +272,16 @@ class Worker(ThreadWorker):
         conn.received.clear()
         conn.encouraged = False
         conn.data_ready = True
-        done = pool.submit(self.handle, conn)
+        if pool is self.uploads:
+            self.queued.add(conn)
+            done = pool.submit(self.handle_upload, conn)
+        else:
+            done = pool.submit(self.handle, conn)
         done.add_done_callback(lambda future: self.method_queue.defer(self.finish_request, conn, future))
+
+    def handle_upload(self, conn: Connection) -> Any:
+        self.queued.discard(conn)
+        return self.handle(conn)
 
     def handle_request(self, req: Any, conn: Connection) -> Any:
         plain = conn.sock

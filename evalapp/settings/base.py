@@ -222,7 +222,7 @@ CONTENT_SECURITY_POLICY = {
 
 MAX_UPLOAD_BYTES = env.number("MAX_UPLOAD_MB", 2048, 1, 1_000_000) * 1_000_000
 MIN_FREE_BYTES = env.number("MIN_FREE_MB", 200, 0, 1_000_000) * 1_000_000
-#: Addresses that take more than a form: uploads by page and by API. Everywhere else a body ends at the size below.
+#: Addresses of uploads, by page and by API.
 LARGE_BODY_PATHS = [
     r"/projects/[^/]+/uploads/",
     r"/api/v1/projects/[^/]+/uploads/",
@@ -230,6 +230,17 @@ LARGE_BODY_PATHS = [
     r"/api/v1/projects/[^/]+/evaluators/trained/",
     r"/projects/[^/]+/corpora/(new/|[^/]+/add/)",
     r"/api/v1/projects/[^/]+/corpora/([^/]+/parts/)?",
+]
+#: Addresses where a form or a JSON document may be longer than `evalapp.ops.SMALL_BODY` and ends at
+#: DATA_UPLOAD_MAX_MEMORY_SIZE: plans, guidelines, notes, lists of items and raters (all within a project take the right
+#: to write there), texts to score, texts that people write: 10,000 characters can be 120 KB in a form.
+LONG_FORM_PATHS = [
+    r"(/api/v1)?/projects/[^/]+/.*",
+    r"/api/v1/projects/",
+    r"/api/v1/(campaigns|writing)/[0-9]+/",
+    r"/api/v1/evaluators/[^/]+/[a-z]+/",
+    r"/api/v1/(writing-tasks|confirmations)/.+",
+    r"/my/writing/.+",
 ]
 MAX_ROW_BYTES = env.number("MAX_ROW_KB", 1024, 1, 1_000_000) * 1_000
 MAX_ROWS = env.number("MAX_ROWS", 20_000_000, 1, 10_000_000_000)

@@ -21,10 +21,12 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.test import Client
+from django.http import HttpResponse
+from django.test import Client, RequestFactory
 
 from annotation.models import Item, Upload
 from evalapp.accounts.models import User
+from evalapp.common.bodies import BodyLimit
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
 from evalapp.ops.ports import wait_until
@@ -102,13 +104,46 @@ def test_what_counts_or_nests_without_end_is_refused(rita, cast):
             assert 400 <= answer.status_code < 500, (path, body[:20], answer.status_code)
             assert len(answer.content) < 500_000, "the answer is no larger than anybody reads"
             assert time.process_time() - begin < 10
-    form = rita.post("/account/", {f"f{n}": "x" for n in range(10_001)})
+    form = rita.post("/projects/alpha/campaigns/new/", {f"f{n}": "x" for n in range(10_001)})
     assert form.status_code == 400
     for content in (deep, '{"id": "a", "meta": ' + deep + "}", '{"id": ' + "9" * 50_000 + "}"):
         _, upload = send(rita, "items.jsonl", content.encode())
         assert upload is None or upload.state in ("failed", "faulty")
     too_large = rita.generic("POST", "/account/", b"x" * 10, CONTENT_LENGTH="9000000000")
     assert too_large.status_code == 413
+
+
+#: Where nothing is written that is longer than a form: judging, skipping, flags, the account, signing in.
+SHORT = (
+    "/api/v1/assignments/abc/submit/", "/api/v1/assignments/abc/skip/", "/api/v1/assignments/abc/flag/",
+    "/api/v1/campaigns/1/next/", "/api/v1/tokens/", "/my/1/abc/submit/", "/my/1/next/", "/account/",
+    "/account/sign-in/", "/invitations/abc/", "/api/v1/invitations/1/", "/nothing/",
+)  # fmt: skip
+
+
+@pytest.mark.promise("bombs")
+def test_a_body_longer_than_a_form_is_taken_only_where_something_long_is_written(cast):
+    """64 KiB are 65,536 bytes. The announced length decides: nothing of the body is read here."""
+    limit = BodyLimit(lambda request: HttpResponse())
+
+    def ask(user: Any, path: str, size: int) -> int:
+        request = RequestFactory().generic("POST", path, CONTENT_LENGTH=str(size))
+        request.user = user
+        return limit(request).status_code
+
+    for path in SHORT:
+        assert ask(cast.researcher, path, 65_537) == 413, path
+        assert ask(cast.researcher, path, 65_536) == 200, path
+    # Notes, guidelines, texts: up to five million bytes.
+    project = ("/projects/alpha/settings/", "/api/v1/projects/alpha/", "/api/v1/projects/alpha/campaigns/")
+    others = ("/projects/new/", "/api/v1/projects/",
+              "/api/v1/campaigns/1/", "/api/v1/evaluators/rankme/score/", "/my/writing/1/abc/done/",
+              "/api/v1/writing-tasks/abc/submit/")  # fmt: skip
+    for path in project + others:
+        assert ask(cast.researcher, path, 5_000_000) == 200, path
+        assert ask(cast.researcher, path, 5_000_001) == 413, path
+    for path in project:
+        assert ask(cast.annotator, path, 65_537) == 403, path
 
 
 # ---- names of files ---------------------------------------------------------------------------------------
@@ -197,7 +232,10 @@ def patterns() -> set[tuple[str, str]]:
     from retrieval.index import tokens
 
     found = {("retrieval.index.tokens", tokens._pattern(kind).pattern) for kind in (tokens.WORDS, tokens.CHARACTERS)}
-    found |= {("settings", text) for text in (*settings.LARGE_BODY_PATHS, *settings.SECURE_REDIRECT_EXEMPT)}
+    found |= {
+        ("settings", text)
+        for text in (*settings.LARGE_BODY_PATHS, *settings.LONG_FORM_PATHS, *settings.SECURE_REDIRECT_EXEMPT)
+    }
     names = {"compile", "search", "match", "fullmatch", "sub", "findall", "finditer", "split", "subn"}
     for room in ("evalapp", "annotation", "retrieval", "scoring"):
         for path in sorted((ROOT / room).rglob("*.py")):

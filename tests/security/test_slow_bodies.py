@@ -372,6 +372,31 @@ def test_a_trickling_body_is_ended_and_its_sender_is_told(hasty):
     assert wait_until(lambda: not list(hasty.temporary.iterdir()), 10)
 
 
+@pytest.mark.promise("bombs")
+def test_nobody_stops_uploads_of_others_by_slow_bodies(web):
+    """24 uploads and 24 long texts of an annotator that come byte by byte, for four upload threads in each process.
+    They are given up after two seconds, so that an upload in one go waits at most for those that came before it."""
+    body, kind = multipart(100_000)
+    slow = {**kind, "Authorization": f"Bearer {web.tokens['researcher']}"}
+    form = {"Content_Type": "application/json", "Authorization": f"Bearer {web.tokens['annotator']}"}
+    connections = [web.open(API, 60_000_000, **slow) for _ in range(24)]
+    connections += [web.open("/api/v1/writing-tasks/x/submit/", 200_000, **form) for _ in range(24)]
+    with trickling(connections):
+        time.sleep(0.5)
+        begin = time.monotonic()
+        done = web.ask("POST", API, body, timeout=60, Authorization=f"Bearer {web.tokens['researcher']}", **kind)
+        assert done.status == 202, done.text[:500]
+        # 48 bodies of two seconds on eight threads take twelve; the processes share them unevenly.
+        assert time.monotonic() - begin < 40
+
+
+def test_an_annotator_announces_no_large_judgement(web):
+    """Refused before the body is read, so that no thread waits for it."""
+    headers = {"Content_Type": "application/json", "Authorization": f"Bearer {web.tokens['annotator']}"}
+    with web.open("/api/v1/assignments/x/submit/", 200_000, **headers) as connection:
+        assert answer_to(connection).startswith(b"HTTP/1.1 413")
+
+
 def test_a_slow_body_above_the_least_pace_arrives(hasty):
     """1 MB at about 200 kB a second, where 64 kB a second are asked for: five seconds, though two are granted."""
     body, kind = multipart(1_000_000)
