@@ -96,6 +96,12 @@ def explain_breaking(name: str) -> str:
     return f"a line break, a control character or a change of direction ({shown}). Remove it." if found else ""
 
 
+def explain_line(text: str) -> str:
+    """What is wrong with the characters of a text of one line, such as a licence; empty when nothing is."""
+    why = explain_breaking(text)
+    return f"This holds {why}" if why else ""
+
+
 def explain_hidden(name: str) -> str:
     """What is wrong with the characters of `name` and the way out; empty when nothing is."""
     found = find_hidden(name)
@@ -155,3 +161,31 @@ def strip_hidden(name: str) -> str:
 def strip_invisible(name: str) -> str:
     """`name` without all characters that cannot be seen, whether they may be there or not: to compare names."""
     return "".join(c for c in name if not is_hidden(c))
+
+
+#: Cyrillic, Greek and Armenian letters, and two Latin ones, by the Latin letters that they look like.
+_LATIN = str.maketrans(
+    "\u0430\u0410\u0412\u0432\u0441\u0421\u0501\u0435\u0415\u0451\u0401\u043d\u041d\u04bb\u0456\u0406\u0457\u0407"
+    "\u0458\u0408\u043a\u041a\u043c\u041c\u043e\u041e\u0440\u0420\u0455\u0405\u0442\u0422\u0443\u0423\u0445\u0425"
+    "\u051b\u051d\u0475\u04cf\u04c0"
+    "\u03b1\u0391\u0392\u03b5\u0395\u0397\u03b9\u0399\u03ba\u039a\u039c\u039d\u03bf\u039f\u03c1\u03a1\u03c4\u03a4"
+    "\u03bd\u03c5\u03a5\u03c7\u03a7\u0396\u03f3\u0570\u0585\u057d\u0251\u0261\u0131",
+    "aAB" "bcCdeE\u00eb\u00cbhHhiI\u00ef\u00cf"
+    "jJkKmMoOpPsStTyYxX"
+    "qwvlI"
+    "aABeEHiIkKMNoOpPtT"
+    "vuYxXZjhouagi",
+)  # fmt: skip
+_STROKES = str.maketrans("I10", "llo")
+
+
+def fold_look(name: str) -> frozenset[str]:
+    """Keys of a user name: two names of which one key is the same differ at most in capitals and in letters or digits
+    that look alike. A capital I has two: that of i and that of l.
+
+    >>> fold_look("OTTO") & fold_look("\u043e\u0442\u0442\u043e")
+    frozenset({'otto'})
+    """
+    plain = unicodedata.normalize("NFKC", strip_invisible(name))
+    latin = plain.translate(_LATIN)
+    return frozenset(text.casefold() for text in (plain, latin, latin.translate(_STROKES)))

@@ -8,6 +8,8 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Any
 
+from evalapp.names import explain_breaking
+
 from .fields import MAX_NAME, Bad, is_whole, read_key, read_number, read_step, read_texts
 from .rows import Row
 from .writer import COLUMNS, encode_ordered
@@ -23,6 +25,7 @@ def check_filter(row: Row, bad: Bad) -> tuple[Any, ...] | None:
         bad("name", "name must be small letters, digits and hyphens, at most 63.")
     if not raters:
         bad("raters", "raters must name at least one rater.")
+    _one_line("raters", raters, bad)
     _moments(row, ("created_at", "withdrawn_at"), bad)
     columns = COLUMNS["filters"]
     told = encode_ordered({**dict.fromkeys(columns), **row, "raters": sorted(set(raters))}, columns)
@@ -45,6 +48,8 @@ def check_score_set(row: Row, bad: Bad) -> tuple[Any, ...] | None:
         value = row.get(name, "")
         if type(value) is not str or len(value) > longest:
             bad(name, f"{name} must be text of at most {longest} characters.")
+        else:
+            _one_line(name, value, bad)
     for name in ("name", "signature", "short_signature"):
         if not row.get(name):
             bad(name, f"{name} is missing.")
@@ -55,8 +60,10 @@ def check_score_set(row: Row, bad: Bad) -> tuple[Any, ...] | None:
         bad("kind", "kind must be one of sentinel, baseline, trained, combined.")
     if type(row.get("options", {})) is not dict:
         bad("options", "options must be an object.")
+    _one_line("options", row.get("options"), bad)
     if type(row.get("systems", [])) is not list:
         bad("systems", "systems must be a list.")
+    _one_line("systems", row.get("systems"), bad)
     _moments(row, ("scored_at",), bad)
     if row.get("scored_at") is None:
         bad("scored_at", "scored_at is missing: a set of scores is exported once it is complete.")
@@ -90,6 +97,20 @@ def _unknown_input(item: str, system: str, step: int) -> int:
     """Stands for the hash of what was scored where the scores come from elsewhere: another for each output, so that
     none counts as a duplicate."""
     return int.from_bytes(blake2b(f"{item}\0{system}\0{step}".encode(), digest_size=8).digest(), "big", signed=True)
+
+
+def _one_line(field: str, value: Any, bad: Bad) -> None:
+    """Refuse line breaks, control characters and changes of direction in a text and in all texts within."""
+    left = [value]
+    while left:
+        found = left.pop()
+        if type(found) is dict:
+            left += [*found, *found.values()]
+        elif type(found) is list:
+            left += found
+        elif type(found) is str and (why := explain_breaking(found)):
+            bad(field, f"{field} holds {why}")
+            return
 
 
 def _moments(row: Row, names: tuple[str, ...], bad: Bad) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 import orjson
 
+from evalapp.names import explain_hidden, explain_line
+
 from .fields import (
     MAX_NAME,
     Bad,
@@ -301,6 +303,12 @@ class DatasetRow:
 
 
 _FIELDS = {"name": 200, "task": 40, "lang": 20, "licence": 100_000, "source": 100_000, "notes": 1_000_000}
+#: What a character must not be in those of one line: names are compared, the others only shown.
+_CHARACTERS = {
+    **dict.fromkeys(("name", "task", "lang"), explain_hidden),
+    "licence": explain_line,
+    "source": explain_line,
+}
 
 
 def check_dataset(document: Row, bad: Bad) -> DatasetRow:
@@ -311,6 +319,8 @@ def check_dataset(document: Row, bad: Bad) -> DatasetRow:
             continue
         if type(value) is not str or len(value) > longest:
             bad(name, f"{name} must be text of at most {longest:,} characters.")
+        elif name in _CHARACTERS and (why := _CHARACTERS[name](value)):
+            bad(name, f"{name}: {why}")
         else:
             fields[name] = value
     if "task" in fields and not fields["task"].strip():

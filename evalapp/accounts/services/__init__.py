@@ -3,6 +3,7 @@
 from .account import change_password, reset_password, update_account
 from .invitations import (
     accept_invitation,
+    check_look,
     create_invitation,
     find_invitation,
     invitation_followed,
@@ -19,6 +20,7 @@ __all__ = [
     "add_member",
     "change_password",
     "change_role",
+    "check_look",
     "close_account",
     "collect",
     "create_invitation",

@@ -21,6 +21,7 @@ from evalapp.accounts.selectors import with_makers
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
 from evalapp.common.naming import check_names, find_name_faults
+from evalapp.names import fold_look
 
 from .members import add_member, check_role
 
@@ -134,6 +135,18 @@ def accept_invitation(*, secret: str, user: User) -> tuple[Membership, Invitatio
     return member, invitation
 
 
+def check_look(name: str) -> None:
+    """Raise `Conflict` if a new user name can be taken for that of an account: it differs only in capitals or in
+    letters that look alike."""
+    look = fold_look(name)
+    if any(other != name and look & fold_look(other) for other in User.objects.values_list("username", flat=True)):
+        text = (
+            "This user name differs from that of another account only in capitals or in letters that look alike. "
+            "Choose another, or sign in if that account is yours."
+        )
+        raise Conflict(text, faults=[Fault(text, field="username")])
+
+
 @transaction.atomic
 def join_with_new_account(
     *, secret: str, username: str, password: str, email: str = "", name: str = ""
@@ -153,6 +166,7 @@ def join_with_new_account(
         faults += [Fault(text, field="password") for text in error.messages]
     if faults:
         raise BadInput("The account could not be made.", faults=faults)
+    check_look(user.username)
     user.set_password(password)
     try:
         with transaction.atomic():

@@ -11,7 +11,8 @@ from evalapp.accounts.models import SLUG, Membership, Project, User
 from evalapp.accounts.roles import Role
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault
-from evalapp.common.naming import check_names
+from evalapp.common.naming import find_name_faults
+from evalapp.names import explain_line
 
 from .members import add_member
 
@@ -23,6 +24,8 @@ RESERVED = frozenset({"new"})
 DESCRIPTION = ("name", "task", "lang", "licence", "source", "notes")
 #: Of these, names of one line.
 NAMES = ("name", "task", "lang")
+#: Of these, other texts of one line.
+LINES = ("licence", "source")
 
 
 def may_create_projects(user: Any) -> bool:
@@ -43,11 +46,21 @@ def check_slug(slug: str) -> None:
         raise BadInput(text, faults=[Fault(text, field="slug")])
 
 
+def _check_lines(description: dict[str, Any]) -> None:
+    """Names and texts of one line hold no line breaks and nothing hidden, as in dataset.json."""
+    faults = find_name_faults(**{field: str(description[field]) for field in NAMES if field in description})
+    for field in LINES:
+        if why := explain_line(str(description.get(field, ""))):
+            faults.append(Fault(why, field=field))
+    if faults:
+        raise BadInput(" ".join(dict.fromkeys(fault.message for fault in faults)), faults=faults)
+
+
 @transaction.atomic
 def create_project(*, slug: str, name: str = "", owner: User | None, **description: Any) -> Project:
     """A new project whose first member is `owner`. `description` takes task, lang, licence, source, notes, meta."""
     check_slug(slug)
-    check_names(name=name, **{field: str(description[field]) for field in NAMES if field in description})
+    _check_lines({"name": name, **description})
     try:
         with transaction.atomic():
             project = Project.objects.create(slug=slug, name=name or slug, created_by=owner, **description)
@@ -67,7 +80,7 @@ def update_project(*, project: Project, actor: User, **changes: str) -> Project:
     if unknown:
         raise BadInput(f"A project has no field {', '.join(sorted(unknown))}.")
     changed = [name for name, value in changes.items() if getattr(project, name) != value]
-    check_names(**{field: changes[field] for field in changed if field in NAMES})
+    _check_lines({field: changes[field] for field in changed})
     if changed:
         for name in changed:
             setattr(project, name, changes[name])

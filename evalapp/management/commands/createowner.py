@@ -12,6 +12,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from evalapp.accounts.models import User
+from evalapp.accounts.services import check_look
 from evalapp.common import audit, commands
 from evalapp.common.errors import BadInput, Conflict, Fault
 
@@ -35,6 +36,7 @@ class Command(commands.Command):
             validate_password(password, user)
         except ValidationError as error:
             raise BadInput("The owner could not be made.", faults=_faults(error)) from error
+        check_look(name)
         user.set_password(password)
         with transaction.atomic():
             user.save()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from annotation.parsers import KINDS, check_dataset
+from annotation.parsers.found import _SCORE_SET_TEXTS
+from annotation.parsers.kinds import _FIELDS
 
 
 def check(kind: str, row: dict):
@@ -116,3 +118,41 @@ def test_dataset_faults(document, field):
     faults: list[tuple[str, str]] = []
     check_dataset(document, lambda *fault: faults.append(fault))
     assert faults[0][0] == field
+
+
+#: A line break, the Unicode one, a change of direction, a control character.
+BREAKING = {"\n": "U+000A", "\u2028": "U+2028", "\u202e": "U+202E", "\x1b": "U+001B"}
+
+
+@pytest.mark.parametrize("character", BREAKING)
+@pytest.mark.parametrize("field", sorted(_FIELDS))
+def test_a_text_of_one_line_in_the_dataset_holds_no_other_character(field, character):
+    """A LaTeX comment ends at a line break: what follows would be an instruction. Only notes have several lines."""
+    faults: list[tuple[str, str]] = []
+    found = check_dataset({field: f"A{character}\\input{{x}}"}, lambda *fault: faults.append(fault))
+    if field == "notes":
+        assert (faults, list(found.fields)) == ([], ["notes"])
+    else:
+        assert [(name, BREAKING[character] in why) for name, why in faults] == [(field, True)]
+        assert found.fields == {}
+
+
+SCORE_SET = {
+    "id": "mine", "evaluator": "my-metric", "name": "my-metric", "kind": "baseline", "signature": "my-metric|v:1",
+    "short_signature": "my-metric|v:1", "scored_at": "2026-05-01T12:00:00+00:00",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("character", BREAKING)
+@pytest.mark.parametrize("field", ["id", "evaluator", *_SCORE_SET_TEXTS, "options", "systems"])
+def test_a_set_of_scores_holds_texts_of_one_line(field, character):
+    text = f"a{character}b"
+    value = {"options": {"more": [{"lang": text}]}, "systems": ["a", text]}.get(field, text)
+    _, faults = check("score_sets", {**SCORE_SET, field: value})
+    assert [(name, BREAKING[character] in why) for name, why in faults] == [(field, True)]
+    assert check("score_sets", SCORE_SET)[1] == []
+
+
+def test_a_filter_names_raters_in_one_line():
+    _, faults = check("filters", {"name": "f", "raters": ["a", "b\nc"]})
+    assert [name for name, _ in faults] == ["raters"]

@@ -569,3 +569,15 @@ def test_a_large_csv_with_bom_crlf_and_one_bad_row(project):
     assert upload.state == Upload.State.DONE
     assert Item.objects.count() == 100_002
     assert Item.objects.get(key="x99999").source == "line one\r\nline two 99999"
+
+
+def test_a_name_of_several_lines_is_refused_with_file_and_field(project):
+    """The settings page and the API refuse it, too; in an export to LaTeX what follows would be an instruction."""
+    name = project.name
+    upload = take_in(project, {"items.jsonl": [{"id": "i"}], "dataset.json": {"name": "A\n\\input{/etc/passwd}"}})
+    assert upload.state == "faulty"
+    assert [fault for fault in faults_of(upload) if "U+000A LINE FEED" in fault]
+    (fault,) = upload.faults.all()
+    assert (fault.file, fault.field) == ("dataset.json", "name")
+    project.refresh_from_db()
+    assert project.name == name

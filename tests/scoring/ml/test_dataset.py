@@ -119,6 +119,14 @@ def test_wrong_encoding_is_told(tmp_path):
         read_dataset(tmp_path)
 
 
+def test_the_name_of_the_data_is_one_line(tmp_path):
+    """As `manage.py load` has it: after a line break, LaTeX would read an instruction."""
+    write(tmp_path, items=[ITEM])
+    (tmp_path / "dataset.json").write_text(json.dumps({**HEADER, "name": "A\n\\input{x}"}), encoding="utf-8")
+    with pytest.raises(DatasetError, match=r"dataset.json.*name: A name holds no line breaks.*U\+000A LINE FEED"):
+        read_dataset(tmp_path)
+
+
 def test_error_carries_its_facts(tmp_path):
     with pytest.raises(DatasetError) as caught:
         read_dataset(write(tmp_path, items=[ITEM, ITEM]))

@@ -138,6 +138,28 @@ def test_a_taken_name_and_a_dead_link_make_no_account(cast):
     assert not User.objects.filter(username="neu").exists()
 
 
+#: olga, rita and anna are members. Capitals, Cyrillic o, a and i, Greek capital alpha, digit one and capital i for l.
+ALIKE = ("OLGA", "Olga", "\u043elga", "\u0430nn\u0430", "\u0391NNA", "r\u0456ta", "o1ga", "oIga")
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_a_name_that_looks_like_that_of_an_account_is_refused(cast, name):
+    _, secret = invite(cast)
+    with pytest.raises(Conflict, match="look alike") as refused:
+        join_with_new_account(secret=secret, username=name, password=PASSWORD)
+    assert [fault.field for fault in refused.value.faults] == ["username"]
+    assert not User.objects.filter(username=name).exists()
+
+
+def test_names_of_old_accounts_that_look_alike_stay(client, cast):
+    person("OLGA")
+    for name in ("olga", "OLGA"):
+        client.logout()
+        assert client.post("/account/sign-in/", {"username": name, "password": PASSWORD}).status_code == 302
+    for name in ("olg", "olga2", "r1ta", "\u043d\u0438\u043d\u0430"):
+        join_with_new_account(secret=invite(cast)[1], username=name, password=PASSWORD)
+
+
 def test_who_joins_by_a_name_signs_in_by_it(client, cast):
     """Letters of a Japanese keyboard, and a ligature: the form of signing in makes plain ones of both."""
     _, secret = invite(cast, max_uses=2)

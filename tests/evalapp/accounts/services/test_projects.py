@@ -47,3 +47,15 @@ def test_deletion_needs_the_name_and_leaves_a_line(cast):
     delete_project(project=cast.project, actor=cast.owner, confirmation="alpha")
     assert not Project.objects.filter(slug="alpha").exists()
     assert AuditEvent.objects.get(verb="project.deleted").object == "alpha"
+
+
+@pytest.mark.parametrize("field", ["name", "task", "lang", "licence", "source"])
+def test_a_text_of_one_line_holds_no_other_character(cast, field):
+    """As in dataset.json, so that what an export writes can be loaded again."""
+    for text in ("a\nb", "a\u2028b", "a\u202eb"):
+        with pytest.raises(BadInput) as refused:
+            update_project(project=cast.project, actor=cast.owner, **{field: text})
+        assert [fault.field for fault in refused.value.faults] == [field]
+        with pytest.raises(BadInput):
+            create_project(slug="beta", owner=cast.owner, **{field: text})
+    update_project(project=cast.project, actor=cast.owner, notes="a\nb")
