@@ -25,7 +25,7 @@ DESCRIPTION = ("name", "task", "lang", "licence", "source", "notes")
 #: Of these, names of one line.
 NAMES = ("name", "task", "lang")
 #: Of these, other texts of one line.
-LINES = ("licence", "source")
+LINES = ("licence",)
 
 
 def may_create_projects(user: Any) -> bool:
