@@ -127,7 +127,8 @@ BREAKING = {"\n": "U+000A", "\u2028": "U+2028", "\u202e": "U+202E", "\x1b": "U+0
 @pytest.mark.parametrize("character", BREAKING)
 @pytest.mark.parametrize("field", sorted(_FIELDS))
 def test_a_text_of_one_line_in_the_dataset_holds_no_other_character(field, character):
-    """A LaTeX comment ends at a line break: what follows would be an instruction. Source and notes may have several lines."""
+    """A LaTeX comment ends at a line break: what follows would be an instruction. Source and notes may have several
+    lines."""
     faults: list[tuple[str, str]] = []
     found = check_dataset({field: f"A{character}\\input{{x}}"}, lambda *fault: faults.append(fault))
     if field in ("source", "notes"):
