@@ -121,9 +121,10 @@ def read_all(path: Any, limits: Limits, table: str = "") -> Iterator[list[Any]]:
     number = total = 0
     try:
         for batch in file.iter_batches(max(1, min(_ROWS, int(_BYTES / max(widest, 1)))), use_threads=False):
-            if len(set(lower_known(batch.schema.names, table))) < batch.num_columns:
-                raise StopReading("Two columns of the file have one name. Rename or remove one.")
-            sized = _Sized(batch.rename_columns(lower_known(batch.schema.names, table)))
+            names = lower_known(batch.schema.names, table)
+            if doubled := sorted({name for name in names if names.count(name) > 1}):
+                raise StopReading(f"The file has two columns “{doubled[0]}”. Rename or remove one.")
+            sized = _Sized(batch.rename_columns(names))
             for first, end, is_long in sized.parts(limits.row_bytes):
                 if is_long:
                     yield [number + end, "", too_long(int(sized.rows[first]), limits), sized.keys(first)]

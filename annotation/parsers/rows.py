@@ -496,7 +496,7 @@ def _why_not_csv(error: csv.Error) -> str:
     if "new-line character" in text:
         return "The lines end in a lone carriage return. Save the file with LF or CRLF line ends."
     if "expected after" in text:
-        return "A quote inside a quoted text must be doubled."
+        return "A quote inside a quoted text must be doubled, and nothing may follow a closing quote, not even a blank."
     return f"This is not valid CSV: {text}."
 
 

@@ -53,6 +53,15 @@ class PlainFormatter(logging.Formatter):
         return super().formatMessage(record)
 
 
+class HostFilter(logging.Filter):
+    """A request under a foreign host name is no fault of the program: one warning line, without a traceback."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.levelno, record.levelname = logging.WARNING, "WARNING"
+        record.exc_info = record.exc_text = None
+        return True
+
+
 def _forget(**_: Any) -> None:
     """Django speaks of a refused request after every middleware has ended; what comes later is of no request."""
     request_id.set("")

@@ -347,10 +347,12 @@ LOGGING = {
         },
         "json": {"()": "evalapp.common.logs.JsonFormatter"},
     },
+    "filters": {"host": {"()": "evalapp.common.logs.HostFilter"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
     "root": {"handlers": ["console"], "level": LOG_LEVEL},
     "loggers": {
         "axes": {"level": "WARNING"},
+        "django.security.DisallowedHost": {"filters": ["host"]},
         "fontTools": {"level": "WARNING"},
         "elastic_transport": {"level": "WARNING"},  # else a line for each search
         # A line for each delivery of the clock's task every ten seconds would bury everything else.

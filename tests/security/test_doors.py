@@ -184,6 +184,12 @@ def test_no_address_leads_elsewhere(cast):
             assert re.match(r"/(?![/\\])", location), f"{target!r} led to {location!r}"
 
 
+def test_a_wrong_host_is_one_warning_in_the_log(cast, caplog):
+    assert Client().get("/", headers={"Host": "elsewhere.example"}).status_code == 400
+    (line,) = [record for record in caplog.records if record.name == "django.security.DisallowedHost"]
+    assert (line.levelname, line.exc_info, "elsewhere.example" in line.getMessage()) == ("WARNING", None, True)
+
+
 @pytest.mark.promise("redirects")
 def test_a_wrong_host_is_refused_and_reaches_no_mail(cast):
     client = Client()

@@ -188,6 +188,7 @@ def test_csv_a_list_that_is_no_json_shows_an_example():
         (b"id,id\n1,2\n", "stands twice in the header"),
         (b"id,\n1,2\n", "has no name"),
         (b'id,text\n1,"a"b\n', "must be doubled"),
+        (b'"id" ; "text"\n"1" ; "a"\n', "not even a blank"),
         (b"id,text\r1,2\r", "lone carriage return"),
         (b"id,text\n1,a\0b\n", "NUL"),
     ],
