@@ -27,8 +27,11 @@ pytestmark = pytest.mark.django_db
 #: Two: one may be drawn for the first place, which is not counted; the other comes later.
 CONTROLS = [{"item": f"i00{k}", "system": "sys-alpha", "expected": {"naturalness": [6, 6]}} for k in range(2)]
 ONE = [{"name": "naturalness", "question": "How natural is it?", "low": 1, "high": 6}]
-#: What differs between any two answers.
-_OWN = re.compile(rb'(csrf\w*"? (value|content)="[^"]+"|nonce="[^"]+"|"X-CSRFToken": "[^"]+"|data-csrf="[^"]+")')
+#: What differs between any two answers: tokens, and the seconds that the annotator took for a text.
+_OWN = re.compile(
+    rb'(csrf\w*"? (value|content)="[^"]+"|nonce="[^"]+"|"X-CSRFToken": "[^"]+"|data-csrf="[^"]+"'
+    rb'|title="Your pace so far">[^<]*)'
+)
 
 
 @pytest.fixture
