@@ -17,6 +17,8 @@ from evalapp.client import ApiError, Client, ClientError, ConnectionFailed, Reco
 from evalapp.client.stopping import Monitor, TookTooLong, Worker, load_comparer
 from evalapp.stats.stopping import Check
 
+pytestmark = pytest.mark.slow
+
 
 class ByNumber:
     """The text with the greater number wins."""

@@ -17,6 +17,8 @@ from evalapp.ops.processes import Ending
 from evalapp.ops.supervisor import Service, Supervisor
 from evalapp.ops.watchdog import group_alive
 
+pytestmark = pytest.mark.slow
+
 
 def python(code: str) -> tuple[str, ...]:
     return (sys.executable, "-u", "-c", code)

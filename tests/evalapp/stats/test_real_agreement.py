@@ -21,6 +21,8 @@ from evalapp.stats.folder import ExportFolder
 from evalapp.stats.icc import iccs
 from evalapp.words import split_words
 
+pytestmark = pytest.mark.slow
+
 #: Sets in which some raters did not rate every output. (On grade_convai2, with hardly any variance between raters,
 #: statsmodels stops before its maximum.)
 SETS = [

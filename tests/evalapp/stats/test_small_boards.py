@@ -14,6 +14,8 @@ from evalapp.stats.columns import Comparisons, Units
 from evalapp.stats.tables import COVARIATES, systems_by_comparisons
 from evalapp.stats.watching import Watched, watch
 
+pytestmark = pytest.mark.slow
+
 METHODS = ("win-rate", "bradley-terry", "davidson", "rao-kupper", "glicko2")
 VERDICTS = ("a", "b", "tie", "both_bad", "cannot_decide")
 
