@@ -35,13 +35,15 @@ def find_common_rows(
     least: int,
     share: float = 0.0,
     what: str = "outputs",
+    allow_constant: bool = False,
 ) -> CommonRows:
     """The rows among `eligible` that all usable (n,) columns have (nan = missing).
 
-    First columns without a score or with one score for all are set aside. Then, while the rows in common hold fewer
-    than `least` (or, where there are fewer, all) of the `unit`s, named `what` (default: the rows themselves), or fewer
-    than `share` of the rows that some usable column has, the column with the fewest scores is set aside: one evaluator
-    that scored little must not decide on what all are compared. Of two equal ones the last.
+    First columns without a score are set aside, and those with one score for all, of which there is no coefficient;
+    `allow_constant` keeps the latter, for shares of right verdicts. Then, while the rows in common hold fewer than
+    `least` (or, where there are fewer, all) of the `unit`s, named `what` (default: the rows themselves), or fewer than
+    `share` of the rows that some usable column has, the column with the fewest scores is set aside: one evaluator that
+    scored little must not decide on what all are compared. Of two equal ones the last.
     """
     defined = np.stack([eligible & np.isfinite(column) for column in columns], axis=1) if columns else None
     if defined is None:
@@ -51,7 +53,7 @@ def find_common_rows(
         own = defined[:, place]
         if not own.any():
             reasons[place] = NO_SCORE
-        elif own.sum() > 1 and is_constant(column[own]):
+        elif not allow_constant and own.sum() > 1 and is_constant(column[own]):
             reasons[place] = CONSTANT
     used = [place for place in range(len(columns)) if place not in reasons]
     least = min(least, _count(np.asarray(defined[:, used].any(axis=1)), unit))

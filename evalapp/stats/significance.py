@@ -208,7 +208,7 @@ def compare_verdicts(
         raise ValueError(f"k >= 1 and 0 < alpha < 1; given {k}, {alpha}")
     columns = {name: float_column(column, name) for name, column in right.items()}
     n = len(next(iter(columns.values()), ()))
-    common = find_common_rows(list(columns.values()), np.ones(n, dtype=np.bool_), least=1)
+    common = find_common_rows(list(columns.values()), np.ones(n, dtype=np.bool_), least=1, allow_constant=True)
     names, empty, notes = _parted(list(columns), common, "has no verdict")
     stacked = np.stack([columns[name] for name in names], axis=1) if names else np.empty((n, 0))
     whole = common.rows

@@ -171,6 +171,18 @@ def test_only_pairs_that_all_have_scored_are_compared():
     assert found.letters[-1] == ""
 
 
+@pytest.mark.parametrize("test", ["permutation", "bootstrap"])
+def test_an_evaluator_that_is_always_right_or_never_is_compared(test):
+    """Of 40 pairs in 40 clusters: 1, .5 (exactly) and 0 differ; p of all right against all wrong is the smallest."""
+    right = {"half": np.tile([1.0, 0.0], 20), "all": np.ones(40), "none": np.zeros(40)}
+    found = compare_verdicts(right, np.arange(40), test=test)
+    assert found.names == ("all", "half", "none")
+    assert tuple(found.values) == (1.0, 0.5, 0.0)
+    assert found.letters == ("a", "b", "c")
+    assert found.p[0, 2] == pytest.approx(1 / 1001)
+    assert "no defined" not in found.note
+
+
 @pytest.mark.parametrize("wrong", [{"test": "williams"}, {"adjust": "bonferroni"}, {"k": 0}, {"alpha": 1.0}])
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises(ValueError, match=r"permutation or bootstrap|k >= 1"):
