@@ -43,12 +43,15 @@ from evalapp.stats.pair_tests import (
     values_of,
 )
 from evalapp.stats.paired import holm
-from evalapp.stats.resampling import FEW_CLUSTERS, resampled_sums
+from evalapp.stats.resampling import resampled_sums
 from evalapp.stats.swaps import OutcomeSwaps
 
 __all__ = ["MIN_SYSTEMS", "AllPairs", "compare_all", "compare_verdicts"]
 
 NO_COEFFICIENT = "has no defined coefficient"
+#: Below so many groups the bootstrap finds too many differences: of two equally good metrics at the 5 % level in .17,
+#: .10 and .08 of 400 simulated data sets with 5, 10 and 20 groups of 6 outputs.
+_FEW_DRAWN = 30
 _NOT_TWO = "not tested: there are not two evaluators with a value to be compared"
 _SINGLY = "pairs of outputs were exchanged one by one, which finds differences too easily: name clusters, such as items"
 
@@ -301,7 +304,7 @@ def _limits(settings: Settings, smallest: float, m: int, alpha: float, units: Ma
         return []
     n, what = min((count, what) for what, count in units.items())
     notes = []
-    if settings.test == "bootstrap" and n < FEW_CLUSTERS:
+    if settings.test == "bootstrap" and n < _FEW_DRAWN:
         notes.append(f"the test rests on {n} {what} only, so its p may be too small")
     least = smallest if settings.adjust == "holm" else smallest / 2
     if settings.test != "bootstrap" and smallest <= smallest_of_exchanges(n):

@@ -185,7 +185,7 @@ def test_no_p_is_below_what_exchanges_of_so_few_groups_allow(how, groups, seed):
 
 @pytest.mark.parametrize("how", ["pearson", "acc-eq", "verdicts"])
 @settings(max_examples=12, deadline=None)
-@given(groups=st.integers(2, 12), seed=st.integers(0, 10_000))
+@given(groups=st.integers(2, 34), seed=st.integers(0, 10_000))
 def test_a_bootstrap_of_few_groups_gives_no_p_or_a_warning(how, groups, seed):
     found = compared(groups, seed, how, "bootstrap", k=300)
     few = groups < MIN_CLUSTERS
@@ -193,7 +193,7 @@ def test_a_bootstrap_of_few_groups_gives_no_p_or_a_warning(how, groups, seed):
     assert all(found.letters) != few
     assert any(found.letters) != few
     assert ("a bootstrap needs at least 5" in found.note) == few
-    assert ("so its p may be too small" in found.note) == (MIN_CLUSTERS <= groups < 10)
+    assert ("so its p may be too small" in found.note) == (MIN_CLUSTERS <= groups < 30)
 
 
 @pytest.mark.parametrize(("test", "adjust"), [("perm-inputs", "holm"), ("bootstrap", "holm"), ("perm-inputs", "none")])
