@@ -6,12 +6,16 @@ class CommonConfig(AppConfig):
     label = "common"
 
     def ready(self) -> None:
+        from django.utils.translation import gettext, ngettext
+
+        from .. import translation
         from . import overview
         from .doctoring import register_checks
         from .jobs import Job, register
         from .sqlite import lookups
         from .views import overview as ours
 
+        translation.install(gettext, ngettext)
         lookups.register()
         about = "Remove what a deleted project held."
         register(Job("delete", "cpu", "evalapp.common.deletion:run", about, label="Deletion of a project"))

@@ -266,7 +266,7 @@ FORM_RENDERER = "evalapp.common.forms.FormRenderer"
 LANGUAGE_CODE = "en-gb"
 TIME_ZONE = "UTC"
 USE_TZ = True
-USE_I18N = False
+USE_I18N = True
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 
 _mail = environ.Env.email_url_config(env.text("EMAIL_URL", "consolemail://"))

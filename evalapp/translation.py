@@ -1,0 +1,35 @@
+"""Translation of messages in packages that do not import Django.
+
+`gettext` returns the message unchanged until `install` gives it a translator; the Django application installs Django's,
+so that one catalogue serves pages and libraries. `gettext_noop` marks a message that is translated where it is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+_translate: Callable[[str], str] = str
+_translate_plural: Callable[[str, str, int], str] | None = None
+
+
+def gettext(message: str) -> str:
+    """Return `message` in the language of the current request, or unchanged where nothing translates."""
+    return _translate(message)
+
+
+def ngettext(singular: str, plural: str, number: int) -> str:
+    """Return the form of a message that goes with `number`, translated like `gettext`."""
+    if _translate_plural is not None:
+        return _translate_plural(singular, plural, number)
+    return singular if number == 1 else plural
+
+
+def gettext_noop(message: str) -> str:
+    """Return `message` unchanged; marks it for the catalogue."""
+    return message
+
+
+def install(translate: Callable[[str], str], translate_plural: Callable[[str, str, int], str]) -> None:
+    """Use these translators from now on."""
+    global _translate, _translate_plural
+    _translate, _translate_plural = translate, translate_plural
