@@ -17,22 +17,22 @@ from evalapp import side_figures
 
 pytest_plugins = ["tests.services.plugin"]
 
-# How long an example takes is no property of the code: on a busy machine the checks of time failed now and then.
+# Example time depends on the machine, not on the code: on a busy machine these checks fail now and then.
 settings.register_profile("untimed", parent=settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
 
-# An error in a side figure is an error here; a test that injects one takes the fixture `lenient_figures`.
+# An error in a side figure is an error here; a test that injects one uses the fixture `lenient_figures`.
 side_figures.is_strict = True
 
 
 @pytest.fixture
 def lenient_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in the running program: side figures that fail are left out and named."""
+    """Leaves out failed side figures and names them, as in production."""
     monkeypatch.setattr(side_figures, "is_strict", False)
 
 
-# Seven thousand modules are loaded while tests are collected, and nothing of them is ever garbage.
+# Collecting tests loads seven thousand modules, which never become garbage.
 gc.disable()
 
 
@@ -42,14 +42,14 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def _loaded_once() -> None:
-    """What is loaded when a file's tests begin is left out of garbage collection: every training collects, which
-    takes half a second of a process that holds Django and torch."""
+    """Excludes everything loaded before a file's tests from garbage collection: each training collects, which takes
+    half a second in a process with Django and torch."""
     gc.freeze()
 
 
 @pytest.fixture(autouse=True)
 def _mails_have_left() -> Iterator[None]:
-    """They are sent by a thread: none may come when the next test looks into its box."""
+    """A thread sends mails: none may arrive while the next test checks its outbox."""
     yield
     mails = sys.modules.get("evalapp.accounts.mails")
     if mails is not None and mails._line.cache_info().currsize:
@@ -65,7 +65,7 @@ def cast(db):
 
 @pytest.fixture
 def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Intervals from twenty resamples in place of a thousand: for tests of values, and of the way to a table."""
+    """Intervals from twenty resamples instead of a thousand, for tests of values and of the way to a table."""
     from evalapp.stats.tables import draws_of
 
     def draws(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,5 @@
-"""A link to one campaign opens exactly that campaign, for pages, programs and services alike; a link to the project
-opens all of its campaigns."""
+"""A link to one campaign opens only that campaign, in pages, API and services alike; a project link opens all
+campaigns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 
 
 class World:
-    """Two campaigns of judging and one of writing in a project, and a person who joins by a link."""
+    """A project with two judging campaigns and one writing campaign, and a person who joins by link."""
 
     def __init__(self, cast: Cast) -> None:
         self.cast = cast
@@ -55,7 +55,7 @@ class World:
         return accept_invitation(secret=self.link(campaign, **more), user=self.nora)[0]
 
     def opened(self) -> list[bool]:
-        """Whether each of the three opens, asked in every way that there is: all ways must agree."""
+        """Whether each of the three campaigns is open to the user; pages, API and services must agree."""
         client = Client()
         client.force_login(self.nora)
         found = []
@@ -90,22 +90,22 @@ def world(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> World:
     return World(cast)
 
 
-def test_a_link_to_a_campaign_opens_it_and_no_other(world: World) -> None:
+def test_campaign_link_opens_only_that_campaign(world: World) -> None:
     world.join(world.first)
     assert world.opened() == [True, False, False]
 
 
-def test_a_link_to_a_writing_campaign_opens_it_and_no_other(world: World) -> None:
+def test_writing_campaign_link_opens_only_that_campaign(world: World) -> None:
     world.join(world.writing)
     assert world.opened() == [False, False, True]
 
 
-def test_a_link_to_the_project_opens_all(world: World) -> None:
+def test_project_link_opens_all_campaigns(world: World) -> None:
     world.join()
     assert world.opened() == [True, True, True]
 
 
-def test_further_links_open_more_and_each_is_used_once(world: World) -> None:
+def test_further_links_open_more_campaigns_and_are_used_once(world: World) -> None:
     world.join(world.first)
     world.join(world.writing)
     assert world.opened() == [True, False, True]
@@ -116,14 +116,14 @@ def test_further_links_open_more_and_each_is_used_once(world: World) -> None:
     assert world.opened() == [True, True, True]
 
 
-def test_members_of_the_whole_project_keep_that(world: World) -> None:
+def test_members_of_the_whole_project_keep_their_access(world: World) -> None:
     world.join()
     world.join(world.first)
     assert world.opened() == [True, True, True]
     assert list(Invitation.objects.order_by("pk").values_list("uses", flat=True)) == [1, 0]
 
 
-def test_a_used_up_link_opens_no_further_campaign(world: World) -> None:
+def test_used_up_link_opens_no_further_campaign(world: World) -> None:
     secret = world.link(world.second)
     accept_invitation(secret=secret, user=person("otto"))
     world.join(world.first)
@@ -132,8 +132,8 @@ def test_a_used_up_link_opens_no_further_campaign(world: World) -> None:
     assert world.opened() == [True, False, False]
 
 
-def test_who_comes_back_by_another_link_is_limited_to_it(world: World) -> None:
-    """Their rows of the first campaign are still there, with an open assignment."""
+def test_returning_by_another_link_limits_access_to_it(world: World) -> None:
+    """Their rows of the first campaign still exist, with an open assignment."""
     member = world.join()
     shown = next_assignment(user=world.nora, campaign_id=world.first.pk).shown
     assert shown is not None
@@ -145,7 +145,7 @@ def test_who_comes_back_by_another_link_is_limited_to_it(world: World) -> None:
         submit_answer(user=world.nora, public=shown.public, submission=uuid4(), answer={"naturalness": 3})
 
 
-def test_a_new_role_is_not_limited(world: World) -> None:
+def test_new_role_removes_the_limit(world: World) -> None:
     member = world.join(world.first)
     member = change_role(member=member, role=Role.RESEARCHER, actor=world.cast.owner)
     assert world.opened() == [True, True, True]
@@ -153,7 +153,7 @@ def test_a_new_role_is_not_limited(world: World) -> None:
     assert world.opened() == [True, True, True]
 
 
-def test_links_of_other_roles_and_to_other_pages_are_not_limited(world: World) -> None:
+def test_links_with_other_roles_or_targets_are_not_limited(world: World) -> None:
     page = world.page_of(world.first)
     made = [
         (Role.VIEWER, page, ""), (Role.ANNOTATOR, "/my/", ""), (Role.ANNOTATOR, "", ""),
@@ -166,7 +166,7 @@ def test_links_of_other_roles_and_to_other_pages_are_not_limited(world: World) -
 
 @pytest.mark.parametrize("kind", ["judging", "writing"])
 @pytest.mark.parametrize("door", ["page", "api"])
-def test_links_of_pages_and_of_programs_are_the_same(world: World, client: Client, kind: str, door: str) -> None:
+def test_page_and_api_links_are_equivalent(world: World, client: Client, kind: str, door: str) -> None:
     campaign = world.first if kind == "judging" else world.writing
     client.force_login(world.cast.owner)
     if door == "api":
@@ -192,7 +192,7 @@ def test_links_of_pages_and_of_programs_are_the_same(world: World, client: Clien
     assert "only 1 campaign, by invitation" in people
 
 
-def test_a_link_leads_to_no_campaign_or_page_of_another_project(world: World) -> None:
+def test_link_opens_nothing_in_another_project(world: World) -> None:
     cast = world.cast
     draft = Campaign.objects.create(project=cast.foreign, slug="theirs", name="Theirs", kind="likert", created_by=None)
     refused = [
@@ -221,7 +221,7 @@ def test_a_link_leads_to_no_campaign_or_page_of_another_project(world: World) ->
         create_invitation(project=cast.project, role=Role.ANNOTATOR, actor=cast.owner, landing=landing)
 
 
-def test_an_owner_lifts_the_limit_to_one_campaign(world: World) -> None:
+def test_owner_removes_the_limit_to_one_campaign(world: World) -> None:
     cast = world.cast
     member = world.join(world.first)
     assert world.opened() == [True, False, False]
@@ -235,7 +235,7 @@ def test_an_owner_lifts_the_limit_to_one_campaign(world: World) -> None:
     assert "Allow all campaigns" not in done
     assert world.opened() == [True, True, True]
     assert AuditEvent.objects.filter(verb="member.changed", object="nora").count() == 1
-    # The same for programs; nobody but who manages may.
+    # The same through the API; only managers may do it.
     Membership.objects.filter(pk=member.pk).update(campaigns=["judging:1"])
     address = f"/api/v1/projects/alpha/members/{member.pk}/"
     answer = client.patch(address, {"role": "annotator", "all_campaigns": True}, content_type="application/json")

@@ -1,4 +1,4 @@
-"""The migration that tells older comparisons of campaigns which side stood first on the page."""
+"""The migration that adds the first-shown side to older campaign comparisons."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.annotation.services.judging_helpers import open_for, send
 
 
 @pytest.mark.django_db
-def test_older_comparisons_get_the_side_that_stood_first(cast):
+def test_older_comparisons_get_the_side_shown_first(cast):
     campaign = open_for(cast, "pairwise", items=12)
     while found := next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown:
         send(cast.annotator, campaign, found.public)

@@ -1,4 +1,4 @@
-"""`Item.judged` is kept by the database: by whoever writes or removes ratings and comparisons, at the same time too."""
+"""The database maintains `Item.judged`, whoever writes or removes ratings and comparisons, also concurrently."""
 
 from __future__ import annotations
 
@@ -45,13 +45,14 @@ def imports_and_undo(cast) -> None:
     third = take_in(cast.project, {"comparisons.jsonl": COMPARISONS})
     assert first.pk < third.pk
     Rating.objects.all().delete()
-    assert judged() == {"i1"} == truth()  # it is compared still
+    assert judged() == {"i1"} == truth()  # it still has a comparison
     undo_upload(upload=third, user=cast.owner)
     assert judged() == set() == truth()
 
 
 def many_at_once(cast) -> None:
-    """More rows in one statement than the branch for few takes; two raters of one item; some removed again."""
+    """More rows in one statement than the branch for small statements handles; two raters of one item; some rows
+    removed again."""
     items = make_items(cast.project, 40)
     outputs = make_outputs(cast.project, items)
     aspect = Aspect.objects.create(project=cast.project, name="quality", low=1, high=5)
@@ -78,12 +79,12 @@ def judging_counts(cast) -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("scenario", [imports_and_undo, many_at_once, judging_counts])
-def test_sqlite_keeps_what_is_judged(cast, scenario):
+def test_sqlite_maintains_judged(cast, scenario):
     scenario(cast)
 
 
 @pytest.mark.parametrize("scenario", [imports_and_undo, many_at_once, judging_counts])
-def test_postgres_keeps_what_is_judged(postgres_db, scenario):
+def test_postgres_maintains_judged(postgres_db, scenario):
     scenario(make_cast())
 
 
@@ -96,8 +97,8 @@ def test_comparisons_count_for_their_item(cast):
     assert judged() == truth()
 
 
-def test_people_who_judge_one_item_at_once_do_not_lose_it(postgres_db):
-    """16 ratings of one item from 8 connections, then all of it removed while others rate: the flag is the truth."""
+def test_concurrent_judgements_of_one_item_keep_it_judged(postgres_db):
+    """16 ratings of one item from 8 connections, then all are removed while others rate: the flag stays correct."""
     cast = make_cast()
     (item,) = make_items(cast.project, 1)
     output = make_outputs(cast.project, [item], ("s",))[0]
@@ -135,8 +136,8 @@ def test_people_who_judge_one_item_at_once_do_not_lose_it(postgres_db):
 
 
 @pytest.mark.django_db
-def test_triggers_that_are_lost_come_back_with_the_next_migration(cast):
-    """SQLite rebuilds a table for some changes, and its triggers go with the old one."""
+def test_migrations_restore_lost_triggers(cast):
+    """SQLite rebuilds a table for some changes and drops the triggers of the old one."""
     drop_triggers(connection)
     assert not stand(connection)
     make_ratings(cast.project, make_outputs(cast.project, make_items(cast.project, 2), ("s",)))

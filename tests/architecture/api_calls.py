@@ -1,5 +1,5 @@
-"""One call of every operation of the API that succeeds in the world of `tests.architecture.world`. Most are the lines
-of `routes.API`; here is what they lack to succeed: a body, a query, a state before it."""
+"""One successful call of every API operation in the world of `tests.architecture.world`. Most come from `routes.API`;
+this module adds the missing body, query or earlier state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.architecture.world import PLAN, World
 
 TEXT = "I would love to, but the rain starts at noon."
 PAIR = {"context": ["Any plans for the weekend?"], "references": ["Maybe the lake trail."]}
-#: A body for each kind of run; names are those of a project with a trained `judge` (ream) and `compare` (comparative).
+#: A body for each kind of run, for a project with a trained `judge` (ream) and `compare` (comparative).
 RUNS: dict[str, dict[str, Any]] = {
     "annotate": {"evaluator": "judge", "into": "better", "candidates": "corpus:talk", "max": 6, "controls": True},
     "annotate-preview": {"evaluator": "judge", "candidates": "outputs"},
@@ -35,7 +35,7 @@ RUNS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Call:
-    """`body` and `query` name objects of the world in braces; `before` brings about the state that the call needs."""
+    """`body` and `query` name objects of the world in braces; `before` sets up the state that the call needs."""
 
     body: Any = None
     query: str = ""
@@ -82,7 +82,7 @@ def _second_set(world: World) -> None:
 
 
 def _someone_elses(world: World) -> None:
-    """The text waits for others, and another person wrote it."""
+    """Makes another person the author of the waiting text."""
     WrittenReference.objects.filter(pk=world.own.values["written"]).update(annotator=world.cast.researcher)
 
 
@@ -136,7 +136,7 @@ CALLS: dict[str, Call] = {
     "snapshots_create": Call({"board": "systems", "name": "submitted"}),
     "exports_create": Call({"format": "csv", "raters": "pseudonyms"}),
 }  # fmt: skip
-#: What a worker that is not here would answer to calls of the queue live.
+#: Answers of the worker of the `live` queue, which does not run here.
 LIVE = {
     "score": {"signature": "chrf|v:0.2.0", "scores": [23.5], "reasons": [""], "notes": []},
     "compare": {
@@ -145,9 +145,9 @@ LIVE = {
     },
     "reliability": {"signature": "judge|v:0.2.0", "reliability": 0.41},
 }  # fmt: skip
-#: Calls that cannot succeed in this world: their examples are made by hand; tests of their own send such requests.
+#: Calls that cannot succeed in this world: their examples are written by hand and tested elsewhere.
 BY_HAND: dict[str, dict[str, Any]] = {
-    "trained_create": {  # tests/scoring/api/test_trained.py; the answer is that of every run
+    "trained_create": {  # tests/scoring/api/test_trained.py; the answer is the same for every run
         "status": "202",
         "content": "multipart/form-data",
         "requests": {"request": {"name": "natural", "files": ["evaluator.json", "config.json", "model.safetensors"]}},

@@ -1,15 +1,17 @@
-"""Who may do what, address by address: the table that `test_permissions` walks. A new address needs a line here.
+"""The permission table: for each address, who may do what; `test_permissions` checks it. A new address needs a line
+here.
 
-`R(need)` means: the roles that cover the need get in, members with a lesser role get 403 (or 404), strangers 404,
-the anonymous are sent to sign in (pages) or get 401 (API). Needs are those of `evalapp.accounts.roles`, and
+`R(need)` means: roles that cover the need get access, members with a lesser role get 403 (or 404), strangers 404,
+anonymous users are sent to sign in (pages) or get 401 (API). Needs are those of `evalapp.accounts.roles`, and
 
 - `open`: everybody, without signing in,
 - `signed-in`: everybody with an account; the address names no project,
 - `mine`: the object belongs to Anna, the annotator; to nobody else, whatever their role.
 
-Named parts of the address are filled from the world of the test (see `World.part`): `pk="campaign"` takes the
-number of a campaign; the same goes for the values of a body. An address that only takes POST says so; one with
-several methods has a line for each."""
+Named parts of the address are filled from the test's world (see `World.part`): `pk="campaign"` takes the number of a
+campaign; the same goes for values of the body. An address that only takes POST says so; one with several methods has a
+line for each.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ PAGES: dict[str, list[Rule]] = {
     "docs-errors": [R("open")],
     "health-live": [R("open")],
     "health-ready": [R("open")],
-    "metrics": [R("open")],  # on this machine; tests/evalapp/common/test_health.py says who else
+    "metrics": [R("open")],  # on this machine; tests/evalapp/common/test_health.py covers other clients
     "project": [R("member")],
     "run-list": [R("read")],
     "run": [R("read", pk="run")],

@@ -1,5 +1,5 @@
-"""The examples of the OpenAPI document: every call has one, each is what the document allows, and each request is sent
-and taken. `make docs` (WRITE_EXAMPLES=1) writes those that changed to evalapp/common/api/examples.json."""
+"""The examples of the OpenAPI document: every call has one, each is valid under the schema, and each request is sent
+and accepted. `make docs` (WRITE_EXAMPLES=1) writes changed ones to evalapp/common/api/examples.json."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def document() -> dict[str, Any]:
 
 @cache
 def operations() -> dict[str, tuple[str, str, dict[str, Any]]]:
-    """Operation -> the name of its address, its method, what the document says of it."""
+    """Operation -> the name of its address, its method, its entry in the document."""
     found = {}
     for path, methods in document()["paths"].items():
         address = path.replace("{id}", "1").replace("{public}", UUID)
@@ -65,7 +65,7 @@ def world(django_db_setup: Any, django_db_blocker: Any) -> Iterator[World]:
 
 
 def filled(world: World, value: Any) -> Any:
-    """With the values of the world in place of their names in braces."""
+    """Replaces names in braces by values of the world."""
     if isinstance(value, dict):
         return {key: filled(world, one) for key, one in value.items()}
     if isinstance(value, list):
@@ -76,7 +76,7 @@ def filled(world: World, value: Any) -> Any:
 
 
 def send(world: World, operation: str) -> tuple[HttpResponse, Any]:
-    """The answer to the call, which is undone, and the body that was sent."""
+    """The answer to the call, whose effects are rolled back, and the body that was sent."""
     name, method, _ = operations()[operation]
     call = CALLS.get(operation, Call())
     rule = next(rule for rule in API[name] if rule.method == method)
@@ -97,7 +97,7 @@ def send(world: World, operation: str) -> tuple[HttpResponse, Any]:
 
 @pytest.fixture
 def live(monkeypatch: Any) -> None:
-    """The worker of the queue live, played."""
+    """Simulates the worker of the `live` queue."""
     monkeypatch.setattr(online, "ask_live", lambda request, asker: LIVE[request.get("kind", "score")])
 
 
@@ -106,7 +106,7 @@ def bodies_of(operation: str) -> dict[str, Any]:
 
 
 def answers_of(operation: str) -> dict[str, Any]:
-    """Status -> schema of the answers that say yes in JSON."""
+    """Status -> schema of the successful JSON answers."""
     responses = operations()[operation][2]["responses"]
     return {
         status: response["content"]["application/json"]["schema"]
@@ -121,7 +121,7 @@ def components() -> dict[str, Any]:
 
 
 def _with_null(schema: Any) -> Any:
-    """OpenAPI 3.0 as JSON schema: `nullable` is one more type."""
+    """OpenAPI 3.0 as JSON schema: `nullable` adds a type."""
     if isinstance(schema, list):
         return [_with_null(one) for one in schema]
     if not isinstance(schema, dict):
@@ -136,7 +136,7 @@ def faults_in(value: Any, schema: dict[str, Any]) -> list[str]:
 
 
 def cut(value: Any) -> Any:
-    """Short enough to be read: of a list the first two. Secrets and the host of the test are replaced."""
+    """Shortened for reading: the first two entries of a list. Secrets and the host of the test are replaced."""
     if isinstance(value, dict):
         return {key: "SECRET" if key == "token" else cut(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -164,7 +164,7 @@ CASES = [operation for operation in sorted(operations()) if operation not in BY_
 
 @pytest.fixture(scope="module")
 def written() -> Iterator[dict[str, Any]]:
-    """The file that `WRITE_EXAMPLES=1` makes; what is made by hand stays."""
+    """The file that `WRITE_EXAMPLES=1` writes; examples written by hand stay."""
     made = dict(BY_HAND)
     yield made
     if WRITE:
@@ -175,7 +175,7 @@ def written() -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("operation", CASES)
 @pytest.mark.usefixtures("live")
-def test_a_call_succeeds_and_is_the_example(operation, world, written):
+def test_call_succeeds_and_matches_its_example(operation, world, written):
     body = RUNS["score"] | {"kind": "score"} if operation == "runs_create" else None
     if body:
         CALLS.setdefault(operation, Call(body))
@@ -200,12 +200,12 @@ def test_a_call_succeeds_and_is_the_example(operation, world, written):
     assert same or WRITE, "The example is out of date: run `make docs`"
 
 
-# ---- what is in the document --------------------------------------------------------------------------------
+# ---- content of the document ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("operation", sorted(operations()))
 def test_every_call_has_an_example(operation):
-    """A request where there is a body, an answer where a yes has one; each is what the schema allows."""
+    """A request example where there is a body, an answer example where success has one; each matches its schema."""
     _, _, said = operations()[operation]
     found = {media: body.get("examples", {}) for media, body in bodies_of(operation).items()}
     assert not found or any(found.values())
@@ -223,8 +223,8 @@ def test_every_call_has_an_example(operation):
             assert not faults_in(example["value"], answers_of(operation)[status])
 
 
-def test_every_kind_of_run_has_an_example_that_is_read():
-    """Whether the names in it are there is for the next test."""
+def test_every_kind_of_run_has_a_parsed_example():
+    """The next test checks whether the names in it exist."""
     examples = bodies_of("runs_create")["application/json"]["examples"]
     assert set(examples) == {job.kind for job in askable_jobs()} == set(RUNS)
     for job in askable_jobs():
@@ -234,7 +234,7 @@ def test_every_kind_of_run_has_an_example_that_is_read():
 
 
 @pytest.mark.parametrize("kind", sorted(RUNS))
-def test_each_example_of_a_run_is_taken_or_refused_in_words(kind, world):
+def test_each_run_example_is_accepted_or_refused_with_a_message(kind, world):
     client = Client()
     client.cookies["sessionid"] = world.sessions["owner"]
     with transaction.atomic():

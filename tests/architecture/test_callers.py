@@ -10,9 +10,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = ("evalapp", "annotation", "retrieval", "scoring")
-#: Where a function may be called from, besides the product's own modules.
+#: Places outside the product's own modules that may call a function.
 CALLERS = ("docs/**/*.py", "docs/**/*.md", "benchmarks/*.py", "templates/**/*.*", "Makefile", "Dockerfile")
-#: Called by a name put together at run time, or by the tests alone, with the reason.
+#: Called by a name composed at run time, or only by tests, with the reason.
 EXCEPTIONS = {
     "pause_campaign": "`getattr` with the name of the transition",
     "resume_campaign": "`getattr` with the name of the transition",

@@ -1,4 +1,4 @@
-"""What code and pages cite is in the repository: pages and headings exist, and every evaluator has its page."""
+"""Citations in code and pages resolve: pages and headings exist, and every evaluator has its page."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 
 from tests.architecture.test_docs import ROOT, generator
 
-#: A page of the documentation as code names it, with or without a heading.
+#: A documentation page as named in code, with or without a heading.
 CITATION = re.compile(r"(?<![\w/.-])(docs/[\w./-]+\.md)(?:#([\w-]+))?")
-#: A link to a heading, from page to page.
+#: A link to a heading of a page.
 LINK = re.compile(r"\]\(([^)\s:#]*\.md)?#([\w-]+)\)")
-#: Documents in capitals that a text may name without a path: those that lie in the root, or that exports write.
+#: Upper-case documents that a text may name without a path: files in the root, or files written by exports.
 NAMED = {"README", "CHANGELOG", "CONTRIBUTING", "SECURITY", "DATASHEET"}
 DOCUMENT = re.compile(r"\b([A-Z]{4,})\.md\b")
-#: A section of a design document from before the documentation, such as "EVALUATORS 3.1" or "INTERFACE: ...".
+#: A section of an earlier design document, such as "EVALUATORS 3.1" or "INTERFACE: ...".
 DESIGN = "EVALUATORS|INTERFACE|PRODUCT|ARCHITECTURE|QUALITY|PAGES|STYLE|ASSISTED|JUDGES"
 SECTION = re.compile(rf"\b({DESIGN})(?:,? (?:section )?\d+\b(?! *[=<>])|: [a-z]+ [a-z]+ )")
 READ = {".py", ".md", ".html", ".js", ".toml", ".yml", ".sh"}
@@ -26,7 +26,7 @@ READ = {".py", ".md", ".html", ".js", ".toml", ".yml", ".sh"}
 
 @cache
 def texts() -> dict[Path, str]:
-    """Every text that is committed or about to be, rows of results excepted."""
+    """Every committed or staged text, except rows of results."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
     )
@@ -42,7 +42,7 @@ def texts() -> dict[Path, str]:
 
 @cache
 def headings(page: Path) -> frozenset[str]:
-    """The anchors of a page; of headings that repeat the second gets -1, as on GitHub."""
+    """The anchors of a page; a repeated heading gets the suffix -1, as on GitHub."""
     slug, found = generator().slug, set[str]()
     for line in re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M).splitlines():
         if match := re.match(r"#{1,6} +(.*)", line):
@@ -71,8 +71,8 @@ def test_links_lead_to_headings_that_exist():
     assert not missing
 
 
-def test_no_document_is_cited_that_is_not_here():
-    """A stranger cannot look up a section of a document that is not in the repository."""
+def test_no_missing_document_is_cited():
+    """Readers cannot look up a section of a document outside the repository."""
     missing = []
     for path, text in texts().items():
         for match in [*DOCUMENT.finditer(text), *SECTION.finditer(text)]:
@@ -89,7 +89,7 @@ def test_every_evaluator_is_explained_on_one_page():
     assert not {name: places for name, places in explained.items() if len(places) > 1}
 
 
-def test_what_the_patterns_find():
+def test_patterns_match():
     found = CITATION.search("see docs/explanation/evaluators/ream.md#training.")
     assert found
     assert found.groups() == ("docs/explanation/evaluators/ream.md", "training")

@@ -1,6 +1,5 @@
-"""docker-compose.yml and Dockerfile hold together: the promised services, health, order, rights, limits, no secret
-written down, and commands that this repository has. No container is started here; the same processes are, in
-tests/flows/test_composed.py."""
+"""docker-compose.yml and Dockerfile are consistent: promised services, health checks, order, rights, limits, no secrets
+in files, and existing commands. No container is started here; tests/flows/test_composed.py runs the same processes."""
 
 from __future__ import annotations
 
@@ -56,11 +55,11 @@ def command(service: dict) -> str:
     return value if isinstance(value, str) else " ".join(value)
 
 
-def test_the_promised_services_are_there(services):
+def test_promised_services_exist(services):
     assert set(services) == APP_SERVICES | SERVERS
 
 
-def test_queues_are_shared_out_and_live_never_takes_a_long_job(services):
+def test_queues_are_assigned_and_live_takes_no_long_job(services):
     queues = {name: re.search(r"--queues (\S+)", command(services[name])) for name in services}
     found = {name: match[1] for name, match in queues.items() if match}
     assert found == {"worker-cpu": "cpu", "worker-gpu": "gpu", "worker-live": "live"}
@@ -68,7 +67,7 @@ def test_queues_are_shared_out_and_live_never_takes_a_long_job(services):
         assert "--concurrency 1" in command(services[name])
 
 
-def test_every_long_running_service_has_a_health_check_or_the_images(services):
+def test_every_long_running_service_has_a_health_check(services):
     for name, service in services.items():
         if name == "prepare":
             assert service["healthcheck"] == {"disable": True}
@@ -78,7 +77,7 @@ def test_every_long_running_service_has_a_health_check_or_the_images(services):
         assert {"interval", "timeout", "retries"} <= set(check), name
 
 
-def test_everything_waits_for_what_it_needs(services):
+def test_services_wait_for_their_dependencies(services):
     for name in APP_SERVICES - {"prepare"}:
         conditions = {other: entry["condition"] for other, entry in services[name]["depends_on"].items()}
         assert conditions["prepare"] == "service_completed_successfully", name
@@ -101,7 +100,7 @@ def test_no_server_is_reachable_from_outside(services):
     assert services["web"]["ports"] == ["${PUBLISH:-127.0.0.1:8000}:8000"]
 
 
-def test_every_secret_comes_from_a_file_and_from_nowhere_else(text, compose, services):
+def test_every_secret_comes_only_from_a_file(text, compose, services):
     for name, service in services.items():
         for variable, value in service["environment"].items() if "environment" in service else ():
             if SECRETS.search(variable) and variable != "xpack.security.enabled":
@@ -117,7 +116,7 @@ def test_every_secret_comes_from_a_file_and_from_nowhere_else(text, compose, ser
     assert set(re.findall(r"\$\{(\w+):\?", text)) == REQUIRED
 
 
-def test_the_secrets_are_made_once_and_kept(compose, tmp_path):
+def test_secrets_are_created_once_and_kept(compose, tmp_path):
     shutil.copy(ROOT / "Makefile", tmp_path)
     make = ["make", "--no-print-directory", "-C", str(tmp_path), "secrets"]
     assert subprocess.run(make, capture_output=True, check=False).returncode == 0
@@ -138,14 +137,14 @@ def test_the_secrets_are_made_once_and_kept(compose, tmp_path):
     assert {"/secrets/", "/.env"} <= set(ignored)
 
 
-def test_no_container_has_more_rights_than_it_needs(services):
+def test_no_container_has_unneeded_rights(services):
     for name, service in services.items():
         assert service["cap_drop"] == ["ALL"], name
         assert "cap_add" not in service, name
         assert service["security_opt"] == ["no-new-privileges:true"], name
         assert service["user"] not in {"root", "0", 0}, name
         assert not {"privileged", "network_mode", "pid", "devices"} & set(service), name
-        # Elasticsearch makes its keystore in a folder of its image.
+        # Elasticsearch writes its keystore into a folder of its image.
         assert service.get("read_only", False) is (name != "elasticsearch"), name
         if service.get("read_only"):
             assert any(entry.partition(":")[0] == "/tmp" for entry in service["tmpfs"]), name
@@ -155,7 +154,7 @@ def test_no_container_has_more_rights_than_it_needs(services):
     assert f"--gid {number.partition(':')[2]} " in image
 
 
-def test_every_container_has_limits_and_comes_back(services):
+def test_every_container_has_limits_and_restarts(services):
     sizes = {"m": 1, "g": 1024}
     total = 0.0
     for name, service in services.items():
@@ -172,13 +171,13 @@ def test_every_container_has_limits_and_comes_back(services):
     )
 
 
-def test_only_web_reaches_out(compose, services):
+def test_only_web_publishes_a_port(compose, services):
     assert compose["networks"] == {"inside": {"internal": True}, "outside": {}}
     for name, service in services.items():
         assert service["networks"] == (["inside", "outside"] if name == "web" else ["inside"]), name
 
 
-def test_the_example_lists_every_variable_and_leaves_the_needed_empty(text):
+def test_example_lists_every_variable_and_leaves_required_ones_empty(text):
     used = set(re.findall(r"(?<!\$)\$\{(\w+)", text))
     assert set(example()) == used
     assert {name for name, value in example().items() if not value} >= REQUIRED
@@ -187,17 +186,17 @@ def test_the_example_lists_every_variable_and_leaves_the_needed_empty(text):
         assert defaults <= {value}, f"{name} is {defaults} in docker-compose.yml"
 
 
-def test_variables_are_settings_that_exist(services):
+def test_variables_are_known_settings(services):
     from evalapp.settings.env import SETTINGS
 
-    # gunicorn's, the health check's, torch's, Python's
+    # used by gunicorn, the health check, torch and Python
     others = {"WEB_CONCURRENCY", "WORKER", "OMP_NUM_THREADS", "TMPDIR"}
     known = {setting.name for setting in SETTINGS} | {f"{s.name}_FILE" for s in SETTINGS if s.secret} | others
     for name in APP_SERVICES:
         assert set(services[name]["environment"]) <= known, name
 
 
-def test_every_command_is_one_this_repository_has(services):
+def test_every_command_exists_in_the_repository(services):
     checked = 0
     for name in APP_SERVICES:
         for part in re.split(r"&&|;", command(services[name]).removeprefix("sh -c ")):
@@ -207,9 +206,9 @@ def test_every_command_is_one_this_repository_has(services):
 
 
 def _check_command(name: str, words: list[str]) -> int:
-    if not words:  # the image's own
+    if not words:  # provided by the image
         return 0
-    if words[0] in {"mkdir", "find"}:  # of every Debian
+    if words[0] in {"mkdir", "find"}:  # part of every Debian
         return 0
     if words[:2] == ["python", "manage.py"]:
         assert words[2] in get_commands(), name
@@ -220,7 +219,7 @@ def _check_command(name: str, words: list[str]) -> int:
     return 1
 
 
-def test_health_checks_ask_addresses_that_exist(services):
+def test_health_checks_use_existing_addresses(services):
     web = " ".join(services["web"]["healthcheck"]["test"])
     image = (ROOT / "Dockerfile").read_text()
     for source in (web, image):
@@ -229,7 +228,7 @@ def test_health_checks_ask_addresses_that_exist(services):
         assert resolve(path[1])
 
 
-def test_the_image_is_built_in_stages_and_does_not_run_as_root():
+def test_image_is_built_in_stages_and_does_not_run_as_root():
     lines = (ROOT / "Dockerfile").read_text().splitlines()
     assert sum(line.startswith("FROM ") for line in lines) == 2
     users = [line.split()[1] for line in lines if line.startswith("USER ")]
@@ -240,7 +239,7 @@ def test_the_image_is_built_in_stages_and_does_not_run_as_root():
     assert importlib.import_module(target).application is not None
 
 
-def test_what_the_image_copies_exists():
+def test_copied_paths_exist():
     kept = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
     assert kept
     assert [path for path in kept if not (ROOT / path).exists()] == []
@@ -269,7 +268,7 @@ def _client() -> list[str] | None:
 
 
 @pytest.mark.skipif(_client() is None, reason="no compose client here (docker compose, docker-compose, podman compose)")
-def test_a_compose_client_accepts_the_file_and_refuses_missing_variables(tmp_path):
+def test_compose_client_accepts_the_file_and_refuses_missing_variables(tmp_path):
     client = _client()
     assert client is not None
     filled = tmp_path / "filled.env"

@@ -1,5 +1,5 @@
-"""The documentation is held against the code: the reference is what the generator writes now, links lead
-somewhere, and every command, page and call has a description."""
+"""The documentation matches the code: the reference is up to date with its generator, links resolve, and every command,
+page and call has a description."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def reference() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", ["settings.md", "commands.md", "pages.md", "api.md", "evaluators.md", "errors.md"])
-def test_the_reference_is_what_the_code_says(reference, name):
+def test_reference_is_up_to_date(reference, name):
     written = (ROOT / "docs/reference" / name).read_text(encoding="utf-8")
     assert written == reference[name], f"docs/reference/{name} is out of date: run `make docs`"
 
 
-def test_every_option_of_every_evaluator_has_its_row(reference):
-    """library.md sends its readers there for options, defaults and needs."""
+def test_every_evaluator_option_has_a_row(reference):
+    """library.md refers its readers there for options, defaults and requirements."""
     from scoring.ml import catalogue
 
     sections = dict(part.split("\n", 1) for part in reference["evaluators.md"].split("\n## ")[1:])
@@ -46,7 +46,7 @@ def test_every_option_of_every_evaluator_has_its_row(reference):
     assert "| `beta` | str | `share` | `grid` |" in sections["shared-bert"]
 
 
-def test_every_command_says_what_it_is_for():
+def test_every_command_has_a_description():
     module = generator()
     from django.core.management import load_command_class
 
@@ -67,7 +67,7 @@ def test_every_command_offers_json():
     assert not without
 
 
-def test_every_page_and_call_says_what_it_is_for():
+def test_every_page_and_call_has_a_description():
     module = generator()
     import django
 
@@ -81,7 +81,7 @@ def test_every_page_and_call_says_what_it_is_for():
 
 
 def test_every_call_of_the_api_has_a_description():
-    """For the reader of the OpenAPI document: a sentence, not the notes of a base class."""
+    """For readers of the OpenAPI document: a sentence, not the notes of a base class."""
     from drf_spectacular.generators import SchemaGenerator
 
     paths = SchemaGenerator().get_schema(request=None, public=True)["paths"]
@@ -92,7 +92,7 @@ def test_every_call_of_the_api_has_a_description():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_links_lead_somewhere(page):
+def test_links_resolve(page):
     broken = []
     for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
         if "://" in target or target.startswith(("#", "mailto:")):
@@ -110,8 +110,8 @@ def test_every_decision_is_listed_and_fits_on_a_page():
     assert not [path.name for path in pages if len(re.findall(r"\w[^\s|]*", path.read_text(encoding="utf-8"))) > 450]
 
 
-def test_no_machine_paths_or_registries_in_texts():
-    """What is committed must make sense on any machine."""
+def test_texts_have_no_machine_paths_or_registries():
+    """Committed text must make sense on any machine."""
     suspicious = re.compile(r"/work/|/opt/wheels|/root/|pypi\.org|registry\.npmjs|repo1\.maven|deb\.debian")
     found = [
         f"{path.relative_to(ROOT)}: {match.group()}"

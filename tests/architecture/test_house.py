@@ -1,5 +1,5 @@
-"""House rules that guard themselves: import arrows, rooms free of Django, a web process without torch, templates
-without inline script, rows with one `visible_to`, a clean deployment check, a valid OpenAPI document."""
+"""House rules: import direction, packages free of Django, a web process without torch, templates without inline script,
+models with one `visible_to`, a clean deployment check, a valid OpenAPI document."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from evalapp import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
-#: Parts of pages: fragments, components, and the sections that rooms put on a project's overview.
+#: Parts of pages: fragments, components, and the sections that apps add to a project's overview.
 PARTS = {"components", "overview"}
 PAGES = [path for path in TEMPLATES if not path.name.startswith("_") and not PARTS & set(path.parent.parts)]
 OURS = ("evalapp", "annotation", "retrieval", "scoring")
@@ -33,9 +33,9 @@ PURE = (
     "retrieval.index",
     "scoring.ml",
 )
-#: Stand alone: the page for when the database cannot be read, and the one a library fills.
+#: Independent pages: the one shown when the database cannot be read, and the one a library renders.
 ALONE = {"errors/server.html", "drf_spectacular/swagger_ui.html"}
-#: Rows without a `visible_to`: reached through the row they belong to, or internal.
+#: Models without a `visible_to`: reached through their parent row, or internal.
 INTERNAL = {
     "accounts.User": "people are shown through their memberships",
     "accounts.AttemptCount": "counters of the door",
@@ -60,7 +60,7 @@ def manage(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, env=whole, capture_output=True, text=True, timeout=120)
 
 
-def test_the_version_stands_in_one_place():
+def test_version_is_defined_in_one_place():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == __version__
     python_files = [path for name in OURS for path in (ROOT / name).rglob("*.py")]
@@ -74,9 +74,9 @@ def test_imports_go_one_way():
     assert done.returncode == 0, done.stdout[-3000:]
 
 
-def test_pure_rooms_know_no_django():
-    """Every module of the rooms is imported, room by room, in a process of its own, without settings: torch alone takes
-    seconds to load. The first room that brings Django in is the guilty one."""
+def test_pure_packages_import_without_django():
+    """Imports every module of each pure package in one process per package, without settings, since torch alone takes
+    seconds to load. The first package that imports Django is reported."""
     code = (
         "import importlib, pkgutil, sys\n"
         f"for name in {PURE!r}:\n"
@@ -98,7 +98,7 @@ def test_pure_rooms_know_no_django():
     assert all(int(number) > 1 for name, number in looked_at.items() if name != "evalapp.words")
 
 
-def test_the_web_process_and_the_commands_load_nothing_heavy(tmp_path):
+def test_web_process_and_commands_load_nothing_heavy(tmp_path):
     code = (
         "import sys\n"
         "from evalapp.wsgi import application\n"
@@ -114,7 +114,7 @@ def test_the_web_process_and_the_commands_load_nothing_heavy(tmp_path):
     assert done.returncode == 0, done.stderr[-2000:]
 
 
-def test_every_kind_of_job_leads_to_functions():
+def test_every_job_refers_to_existing_functions():
     from evalapp.common.jobs import all_jobs
 
     ours = [job for job in all_jobs() if not job.kind.startswith("test-")]
@@ -150,7 +150,7 @@ def test_templates_keep_to_the_content_security_policy(path):
     assert [what for what, pattern in INLINE.items() if pattern.search(text)] == []
 
 
-def test_every_row_says_who_may_see_it():
+def test_every_model_has_visible_to():
     silent = {
         model._meta.label
         for model in apps.get_models()
@@ -160,7 +160,7 @@ def test_every_row_says_who_may_see_it():
 
 
 @pytest.mark.promise("settings")
-def test_the_deployment_check_is_clean(tmp_path):
+def test_deployment_check_is_clean(tmp_path):
     done = manage(
         "check",
         "--deploy",
@@ -187,14 +187,14 @@ def test_the_deployment_check_is_clean(tmp_path):
         ({"MAX_UPLOAD_MB": "many"}, "whole number"),
     ],
 )
-def test_a_dangerous_or_wrong_setting_stops_the_start_with_one_line(tmp_path, env, words):
+def test_dangerous_or_wrong_setting_stops_the_start_with_one_line(tmp_path, env, words):
     done = manage("check", EVALAPP_DATA=str(tmp_path), **env)
     assert done.returncode != 0
     assert words in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_the_openapi_document_is_valid(tmp_path):
+def test_openapi_document_is_valid(tmp_path):
     call_command("spectacular", validate=True, fail_on_warn=True, file=str(tmp_path / "s.yml"))
     assert (tmp_path / "s.yml").stat().st_size > 100_000
 
@@ -205,8 +205,8 @@ def test_migrations_are_complete(tmp_path):
 
 
 def test_browser_tests_wait_for_functions():
-    """An expression is evaluated by the page when it is not true at once, which the policy forbids: a test that waits
-    for one fails only where the machine is slow."""
+    """The page evaluates an expression that is not immediately true, which the content security policy forbids: a test
+    that waits for one fails only on a slow machine."""
     bare = re.compile(r'wait_for_function\(\s*f?"(?!\(\) =>|\w+ =>|\(\w)')
     files = sorted((ROOT / "tests/browser").glob("*.py"))
     assert files

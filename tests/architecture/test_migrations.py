@@ -1,5 +1,5 @@
-"""Migrations may meet large tables and people who work meanwhile: what would lock them for long, break the release that
-still runs, or could not be undone stands in a list with its reason."""
+"""Migrations may run on large tables while people work. Operations that lock them for long, break the running release
+or cannot be reversed are listed with a reason."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OURS = {"accounts", "common", "annotation", "retrieval", "scoring"}
 #: docs/operations/upgrade-and-rollback.md
 _STOPPED = "the upgrade stops web and workers before it migrates, and "
 
-#: What is flagged and stays: migration -> operation -> why it does no harm.
+#: Flagged operations that stay: migration -> operation -> why it is safe.
 ALLOWED: dict[str, dict[str, str]] = {
     "annotation.0002_kept": {
         "AddIndex item_judged": _STOPPED + "the index holds two short keys of the items that are judged",
@@ -64,7 +64,7 @@ ALLOWED: dict[str, dict[str, str]] = {
 
 
 def flagged(migration: migrations.Migration, before: ProjectState) -> Iterator[tuple[str, str]]:
-    """(operation, what is wrong with it), but for tables that the migration itself makes."""
+    """(operation, its problem), except for tables created by the same migration."""
     state, new = before.clone(), set()
     for operation in migration.operations:
         label = migration.app_label
@@ -111,7 +111,7 @@ _HARMLESS = (
 
 
 def _about(operation: Any) -> str:
-    """Which model or field an operation is about."""
+    """The model or field that an operation changes."""
     found = getattr(operation, "model_name", "") or getattr(operation, "name", "") or operation.old_name
     part = getattr(operation, "old_name", "") or getattr(operation, "name", "")
     return f"{found}.{part}" if hasattr(operation, "model_name") else str(found)
@@ -126,7 +126,7 @@ def _added(operation: migrations.AddField) -> Iterator[tuple[str, str]]:
 
 
 def _is_altered(old: models.Field, new: models.Field) -> bool:
-    """Whether the database has to do anything: not for choices, help texts and the like."""
+    """Whether the database has work to do: not for choices, help texts and the like."""
     ours = [field.clone() for field in (old, new)]
     for field in ours:
         field.set_attributes_from_name("field")
@@ -184,13 +184,13 @@ def _one(*operations: Any) -> list[tuple[str, str]]:
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
 )
-def test_what_is_unsafe_is_found(operation, words):
+def test_unsafe_operations_are_found(operation, words):
     [(name, why)] = _one(operation)
     assert name.startswith(type(operation).__name__) or "Separate" in type(operation).__name__
     assert words in why
 
 
-def test_what_is_safe_is_not(loader):
+def test_safe_operations_are_not_flagged(loader):
     new = migrations.CreateModel("Thing", [("id", models.BigAutoField(primary_key=True))])
     assert not _one(
         new,

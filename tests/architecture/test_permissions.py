@@ -1,5 +1,5 @@
-"""Every address x every role x own and foreign objects, against the table in `routes`. An address without a line
-fails, and so does a line without an address."""
+"""Every address, role and object (own and foreign) against the table in `routes`. An address without a line fails, and
+so does a line without an address."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ ROLES = ("owner", "researcher", "annotator", "viewer", "stranger", "anonymous")
 MEMBERS = ROLES[:4]
 RULES = {**PAGES, **API}
 METHODS = ("get", "post", "put", "patch", "delete")
-#: Answers that say: you may, but not like this.
+#: Statuses that mean: permitted, but invalid.
 NOT_LIKE_THIS = {400, 409, 413, 415, 422}
 
 
 @cache
 def addresses() -> dict[str, tuple[URLPattern, set[str]]]:
-    """Every named address, its pattern and the names of its parts."""
+    """Every named address with its pattern and the names of its parts."""
     found: dict[str, tuple[URLPattern, set[str]]] = {}
 
     def walk(resolver: URLResolver, namespace: str, parts: set[str]) -> None:
@@ -49,11 +49,11 @@ def addresses() -> dict[str, tuple[URLPattern, set[str]]]:
     return found
 
 
-def test_every_address_has_its_line_and_every_line_an_address():
+def test_addresses_and_lines_match():
     assert sorted(RULES) == sorted(addresses())
 
 
-def test_every_method_of_the_api_has_its_line():
+def test_every_api_method_has_a_line():
     missing = []
     for name in API:
         view = addresses()[name][0].callback
@@ -67,7 +67,7 @@ def test_every_method_of_the_api_has_its_line():
 
 @pytest.fixture(scope="module")
 def world(django_db_setup: Any, django_db_blocker: Any) -> Iterator[World]:
-    """Made once; what a request changes is rolled back after it."""
+    """Created once; the effects of a request are rolled back."""
     with django_db_blocker.unblock(), transaction.atomic():
         made = make_world()
         for role in set(ROLES) - {"anonymous"}:
@@ -80,8 +80,8 @@ def world(django_db_setup: Any, django_db_blocker: Any) -> Iterator[World]:
 
 
 def ask_for_tables(world: World) -> None:
-    """The owner looks at every table once, and the tables are kept: everybody's request would compute them anew,
-    since it is rolled back."""
+    """The owner opens every table once so that it is cached. Requests are rolled back and would compute it each
+    time."""
     client = Client()
     client.cookies["sessionid"] = world.sessions["owner"]
     for name, rules in RULES.items():
@@ -92,7 +92,7 @@ def ask_for_tables(world: World) -> None:
 
 
 def place(world: World, rule: Rule, name: str, side: Side, mixed: Side | None = None) -> str:
-    """The address with its parts from `side`; with `mixed`, the project is that one."""
+    """The address with its parts from `side`; with `mixed`, the project comes from the other side."""
     kwargs = {}
     for part in addresses()[name][1]:
         of = mixed if mixed is not None and part == "slug" else side
@@ -109,7 +109,7 @@ def ask(
     mixed: Side | None = None,
     token: str = "",
 ) -> HttpResponse:
-    """One request, as somebody signed in or by a token."""
+    """One request, signed in or with a token."""
     client = Client(raise_request_exception=True, headers={"Authorization": f"Bearer {token}"} if token else None)
     if role in world.sessions:
         client.cookies["sessionid"] = world.sessions[role]
@@ -168,14 +168,14 @@ def test_own_objects(world, name, rule):
 
 
 def _names_objects(name: str, rule: Rule, world: World) -> bool:
-    """Whether the address leads to something of one project."""
+    """Whether the address refers to an object of one project."""
     names = addresses()[name][1]
     return "slug" in names or any(value in world.own.values for value in rule.parts.values())
 
 
 @pytest.mark.parametrize(("name", "rule"), CASES)
 def test_foreign_objects(world, name, rule):
-    """What is Sam's is nothing to anybody of Olga's project, by its own address and under Olga's project."""
+    """Sam's objects are invisible to everyone in Olga's project, at their own address and under Olga's project."""
     if rule.need == "open" or not _names_objects(name, rule, world):
         assert rule.need in ("open", "signed-in", "researcher-somewhere")
         return
@@ -195,8 +195,8 @@ def test_foreign_objects(world, name, rule):
 # ---- methods and tokens -----------------------------------------------------------------------------------
 
 
-def test_no_address_takes_another_method(world):
-    """What is not in the table is refused, even to the owner."""
+def test_no_address_takes_an_unlisted_method(world):
+    """Methods outside the table are refused, even to the owner."""
     wrong = []
     for name, rules in RULES.items():
         taken = {rule.method for rule in rules}
@@ -209,7 +209,7 @@ def test_no_address_takes_another_method(world):
 
 @pytest.fixture(scope="module")
 def tokens(world: World) -> dict[str, str]:
-    """Of the owner: one that may read, one that is past its time, one of another project."""
+    """The owner's tokens: a read-only one, an expired one, and one of another project."""
     made = {
         "read": create_token(user=world.cast.owner, name="read", scopes=["read"]),
         "expired": create_token(user=world.cast.owner, name="old", scopes=["manage"]),
@@ -219,7 +219,7 @@ def tokens(world: World) -> dict[str, str]:
     return {name: secret for name, (_, secret) in made.items()}
 
 
-#: Doors for everybody with an account that a token opens only with the scope “manage”.
+#: Calls open to every account that a token may use only with the scope “manage”.
 MANAGING = {"api-token-list"}
 
 
@@ -238,8 +238,8 @@ def _by_token(name: str, rule: Rule, kind: str) -> set[str]:
 
 
 @pytest.mark.parametrize("kind", ["read", "expired", "foreign"])
-def test_tokens_narrow_every_call(world, tokens, kind, monkeypatch):
-    """The owner's own calls by a token that may only read, one that has expired, one of another project."""
+def test_tokens_restrict_every_call(world, tokens, kind, monkeypatch):
+    """The owner's own calls with a read-only token, an expired token and a token of another project."""
     monkeypatch.setattr(limits, "TOKEN_FAILURES", limits.Limit("token", 10_000, 300))
     wrong = []
     for name, rules in API.items():
@@ -251,8 +251,8 @@ def test_tokens_narrow_every_call(world, tokens, kind, monkeypatch):
     assert wrong == []
 
 
-def test_a_token_opens_no_page(world, tokens):
-    """Tokens are for the API: a page does not know them."""
+def test_token_opens_no_page(world, tokens):
+    """Tokens are for the API; pages ignore them."""
     wrong = []
     for name, rules in PAGES.items():
         for rule in rules:

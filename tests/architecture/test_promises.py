@@ -1,5 +1,5 @@
-"""Promises and tests are held together: every marker names a promise, the page is what the markers say now, and a
-section that was complete stays so."""
+"""Promises and tests match: every marker names a promise, the page is up to date with the markers, and completed
+sections stay complete."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def promises() -> Any:
 
     spec = importlib.util.spec_from_file_location("docs_promises", ROOT / "docs/promises.py")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
+    sys.modules[spec.name] = module  # dataclasses look up their module
     spec.loader.exec_module(module)
     return module
 
@@ -34,12 +34,12 @@ def test_complete_sections_stay_complete(promises):
     assert not any(lost.values()), lost
 
 
-def test_the_page_is_what_the_markers_say(promises):
+def test_page_is_up_to_date_with_the_markers(promises):
     written = (ROOT / "docs/promises.md").read_text(encoding="utf-8")
     assert written == promises.generate(), "docs/promises.md is out of date: run `make docs`"
 
 
-def test_markers_are_found_wherever_they_stand(promises, tmp_path):
+def test_markers_are_found_everywhere(promises, tmp_path):
     path = tmp_path / "test_x.py"
     path.write_text(
         "import pytest\npytestmark = [pytest.mark.slow, pytest.mark.promise('a')]\n"

@@ -1,5 +1,5 @@
-"""Every kind of run that a program may start has a typed body in the OpenAPI document, made from the dataclass that
-reads the request: what the schema allows is read, what it forbids is refused."""
+"""Every kind of run that the API can start has a typed body in the OpenAPI document, made from the dataclass that
+parses the request: it accepts exactly the bodies that the schema allows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def document() -> dict[str, Any]:
 
 
 def bodies(job: Job, mode: GenerationMode) -> Any:
-    """Bodies of this kind, drawn from its schema or against it."""
+    """Bodies of this kind, drawn from its schema or violating it."""
     operation = {
         "requestBody": {
             "required": True,
@@ -49,7 +49,7 @@ def as_read(job: Job, body: Any) -> Any:
     return read_params(job.load_params(), params)
 
 
-def test_every_kind_has_its_body():
+def test_every_kind_has_a_body():
     schemas = document()["components"]["schemas"]
     mapping = schemas["RunRequest"]["discriminator"]["mapping"]
     assert set(mapping) == {job.kind for job in askable_jobs()} == KINDS
@@ -65,7 +65,7 @@ def test_every_kind_has_its_body():
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_what_the_schema_allows_is_read(kind):
+def test_bodies_allowed_by_the_schema_are_parsed(kind):
     job, seen = get_job(kind), []
 
     @settings(max_examples=40, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -78,7 +78,7 @@ def test_what_the_schema_allows_is_read(kind):
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_what_the_schema_forbids_is_refused(kind):
+def test_bodies_forbidden_by_the_schema_are_refused(kind):
     job, seen = get_job(kind), []
 
     @settings(max_examples=40, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -86,7 +86,7 @@ def test_what_the_schema_forbids_is_refused(kind):
     def run(case: Any) -> None:
         body = case.body
         if not isinstance(body, dict) or body.get("kind") != kind:
-            return  # refused before the dataclass is asked
+            return  # refused before the dataclass sees it
         seen.append(body)
         with pytest.raises(BadInput):
             as_read(job, body)

@@ -1,5 +1,5 @@
-"""Scripts of results, benchmarks and documents run for hours by hand, so that no test runs them whole: what they take
-from the house is still there."""
+"""Scripts of results, benchmarks and documents run for hours by hand, so tests do not run them; this checks that the
+names they use exist."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SCRIPTS = sorted(path for folder in ("docs", "benchmarks") for path in (ROOT / f
 
 
 def missing_of(source: str) -> Iterator[str]:
-    """What a script imports from the house, or asks of a module of the house, that is not there."""
+    """Names that a script imports from the product, or reads from its modules, that do not exist."""
     tree = ast.parse(source)
     modules = {}
     for node in ast.walk(tree):
@@ -40,11 +40,11 @@ def missing_of(source: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_what_a_script_takes_is_there(script: Path) -> None:
+def test_names_used_by_scripts_exist(script: Path) -> None:
     assert list(missing_of(script.read_text(encoding="utf-8"))) == []
 
 
-def test_what_is_not_there_is_seen() -> None:
+def test_missing_names_are_found() -> None:
     source = (
         "from scoring.ml.evaluators.ream import gold\nfrom evalapp.stats import nothing\ngold.KINDS\ngold.ItemGold\n"
     )

@@ -47,15 +47,15 @@ class World:
     cast: Cast
     own: Side
     foreign: Side
-    #: Role -> the cookie of a session that is signed in; filled by who asks as a browser.
+    #: Role -> the cookie of a signed-in session; filled by tests that act as a browser.
     sessions: dict[str, str] = field(default_factory=dict)
 
     def user(self, role: str) -> User | None:
         return None if role == "anonymous" else getattr(self.cast, role)
 
     def part(self, side: Side, name: str, value: Any) -> Any:
-        """`slug` is the project's; a value that names an object of the world is that object's; others stand as
-        they are."""
+        """`slug` is the project's; a value that names an object of the world becomes that object's; other values
+        stay."""
         if name == "slug":
             return side.project.slug
         return side.values.get(value, value) if isinstance(value, str) else value
@@ -133,7 +133,7 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
 
 
 def make_writing(project: Project, *, owner: User, corpus: str) -> WritingCampaign:
-    """A campaign of reference writing that is open."""
+    """An open campaign of reference writing."""
     rater = make_trained(project, f"rater-{project.slug}", "ream")
     plan = {"name": "Writing", "corpus": corpus, "evaluator": rater.slug, "options": {"arms": ["scores"]}}
     return open_writing(user=owner, campaign=create_writing(user=owner, project=project, plan=plan))

@@ -1,4 +1,4 @@
-"""The blocks of a page of documentation, as a reader meets them: files that it shows, commands, Python."""
+"""The code blocks of a documentation page: files, commands, Python."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _TITLE = re.compile(r'title="([^"]+)"')
 @dataclass(frozen=True)
 class Block:
     language: str
-    #: The file that the block shows; "" where it is to be run.
+    #: The file that the block shows; "" for a block to run.
     title: str
     text: str
     line: int
 
     def commands(self) -> list[str]:
-        """The command lines, without comments; a line that ends in a backslash goes on in the next."""
+        """The command lines without comments; a line ending in a backslash continues on the next."""
         lines = self.text.replace("\\\n", " ").splitlines()
         return [command for line in lines if (command := _without_comment(line).strip())]
 

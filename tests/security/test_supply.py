@@ -90,7 +90,7 @@ PIECES = st.sampled_from(
 )
 @example(0, 3, ROW)
 @settings(max_examples=300)
-def test_any_bytes_end_in_rows_faults_or_a_message(first, second, content):
+def test_any_bytes_give_rows_errors_or_a_message(first, second, content):
     """Every format, every table, packed or not; `make fuzz` goes on for minutes, by coverage."""
     one_input(bytes([first, second]) + content)
 

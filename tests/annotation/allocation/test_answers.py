@@ -31,7 +31,7 @@ def fields(form, answer):
     return [field for field, _ in check_answer(form, answer)[1]]
 
 
-def test_a_good_answer_is_made_plain():
+def test_valid_answers_are_normalised():
     assert check_answer(LIKERT, {"natural": 6.0, "sure": "12.5"}) == ({"natural": 6, "sure": 12.5}, [])
 
 
@@ -51,11 +51,11 @@ def test_a_good_answer_is_made_plain():
         (None, ["answer"]),
     ],
 )
-def test_faults_name_their_field(answer, wrong):
+def test_errors_name_their_field(answer, wrong):
     assert fields(LIKERT, answer) == wrong
 
 
-def test_verdicts_depend_on_the_kind():
+def test_verdicts_depend_on_kind():
     assert fields(PAIR, {"better": "both_bad"}) == []
     assert fields(PAIR, {"better": "cannot_decide"}) == ["answer.better"]
     assert fields(TURING, {"human": "cannot_decide"}) == []
@@ -63,19 +63,19 @@ def test_verdicts_depend_on_the_kind():
 
 
 @given(st.dictionaries(st.text(max_size=5), st.none() | st.booleans() | st.floats() | st.text(max_size=5), max_size=4))
-def test_no_answer_breaks_the_check(answer):
+def test_no_answer_crashes_the_check(answer):
     for form in (LIKERT, PAIR, TURING):
         clean, problems = check_answer(form, answer)
         assert problems or set(clean) == {aspect.name for aspect in form.aspects}
 
 
 @given(st.dictionaries(st.text(max_size=3), st.sampled_from(["a", "b", "tie", "both_bad", 3]), max_size=4))
-def test_turning_twice_changes_nothing(answer):
+def test_swapping_twice_changes_nothing(answer):
     assert turn(turn(answer, True), True) == answer
     assert turn(answer, False) == answer
 
 
-def test_turning_exchanges_sides_only():
+def test_swapping_exchanges_only_the_sides():
     assert turn({"x": "a", "y": "b", "z": "tie", "n": 2}, True) == {"x": "b", "y": "a", "z": "tie", "n": 2}
 
 
@@ -94,7 +94,7 @@ def test_expected_answers():
     assert shown_expected({"better": ["a", "tie"], "x": "b"}, True) == {"better": ["b", "tie"], "x": "a"}
 
 
-def test_faulty_expectations_are_told():
+def test_invalid_expectations_are_reported():
     assert check_expected(LIKERT, {"natural": [1, 2]}, "practice[0].expected") == []
     assert check_expected(LIKERT, {}, "e")[0][0] == "e"
     assert check_expected(LIKERT, {"natural": 9}, "e")[0][0] == "e.natural"
@@ -103,7 +103,7 @@ def test_faulty_expectations_are_told():
     assert check_expected(PAIR, {"unknown": "a"}, "e")[0][0] == "e.unknown"
 
 
-def test_the_form_for_the_browser():
+def test_form_sent_to_the_browser():
     shown = LIKERT.as_dict({"allow_note": True})
     points = shown["aspects"][0]["points"]
     assert [(row["value"], row["label"], row["key"]) for row in points] == [
@@ -114,7 +114,7 @@ def test_the_form_for_the_browser():
     assert [row["value"] for row in TURING.as_dict({})["verdicts"]] == ["a", "b", "cannot_decide"]
 
 
-def test_keys_of_scales_that_are_no_digits():
+def test_keyboard_keys_of_scales_without_digits():
     half = AspectForm("x", "?", -1, 1, 0.5).as_dict("likert")["points"]
     assert [(row["value"], row["key"]) for row in half] == [(-1, "1"), (-0.5, "2"), (0, "3"), (0.5, "4"), (1, "5")]
     ten = AspectForm("x", "?", 1, 10, 1).as_dict("likert")["points"]

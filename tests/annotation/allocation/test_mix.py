@@ -14,17 +14,17 @@ def test_each_block_has_one_marked_place(seed, share):
         assert sum(is_marked(share, place, seed, "control") for place in range(start, start + block)) == 1
 
 
-def test_the_place_in_the_block_cannot_be_foreseen():
+def test_marked_place_in_a_block_is_unpredictable():
     places = {place % 10 for seed in range(200) for place in range(10) if is_marked(0.1, place, seed, "control")}
     assert places == set(range(10))
 
 
-def test_no_share_marks_nothing():
+def test_zero_share_marks_nothing():
     assert not any(is_marked(0.0, place, 1) for place in range(100))
 
 
 @pytest.mark.parametrize("share", [0.07, 0.15, 0.3, 0.35, 0.4, 0.45])
-def test_the_rate_is_kept_where_its_inverse_is_no_whole_number(share):
+def test_rate_holds_when_its_inverse_is_not_an_integer(share):
     marked = [place for place in range(3000) if is_marked(share, place, 5, "control")]
     assert len(marked) == pytest.approx(3000 * share, abs=1)
 
@@ -35,16 +35,16 @@ def test_practice_comes_first():
     assert steps[3] != "practice"
 
 
-def test_controls_and_repeats_come_at_their_rates():
+def test_controls_and_repeats_come_at_the_planned_rates():
     steps = [
         choose_step(Standing(7, 0, given), practice=0, controls=9, control_rate=0.1, repeat_share=0.05)
         for given in range(2000)
     ]
     assert steps.count("control") == 200
-    # A place marked for both goes to the control.
+    # A place marked for both goes to the control item.
     assert 80 <= steps.count("repeat") <= 100
 
 
-def test_without_controls_none_is_asked_for():
+def test_no_control_is_requested_when_there_are_none():
     steps = {choose_step(Standing(7, 0, given), practice=0, controls=0, control_rate=0.5) for given in range(50)}
     assert steps == {"normal"}

@@ -31,7 +31,7 @@ def test_one_system_has_no_pair():
 
 @settings(max_examples=60)
 @given(st.integers(2, 9), st.integers(1, 12), st.data())
-def test_complete_data_is_balanced_whatever_the_number(systems, items, data):
+def test_complete_data_is_balanced_at_any_size(systems, items, data):
     total = items * systems * (systems - 1) // 2
     wanted = data.draw(st.integers(1, total))
     seed = data.draw(st.integers(0, 2**31))
@@ -54,7 +54,7 @@ def test_complete_data_is_balanced_whatever_the_number(systems, items, data):
 
 @settings(max_examples=60)
 @given(st.lists(st.sets(st.integers(0, 5)), min_size=1, max_size=12), st.data())
-def test_missing_outputs_are_never_asked_for(rows, data):
+def test_missing_outputs_are_never_requested(rows, data):
     total = sum(len(row) * (len(row) - 1) // 2 for row in rows)
     wanted = data.draw(st.integers(0, total + 2))
     chosen = choose_pairs([sorted(row) for row in rows], wanted, seed=3)
@@ -69,7 +69,7 @@ def test_with_missing_outputs_the_rest_stays_balanced():
     assert gap(Counter((a, b) for _, a, b in chosen).values()) <= 1
 
 
-def test_another_seed_chooses_others():
+def test_another_seed_chooses_other_pairs():
     rows = [range(4)] * 20
     assert choose_pairs(rows, 30, seed=1) != choose_pairs(rows, 30, seed=2)
 

@@ -33,7 +33,7 @@ def test_defaults():
     assert plan.options == OPTIONS
 
 
-def test_labels_in_a_list_belong_to_the_points_of_the_scale():
+def test_list_labels_map_to_scale_points():
     aspect = {"name": "natural", "low": 1, "high": 5, "step": 2, "labels": ["bad", "fair", "good"]}
     plan, _ = read_plan({**LEAST, "aspects": [aspect]})
     assert plan is not None
@@ -78,16 +78,16 @@ def test_comparisons_show_the_last_step_by_default():
         ({"unheard": 1}, ["unheard"]),
     ],
 )  # fmt: skip
-def test_faults_name_their_field(changes, wrong):
+def test_errors_name_their_field(changes, wrong):
     assert problems(**changes) == wrong
 
 
-def test_all_faults_are_told_at_once():
+def test_all_errors_are_reported_at_once():
     assert problems(overlap=0, kind="x", systems=3) == ["kind", "overlap", "systems"]
 
 
 @given(st.dictionaries(st.sampled_from(["name", "kind", "aspects", "items", "systems", "options", "practice", "controls", "pairs", "overlap", "slug"]), JSON) | JSON)  # fmt: skip  # noqa: E501
-def test_no_plan_breaks_the_reader(raw):
+def test_no_plan_crashes_the_parser(raw):
     plan, found = read_plan(raw)
     assert (plan is None) == bool(found)
 

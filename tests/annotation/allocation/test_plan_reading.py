@@ -1,4 +1,4 @@
-"""What plans of judging and of writing have in common is read the same way."""
+"""Judging and writing plans share one parser for their common parts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def problems(request):
         {"search": "x", "domain": True},
     ],
 )
-def test_a_choice_of_items(problems, items):
+def test_item_selection_is_parsed(problems, items):
     assert problems(items=items) == []
 
 
@@ -45,12 +45,12 @@ def test_a_choice_of_items(problems, items):
         ({"domain": []}, "items.domain"),
     ],
 )  # fmt: skip
-def test_a_wrong_choice_of_items(problems, items, where):
+def test_wrong_item_selection_is_refused(problems, items, where):
     assert [place for place, _ in problems(items=items)] == ([where] if where else [])
 
 
 @pytest.mark.parametrize("name", ["lease_minutes", "max_per_annotator", "seed"])
-def test_whole_numbers_or_nothing(problems, name):
+def test_only_whole_numbers_are_accepted(problems, name):
     assert problems(**{name: None}) == []
     for wrong in (-1, 2**40, 1.5, True, "7"):
         assert [place for place, _ in problems(**{name: wrong})] == [name]

@@ -5,7 +5,7 @@ from collections import Counter
 from annotation.allocation.streams import SPAN, coin, draw
 
 
-def test_a_draw_is_a_function_of_its_labels():
+def test_draw_is_a_function_of_its_labels():
     assert draw(13, "order", 1) == draw(13, "order", 1)
     assert draw(13, "order", 1) != draw(13, "order", 2)
     assert draw(1, "1") == draw("1", 1)  # labels are texts
@@ -19,6 +19,6 @@ def test_draws_fill_the_span_evenly():
     assert all(abs(count - 2000) < 5 * 42 for count in tenths.values())
 
 
-def test_a_coin_is_fair():
+def test_coin_is_fair():
     heads = sum(coin("side", k) for k in range(20_000))
     assert abs(heads - 10_000) < 5 * 71

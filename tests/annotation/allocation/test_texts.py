@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from annotation.allocation.texts import is_storable
 
 
-def test_nul_and_half_pairs_are_found_wherever_they_are():
+def test_nul_and_lone_surrogates_are_found_anywhere():
     assert is_storable({"a": ["grüße", "日本", "😀", 3, None]})
     assert not is_storable("a\x00b")
     assert not is_storable({"a": [{"\x00": 1}]})
@@ -14,6 +14,6 @@ def test_nul_and_half_pairs_are_found_wherever_they_are():
 
 
 @given(st.text())
-def test_what_is_storable_can_be_encoded(text):
+def test_storable_text_can_be_encoded(text):
     if is_storable(text):
         text.encode("utf-8")

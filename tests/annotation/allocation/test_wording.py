@@ -6,22 +6,22 @@ from hypothesis import strategies as st
 from annotation.allocation.wording import changed_words, content_words, shared_words, words_of
 
 
-def test_content_words_leave_out_function_words():
+def test_content_words_exclude_function_words():
     assert content_words("The dog, and THE Dog's friend, didn\u2019t see it in 1999.") == {
         "dog", "dog's", "friend", "see", "1999",
     }  # fmt: skip
 
 
-def test_shared_words_stand_in_the_order_of_the_text():
+def test_shared_words_keep_the_order_of_the_text():
     assert shared_words("Home again, the happy children slept.", "The children drove home.") == ["home", "children"]
     assert shared_words("Nobody saw it.", "The children drove home.") == []
 
 
-def test_writing_without_blanks_shares_pairs_of_characters():
+def test_scripts_without_spaces_share_character_pairs():
     assert shared_words("我们回家吃饭", "他们回家") == ["们回", "回家"]
 
 
-def test_changed_words_counts_by_hand():
+def test_changed_words_match_manual_counts():
     original = "Tom went to the shop and bought bread."
     assert changed_words(original.upper(), original) == 0
     assert changed_words("Tom went to the shop and stole bread.", original) == 1
@@ -29,8 +29,9 @@ def test_changed_words_counts_by_hand():
     assert changed_words("Nothing.", original) == 8
 
 
-def test_a_word_is_not_cut_at_a_combining_mark():
-    """Hindi “greetings, friends”, Arabic with its vowels, an x that has no form with a dot below, Thai “fish”."""
+def test_word_is_not_split_at_a_combining_mark():
+    """Hindi “greetings, friends”, Arabic with vowels, an x that has no precomposed form with a dot below, Thai
+    “fish”."""
     hindi = "\u0928\u092e\u0938\u094d\u0924\u0947"
     assert words_of(f"{hindi}, \u0926\u094b\u0938\u094d\u0924\u094b!") == [
         hindi,
@@ -40,7 +41,7 @@ def test_a_word_is_not_cut_at_a_combining_mark():
         "\u0643\u064e\u062a\u064e\u0628\u064e",
         "x\u0323y",
     ]
-    # Folding a Turkish capital makes a mark, and the same word in small letters is the same word.
+    # Case-folding a Turkish capital adds a combining mark; the lower-case spelling is still the same word.
     assert words_of("\u0130STANBUL") == ["i\u0307stanbul"]
     assert words_of("\u0e17\u0e35\u0e48\u0e19") == ["\u0e17\u0e35\u0e48", "\u0e19"]
     assert changed_words(f"{hindi} a", f"{hindi} b") == 1

@@ -35,7 +35,7 @@ def sent(text: str, relevant: bool | None, before: float | None, after: float | 
 @pytest.mark.parametrize(
     ("text", "relevant", "after", "decision", "why", "left"),
     [
-        # relevant, improved: kept as it is
+        # relevant, improved: accepted unchanged
         (AS_IT_IS, True, 0.5, "accept", "", 0),
         # not relevant, improved: edit ...
         (AS_IT_IS, False, 0.5, "edit", "irrelevant", 3),
@@ -47,7 +47,7 @@ def sent(text: str, relevant: bool | None, before: float | None, after: float | 
         (AS_IT_IS, False, 0.3, "edit", "no-gain", 3),
         (EDITED, True, 0.5, "accept", "", 0),
         (EDITED, True, 0.3, "edit", "no-gain", 2),
-        # nothing said of a candidate sent as it is: it is taken to be relevant
+        # no relevance given for an unchanged candidate: it counts as relevant
         (AS_IT_IS, None, 0.5, "accept", "", 0),
     ],
 )
@@ -57,52 +57,52 @@ def test_each_row_of_the_table(text, relevant, after, decision, why, left):
     assert verdict.improved is (after > 0.4)
 
 
-def test_the_last_edit_without_gain_drops_the_candidate():
+def test_last_edit_without_gain_drops_the_candidate():
     verdict = judge_attempt(SCORES, Tried(as_it_is=True, edits=2), sent(EDITED, True, 0.4, 0.4))
     assert (verdict.decision, verdict.why, verdict.counted, verdict.closes) == ("drop", "limit", True, True)
     with pytest.raises(ValueError, match="dropped before"):
         judge_attempt(SCORES, Tried(as_it_is=True, edits=3), sent(EDITED, True, 0.4, 0.9))
 
 
-def test_sending_a_candidate_as_it_is_again_uses_up_an_edit():
+def test_resending_an_unchanged_candidate_uses_an_edit():
     assert not judge_attempt(SCORES, Tried(), sent(AS_IT_IS, True, 0.4, 0.4)).counted
     assert judge_attempt(SCORES, Tried(as_it_is=True), sent(AS_IT_IS, True, 0.4, 0.4)).counted
     assert not sent(f"  {AS_IT_IS.replace(' ', '  ')}", True, 0, 0).is_edited
 
 
-def test_the_gain_must_exceed_min_gain():
+def test_gain_must_exceed_min_gain():
     rules = Rules("scores", min_gain=0.25)
     assert has_improved(rules, sent(EDITED, True, 0.25, 0.5)) is False
     assert has_improved(rules, sent(EDITED, True, 0.25, 0.75)) is True
 
 
-def test_without_a_score_the_text_waits_and_uses_nothing_up():
+def test_without_a_score_the_text_waits_and_no_edit_is_used():
     for before, after in ((None, None), (0.4, None), (None, 0.4)):
         verdict = judge_attempt(SCORES, Tried(edits=2), sent(EDITED, True, before, after))
         assert (verdict.decision, verdict.counted, verdict.left) == ("wait", False, 1)
 
 
-def test_added_without_a_score_is_never_counted_as_improved():
+def test_text_added_without_a_score_never_counts_as_improved():
     verdict = judge_attempt(SCORES, Tried(), sent(EDITED, True, None, None, unscored=True))
     assert (verdict.decision, verdict.improved) == ("accept", None)
-    # It is no way around a score that is there, nor around relevance.
+    # Adding without a score bypasses neither an existing score nor the relevance check.
     assert judge_attempt(SCORES, Tried(), sent(EDITED, True, 0.4, 0.3, unscored=True)).decision == "edit"
     assert judge_attempt(SCORES, Tried(), sent(AS_IT_IS, False, None, None, unscored=True)).decision == "edit"
 
 
-def test_the_first_text_of_an_empty_set_has_nothing_to_improve():
+def test_first_text_of_an_empty_set_has_nothing_to_improve():
     verdict = judge_attempt(SCORES, Tried(), sent(AS_IT_IS, True, None, -0.2, empty=True))
     assert (verdict.decision, verdict.improved) == ("accept", None)
 
 
-def test_the_control_arm_rewrites_at_will_and_sees_no_score():
+def test_control_arm_rewrites_freely_and_sees_no_score():
     rules = Rules("control")
     assert judge_attempt(rules, Tried(), sent(EDITED, False, 0.4, 0.1)).decision == "accept"
     verdict = judge_attempt(rules, Tried(), sent(AS_IT_IS, False, 0.4, 0.9))
     assert (verdict.decision, verdict.improved, verdict.why) == ("edit", None, "irrelevant")
 
 
-def test_the_arm_of_candidates_takes_them_as_they_are():
+def test_candidates_arm_accepts_candidates_unchanged():
     rules = Rules("candidates")
     assert judge_attempt(rules, Tried(), sent(AS_IT_IS, True, None, None)).decision == "accept"
     assert judge_attempt(rules, Tried(), sent(AS_IT_IS, False, None, None)).decision == "drop"
@@ -111,7 +111,7 @@ def test_the_arm_of_candidates_takes_them_as_they_are():
         judge_attempt(rules, Tried(), sent(EDITED, True, None, None))
 
 
-def test_texts_of_ones_own_where_they_are_allowed():
+def test_own_texts_where_they_are_allowed():
     own = Attempt("My own words.", before=0.1, after=0.2)
     assert judge_attempt(SCORES, Tried(), own).decision == "accept"
     assert not is_allowed(Rules("scores", own_text=False), own)
@@ -130,14 +130,14 @@ attempts = st.builds(
 
 
 @given(st.lists(attempts, max_size=60), st.integers(1, 5), st.sampled_from(["scores", "control"]), st.floats(0, 0.5))
-def test_whatever_is_sent_the_rules_hold(sequence, limit, arm, min_gain):
+def test_rules_hold_for_any_submission(sequence, limit, arm, min_gain):
     rules = Rules(arm, max_attempts=limit, min_gain=min_gain)
     tried, stored = Tried(), 0
     for attempt in sequence:
         verdict = judge_attempt(rules, tried, attempt)
         if arm == "scores" and verdict.decision == "accept":
             assert verdict.improved is not False
-            if verdict.improved is None:  # only said and marked so, never silently
+            if verdict.improved is None:  # added only on request and marked as unscored, never silently
                 assert attempt.unscored
                 assert None in (attempt.before, attempt.after)
             else:
@@ -151,21 +151,21 @@ def test_whatever_is_sent_the_rules_hold(sequence, limit, arm, min_gain):
         assert verdict.closes or verdict.left == limit - tried.edits > 0
         if verdict.closes:
             break
-    assert stored <= limit + 1  # one look and the edits: it ends
+    assert stored <= limit + 1  # the initial view plus the edits: then it ends
 
 
 # ---- who gets what ------------------------------------------------------------------------------------------
 
 
 @given(st.integers(0, 2**31), st.integers(1, 3), st.integers(0, 40))
-def test_arms_stay_balanced_after_any_number_of_people(seed, count, people):
+def test_arms_stay_balanced_for_any_number_of_people(seed, count, people):
     arms = ["scores", "control", "candidates"][:count]
     found = Counter(arm_at(seed, arms, place, "annotator") for place in range(people))
     given_ = [found[arm] for arm in arms]
     assert max(given_) - min(given_) <= 1
 
 
-def test_the_arm_of_the_next_person_cannot_be_foreseen():
+def test_arm_of_the_next_person_is_unpredictable():
     assert {arm_at(seed, ["scores", "control"], 0, "annotator") for seed in range(20)} == {"scores", "control"}
 
 
@@ -174,25 +174,25 @@ def test_groups_fill_one_after_the_other():
 
 
 @given(st.integers(0, 2**31), st.text(max_size=8), st.integers(0, 120))
-def test_the_order_shown_is_a_permutation_and_a_function_of_the_seed(seed, key, count):
+def test_display_order_is_a_permutation_set_by_the_seed(seed, key, count):
     order = shown_order(seed, key, count)
     assert sorted(order) == list(range(count))
     assert order == shown_order(seed, key, count)
 
 
-def test_a_round_waits_for_those_present_in_the_round_just_dealt_with():
+def test_round_waits_only_for_active_members():
     me = Place(item=4, dealt=2)
     assert waits_for(me, [Place(4, 1), Place(4, 2), Place(4, 3)]) == 1
     assert waits_for(me, [Place(4, 1, present=False)]) == 0  # the lease has passed
-    assert waits_for(me, [Place(4, 0), Place(3, 9)]) == 0  # came back late: follows at their own pace
-    assert waits_for(Place(4, 0), [Place(3, 9), Place(2, 0)]) == 1  # all begin an item together
+    assert waits_for(me, [Place(4, 0), Place(3, 9)]) == 0  # came back late: continues at their own pace
+    assert waits_for(Place(4, 0), [Place(3, 9), Place(2, 0)]) == 1  # all begin an item at the same time
 
 
 @given(st.lists(st.builds(Place, st.integers(0, 3), st.integers(0, 4), st.booleans()), min_size=1, max_size=6))
-def test_somebody_can_always_go_on(places):
+def test_at_least_one_person_can_always_continue(places):
     waiting = [waits_for(own, [other for other in places if other is not own]) for own in places]
     assert 0 in waiting
 
 
-def test_texts_that_differ_in_what_nobody_sees_are_one():
+def test_texts_with_invisible_differences_are_equal():
     assert same_text("  \uff28ello\u00a0World ") == same_text("hello world")

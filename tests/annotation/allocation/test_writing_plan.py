@@ -13,14 +13,14 @@ JSON = st.recursive(
 )
 
 
-def test_a_name_is_enough_for_a_draft():
+def test_draft_needs_only_a_name():
     plan, problems = read_writing_plan({"name": "More replies, please!"})
     assert problems == []
     assert (plan.slug, plan.kind, plan.options) == ("more-replies-please", "ream", OPTIONS)
     assert opening_problems(plan)[0][0] == "evaluator"
 
 
-def test_what_an_open_campaign_needs():
+def test_open_campaign_needs_its_required_fields():
     def missing(**fields):
         plan, problems = read_writing_plan({"name": "n", **fields})
         assert problems == []
@@ -35,13 +35,13 @@ def test_what_an_open_campaign_needs():
 
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
-def test_a_constraint_takes_one_text_without_scores(constraint):
+def test_constraint_takes_one_text_without_scores(constraint):
     plan, problems = read_writing_plan({"name": "n", "kind": "constraint", "options": {"constraint": constraint}})
     assert problems == []
     assert plan.options["arms"] == ["control"]
     assert plan.options["target"] == 1
     assert plan.options["confirmations"] == (constraint == "better-than-original")
-    # The form of the page always sends a number: without anybody else nothing is better than the original.
+    # The page's form always sends a number. When nobody confirms, no text is marked better than the original.
     options = {"constraint": constraint, "confirmations": 0}
     again, _ = read_writing_plan({"name": "n", "kind": "constraint", "options": options})
     assert again is not None
@@ -78,14 +78,14 @@ def test_a_constraint_takes_one_text_without_scores(constraint):
         ({"name": "n", "kind": "constraint", "options": {"constraint": ""}}, "options.constraint"),
     ],
 )
-def test_a_mistake_is_told_by_its_field(raw, where):
+def test_error_names_its_field(raw, where):
     plan, problems = read_writing_plan(raw)
     assert plan is None
     assert where in [field for field, _ in problems]
 
 
 @given(JSON, st.dictionaries(st.sampled_from([*OPTIONS, "other"]), JSON, max_size=4))
-def test_no_document_breaks_the_reader(document, options):
+def test_no_document_crashes_the_parser(document, options):
     for raw in (document, {"name": "n", "options": options}, {"name": "n", "kind": "constraint", "options": options}):
         plan, problems = read_writing_plan(raw)
         assert (plan is None) == bool(problems)

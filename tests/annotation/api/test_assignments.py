@@ -32,7 +32,7 @@ def body_of(campaign, **more):
     return {"submission": str(uuid4()), "answer": answer_to(campaign), **more}
 
 
-def test_the_whole_way(anna, campaign):
+def test_judging_from_start_to_end(anna, campaign):
     answer = next_one(anna, campaign)
     assert answer.status_code == 200
     assert answer.headers["Cache-Control"] == "no-store"
@@ -118,7 +118,7 @@ def test_conflicts_carry_both_versions(anna, campaign):
         ({"next": "perhaps"}, "next"),
     ],
 )
-def test_faults_by_field(anna, campaign, change, field):
+def test_errors_are_listed_by_field(anna, campaign, change, field):
     first = next_one(anna, campaign).json()
     refused = post(anna, f"assignments/{first['id']}/submit/", {**body_of(campaign), **change})
     assert refused.status_code == 400
@@ -136,7 +136,7 @@ def test_skip_and_flag(anna, campaign):
     assert post(anna, f"assignments/{first['id']}/flag/", {"reason": "dull"}).status_code == 400
 
 
-def test_who_may_not(cast, client, campaign):
+def test_unauthorised_users_are_refused(cast, client, campaign):
     assert next_one(client, campaign).status_code in (401, 403)
     client.force_login(cast.annotator)
     first = next_one(client, campaign).json()
@@ -153,7 +153,7 @@ def test_who_may_not(cast, client, campaign):
     assert Assignment.objects.get(public=first["id"]).state == "open"
 
 
-def test_history_is_few_queries(anna, cast, django_assert_max_num_queries):
+def test_history_needs_few_queries(anna, cast, django_assert_max_num_queries):
     campaign = open_for(cast, "pairwise", items=15)
     first = next_one(anna, campaign).json()
     while first is not None:
@@ -162,7 +162,7 @@ def test_history_is_few_queries(anna, cast, django_assert_max_num_queries):
         assert len(anna.get(f"/api/v1/assignments/?campaign={campaign.pk}").json()["results"]) == 15
 
 
-def test_odd_queries(anna, campaign):
+def test_unusual_query_parameters(anna, campaign):
     for query in ("", "?campaign=x", f"?campaign={campaign.pk}&state=lost", f"?campaign={campaign.pk}&cursor=zz"):
         assert anna.get(f"/api/v1/assignments/{query}").status_code == 400
     assert anna.get("/api/v1/assignments/?campaign=999999").status_code == 404

@@ -42,7 +42,7 @@ def test_from_plan_to_end(rita):
     assert rita.delete(f"/api/v1/{path}").status_code == 204
 
 
-def test_faulty_plans_are_told_by_field(rita):
+def test_invalid_plans_are_refused_by_field(rita):
     refused = call(rita, "post", "projects/alpha/campaigns/", {**PLAN, "overlap": 0, "systems": ["nobody"]})
     assert refused.status_code == 400
     assert [error["field"] for error in refused.json()["errors"]] == ["overlap"]

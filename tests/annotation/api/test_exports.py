@@ -1,4 +1,4 @@
-"""The API of exports: 202, the run, files as attachments."""
+"""The API of exports: the 202 answer, its run, and files as attachments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 ADDRESS = "/api/v1/projects/alpha/exports/"
 
 
-def test_asking_following_downloading(cast):
+def test_request_follow_and_download_an_export(cast):
     take_in(cast.project, WHOLE)
     api = APIClient()
     api.force_authenticate(cast.researcher)
@@ -40,7 +40,7 @@ def test_asking_following_downloading(cast):
     assert api.get(ADDRESS).json()["results"] == []
 
 
-def test_refusals(cast):
+def test_invalid_requests_are_refused(cast):
     api = APIClient()
     api.force_authenticate(cast.owner)
     assert api.post(ADDRESS, {"format": "xlsx"}, format="json").status_code == 400
@@ -56,7 +56,7 @@ def test_refusals(cast):
     assert api.get(ADDRESS).status_code == 404
 
 
-def test_the_general_door_of_runs_exports_too(cast):
+def test_general_runs_endpoint_starts_exports(cast):
     api = APIClient()
     api.force_authenticate(cast.researcher)
     address = "/api/v1/projects/alpha/runs/"
@@ -64,8 +64,8 @@ def test_the_general_door_of_runs_exports_too(cast):
     assert api.post(address, {"kind": "export", "colour": "red"}, format="json").status_code == 400
 
 
-def test_the_request_is_made_of_the_options(cast):
-    """Names, defaults and choices of the API, of the form and of the command are those of `Wishes`."""
+def test_request_schema_matches_the_options(cast):
+    """The API, the form and the command take names, defaults and choices from the options of an export."""
     from annotation.api.exports import ExportRequestSerializer
     from annotation.exporters.wishes import Wishes
     from annotation.views.exports import ExportForm

@@ -5,7 +5,7 @@ from annotation.services.judging import next_assignment
 from tests.annotation.services.judging_helpers import open_for, send
 
 
-def test_every_version_with_sides_turned_back(cast, client, django_assert_max_num_queries):
+def test_every_version_is_listed_with_original_sides(cast, client, django_assert_max_num_queries):
     campaign = open_for(cast, "pairwise")
     Slot.objects.update(swapped=True)
     shown = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown

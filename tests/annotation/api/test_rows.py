@@ -1,4 +1,4 @@
-"""Lists of what a project holds: values, filters, cursors, permission, number of queries."""
+"""Lists of a project's rows: values, filters, cursors, permission, number of queries."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def rows(api, name: str, **query) -> list[dict]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_misspelt_filter_is_refused_and_not_left_out(api, name):
+def test_misspelt_filter_is_refused(api, name):
     answer = api.get(f"/api/v1/projects/alpha/{name}/", {"sytem": "s", "limit": 5})
     assert answer.status_code == 400
     assert [fault["field"] for fault in answer.json()["errors"]] == ["sytem"]
@@ -84,14 +84,14 @@ def test_few_queries(api, cast, name, django_assert_max_num_queries):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_who_may(cast, name):
+def test_permissions(cast, name):
     for person, status in ((cast.annotator, 403), (cast.stranger, 404), (cast.owner, 200)):
         client = APIClient()
         client.force_authenticate(person)
         assert client.get(f"/api/v1/projects/alpha/{name}/").status_code == status
 
 
-def test_the_kind_of_a_system(api, cast):
+def test_kind_of_a_system(api, cast):
     address = f"/api/v1/systems/{System.objects.get(name='t').pk}/"
     assert api.get(address).json()["kind"] == "machine"
     assert api.patch(address, {"kind": "human"}, format="json").status_code == 403
@@ -121,5 +121,5 @@ def test_one_item(api, cast):
         {"cursor": base64.urlsafe_b64encode(b"[0, Infinity]").decode()},
     ],
 )
-def test_what_names_no_page_is_a_bad_request(api, query):
+def test_invalid_page_is_a_bad_request(api, query):
     assert api.get("/api/v1/projects/alpha/items/", query).status_code == 400

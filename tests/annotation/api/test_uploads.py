@@ -90,7 +90,7 @@ def test_dry_run_replace_and_faults(api, cast):
     assert "faults were found" in faulty["error"] or "fault was found" in faulty["error"]
 
 
-def test_undo_is_refused_with_the_list(api, cast):
+def test_undo_in_use_is_refused_with_a_list(api, cast):
     upload = take_in(cast.project, {name: WHOLE[name] for name in ("dataset.json", "items.jsonl", "outputs.jsonl")})
     take_in(cast.project, {"ratings.jsonl": RATINGS})
     answer = api.delete(f"/api/v1/uploads/{upload.pk}/")
@@ -116,7 +116,7 @@ def test_refusals(api, query, content_type, body, status):
     assert not Upload.objects.exists()
 
 
-def test_the_announced_length_is_enough_to_refuse(api, settings):
+def test_announced_length_alone_is_refused(api, settings):
     settings.MAX_UPLOAD_BYTES = 10
     answer = api.generic(
         "POST", f"{ADDRESS}?kind=items", '{"id": "much too long"}', content_type="application/x-ndjson"
@@ -125,7 +125,7 @@ def test_the_announced_length_is_enough_to_refuse(api, settings):
     assert answer["Content-Type"] == "application/problem+json"
 
 
-def test_who_may(cast):
+def test_permissions(cast):
     upload = take_in(cast.project, {"items.jsonl": ITEMS})
     one = f"/api/v1/uploads/{upload.pk}/"
     for person, read, write in ((cast.viewer, 200, 403), (cast.annotator, 403, 403), (cast.stranger, 404, 404)):
@@ -138,7 +138,7 @@ def test_who_may(cast):
     assert Upload.objects.count() == 1
 
 
-def test_a_run_stores_what_was_checked(api, cast):
+def test_run_stores_the_checked_rows(api, cast):
     checked = take_in(cast.project, {"items.jsonl": ITEMS}, dry_run=True)
     elsewhere = take_in(Project.objects.create(slug="twin", name="twin"), {"items.jsonl": ITEMS}, dry_run=True)
     address = "/api/v1/projects/alpha/runs/"

@@ -1,4 +1,4 @@
-"""Reference writing through the API: plan, write, watch; what an annotator is told and what not."""
+"""Reference writing through the API: plan, write and watch, and which facts annotators can see."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_from_plan_to_watch(cast):
     assert [one["slug"] for one in rita("get", "/projects/alpha/writing/")["results"]] == ["second", "more-replies"]
 
 
-def test_flags_are_listed_and_dealt_with(cast):
+def test_flags_are_listed_and_resolved(cast):
     rita, anna = door(cast.researcher), door(cast.annotator)
     campaign = start_writing(cast, items=1)
     task = f"/writing-tasks/{desk_of(cast.annotator, campaign).public}/"
@@ -92,7 +92,7 @@ def test_flags_are_listed_and_dealt_with(cast):
     rita("post", f"/writing-flags/{2**63}/resolve/", status=404)
 
 
-def test_bad_bodies_are_told_by_field(cast):
+def test_invalid_bodies_are_refused_by_field(cast):
     anna = door(cast.annotator)
     desk = desk_of(cast.annotator, start_writing(cast))
     task = f"/writing-tasks/{desk.public}/"
@@ -120,7 +120,7 @@ def test_confirming_through_the_api(cast):
     door(ben)("post", f"/writing/{campaign.pk}/next-confirmation/", status=204)
 
 
-def test_an_annotator_learns_no_arm_no_score_and_no_name_of_a_set(cast):
+def test_annotators_see_no_arm_score_or_set_name(cast):
     campaign = start_writing(cast, items=1, options={"arms": ["control"]})
     anna = door(cast.annotator)
     desk = anna("post", f"/writing/{campaign.pk}/next/")

@@ -1,4 +1,4 @@
-"""Figures of an export: a person who judges once more is no further rater."""
+"""Figures of an export: a repeated judgement does not count as another rater."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from annotation.exporters.facts import Facts
 
 
 def facts_of(*raters: str) -> Facts:
-    """r1 and r2 differ in every other unit; whoever is called otherwise says what r1 says."""
+    """r1 and r2 differ in every other unit; any other rater repeats r1's answers."""
     facts = Facts()
     for unit in range(8):
         for rater in raters:
@@ -16,12 +16,12 @@ def facts_of(*raters: str) -> Facts:
     return facts
 
 
-def test_a_repeat_is_no_second_rater():
+def test_repeat_is_not_another_rater():
     plain, again = facts_of("r1", "r2"), facts_of("r1", "r1#2", "r2")
     found = again.judged["quality", "ratings"]
     assert found.agreement("interval").value == plain.judged["quality", "ratings"].agreement("interval").value
     assert (found.n, found.n_raters, again.n_raters) == (24, 2, 2)
     other = facts_of("r2@9", "r1", "r2", "r1@7").judged["quality", "ratings"]
     assert (other.agreement("interval").value, other.n_raters) == (found.agreement("interval").value, 2)
-    # Without an r1 of their own, r1#2 is somebody.
+    # Without a rater named r1, r1#2 counts as a rater.
     assert facts_of("r1#2", "r2").n_raters == 2

@@ -1,4 +1,4 @@
-"""What raters are called in an export: the people of an installation stay who they are, others cannot be told."""
+"""Rater names in an export: people of this installation keep theirs, other raters cannot be identified."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.parametrize("how", ["kept", "pseudonyms"])
-def test_somebody_of_here_is_the_same_rater_in_a_later_campaign(cast, how):
-    """A campaign that asks once more what an earlier one asked stores `PSEUDONYM@NUMBER`, a repeat of it `...#2`."""
+def test_member_is_the_same_rater_in_a_later_campaign(cast, how):
+    """A second campaign on the same units stores its raters as `PSEUDONYM@NUMBER`, and repeats as `...#2`."""
     own = Membership.objects.get(project=cast.project, user=cast.annotator).pseudonym
     called = naming(cast.project, how)
     names = [own, f"{own}@12", f"{own}@12#2"]
     assert [called(name) for name in names] == names
 
 
-def test_the_number_of_a_campaign_makes_no_address(cast):
+def test_campaign_number_is_not_mistaken_for_an_address(cast):
     called = naming(Project.objects.create(slug="twin", name="twin"), "kept")
     assert [called(name) for name in ("w7", "w7@12", "w7@12#2")] == ["w7", "w7@12", "w7@12#2"]
     assert called("eva@example.org").startswith("rater-")
     assert naming(cast.project, "kept")(f"{cast.annotator.username}@12").startswith("rater-")
 
 
-def test_who_left_is_not_told_by_an_uploaded_name(cast):
+def test_uploaded_name_does_not_identify_a_former_member(cast):
     remove_member(member=Membership.objects.get(project=cast.project, user=cast.annotator), actor=cast.owner)
     called = naming(cast.project, "kept")
     assert called(cast.annotator.username).startswith("rater-")
@@ -45,8 +45,8 @@ def rated_by(project: Project, *raters: str) -> None:
         first.save(force_insert=True)
 
 
-def test_as_many_people_as_the_statistics_see(cast):
-    """`a#1` and `a#2` are two where nobody is called `a`; `r0#2` is `r0` once more."""
+def test_export_and_statistics_count_the_same_raters(cast):
+    """`a#1` and `a#2` are two raters if there is no rater `a`; `r0#2` is a repeat of `r0`."""
     keys = ("r0", "r0#2", "a#1", "a#2", "b@7", "b@7#2")
     rated_by(cast.project, *keys[1:])
     kept, made = naming(cast.project, "kept"), naming(cast.project, "pseudonyms")
@@ -59,7 +59,7 @@ def test_as_many_people_as_the_statistics_see(cast):
     assert [made(name) for name in names] == names
 
 
-def test_a_made_name_keeps_the_number_and_is_made_once(cast):
+def test_generated_name_keeps_the_number_and_is_made_once(cast):
     rated_by(cast.project, "w7", "w7@12#2")
     called = naming(cast.project, "pseudonyms")
     plain, later = called("w7"), called("w7@12#2")

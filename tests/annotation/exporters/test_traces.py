@@ -1,4 +1,4 @@
-"""How a judgement was made, as an export tells it."""
+"""The record of how a judgement was made, as exported."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from annotation.exporters.traces import _judgement
 
 
 @pytest.mark.parametrize(("swapped", "verdict"), [(False, "a"), (True, "b")])
-def test_an_answer_is_of_the_systems_in_the_order_of_the_row(swapped, verdict):
-    """Shown with sides exchanged, who chose the first text chose `system_b`; the API says the same."""
+def test_answer_names_systems_in_row_order(swapped, verdict):
+    """If the sides were swapped on screen, choosing the first text means `system_b`, in the export as in the API."""
     first, second = (SimpleNamespace(system=SimpleNamespace(name=name), step=None) for name in ("s", "t"))
     unit = SimpleNamespace(
         pk=7, kind="normal", item=SimpleNamespace(key="i"), output_a=first, output_b=second, reference=None

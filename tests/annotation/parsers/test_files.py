@@ -1,4 +1,4 @@
-"""File names of the format, with variations people use."""
+"""File names of the format, with common variations."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_unknown_names(name):
 
 
 @pytest.mark.parametrize("ending", [".jsonl", ".csv.gz", ".safe.csv", ".parquet", ".TSV"])
-def test_a_shortened_name_says_the_same(ending):
+def test_short_names_are_equivalent(ending):
     long = f"outputs-{'x' * 300}{ending}"
     short = shorten_name(long)
     assert (len(short), shorten_name(short), shorten_name("items.jsonl")) == (200, short, "items.jsonl")
@@ -39,7 +39,7 @@ def test_a_shortened_name_says_the_same(ending):
     assert (found.kind, found.format, found.zipped) == (wanted.kind, wanted.format, wanted.zipped)
 
 
-def test_a_given_kind_replaces_the_name():
+def test_explicit_kind_overrides_the_name():
     found = name_file("results.csv", "outputs")
     assert found is not None
     assert (found.kind, found.format) == ("outputs", "csv")

@@ -1,4 +1,4 @@
-"""Rows of each table: what is kept, what is a fault, which field is named."""
+"""Rows of each table: which values are accepted, which are errors, and the field named."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ def check(kind: str, row: dict):
     return KINDS[kind].check(row, lambda *fault: faults.append(fault)), faults
 
 
-def test_an_item_with_only_an_id_is_whole():
+def test_item_needs_only_an_id():
     values, faults = check("items", {"id": "x"})
     assert faults == []
     assert values == ("x", "[]", None, "x", "{}", "[]", 0)
 
 
-def test_unknown_columns_are_kept_in_meta():
+def test_unknown_columns_are_stored_in_meta():
     values, faults = check("outputs", {"item": "i", "system": "s", "text": "", "score": 3, "meta": {"a": 1}})
     assert faults == []
     assert values == ("i", "s", -1, "", '{"a":1,"score":3}')
 
 
-def test_a_column_and_meta_that_disagree():
+def test_conflicting_column_and_meta():
     _, faults = check("outputs", {"item": "i", "system": "s", "text": "", "score": 3, "meta": {"score": 4}})
     assert faults[0][0] == "score"
 
@@ -64,12 +64,12 @@ def test_a_column_and_meta_that_disagree():
         ("corpus", {"query": "q"}, "response"),
     ],
 )  # fmt: skip
-def test_faults_name_the_field(kind, row, field):
+def test_errors_name_the_field(kind, row, field):
     _, faults = check(kind, row)
     assert [name for name, _ in faults] == [field]
 
 
-def test_a_faulty_row_with_a_whole_key_is_still_known_by_it():
+def test_invalid_row_with_a_valid_key_is_identified():
     values, faults = check("items", {"id": "x", "source": 3})
     assert faults
     assert values is not None
@@ -114,7 +114,7 @@ def test_dataset_with_open_and_closed_aspects():
         ({"aspects": [{"name": "a"}, {"name": "a"}]}, "aspects"),
     ],
 )
-def test_dataset_faults(document, field):
+def test_dataset_errors(document, field):
     faults: list[tuple[str, str]] = []
     check_dataset(document, lambda *fault: faults.append(fault))
     assert faults[0][0] == field
@@ -126,8 +126,8 @@ BREAKING = {"\n": "U+000A", "\u2028": "U+2028", "\u202e": "U+202E", "\x1b": "U+0
 
 @pytest.mark.parametrize("character", BREAKING)
 @pytest.mark.parametrize("field", sorted(_FIELDS))
-def test_a_text_of_one_line_in_the_dataset_holds_no_other_character(field, character):
-    """A LaTeX comment ends at a line break: what follows would be an instruction. Source and notes may have several
+def test_single_line_fields_refuse_control_characters(field, character):
+    """A LaTeX comment ends at a line break, so the text after it would be executed. Source and notes may have several
     lines."""
     faults: list[tuple[str, str]] = []
     found = check_dataset({field: f"A{character}\\input{{x}}"}, lambda *fault: faults.append(fault))
@@ -146,7 +146,7 @@ SCORE_SET = {
 
 @pytest.mark.parametrize("character", BREAKING)
 @pytest.mark.parametrize("field", ["id", "evaluator", *_SCORE_SET_TEXTS, "options", "systems"])
-def test_a_set_of_scores_holds_texts_of_one_line(field, character):
+def test_score_set_fields_are_single_line(field, character):
     text = f"a{character}b"
     value = {"options": {"more": [{"lang": text}]}, "systems": ["a", text]}.get(field, text)
     _, faults = check("score_sets", {**SCORE_SET, field: value})
@@ -154,6 +154,6 @@ def test_a_set_of_scores_holds_texts_of_one_line(field, character):
     assert check("score_sets", SCORE_SET)[1] == []
 
 
-def test_a_filter_names_raters_in_one_line():
+def test_filter_names_raters_in_one_line():
     _, faults = check("filters", {"name": "f", "raters": ["a", "b\nc"]})
     assert [name for name, _ in faults] == ["raters"]

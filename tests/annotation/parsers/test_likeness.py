@@ -1,4 +1,4 @@
-"""Names that look alike, found and described."""
+"""Detecting and describing names that look alike."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ NFC, NFD = "caf\u00e9", "cafe\u0301"
 
 
 @pytest.mark.parametrize("other", [NFD, NFC + "\u200b", NFC + " ", " " + NFC, NFC + "\u00a0", "ca f\u00e9"])
-def test_what_looks_alike_folds_to_the_same(other):
+def test_lookalikes_fold_to_the_same_key(other):
     assert fold_name(other) == fold_name(NFC) == NFC
     assert find_alike([NFC, other, "other"]) == [tuple(sorted((NFC, other)))]
 
 
-def test_case_and_accents_are_differences():
+def test_case_and_accents_are_distinct():
     assert find_alike(["a", "A", "\u00e1", "\uff41", "1", "\u0661"]) == []
 
 
-def test_spellings_hold_the_other_form():
+def test_spellings_include_the_other_form():
     assert NFD in spellings(NFC)
     assert NFC in spellings(NFD)
     assert NFC in spellings(NFD + "\u200b ")
@@ -30,7 +30,7 @@ def test_spellings_hold_the_other_form():
                for name in spellings(NFC))  # fmt: skip
 
 
-def test_a_description_tells_them_from_each_other():
+def test_description_distinguishes_lookalikes():
     assert describe_name(NFC) == "“café” (U+00E9)"
     assert describe_name(NFD) == f"“{NFD}” (U+0301)"
     assert describe_name("a\u200b") == "“a<U+200B>” (U+200B)"

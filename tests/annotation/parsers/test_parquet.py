@@ -1,4 +1,4 @@
-"""Parquet files as uploads: typed rows, JSON in text columns, and what cannot be read."""
+"""Parquet files as uploads: typed rows, JSON in text columns, and unreadable files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_nulls_are_absent_and_objects_are_json() -> None:
     ]
 
 
-def test_what_is_no_json_and_what_no_database_keeps() -> None:
+def test_invalid_json_and_unstorable_text() -> None:
     from datetime import date
 
     rows, faults = read(as_parquet([{"item": "a", "meta": "{"}, {"item": "b\0", "meta": None}]))
@@ -53,7 +53,7 @@ def test_what_is_no_json_and_what_no_database_keeps() -> None:
     assert faults == [(1, "day", "day is date; write text, a number, true or false, or a list.")]
 
 
-def test_what_is_no_parquet_or_too_much_stops() -> None:
+def test_corrupt_or_oversized_parquet_is_refused() -> None:
     whole = as_parquet([{"item": f"i{k}"} for k in range(50)])
     for raw, message in (
         (b"PAR1 nothing", "is not Parquet"),
@@ -92,13 +92,13 @@ def test_names_of_an_export(name: str, kind: str, format: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["README.md", "DATASHEET.md", "aggregated_ratings.safe.csv", "audit.jsonl"])
-def test_what_is_made_anew_is_neither_read_nor_complained_about(name: str) -> None:
+def test_generated_files_are_silently_ignored(name: str) -> None:
     assert name_file(name) is None
     assert is_derived(name)
     assert not is_derived(f"my-{name}")
 
 
-def test_numbers_that_are_none_and_texts_that_are_no_utf8() -> None:
+def test_nan_and_invalid_utf8() -> None:
     numbers = [float("nan"), float("inf"), 1.5]
     rows, faults = read(as_parquet([{"item": "a", "value": number} for number in numbers]))
     assert rows == [{"item": "a", "value": 1.5}]

@@ -1,4 +1,4 @@
-"""Reading: every kind of damage gives a message that names the line and the way out."""
+"""Parsing: every kind of damage gives a message with the line and a remedy."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ def stops(data: bytes, form: str = "jsonl", **wishes) -> str:
     return stop.value.message
 
 
-def test_lines_are_numbered_and_blank_lines_passed_over():
+def test_lines_are_numbered_and_blank_lines_skipped():
     rows, faults = read(b'{"a": 1}\n\n  \r\n{"a": 2}\r\n{"a": 3}')
     assert rows == [(1, {"a": 1}), (4, {"a": 2}), (5, {"a": 3})]
     assert faults == []
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
-def test_a_byte_order_mark_is_no_part_of_the_first_name(form):
+def test_byte_order_mark_is_not_part_of_the_first_name(form):
     data = b'\xef\xbb\xbf{"id": "x"}\n' if form == "jsonl" else b"\xef\xbb\xbfid\nx\n"
     assert read(data, form)[0][0][1] == {"id": "x"}
 
 
-def test_gzip_is_known_by_its_bytes_not_by_its_name():
+def test_gzip_is_detected_by_content():
     assert read(gzip.compress(b'{"a": 1}\n'))[0] == [(1, {"a": 1})]
 
 
-def test_a_name_that_promises_gzip_is_held_to_it():
+def test_gz_name_requires_gzip_content():
     assert "not gzip" in stops(b'{"a": 1}\n', named_gzip=True)
 
 
-def test_a_cut_gzip_file_is_said_to_be_cut():
+def test_truncated_gzip_is_reported():
     data = gzip.compress(b"".join(json.dumps({"a": n}).encode() + b"\n" for n in range(40)))
     assert "ends in the middle" in stops(data[:-20])
 
@@ -61,7 +61,7 @@ def test_a_gzip_bomb_stops_at_the_limit():
     assert "unpacks to more than 100,000 bytes" in stops(many, limits=Limits(2000, 1000, 100_000))
 
 
-def test_one_endless_line_of_a_bomb_is_not_held_in_memory():
+def test_endless_line_of_a_bomb_is_not_read_into_memory():
     rows, faults = read(gzip.compress(b"x" * 50_000 + b'\n{"a": 1}\n'))
     assert rows == [(2, {"a": 1})]
     assert faults[0][0] == 1
@@ -74,7 +74,7 @@ def test_too_many_rows():
 
 
 @pytest.mark.parametrize("word", [b"NaN", b"Infinity", b"-Infinity"])
-def test_nan_and_infinity_are_named(word):
+def test_nan_and_infinity_are_reported(word):
     rows, faults = read(b'{"value": ' + word + b"}\n")
     assert rows == []
     assert faults == [(1, "", f"{word.decode()} is not JSON. Write null, or leave the row out.")]
@@ -90,18 +90,18 @@ def test_nan_and_infinity_are_named(word):
         b'{"text": "say \\"this\\": yes", "a": 1, "a": 2}',
     ],
 )
-def test_a_key_twice_is_a_fault(line):
+def test_duplicate_key_is_an_error(line):
     rows, faults = read(line + b"\n")
     assert rows == []
     assert "stands there twice" in faults[0][2]
 
 
-def test_texts_that_look_like_keys_are_no_keys():
+def test_text_resembling_keys_is_not_a_key():
     line = {"text": 'she said "this": and "that" : too', "meta": {"a": {"b": ['":']}}}
     assert read(json.dumps(line).encode())[0] == [(1, line)]
 
 
-def test_whole_numbers_of_any_size_stay_exact():
+def test_integers_of_any_size_stay_exact():
     assert (
         decode_object(b'{"meta": {"n": 123456789012345678901234567890}}')["meta"]["n"] == 123456789012345678901234567890
     )
@@ -113,7 +113,7 @@ def test_wrong_encoding_names_the_byte():
     assert "byte 0xE9" in stops("text\ncafé\n".encode("latin-1"), "csv")
 
 
-def test_utf16_is_named():
+def test_utf16_is_reported():
     assert "UTF-16" in stops('{"a": 1}'.encode("utf-16"))
 
 
@@ -136,18 +136,18 @@ def test_empty_files(data, form, part):
     assert part in stops(data, form)
 
 
-def test_a_list_around_the_rows_is_explained():
+def test_list_around_the_rows_is_explained():
     _, faults = read(b'[{"a": 1}]\n')
     assert "no list around them" in faults[0][2]
 
 
-def test_nul_characters_are_faults_escaped_backslashes_are_not():
+def test_nul_is_an_error_but_an_escaped_backslash_is_not():
     rows, faults = read(b'{"text": "a\\u0000b"}\n{"text": "a\\\\u0000b"}\n')
     assert rows == [(2, {"text": "a\\u0000b"})]
     assert "NUL" in faults[0][2]
 
 
-def test_lone_surrogates_are_faults():
+def test_lone_surrogates_are_errors():
     rows, faults = read(b'{"text": "\\ud800"}\n')
     assert rows == []
     assert len(faults) == 1
@@ -172,8 +172,8 @@ def test_csv_numbers_truth_and_references():
     ]
 
 
-def test_csv_a_list_that_is_no_json_shows_an_example():
-    # A plain text is a list of one (FAULTS F1); what begins as a list of texts must be one.
+def test_csv_invalid_json_list_shows_an_example():
+    # Plain text is a list of one (FAULTS F1); text that begins like a JSON list must be one.
     rows, faults = read(b'id,context\nx,"[""hello there"\n', "csv")
     assert rows == []
     assert faults[0][:2] == (2, "context")
@@ -202,18 +202,18 @@ def test_csv_damage(data, part):
     assert part in message
 
 
-def test_csv_an_open_quote_does_not_swallow_a_large_file():
+def test_csv_unclosed_quote_does_not_swallow_a_large_file():
     assert "never closed" not in stops(b'id,text\n1,"open\n' + b"2,x\n" * 1000, "csv")
 
 
-def test_a_document_is_one_object():
+def test_document_is_one_object():
     assert read_document(open_plain(io.BytesIO(b'{"name": "x"}')), LIMITS) == {"name": "x"}
     for data in (b"", b"[1]", b"{", b'{"a": NaN}'):
         with pytest.raises(StopReading):
             read_document(open_plain(io.BytesIO(data)), LIMITS)
 
 
-# PostgreSQL and CSV readers know no NUL; lone surrogates are not UTF-8.
+# PostgreSQL and CSV readers accept no NUL, and lone surrogates are not valid UTF-8.
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
 VALUE = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
@@ -224,7 +224,7 @@ VALUE = st.recursive(
 
 @given(st.lists(st.dictionaries(TEXT, VALUE, max_size=4), min_size=1, max_size=8))
 @settings(max_examples=150)
-def test_what_is_written_is_read_again(rows):
+def test_written_rows_are_read_back(rows):
     data = "".join(encode_row(row) + "\n" for row in rows).encode()
     found, faults = read(data, limits=Limits(1_000_000, 100, 10_000_000))
     assert faults == []
@@ -233,7 +233,7 @@ def test_what_is_written_is_read_again(rows):
 
 @given(st.binary(max_size=300), st.sampled_from(["jsonl", "csv", "tsv"]))
 @settings(max_examples=200)
-def test_any_bytes_end_in_rows_faults_or_a_message(data, form):
+def test_any_bytes_give_rows_errors_or_a_message(data, form):
     try:
         rows, faults = read(data, form)
     except StopReading as stop:
@@ -242,7 +242,7 @@ def test_any_bytes_end_in_rows_faults_or_a_message(data, form):
     assert all(message for _, _, message in faults)
 
 
-def test_no_nul_inside_the_json_of_a_cell_or_of_a_document():
+def test_json_cells_and_documents_refuse_nul():
     rows, faults = read(b'id,context\nx,"[""a\\u0000b""]"\ny,"[""a""]"\n', "csv")
     assert [row["id"] for _, row in rows] == ["y"]
     assert [(line, "NUL" in text) for line, _, text in faults] == [(2, True)]
@@ -250,7 +250,7 @@ def test_no_nul_inside_the_json_of_a_cell_or_of_a_document():
         read_document(open_plain(io.BytesIO(b'{"notes": "a\\u0000b"}')), LIMITS)
 
 
-def test_what_is_nested_too_deeply_to_be_written_again_is_a_fault():
+def test_too_deep_nesting_is_an_error():
     lines = [f'{{"id": "{depth}", "deep": {"[" * depth}{"]" * depth}}}\n' for depth in (50, 500)]
     rows, faults = read("".join(lines).encode())
     assert [row["id"] for _, row in rows] == ["50"]
@@ -258,6 +258,6 @@ def test_what_is_nested_too_deeply_to_be_written_again_is_a_fault():
 
 
 @pytest.mark.parametrize(("value", "kept"), [(3.0, 3), (1e16, 10**16), (1e23, 10**23), (-2e19, -2 * 10**19)])
-def test_whole_numbers_are_the_same_on_every_database(value, kept):
-    """A column of type jsonb gives 1e16 back as 10000000000000000 (PostgreSQL keeps numbers as decimals)."""
+def test_integers_are_equal_on_every_database(value, kept):
+    """A jsonb column returns 1e16 as 10000000000000000, since PostgreSQL stores numbers as decimals."""
     assert encode_row({"x": canonical(value)}) == encode_row({"x": canonical(kept)}) == f'{{"x": {kept}}}'

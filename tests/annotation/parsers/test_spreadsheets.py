@@ -16,7 +16,7 @@ from annotation.parsers.rows import read_rows
 
 
 def read(text: str | bytes, table: str, form: str = "csv"):
-    """(checked rows, faults)."""
+    """Returns (checked rows, errors)."""
     faults, rows = [], []
     raw = io.BytesIO(text.encode() if isinstance(text, str) else text)
     for line, row in read_rows(raw, form, Limits(), lambda *fault: faults.append(fault), table):  # type: ignore[arg-type]
@@ -43,24 +43,24 @@ OUTPUT = ("i1", "s", 100, "a, b; c", "{}")
         ('"item";"system";"step";"text"\n"i1";"s";"100";"a, b; c"\n', "csv", 2),
     ],
 )
-def test_what_parts_the_cells_is_found(text, form, line):
+def test_delimiter_is_detected(text, form, line):
     assert read(text, "outputs", form) == ([(line, OUTPUT)], [])
 
 
-def test_a_quoted_header_over_two_lines_and_a_column_alone():
+def test_quoted_two_line_header_and_single_column():
     assert read('id,"my\nnote"\ni1,x\n', "items")[0][0][1][:1] == ("i1",)
     assert read("id\ni1\n", "items")[0][0] == (2, ("i1", "[]", None, "i1", "{}", "[]", 0))
 
 
-def test_a_decimal_comma():
+def test_decimal_comma():
     rows, faults = read("item;system;rater;aspect;value\ni;s;r;q;3,5\ni;s;r2;q;-0,25\n", "ratings")
     assert faults == []
     assert [row[6] for _, row in rows] == [3.5, -0.25]
 
 
 @pytest.mark.parametrize("cell", ["1,500", "12,345,678", "-1,000"])
-def test_a_comma_that_may_part_thousands_is_no_decimal(cell):
-    """1,500 is one and a half in one spreadsheet and a thousand times that in another: nothing is guessed."""
+def test_possible_thousands_separator_is_not_a_decimal(cell):
+    """1,500 means 1.5 in one spreadsheet and 1500 in another: the parser does not guess."""
     for mark, form in ((",", "csv"), ("\t", "csv"), ("\t", "tsv")):
         head, row = (
             mark.join(cells) for cells in (["item", "system", "rater", "aspect", "value"], ["i", "s", "r", "q"])
@@ -71,7 +71,7 @@ def test_a_comma_that_may_part_thousands_is_no_decimal(cell):
         assert "write it without a comma" in faults[0][2]
 
 
-def test_where_semicolons_part_the_cells_a_comma_is_the_sign_of_decimals():
+def test_comma_is_decimal_when_semicolons_delimit():
     rows, faults = read("item;system;rater;aspect;value;step\ni;s;r;q;2,333;100,0\ni;s;r2;q;0,125;\n", "ratings")
     assert (faults, [(row[2], row[6]) for _, row in rows]) == ([], [(100, 2.333), (-1, 0.125)])
     rows, faults = read('item,system,rater,aspect,value\ni,s,r,q,"0,125"\ni,s,r2,q,"1234,567"\n', "ratings")
@@ -94,13 +94,13 @@ def test_plain_texts_for_lists(cell, texts):
         assert (faults, json.loads(row[1]), json.loads(row[5])) == ([], texts, texts)
 
 
-def test_a_damaged_list_is_still_a_fault():
+def test_damaged_list_is_still_an_error():
     _, faults = read('id,context\ni1,"[""a"", ""b"""\n', "items")
     assert len(faults) == 1
     assert "the cell must hold JSON such as" in faults[0][2]
 
 
-def test_a_column_of_another_table_is_plain_text():
+def test_column_of_another_table_is_plain_text():
     text = 'item,system,text,context,references,value\ni1,s,t,"Hello, you",[x,5\n'
     ((_, row),), faults = read(text, "outputs")
     assert faults == []
@@ -113,7 +113,7 @@ def test_a_column_of_another_table_is_plain_text():
     assert json.loads(row[4]) == {"options": "none", "written": "by hand"}
 
 
-def test_numbers_as_ids_and_whole_numbers_with_a_point():
+def test_numeric_ids_and_integers_with_a_point():
     text = json.dumps({"item": 7, "system": 3, "step": 100.0, "text": "t"})
     assert read(text, "outputs", "jsonl") == ([(1, ("7", "3", 100, "t", "{}"))], [])
     rating = {"item": 7, "system": 3, "rater": 12, "aspect": "q", "value": 4, "step": None}
@@ -123,7 +123,7 @@ def test_numbers_as_ids_and_whole_numbers_with_a_point():
         assert read(json.dumps({"item": 7, "system": 3, "text": "t", **bad}), "outputs", "jsonl")[1], bad
 
 
-def test_parquet_with_names_in_other_case_and_decimals():
+def test_parquet_with_other_case_and_decimals():
     sink = io.BytesIO()
     value = pa.array([Decimal("3.50"), Decimal("4.00")])
     columns = {"Item": ["i", "j"], "SYSTEM": ["s", "s"], "rater": ["r", "r"], "Aspect": ["q", "q"], "Value": value}
@@ -140,13 +140,13 @@ def test_parquet_with_names_in_other_case_and_decimals():
         read(sink.getvalue(), "items", "parquet")
 
 
-def test_a_name_in_other_case_stays_where_the_right_one_is_there():
+def test_name_in_other_case_stays_if_the_exact_one_exists():
     ((_, row),), faults = read("item,Item,system,text\ni1,x,s,t\n", "outputs")
     assert (faults, row[0], json.loads(row[4])) == ([], "i1", {"Item": "x"})
 
 
 @pytest.mark.parametrize("value", ["1e308", "-1e151", "1" + "0" * 160])
-def test_numbers_of_which_no_mean_can_be_computed_are_refused(value):
+def test_numbers_without_a_finite_mean_are_refused(value):
     row = f'{{"item": "i", "system": "s", "rater": "r", "aspect": "q", "value": {value}}}'
     _, faults = read(row, "ratings", "jsonl")
     assert [message for _, _, message in faults] == [

@@ -1,5 +1,5 @@
-"""Small files that unpack into very many bytes, one folder each, and a process that loads them all and says how much
-memory it took: `python bombs.py FOLDER`, with EVALAPP_DATA an empty folder."""
+"""Small files that unpack to huge sizes, one folder each, and a process that loads them all and reports its memory:
+`python bombs.py FOLDER`, with EVALAPP_DATA set to an empty folder."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def make_all(folder: Path) -> None:
 
 
 def dictionary(folder: Path) -> None:
-    """FAULTS D2: 150 rows of one string of 10 MB, in a file of about a kilobyte."""
+    """FAULTS D2: 150 rows with the same 10 MB string, in a file of about a kilobyte."""
     text = pa.array(["x" * 10_000_000] * 150).dictionary_encode()
     keys = [f"i{k}" for k in range(150)]
     _items(folder, 150)
@@ -36,7 +36,7 @@ def dictionary(folder: Path) -> None:
 
 
 def many_allowed(folder: Path) -> None:
-    """Each row is short enough; together they are 400 times what the size of the file allows."""
+    """Each row is short enough; together they are 400 times the limit for a file of this size."""
     n = 40_000
     text = pa.DictionaryArray.from_arrays(pa.array([0] * n, pa.int8()), pa.array(["x" * ROW]))
     pq.write_table(pa.table({"query": text, "response": ["r"] * n}), folder / "corpus.parquet")
@@ -79,7 +79,7 @@ def gzip_field(folder: Path) -> None:
 
 
 def long_rows(folder: Path) -> None:
-    """Nothing is wrong with it: 400 rows of almost a megabyte."""
+    """A valid file: 400 rows of almost a megabyte."""
     _items(folder, 400)
     with gzip.open(folder / "outputs.jsonl.gz", "wb", 1) as file:
         for k in range(400):
@@ -108,7 +108,7 @@ def long_names(folder: Path) -> None:
 
 
 def doubled_keys(folder: Path) -> None:
-    """Each time a key stands twice the fast reader of JSON loses its memory."""
+    """Each duplicate key makes the fast JSON parser leak memory."""
     name = "e" * 30_000
     with gzip.open(folder / "items.jsonl.gz", "wb", 1) as file:
         for k in range(20_000):
@@ -155,7 +155,7 @@ def load_all(folder: Path) -> Iterator[dict[str, object]]:
 
 
 def peak_mb() -> int:
-    """VmHWM: the most that this process ever had in memory."""
+    """VmHWM: the peak memory of this process."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) // 1024
 

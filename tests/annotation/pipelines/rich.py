@@ -1,4 +1,4 @@
-"""A project with something of everything that texts and keys can hold."""
+"""A project that covers everything texts and keys can contain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small files that unpack into very many bytes: refused by row or by size, in a process that stays small."""
+"""Small files that unpack to huge sizes are refused by row or by size, in a process that stays small."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.annotation.pipelines import bombs
 
 #: FAULTS D2 asks for less than 600 MB. SQLite maps up to 128 MB of its file, which count as well.
 MOST_MB = 400
-#: What each says, and how many of its rows are faulty.
+#: The message of each, and how many rows are invalid.
 SAID = {
     "dictionary": "outputs.parquet:1: The row is 10,000,003 bytes long; at most 1,024,000 are read.",
     "many_allowed": "The file unpacks to more than",
@@ -49,5 +49,5 @@ def test_no_file_makes_the_process_large(tmp_path: Path) -> None:
         assert found[name]["stored"] == (2 if name == "long_rows" else 0)
         assert "Traceback" not in found[name]["said"]
     assert max(line["own_mb"] for line in found.values()) < MOST_MB
-    # The process that reads Parquet files: its libraries, and what it may allocate.
+    # The process that reads Parquet files: its libraries, and its memory allowance.
     assert max(line["child_mb"] for line in found.values()) < MOST_MB

@@ -1,5 +1,5 @@
-"""What the files of an export are good for: read by `datasets`, opened in a spreadsheet, published with card and
-datasheet, without telling who somebody is."""
+"""Exported files in use: read by `datasets`, opened in a spreadsheet, published with card and datasheet without
+identifying anybody."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ def test_datasets_reads_every_configuration_of_the_card(rich, tmp_path, monkeypa
         assert ("'" if format == "safe-csv" else "") + '=1+1, "x"\r\ny' in texts
         default = datasets.load_dataset(str(folder), cache_dir=str(tmp_path / "cache" / format))
         assert default["train"].column_names == found["items"].column_names
-    # A reference in the place of a system is an object among texts: no typed reader of JSON takes that.
+    # A reference compared as a system is an object among strings, which no typed JSON reader accepts.
     assert left_out["jsonl"] == {"comparisons", "aggregated_comparisons"}
     assert left_out["safe-csv"] == left_out["parquet"] == set()
     assert "the values in `system_b` are of several kinds" in (tmp_path / "jsonl" / "README.md").read_text()
 
 
-def test_no_cell_is_a_formula_and_every_text_comes_back(rich, tmp_path):
+def test_no_cell_is_a_formula_and_every_text_is_restored(rich, tmp_path):
     dangerous = ["=1+1", "+1", "-2+3", "@SUM(A1)", "\tx", "\r=1", "'=1", "'", "\uff1d1", "plain", "-5"]
     rows = [{"item": "i1", "system": f"s{k}", "text": text, "meta": {"=k": "=v"}} for k, text in enumerate(dangerous)]
     assert take_in(rich, {"outputs.jsonl": rows}).state == "done"
@@ -95,7 +95,7 @@ def _is_number(cell: str) -> bool:
 
 
 def test_figures_over_raters(rich, tmp_path):
-    # Two raters of one output: mean, median and standard deviation of 4 and 1 are 2.5, 2.5 and 3 / sqrt 2.
+    # Two ratings of one output, 4 and 1: mean 2.5, median 2.5, standard deviation 3 / sqrt 2.
     take_in(rich, {"ratings.jsonl": [{"item": "i1", "system": "s", "rater": "q", "aspect": "quality", "value": 1}]})
     folder = export(rich, tmp_path / "sums", level="aggregated")
     assert not (folder / "ratings.jsonl").exists()
@@ -112,7 +112,7 @@ def test_figures_over_raters(rich, tmp_path):
     ]  # fmt: skip
 
 
-def test_raters_cannot_be_told_from_an_export(rich, cast, tmp_path):
+def test_raters_cannot_be_identified_from_an_export(rich, cast, tmp_path):
     names = {"Olga": 1, "eva@example.org": 2, "worker-7": 3}
     take_in(
         rich,
@@ -140,13 +140,13 @@ def test_raters_cannot_be_told_from_an_export(rich, cast, tmp_path):
     assert {every[1], every[2]} == {kept[1], kept[2]}
     assert every[3].startswith("rater-")
     assert raters(export(rich, tmp_path / "none", raters="as-uploaded"))[2] == "eva@example.org"
-    # An export of what was loaded from an export calls everybody the same.
+    # Exporting a loaded export again keeps all rater names.
     twin = Project.objects.create(slug="twin", name="twin")
     take_in(twin, {file.name: file.read_bytes() for file in (tmp_path / "all").glob("*.json*")})
     assert raters(export(twin, tmp_path / "again", raters="pseudonyms")) == every
 
 
-def test_card_and_datasheet_say_what_is_known_and_what_is_not(rich, tmp_path):
+def test_card_and_datasheet_state_known_and_unknown_facts(rich, tmp_path):
     Project.objects.filter(pk=rich.pk).update(licence="CC-BY-4.0", source="our own | two lines\nof it")
     Campaign.objects.create(
         project=rich, slug="fluency", name="Fluency", kind="likert", state="closed", overlap=3, unit_count=5,
@@ -168,7 +168,7 @@ def test_card_and_datasheet_say_what_is_known_and_what_is_not(rich, tmp_path):
     assert "simulated: 1 (" in sheet
     assert Comparison.objects.filter(project=rich).count() == 3
     assert "- quality, comparisons of two outputs: both_bad 1 (50 %), tie 1 (50 %)" in sheet
-    # What is told of a campaign comes back as it was, and is told again.
+    # The description of a campaign survives load and is exported again.
     twin = Project.objects.create(slug="twin", name="twin")
     upload = take_in(twin, {file.name: file.read_bytes() for file in folder.iterdir()})
     assert upload.state == "done", faults_of(upload)
@@ -177,7 +177,7 @@ def test_card_and_datasheet_say_what_is_known_and_what_is_not(rich, tmp_path):
     assert (again / "README.md").read_text() == card
 
 
-def test_a_campaign_of_which_little_is_told(rich, tmp_path):
+def test_campaign_with_a_minimal_description(rich, tmp_path):
     told = {"units": 3, "aspects": [{"name": "quality"}]}
     upload = take_in(rich, {"campaigns.jsonl": [{"campaign": "far", "kind": "likert", "told": told}]})
     assert faults_of(upload) == []
@@ -187,8 +187,8 @@ def test_a_campaign_of_which_little_is_told(rich, tmp_path):
     assert "- far: not recorded practice items" in sheet
 
 
-def test_old_names_break_no_file_of_an_export(rich, tmp_path):
-    """FAULTS D4: names from before they were refused at the door."""
+def test_old_names_break_no_exported_file(rich, tmp_path):
+    """FAULTS D4: names stored before such names were refused."""
     for k, name in enumerate(NASTY):
         System.objects.create(project=rich, name=name, kind="human", declared=True)
         Aspect.objects.create(project=rich, name=name, low=1, high=5, position=10 + k)

@@ -1,4 +1,4 @@
-"""Exports: canonical order and bytes, every format, what is absent, equal projects."""
+"""Exports: canonical order and bytes, every format, absent tables, equal projects."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def rich(cast):
     return cast.project
 
 
-def test_rows_stand_in_code_point_order_with_the_keys_of_the_format(rich, tmp_path):
+def test_rows_are_in_code_point_order_with_format_keys(rich, tmp_path):
     files = written(rich, tmp_path)
     items = [json.loads(line) for line in files["items.jsonl"].splitlines()]
     assert [row["id"] for row in items] == ["Z", "i1", "i2", "é"]
@@ -46,13 +46,13 @@ def test_rows_stand_in_code_point_order_with_the_keys_of_the_format(rich, tmp_pa
     assert [json.loads(line)["query"] for line in files["corpus.jsonl"].splitlines()] == ["b", "a", "b"]
 
 
-def test_a_table_without_rows_has_no_file(cast, tmp_path):
+def test_table_without_rows_has_no_file(cast, tmp_path):
     take_in(cast.project, {"items.jsonl": ITEMS})
     assert sorted(written(cast.project, tmp_path)) == ["dataset.json", "items.jsonl"]
 
 
 @pytest.mark.parametrize("format", ["jsonl", "csv"])
-def test_load_of_a_dump_gives_an_equal_project(rich, cast, tmp_path, format):
+def test_loading_a_dump_gives_an_equal_project(rich, cast, tmp_path, format):
     dumped = written(rich, tmp_path / "a", format)
     twin = Project.objects.create(slug="twin", name="twin")
     upload = take_in(twin, dumped)
@@ -77,7 +77,7 @@ def test_parquet_has_typed_columns(rich, tmp_path):
     assert comparisons[1]["system_b"] in ("t", '{"reference": 1}')
 
 
-def test_the_job_leaves_files_and_an_archive(rich, cast, client):
+def test_job_leaves_files_and_an_archive(rich, cast, client):
     run = request_export(project=rich, user=cast.researcher)
     assert request_export(project=rich, user=cast.researcher).pk == run.pk
     done = execute_run(run.pk)
@@ -103,14 +103,14 @@ def test_unknown_formats_are_refused(cast):
         request_export(project=cast.project, user=cast.owner, format="xlsx")
 
 
-def test_what_a_dump_says_of_the_project(rich, tmp_path):
+def test_dump_describes_the_project(rich, tmp_path):
     document = json.loads(written(rich, tmp_path)["dataset.json"])
     assert list(document) == ["name", "task", "lang", "aspects", "licence", "source", "notes"]
     assert document["aspects"] == DATASET["aspects"]
 
 
-def test_a_task_in_ones_own_words_comes_back(cast, tmp_path):
-    """The page of a project takes any; its help names translation."""
+def test_free_text_task_is_restored(cast, tmp_path):
+    """The project page accepts any task; its help text mentions translation."""
     Project.objects.filter(pk=cast.project.pk).update(task="translation")
     dumped = written(Project.objects.get(pk=cast.project.pk), tmp_path / "a")
     twin = Project.objects.create(slug="twin", name="twin")

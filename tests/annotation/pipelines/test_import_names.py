@@ -1,4 +1,4 @@
-"""What an upload report says of names that look alike, and how equal faults are put together (FAULTS D9, F2)."""
+"""Lookalike names in an upload report, and grouping of equal errors (FAULTS D9, F2)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_items_aspects_and_raters(project, client, cast, capsys, tmp_path):
     assert "hint: The items " in capsys.readouterr().err
 
 
-def test_sixty_rows_that_say_the_same_are_one_line(project):
+def test_sixty_rows_with_one_error_are_one_line(project):
     rows = [{"item": "nope", "system": f"s{k}", "text": "t"} for k in range(60)]
     upload = take_in(project, {"items.jsonl": [{"id": "i1"}], "outputs.jsonl": rows})
     assert upload.fault_count == 60
@@ -68,7 +68,7 @@ def test_sixty_rows_that_say_the_same_are_one_line(project):
     assert upload.counts["outputs"]["faulty"] == 60
 
 
-def test_equal_faults_of_reading_are_one_line_and_others_stay(project):
+def test_equal_parse_errors_are_one_line(project):
     items = [{"id": "a"}, {"id": 1.5}, {"id": "b", "source": 3}, {"id": 2.5}]
     found = faults_of(take_in(project, {"items.jsonl": items}))
     assert found == [
@@ -77,7 +77,7 @@ def test_equal_faults_of_reading_are_one_line_and_others_stay(project):
     ]
 
 
-def test_more_than_a_thousand_rows_of_one_fault_are_counted(project):
+def test_more_than_a_thousand_rows_of_one_error_are_counted(project):
     rows = [{"item": "nope", "system": "s", "text": "t", "step": k} for k in range(2500)]
     upload = take_in(project, {"outputs.jsonl": rows})
     assert upload.fault_count == 2500
@@ -94,7 +94,7 @@ def test_sixty_rows_that_differ_in_a_name_are_one_line(project):
     ]
 
 
-def test_three_different_names_are_a_line_each(project):
+def test_three_different_names_get_a_line_each(project):
     rows = [{"item": f"q{k % 3}", "system": f"s{k}", "text": "t"} for k in range(6)]
     upload = take_in(project, {"items.jsonl": [{"id": "i"}], "outputs.jsonl": rows})
     assert [text.split("stored.") for text in faults_of(upload)] == [
@@ -104,7 +104,7 @@ def test_three_different_names_are_a_line_each(project):
     ]
 
 
-def test_more_different_names_than_are_kept_are_counted_by_file(project):
+def test_names_beyond_the_limit_are_counted_by_file(project):
     rows = [{"item": f"q{k}", "system": "s", "text": "t"} for k in range(2500)]
     upload = take_in(
         project, {"outputs.jsonl": rows, "outputs-b.jsonl": [{"item": "z", "system": "t", "text": "t"}] * 2}
@@ -118,7 +118,7 @@ def test_more_different_names_than_are_kept_are_counted_by_file(project):
     ]
 
 
-def test_keys_of_jsonl_in_another_case_are_read_as_headers_are(project):
+def test_jsonl_keys_in_another_case_are_read_like_headers(project):
     files = {
         "items.jsonl": [{"ID": f"q{k}", "Context": ["c"]} for k in range(3)],
         "outputs.jsonl": [{"Item": f"q{k}", "System": "s", "TEXT": "t", "Length": 3} for k in range(3)],
@@ -128,13 +128,13 @@ def test_keys_of_jsonl_in_another_case_are_read_as_headers_are(project):
     assert upload.state == "done", faults_of(upload)
     output = Output.objects.filter(project=project).order_by("pk")[0]
     assert (output.item.key, output.text, output.meta) == ("q0", "t", {"Length": 3})
-    # One that is there in both cases is that in small letters.
+    # A key present in both cases is read in lower case.
     upload = take_in(project, {"outputs.jsonl": [{"item": "q1", "Item": "q2", "system": "t", "text": "t"}]})
     assert upload.state == "done", faults_of(upload)
     assert Output.objects.get(project=project, system__name="t").item.key == "q1"
 
 
-#: The row number `k` of sixty with a fault of their own kind, and how the one line begins. Names and numbers differ.
+#: Row `k` of sixty with its own kind of error, and how the grouped line begins. Names and numbers differ.
 REPEATED = [
     ("items", lambda k: {"id": ""}, "id is empty."),
     ("items", lambda k: {"id": [k]}, "id must be text"),
@@ -159,7 +159,7 @@ PAIR = {"item": "x", "system_a": "a", "rater": "r", "aspect": "a", "verdict": "a
 
 
 @pytest.mark.parametrize(("table", "row", "begin"), REPEATED, ids=lambda value: None if callable(value) else value)
-def test_every_kind_of_fault_that_repeats_is_one_line(project, table, row, begin):
+def test_every_kind_of_repeated_error_is_one_line(project, table, row, begin):
     there = {
         "dataset.json": {"name": "x", "aspects": [{"name": "q", "min": 1, "max": 5}, {"name": "a"}]},
         "items.jsonl": [{"id": "x"}], "outputs.jsonl": [{"item": "x", "system": "a", "text": "t"}],
@@ -173,7 +173,7 @@ def test_every_kind_of_fault_that_repeats_is_one_line(project, table, row, begin
 
 
 @pytest.mark.parametrize("is_stored", [False, True])
-def test_a_missing_name_that_exists_in_another_form_is_named(project, is_stored):
+def test_missing_name_suggests_its_other_form(project, is_stored):
     there = {"items.jsonl": [{"id": NFC}], "outputs.jsonl": [{"item": NFC, "system": NFC, "text": "t"}]}
     if is_stored:
         take_in(project, there)
@@ -187,7 +187,7 @@ def test_a_missing_name_that_exists_in_another_form_is_named(project, is_stored)
 
 
 @pytest.mark.parametrize("name", ["good\nbad", "a\u2028b", "a\u202eb", "a\tb", "a\x85b"])
-def test_names_that_break_a_line_are_refused_at_the_door(project, name):
+def test_names_with_line_breaks_are_refused(project, name):
     for files in (
         {"items.jsonl": [{"id": name}]},
         {"systems.jsonl": [{"id": name}]},

@@ -1,4 +1,4 @@
-"""Ratings and comparisons of a human reference that has no output row (FAULTS F3; WebNLG 2020 has them)."""
+"""Ratings and comparisons of a human reference without an output row (FAULTS F3; WebNLG 2020 has them)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FILES = {"items.jsonl": ITEMS, "outputs.jsonl": OUTPUTS, "systems.jsonl": SYSTEM
 
 
 @pytest.mark.parametrize("apart", [False, True])
-def test_the_first_reference_becomes_an_output(project, tmp_path, apart):
+def test_first_reference_becomes_an_output(project, tmp_path, apart):
     comparison = {"item": "i1", "system_a": "m", "system_b": "human", "rater": "r", "aspect": "p", "verdict": "b"}
     judged = {"ratings.jsonl": [_rating(), _rating(rater="s")], "comparisons.jsonl": [comparison]}
     rest = {name: rows for name, rows in FILES.items() if name not in judged}
@@ -37,26 +37,26 @@ def test_the_first_reference_becomes_an_output(project, tmp_path, apart):
     output = Output.objects.get(system__name="human")
     assert (output.text, output.meta, output.system.kind) == ("First.", {"from_reference": 0}, "reference")
     assert Rating.objects.filter(output=output).count() == 2
-    # The same again changes nothing, and what is written loads as an equal project.
+    # Loading it again changes nothing, and the dump loads as an equal project.
     before = written(project, tmp_path / "a")
     assert all(counts["same"] == counts["rows"] for counts in take_in(project, judged).counts.values())
     assert written(project, tmp_path / "b") == before
 
 
-def test_by_the_option_of_kinds(project):
+def test_kinds_option_selects_the_reference(project):
     files = {name: rows for name, rows in FILES.items() if name != "systems.jsonl"}
     upload = take_in(project, files, system_kinds={"human": "reference"})
     assert upload.state == "done", faults_of(upload)
     assert Output.objects.get(system__name="human").text == "First."
 
 
-def test_a_reference_that_has_an_output_keeps_it(project):
+def test_reference_with_an_output_keeps_it(project):
     outputs = [*OUTPUTS, {"item": "i1", "system": "human", "text": "Own."}]
     assert take_in(project, {**FILES, "outputs.jsonl": outputs}).state == "done"
     assert Output.objects.get(system__name="human").text == "Own."
 
 
-def test_without_a_reference_or_of_another_kind_there_is_no_output(project):
+def test_no_output_without_a_reference_or_for_another_kind(project):
     (fault,) = faults_of(take_in(project, {**FILES, "ratings.jsonl": [_rating(item="i2")]}))
     assert "“human” has no output for the item “i2”." in fault
     files = {**FILES, "systems.jsonl": [{"id": "human", "kind": "human"}]}

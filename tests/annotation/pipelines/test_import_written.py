@@ -1,5 +1,5 @@
-"""references.jsonl and attempts.jsonl read back: a dump of a loaded dump is equal byte by byte, faulty rows by line,
-the same again, replace, undo; and nothing loaded counts as done here."""
+"""references.jsonl and attempts.jsonl read back: dumping a loaded dump gives equal bytes; errors by line, repeated
+loads, replace and undo; loaded work does not count as done here."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def again(cast):
 
 @pytest.fixture
 def dump(cast, monkeypatch, tmp_path):
-    """Of a project with a set that an evaluator might have made, and a campaign with attempts and a withdrawn text."""
+    """Dumps a project with a set that looks like an evaluator's and a campaign with attempts and a withdrawn text."""
     fill_ports(monkeypatch)
     campaign = start_writing(cast, items=2, slug="zz")
     desk = desk_of(cast.annotator, campaign)
@@ -72,7 +72,7 @@ def dump(cast, monkeypatch, tmp_path):
     return written(cast.project, tmp_path / "dump")
 
 
-def test_a_dump_of_a_loaded_dump_is_equal(cast, again, dump, tmp_path):
+def test_dump_of_a_loaded_dump_is_equal(cast, again, dump, tmp_path):
     upload = take_in(again, dump)
     assert (upload.state, upload.ignored, faults_of(upload)) == ("done", [], [])
     assert upload.counts["references"]["added"] == len(dump["references.jsonl"].splitlines()) == 7
@@ -80,15 +80,15 @@ def test_a_dump_of_a_loaded_dump_is_equal(cast, again, dump, tmp_path):
     assert written(again, tmp_path / "again") == dump
     assert not WritingCampaign.objects.filter(project=again).exists()
     assert not WritingAttempt.objects.filter(campaign__project=again).exists()
-    # The same again, there and where it comes from.
+    # Repeated in both the target and the original project.
     for project in (again, cast.project):
         upload = take_in(project, {name: dump[name] for name in ("references.jsonl", "attempts.jsonl")})
         assert {table: count["same"] for table, count in upload.counts.items()} == {"references": 7, "attempts": 4}
         assert written(project, tmp_path / project.slug) == dump
 
 
-def test_times_are_told_by_consent_alone(cast, again, dump, tmp_path):
-    """When somebody wrote and how long it took is about a person; an export without it is read back all the same."""
+def test_times_are_exported_only_with_consent(cast, again, dump, tmp_path):
+    """Writing times are personal data; an export without them can still be loaded."""
 
     def export(project, name, **wishes):
         folder = tmp_path / name
@@ -103,8 +103,8 @@ def test_times_are_told_by_consent_alone(cast, again, dump, tmp_path):
     rows = [json.loads(line) for name in left_out for line in left_out[name].splitlines()]
     rows += [row["written"] for row in rows if "written" in row]
     assert [value for row in rows for name, value in row.items() if name in told and value is not None] == []
-    assert sum(row.get("text") == "A plain one." for row in rows) == 1  # all else is there
-    # Back where it comes from, and elsewhere, where it is as it came.
+    assert sum(row.get("text") == "A plain one." for row in rows) == 1  # everything else is present
+    # Loaded back into the original project, and elsewhere, where it is stored as exported.
     upload = take_in(cast.project, left_out)
     assert (upload.state, faults_of(upload)) == ("done", [])
     assert {count["added"] for count in upload.counts.values()} == {0}
@@ -114,7 +114,7 @@ def test_times_are_told_by_consent_alone(cast, again, dump, tmp_path):
         take_in(cast.project, {"attempts.jsonl": left_out["attempts.jsonl"].replace(b"A plain one.", b"Hm.")}).state
         == "faulty"
     )
-    # Whoever has no consent for them here gets no times from elsewhere either.
+    # Without consent here, times from elsewhere are not exported either.
     other = Project.objects.create(slug="other", name="Other")
     take_in(other, kept)
     assert export(other, "other") == left_out
@@ -130,7 +130,7 @@ def test_csv_is_read_as_well(cast, again, dump, tmp_path):
     }
 
 
-def test_what_was_written_here_stays_as_it_is(cast, dump):
+def test_own_written_texts_stay_unchanged(cast, dump):
     def changed(name, place, **values):
         rows = [json.loads(line) for line in dump[name].splitlines()]
         return [{**rows[place], **values}]
@@ -155,8 +155,8 @@ def test_what_was_written_here_stays_as_it_is(cast, dump):
     assert "sent in a campaign here" in attempt
 
 
-def test_exports_that_call_somebody_a_former_member_say_the_same(cast, dump, tmp_path):
-    """Older versions called who had left the project so; the rows were refused where they come from."""
+def test_exports_with_former_member_names_load_unchanged(cast, dump, tmp_path):
+    """Older versions exported people who had left under this name, and their own project refused the rows."""
     older = {
         name: dump[name].replace(b'"p-anna"', b'"former member 0"') for name in ("references.jsonl", "attempts.jsonl")
     }
@@ -169,8 +169,8 @@ def test_exports_that_call_somebody_a_former_member_say_the_same(cast, dump, tmp
 
 
 @pytest.mark.parametrize("how", ["kept", "pseudonyms", "as-uploaded"])
-def test_who_wrote_elsewhere_is_called_as_raters_are(cast, tmp_path, how):
-    """An address tells who somebody is; other ids of an upload stay unless pseudonyms are asked for."""
+def test_writers_from_elsewhere_are_named_like_raters(cast, tmp_path, how):
+    """An e-mail address identifies a person; other uploaded ids stay unless pseudonyms are requested."""
     address = {**TOLD, "annotator": "eva@example.org"}
     rows = [ROWS[1], {**ROWS[2], "written": {**address, "submission": "s-3"}},
             {**ROWS[3], "written": {**address, "submission": "s-2"}}]  # fmt: skip
@@ -186,7 +186,7 @@ def test_who_wrote_elsewhere_is_called_as_raters_are(cast, tmp_path, how):
     assert ("@" in eva, plain == "p-1") == (how == "as-uploaded", how != "pseudonyms")
 
 
-def test_own_attempts_come_after_those_from_elsewhere(cast, again, monkeypatch, tmp_path):
+def test_own_attempts_come_after_imported_ones(cast, again, monkeypatch, tmp_path):
     fill_ports(monkeypatch)
     take_in(cast.project, FILES)
     campaign = start_writing(cast, slug="c")
@@ -198,7 +198,7 @@ def test_own_attempts_come_after_those_from_elsewhere(cast, again, monkeypatch, 
     assert written(again, tmp_path / "two") == first
 
 
-def test_faulty_rows_by_line(again):
+def test_errors_are_reported_by_line(again):
     rows = [
         {**ROWS[0], "set": "original"},
         {**ROWS[0], "set": "Not a name"},
@@ -225,7 +225,7 @@ def test_faulty_rows_by_line(again):
     assert "“original” is the references in items.jsonl" in found[0]
     assert "There is no item “nowhere”" in found[3]
     assert "Only a text with written may stand outside" in found[5]
-    # Rows that say the same are one fault.
+    # Rows with the same message are one error.
     assert "stands already in references.jsonl:10. Keep one of the two rows. (2 rows: 11, 12)" in found[9]
 
 
@@ -263,7 +263,7 @@ def test_replace_and_undo(again, tmp_path):
     assert not ReferenceSet.objects.exclude(name="original").exists()
 
 
-def test_a_text_stands_in_one_place(again):
+def test_text_appears_in_one_place(again):
     take_in(again, FILES)
     for row, why in (
         ({**ROWS[3], "written": TOLD}, "submission s-1 stands elsewhere"),
@@ -277,7 +277,7 @@ def test_a_text_stands_in_one_place(again):
     assert upload.counts["references"]["same"] == 1
 
 
-def test_undo_is_refused_while_a_campaign_or_scores_use_the_set(cast):
+def test_undo_is_refused_while_the_set_is_in_use(cast):
     make_items(cast.project, 1)
     row = {"set": "more", "item": "i000", "position": 0, "text": "Hi."}
     upload = take_in(cast.project, {"references.jsonl": [row]})
@@ -292,7 +292,7 @@ def test_undo_is_refused_while_a_campaign_or_scores_use_the_set(cast):
     assert not ReferenceSet.objects.filter(name="more").exists()
 
 
-def test_the_members_of_a_dump_are_those_that_are_put_in_order(cast, dump):
+def test_dump_members_match_the_sorted_members(cast, dump):
     text, attempt = WrittenReference.objects.first(), WritingAttempt.objects.first()
     assert tuple(written_row(text, {})) == WRITTEN
     assert tuple(attempt_row(attempt, {})) == COLUMNS["attempts"]

@@ -1,5 +1,5 @@
-"""The import as a whole: reports by file, line and field; all or nothing; the same again; replace; steps, Turing,
-dialogues, kinds."""
+"""The import as a whole: reports by file, line and field; all or nothing; repeats; replace; steps, Turing, dialogues,
+kinds."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def project(cast):
     return cast.project
 
 
-def test_a_whole_folder_is_stored(project, cast, client):
+def test_whole_folder_is_stored(project, cast, client):
     upload = take_in(project, WHOLE, user=cast.owner)
     assert upload.state == Upload.State.DONE, faults_of(upload)
     assert row_counts(project) == {"items": 2, "outputs": 3, "ratings": 2, "comparisons": 1}
@@ -50,7 +50,7 @@ def test_a_whole_folder_is_stored(project, cast, client):
 
 
 @pytest.mark.promise("import")
-def test_the_same_again_changes_nothing(project, tmp_path):
+def test_repeating_an_upload_changes_nothing(project, tmp_path):
     take_in(project, WHOLE)
     before = written(project, tmp_path / "a")
     ids = list(Output.objects.order_by("pk").values_list("pk", flat=True))
@@ -61,7 +61,7 @@ def test_the_same_again_changes_nothing(project, tmp_path):
     assert list(Output.objects.order_by("pk").values_list("pk", flat=True)) == ids
 
 
-def test_formats_are_equal_in_right(project, tmp_path):
+def test_formats_are_equivalent(project, tmp_path):
     csv = b'item,system,text,step,meta\r\ni1,s,Hello.,,\r\ni1,t,Good day.,,{}\r\ni2,s,So long.,,"{""n"": 1}"\r\n'
     take_in(project, WHOLE)
     for name, data in (
@@ -76,7 +76,7 @@ def test_formats_are_equal_in_right(project, tmp_path):
 
 
 @pytest.mark.promise("import")
-def test_one_faulty_row_and_nothing_is_stored(project):
+def test_one_invalid_row_prevents_storing(project):
     rows = [*OUTPUTS, {"item": "i9", "system": "s", "text": "x"}, {"item": "i1", "system": "s", "text": 5}]
     upload = take_in(project, {**WHOLE, "outputs.jsonl": rows})
     assert upload.state == Upload.State.FAULTY
@@ -142,9 +142,9 @@ REPORTS = [
 @pytest.mark.parametrize(("name", "content", "message"), REPORTS)
 @pytest.mark.parametrize("stored", [False, True])
 def test_reports(project, name, content, message, stored):
-    """The same report whether the rest comes in the same upload or is stored already."""
+    """The report is the same whether the other rows come in the same upload or are already stored."""
     files = {name: content}
-    # What a row of the missing file would be needed for cannot be stored before it.
+    # Rows that need the missing file cannot be stored before it.
     needed = {"items.jsonl": ["dataset.json"], "outputs.jsonl": ["dataset.json", "items.jsonl"]}
     if stored:
         take_in(project, {other: WHOLE[other] for other in needed.get(name, WHOLE) if other != name})
@@ -155,7 +155,7 @@ def test_reports(project, name, content, message, stored):
     assert faults_of(upload) == [f"{name}:{message}"]
 
 
-def test_faulty_rows_are_not_blamed_twice(project):
+def test_invalid_rows_are_not_reported_twice(project):
     bad = {**ITEMS[0], "source": 3}
     upload = take_in(project, {**WHOLE, "items.jsonl": [bad, ITEMS[1]]})
     assert faults_of(upload) == ["items.jsonl:1: source must be text or null."]
@@ -171,8 +171,8 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("line", "message"), BROKEN)
-def test_rows_that_rest_on_a_row_that_cannot_be_read_are_not_blamed(project, line, message):
-    """By its key it is known which row it is; what is wrong besides is told all the same."""
+def test_rows_that_depend_on_an_unreadable_row_are_not_reported(project, line, message):
+    """Its key identifies the row; its other errors are reported as well."""
     outputs = b"".join(json.dumps(row).encode() + b"\n" for row in OUTPUTS[1:]) + line
     ratings = [*RATINGS, {**RATINGS[1], "system": "t"}]
     upload = take_in(project, {**WHOLE, "outputs.jsonl": outputs, "ratings.jsonl": ratings})
@@ -182,7 +182,7 @@ def test_rows_that_rest_on_a_row_that_cannot_be_read_are_not_blamed(project, lin
     assert upload.counts["outputs"] == {"rows": 3, "added": 2, "same": 0, "replaced": 0, "faulty": 1}
 
 
-def test_where_nobody_knows_which_row_is_faulty_others_say_that_they_may_rest_on_it(project):
+def test_unidentified_invalid_row_is_mentioned_by_dependent_rows(project):
     outputs = b"".join(json.dumps(row).encode() + b"\n" for row in OUTPUTS[1:]) + b"[1]\n"
     found = faults_of(take_in(project, {**WHOLE, "outputs.jsonl": outputs}))
     assert found[1:] == [
@@ -192,7 +192,7 @@ def test_where_nobody_knows_which_row_is_faulty_others_say_that_they_may_rest_on
     ]
 
 
-def test_a_cell_that_is_no_json_and_a_row_with_a_cell_too_few(project):
+def test_invalid_json_cell_and_missing_cell(project):
     cells = b'id,context,references,group\r\ni1,"[""a""]","[""\\ud83d""]",g\r\ni2,"[]"\r\n'
     files = {**WHOLE, "comparisons.jsonl": [{**COMPARISONS[0], "system_b": {"reference": 3}}]}
     del files["items.jsonl"]
@@ -205,7 +205,7 @@ def test_a_cell_that_is_no_json_and_a_row_with_a_cell_too_few(project):
 
 @pytest.mark.parametrize(("low", "high"), [(5, 1), ("one", 5), (None, 5)])
 @pytest.mark.parametrize("stored", [False, True])
-def test_a_faulty_scale_blames_no_rating(project, low, high, stored):
+def test_invalid_scale_is_not_reported_for_ratings(project, low, high, stored):
     if stored:
         take_in(project, WHOLE)
     aspects = [{"name": "quality", "min": low, "max": high}]
@@ -214,7 +214,7 @@ def test_a_faulty_scale_blames_no_rating(project, low, high, stored):
     assert "min and max of “quality”" in found[0]
 
 
-def test_more_than_a_thousand_faults_that_differ_in_numbers_are_counted_in_one_line(project):
+def test_more_than_a_thousand_errors_that_differ_in_numbers_are_one_line(project):
     take_in(project, WHOLE)
     rows = [{**RATINGS[0], "rater": f"r{n}", "value": 9 + n} for n in range(1500)]
     upload = take_in(project, {"ratings.jsonl": rows})
@@ -224,8 +224,8 @@ def test_more_than_a_thousand_faults_that_differ_in_numbers_are_counted_in_one_l
     assert fault.endswith(" (1,500 rows: 1, 2, 3, ...)")
 
 
-def test_a_thousand_kinds_of_faults_are_kept():
-    """Kinds differ in words, not in quoted names and numbers."""
+def test_a_thousand_kinds_of_errors_are_stored():
+    """Kinds differ in words, not only in quoted names and numbers."""
     faults = Faults()
     words = [f"{a}{b}" for a in ascii_letters for b in ascii_letters]
     for number, word in enumerate(words[:1500], 1):
@@ -234,7 +234,7 @@ def test_a_thousand_kinds_of_faults_are_kept():
     assert [fault.line for fault in faults.kept] == list(range(1, 1001))
 
 
-def test_a_dry_run_stores_nothing_and_can_be_stored_afterwards(project, cast):
+def test_dry_run_stores_nothing_and_can_be_stored_later(project, cast):
     upload = take_in(project, WHOLE, dry_run=True)
     assert upload.state == Upload.State.CHECKED
     assert upload.counts["outputs"]["added"] == 3
@@ -247,19 +247,19 @@ def test_a_dry_run_stores_nothing_and_can_be_stored_afterwards(project, cast):
     assert Output.objects.count() == 3
 
 
-def test_unknown_columns_are_kept_and_unknown_files_reported(project):
+def test_unknown_columns_are_stored_and_unknown_files_reported(project):
     upload = take_in(project, {**WHOLE, "excluded.jsonl": b"{}\n", "ratings.jsonl": [{**RATINGS[0], "seconds": 12}]})
     assert upload.ignored == ["excluded.jsonl: not a file of the interchange format"]
     assert Rating.objects.get().meta == {"seconds": 12}
 
 
-def test_no_known_file_is_an_error(project):
+def test_upload_without_a_known_file_is_an_error(project):
     with pytest.raises(BadInput, match="None of the files"):
         receive_upload(project=project, user=None, files=[Incoming("notes.txt", [b"x"])])
     assert not Upload.objects.exists()
 
 
-def test_too_large_while_it_arrives(project, settings):
+def test_upload_beyond_the_limit_is_stopped(project, settings):
     settings.MAX_UPLOAD_BYTES = 1000
     with pytest.raises(TooLarge):
         receive_upload(project=project, user=None, files=[Incoming("items.jsonl", iter([b"x" * 600] * 3))])
@@ -273,7 +273,7 @@ CHANGED_ITEM = {**ITEMS[1], "context": ["Good bye."]}
 CHANGED_OUTPUT = {**OUTPUTS[1], "text": "Good evening."}
 
 
-def test_other_content_is_a_fault_without_replace(project):
+def test_changed_content_needs_replace(project):
     take_in(project, WHOLE)
     upload = take_in(project, {"items.jsonl": [CHANGED_ITEM], "outputs.jsonl": [CHANGED_OUTPUT],
                                "ratings.jsonl": [{**RATINGS[0], "value": 1}]})  # fmt: skip
@@ -285,7 +285,7 @@ def test_other_content_is_a_fault_without_replace(project):
     assert all("stored with other content" in line for line in faults_of(upload))
 
 
-def test_replace_overwrites_and_keeps_what_was_there(project):
+def test_replace_overwrites_and_keeps_unmentioned_values(project):
     take_in(project, {name: WHOLE[name] for name in ("dataset.json", "items.jsonl", "outputs.jsonl")})
     more = {**OUTPUTS[0], "meta": {"beam": 4}}
     upload = take_in(project, {"items.jsonl": [CHANGED_ITEM], "outputs.jsonl": [CHANGED_OUTPUT, more]}, replace=True)
@@ -306,7 +306,7 @@ def test_judged_outputs_are_never_replaced(project):
     assert "People have judged outputs of the item “i2”" in faults_of(upload)[0]
 
 
-def test_references_may_grow_under_ratings_but_not_under_turing_comparisons(project):
+def test_references_may_grow_with_ratings_but_not_with_turing_comparisons(project):
     take_in(project, WHOLE)
     grown = {**ITEMS[0], "references": ["Hi.", "Hey.", "Good morning."]}
     assert take_in(project, {"items.jsonl": [grown]}, replace=True).state == Upload.State.DONE
@@ -323,7 +323,7 @@ def test_ratings_given_in_a_campaign_are_not_replaced(project):
     assert "was given in a campaign" in faults_of(upload)[0]
 
 
-def test_a_description_that_differs_needs_replace(project):
+def test_changed_description_needs_replace(project):
     take_in(project, WHOLE)
     other = {**DATASET, "name": "Beta", "aspects": [{"name": "quality", "min": 1, "max": 7}]}
     upload = take_in(project, {"dataset.json": other})
@@ -334,7 +334,7 @@ def test_a_description_that_differs_needs_replace(project):
     assert "lie outside its new range" in faults_of(take_in(project, {"dataset.json": narrower}, replace=True))[0]
 
 
-def test_a_new_name_of_the_project_is_told(project):
+def test_new_project_name_is_reported(project):
     was = project.name
     renamed = {**DATASET, "name": "Beta"}
     upload = take_in(project, {**WHOLE, "dataset.json": renamed})
@@ -348,7 +348,7 @@ def test_a_new_name_of_the_project_is_told(project):
 # ---- the finer points of the format -----------------------------------------------------------------------
 
 
-def test_steps_and_when_they_may_be_left_out(project):
+def test_steps_and_when_they_may_be_omitted(project):
     outputs = [{**OUTPUTS[0], "step": 100}, {**OUTPUTS[0], "step": 200}, {**OUTPUTS[1], "step": 100}]
     take_in(project, {"dataset.json": DATASET, "items.jsonl": ITEMS, "outputs.jsonl": outputs})
     upload = take_in(project, {"ratings.jsonl": RATINGS[:1]})
@@ -372,7 +372,7 @@ def test_steps_and_when_they_may_be_left_out(project):
     assert faults_of(upload) == ["ratings.jsonl:1: “s” has no output of step 300 for the item “i1”."]
 
 
-def test_a_step_left_out_and_named_is_the_same_rating(project):
+def test_omitted_and_explicit_step_are_the_same_rating(project):
     outputs = [{**OUTPUTS[0], "step": 100}]
     take_in(project, {"dataset.json": DATASET, "items.jsonl": ITEMS, "outputs.jsonl": outputs})
     upload = take_in(project, {"ratings.jsonl": [RATINGS[0], {**RATINGS[0], "step": 100}]})
@@ -401,7 +401,7 @@ def test_kinds_of_systems_by_file_and_by_option(project):
         take_in(project, {"items.jsonl": ITEMS}, system_kinds={"s": "robot"})
 
 
-def test_a_system_first_mentioned_may_be_declared_later(project):
+def test_first_mentioned_system_may_be_declared_later(project):
     take_in(project, WHOLE)
     assert take_in(project, {"systems.jsonl": [{"id": "s", "kind": "human"}]}).state == Upload.State.DONE
     assert System.objects.get(name="s").kind == "human"
@@ -411,7 +411,7 @@ def test_a_system_first_mentioned_may_be_declared_later(project):
     )
 
 
-def test_aspects_that_nobody_declared_have_the_observed_range(project):
+def test_undeclared_aspects_have_the_observed_range(project):
     files = {name: WHOLE[name] for name in ("items.jsonl", "outputs.jsonl", "ratings.jsonl")}
     files["comparisons.jsonl"] = [{**COMPARISONS[0], "aspect": "grace"}]
     assert take_in(project, files).state == Upload.State.DONE
@@ -424,13 +424,13 @@ def test_aspects_that_nobody_declared_have_the_observed_range(project):
     assert Aspect.objects.get(name="quality").meta == {}
 
 
-def test_a_comparison_only_aspect_takes_no_ratings(project):
+def test_comparison_only_aspect_takes_no_ratings(project):
     dataset = {**DATASET, "aspects": [{"name": "quality", "min": None, "max": None}]}
     upload = take_in(project, {**WHOLE, "dataset.json": dataset})
     assert "takes comparisons only" in faults_of(upload)[0]
 
 
-def test_a_corpus_grows_by_what_is_new(project):
+def test_corpus_grows_by_new_pairs(project):
     first = [{"query": "a", "response": "b"}, {"query": "a", "response": "b"}, {"query": "c", "response": "d"}]
     take_in(project, {"corpus.jsonl": first})
     upload = take_in(project, {"corpus.jsonl": [*first, {"query": "e", "response": "f"}]})
@@ -442,7 +442,7 @@ def test_a_corpus_grows_by_what_is_new(project):
 
 
 @pytest.mark.promise("import")
-def test_a_cancelled_import_stores_nothing_and_can_be_run_again(project, monkeypatch):
+def test_cancelled_import_stores_nothing_and_can_be_repeated(project, monkeypatch):
     upload = receive_upload(
         project=project, user=None, send=False,
         files=[Incoming("items.jsonl", ["".join(json.dumps(row) + "\n" for row in ITEMS).encode()])],
@@ -469,7 +469,7 @@ def received(project) -> Upload:
     return receive_upload(project=project, user=None, send=False, files=[Incoming("items.jsonl", [rows])])
 
 
-def test_an_import_that_breaks_says_so_and_can_be_run_again(project, monkeypatch):
+def test_failed_import_is_reported_and_can_be_repeated(project, monkeypatch):
     upload = received(project)
     with monkeypatch.context() as patch:
         patch.setattr("annotation.pipelines.imports.promote", lambda *_: 1 // 0)
@@ -482,7 +482,7 @@ def test_an_import_that_breaks_says_so_and_can_be_run_again(project, monkeypatch
     assert upload.state == Upload.State.DONE
 
 
-def test_an_import_cancelled_while_it_waited_is_no_longer_waited_for(project):
+def test_import_cancelled_while_waiting_no_longer_blocks(project):
     upload = received(project)
     cancel_run(run=upload.run)
     upload.refresh_from_db()
@@ -490,7 +490,7 @@ def test_an_import_cancelled_while_it_waited_is_no_longer_waited_for(project):
 
 
 @pytest.mark.promise("import")
-def test_a_run_that_is_told_twice_stores_once(project):
+def test_run_delivered_twice_stores_once(project):
     upload = take_in(project, WHOLE)
     Run.objects.filter(pk=upload.run_id).update(state=Run.State.QUEUED)
     run = execute_run(upload.run_id)
@@ -498,8 +498,9 @@ def test_a_run_that_is_told_twice_stores_once(project):
     assert Output.objects.count() == 3
 
 
-def test_an_upload_stored_between_check_and_promotion_is_noticed(project, monkeypatch):
-    """The second upload is checked before the first is stored: its checks are made again, not its rows twice."""
+def test_upload_stored_between_check_and_promotion_is_detected(project, monkeypatch):
+    """The second upload is checked before the first is stored: its checks are repeated, its rows are not stored
+    twice."""
     from annotation.pipelines import imports
 
     real = imports.promote
@@ -522,7 +523,7 @@ def test_an_upload_stored_between_check_and_promotion_is_noticed(project, monkey
 
 @contextmanager
 def growth() -> Iterator[list[int]]:
-    """Bytes by which this process has grown at its largest, without the files that it looks into."""
+    """Growth of this process's peak memory in bytes, without mapped files."""
     found, over, me = [0], threading.Event(), psutil.Process()
 
     def size() -> int:
@@ -546,9 +547,9 @@ def growth() -> Iterator[list[int]]:
 
 @pytest.mark.slow
 @pytest.mark.promise("import")
-def test_a_large_csv_with_bom_crlf_and_one_bad_row(project):
-    """100,000 rows; the report names the one line and nothing is stored; the corrected file goes in. While 40 MB are
-    checked the process grows by its buffers alone."""
+def test_large_csv_with_bom_crlf_and_one_bad_row(project):
+    """100,000 rows: the report names the one line and nothing is stored; the corrected file is stored. Checking 40 MB
+    grows the process only by its buffers."""
     take_in(project, {"items.jsonl": ITEMS, "dataset.json": DATASET, "outputs.jsonl": OUTPUTS})
     lines = [f'{n},"line one\r\nline two {n}"' for n in range(100_000)]
     good = ("\ufeffid,source\r\n" + "\r\n".join(f"x{line}" for line in lines) + "\r\n").encode()
@@ -559,7 +560,7 @@ def test_a_large_csv_with_bom_crlf_and_one_bad_row(project):
     del bad_lines
     with growth() as grown:
         upload = take_in(project, {"items.csv": bad})
-    # Every row before it has two lines; the header is line 1.
+    # Each earlier row spans two lines; the header is line 1.
     assert faults_of(upload) == [
         f"items.csv:{2 + 2 * 70_000}: The row has 1 cells, the header 2. Quote texts with separators."
     ]
@@ -571,8 +572,8 @@ def test_a_large_csv_with_bom_crlf_and_one_bad_row(project):
     assert Item.objects.get(key="x99999").source == "line one\r\nline two 99999"
 
 
-def test_a_name_of_several_lines_is_refused_with_file_and_field(project):
-    """The settings page and the API refuse it, too; in an export to LaTeX what follows would be an instruction."""
+def test_multi_line_name_is_refused_with_file_and_field(project):
+    """The settings page and the API also refuse it: in a LaTeX export the second line would be an instruction."""
     name = project.name
     upload = take_in(project, {"items.jsonl": [{"id": "i"}], "dataset.json": {"name": "A\n\\input{/etc/passwd}"}})
     assert upload.state == "faulty"

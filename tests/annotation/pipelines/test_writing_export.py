@@ -1,4 +1,4 @@
-"""References and attempts in an export, with where they come from."""
+"""References and attempts in an export, with their provenance."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_every_reference_and_attempt_with_its_provenance(cast, tmp_path):
     )
     assert (gone["state"], gone["reason"]) == ("withdrawn", "A name.")
     attempts = lines(files, "attempts.jsonl")
-    assert {row["annotator"] for row in attempts} == {"p-anna"}  # who has left since is called as before
+    assert {row["annotator"] for row in attempts} == {"p-anna"}  # people who have left keep their earlier names
     assert [(row["text"], row["decision"], row["improved"]) for row in attempts] == [
         ("A plain one.", "edit", False),
         ("A good one.", "accept", True),
@@ -64,7 +64,7 @@ def test_every_reference_and_attempt_with_its_provenance(cast, tmp_path):
 
 
 @pytest.mark.parametrize("format", ["csv", "parquet"])
-def test_the_other_formats_hold_them_too(cast, tmp_path, format):
+def test_other_formats_also_hold_them(cast, tmp_path, format):
     campaign = start_writing(cast, items=1)
     send(cast.annotator, desk_of(cast.annotator, campaign), "A good one.", seconds=2)
     write_folder(cast.project, tmp_path, format, lambda done: None)
@@ -81,7 +81,7 @@ def test_the_other_formats_hold_them_too(cast, tmp_path, format):
     assert (added["position"], json.loads(added["written"])["gain"]) == (1, 0.125)
 
 
-def test_an_upload_whose_items_are_written_for_stays(cast):
+def test_upload_with_a_writing_campaign_stays(cast):
     upload = take_in(cast.project, {"items.jsonl": ITEMS})
     campaign = create_writing(
         user=cast.owner, project=cast.project, plan={"name": "More", "options": {"arms": ["control"]}}
@@ -92,7 +92,7 @@ def test_an_upload_whose_items_are_written_for_stays(cast):
     assert any("people write references for" in str(fault) for fault in error.value.faults)
 
 
-def test_what_people_write_for_is_not_replaced(cast):
+def test_items_in_a_writing_campaign_are_not_replaced(cast):
     take_in(cast.project, {"items.jsonl": ITEMS})
 
     def begin(name, **plan):
@@ -105,10 +105,10 @@ def test_what_people_write_for_is_not_replaced(cast):
     begin("More", options={"arms": ["control"]})
     (fault,) = faults_of(replace(context=["Something else?"]))
     assert fault.endswith("People write references for the item “i1”; it stays as it is.")
-    # Its group is of no consequence to them, and the references are in the campaign's own set.
+    # Writers do not see its group, and the references are in the campaign's own set.
     changed = replace(group="h", references=["Hi, you."])
     assert (changed.state, changed.counts["items"]["replaced"]) == ("done", 1)
-    # Under a constraint they are what people write against.
+    # Under a constraint, people write against the references.
     begin("Others", kind="constraint", options={"constraint": "avoid-original-words"})
     (fault,) = faults_of(replace(group="h", references=["Hello, you."]))
     assert "People write references" in fault

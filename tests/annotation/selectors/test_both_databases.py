@@ -1,5 +1,5 @@
-"""The same project answers the same on SQLite and on PostgreSQL: searches that ignore case, in every script; sort
-orders of names and of steps, of which some have none; values inside `meta`."""
+"""A project gives the same results on SQLite and PostgreSQL: case-insensitive search in every script, sort orders of
+names and optional steps, and values inside `meta`."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from tests.cast import Cast, make_cast
 from tests.taking import take_in
 
 ROOT = Path(__file__).resolve().parents[3]
-#: Key -> what is said. The order of keys is the natural one, on both.
+#: Key -> text. Keys are in natural order on both databases.
 TEXTS = {
     "-y": "Привет, мир", "10": "édith piaf", "2": "GRÜSSE aus Köln", "B": "straße", "Z": "ΟΔΥΣΣΕΎΣ", "_x": "ſtart",
     "a": "İstanbul", "b": "50% off_now", "z": 'she said "Ça va"', "É": "日本語", "é": "😀 smile", "щ": "a\\b\nc",
 }  # fmt: skip
-#: Search -> keys found in turns, outputs and as part of a key; worked out by hand from the texts above.
+#: Search -> keys found in turns, outputs and keys; worked out by hand from the texts above.
 SEARCHES: dict[str, list[str]] = {
     "привет": ["-y"], "ПРИВЕТ, МИР": ["-y"], "Édith": ["10"], "ÉDITH": ["10"], "grüsse": ["2"], "GRÜSSE": ["2"],
     "köln": ["2"], "KÖLN": ["2"], "STRAßE": ["B"], "strasse": [], "οδυσσεύσ": ["Z"], "istanbul": [], "İSTANBUL": ["a"],
@@ -40,7 +40,7 @@ SEARCHES: dict[str, list[str]] = {
 
 
 def fill(cast: Cast, through_upload: bool) -> None:
-    """The rows by the models, and by an upload, which writes JSON in another way."""
+    """Creates the rows through models and through an upload, which writes JSON differently."""
     if through_upload:
         items = [{"id": key, "context": [text], "references": ["r"], "meta": {"n": 1}} for key, text in TEXTS.items()]
         outputs = [{"item": key, "system": "s", "text": text} for key, text in TEXTS.items()]
@@ -72,7 +72,7 @@ def search_everywhere(cast: Cast) -> None:
 
 
 def orders(cast: Cast) -> None:
-    """Names in natural order, a missing step before the others, on pages, in plans and in the API."""
+    """Names are in natural order and a missing step comes first, on pages, in plans and in the API."""
     project = cast.project
     item = Item.objects.create(project=project, key="i", context=["c"], group="i")
     for name in sorted(TEXTS):
@@ -100,7 +100,7 @@ def orders(cast: Cast) -> None:
 
 
 def filter_meta(cast: Cast) -> None:
-    """`key=value` on the page means the value as JSON writes it, whatever its type."""
+    """`key=value` on the page matches the value as JSON writes it, whatever its type."""
     values = {"text": "food", "whole": 3, "real": 0.5, "yes": True, "no": False, "none": None, "list": [1, "a"]}
     Item.objects.create(project=cast.project, key="m", context=["c"], group="m", meta=values)
     for asked, found in {
@@ -140,7 +140,7 @@ def test_orders_and_meta_on_postgres(postgres_db):
     filter_meta(cast)
 
 
-def test_capitals_letter_by_letter():
+def test_capitals_are_mapped_letter_by_letter():
     """Unicode 15.0, UnicodeData.txt (simple uppercase mapping): ß has none, ŉ has none, ǆ becomes Ǆ."""
     for text, capitals in {"straße": "STRAßE", "ŉ": "ŉ", "ǆ": "Ǆ", "ﬁ": "ﬁ", "привет": "ПРИВЕТ"}.items():
         assert upper(text) == capitals
@@ -149,7 +149,7 @@ def test_capitals_letter_by_letter():
     assert upper(None) is None
 
 
-#: Nullable columns by which rows are sorted as text says: why no null can be among them.
+#: Nullable columns in text sort order: why they contain no null.
 WITHOUT_NULLS = {
     "closed_at": "only of tasks that are closed", "scored_at": "only of sets that are scored",
     "finished_at": "only of runs and uploads that have ended", "revision": "only of parts that are in the index",
@@ -159,8 +159,8 @@ WITHOUT_NULLS = {
 }  # fmt: skip
 
 
-def test_what_may_be_null_is_sorted_with_a_word_about_nulls():
-    """PostgreSQL puts nulls last, SQLite first: `F(name).asc(nulls_first=True)` says which."""
+def test_sorting_nullable_columns_states_null_order():
+    """PostgreSQL sorts nulls last, SQLite first: `F(name).asc(nulls_first=True)` makes it explicit."""
     ours = ("accounts", "common", "annotation", "retrieval", "scoring")
     models = [model for model in apps.get_models() if model._meta.app_label in ours]
     fields = [field for model in models for field in model._meta.concrete_fields]

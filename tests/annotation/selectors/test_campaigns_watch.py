@@ -50,7 +50,7 @@ def test_counts_before_and_after(cast):
     assert sorted(pseudonyms_of(campaign).values()) == ["former member 2", "p-anna"]  # two raters as before
 
 
-def test_who_joins_later_renames_nobody(cast):
+def test_late_joiner_renames_nobody(cast):
     """Rita's account is older than Anna's."""
     campaign = open_for(cast, items=1, overlap=2)
     judge(cast.annotator, campaign, lambda key: 3)
@@ -72,7 +72,7 @@ def test_agreement_is_krippendorffs_alpha(cast):
     assert (found["alpha"], found["n"], found["scale"]) == (1.0, 4, "interval")
 
 
-def test_agreement_is_the_same_on_both_pages_and_without_late_answers(cast):
+def test_agreement_is_equal_on_both_pages_and_excludes_late_answers(cast):
     campaign = open_for(cast, items=6, overlap=2)
     late = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
     Assignment.objects.update(lease_until=timezone.now() - timedelta(minutes=1))
@@ -88,8 +88,8 @@ def test_agreement_is_the_same_on_both_pages_and_without_late_answers(cast):
     ]  # fmt: skip
 
 
-def test_agreement_of_comparisons_is_of_what_was_meant_not_of_the_side(cast):
-    """Overlap 2 shows each pair on both sides: the same output preferred is agreement."""
+def test_agreement_of_comparisons_ignores_the_side(cast):
+    """With overlap 2, each pair is shown on both sides; preferring the same output is agreement."""
     campaign = open_for(cast, "pairwise", overlap=2)
     for user in (cast.annotator, cast.researcher):
         turn = next_assignment(user=user, campaign_id=campaign.pk)
@@ -124,7 +124,7 @@ def test_failed_controls_by_annotator(cast):
     assert (row.controls, row.controls_failed) == (3, 2)
 
 
-def test_lists_for_the_researcher(cast, django_assert_max_num_queries):
+def test_lists_for_researchers(cast, django_assert_max_num_queries):
     campaign = open_for(cast, overlap=2)
     shown = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
     flag_assignment(user=cast.annotator, public=shown.public, reason="unclear")
@@ -140,7 +140,7 @@ def test_lists_for_the_researcher(cast, django_assert_max_num_queries):
 
 
 @pytest.mark.parametrize("count", [3, 12])
-def test_watching_costs_the_same_at_any_size(cast, count, django_assert_max_num_queries):
+def test_watching_needs_the_same_queries_at_any_size(cast, count, django_assert_max_num_queries):
     campaign = open_for(cast, items=count, overlap=2)
     judge(cast.annotator, campaign, lambda key: 3)
     with django_assert_max_num_queries(12):

@@ -19,7 +19,7 @@ from evalapp.common.errors import NotAllowed, NotThere
 from tests.annotation.services.judging_helpers import open_for, send
 
 
-def test_my_campaigns_two_queries_and_own_figures_only(cast, django_assert_num_queries):
+def test_my_campaigns_needs_two_queries_and_shows_own_figures(cast, django_assert_num_queries):
     first = open_for(cast, max_per_annotator=3)
     open_for(cast, "pairwise")
     for user in (cast.annotator, cast.researcher):
@@ -33,7 +33,7 @@ def test_my_campaigns_two_queries_and_own_figures_only(cast, django_assert_num_q
     assert my_campaigns(user=cast.stranger) == []
 
 
-def test_whose_campaign(cast):
+def test_campaign_permissions(cast):
     campaign = open_for(cast)
     assert get_my_campaign(user=cast.annotator, campaign_id=campaign.pk) == campaign
     with pytest.raises(NotAllowed):
@@ -42,7 +42,7 @@ def test_whose_campaign(cast):
         get_my_campaign(user=cast.stranger, campaign_id=campaign.pk)
 
 
-def test_back_leads_through_ones_own_answers(cast):
+def test_back_leads_through_own_answers(cast):
     campaign = open_for(cast, overlap=2)
     shown = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
     publics = []
@@ -58,7 +58,7 @@ def test_back_leads_through_ones_own_answers(cast):
     assert previous_assignment(user=cast.researcher, campaign=campaign) is None
 
 
-def test_a_control_looks_like_all_others_in_the_history(cast):
+def test_control_is_indistinguishable_in_the_history(cast):
     control = {"item": "i000", "system": "sys-a", "expected": {"likert-quality": 5}, "why": "secret reason"}
     practice = {**control, "item": "i001", "why": "told reason"}
     campaign = open_for(cast, controls=[control], practice=[practice], options={"control_rate": 0.5})
@@ -72,14 +72,14 @@ def test_a_control_looks_like_all_others_in_the_history(cast):
     assert len({tuple(sorted(row)) for row in rows}) == 1
 
 
-def test_texts_stand_as_they_were_shown(cast):
+def test_texts_appear_as_they_were_shown(cast):
     campaign = open_for(cast, "turing")
     shown = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
     row = own_history(user=cast.annotator, campaign=campaign).get()
     assert texts_of(row) == shown.texts
 
 
-def test_a_change_of_the_campaign_makes_a_new_sheet(cast):
+def test_campaign_change_renews_the_cached_sheet(cast):
     campaign = open_for(cast)
     before = get_sheet(campaign.pk, campaign.created_at, campaign.revision)
     changed = update_campaign(campaign=campaign, user=cast.researcher, changes={"max_per_annotator": 2})

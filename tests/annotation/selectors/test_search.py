@@ -1,5 +1,5 @@
-"""A search that looks into text blocks first finds what a search row by row finds: in every scope, on every page,
-forwards and backwards, and after every change of the texts."""
+"""A search through text blocks finds the same rows as a search row by row: in every scope, on every page, forwards and
+backwards, and after every change of the texts."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def fill(project, n: int = 30) -> None:
     for number in range(n):
         said = [" ".join(draw.sample(WORDS, 2)), f"turn {number}"]
         source = draw.choice([None, draw.choice(WORDS)])
-        # Names in an order of their own: capitals, hyphens and umlauts sort differently in databases and Python.
+        # Names whose order differs between databases and Python: capitals, hyphens and umlauts.
         key = f"{draw.choice(['a', 'B', 'ä', 'b-', 'b'])}{number:02d}"
         item = Item.objects.create(project=project, key=key, context=said, source=source, group=key)
         for system in systems[: draw.randrange(3)]:
@@ -77,7 +77,7 @@ def fill(project, n: int = 30) -> None:
 
 
 def every_page(project, wanted: ItemFilter, size: int) -> list[str]:
-    """The keys in order; the way back gives the same pages again."""
+    """Keys in order; paging backwards gives the same pages."""
     pages, cursor = [], ""
     while True:
         page = item_page(project, wanted, cursor=cursor, size=size)
@@ -129,7 +129,7 @@ def scenario(cast) -> None:
     assert first.key in every_page(cast.project, ItemFilter(q="50% off", scope="output"), 50)
     prepare_search(project=cast.project)
     assert first.key in every_page(cast.project, ItemFilter(q="50% OFF", scope="output"), 50)
-    # and back
+    # and restored
     undo_upload(upload=again, user=cast.owner)
     assert every_page(cast.project, ItemFilter(q="50% off", scope="output"), 50) == []
     prepare_search(project=cast.project)
@@ -140,16 +140,16 @@ def scenario(cast) -> None:
 
 
 @pytest.mark.django_db
-def test_sqlite_finds_the_same(cast):
+def test_sqlite_finds_the_same_rows(cast):
     scenario(cast)
 
 
-def test_postgres_finds_the_same(postgres_db):
+def test_postgres_finds_the_same_rows(postgres_db):
     scenario(make_cast())
 
 
 @pytest.mark.django_db
-def test_a_search_asks_few_questions(cast):
+def test_search_needs_few_queries(cast):
     fill(cast.project)
     prepare_search(project=cast.project)
     for query in ("tea", "nothing", "a"):
@@ -161,7 +161,7 @@ def test_a_search_asks_few_questions(cast):
 
 
 @pytest.mark.django_db
-def test_only_blocks_of_changed_items_are_made_again(cast):
+def test_only_blocks_of_changed_items_are_rebuilt(cast):
     fill(cast.project)
     prepare_search(project=cast.project)
     key = Item.objects.filter(project=cast.project).order_by("order_key")[20].key
@@ -173,7 +173,7 @@ def test_only_blocks_of_changed_items_are_made_again(cast):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_large_project_is_prepared_after_its_import_and_a_small_one_is_not(cast, monkeypatch):
+def test_only_large_projects_are_prepared_after_import(cast, monkeypatch):
     monkeypatch.setattr(texts, "LARGE", 5)
     few = [{"id": f"i{n}", "context": ["x"], "references": []} for n in range(5)]
     take_in(cast.project, {"items.jsonl": few})

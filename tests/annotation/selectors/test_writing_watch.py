@@ -23,7 +23,7 @@ def fake(monkeypatch):
     return fill_ports(monkeypatch)
 
 
-def test_figures_shares_and_growth_by_hand(cast, fake):
+def test_figures_shares_and_growth_match_manual_values(cast, fake):
     campaign = start_writing(cast, items=2)
     desk = desk_of(cast.annotator, campaign)
     candidate = remember_candidates(task=desk.task, rows=[Candidate("A good reply.", "Question?", 0.5)])[0]
@@ -42,12 +42,12 @@ def test_figures_shares_and_growth_by_hand(cast, fake):
     assert row.shares == {"accepted": 0.75, "edited": 0.25, "dropped": 0.0}
     assert row.gain.value == pytest.approx(0.125)  # three texts with 0.125 each
     points = [(point.round, point.mean, point.n) for point in found.by_arm["scores"]]
-    assert points == [(0, 0.0, 2), (1, 0.125, 2), (2, 0.1875, 2)]  # the set that stopped keeps its .125
-    assert found.by_arm["scores"][2].low is None  # two items give no interval
+    assert points == [(0, 0.0, 2), (1, 0.125, 2), (2, 0.1875, 2)]  # the finished set keeps its .125
+    assert found.by_arm["scores"][2].low is None  # two items are too few for an interval
     assert found.by_person["p-anna"] == found.by_arm["scores"]
 
 
-def test_who_left_is_called_as_their_judgements_are(cast, fake):
+def test_former_members_keep_their_rater_names(cast, fake):
     campaign = start_writing(cast, items=1, options={"mode": "rounds"})
     desk = desk_of(cast.annotator, campaign)
     send(cast.annotator, desk, "A good one.", candidate=desk.candidate.public)
@@ -58,7 +58,7 @@ def test_who_left_is_called_as_their_judgements_are(cast, fake):
     assert pseudonyms_of(campaign)[cast.annotator.pk] == "p-anna"
 
 
-def test_arms_are_compared_over_the_items_both_wrote_for(cast, fake):
+def test_arms_are_compared_over_shared_items(cast, fake):
     other = person("otto")
     join(cast.project, other, Role.ANNOTATOR)
     campaign = start_writing(cast, items=2, options={"arms": ["scores", "control"]})
@@ -96,7 +96,7 @@ def test_nothing_written_yet(cast, fake):
         watch(user=cast.stranger, campaign=campaign)
 
 
-def test_texts_without_scores_are_told_but_not_averaged(cast, fake):
+def test_texts_without_scores_are_counted_but_not_averaged(cast, fake):
     campaign = start_writing(cast)
     desk = desk_of(cast.annotator, campaign)
     fake.down = True

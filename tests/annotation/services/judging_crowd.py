@@ -1,6 +1,6 @@
-"""A process of many annotators for the concurrency tests: `python judging_crowd.py CAMPAIGN LIMIT NAME ...` judges
-as the named users, each in a thread of its own, until LIMIT answers are given or nothing is left, and prints what
-was handed out and acknowledged as one JSON object."""
+"""A process of many annotators for the concurrency tests: `python judging_crowd.py CAMPAIGN LIMIT NAME ...` judges as
+the named users, one thread each, until LIMIT answers are given or no unit is left, and prints the assignments and
+acknowledgements as one JSON object."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def main() -> None:
                 answer = {"likert-quality": 1 + shown.unit_id % 5}
                 arguments = {"user": user, "public": shown.public, "submission": number, "answer": answer}
                 done = submit_answer(**arguments, then="next")
-                if shown.unit_id % 7 == 0:  # the answer was lost on its way: the browser sends it again
+                if shown.unit_id % 7 == 0:  # the answer was lost in transit: the browser sends it again
                     done = submit_answer(**arguments, then="next")
                     assert done.repeated
                 with lock:

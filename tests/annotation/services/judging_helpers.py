@@ -1,4 +1,4 @@
-"""Opened campaigns and answers for the tests of judging."""
+"""Open campaigns and answers for the tests of judging."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def opened(project, cast, **changes):
     return services.open_campaign(campaign=make(project, cast, **changes), user=cast.researcher)
 
 
-def test_a_rating_has_one_unit_for_each_output_and_k_slots(project, cast):
+def test_rating_campaign_has_one_unit_per_output_and_k_slots(project, cast):
     campaign = opened(project, cast, overlap=3)
     assert campaign.state == Campaign.State.OPEN
     assert campaign.unit_count == 18
@@ -50,7 +50,7 @@ def test_a_rating_has_one_unit_for_each_output_and_k_slots(project, cast):
     assert verbs == ["campaign.created", "campaign.opened"]
 
 
-def test_items_can_be_sampled_and_the_same_seed_samples_the_same(project, cast):
+def test_item_samples_are_fixed_by_the_seed(project, cast):
     first = opened(project, cast, items={"sample": 2}, slug="one")
     second = opened(project, cast, items={"sample": 2}, slug="two")
     chosen = [set(row.units.values_list("item", flat=True)) for row in (first, second)]
@@ -71,7 +71,7 @@ def test_items_by_key_group_search_and_meta(project, cast):
     assert counts == {"keys": 6, "groups": 3, "search": 3, "meta": 3, "lookup": 3}
 
 
-def test_items_are_searched_for_what_people_read(project, cast):
+def test_item_search_covers_visible_text(project, cast):
     Item.objects.filter(key="i003").update(context=['He said "go on".', "Two\nlines"])
     assert opened(project, cast, slug="q", items={"search": 'said "go on"'}).unit_count == 3
     assert opened(project, cast, slug="n", items={"search": "two\nlines"}).unit_count == 3
@@ -113,14 +113,14 @@ def test_turing_units_pair_an_output_with_a_reference_of_its_item(project, cast)
     assert abs(2 * campaign.slots.filter(swapped=True).count() - 18) <= 3
 
 
-def test_practice_and_controls_are_not_judged_as_normal_units_too(project, cast):
+def test_practice_and_control_items_are_not_judged_as_normal_units(project, cast):
     check = {"item": "i000", "system": "sys-a", "expected": {"natural": [1, 2]}, "why": "Because."}
     campaign = opened(project, cast, practice=[check], controls=[{**check, "item": "i001"}])
     assert (campaign.unit_count, campaign.practice_count, campaign.control_count) == (16, 1, 1)
     assert campaign.slots.count() == 16
 
 
-def test_unknown_names_are_told_by_field(project, cast):
+def test_unknown_names_are_reported_by_field(project, cast):
     with pytest.raises(BadInput) as caught:
         make(project, cast, systems=["sys-a", "nobody"])
     assert [fault.field for fault in caught.value.faults] == ["systems"]
@@ -131,7 +131,7 @@ def test_unknown_names_are_told_by_field(project, cast):
     assert not Campaign.objects.exists()
 
 
-def test_a_scale_must_be_the_projects(project, cast):
+def test_scale_must_match_the_project(project, cast):
     aspect = Aspect.objects.create(project=project, name="natural", low=1, high=5)
     output = Output.objects.filter(project=project).first()
     Rating.objects.create(project=project, output=output, aspect=aspect, rater="r", value=2)
@@ -139,22 +139,22 @@ def test_a_scale_must_be_the_projects(project, cast):
         make(project, cast)
 
 
-def test_the_scale_of_a_draft_can_be_corrected_while_nothing_rests_on_it(project, cast):
+def test_draft_scale_can_be_corrected_while_unused(project, cast):
     campaign = make(project, cast)
     right = {"aspects": [{"name": "natural", "low": 1, "high": 7}]}
     services.update_campaign(campaign=campaign, user=cast.researcher, changes=right)
     assert Aspect.objects.get(name="natural").high == campaign.aspects.get().high == 7
-    with pytest.raises(BadInput, match="rated from 1 to 7"):  # the first draft asks for it
+    with pytest.raises(BadInput, match="rated from 1 to 7"):  # the first draft defines it
         make(project, cast, slug="second")
 
 
-def test_an_aspect_of_comparisons_gets_its_scale(project, cast):
+def test_comparison_aspect_gets_its_scale(project, cast):
     Aspect.objects.create(project=project, name="natural")
     make(project, cast)
     assert Aspect.objects.get(name="natural").high == 6
 
 
-def test_the_plan_comes_back_as_it_was_given(project, cast):
+def test_plan_is_returned_unchanged(project, cast):
     given = plan(
         slug="mine", overlap=2, items={"sample": 3}, systems=["sys-a", "sys-b"], guidelines="# Look",
         practice=[{"item": "i000", "system": "sys-a", "expected": {"natural": [1, 2]}, "why": "Because."}],
@@ -184,7 +184,7 @@ def test_a_draft_can_be_changed_in_any_part(project, cast):
 
 
 @pytest.mark.parametrize("is_open", [False, True])
-def test_an_option_is_changed_and_the_others_stay(project, cast, is_open):
+def test_changing_one_option_keeps_the_others(project, cast, is_open):
     options = {"control_rate": 0.3, "adaptive": True, "adaptive_floor": 0.5}
     make_it = opened if is_open else make
     campaign = make_it(project, cast, kind="pairwise", aspects=["better"], pairs=4, options=options)
@@ -194,7 +194,7 @@ def test_an_option_is_changed_and_the_others_stay(project, cast, is_open):
     assert {name: changed.options[name] for name in options} == options
 
 
-def test_what_people_were_asked_is_fixed_once_open(project, cast):
+def test_questions_are_fixed_once_open(project, cast):
     campaign = opened(project, cast)
     with pytest.raises(BadInput) as caught:
         services.update_campaign(campaign=campaign, user=cast.researcher, changes={"overlap": 2, "name": "x"})
@@ -206,7 +206,7 @@ def test_what_people_were_asked_is_fixed_once_open(project, cast):
     assert changed.units.count() == 18
 
 
-def test_states_follow_each_other(project, cast):
+def test_state_transitions(project, cast):
     campaign = opened(project, cast)
     with pytest.raises(Conflict):
         services.open_campaign(campaign=campaign, user=cast.researcher)
@@ -221,7 +221,7 @@ def test_states_follow_each_other(project, cast):
         services.pause_campaign(campaign=campaign, user=cast.researcher)
 
 
-def test_nothing_to_judge_is_said_before_anything_is_made(project, cast):
+def test_empty_selection_is_reported_before_anything_is_created(project, cast):
     campaign = make(project, cast, items={"keys": ["unknown"]})
     with pytest.raises(BadInput, match="nothing to judge"):
         services.open_campaign(campaign=campaign, user=cast.researcher)
@@ -230,7 +230,7 @@ def test_nothing_to_judge_is_said_before_anything_is_made(project, cast):
     assert not Unit.objects.exists()
 
 
-def test_a_large_campaign_is_opened_by_a_worker(project, cast, client, monkeypatch):
+def test_large_campaign_is_opened_by_a_worker(project, cast, client, monkeypatch):
     monkeypatch.setattr(services, "HERE_AT_MOST", 5)
     campaign = make(project, cast)
     waiting = services.open_campaign(campaign=campaign, user=cast.researcher, send=False)
@@ -248,29 +248,29 @@ def test_a_large_campaign_is_opened_by_a_worker(project, cast, client, monkeypat
     assert campaign_gone(ended) == ""
     campaign.refresh_from_db()
     assert campaign.state == Campaign.State.OPEN
-    # The same work again, after a lost worker, changes nothing.
+    # Repeating the work after a lost worker changes nothing.
     services.make_units(campaign_id=campaign.pk)
     assert campaign.units.count() == 18
     services.delete_campaign(campaign=campaign, user=cast.researcher)
     assert campaign_gone(ended) == "This campaign was deleted since."
 
 
-def test_a_second_campaign_on_the_same_keeps_its_raters_apart(project, cast):
+def test_second_campaign_on_the_same_units_keeps_raters_apart(project, cast):
     first = opened(project, cast, slug="one")
     second = opened(project, cast, slug="two")
     assert first.rater_suffix == ""
     assert second.rater_suffix == f"@{second.pk}"
 
 
-def test_only_a_campaign_without_judgements_can_be_deleted(project, cast):
+def test_only_unjudged_campaigns_can_be_deleted(project, cast):
     campaign = opened(project, cast)
     services.delete_campaign(campaign=campaign, user=cast.researcher)
     assert not Campaign.objects.exists()
     assert not Slot.objects.exists()
 
 
-def test_a_scale_that_ratings_only_showed_is_stated_by_the_plan(cast):
-    """CSV files without dataset.json: 2 and 5 were seen, people shall rate from 1 to 5."""
+def test_plan_states_a_scale_observed_from_ratings(cast):
+    """CSV files without dataset.json: values 2 and 5 were seen, people will rate from 1 to 5."""
     ratings = "item,system,rater,aspect,value\ni1,s,r,natural,2\ni2,s,r,natural,5\n"
     files = {"items.jsonl": ITEMS, "outputs.jsonl": OUTPUTS, "ratings.csv": ratings.encode()}
     assert take_in(cast.project, files).state == "done"
@@ -286,15 +286,15 @@ def test_a_scale_that_ratings_only_showed_is_stated_by_the_plan(cast):
     assert (aspect.low, aspect.high) == (1, 5)
     with pytest.raises(BadInput, match=r"from 1 to 5 .* Use the same scale"):
         scaled(1, 7, "Another")
-    # From now on uploads widen it no more, and no dataset.json changes it.
+    # From now on, uploads no longer widen it and no dataset.json changes it.
     more = take_in(cast.project, {"ratings.csv": ratings.replace(",r,", ",q,").replace("5\n", "6\n").encode()})
     assert faults_of(more) == ["ratings.csv:3: The value 6 is outside the scale from 1 to 5."]
     told = take_in(cast.project, {"dataset.json": {"aspects": [{"name": "natural", "min": 0, "max": 9}]}})
     assert faults_of(told) == ["dataset.json: A campaign asks for “natural” from 1 to 5. Keep this range."]
 
 
-def test_a_stated_scale_stays_where_its_campaign_is_not(cast, tmp_path):
-    """After dump and load it was an observed one again, which uploads widened and plans changed."""
+def test_stated_scale_stays_in_a_project_without_its_campaign(cast, tmp_path):
+    """Once, dump and load turned it back into an observed scale, which uploads widened and plans changed."""
     ratings = "item,system,rater,aspect,value\ni1,s,r,natural,2\ni2,s,r,natural,5\n"
     take_in(cast.project, {"items.jsonl": ITEMS, "outputs.jsonl": OUTPUTS, "ratings.csv": ratings.encode()})
     before = written(cast.project, tmp_path / "before")["dataset.json"]
@@ -303,7 +303,7 @@ def test_a_stated_scale_stays_where_its_campaign_is_not(cast, tmp_path):
     assert json.loads(dumped["dataset.json"])["aspects"] == [
         {"name": "natural", "min": 1, "max": 5, "observed": True, "stated": True}
     ]
-    # The same again changes nothing; what was dumped before is of the narrower range.
+    # Loading again changes nothing; the earlier dump has the narrower range.
     assert take_in(cast.project, {"dataset.json": dumped["dataset.json"]}).state == "done"
     assert written(cast.project, tmp_path / "again") == dumped
     twin = Project.objects.create(slug="twin", name="twin")

@@ -1,4 +1,4 @@
-"""What a draft says of its size before it is opened is what opening it makes."""
+"""The size estimate of a draft matches the units that opening creates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ pytestmark = pytest.mark.django_db
 RATED = {"name": "natural", "low": 1, "high": 5}
 CHECK = {"item": "i000", "system": "sys-a", "expected": {"natural": [1, 2]}}
 COMPARED = {"kind": "pairwise", "aspects": ["better"], "steps": "all"}
-#: Plan -> units, counted by hand: 6 items with 3 systems, i000 with a fourth one at 3 steps; 5 items have references.
+#: Plan -> units, counted by hand: 6 items with 3 systems, i000 with a fourth system at 3 steps; 5 items have
+#: references.
 PLANS: dict[str, tuple[dict[str, Any], int]] = {
     "ratings": ({}, 18 + 3),
     "ratings of last steps": ({"steps": "last"}, 18 + 1),
@@ -52,7 +53,7 @@ def drafts(cast: Cast) -> Any:
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_the_estimate_is_what_is_opened(drafts: Any, cast: Cast, name: str) -> None:
+def test_estimate_matches_the_opened_campaign(drafts: Any, cast: Cast, name: str) -> None:
     plan, expected = PLANS[name]
     campaign = drafts(plan)
     before = dict(campaign.plan)
@@ -63,15 +64,15 @@ def test_the_estimate_is_what_is_opened(drafts: Any, cast: Cast, name: str) -> N
 
 
 @pytest.mark.parametrize("name", [name for name in PLANS if "practice" not in name])
-def test_a_large_campaign_is_counted_without_making_it(drafts: Any, monkeypatch: Any, name: str) -> None:
+def test_large_campaign_is_counted_without_creating_units(drafts: Any, monkeypatch: Any, name: str) -> None:
     monkeypatch.setattr(campaigns_units, "HERE_AT_MOST", 0)
     monkeypatch.setattr(campaigns_units, "choose_units", None)
     plan, expected = PLANS[name]
     assert estimate_units(drafts(plan)).units == expected
 
 
-def test_the_page_of_an_adaptive_draft(drafts: Any, cast: Cast, client: Any) -> None:
-    """The case that was shown ten times too large: the pool was counted instead of the pairs wanted."""
+def test_page_of_an_adaptive_draft(drafts: Any, cast: Cast, client: Any) -> None:
+    """This estimate was once ten times too large: it counted the pool instead of the requested pairs."""
     campaign = drafts({**COMPARED, "pairs": 2, "options": {"adaptive": True}, "items": {"sample": 6, "seed": 1}})
     client.force_login(cast.researcher)
     page = client.get(f"/projects/alpha/campaigns/{campaign.pk}/")

@@ -1,4 +1,4 @@
-"""Named exclusions of raters: they say why, keep their meaning, and delete nothing."""
+"""Named rater exclusions: each has a reason, keeps its meaning, and deletes nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def rated(cast):
     return cast
 
 
-def test_a_filter_is_made_withdrawn_and_taken_up_again(rated):
+def test_filter_is_created_withdrawn_and_restored(rated):
     made = create_filter(project=rated.project, user=rated.owner, name="hasty", raters=["r1", "r0"], reason="2 s each")
     assert made.raters == ["r0", "r1"]
     assert made.is_active
@@ -35,7 +35,7 @@ def test_a_filter_is_made_withdrawn_and_taken_up_again(rated):
     assert list(verbs) == ["filter.created", "filter.withdrawn", "filter.restored"]
 
 
-def test_repeats_go_with_their_rater(rated):
+def test_repeats_follow_their_rater(rated):
     made = create_filter(project=rated.project, user=None, name="one", raters=["r1"], reason="always 5")
     assert made.covers("r1")
     assert made.covers("r1#2")
@@ -52,14 +52,14 @@ def test_repeats_go_with_their_rater(rated):
         ({"raters": ["nobody"]}, "raters"),
     ],
 )
-def test_faults_name_the_field(rated, given, field):
+def test_errors_name_the_field(rated, given, field):
     whole = {"name": "x", "raters": ["r0"], "reason": "why", **given}
     with pytest.raises(BadInput) as caught:
         create_filter(project=rated.project, user=None, **whole)
     assert [fault.field for fault in caught.value.faults] == [field]
 
 
-def test_a_name_is_used_once_and_strangers_do_not_see_it(rated):
+def test_name_is_used_once_and_hidden_from_strangers(rated):
     create_filter(project=rated.project, user=None, name="x", raters=["r0"], reason="why")
     with pytest.raises(Conflict, match="choose another name"):
         create_filter(project=rated.project, user=None, name="x", raters=["r1"], reason="why")

@@ -21,7 +21,7 @@ def hand(user, campaign, **more):
 
 
 def judge_all(user, campaign):
-    """Every public id handed out until nothing is left."""
+    """Every public id assigned until none is left."""
     seen = []
     turn = hand(user, campaign)
     shown = turn.shown
@@ -40,7 +40,7 @@ def pass_time(monkeypatch, **delta):
 
 
 @pytest.mark.promise("overlap")
-def test_two_tabs_see_the_same(cast):
+def test_two_tabs_show_the_same_unit(cast):
     campaign = open_for(cast)
     first, second = hand(cast.annotator, campaign), hand(cast.annotator, campaign)
     assert first.shown.public == second.shown.public
@@ -48,7 +48,7 @@ def test_two_tabs_see_the_same(cast):
     assert Slot.objects.filter(state="taken").count() == 1
 
 
-def test_one_can_be_fetched_ahead_and_no_more(cast):
+def test_only_one_unit_can_be_prefetched(cast):
     campaign = open_for(cast)
     first = hand(cast.annotator, campaign).shown
     ahead = [hand(cast.annotator, campaign, ahead=True).shown.public for _ in range(3)]
@@ -60,7 +60,7 @@ def test_one_can_be_fetched_ahead_and_no_more(cast):
 
 
 @pytest.mark.promise("overlap")
-def test_each_unit_once_for_each_person_and_k_times_in_all(cast):
+def test_each_unit_goes_once_to_each_person_and_to_k_in_all(cast):
     campaign = open_for(cast, overlap=2)
     people = [cast.annotator, cast.researcher, cast.owner]
     counts = [len(judge_all(user, campaign)) for user in people]
@@ -72,7 +72,7 @@ def test_each_unit_once_for_each_person_and_k_times_in_all(cast):
     assert hand(cast.owner, campaign).why == "empty"
 
 
-def test_the_order_is_random_but_the_same_for_the_same_seeds(cast):
+def test_order_is_random_and_fixed_by_seeds(cast):
     campaign = open_for(cast, items=12, overlap=2)
     mine = [row.unit_id for row in judge_all(cast.annotator, campaign)]
     theirs = [row.unit_id for row in judge_all(cast.researcher, campaign)]
@@ -81,7 +81,7 @@ def test_the_order_is_random_but_the_same_for_the_same_seeds(cast):
     assert sorted(mine) == sorted(theirs)
 
 
-def test_a_limit_for_each_person(cast):
+def test_limit_per_person(cast):
     campaign = open_for(cast, max_per_annotator=3)
     assert len(judge_all(cast.annotator, campaign)) == 3
     turn = hand(cast.annotator, campaign)
@@ -90,7 +90,7 @@ def test_a_limit_for_each_person(cast):
     assert len(judge_all(cast.annotator, campaign)) == 2
 
 
-def test_what_is_sent_tells_nothing_of_systems_people_and_controls(cast):
+def test_assignment_reveals_no_system_person_or_control(cast):
     control = {"item": "i000", "system": "sys-a", "expected": {"likert-quality": [5, 5]}, "why": "secret reason"}
     campaign = open_for(cast, controls=[control], options={"control_rate": 0.5})
     raw = b""
@@ -106,7 +106,7 @@ def test_what_is_sent_tells_nothing_of_systems_people_and_controls(cast):
         turn = hand(cast.annotator, campaign)
     assert Judgement.objects.filter(assignment__unit__kind="control").count() == 1
     assert len(shapes) == 1
-    # The texts of the factory name their system: they are what is judged. Nothing else may.
+    # Texts made by the factory contain their system's name because they are judged. No other field may.
     for row in cast.project.outputs.all():
         raw = raw.replace(row.text.encode(), b"")
     for word in (b"sys-a", b"sys-b", b"secret reason", b"control", b"expected", b"example.org", b"p-anna", b"rita"):
@@ -116,7 +116,7 @@ def test_what_is_sent_tells_nothing_of_systems_people_and_controls(cast):
 # ---- practice, controls, repeats --------------------------------------------------------------------------
 
 
-def test_practice_comes_first_and_answers_with_the_expected_judgement(cast):
+def test_practice_comes_first_and_returns_the_expected_judgement(cast):
     checks = [
         {"item": f"i00{k}", "system": "sys-a", "expected": {"likert-quality": [1, 2]}, "why": f"Reason {k}"}
         for k in range(2)
@@ -135,7 +135,7 @@ def test_practice_comes_first_and_answers_with_the_expected_judgement(cast):
     assert not Rating.objects.exists()
 
 
-def test_controls_are_mixed_in_once_each_and_never_rated(cast):
+def test_controls_are_mixed_in_once_and_never_rated(cast):
     checks = [{"item": f"i00{k}", "system": "sys-b", "expected": {"likert-quality": 5}} for k in range(3)]
     campaign = open_for(cast, items=20, controls=checks, options={"control_rate": 0.2})
     shown = judge_all(cast.annotator, campaign)
@@ -147,7 +147,7 @@ def test_controls_are_mixed_in_once_each_and_never_rated(cast):
     assert list(Judgement.objects.filter(passed__isnull=False).values_list("passed", flat=True)) == [False] * 3
 
 
-def test_deliberate_repeats_are_kept_under_a_rater_of_their_own(cast):
+def test_deliberate_repeats_have_their_own_rater(cast):
     campaign = open_for(cast, items=15, options={"repeat_share": 0.25, "repeat_gap": 4})
     shown = judge_all(cast.annotator, campaign)
     again = Assignment.objects.filter(repeat_number=1)
@@ -164,7 +164,7 @@ def test_deliberate_repeats_are_kept_under_a_rater_of_their_own(cast):
 # ---- answers ----------------------------------------------------------------------------------------------
 
 
-def test_an_answer_becomes_a_rating_in_the_same_transaction(cast):
+def test_answer_becomes_a_rating_in_the_same_transaction(cast):
     campaign = open_for(cast)
     shown = hand(cast.annotator, campaign).shown
     sent = send(cast.annotator, campaign, shown.public, 5, note="clear", seconds=12.5)
@@ -179,14 +179,14 @@ def test_an_answer_becomes_a_rating_in_the_same_transaction(cast):
 
 
 @pytest.mark.parametrize("swapped", [False, True])
-def test_sides_are_turned_back_before_they_are_stored(cast, swapped):
+def test_sides_are_restored_before_storing(cast, swapped):
     campaign = open_for(cast, "pairwise", overlap=1)
     Slot.objects.update(swapped=swapped)
     shown = hand(cast.annotator, campaign).shown
     row = Assignment.objects.get()
     texts = [row.unit.output_a.text, row.unit.output_b.text]
     assert shown.texts == (texts[::-1] if swapped else texts)
-    send(cast.annotator, campaign, shown.public, "a")  # what stands first is better
+    send(cast.annotator, campaign, shown.public, "a")  # the first shown text is better
     comparison = Comparison.objects.get()
     assert comparison.verdict == ("b" if swapped else "a")
     assert (comparison.output_a_id, comparison.output_b_id) == (row.unit.output_a_id, row.unit.output_b_id)
@@ -207,7 +207,7 @@ def test_turing_stores_the_position_of_the_reference(cast, swapped):
     assert comparison.verdict == ("a" if swapped else "b")
 
 
-def test_faults_name_their_field_and_nothing_is_stored(cast):
+def test_errors_name_their_field_and_store_nothing(cast):
     campaign = open_for(cast)
     shown = hand(cast.annotator, campaign).shown
     with pytest.raises(BadInput) as caught:
@@ -217,7 +217,7 @@ def test_faults_name_their_field_and_nothing_is_stored(cast):
     assert Assignment.objects.get().state == "open"
 
 
-def test_an_uploaded_rating_of_the_same_rater_stays(cast):
+def test_uploaded_rating_of_the_same_rater_stays(cast):
     campaign = open_for(cast, items=1, systems=("sys-a",))
     aspect = campaign.aspects.get().aspect
     output = cast.project.outputs.get()
@@ -240,7 +240,7 @@ def test_several_aspects(cast):
 
 
 @pytest.mark.promise("overlap", "late")
-def test_an_expired_slot_goes_to_somebody_else_when_nothing_else_is_free(cast, monkeypatch):
+def test_expired_slot_goes_to_others_only_as_a_last_resort(cast, monkeypatch):
     campaign = open_for(cast, items=1, systems=("sys-a",))
     mine = hand(cast.annotator, campaign).shown
     assert hand(cast.researcher, campaign).why == "empty"
@@ -251,7 +251,7 @@ def test_an_expired_slot_goes_to_somebody_else_when_nothing_else_is_free(cast, m
     assert Slot.objects.filter(state="taken").count() == 1
 
 
-def test_coming_back_after_the_lease_gives_the_same_unit_again(cast, monkeypatch):
+def test_returning_after_the_lease_gives_the_same_unit(cast, monkeypatch):
     campaign = open_for(cast, items=1, systems=("sys-a",))
     mine = hand(cast.annotator, campaign).shown
     pass_time(monkeypatch, minutes=31)
@@ -262,7 +262,7 @@ def test_coming_back_after_the_lease_gives_the_same_unit_again(cast, monkeypatch
     assert send(cast.annotator, campaign, again.public).extra is False
 
 
-def test_opening_the_page_again_renews_a_short_lease(cast, monkeypatch):
+def test_reopening_the_page_renews_a_short_lease(cast, monkeypatch):
     campaign = open_for(cast)
     before = hand(cast.annotator, campaign).shown.lease_until
     pass_time(monkeypatch, minutes=20)
@@ -290,7 +290,7 @@ def test_paused_and_closed(cast):
 # ---- people -----------------------------------------------------------------------------------------------
 
 
-def test_only_those_who_may_annotate(cast):
+def test_only_members_who_may_annotate(cast):
     campaign = open_for(cast)
     with pytest.raises(NotAllowed):
         hand(cast.viewer, campaign)
@@ -308,7 +308,7 @@ def test_only_those_who_may_annotate(cast):
         send(cast.annotator, campaign, shown.public)
 
 
-def test_a_token_must_carry_the_scope(cast):
+def test_token_must_have_the_scope(cast):
     campaign = open_for(cast)
     token = ApiToken(user=cast.annotator, name="t", scopes=["read"], expires_at=timezone.now())
     cast.annotator.api_token = token
@@ -321,7 +321,7 @@ def test_a_token_must_carry_the_scope(cast):
         hand(cast.annotator, campaign)
 
 
-def test_a_draft_is_not_open(cast):
+def test_draft_is_not_open(cast):
     from annotation.services.campaigns import create_campaign
 
     plan = {"name": "Draft", "kind": "likert", "aspects": ["q"]}
@@ -330,12 +330,13 @@ def test_a_draft_is_not_open(cast):
         hand(cast.annotator, campaign)
 
 
-def test_joining_is_two_statements_and_keeps_the_seed(cast, django_assert_max_num_queries):
+def test_joining_needs_two_statements_and_keeps_the_seed(cast, django_assert_max_num_queries):
     from annotation.allocation.streams import draw
 
     campaign = open_for(cast, items=20)
-    hand(cast.researcher, campaign)  # the sheet of the campaign is read
-    # Not there, the person's role and the campaign's seed, the row, there: four; then what every hand-out asks.
+    hand(cast.researcher, campaign)  # reads the cached sheet of the campaign
+    # Lookup, the person's role and the campaign's seed, insert, lookup: four; then the usual statements of an
+    # assignment.
     with django_assert_max_num_queries(12):
         hand(cast.annotator, campaign)
     member = CampaignMember.objects.get(campaign=campaign, annotator=cast.annotator)
@@ -348,10 +349,10 @@ def test_joining_is_two_statements_and_keeps_the_seed(cast, django_assert_max_nu
     assert CampaignMember.objects.filter(campaign=campaign).count() == 2
 
 
-def test_submit_with_next_is_few_statements(cast, django_assert_max_num_queries):
+def test_submit_with_next_needs_few_statements(cast, django_assert_max_num_queries):
     campaign = open_for(cast, items=20)
     shown = hand(cast.annotator, campaign).shown
     shown = send(cast.annotator, campaign, shown.public, then="next").next
-    # SQLite sends each statement by itself; two are the savepoint of the test's transaction.
+    # SQLite sends each statement separately; two are the savepoint of the test's transaction.
     with django_assert_max_num_queries(12):
         send(cast.annotator, campaign, shown.public, then="next")

@@ -27,7 +27,7 @@ def save(cast, shown, version, **draft):
 
 
 @pytest.mark.promise("draft")
-def test_a_draft_is_compared_and_set(cast, shown):
+def test_draft_save_is_compare_and_set(cast, shown):
     assert save(cast, shown, 0, text="a").version == 1
     assert save(cast, shown, 1, text="ab").version == 2
     with pytest.raises(StaleDraft) as caught:
@@ -39,7 +39,7 @@ def test_a_draft_is_compared_and_set(cast, shown):
 
 
 @pytest.mark.promise("draft")
-def test_the_same_draft_again_is_no_conflict(cast, shown):
+def test_resaving_the_same_draft_is_no_conflict(cast, shown):
     first = save(cast, shown, 0, text="a")
     again = save(cast, shown, 0, text="a")
     assert (again.version, again.saved_at) == (first.version, first.saved_at)
@@ -51,14 +51,14 @@ def test_saving_renews_the_lease(cast, campaign, shown):
     assert Assignment.objects.get().lease_until > timezone.now() + timedelta(minutes=25)
 
 
-def test_the_draft_is_there_when_the_page_opens_again(cast, campaign, shown):
+def test_draft_is_restored_when_the_page_opens_again(cast, campaign, shown):
     save(cast, shown, 0, answer={"likert-quality": 2})
     again = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
     assert (again.draft, again.draft_version) == ({"answer": {"likert-quality": 2}}, 1)
 
 
 @pytest.mark.promise("draft", "late")
-def test_a_draft_after_the_lease_takes_the_slot_again_or_is_kept(cast, campaign, shown):
+def test_draft_after_the_lease_reclaims_the_slot_or_is_stored(cast, campaign, shown):
     Assignment.objects.update(lease_until=timezone.now() - timedelta(seconds=5))
     assert return_expired_slots() == 1
     assert save(cast, shown, 0, text="a").holds
@@ -71,13 +71,13 @@ def test_a_draft_after_the_lease_takes_the_slot_again_or_is_kept(cast, campaign,
     assert Assignment.objects.get().draft == {"text": "ab"}
 
 
-def test_a_version_that_no_column_holds_follows_none(cast, shown):
+def test_impossible_version_is_a_conflict(cast, shown):
     for version in (2**31 - 1, 2**31, 2**70):
         with pytest.raises(StaleDraft):
             save(cast, shown, version, text="a")
 
 
-def test_nothing_is_handed_out_or_taken_in_a_project_that_is_being_deleted(cast, campaign, shown):
+def test_no_assignment_or_answer_in_a_project_under_deletion(cast, campaign, shown):
     cast.project.deleting_at = timezone.now()
     cast.project.save()
     for act in (
@@ -105,7 +105,7 @@ def test_only_the_holder_can_act(cast, shown):
             flag_assignment(user=user, public=shown.public, reason="broken")
 
 
-def test_a_skipped_unit_is_free_for_others_and_not_given_again(cast, campaign, shown):
+def test_skipped_unit_is_free_for_others_and_not_repeated(cast, campaign, shown):
     turn = skip_assignment(user=cast.annotator, public=shown.public, reason="I know the author", then="next")
     assert turn.shown.unit_id != shown.unit_id
     assert turn.progress.skipped == 1
@@ -124,7 +124,7 @@ def test_a_skipped_unit_is_free_for_others_and_not_given_again(cast, campaign, s
     assert other.unit_id == shown.unit_id
 
 
-def test_what_was_answered_cannot_be_skipped(cast, campaign, shown):
+def test_answered_unit_cannot_be_skipped(cast, campaign, shown):
     send(cast.annotator, campaign, shown.public)
     with pytest.raises(Conflict):
         skip_assignment(user=cast.annotator, public=shown.public)
@@ -143,6 +143,6 @@ def test_flags(cast, shown):
     with pytest.raises(BadInput):
         flag_assignment(user=cast.annotator, public=shown.public, reason="boring")
     assert resolve_flag(user=cast.researcher, flag=first).resolved_by == cast.researcher
-    # Said again after it was resolved, it is a new remark.
+    # A remark repeated after it was resolved is a new remark.
     flag_assignment(user=cast.annotator, public=shown.public, reason="broken", text="cut off")
     assert ItemFlag.objects.count() == 2

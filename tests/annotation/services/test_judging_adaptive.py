@@ -1,5 +1,5 @@
-"""Adaptive choice of pairs: the overlap and the number of units stay those of the plan, each judgement keeps the chance
-with which its pair was taken, and the choice goes where it tells something."""
+"""Adaptive choice of pairs: overlap and number of units stay as planned, each judgement records the probability of its
+pair, and informative pairs are chosen more often."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def open_adaptive(cast: Any, *, pairs: int | None = 12, overlap: int = 2, items:
 
 
 def judge(user: Any, campaign: Campaign, verdict: Any = None) -> int:
-    """Answer everything there is; how many answers."""
+    """Answers everything available; returns the number of answers."""
     shown, count = next_assignment(user=user, campaign_id=campaign.pk).shown, 0
     while shown is not None:
         count += 1
@@ -36,7 +36,7 @@ def judge(user: Any, campaign: Campaign, verdict: Any = None) -> int:
     return count
 
 
-def test_exactly_the_planned_units_each_with_its_overlap(cast):
+def test_exactly_the_planned_units_with_their_overlap(cast):
     campaign = open_adaptive(cast)
     assert (campaign.unit_count, Slot.objects.filter(state="pool").count()) == (12, 60 * 2)
     assert judge(cast.annotator, campaign) == 12
@@ -49,7 +49,7 @@ def test_exactly_the_planned_units_each_with_its_overlap(cast):
     assert Slot.objects.filter(state="free").count() == 0
 
 
-def test_every_judgement_keeps_the_chance_of_its_pair(cast):
+def test_every_judgement_records_the_probability_of_its_pair(cast):
     campaign = open_adaptive(cast)
     for user in (cast.annotator, cast.owner):
         judge(user, campaign)
@@ -64,8 +64,8 @@ def test_every_judgement_keeps_the_chance_of_its_pair(cast):
     assert kept == Counter(round(chances[unit], 12) for unit in chances for _ in range(2))
 
 
-def test_a_pair_that_others_hold_this_moment_is_not_given_up(cast, monkeypatch):
-    """As when another's transaction holds the last units of a pair and then ends badly."""
+def test_temporarily_locked_pair_is_not_given_up(cast, monkeypatch):
+    """Simulates another transaction that locks the last units of a pair and then rolls back."""
     claim, held = judging_adaptive._claim, []
 
     def held_once(cursor: Any, campaign_id: int, pair: int, propensity: float) -> Any:
@@ -80,8 +80,8 @@ def test_a_pair_that_others_hold_this_moment_is_not_given_up(cast, monkeypatch):
     assert held
 
 
-def test_choices_go_where_they_tell_something(cast):
-    """sys-d loses everything, the others tie: pairs with sys-d soon tell nothing."""
+def test_informative_pairs_are_chosen_more_often(cast):
+    """sys-d always loses, the others tie: pairs with sys-d soon give no information."""
     campaign = open_adaptive(cast, pairs=40, overlap=1, items=30, adaptive_floor=0.05)
     names = dict(Unit.objects.values_list("pk", "output_a__system__name"))
     others = dict(Unit.objects.values_list("pk", "output_b__system__name"))
@@ -96,10 +96,10 @@ def test_choices_go_where_they_tell_something(cast):
     assert judge(cast.annotator, campaign, verdict) == 40
     begun = Unit.objects.filter(propensity__isnull=False).values_list("pk", flat=True)
     with_d = sum("sys-d" in {names[unit], others[unit]} for unit in begun)
-    assert with_d < 14  # half of the pairs hold sys-d: 20 at random
+    assert with_d < 14  # half of the pairs involve sys-d: 20 at random
 
 
-def test_switched_off_it_is_random_and_says_so(cast):
+def test_when_off_the_choice_is_random_and_recorded(cast):
     campaign = open_adaptive(cast, pairs=6, overlap=1)
     options = {**campaign.options, "adaptive": False}
     update_campaign(campaign=campaign, user=cast.researcher, changes={"options": options})
@@ -108,7 +108,7 @@ def test_switched_off_it_is_random_and_says_so(cast):
     assert list(chances) == pytest.approx([1 / 6] * 6)
 
 
-def test_it_cannot_be_switched_on_later_nor_asked_of_ratings(cast):
+def test_cannot_be_enabled_later_or_for_ratings(cast):
     plain = open_for(cast, "pairwise", systems=SYSTEMS)
     with pytest.raises(BadInput, match="opened with or without"):
         update_campaign(campaign=plain, user=cast.researcher, changes={"options": {"adaptive": True}})
@@ -118,14 +118,14 @@ def test_it_cannot_be_switched_on_later_nor_asked_of_ratings(cast):
         open_adaptive(cast, adaptive_floor=0)
 
 
-def test_a_plain_campaign_keeps_no_chance(cast):
+def test_plain_campaign_records_no_probability(cast):
     campaign = open_for(cast, "pairwise", systems=SYSTEMS[:2])
     judge(cast.annotator, campaign)
     assert set(Assignment.objects.values_list("propensity", flat=True)) == {None}
     assert all(set(row.meta) <= {"swapped"} for row in Comparison.objects.all())
 
 
-def test_who_is_far_ahead_begins_further_units_and_all_are_finished(cast, monkeypatch):
+def test_fast_annotator_starts_further_units_and_all_are_finished(cast, monkeypatch):
     monkeypatch.setattr(judging_adaptive, "LOOKED_AT", 2)
     campaign = open_adaptive(cast, pairs=10, overlap=3)
     for user in (cast.annotator, cast.owner, cast.researcher):
@@ -133,7 +133,7 @@ def test_who_is_far_ahead_begins_further_units_and_all_are_finished(cast, monkey
     assert set(Counter(Assignment.objects.values_list("unit_id", flat=True)).values()) == {3}
 
 
-def test_a_lapsed_lease_gives_the_unit_to_the_next(cast):
+def test_expired_lease_passes_the_unit_on(cast):
     campaign = open_adaptive(cast, pairs=1, overlap=1)
     held = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
     assert next_assignment(user=cast.owner, campaign_id=campaign.pk).shown is None
@@ -143,7 +143,7 @@ def test_a_lapsed_lease_gives_the_unit_to_the_next(cast):
     assert campaign.begun_count == 1
 
 
-def test_a_revised_answer_counts_once_and_a_new_process_knows_the_same(cast):
+def test_revised_answer_counts_once_also_in_a_new_process(cast):
     campaign = open_adaptive(cast, pairs=3, overlap=1)
     shown = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
     send(cast.annotator, campaign, shown.public, "a", then="next")
@@ -165,7 +165,8 @@ def _points(campaign: Campaign) -> float:
 
 
 def test_many_at_once_on_postgres(postgres_db: str) -> None:
-    """Six people, eight units, overlap two: no unit too many, none left half done, nobody waits for ever."""
+    """Six people, eight units, overlap two: no unit exceeds its overlap, none is left half done, nobody waits
+    forever."""
     cast = make_cast()
     campaign = open_adaptive(cast, pairs=8, overlap=2)
     people = [person(f"judge{k}") for k in range(6)]

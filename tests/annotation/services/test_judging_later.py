@@ -27,7 +27,7 @@ def expire(public):
 
 
 @pytest.mark.promise("submission")
-def test_the_same_submission_again_answers_as_the_first_time(cast):
+def test_repeated_submission_returns_the_first_answer(cast):
     campaign = open_for(cast)
     shown = hand(cast.annotator, campaign)
     number = uuid4()
@@ -40,7 +40,7 @@ def test_the_same_submission_again_answers_as_the_first_time(cast):
 
 
 @pytest.mark.promise("submission")
-def test_the_same_submission_with_another_answer_shows_both(cast):
+def test_repeated_submission_with_another_answer_shows_both(cast):
     campaign = open_for(cast)
     shown = hand(cast.annotator, campaign)
     number = uuid4()
@@ -52,7 +52,7 @@ def test_the_same_submission_with_another_answer_shows_both(cast):
     assert Rating.objects.get().value == 4
 
 
-def test_a_submission_number_of_another_assignment_is_refused(cast):
+def test_submission_number_of_another_assignment_is_refused(cast):
     campaign = open_for(cast)
     number = uuid4()
     following = send(
@@ -63,7 +63,7 @@ def test_a_submission_number_of_another_assignment_is_refused(cast):
     assert Assignment.objects.get(public=following.public).state == "open"
 
 
-def test_another_persons_submission_number_tells_nothing_of_their_answer(cast):
+def test_submission_number_of_another_person_reveals_nothing(cast):
     campaign = open_for(cast, overlap=2)
     number = uuid4()
     send(cast.researcher, campaign, hand(cast.researcher, campaign).public, 1, submission=number, note="mine")
@@ -77,7 +77,7 @@ def test_another_persons_submission_number_tells_nothing_of_their_answer(cast):
     assert caught.value.extra["stored"] is None
 
 
-def test_a_second_answer_without_saying_what_it_replaces_is_refused(cast):
+def test_second_answer_without_a_replaced_version_is_refused(cast):
     campaign = open_for(cast)
     shown = hand(cast.annotator, campaign)
     send(cast.annotator, campaign, shown.public, 4)
@@ -88,7 +88,7 @@ def test_a_second_answer_without_saying_what_it_replaces_is_refused(cast):
 
 
 @pytest.mark.promise("submission")
-def test_a_revision_names_the_version_it_replaces_and_every_version_is_kept(cast):
+def test_revision_names_its_predecessor_and_all_versions_stay(cast):
     campaign = open_for(cast)
     shown = hand(cast.annotator, campaign)
     send(cast.annotator, campaign, shown.public, 4)
@@ -103,7 +103,7 @@ def test_a_revision_names_the_version_it_replaces_and_every_version_is_kept(cast
     assert caught.value.extra["stored"]["answer"] == {"likert-quality": 2}
 
 
-def test_replacing_an_answer_that_was_never_given_is_refused(cast):
+def test_replacing_a_missing_answer_is_refused(cast):
     campaign = open_for(cast)
     shown = hand(cast.annotator, campaign)
     with pytest.raises(StaleAnswer):
@@ -111,7 +111,7 @@ def test_replacing_an_answer_that_was_never_given_is_refused(cast):
     assert send(cast.annotator, campaign, shown.public, 4, replaces=0).version == 1
 
 
-def test_no_revision_once_closed_or_where_it_is_not_wanted(cast):
+def test_no_revision_once_closed_or_disabled(cast):
     campaign = open_for(cast)
     shown = hand(cast.annotator, campaign)
     send(cast.annotator, campaign, shown.public, 4)
@@ -126,7 +126,7 @@ def test_no_revision_once_closed_or_where_it_is_not_wanted(cast):
 
 
 @pytest.mark.promise("late")
-def test_a_late_answer_takes_the_slot_if_it_is_still_free(cast):
+def test_late_answer_takes_a_free_slot(cast):
     campaign = open_for(cast, items=1, systems=("sys-a",))
     shown = hand(cast.annotator, campaign)
     expire(shown.public)
@@ -140,7 +140,7 @@ def test_a_late_answer_takes_the_slot_if_it_is_still_free(cast):
 
 
 @pytest.mark.promise("late")
-def test_a_late_answer_whose_slot_is_gone_is_kept_as_extra(cast):
+def test_late_answer_without_a_slot_is_stored_as_extra(cast):
     campaign = open_for(cast, items=1, systems=("sys-a",))
     mine = hand(cast.annotator, campaign)
     expire(mine.public)
@@ -153,7 +153,7 @@ def test_a_late_answer_whose_slot_is_gone_is_kept_as_extra(cast):
     # A revision of an extra answer stays one.
     assert send(cast.annotator, campaign, mine.public, 2, replaces=1).extra is True
     assert Rating.objects.count() == 1
-    # As a deliberate repeat it would be one of nothing: only what counts is given again.
+    # Only answers that count are repeated, so this one is not a deliberate repeat.
     sheet = SimpleNamespace(options={"repeat_gap": 1})
     people = [
         SimpleNamespace(campaign_id=campaign.pk, user_id=user.pk, seed=1) for user in (cast.annotator, cast.researcher)
@@ -163,8 +163,8 @@ def test_a_late_answer_whose_slot_is_gone_is_kept_as_extra(cast):
 
 
 @pytest.mark.promise("late")
-def test_an_answer_in_hand_while_the_lease_runs_out_is_no_extra(cast):
-    """The lease has passed, but nobody has asked for the slot yet."""
+def test_answer_at_the_end_of_the_lease_is_not_extra(cast):
+    """The lease has expired, but nobody has requested the slot yet."""
     campaign = open_for(cast)
     shown = hand(cast.annotator, campaign)
     Assignment.objects.update(lease_until=timezone.now() - timedelta(hours=2))
@@ -172,16 +172,16 @@ def test_an_answer_in_hand_while_the_lease_runs_out_is_no_extra(cast):
 
 
 @pytest.mark.promise("late", "draft")
-def test_a_text_given_again_keeps_its_sides(cast):
-    """The draft, and an answer that waits in a browser without connection, mean the sides as they were shown; the slot
-    of the second time asks for the other order."""
+def test_reassigned_text_keeps_its_sides(cast):
+    """The draft, and an answer queued in an offline browser, refer to the sides as shown; the second slot asks for the
+    other order."""
     campaign = open_for(cast, "pairwise", items=1, overlap=2)
     Slot.objects.filter(number=0).update(swapped=False, rank=0)
     Slot.objects.filter(number=1).update(swapped=True, rank=1)
     first = hand(cast.annotator, campaign)
     begun = Assignment.objects.get().slot
     expire(first.public)
-    Slot.objects.filter(pk=begun.pk).update(state="taken")  # somebody else has it meanwhile
+    Slot.objects.filter(pk=begun.pk).update(state="taken")  # reassigned to another person meanwhile
     again = hand(cast.annotator, campaign)
     row = Assignment.objects.get()
     assert (again.public, row.slot.swapped) == (first.public, not begun.swapped)
@@ -192,14 +192,14 @@ def test_a_text_given_again_keeps_its_sides(cast):
 
 
 @pytest.mark.promise("late", "overlap")
-def test_a_clock_that_was_ahead_holds_no_slot_for_ever(cast, monkeypatch):
-    """A machine that believed to be in another year hands out a text; then its clock is set right."""
+def test_clock_set_ahead_holds_no_slot_forever(cast, monkeypatch):
+    """A machine with its clock a year ahead assigns a text; then the clock is corrected."""
     campaign = open_for(cast, items=1, systems=("sys-a",))
     now = timezone.now()
     monkeypatch.setattr("django.utils.timezone.now", lambda: now + timedelta(days=400))
     abandoned = hand(cast.annotator, campaign)
     monkeypatch.setattr("django.utils.timezone.now", lambda: now)
-    assert hand(cast.researcher, campaign) is None  # the holder has the usual time from here on
+    assert hand(cast.researcher, campaign) is None  # the holder gets the usual lease from now on
     monkeypatch.setattr("django.utils.timezone.now", lambda: now + timedelta(minutes=31))
     theirs = hand(cast.researcher, campaign)
     assert theirs.unit_id == abandoned.unit_id
@@ -209,8 +209,8 @@ def test_a_clock_that_was_ahead_holds_no_slot_for_ever(cast, monkeypatch):
 
 
 @pytest.mark.promise("submission")
-def test_an_answer_after_a_skip_counts(cast):
-    """The offline queue can deliver an answer after the skip of another tab."""
+def test_answer_after_a_skip_counts(cast):
+    """The offline queue can deliver an answer after another tab has skipped the unit."""
     campaign = open_for(cast)
     shown = hand(cast.annotator, campaign)
     skip_assignment(user=cast.annotator, public=shown.public, reason="later")

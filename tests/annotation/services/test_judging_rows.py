@@ -1,4 +1,4 @@
-"""Claims under concurrency, on the real databases: nothing doubled, nothing over its overlap, nothing lost."""
+"""Concurrent claims on the real databases: no duplicates, no unit over its overlap, no answer lost."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from tests.cast import join, make_cast, person
 from tests.faults.backup_world import Installation
 
 ROOT = Path(__file__).resolve().parents[3]
-#: `make soak`: claims for each thread (SOAK=2000); 0 otherwise.
+#: `make soak`: claims per thread (SOAK=2000); otherwise 0.
 EACH = int(os.environ.get("SOAK", "0"))
 CROWD = Path(__file__).with_name("judging_crowd.py")
 
 
 @contextmanager
 def django_on(url: str, folder: Path, blocker: Any) -> Iterator[dict[str, str]]:
-    """Django of this process on the database of the crowd; gives the environment of the crowd's processes."""
+    """Connects this process to the crowd's database; yields the environment for the crowd's processes."""
     with blocker.unblock(), Installation(folder, url).django():
         yield {
             **os.environ,
@@ -48,7 +48,7 @@ def prepare(*, people: int, items: int, overlap: int) -> int:
     for k in range(people):
         join(cast.project, person(f"judge{k:02d}"), "annotator")
     campaign = open_for(cast, items=items, systems=("sys-a", "sys-b"), overlap=overlap)
-    connection.close()  # nothing is held while others are at work
+    connection.close()  # hold no connection while others are working
     return campaign.pk
 
 
@@ -78,10 +78,10 @@ def check(answers: list[dict[str, Any]], overlap: int) -> None:
 @pytest.mark.server("postgres")
 @pytest.mark.promise("overlap", "submission")
 def test_32_threads_share_2000_claims_on_postgres(tmp_path, migrated_url, django_db_blocker, record_property):
-    """With `make soak` not 2,000 claims for all, but for each of them."""
+    """With `make soak`, 2,000 claims for each thread instead of in total."""
     claims = 32 * EACH or 2000
     with django_on(migrated_url, tmp_path, django_db_blocker) as env:
-        # Of each item 2 systems x overlap 3 = 6 slots: 2,400 for 2,000 claims.
+        # Each item: 2 systems x overlap 3 = 6 slots; 2,400 for 2,000 claims.
         campaign = prepare(people=32, items=claims // 5, overlap=3)
         process = crowd(env, campaign, claims, [f"judge{k:02d}" for k in range(32)])
         out, err = process.communicate(timeout=300 + claims // 10)
@@ -95,8 +95,8 @@ def test_32_threads_share_2000_claims_on_postgres(tmp_path, migrated_url, django
 @pytest.mark.slow
 @pytest.mark.server("postgres")
 @pytest.mark.promise("overlap", "submission")
-def test_the_last_slots_are_fought_over_on_postgres(tmp_path, migrated_url, django_db_blocker):
-    """More people than slots: every slot is used, and everybody is told the truth."""
+def test_threads_compete_for_the_last_slots_on_postgres(tmp_path, migrated_url, django_db_blocker):
+    """More people than slots: every slot is used, and each person gets a correct answer."""
     with django_on(migrated_url, tmp_path, django_db_blocker) as env:
         campaign = prepare(people=16, items=10, overlap=4)
         process = crowd(env, campaign, 10_000, [f"judge{k:02d}" for k in range(16)])
@@ -111,7 +111,7 @@ def test_the_last_slots_are_fought_over_on_postgres(tmp_path, migrated_url, djan
 @pytest.mark.promise("overlap", "submission")
 def test_processes_share_claims_on_sqlite(tmp_path, migrated_file, django_db_blocker, record_property):
     shutil.copy(migrated_file, tmp_path / "judging.sqlite3")
-    items = max(30, 3 * EACH // 2)  # 2 systems x overlap 2 = 4 slots of each item: EACH for each of six
+    items = max(30, 3 * EACH // 2)  # 2 systems x overlap 2 = 4 slots per item: EACH for each of six people
     with django_on(f"sqlite:///{tmp_path / 'judging.sqlite3'}", tmp_path, django_db_blocker) as env:
         campaign = prepare(people=6, items=items, overlap=2)
         names = [f"judge{k:02d}" for k in range(6)]
@@ -130,7 +130,7 @@ def test_processes_share_claims_on_sqlite(tmp_path, migrated_file, django_db_blo
 
 
 @pytest.mark.promise("overlap")
-def test_a_slot_has_one_holder_whatever_the_code_does(cast):
+def test_database_allows_one_holder_per_slot(cast):
     campaign = open_for(cast)
     mine = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
     row = Assignment.objects.get(public=mine.public)
@@ -145,9 +145,9 @@ def test_a_slot_has_one_holder_whatever_the_code_does(cast):
         Slot.objects.create(campaign=campaign, unit=row.unit, number=0, rank=1)
 
 
-def test_statements_run_in_order_and_the_last_gives_rows(cast):
+def test_statements_run_in_order_and_the_last_returns_rows(cast):
     with connection.cursor() as cursor:
-        for _ in range(2):  # the second time they are prepared already
+        for _ in range(2):  # prepared already the second time
             run_batch(
                 cursor,
                 [
@@ -158,6 +158,6 @@ def test_statements_run_in_order_and_the_last_gives_rows(cast):
             assert cursor.fetchall() == [("Renamed",)]
 
 
-def test_moments_are_aware_on_every_database():
+def test_timestamps_are_aware_on_every_database():
     assert moment_of("2026-11-21 11:00:00.5").isoformat() == "2026-11-21T11:00:00.500000+00:00"
     assert moment_of("2026-11-21T11:00:00+01:00").utcoffset().total_seconds() == 3600

@@ -1,4 +1,4 @@
-"""Undo: the project is as before; refused with the list while anything rests on the upload."""
+"""Undo restores the earlier state of the project; it is refused with a list while anything depends on the upload."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_undo_removes_every_row_and_the_description(project, cast, tmp_path):
         undo_upload(upload=upload, user=cast.owner)
 
 
-def test_undo_puts_back_what_was_replaced(project, tmp_path):
+def test_undo_restores_replaced_rows(project, tmp_path):
     take_in(project, BASE)
     before = written(project, tmp_path / "a")
     changed = {
@@ -73,13 +73,13 @@ def test_undo_puts_back_what_was_replaced(project, tmp_path):
     assert written(project, tmp_path / "c") == before
 
 
-def test_refused_once_judgements_rest_on_it(project):
+def test_refused_once_judgements_depend_on_it(project):
     upload = take_in(project, BASE)
     take_in(project, {"ratings.jsonl": RATINGS})
     assert listed(upload) == ["2 ratings of its outputs", "2 ratings of its aspects"]
 
 
-def test_refused_once_outputs_or_references_of_others_rest_on_it(project):
+def test_refused_once_later_outputs_or_references_depend_on_it(project):
     upload = take_in(project, {"items.jsonl": ITEMS})
     later = take_in(project, {"outputs.jsonl": OUTPUTS})
     written_set = ReferenceSet.objects.create(project=project, name="written")
@@ -91,7 +91,7 @@ def test_refused_once_outputs_or_references_of_others_rest_on_it(project):
     assert not Item.objects.exists()
 
 
-def test_refused_once_rooms_downstream_say_so(project, monkeypatch):
+def test_refused_once_downstream_apps_object(project, monkeypatch):
     monkeypatch.setattr(ports, "_DEPENDANTS", {})
     upload = take_in(project, BASE)
     ports.register_dependant("scores", lambda *, upload: 12)
@@ -109,14 +109,14 @@ def test_refused_once_a_later_upload_changed_its_rows(project):
     assert not Output.objects.exists()
 
 
-def test_a_replaced_output_that_was_judged_since_stays(project):
+def test_replaced_output_judged_since_stays(project):
     take_in(project, BASE)
     second = take_in(project, {"outputs.jsonl": [{**OUTPUTS[0], "text": "New."}]}, replace=True)
     take_in(project, {"ratings.jsonl": RATINGS[:1]})
     assert listed(second) == ["1 ratings of its outputs"]
 
 
-def test_a_system_that_others_use_stays(project):
+def test_system_used_elsewhere_stays(project):
     first = take_in(project, {"items.jsonl": ITEMS})
     second = take_in(project, {"outputs.jsonl": OUTPUTS[:1]})
     take_in(project, {"outputs.jsonl": OUTPUTS[2:]})
@@ -132,7 +132,7 @@ def test_simulated_ratings_count_as_judgements(project):
     assert listed(upload)[0] == "1 ratings of its outputs"
 
 
-def test_taking_back_what_is_waiting_checked_or_over(project, cast):
+def test_undo_of_waiting_checked_and_finished_uploads(project, cast):
     waiting = receive_upload(
         project=project, user=None, files=[Incoming("items.jsonl", [b'{"id": "x"}\n'])], send=False
     )
@@ -144,7 +144,7 @@ def test_taking_back_what_is_waiting_checked_or_over(project, cast):
         take_back_upload(upload=faulty, user=cast.owner)
 
 
-def test_contexts_and_dialogues_that_were_replaced_stay_once_judged(project):
+def test_replaced_contexts_and_dialogues_stay_once_judged(project):
     talk = [{"id": "d", "turns": ["Old."]}]
     take_in(project, {**BASE, "dialogues.jsonl": talk})
     changed = {
@@ -161,13 +161,13 @@ def test_contexts_and_dialogues_that_were_replaced_stay_once_judged(project):
         "1 comparisons of items that it changed",
         "1 comparisons with references that it changed",
     ]
-    # A group is nothing that people see.
+    # People do not see an item's group.
     third = take_in(project, {"items.jsonl": [{**changed["items.jsonl"][0], "group": "h"}]}, replace=True)
     undo_upload(upload=third, user=None)
     assert Item.objects.get(key="i1").group == "g"
 
 
-def test_a_replaced_output_that_a_campaign_shows_stays(project):
+def test_replaced_output_shown_in_a_campaign_stays(project):
     take_in(project, BASE)
     second = take_in(project, {"outputs.jsonl": [{**OUTPUTS[0], "text": "New."}]}, replace=True)
     output = Output.objects.get(text="New.")
@@ -176,7 +176,7 @@ def test_a_replaced_output_that_a_campaign_shows_stays(project):
     assert listed(second) == ["1 texts that campaigns show"]
 
 
-def test_a_widened_range_stays_while_ratings_need_it(project):
+def test_widened_range_stays_while_ratings_need_it(project):
     take_in(project, {"items.jsonl": ITEMS, "outputs.jsonl": OUTPUTS, "ratings.jsonl": RATINGS})
     second = take_in(project, {"ratings.jsonl": [{**RATINGS[0], "rater": "q", "value": 9}]})
     third = take_in(project, {"ratings.jsonl": [{**RATINGS[1], "rater": "q", "value": 8}]})
@@ -186,7 +186,7 @@ def test_a_widened_range_stays_while_ratings_need_it(project):
     assert (Aspect.objects.get().low, Aspect.objects.get().high) == (2.5, 4)
 
 
-def test_what_was_told_of_campaigns_goes_and_that_of_others_stays(project):
+def test_campaign_descriptions_of_the_upload_are_removed(project):
     told = {"campaign": "c", "kind": "likert", "told": {"units": 3}}
     first = take_in(project, {**BASE, "campaigns.jsonl": [told]})
     other = take_in(project, {"campaigns.jsonl": [{**told, "campaign": "d"}]})

@@ -59,7 +59,7 @@ def offered(desk, text="A plain reply.", n=0):
 # ---- the campaign -------------------------------------------------------------------------------------------
 
 
-def test_opening_makes_units_and_a_set_that_begins_as_the_start_set(cast, fake):
+def test_opening_creates_units_and_copies_the_start_set(cast, fake):
     campaign = start_writing(cast, items=3, references=2, options={"target": 4})
     assert (campaign.state, campaign.unit_count, campaign.target_set.name) == ("open", 3, "more-replies")
     original = Reference.objects.filter(set__name="original").order_by("item", "position").values_list("item", "text")
@@ -77,7 +77,7 @@ def test_items_with_enough_references_are_left_out(cast, fake):
     assert open_writing(user=cast.researcher, campaign=campaign).unit_count == 1
 
 
-def test_a_set_of_that_name_is_never_taken_over(cast, fake):
+def test_existing_set_of_that_name_is_never_taken_over(cast, fake):
     campaign = draft_writing(cast)
     ReferenceSet.objects.create(project=cast.project, name="more-replies")
     with pytest.raises(Conflict, match="already a reference set"):
@@ -86,7 +86,7 @@ def test_a_set_of_that_name_is_never_taken_over(cast, fake):
     assert (campaign.state, campaign.units.count()) == ("draft", 0)
 
 
-def test_an_unknown_evaluator_corpus_or_set_is_told(cast, fake):
+def test_unknown_evaluator_corpus_or_set_is_reported(cast, fake):
     campaign = draft_writing(cast, evaluator="gone", corpus="gone")
     with pytest.raises(BadInput) as error:
         open_writing(user=cast.researcher, campaign=campaign)
@@ -97,7 +97,7 @@ def test_an_unknown_evaluator_corpus_or_set_is_told(cast, fake):
         create_writing(user=cast.researcher, project=cast.project, plan={"name": "More replies"})
 
 
-def test_what_changes_before_and_after_opening(cast, fake):
+def test_changes_allowed_before_and_after_opening(cast, fake):
     campaign = draft_writing(cast)
     campaign = update_writing(user=cast.researcher, campaign=campaign, changes={"options": {"target": 5}})
     assert campaign.options["target"] == 5
@@ -110,7 +110,7 @@ def test_what_changes_before_and_after_opening(cast, fake):
         update_writing(user=cast.researcher, campaign=campaign, changes={"options": {"target": 6}})
 
 
-def test_a_campaign_goes_only_while_nobody_has_written(cast, fake):
+def test_only_unwritten_campaigns_can_be_deleted(cast, fake):
     campaign = start_writing(cast)
     desk = desk_of(cast.annotator, campaign)
     send(cast.annotator, desk, "plain")
@@ -121,7 +121,7 @@ def test_a_campaign_goes_only_while_nobody_has_written(cast, fake):
     assert set(ReferenceSet.objects.values_list("name", flat=True)) == {"original"}
 
 
-def test_a_campaign_stays_while_another_begins_from_its_references(cast, fake):
+def test_campaign_stays_while_another_starts_from_its_references(cast, fake):
     campaign = start_writing(cast)
     second = start_writing(cast, items=0, slug="second", start_set=campaign.target_set.name)
     with pytest.raises(Conflict, match="Another writing campaign begins from"):
@@ -132,7 +132,7 @@ def test_a_campaign_stays_while_another_begins_from_its_references(cast, fake):
     assert set(ReferenceSet.objects.values_list("name", flat=True)) == {"original"}
 
 
-def test_the_list_counts_members_and_what_stands_in_a_set(cast, fake):
+def test_list_counts_members_and_references(cast, fake):
     campaign = start_writing(cast, items=1, options={"target": 4})
     for user in (cast.annotator, cast.researcher):
         desk = desk_of(user, campaign)
@@ -145,7 +145,7 @@ def test_the_list_counts_members_and_what_stands_in_a_set(cast, fake):
 
 
 @pytest.mark.parametrize("name", ["\0", "\ud800", "x\0y"])
-def test_a_candidate_that_no_database_can_look_up_was_not_offered(cast, fake, name):
+def test_candidate_that_cannot_be_looked_up_was_not_offered(cast, fake, name):
     desk = desk_of(cast.annotator, start_writing(cast))
     with pytest.raises(BadInput, match="was not offered"):
         send(cast.annotator, desk, "A good one.", candidate=name)
@@ -153,7 +153,7 @@ def test_a_candidate_that_no_database_can_look_up_was_not_offered(cast, fake, na
         drop_candidate(user=cast.annotator, public=desk.public, submission=uuid4(), candidate=name)
 
 
-def test_the_whole_project_can_still_be_deleted(cast, fake):
+def test_whole_project_can_still_be_deleted(cast, fake):
     campaign = start_writing(cast)
     send(cast.annotator, desk_of(cast.annotator, campaign), "a good one")
     cast.project.delete()
@@ -189,7 +189,7 @@ def test_one_open_item_at_a_time_until_none_is_left(cast, fake):
     skip_task(user=cast.annotator, public=second.public, reason="Not a question.")
     last = desk_of(cast.annotator, campaign)
     assert (last.task, last.why, last.done) == (None, "empty", 1)
-    assert finish_task(user=cast.annotator, public=first.public).state == "done"  # twice is once
+    assert finish_task(user=cast.annotator, public=first.public).state == "done"  # repeating has no effect
     assert WritingMember.objects.get().done == 1
 
 
@@ -198,7 +198,7 @@ def test_people_are_spread_over_the_items(cast, fake, other):
     assert desk_of(cast.annotator, campaign).task.unit_id != desk_of(other, campaign).task.unit_id
 
 
-def test_the_limit_of_one_person(cast, fake):
+def test_limit_per_person(cast, fake):
     campaign = start_writing(cast, items=3, max_per_annotator=1)
     finish_task(user=cast.annotator, public=desk_of(cast.annotator, campaign).public)
     assert desk_of(cast.annotator, campaign).why == "limit"
@@ -207,7 +207,7 @@ def test_the_limit_of_one_person(cast, fake):
 # ---- the rules, enforced by the server ----------------------------------------------------------------------
 
 
-def test_accepted_when_the_set_improves(cast, fake):
+def test_text_is_accepted_when_the_set_improves(cast, fake):
     campaign = start_writing(cast)
     desk = desk_of(cast.annotator, campaign)
     outcome = send(cast.annotator, desk, "  A good answer. ", seconds=12.5)
@@ -221,7 +221,7 @@ def test_accepted_when_the_set_improves(cast, fake):
     assert (attempt.signature, attempt.references_before, attempt.seconds) == ("fake|1", 1, 12.5)
 
 
-def test_three_edits_then_the_candidate_is_dropped(cast, fake):
+def test_candidate_is_dropped_after_three_edits(cast, fake):
     campaign = start_writing(cast)
     desk = desk_of(cast.annotator, campaign)
     candidate = offered(desk)
@@ -231,7 +231,7 @@ def test_three_edits_then_the_candidate_is_dropped(cast, fake):
     ]
     assert [(one.decision, one.attempts_left) for one in found] == [("edit", 3), ("edit", 2), ("edit", 1), ("drop", 0)]
     assert "3 attempts left" in found[0].message
-    assert found[1].desk.attempts_left == 2  # by the candidate in the draft
+    assert found[1].desk.attempts_left == 2  # referred to by the candidate in the draft
     assert found[1].desk.draft["text"] == "Plain one."
     with pytest.raises(CandidateClosed):
         send(cast.annotator, desk, "A good one after all.", candidate=candidate)
@@ -244,7 +244,7 @@ def test_three_edits_then_the_candidate_is_dropped(cast, fake):
     assert len(set_texts(get_my_desk_task(user=cast.annotator, public=desk.public))) == 1
 
 
-def test_an_irrelevant_candidate_is_edited_first(cast, fake):
+def test_irrelevant_candidate_is_edited_first(cast, fake):
     campaign = start_writing(cast)
     desk = desk_of(cast.annotator, campaign)
     candidate = offered(desk, "A good reply to something else.")
@@ -255,12 +255,12 @@ def test_an_irrelevant_candidate_is_edited_first(cast, fake):
     assert WritingAttempt.objects.last().source["row"] == 0
 
 
-def test_the_number_of_a_browser_counts_for_nothing_and_the_score_is_asked_of_the_set_as_it_stands(cast, fake, other):
+def test_server_scores_the_current_set_and_ignores_the_browser(cast, fake, other):
     campaign = start_writing(cast, items=1)
     mine, theirs = desk_of(cast.annotator, campaign), desk_of(other, campaign)
     fake.before_answer = lambda: send(other, theirs, "Their good answer.")
     outcome = send(cast.annotator, mine, "My good answer.")
-    assert (outcome.score_before, outcome.score_after) == (0.125, 0.25)  # of the set with the other's answer
+    assert (outcome.score_before, outcome.score_after) == (0.125, 0.25)  # the set includes the other person's text
     assert [row.text for row in outcome.desk.references] == [
         "Answer 0 to i000.",
         "Their good answer.",
@@ -270,7 +270,7 @@ def test_the_number_of_a_browser_counts_for_nothing_and_the_score_is_asked_of_th
     assert fake.asked == 3
 
 
-def test_without_a_score_the_text_is_kept_as_a_draft_and_can_be_added_so(cast, fake):
+def test_without_a_score_the_text_is_a_draft_and_can_be_added(cast, fake):
     campaign = start_writing(cast)
     desk = desk_of(cast.annotator, campaign)
     fake.down = True
@@ -287,19 +287,19 @@ def test_without_a_score_the_text_is_kept_as_a_draft_and_can_be_added_so(cast, f
     assert send(cast.annotator, desk, "A good one later.", submission=submission).decision == "accept"
 
 
-def test_adding_without_a_score_is_no_way_around_a_score(cast, fake):
+def test_adding_without_a_score_does_not_bypass_a_score(cast, fake):
     desk = desk_of(cast.annotator, start_writing(cast))
     assert send(cast.annotator, desk, "A plain text.", unscored=True).decision == "edit"
     assert not WritingAttempt.objects.get().unscored
 
 
-def test_the_first_reference_of_an_item_without_any(cast, fake):
+def test_first_reference_of_an_item_without_any(cast, fake):
     campaign = start_writing(cast, references=0)
     outcome = send(cast.annotator, desk_of(cast.annotator, campaign), "Anything.")
     assert (outcome.decision, outcome.score_before, outcome.score_after) == ("accept", None, 0)
 
 
-def test_the_same_text_twice_is_refused(cast, fake):
+def test_same_text_twice_is_refused(cast, fake):
     desk = desk_of(cast.annotator, start_writing(cast))
     send(cast.annotator, desk, "A good answer.")
     with pytest.raises(BadInput, match="a reference of the item already"):
@@ -309,7 +309,7 @@ def test_the_same_text_twice_is_refused(cast, fake):
             send(cast.annotator, desk, text)
 
 
-def test_the_last_place_ends_the_item_for_all(cast, fake, other):
+def test_last_place_completes_the_item_for_all(cast, fake, other):
     campaign = start_writing(cast, items=1, options={"target": 2})
     mine, theirs = desk_of(cast.annotator, campaign), desk_of(other, campaign)
     assert send(cast.annotator, mine, "A good answer.").desk.state == "done"
@@ -323,7 +323,7 @@ def test_the_last_place_ends_the_item_for_all(cast, fake, other):
 # ---- arms ---------------------------------------------------------------------------------------------------
 
 
-def test_each_arm_adds_to_a_set_of_its_own_and_sees_no_other(cast, fake, other):
+def test_each_arm_adds_to_its_own_set_and_sees_no_other(cast, fake, other):
     campaign = start_writing(cast, items=1, options={"arms": ["scores", "control"]})
     assert campaign.target_set is None
     desks = {desk.task.arm: (user, desk) for user in (cast.annotator, other) for desk in [desk_of(user, campaign)]}
@@ -333,7 +333,7 @@ def test_each_arm_adds_to_a_set_of_its_own_and_sees_no_other(cast, fake, other):
     assert (outcome.decision, outcome.score_after, outcome.improved) == ("accept", None, None)
     assert outcome.desk.growth == ()
     assert outcome.desk.references[1].gain is None
-    assert WritingAttempt.objects.get().score_after == -0.125  # kept for the comparison of the arms
+    assert WritingAttempt.objects.get().score_after == -0.125  # retained for comparing the arms
     user, desk = desks["scores"]
     assert [row.text for row in get_desk(user=user, public=desk.public).references] == ["Answer 0 to i000."]
     assert send(user, desk, "A bad answer.").decision == "edit"
@@ -351,7 +351,7 @@ def test_arms_by_item_share_one_set(cast, fake):
     assert desk.task.arm == desk.task.unit.arm
 
 
-def test_the_arm_of_candidates_takes_them_as_they_are(cast, fake):
+def test_candidates_arm_accepts_candidates_unchanged(cast, fake):
     desk = desk_of(cast.annotator, start_writing(cast, options={"arms": ["candidates"]}))
     candidate = offered(desk)
     assert not desk.allows_own_text
@@ -362,7 +362,7 @@ def test_the_arm_of_candidates_takes_them_as_they_are(cast, fake):
     assert send(cast.annotator, desk, "A plain reply.", candidate=candidate).decision == "accept"
 
 
-def test_own_texts_can_be_forbidden_and_candidates_must_have_been_offered(cast, fake, other):
+def test_own_texts_can_be_forbidden_and_only_offered_candidates_count(cast, fake, other):
     campaign = start_writing(cast, items=1, options={"own_text": False})
     desk, theirs = desk_of(cast.annotator, campaign), desk_of(other, campaign)
     with pytest.raises(NotAllowed, match="Begin with a candidate"):
@@ -376,7 +376,7 @@ def test_own_texts_can_be_forbidden_and_candidates_must_have_been_offered(cast, 
 # ---- nothing lost, nothing doubled --------------------------------------------------------------------------
 
 
-def test_the_same_submission_answers_as_the_first_time(cast, fake):
+def test_repeated_submission_returns_the_first_answer(cast, fake):
     desk = desk_of(cast.annotator, start_writing(cast))
     submission = uuid4()
     first = send(cast.annotator, desk, "A good answer.", submission=submission)
@@ -388,12 +388,14 @@ def test_the_same_submission_answers_as_the_first_time(cast, fake):
     assert error.value.extra["stored"]["text"] == "A good answer."
 
 
-def test_drafts_are_compared_and_set(cast, fake):
+def test_draft_save_is_compare_and_set(cast, fake):
     desk = desk_of(cast.annotator, start_writing(cast))
     draft = {"text": "I think", "candidate": None}
     saved = save_draft(user=cast.annotator, public=desk.public, draft=draft, version=desk.version)
     assert saved.version == 1
-    assert save_draft(user=cast.annotator, public=desk.public, draft=draft, version=0).version == 1  # answer was lost
+    assert (
+        save_draft(user=cast.annotator, public=desk.public, draft=draft, version=0).version == 1
+    )  # the response was lost
     with pytest.raises(StaleDraft):
         save_draft(user=cast.annotator, public=desk.public, draft={"text": "other"}, version=0)
     assert get_desk(user=cast.annotator, public=desk.public).draft == draft
@@ -417,7 +419,7 @@ def test_paused_and_closed_in_the_middle(cast, fake, other):
         resume_writing(user=cast.researcher, campaign=campaign)
 
 
-def test_a_candidate_put_aside_is_kept_as_an_attempt(cast, fake):
+def test_discarded_candidate_is_recorded_as_an_attempt(cast, fake):
     desk = desk_of(cast.annotator, start_writing(cast))
     candidate, submission = offered(desk), uuid4()
     first = drop_candidate(user=cast.annotator, public=desk.public, submission=submission, candidate=candidate)
@@ -431,7 +433,7 @@ def test_a_candidate_put_aside_is_kept_as_an_attempt(cast, fake):
         drop_candidate(user=cast.annotator, public=desk.public, submission=uuid4(), candidate=candidate)
 
 
-def test_withdrawn_and_restored_with_an_audit(cast, fake):
+def test_withdraw_and_restore_are_audited(cast, fake):
     campaign = start_writing(cast)
     desk = desk_of(cast.annotator, campaign)
     send(cast.annotator, desk, "A good answer.")
@@ -450,7 +452,7 @@ def test_withdrawn_and_restored_with_an_audit(cast, fake):
     assert list(verbs) == ["reference.withdrawn", "reference.restored"]
 
 
-def test_a_finished_item_takes_no_more(cast, fake):
+def test_finished_item_takes_no_more(cast, fake):
     desk = desk_of(cast.annotator, start_writing(cast))
     finish_task(user=cast.annotator, public=desk.public)
     with pytest.raises(TaskClosed, match="ended this item"):

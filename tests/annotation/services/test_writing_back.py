@@ -1,4 +1,4 @@
-"""One's own last text taken back: what is as before, what stays, and when it is refused."""
+"""Taking back one's own last text: the restored state, the retained rows, and when it is refused."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def back(user, desk):
     return take_back_last(user=user, public=desk.last.task, reference=desk.last.reference)
 
 
-def test_it_leaves_the_set_and_stays_as_provenance_and_the_candidate_is_open_again(cast):
+def test_text_leaves_the_set_but_keeps_provenance_and_reopens_its_candidate(cast):
     campaign = start_writing(cast, items=1, options={"max_attempts": 1, "target": 4})
     anna, desk = cast.annotator, desk_of(cast.annotator, campaign)
     assert desk.last is None
@@ -77,7 +77,7 @@ def test_it_leaves_the_set_and_stays_as_provenance_and_the_candidate_is_open_aga
     assert WritingAttempt.objects.get().decision == "accept"
     assert WritingMember.objects.get().accepted == 0
     assert [event.verb for event in AuditEvent.objects.filter(actor=anna)][:1] == ["reference.withdrawn"]
-    # Sent twice is taken back once, and the edit was not used up.
+    # Sent twice, it is taken back once; the edit was not used.
     take_back_last(user=anna, public=first.task, reference=first.reference)
     assert WritingMember.objects.get().accepted == 0
     assert desk.attempts_left == 1
@@ -92,7 +92,7 @@ def test_it_leaves_the_set_and_stays_as_provenance_and_the_candidate_is_open_aga
     assert grown_sets(campaign=campaign)[0].added == ()  # no empty references
 
 
-def test_what_was_taken_back_stays_so_when_the_texts_are_withdrawn(cast):
+def test_taken_back_text_stays_so_when_texts_are_withdrawn(cast):
     campaign = start_writing(cast, items=1, options={"target": 4})
     desk = send(cast.annotator, desk_of(cast.annotator, campaign), "A good reply.").desk
     send(cast.annotator, back(cast.annotator, desk), "A good reply, better said.")
@@ -106,7 +106,7 @@ def test_what_was_taken_back_stays_so_when_the_texts_are_withdrawn(cast):
     assert not WrittenReference.objects.exclude(text="").exists()
 
 
-def test_a_text_in_the_editor_stays_and_one_goes_back_step_by_step(cast):
+def test_editor_text_stays_when_going_back_step_by_step(cast):
     campaign = start_writing(cast, items=1, options={"target": 9})
     anna = cast.annotator
     desk = send(anna, desk_of(anna, campaign), "A good one.").desk
@@ -122,7 +122,7 @@ def test_a_text_in_the_editor_stays_and_one_goes_back_step_by_step(cast):
     assert Reference.objects.filter(set=campaign.target_set).count() == 1
 
 
-def test_an_item_that_it_completed_is_open_again_while_the_next_is_not_begun(cast):
+def test_completed_item_reopens_while_the_next_is_untouched(cast):
     campaign = start_writing(cast, items=2, options={"target": 2})
     anna, member = cast.annotator, WritingMember.objects
     desk = send(anna, desk_of(anna, campaign), "A good one.").desk
@@ -133,7 +133,7 @@ def test_an_item_that_it_completed_is_open_again_while_the_next_is_not_begun(cas
     desk = back(anna, following)
     assert (desk.state, desk.task.why, member.get().done) == ("write", "", 0)
     assert desk_of(anna, campaign).public == desk.public
-    # The next one was not begun, so it is as if it had not been handed out.
+    # The next item was untouched, so its assignment is undone.
     assert WritingTask.objects.count() == 1
     send(anna, desk, "A good one.")
     following = desk_of(anna, campaign)
@@ -144,7 +144,7 @@ def test_an_item_that_it_completed_is_open_again_while_the_next_is_not_begun(cas
         take_back_last(user=anna, public=last.task, reference=last.reference)
 
 
-def test_at_the_end_of_the_campaign_and_not_after_done_or_close(cast):
+def test_allowed_at_the_campaigns_end_but_not_after_done_or_close(cast):
     campaign = start_writing(cast, items=1, options={"target": 2})
     anna = cast.annotator
     send(anna, desk_of(anna, campaign), "A good one.")
@@ -161,7 +161,7 @@ def test_at_the_end_of_the_campaign_and_not_after_done_or_close(cast):
         take_back_last(user=anna, public=last.task, reference=last.reference)
 
 
-def test_nobody_takes_back_what_another_wrote(cast, other):
+def test_nobody_takes_back_another_persons_text(cast, other):
     campaign = start_writing(cast, items=1, options={"target": 3})
     mine = send(cast.annotator, desk_of(cast.annotator, campaign), "A good one.").desk
     theirs = desk_of(other, campaign)
@@ -170,13 +170,13 @@ def test_nobody_takes_back_what_another_wrote(cast, other):
         take_back_last(user=other, public=theirs.public, reference=mine.last.reference)
     with pytest.raises(NotThere):
         take_back_last(user=other, public=mine.public, reference=mine.last.reference)
-    # A full item closed for both: the one who takes back goes on, the place is free again.
+    # A full item was closed for both people: the one who takes back continues, and the place is free again.
     assert send(other, theirs, "Another good one.").desk.state == "done"
     assert back(cast.annotator, get_desk(user=cast.annotator, public=mine.public)).state == "write"
     assert dict(WritingTask.objects.values_list("public", "state")) == {mine.public: "open", theirs.public: "done"}
 
 
-def test_not_once_another_has_compared_it(cast, other):
+def test_refused_once_another_person_has_compared_it(cast, other):
     campaign = start_constraint(cast, "better-than-original", confirmations=2)
     desk = send(cast.annotator, desk_of(cast.annotator, campaign), "A better one.").desk
     back(cast.annotator, desk)
@@ -188,7 +188,7 @@ def test_not_once_another_has_compared_it(cast, other):
         back(cast.annotator, desk)
 
 
-def test_not_once_the_campaign_was_closed_while_it_waited(cast, monkeypatch):
+def test_refused_once_the_campaign_was_closed_meanwhile(cast, monkeypatch):
     campaign = start_writing(cast, items=1)
     last = send(cast.annotator, desk_of(cast.annotator, campaign), "A good one.").desk.last
     read = writing_back.get_my_desk_task
@@ -205,8 +205,8 @@ def test_not_once_the_campaign_was_closed_while_it_waited(cast, monkeypatch):
 
 
 @pytest.mark.parametrize("act", ["draft", "text"])
-def test_who_is_at_an_item_that_goes_back_is_told(cast, monkeypatch, act):
-    """A text is taken back in one tab, and the item that followed goes; the other tab had just begun there."""
+def test_user_at_a_returned_item_is_informed(cast, monkeypatch, act):
+    """A text is taken back in one tab, which removes the following item; the other tab had just started that item."""
     desk = desk_of(cast.annotator, start_writing(cast, items=1))
     room = {"draft": writing_acts, "text": writing_attempts}[act]
     acts = {
@@ -225,7 +225,7 @@ def test_who_is_at_an_item_that_goes_back_is_told(cast, monkeypatch, act):
         acts[act]()
 
 
-def test_in_rounds_while_others_are_still_in_the_round(cast, other):
+def test_in_rounds_only_while_others_are_in_the_round(cast, other):
     campaign = start_writing(cast, items=1, options={"mode": "rounds", "group_size": 2})
     anna = cast.annotator
     mine, theirs = desk_of(anna, campaign), desk_of(other, campaign)
@@ -244,7 +244,7 @@ def test_in_rounds_while_others_are_still_in_the_round(cast, other):
 # ---- a place that is free again ---------------------------------------------------------------------------
 
 
-def test_an_item_that_others_had_filled_comes_back_when_a_place_is_free(cast, other):
+def test_full_item_reopens_when_a_place_becomes_free(cast, other):
     campaign = start_writing(cast, items=1, options={"target": 2})
     anna, theirs = cast.annotator, desk_of(other, campaign)
     mine = send(anna, desk_of(anna, campaign), "A good one.").desk
@@ -256,13 +256,13 @@ def test_an_item_that_others_had_filled_comes_back_when_a_place_is_free(cast, ot
     assert (again.public, again.state, again.done) == (theirs.public, "write", 0)
     assert send(other, again, "Another good one.").desk.state == "done"
     assert sorted(WritingMember.objects.values_list("done", flat=True)) == [1, 1]
-    # Withdrawn by somebody who runs the campaign: both may go on, even where nobody gets more items than one.
+    # Withdrawn by the person who runs the campaign: both may continue, even where each person gets only one item.
     WritingCampaign.objects.update(max_per_annotator=1)
     withdraw_reference(user=cast.researcher, reference_id=WrittenReference.objects.get(state="shown").pk)
     assert {desk_of(user, campaign).state for user in (anna, other)} == {"write"}
 
 
-def test_what_one_has_ended_oneself_does_not_come_back(cast, other):
+def test_item_ended_by_oneself_does_not_return(cast, other):
     campaign = start_writing(cast, items=1, options={"target": 2})
     theirs = desk_of(other, campaign)
     finish_task(user=other, public=theirs.public)
@@ -271,7 +271,7 @@ def test_what_one_has_ended_oneself_does_not_come_back(cast, other):
     assert desk_of(other, campaign).why == "empty"
 
 
-def test_a_refused_text_frees_its_place(cast, other):
+def test_refused_text_frees_its_place(cast, other):
     campaign = start_constraint(cast, "better-than-original", confirmations=1, target=1)
     desk = send(cast.annotator, desk_of(cast.annotator, campaign), "A worse one.").desk
     assert desk.state == "done"
@@ -281,7 +281,7 @@ def test_a_refused_text_frees_its_place(cast, other):
     assert desk_of(cast.annotator, campaign).public == desk.public
 
 
-def test_not_once_the_next_item_is_flagged(cast):
+def test_refused_once_the_next_item_is_flagged(cast):
     campaign = start_writing(cast, items=2, options={"target": 2})
     anna = cast.annotator
     send(anna, desk_of(anna, campaign), "A good reply.")

@@ -1,4 +1,4 @@
-"""Writing with an instruction and a constraint: the kinds of endings that the robustness report names."""
+"""Writing under an instruction and a constraint: the kinds of endings in the robustness report."""
 
 from __future__ import annotations
 
@@ -43,23 +43,23 @@ def start(cast, constraint, **options):
     return campaign, desk_of(cast.annotator, campaign)
 
 
-def test_the_original_is_shown_and_the_set_holds_what_was_written(cast):
+def test_original_is_shown_and_the_set_holds_written_texts(cast):
     campaign, desk = start(cast, "free", instruction="Write another ending.")
     assert (desk.originals, desk.references, desk.shows_scores) == ((ORIGINAL,), (), False)
     assert send(cast.annotator, desk, "Tom never came home.").decision == "accept"
     (row,) = Reference.objects.filter(set=campaign.target_set)
     assert row.meta == {"campaign": "more-replies", "constraint": "free", "kind": "HWE"}
-    assert get_desk(user=cast.annotator, public=desk.public).state == "done"  # one text is wanted
+    assert get_desk(user=cast.annotator, public=desk.public).state == "done"  # one text is requested
 
 
 @pytest.mark.parametrize(("constraint", "n"), [("avoid-original-words", 1), ("free", 3)])
-def test_only_the_original_that_is_measured_against_is_shown(cast, constraint, n):
+def test_only_the_measured_original_is_shown(cast, constraint, n):
     plan = {"kind": "constraint", "evaluator": "", "corpus": "", "options": {"constraint": constraint}}
     campaign = start_writing(cast, references=3, **plan)
     assert len(desk_of(cast.annotator, campaign).originals) == n
 
 
-def test_the_originals_words_are_counted_and_named(cast):
+def test_words_of_the_original_are_counted_and_named(cast):
     campaign, desk = start(cast, "avoid-original-words")
     with pytest.raises(BadInput, match="children, drove") as error:
         send(cast.annotator, desk, "His children saw that he drove off.")
@@ -73,7 +73,7 @@ def test_some_shared_words_may_be_allowed(cast):
     assert send(cast.annotator, desk, "The children slept.").decision == "accept"
 
 
-def test_minimally_wrong_is_marked_with_the_number_of_changed_words(cast):
+def test_minimally_wrong_texts_record_the_changed_words(cast):
     campaign, desk = start(cast, "minimally-wrong", changed_words=2)
     with pytest.raises(BadInput, match="This is the original"):
         send(cast.annotator, desk, ORIGINAL.upper())
@@ -91,13 +91,13 @@ def vote(user, campaign, for_written, submission=None):
     return confirm_reference(user=user, public=shown.public, submission=submission or uuid4(), better=better)
 
 
-def test_a_better_text_stands_in_the_set_once_others_confirm_it(cast, others):
+def test_better_text_enters_the_set_once_confirmed(cast, others):
     campaign, desk = start(cast, "better-than-original", confirmations=2)
     outcome = send(cast.annotator, desk, "A better ending.")
     assert "once others have confirmed it" in outcome.message
     assert not Reference.objects.filter(set=campaign.target_set).exists()
     assert outcome.desk.references[0].waiting
-    assert next_confirmation(user=cast.annotator, campaign_id=campaign.pk).public == ""  # not one's own
+    assert next_confirmation(user=cast.annotator, campaign_id=campaign.pk).public == ""  # not one's own text
     submission = uuid4()
     assert desk_of(others[0], campaign).to_confirm == 1
     assert vote(others[0], campaign, True, submission).state == "waiting"
@@ -111,16 +111,16 @@ def test_a_better_text_stands_in_the_set_once_others_confirm_it(cast, others):
     assert Reference.objects.get(set=campaign.target_set).meta["kind"] == "HWEBQ"
 
 
-def test_a_text_that_others_do_not_find_better_frees_its_place(cast, others):
+def test_unconfirmed_text_frees_its_place(cast, others):
     campaign, desk = start(cast, "better-than-original")
     send(cast.annotator, desk, "A better ending.")
-    assert desk_of(others[0], campaign).why == "empty"  # the one place is taken as long as it waits
+    assert desk_of(others[0], campaign).why == "empty"  # the one place stays taken while it waits
     assert vote(others[0], campaign, False).state == "refused"
     assert not Reference.objects.filter(set=campaign.target_set).exists()
     assert desk_of(others[0], campaign).state == "write"
 
 
-def test_who_may_confirm(cast, others):
+def test_permission_to_confirm(cast, others):
     campaign, desk = start(cast, "better-than-original")
     send(cast.annotator, desk, "A better ending.")
     row = WrittenReference.objects.get()
@@ -135,7 +135,7 @@ def test_who_may_confirm(cast, others):
         confirm_reference(user=others[0], public=row.public, submission=uuid4(), better="a")
 
 
-def test_what_is_said_of_a_withdrawn_text_decides_once_it_is_restored(cast, others):
+def test_votes_on_a_withdrawn_text_count_once_restored(cast, others):
     campaign, desk = start(cast, "better-than-original")
     send(cast.annotator, desk, "A better ending.")
     row, shown = WrittenReference.objects.get(), next_confirmation(user=others[0], campaign_id=campaign.pk)
@@ -147,7 +147,7 @@ def test_what_is_said_of_a_withdrawn_text_decides_once_it_is_restored(cast, othe
     assert Reference.objects.get(set=campaign.target_set).text == "A better ending."
 
 
-def test_a_waiting_text_that_is_withdrawn_waits_again_when_restored(cast, others):
+def test_withdrawn_pending_text_is_pending_when_restored(cast, others):
     campaign, desk = start(cast, "better-than-original")
     send(cast.annotator, desk, "A better ending.")
     row = WrittenReference.objects.get()

@@ -1,5 +1,5 @@
-"""Writing at the same moment, on PostgreSQL: nobody overwrites anybody, the last place is given once, every text is
-judged against the very set it came into."""
+"""Concurrent writing on PostgreSQL: nobody overwrites anybody, the last place is given once, every text is scored
+against the set it entered."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from tests.writing import desk_of, draft_writing, fill_ports, send, start_writin
 
 
 def at_once(calls: list[Callable[[], Any]]) -> list[Any]:
-    """What each call gave or raised, all begun together."""
+    """The result or exception of each call; all start at the same time."""
     barrier, results = threading.Barrier(len(calls)), [None] * len(calls)
 
     def work(place: int) -> None:
@@ -76,11 +76,11 @@ def test_writing_at_the_same_moment(postgres_db: str, monkeypatch: pytest.Monkey
     people = crowd(cast, 6)
     campaign = start_writing(cast, items=1, options={"target": 8})
 
-    # All come at once: every one has a number of their own.
+    # All start at the same time: each gets a distinct number.
     desks = at_once([lambda user=user: desk_of(user, campaign) for user in people])
     assert sorted(WritingMember.objects.values_list("number", flat=True)) == list(range(6))
 
-    # All add at once: nothing is overwritten, and each score is that of the set as it then stood.
+    # All add at the same time: no text is overwritten, and each score refers to the set at that moment.
     calls = [lambda user=user, desk=desk: send(user, desk, f"Good and good by {user}.".lower())
              for user, desk in zip(people, desks, strict=True)]  # fmt: skip
     outcomes = at_once(calls)
@@ -118,9 +118,7 @@ def test_one_submission_from_four_tabs(postgres_db: str, monkeypatch: pytest.Mon
     assert next_confirmation(user=cast.annotator, campaign_id=campaign.pk).public == ""
 
 
-def test_a_candidate_of_a_name_that_the_database_cannot_take_is_none(
-    postgres_db: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_candidate_with_an_unstorable_name_is_rejected(postgres_db: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fill_ports(monkeypatch)
     cast = make_cast()
     campaign = start_writing(cast, items=1)
@@ -134,7 +132,7 @@ def test_a_candidate_of_a_name_that_the_database_cannot_take_is_none(
 
 
 def aside(call: Callable[[], Any], found: list[Any]) -> threading.Thread:
-    """`call` in a thread of its own, which has come as far as it can; what it gives or raises goes into `found`."""
+    """Starts `call` in a thread and lets it run until it blocks; its result or exception goes into `found`."""
 
     def work() -> None:
         try:
@@ -150,11 +148,8 @@ def aside(call: Callable[[], Any], found: list[Any]) -> threading.Thread:
     return thread
 
 
-def test_who_comes_while_a_campaign_is_opened_adds_to_its_set(
-    postgres_db: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The opening holds the campaign until it has its set; who waits for it meanwhile must not find that there is
-    none, and make another."""
+def test_joining_while_a_campaign_opens_uses_its_set(postgres_db: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opening locks the campaign until its set exists; a waiting request must see that set and not create another."""
     fill_ports(monkeypatch)
     cast = make_cast()
     campaign = draft_writing(cast, items=1)
@@ -173,7 +168,7 @@ def test_who_comes_while_a_campaign_is_opened_adds_to_its_set(
     assert sorted(ReferenceSet.objects.values_list("name", flat=True)) == ["more-replies", "original"]
 
 
-def test_two_changes_of_a_draft_at_once_are_both_kept(postgres_db: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_concurrent_draft_changes_are_both_stored(postgres_db: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fill_ports(monkeypatch)
     cast = make_cast()
     campaign = draft_writing(cast, items=1)
@@ -198,9 +193,7 @@ def test_two_changes_of_a_draft_at_once_are_both_kept(postgres_db: str, monkeypa
     assert (campaign.name, campaign.start_set.name, len(found)) == ("Another name", "other", 1)  # type: ignore[union-attr]
 
 
-def test_who_waits_for_another_tab_sees_that_the_campaign_was_paused(
-    postgres_db: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_request_waiting_for_another_tab_sees_the_pause(postgres_db: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fill_ports(monkeypatch)
     cast = make_cast()
     campaign = start_writing(cast, items=2)
@@ -215,11 +208,9 @@ def test_who_waits_for_another_tab_sees_that_the_campaign_was_paused(
     assert WritingTask.objects.count() == 1
 
 
-def test_the_next_item_does_not_wait_for_one_that_is_just_taken_back(
-    postgres_db: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Both would hold what the other one waits for: taking back holds the task and then the person, the next item is
-    handed out the other way round."""
+def test_next_item_does_not_wait_for_one_being_taken_back(postgres_db: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A possible deadlock: taking back locks the task and then the person; handing out the next item locks in the other
+    order."""
     fill_ports(monkeypatch)
     cast = make_cast()
     campaign = start_writing(cast, items=2, options={"target": 2})

@@ -1,4 +1,4 @@
-"""Rounds: the same candidate for all of a group, a set for each, nobody ahead of those who are there."""
+"""Rounds: the same candidate for a whole group, one set each, and nobody ahead of the active members."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def people(cast):
 
 
 def improve(user, desk):
-    """Make the candidate of the round a good one, whatever it is."""
+    """Turns the round's candidate into a good one."""
     return send(user, desk, f"A good thing in round {desk.round}.", candidate=desk.candidate.public)
 
 
@@ -44,7 +44,7 @@ def drop(user, desk):
     return drop_candidate(user=user, public=desk.public, submission=uuid4(), candidate=current)
 
 
-def test_all_of_a_group_see_the_same_candidate_and_go_on_together(cast, fake, people):
+def test_group_sees_the_same_candidate_and_advances_together(cast, fake, people):
     anna, ben = people[:2]
     campaign = start_writing(cast, items=1, options=ROUNDS)
     first, other = desk_of(anna, campaign), desk_of(ben, campaign)
@@ -64,13 +64,13 @@ def test_all_of_a_group_see_the_same_candidate_and_go_on_together(cast, fake, pe
         send(anna, first, "A good one.", candidate=first.candidate.public)
 
 
-def test_every_annotator_grows_a_set_of_their_own_from_the_same_start(cast, fake, people):
+def test_every_annotator_grows_their_own_set_from_the_same_start(cast, fake, people):
     anna, ben = people[:2]
     campaign = start_writing(cast, items=1, references=2, options=ROUNDS)
     start = list(Reference.objects.filter(set__name="original").order_by("position").values_list("text", flat=True))
     desks = [desk_of(anna, campaign)]
     improve(anna, desks[0])
-    # What comes into the set after the opening is nobody's start.
+    # References added after the opening are in no start set.
     original = ReferenceSet.objects.get(name="original")
     Reference.objects.create(set=original, item=desks[0].task.item, position=2, text="Another one.")
     desks.append(desk_of(ben, campaign))
@@ -81,7 +81,7 @@ def test_every_annotator_grows_a_set_of_their_own_from_the_same_start(cast, fake
     assert texts[0][:2] == texts[1] == start
     assert len(texts[0]) == 3
     assert sets[names[0]].meta["annotator"] == "p-anna"
-    assert get_desk(user=ben, public=desks[1].public).references[-1].text == start[-1]  # nothing of Anna's
+    assert get_desk(user=ben, public=desks[1].public).references[-1].text == start[-1]  # none of Anna's texts
 
 
 def test_groups_have_arms_and_do_not_wait_for_each_other(cast, fake, people):
@@ -96,7 +96,7 @@ def test_groups_have_arms_and_do_not_wait_for_each_other(cast, fake, people):
     assert improve(people[3], desks[3]).desk.state == "write"
 
 
-def test_an_absent_one_is_passed_over_and_loses_nothing(cast, fake, people):
+def test_absent_member_is_skipped_and_loses_nothing(cast, fake, people):
     anna, ben = people[:2]
     campaign = start_writing(cast, items=1, options=ROUNDS)
     first, other = desk_of(anna, campaign), desk_of(ben, campaign)
@@ -105,13 +105,13 @@ def test_an_absent_one_is_passed_over_and_loses_nothing(cast, fake, people):
     second = get_desk(user=anna, public=first.public)
     assert (second.state, second.round) == ("write", 1)
     improve(anna, second)
-    back = get_desk(user=ben, public=other.public)  # looks again: has the lease, and is where he was
+    back = get_desk(user=ben, public=other.public)  # returns: the lease is renewed, and he is at his place
     assert (back.state, back.round, back.candidate) == ("write", 0, other.candidate)
-    assert get_desk(user=anna, public=first.public).state == "write"  # nobody waits for who is further behind
+    assert get_desk(user=anna, public=first.public).state == "write"  # nobody waits for members who are behind
     assert improve(ben, back).desk.state == "write"
 
 
-def test_the_item_ends_with_its_candidates_or_its_target(cast, fake, people):
+def test_item_ends_with_its_candidates_or_its_target(cast, fake, people):
     anna, ben = people[:2]
     campaign = start_writing(cast, items=2, options={**ROUNDS, "target": 3})
     anna_first, ben_first = desk_of(anna, campaign), desk_of(ben, campaign)
@@ -121,13 +121,13 @@ def test_the_item_ends_with_its_candidates_or_its_target(cast, fake, people):
         drop(ben, ben_first)
     ended = get_desk(user=anna, public=anna_first.public)
     assert (ended.state, ended.task.why) == ("done", "full")
-    assert desk_of(anna, campaign).state == "wait"  # all begin the next item together
+    assert desk_of(anna, campaign).state == "wait"  # all start the next item together
     last = drop(ben, ben_first)
     assert (last.desk.state, last.desk.task.why) == ("done", "empty")
     assert desk_of(anna, campaign).candidate == desk_of(ben, campaign).candidate is not None
 
 
-def test_who_ends_or_skips_an_item_is_not_waited_for(cast, fake, people):
+def test_nobody_waits_for_members_who_end_or_skip_an_item(cast, fake, people):
     anna, ben = people[:2]
     campaign = start_writing(cast, items=1, options=ROUNDS)
     first, other = desk_of(anna, campaign), desk_of(ben, campaign)
@@ -137,7 +137,7 @@ def test_who_ends_or_skips_an_item_is_not_waited_for(cast, fake, people):
     assert finish_task(user=anna, public=first.public).state == "done"
 
 
-def test_without_a_corpus_the_page_says_so_and_tries_again(cast, fake, people):
+def test_without_a_corpus_the_page_explains_and_retries(cast, fake, people):
     campaign = start_writing(cast, items=1, options=ROUNDS)
     fake.no_candidates = True
     desk = desk_of(cast.annotator, campaign)
@@ -149,7 +149,7 @@ def test_without_a_corpus_the_page_says_so_and_tries_again(cast, fake, people):
     assert WritingCandidate.objects.filter(task=None).count() == 3
 
 
-def test_the_watch_page_counts_by_round(cast, fake, people):
+def test_watch_page_counts_by_round(cast, fake, people):
     anna, ben = people[:2]
     campaign = start_writing(cast, items=1, options=ROUNDS)
     desks = [desk_of(user, campaign) for user in (anna, ben)]
@@ -159,7 +159,7 @@ def test_the_watch_page_counts_by_round(cast, fake, people):
     improve(ben, get_desk(user=ben, public=desks[1].public))
     found = watch(user=cast.researcher, campaign=campaign)
     growth = {name: [(point.round, point.mean) for point in points] for name, points in found.by_person.items()}
-    # Anna's came in the first round; Ben, who put that candidate aside, has his in the second.
+    # Anna's text came in the first round; Ben, who discarded that candidate, added his in the second.
     assert growth == {"p-anna": [(0, 0.0), (1, 0.125)], "p-ben": [(0, 0.0), (1, 0.0), (2, 0.125)]}
     assert [(point.round, point.mean, point.n) for point in found.by_arm["scores"]] == [
         (0, 0.0, 2), (1, 0.0625, 2), (2, 0.125, 2),

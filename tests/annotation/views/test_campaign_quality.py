@@ -1,4 +1,4 @@
-"""The quality page of a campaign: sentences, plots, people with reasons; nothing before the first judgement."""
+"""The quality page of a campaign: sentences, plots, people with reasons; empty before the first judgement."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def test_comparisons_with_adaptive_choice(cast, client):
     text = show(client, cast.researcher, campaign).content.decode()
     assert "30 of 30 pairs of texts were begun" in text
     assert "which system is best" in text
-    # Whoever always takes the first side has no finite odds; what happened is said.
+    # A rater who always takes the first side has no finite odds; the page reports the count.
     assert "The first side won all of 30 decided comparisons." in text
     assert "A pair of systems has" in text
 
 
-def test_who_may_look_and_drafts(cast, client):
+def test_permissions_and_drafts(cast, client):
     campaign = open_for(cast)
     assert show(client, cast.annotator, campaign).status_code == 403
     assert show(client, cast.stranger, campaign).status_code == 404
@@ -67,7 +67,7 @@ def test_who_may_look_and_drafts(cast, client):
     assert show(client, cast.researcher, draft).status_code == 302
 
 
-def test_a_judgement_makes_the_figures_anew(cast):
+def test_judgement_updates_the_figures(cast):
     campaign = open_for(cast, items=4)
     assert campaign_quality(campaign)["n"] == 0
     shown = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown

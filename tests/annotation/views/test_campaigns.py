@@ -1,4 +1,4 @@
-"""The researcher's pages of campaigns, as plain forms: plan, practice and controls, open, invite, watch, close."""
+"""The researcher's pages of campaigns as plain forms: plan, practice and controls, open, invite, watch, close."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def read(response: Any, status: int = 200) -> str:
 
 
 def typed(**changes: Any) -> dict[str, Any]:
-    """What a person types into the form of a new campaign."""
+    """The values a person types into the form of a new campaign."""
     return {
         "name": "Naturalness of replies",
         "kind": "likert",
@@ -79,7 +79,7 @@ def answer(user: Any, campaign: Campaign, **values: Any) -> None:
 # ---- the list ---------------------------------------------------------------------------------------------
 
 
-def test_empty_list_offers_the_way(cast: Cast, rita: Client) -> None:
+def test_empty_list_shows_how_to_start(cast: Cast, rita: Client) -> None:
     text = read(rita.get(BASE))
     assert "No campaigns yet." in text
     assert f'href="{BASE}new/"' in text
@@ -121,7 +121,7 @@ def test_campaign_of_another_project_is_not_found(cast: Cast) -> None:
 # ---- planning ---------------------------------------------------------------------------------------------
 
 
-def test_makes_a_draft_by_form(cast: Cast, rita: Client) -> None:
+def test_creates_a_draft_by_form(cast: Cast, rita: Client) -> None:
     make_texts(cast, 5)
     assert "sys-alpha (5 outputs)" in read(rita.get(f"{BASE}new/"))
     text = read(rita.post(f"{BASE}new/", typed(), follow=True))
@@ -141,7 +141,7 @@ def test_makes_a_draft_by_form(cast: Cast, rita: Client) -> None:
     assert "10 min" in read(rita.get(f"{BASE}{campaign.pk}/?seconds=30"))
 
 
-def test_faults_stand_by_their_field_and_nothing_typed_is_lost(cast: Cast, rita: Client) -> None:
+def test_errors_appear_at_their_field_and_input_is_kept(cast: Cast, rita: Client) -> None:
     make_texts(cast)
     wrong = typed(**{"name": "", "overlap": "0", "aspects-0-high": "1", "guidelines": "keep *this*"})
     text = read(rita.post(f"{BASE}new/", wrong), 422)
@@ -167,7 +167,7 @@ def test_faults_stand_by_their_field_and_nothing_typed_is_lost(cast: Cast, rita:
         ({"control_rate": "80"}, "less than or equal to 50"),
     ],
 )
-def test_each_fault_has_its_words(cast: Cast, rita: Client, change: dict[str, str], message: str) -> None:
+def test_each_error_has_its_message(cast: Cast, rita: Client, change: dict[str, str], message: str) -> None:
     make_texts(cast)
     assert message in read(rita.post(f"{BASE}new/", typed(**change)), 422)
 
@@ -224,14 +224,14 @@ def test_changes_a_draft_and_starts_from_a_copy(cast: Cast, rita: Client) -> Non
     assert campaign.kind == "likert"
 
 
-def test_plan_that_finds_nothing_says_so(cast: Cast, rita: Client) -> None:
+def test_empty_plan_is_reported(cast: Cast, rita: Client) -> None:
     make_texts(cast)
     text = read(rita.post(f"{BASE}new/", typed(items_choice="search", items_text="nowhere"), follow=True))
     assert "there is nothing to judge" in text
     assert "Open the campaign" not in text
 
 
-def test_preview_shows_the_page_and_sends_nothing(cast: Cast, rita: Client) -> None:
+def test_preview_shows_the_page_and_submits_nothing(cast: Cast, rita: Client) -> None:
     make_texts(cast)
     campaign = make_draft(cast)
     text = read(rita.get(f"{BASE}{campaign.pk}/preview/"))
@@ -241,7 +241,7 @@ def test_preview_shows_the_page_and_sends_nothing(cast: Cast, rita: Client) -> N
     assert "No text here" in read(rita.get(f"{BASE}{campaign.pk}/preview/?text=999"))
 
 
-def test_deletes_a_draft_after_asking(cast: Cast, rita: Client) -> None:
+def test_deletes_a_draft_after_confirmation(cast: Cast, rita: Client) -> None:
     campaign = make_draft(cast)
     assert "Delete “Replies”?" in read(rita.get(f"{BASE}{campaign.pk}/delete/"))
     read(rita.post(f"{BASE}{campaign.pk}/delete/", follow=True))
@@ -268,7 +268,7 @@ def test_adds_practice_and_controls_by_form(cast: Cast, rita: Client) -> None:
     assert list(campaign.units.values_list("kind", flat=True)) == ["control"]
 
 
-def test_faulty_check_keeps_what_was_typed(cast: Cast, rita: Client) -> None:
+def test_invalid_check_keeps_the_input(cast: Cast, rita: Client) -> None:
     make_texts(cast)
     campaign = make_draft(cast)
     url = f"{BASE}{campaign.pk}/checks/"
@@ -332,7 +332,7 @@ def test_open_pause_resume_close(cast: Cast, rita: Client) -> None:
     read(rita.post(f"{url}explode/"), 404)
 
 
-def test_watch_page_tells_how_far_it_is(cast: Cast, rita: Client) -> None:
+def test_watch_page_shows_progress(cast: Cast, rita: Client) -> None:
     campaign = open_rating(cast, items=3, aspects=ONE_QUESTION, overlap=2)
     for user in (cast.annotator, cast.owner):
         for value in (2, 5, 6):
@@ -351,7 +351,7 @@ def test_watch_page_tells_how_far_it_is(cast: Cast, rita: Client) -> None:
     assert 'hx-trigger="every' not in read(rita.get(f"{BASE}{campaign.pk}/", headers={"HX-Request": "true"}))
 
 
-def test_owners_alone_see_on_the_watch_page_who_judges_as_whom(cast: Cast, rita: Client) -> None:
+def test_only_owners_see_annotator_names_on_the_watch_page(cast: Cast, rita: Client) -> None:
     campaign = open_rating(cast, aspects=ONE_QUESTION)
     answer(cast.annotator, campaign, naturalness=2)
     olga, vic = Client(), Client()
@@ -361,7 +361,7 @@ def test_owners_alone_see_on_the_watch_page_who_judges_as_whom(cast: Cast, rita:
     assert named == [True, False, False]
 
 
-def test_agreement_without_answers_is_a_dash_with_the_reason(cast: Cast, rita: Client) -> None:
+def test_agreement_without_answers_is_a_dash_with_a_reason(cast: Cast, rita: Client) -> None:
     campaign = open_rating(cast, aspects=ONE_QUESTION)
     next_assignment(user=cast.annotator, campaign_id=campaign.pk)
     assert "no answers yet" in read(rita.get(f"{BASE}{campaign.pk}/"))
@@ -374,7 +374,7 @@ def test_side_bias_is_shown_for_comparisons(cast: Cast, rita: Client) -> None:
     assert "2 : 1" in read(rita.get(f"{BASE}{campaign.pk}/"))
 
 
-def test_verdicts_name_the_system_whichever_side_it_stood_on(cast: Cast, rita: Client) -> None:
+def test_verdicts_name_the_system_on_either_side(cast: Cast, rita: Client) -> None:
     campaign = open_comparison(cast, items=1)
     answer(cast.annotator, campaign, quality="a")
     row = Judgement.objects.select_related("assignment__unit__output_b__system").get()
@@ -395,7 +395,7 @@ def test_lists_of_judgements_and_texts(cast: Cast, rita: Client) -> None:
     assert "1 of 1" in read(rita.get(f"{BASE}{campaign.pk}/texts/"))
 
 
-def test_flag_is_dealt_with(cast: Cast, rita: Client) -> None:
+def test_flag_is_resolved(cast: Cast, rita: Client) -> None:
     campaign = open_rating(cast)
     shown = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
     flag_assignment(user=cast.annotator, public=shown.public, reason="broken")
@@ -422,7 +422,7 @@ def test_running_campaign_changes_guidelines_and_limits_only(cast: Cast, rita: C
 # ---- invitations ------------------------------------------------------------------------------------------
 
 
-def test_invites_by_link_that_leads_to_the_texts(cast: Cast, rita: Client) -> None:
+def test_invitation_link_leads_to_the_texts(cast: Cast, rita: Client) -> None:
     campaign = open_rating(cast)
     url = f"{BASE}{campaign.pk}/people/"
     response = rita.post(url, {"label": "first years", "max_uses": "5", "days": "7"})
@@ -447,7 +447,7 @@ def test_invites_by_link_that_leads_to_the_texts(cast: Cast, rita: Client) -> No
     read(newcomer.get(link.removeprefix("http://testserver")), 404)
 
 
-def test_link_needs_sensible_numbers(cast: Cast, rita: Client) -> None:
+def test_link_needs_valid_numbers(cast: Cast, rita: Client) -> None:
     campaign = open_rating(cast)
     text = read(rita.post(f"{BASE}{campaign.pk}/people/", {"label": "kept", "max_uses": "0", "days": "9"}), 422)
     assert 'value="kept"' in text
@@ -457,7 +457,7 @@ def test_link_needs_sensible_numbers(cast: Cast, rita: Client) -> None:
 # ---- overview, cost ---------------------------------------------------------------------------------------
 
 
-def test_overview_leads_from_nothing_to_open(cast: Cast, rita: Client) -> None:
+def test_overview_leads_from_empty_to_open(cast: Cast, rita: Client) -> None:
     make_texts(cast)
     assert "Ask people" in read(rita.get("/projects/alpha/"))
     campaign = make_draft(cast)
@@ -468,7 +468,7 @@ def test_overview_leads_from_nothing_to_open(cast: Cast, rita: Client) -> None:
 
 
 @pytest.mark.parametrize("tail", ["", "judgements/", "texts/", "flags/", "people/", "preview/"])
-def test_pages_of_a_campaign_ask_few_questions(
+def test_campaign_pages_need_few_queries(
     cast: Cast, rita: Client, django_assert_max_num_queries: Any, tail: str
 ) -> None:
     campaign = open_rating(cast, items=12, aspects=ONE_QUESTION, overlap=2)
@@ -481,7 +481,7 @@ def test_pages_of_a_campaign_ask_few_questions(
         read(rita.get(f"{BASE}{campaign.pk}/{tail}"))
 
 
-def test_list_asks_few_questions(cast: Cast, rita: Client, django_assert_max_num_queries: Any) -> None:
+def test_list_needs_few_queries(cast: Cast, rita: Client, django_assert_max_num_queries: Any) -> None:
     make_texts(cast)
     for number in range(12):
         make_draft(cast, name=f"Campaign {number}")
@@ -489,7 +489,7 @@ def test_list_asks_few_questions(cast: Cast, rita: Client, django_assert_max_num
         read(rita.get(BASE))
 
 
-def test_overview_costs_three_questions(cast: Cast, rf: Any, django_assert_max_num_queries: Any) -> None:
+def test_overview_needs_three_queries(cast: Cast, rf: Any, django_assert_max_num_queries: Any) -> None:
     open_rating(cast)
     request = rf.get("/projects/alpha/")
     request.user = cast.researcher
@@ -499,7 +499,7 @@ def test_overview_costs_three_questions(cast: Cast, rf: Any, django_assert_max_n
         assert campaign_step(request, cast.project).done
 
 
-def test_empty_lists_give_the_command_for_this_project(client, cast):
+def test_empty_lists_show_the_command_for_this_project(client, cast):
     client.force_login(cast.researcher)
     for path, words in (
         ("campaigns/", "manage.py campaign alpha PLAN.json --open"),

@@ -1,5 +1,5 @@
-"""The watch page on PostgreSQL, whose aggregates and types are not SQLite's: with answers, a skipped text, a lease that
-has passed, comparisons with a side bias; and nothing at all."""
+"""The watch page on PostgreSQL, whose aggregates and types differ from SQLite's: with answers, a skipped text, an
+expired lease, comparisons with a side bias; and empty."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from tests.cast import make_cast
 from tests.judging import ONE_QUESTION, make_draft, make_texts, open_comparison, open_rating
 
 
-def test_two_that_are_opened_at_once_see_each_other(postgres_db: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They ask the same of the same outputs: the second, begun before the first is there for all to see, keeps its
-    raters apart. Else each would replace the other's ratings."""
+def test_two_campaigns_opened_at_once_see_each_other(postgres_db: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ask the same about the same outputs. The second starts before the first is committed and must keep its
+    raters apart, or each would replace the other's ratings."""
     cast, asked, others = make_cast(), campaigns._asked_before, list[Future[Campaign]]()
     make_texts(cast, 2)
     first, second = (make_draft(cast, slug=slug, name=slug) for slug in ("one", "two"))

@@ -1,4 +1,4 @@
-"""The page of exports: ask, follow, download as an attachment."""
+"""The page of exports: request, follow, download as an attachment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.taking import WHOLE, take_in
 pytestmark = pytest.mark.django_db
 
 
-def test_asking_and_downloading(client, cast):
+def test_request_and_download(client, cast):
     take_in(cast.project, WHOLE)
     client.force_login(cast.researcher)
     address = reverse("annotation:export-list", args=["alpha"])
@@ -46,7 +46,7 @@ def test_asking_and_downloading(client, cast):
     assert sorted(verbs) == ["export.deleted", "export.requested"]
 
 
-def test_an_unknown_format_is_refused(client, cast):
+def test_unknown_format_is_refused(client, cast):
     client.force_login(cast.owner)
     assert client.post(reverse("annotation:export-list", args=["alpha"]), {"format": "xlsx"}).status_code == 400
     assert not Run.objects.exists()

@@ -45,7 +45,7 @@ def test_search_and_filters(viewer, cast):
     assert page.status_code == 400
 
 
-def test_an_empty_project_says_what_to_do(viewer):
+def test_empty_project_shows_how_to_start(viewer):
     page = viewer.get(reverse("annotation:item-list", args=["alpha"]))
     assert b"No items yet." in page.content
     assert b"manage.py load" in page.content
@@ -69,7 +69,7 @@ def test_one_item_side_by_side(viewer, cast):
     assert page.context["after"] == Item.objects.get(key="i2").pk
 
 
-def test_texts_of_users_are_text(viewer, cast):
+def test_user_text_is_escaped(viewer, cast):
     evil = "<script>alert(1)</script>"
     take_in(cast.project, {"items.jsonl": [{"id": evil, "context": [evil], "references": [evil], "meta": {evil: evil}}],
                            "outputs.jsonl": [{"item": evil, "system": evil, "text": evil}]})  # fmt: skip
@@ -109,7 +109,7 @@ def test_few_queries_at_any_size(viewer, cast, n, django_assert_max_num_queries)
         viewer.get(reverse("annotation:system-list", args=["alpha"]))
 
 
-def test_pages_follow_one_another(viewer, cast):
+def test_pages_link_to_each_other(viewer, cast):
     Item.objects.bulk_create(Item(project=cast.project, key=f"x{k:03d}", context=["a"], group="g") for k in range(120))
     first = viewer.get(reverse("annotation:item-list", args=["alpha"]))
     second = found(viewer, cursor=first.context["page"].next)
@@ -117,7 +117,7 @@ def test_pages_follow_one_another(viewer, cast):
     assert second[-1] == "x099"
 
 
-def test_who_may(client, cast):
+def test_permissions(client, cast):
     take_in(cast.project, {"items.jsonl": ITEMS})
     pk = Item.objects.first().pk
     addresses = [reverse("annotation:item-list", args=["alpha"]), reverse("annotation:item-show", args=["alpha", pk]),
@@ -129,8 +129,8 @@ def test_who_may(client, cast):
     assert client.get(reverse("annotation:item-show", args=["alpha-foreign", pk])).status_code == 404
 
 
-def test_a_key_of_meta_named_as_a_method_is_shown(viewer, cast):
-    """Templates would take `meta.items` for the value of “items”, and fail on it or show nothing of the others."""
+def test_meta_key_named_like_a_method_is_shown(viewer, cast):
+    """In a template, `meta.items` returns the value of the key “items”, which breaks the loop over the other keys."""
     meta = {"items": "several", "keys": "two", "domain": "hotel"}
     take_in(cast.project, {"items.jsonl": [{"id": "i1", "context": ["Hello?"], "meta": meta}]})
     page = viewer.get(reverse("annotation:item-show", args=["alpha", Item.objects.get().pk])).content.decode()

@@ -18,8 +18,8 @@ pytestmark = pytest.mark.django_db
 
 
 class Annotator:
-    """A person with a browser that runs no script: reads pages, sends forms, and looks for names of systems in
-    everything that comes."""
+    """A person with a browser without JavaScript: reads pages, submits forms, and checks every response for system
+    names."""
 
     def __init__(self, user: Any) -> None:
         self.client = Client()
@@ -40,7 +40,7 @@ class Annotator:
 
     @staticmethod
     def form(text: str) -> tuple[str, dict[str, str]]:
-        """Where the answer goes, and its hidden fields."""
+        """The target of the answer form and its hidden fields."""
         found = re.search(r'<form class="answer" method="post" action="([^"]+)"', text)
         assert found, text
         hidden = re.findall(r'<input type="hidden" name="(submission|replaces)" value="([^"]+)"', text)
@@ -72,7 +72,7 @@ def test_rates_everything_by_forms(cast: Cast, anna: Annotator) -> None:
     assert Judgement.objects.order_by("pk").first().note == "fine"
 
 
-def test_incomplete_answer_stays_with_what_was_chosen(cast: Cast, anna: Annotator) -> None:
+def test_incomplete_answer_keeps_the_choices(cast: Cast, anna: Annotator) -> None:
     campaign = open_rating(cast)
     url, hidden = anna.form(anna.get(f"/my/{campaign.pk}/"))
     text = anna.post(url, {**hidden, "answer.naturalness": "4", "note": "half done"}, status=422)
@@ -99,7 +99,7 @@ def test_same_form_twice_is_one_answer(cast: Cast, anna: Annotator) -> None:
 
 
 @pytest.mark.promise("submission")
-def test_another_answer_to_an_answered_text_is_told(cast: Cast, anna: Annotator) -> None:
+def test_second_answer_to_an_answered_text_is_reported(cast: Cast, anna: Annotator) -> None:
     campaign = open_rating(cast, aspects=ONE_QUESTION)
     url, hidden = anna.form(anna.get(f"/my/{campaign.pk}/"))
     anna.post(url, {**hidden, "answer.naturalness": "3"})
@@ -108,7 +108,7 @@ def test_another_answer_to_an_answered_text_is_told(cast: Cast, anna: Annotator)
     assert current(campaign) == [{"naturalness": 3}]
 
 
-def test_practice_tells_what_was_expected(cast: Cast, anna: Annotator) -> None:
+def test_practice_shows_the_expected_answer(cast: Cast, anna: Annotator) -> None:
     campaign = open_rating(cast, practice=PRACTICE)
     text = anna.get(f"/my/{campaign.pk}/")
     assert "Practice 1 of 1:" in text
@@ -121,7 +121,7 @@ def test_practice_tells_what_was_expected(cast: Cast, anna: Annotator) -> None:
     assert "Practice 1" not in anna.get(f"/my/{campaign.pk}/")
 
 
-def test_control_looks_like_all_other_texts(cast: Cast, anna: Annotator) -> None:
+def test_control_looks_like_every_other_text(cast: Cast, anna: Annotator) -> None:
     control = [{"item": "i000", "system": "sys-alpha", "expected": {"naturalness": 6}, "why": "secret why"}]
     campaign = open_rating(cast, items=2, aspects=ONE_QUESTION, controls=control, options={"control_rate": 0.5})
     text = anna.get(f"/my/{campaign.pk}/")
@@ -145,7 +145,7 @@ def test_goes_back_and_corrects(cast: Cast, anna: Annotator) -> None:
     assert Judgement.objects.filter(campaign=campaign).count() == 2
 
 
-def test_back_without_an_answer_says_so(cast: Cast, anna: Annotator) -> None:
+def test_back_without_an_answer_is_explained(cast: Cast, anna: Annotator) -> None:
     campaign = open_rating(cast)
     anna.get(f"/my/{campaign.pk}/")
     assert "There is no answer before this one." in anna.get(f"/my/{campaign.pk}/back/")
@@ -176,7 +176,7 @@ def test_pause_resume_close(cast: Cast, anna: Annotator) -> None:
     campaign = open_rating(cast, aspects=ONE_QUESTION)
     open_text = anna.get(f"/my/{campaign.pk}/")
     pause_campaign(campaign=campaign, user=cast.researcher)
-    # What is open can still be sent; nothing new comes.
+    # An open assignment can still be submitted; no new one follows.
     assert "This campaign is paused" in anna.answer(open_text, naturalness=1)
     assert "Paused" in anna.get("/my/")
     resume_campaign(campaign=campaign, user=cast.researcher)
@@ -206,7 +206,7 @@ def test_turing_by_forms(cast: Cast, anna: Annotator) -> None:
     assert current(campaign) == [{"human": "cannot_decide"}]
 
 
-def test_other_people_are_kept_out(cast: Cast, anna: Annotator) -> None:
+def test_other_people_are_refused(cast: Cast, anna: Annotator) -> None:
     campaign = open_rating(cast)
     shown = re.search(r'data-id="([^"]+)"', anna.get(f"/my/{campaign.pk}/"))[1]
     stranger, viewer, second = Annotator(cast.stranger), Annotator(cast.viewer), Annotator(cast.researcher)
@@ -216,7 +216,7 @@ def test_other_people_are_kept_out(cast: Cast, anna: Annotator) -> None:
     second.post(f"/my/{campaign.pk}/{shown}/skip/", {}, status=404)
 
 
-def test_nobody_signed_in_is_led_to_sign_in(cast: Cast) -> None:
+def test_anonymous_users_are_sent_to_sign_in(cast: Cast) -> None:
     campaign = open_rating(cast)
     response = Client().get(f"/my/{campaign.pk}/")
     assert response.status_code == 302
@@ -229,7 +229,7 @@ def test_draft_campaign_is_not_open_yet(cast: Cast, anna: Annotator) -> None:
     assert "not open yet" in anna.get(f"/my/{campaign.pk}/", status=409)
 
 
-def test_next_text_ahead_is_a_fragment(cast: Cast, anna: Annotator) -> None:
+def test_prefetched_text_is_a_fragment(cast: Cast, anna: Annotator) -> None:
     campaign = open_rating(cast, items=1)
     first = re.search(r'data-id="([^"]+)"', anna.get(f"/my/{campaign.pk}/"))[1]
     text = anna.get(f"/my/{campaign.pk}/next/?after={first}")
@@ -241,7 +241,7 @@ def test_next_text_ahead_is_a_fragment(cast: Cast, anna: Annotator) -> None:
     anna.get(f"/my/{campaign_of_one.pk}/next/?after={only}", status=204)
 
 
-# ---- what the page's script sends ----------------------------------------------------------------------------
+# ---- requests of the page's script ---------------------------------------------------------------------------
 
 
 def id_of(html: str) -> str:
@@ -255,8 +255,8 @@ def sent(anna: Annotator, campaign: Campaign, public: str, body: dict[str, Any],
     return answer.json()
 
 
-def test_a_confirmation_brings_the_text_after_the_one_on_show(cast: Cast, anna: Annotator) -> None:
-    """One after the other, each text once, whatever comes twice; at the end nothing."""
+def test_confirmation_brings_the_text_after_the_shown_one(cast: Cast, anna: Annotator) -> None:
+    """In order, each text once even if a request is repeated; nothing at the end."""
     campaign = open_rating(cast, items=2, aspects=ONE_QUESTION)
     shown = id_of(anna.get(f"/my/{campaign.pk}/"))
     following = id_of(anna.get(f"/my/{campaign.pk}/next/?after={shown}"))
@@ -279,7 +279,7 @@ def test_a_confirmation_brings_the_text_after_the_one_on_show(cast: Cast, anna: 
 
 
 @pytest.mark.promise("submission")
-def test_a_script_is_told_why_an_answer_was_not_taken(cast: Cast, anna: Annotator) -> None:
+def test_script_learns_why_an_answer_was_refused(cast: Cast, anna: Annotator) -> None:
     campaign = open_rating(cast, items=2, aspects=ONE_QUESTION)
     other = open_comparison_of_one(cast)
     shown = id_of(anna.get(f"/my/{campaign.pk}/"))
@@ -307,7 +307,7 @@ def open_comparison_of_one(cast: Cast) -> Campaign:
     return open_campaign(campaign=make_draft(cast, **plan), user=cast.researcher)
 
 
-def test_own_list_shows_what_is_left(cast: Cast, anna: Annotator) -> None:
+def test_own_list_shows_the_remaining_work(cast: Cast, anna: Annotator) -> None:
     campaign = open_rating(cast, items=2)
     assert "0 of 4" in anna.get("/my/")
     anna.answer(anna.get(f"/my/{campaign.pk}/"), naturalness=1, relevance=1)

@@ -15,7 +15,7 @@ from tests.taking import take_in
 NAMES = ["1", "2", "10", "B2", "a", "m", "m1", "m2", "m2b10", "m10", "m10a", "é2", "é10"]
 
 
-def test_pages_of_a_list_lead_on_and_back():
+def test_list_pages_link_forward_and_back():
     rows = list(range(7))
     first = page_of_list(rows, size=3)
     assert (first.rows, first.previous) == ([0, 1, 2], None)
@@ -27,7 +27,7 @@ def test_pages_of_a_list_lead_on_and_back():
 
 
 @pytest.mark.django_db
-def test_pages_list_them_so(cast, client):
+def test_pages_use_natural_order(cast, client):
     outputs = [{"item": "i1", "system": name, "text": "t"} for name in random.Random(5).sample(NAMES, len(NAMES))]
     assert take_in(cast.project, {"items.jsonl": [{"id": "i1"}], "outputs.jsonl": outputs}).state == "done"
     assert [system.name for system in list_systems(cast.project)] == system_names(cast.project) == NAMES

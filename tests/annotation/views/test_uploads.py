@@ -1,4 +1,4 @@
-"""Pages of uploads: send, report, store, undo; who may; what htmx polls."""
+"""Pages of uploads: send, report, store, undo; permissions; htmx polling."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def researcher(client, cast):
     return client
 
 
-def test_sending_checking_reading_the_report(researcher, cast):
+def test_send_check_and_read_the_report(researcher, cast):
     bad = [{**RATINGS[0], "value": 99}]
     sent = [SimpleUploadedFile(name, as_bytes(rows)) for name, rows in {**WHOLE, "ratings.jsonl": bad}.items()]
     answer = researcher.post(reverse("annotation:upload-list", args=["alpha"]), {"files": sent})
@@ -37,7 +37,7 @@ def test_sending_checking_reading_the_report(researcher, cast):
     assert "The value 99 is outside the scale from 1 to 5." in fragment.content.decode()
 
 
-def test_a_dry_run_is_stored_by_a_button_and_undone_by_another(researcher, cast):
+def test_dry_run_is_stored_and_undone_by_buttons(researcher, cast):
     sent = [SimpleUploadedFile(name, as_bytes(rows)) for name, rows in WHOLE.items()]
     researcher.post(reverse("annotation:upload-list", args=["alpha"]), {"files": sent, "dry_run": "on"})
     upload = Upload.objects.get()
@@ -54,7 +54,7 @@ def test_a_dry_run_is_stored_by_a_button_and_undone_by_another(researcher, cast)
     assert not Item.objects.exists()
 
 
-def test_a_refused_undo_shows_the_list(researcher, cast):
+def test_refused_undo_shows_the_list(researcher, cast):
     upload = take_in(cast.project, {name: WHOLE[name] for name in ("dataset.json", "items.jsonl", "outputs.jsonl")})
     take_in(cast.project, {"ratings.jsonl": RATINGS})
     answer = researcher.post(reverse("annotation:upload-undo", args=["alpha", upload.pk]))
@@ -69,14 +69,14 @@ def test_a_refused_undo_shows_the_list(researcher, cast):
         ([("notes.txt", b"x")], "None of the files"),
     ],
 )
-def test_wrong_files_keep_the_form(researcher, sent, message):
+def test_invalid_files_keep_the_form(researcher, sent, message):
     data = {"files": [SimpleUploadedFile(name, content) for name, content in sent], "kind": ""}
     answer = researcher.post(reverse("annotation:upload-list", args=["alpha"]), data)
     assert answer.status_code == 422
     assert message in answer.content.decode()
 
 
-def test_an_empty_file_is_reported_by_name(researcher):
+def test_empty_file_is_reported_by_name(researcher):
     data = {"files": [SimpleUploadedFile("items.jsonl", b""), SimpleUploadedFile("outputs.jsonl", as_bytes(OUTPUTS))]}
     researcher.post(reverse("annotation:upload-list", args=["alpha"]), data)
     upload = Upload.objects.get()
@@ -84,17 +84,17 @@ def test_an_empty_file_is_reported_by_name(researcher):
     assert "items.jsonl: The file is empty. Leave it out, or write its rows." in [str(f) for f in upload.faults.all()]
 
 
-def test_a_body_that_is_too_large_is_refused_before_it_is_read(researcher, settings):
+def test_oversized_body_is_refused_before_reading(researcher, settings):
     settings.MAX_UPLOAD_BYTES = 10_000
     address = reverse("annotation:upload-list", args=["alpha"])
     answer = researcher.generic("POST", address, b"x", content_type="multipart/form-data", CONTENT_LENGTH="10001")
     assert answer.status_code == 413
-    # Elsewhere a form is all that is taken.
+    # Other pages accept only a form.
     answer = researcher.generic("POST", "/", b"x", content_type="multipart/form-data", CONTENT_LENGTH="6000000")
     assert answer.status_code == 413
 
 
-def test_who_may(client, cast):
+def test_permissions(client, cast):
     upload = take_in(cast.project, {"items.jsonl": ITEMS})
     address = reverse("annotation:upload-list", args=["alpha"])
     show = reverse("annotation:upload-show", args=["alpha", upload.pk])
@@ -112,7 +112,7 @@ def test_who_may(client, cast):
     assert Upload.objects.get().state == Upload.State.DONE
 
 
-def test_the_list_asks_few_queries(researcher, cast, django_assert_max_num_queries):
+def test_list_needs_few_queries(researcher, cast, django_assert_max_num_queries):
     run = Run.objects.create(project=cast.project, kind="import", title="x", input_hash="x", state="succeeded")
     Upload.objects.bulk_create(
         Upload(project=cast.project, title=f"u{n}", run=run, state="done", created_by=cast.owner) for n in range(120)

@@ -1,4 +1,4 @@
-"""The annotator's page of reference writing, as plain forms and as its script calls it."""
+"""The annotator's page of reference writing, as plain forms and as called by its script."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def post_json(client: Client, url: str, body: dict[str, Any]) -> Any:
     return client.post(url, json.dumps(body), content_type="application/json")
 
 
-def test_a_text_that_helps_is_added_by_a_plain_form(anna: Client, cast: Cast, fake: FakePorts) -> None:
+def test_improving_text_is_added_by_a_plain_form(anna: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=1, references=1, options={"target": 3})
     page = anna.get(at(campaign))
     assert page.status_code == 200
@@ -60,7 +60,7 @@ def test_a_text_that_helps_is_added_by_a_plain_form(anna: Client, cast: Cast, fa
     assert Reference.objects.filter(set=campaign.target_set, text="A good reply.").exists()
 
 
-def test_the_last_text_is_taken_back_by_a_plain_form_and_by_script(anna: Client, cast: Cast, fake: FakePorts) -> None:
+def test_last_text_is_taken_back_by_form_and_by_script(anna: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=2, references=1, options={"target": 2})
     public = anna.get(at(campaign)).context["desk"].public
     anna.post(at(campaign, public), form("A good reply."))
@@ -90,7 +90,7 @@ def test_the_last_text_is_taken_back_by_a_plain_form_and_by_script(anna: Client,
     )
 
 
-def test_a_text_that_does_not_help_comes_back_into_the_editor(anna: Client, cast: Cast, fake: FakePorts) -> None:
+def test_text_without_gain_returns_to_the_editor(anna: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=1)
     public = anna.get(at(campaign)).context["desk"].public
     html = anna.post(at(campaign, public), form("A plain reply.")).content.decode()
@@ -99,7 +99,7 @@ def test_a_text_that_does_not_help_comes_back_into_the_editor(anna: Client, cast
     assert not WrittenReference.objects.exists()
 
 
-def test_a_fault_keeps_what_was_typed(anna: Client, cast: Cast, fake: FakePorts) -> None:
+def test_error_keeps_the_input(anna: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=1)
     public = anna.get(at(campaign)).context["desk"].public
     answer = anna.post(at(campaign, public), form("Answer 0 to i000."))
@@ -109,7 +109,7 @@ def test_a_fault_keeps_what_was_typed(anna: Client, cast: Cast, fake: FakePorts)
     assert re.search(r"<textarea[^>]*>Answer 0 to i000\.</textarea>", html)
 
 
-def test_without_a_score_the_text_waits_and_can_be_added_without(anna: Client, cast: Cast, fake: FakePorts) -> None:
+def test_without_a_score_the_text_waits_and_can_be_added(anna: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=1)
     public = anna.get(at(campaign)).context["desk"].public
     fake.down = True
@@ -135,13 +135,13 @@ def test_other_arms_never_show_a_score(anna: Client, cast: Cast, fake: FakePorts
     answer = post_json(anna, at(campaign, desk.public), form("A good reply.", candidate=one)).json()
     assert (answer["decision"], answer["score_before"], answer["score_after"]) == ("accept", None, None)
     seen += [answer["html"], answer["message"], anna.get(at(campaign, desk.public)).content.decode()]
-    assert WritingAttempt.objects.get().score_after == 0.125  # the server knows it all the same
+    assert WritingAttempt.objects.get().score_after == 0.125  # the server computes it nevertheless
     for html in seen:
         assert not SCORE.search(re.sub(r"<head>.*?</head>|data-[a-z-]+=\"[^\"]*\"", "", html, flags=re.DOTALL))
     assert "readonly" in seen[0] if arm == "candidates" else "readonly" not in seen[0]
 
 
-def test_the_same_submission_twice_is_one_reference(anna: Client, cast: Cast, fake: FakePorts) -> None:
+def test_repeated_submission_is_one_reference(anna: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=1)
     public = anna.get(at(campaign)).context["desk"].public
     body = form("A good reply.")
@@ -151,16 +151,14 @@ def test_the_same_submission_twice_is_one_reference(anna: Client, cast: Cast, fa
 
 
 @pytest.mark.parametrize(("seconds", "status"), [(float("nan"), 400), (10**400, 200), (12.5, 200)])
-def test_seconds_that_are_no_time_break_nothing(
-    anna: Client, cast: Cast, fake: FakePorts, seconds: Any, status: int
-) -> None:
+def test_invalid_seconds_break_nothing(anna: Client, cast: Cast, fake: FakePorts, seconds: Any, status: int) -> None:
     campaign = start_writing(cast, items=1)
     url = at(campaign, desk_of(cast.annotator, campaign).public)
     assert post_json(anna, url, form("A good reply.", seconds=seconds)).status_code == status
     assert WritingMember.objects.get().seconds == (12.5 if seconds == 12.5 else 0)
 
 
-def test_a_draft_is_kept_by_version_and_restored(anna: Client, cast: Cast, fake: FakePorts) -> None:
+def test_draft_is_versioned_and_restored(anna: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=1)
     public = anna.get(at(campaign)).context["desk"].public
     url = at(campaign, public, "draft")
@@ -171,9 +169,7 @@ def test_a_draft_is_kept_by_version_and_restored(anna: Client, cast: Cast, fake:
     assert re.search(r"<textarea[^>]*>Half a</textarea>", anna.get(at(campaign)).content.decode())
 
 
-def test_what_another_adds_is_seen_and_the_page_asks_only_for_changes(
-    anna: Client, cast: Cast, fake: FakePorts
-) -> None:
+def test_additions_of_others_appear_and_polling_returns_only_changes(anna: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=1)
     page = anna.get(at(campaign))
     url, stamp = at(campaign, page.context["desk"].public), page.context["stamp"]
@@ -199,7 +195,7 @@ def test_done_skip_and_the_end(anna: Client, cast: Cast, fake: FakePorts) -> Non
     assert "There is nothing left for you to write here." in anna.get(at(campaign)).content.decode()
 
 
-def test_a_closed_campaign_keeps_the_text_as_a_draft(anna: Client, cast: Cast, fake: FakePorts) -> None:
+def test_closed_campaign_keeps_the_text_as_a_draft(anna: Client, cast: Cast, fake: FakePorts) -> None:
     from annotation.services.writing import close_writing
 
     campaign = start_writing(cast, items=1)
@@ -226,7 +222,7 @@ def test_candidates_without_script(anna: Client, cast: Cast, fake: FakePorts) ->
     assert use[1] not in dropped
 
 
-def test_rounds_show_one_candidate_after_the_other(anna: Client, cast: Cast, fake: FakePorts) -> None:
+def test_rounds_show_one_candidate_at_a_time(anna: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=1, options={"mode": "rounds", "target": 5})
     page = anna.get(at(campaign))
     html, public = page.content.decode(), page.context["desk"].public
@@ -239,7 +235,7 @@ def test_rounds_show_one_candidate_after_the_other(anna: Client, cast: Cast, fak
     assert WritingAttempt.objects.values_list("decision", "seconds").get() == ("drop", 3.5)
 
 
-def test_in_rounds_one_waits_for_the_others(anna: Client, cast: Cast, fake: FakePorts) -> None:
+def test_in_rounds_people_wait_for_each_other(anna: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=1, options={"mode": "rounds", "target": 5})
     page = anna.get(at(campaign))
     otto = person("otto")
@@ -256,7 +252,7 @@ def test_in_rounds_one_waits_for_the_others(anna: Client, cast: Cast, fake: Fake
     send(otto, other, "A good reply by Otto.", candidate=other.candidate.public)
     html = anna.get(at(campaign, public), part).content.decode()
     assert "Candidate 2 of 3" in html
-    assert "Otto" not in html  # everybody grows a set of their own
+    assert "Otto" not in html  # everyone grows their own set
 
 
 def test_others_compare_a_text_with_the_original(client: Client, cast: Cast, fake: FakePorts) -> None:
@@ -280,7 +276,7 @@ def test_others_compare_a_text_with_the_original(client: Client, cast: Cast, fak
     assert client.get(url).url == at(campaign)
 
 
-def test_the_page_costs_the_same_with_many_references(
+def test_page_needs_the_same_queries_with_many_references(
     anna: Client, cast: Cast, fake: FakePorts, django_assert_max_num_queries: Any
 ) -> None:
     campaign = start_writing(cast, items=1, options={"target": 40})
@@ -291,7 +287,7 @@ def test_the_page_costs_the_same_with_many_references(
         assert anna.get(at(campaign)).status_code == 200
 
 
-def test_strangers_and_viewers_stay_out(client: Client, cast: Cast, fake: FakePorts) -> None:
+def test_strangers_and_viewers_are_refused(client: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=1)
     public = desk_of(cast.annotator, campaign).public
     for user, status in ((cast.stranger, 404), (cast.viewer, 403)):
@@ -314,7 +310,7 @@ def test_my_work_lists_writing(anna: Client, cast: Cast, fake: FakePorts) -> Non
     assert " left" not in anna.get(reverse("annotation:my-work")).content.decode()
 
 
-def test_an_item_is_flagged_seen_on_the_watch_page_and_dealt_with(anna: Client, cast: Cast, fake: FakePorts) -> None:
+def test_item_flag_appears_on_the_watch_page_and_is_resolved(anna: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=1)
     public = desk_of(cast.annotator, campaign).public
     page = anna.get(at(campaign, public)).content.decode()
@@ -323,7 +319,7 @@ def test_an_item_is_flagged_seen_on_the_watch_page_and_dealt_with(anna: Client, 
     refused = anna.post(at(campaign, public, "flag"), {"text": "no reason chosen"})
     assert refused.status_code == 422
     assert "no reason chosen" in refused.content.decode()
-    for _ in range(2):  # the same remark twice is one
+    for _ in range(2):  # the same remark twice counts once
         sent = anna.post(at(campaign, public, "flag"), {"reason": "broken", "text": " The turns are mixed up. "})
         assert sent.headers["Location"] == at(campaign, public)
     flag = WritingFlag.objects.get()
@@ -350,10 +346,10 @@ def test_an_item_is_flagged_seen_on_the_watch_page_and_dealt_with(anna: Client, 
 
 
 @pytest.mark.parametrize("name", ["one", "draft", "drop", "back"])
-def test_a_script_is_told_that_nobody_is_signed_in(client: Client, cast: Cast, fake: FakePorts, name: str) -> None:
+def test_script_learns_that_nobody_is_signed_in(client: Client, cast: Cast, fake: FakePorts, name: str) -> None:
     campaign = start_writing(cast, items=1)
     url = at(campaign, desk_of(cast.annotator, campaign).public, name)
-    # fetch follows a redirect to the page of signing in and takes its 200 for a yes: the text would be gone
+    # fetch follows a redirect to the sign-in page and takes its 200 for success: the text would be lost
     answer = post_json(client, url, form("A good reply.", version=0, draft={"text": "A"}))
     assert answer.status_code == 401
     assert answer.headers["Content-Type"] == "application/problem+json"

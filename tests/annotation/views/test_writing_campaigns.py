@@ -71,7 +71,7 @@ def test_plan_draft_open_and_watch(rita: Client, cast: Cast, fake: FakePorts) ->
     ).content.decode()  # fmt: skip
 
 
-def test_without_an_evaluator_the_form_offers_to_train_one_or_to_write_without_scores(
+def test_without_an_evaluator_the_form_offers_training_or_no_scores(
     rita: Client, cast: Cast, fake: FakePorts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from annotation.services import ports
@@ -89,12 +89,12 @@ def test_without_an_evaluator_the_form_offers_to_train_one_or_to_write_without_s
     assert rita.post(at(cast, "new"), {**FIELDS, "evaluator": "", "arms": ["control"]}).status_code == 302
 
 
-def test_overview_shows_what_is_written_and_what_comes_next(
+def test_overview_shows_written_texts_and_the_next_step(
     rita: Client, cast: Cast, fake: FakePorts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = reverse("project", args=[cast.project.slug])
     make_items(cast.project, 2, 1)
-    assert at(cast, "new") in rita.get(url).content.decode()  # there is an evaluator that could guide it
+    assert at(cast, "new") in rita.get(url).content.decode()  # a suitable evaluator exists
     campaign = create_writing(user=cast.researcher, project=cast.project, plan={"name": "Mine", "corpus": CORPUS})
     assert "Open the writing campaign" in rita.get(url).content.decode()
     WritingCampaign.objects.filter(pk=campaign.pk).update(evaluator=EVALUATOR)
@@ -104,7 +104,7 @@ def test_overview_shows_what_is_written_and_what_comes_next(
     assert "Open the writing campaign" not in html
 
 
-def test_a_constraint_campaign(rita: Client, cast: Cast, fake: FakePorts) -> None:
+def test_constraint_campaign(rita: Client, cast: Cast, fake: FakePorts) -> None:
     make_items(cast.project, 1, 1)
     typed = {**FIELDS, "kind": "constraint", "constraint": "avoid-original-words", "instruction": "Other words."}
     assert rita.post(at(cast, "new"), typed).status_code == 302
@@ -115,13 +115,13 @@ def test_a_constraint_campaign(rita: Client, cast: Cast, fake: FakePorts) -> Non
     assert "Answer 0 to i000." in html
 
 
-def test_faults_stand_where_they_were_typed(rita: Client, cast: Cast, fake: FakePorts) -> None:
+def test_errors_appear_at_their_fields(rita: Client, cast: Cast, fake: FakePorts) -> None:
     answer = rita.post(at(cast, "new"), {**FIELDS, "name": "", "target": 0, "items_choice": "keys"})
     assert answer.status_code == 422
     assert set(answer.context["form"].errors) == {"name", "target", "items_text"}
 
 
-def test_a_draft_says_what_stands_in_the_way_of_opening_it(rita: Client, cast: Cast, fake: FakePorts) -> None:
+def test_draft_lists_obstacles_to_opening(rita: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = draft_writing(cast, evaluator="ream-9", options={"arms": ["scores"]})
     html = rita.get(at(cast, "", campaign.pk)).content.decode()
     assert "There is no trained evaluator “ream-9” for this project." in html
@@ -131,7 +131,7 @@ def test_a_draft_says_what_stands_in_the_way_of_opening_it(rita: Client, cast: C
     assert at(cast, "move", campaign.pk, "open") in rita.get(at(cast, "", campaign.pk)).content.decode()
 
 
-def test_preview_by_arm_shows_no_score_where_there_is_none(rita: Client, cast: Cast, fake: FakePorts) -> None:
+def test_preview_by_arm_hides_scores_where_there_are_none(rita: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = draft_writing(cast, options={"arms": ["scores", "control"]})
     url = at(cast, "preview", campaign.pk)
     assert 'id="score"' in rita.get(url, {"arm": "scores"}).content.decode()
@@ -206,7 +206,7 @@ def test_invitations_lead_to_the_first_item(rita: Client, cast: Cast, fake: Fake
     assert row.revoked_at is not None
 
 
-def test_viewers_watch_and_change_nothing(client: Client, cast: Cast, fake: FakePorts) -> None:
+def test_viewers_watch_but_change_nothing(client: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=1)
     client.force_login(cast.viewer)
     assert client.get(at(cast, "", campaign.pk)).status_code == 200

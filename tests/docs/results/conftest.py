@@ -1,4 +1,4 @@
-"""The scripts of docs/results, imported as they run: from their own folder."""
+"""Imports the scripts of docs/results as they run: from their own folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of the comparative evaluator: what its tables say of verdicts, seeds and systems."""
+"""The page of the comparative evaluator: its tables of verdicts, seeds and systems."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def comparative(script: Callable[[str], ModuleType]) -> ModuleType:
     return script("comparative")
 
 
-#: Six pairs of three groups: half of them right, the longer text always chosen.
+#: Six pairs in three groups: half are right; the longer text is always chosen.
 GROUPS = [f"g{n // 2}" for n in range(6)]
 TRUTH = np.array([1 if n % 2 else -1 for n in range(6)])
 WIN_RATES = {"a": 0.9, "b": 0.6, "c": 0.2}
@@ -30,10 +30,10 @@ WIN_RATES = {"a": 0.9, "b": 0.6, "c": 0.2}
 
 @pytest.fixture
 def pages(comparative: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
-    """Writes the page of some results, each in a store of its own, and reads it."""
+    """Writes the page of some results, each in its own store, and reads it."""
     store = importlib.import_module("store")
     monkeypatch.setattr(store, "PAGES", tmp_path)
-    # People said the same of the pairs of every setting.
+    # The human verdicts on the pairs are the same in every setting.
     monkeypatch.setattr(comparative, "read_compared", lambda given, setting: Dataset("d"))
     monkeypatch.setattr(comparative, "people_win_rates", lambda data, aspect: WIN_RATES)
     monkeypatch.setattr(comparative, "part_of", lambda *_: (None, None, None))
@@ -53,23 +53,23 @@ def pages(comparative: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def results(comparative: ModuleType, name: str) -> list[tuple[str, int, dict[str, Any]]]:
-    """One fold of a setting: of each group's pairs one is right."""
+    """One fold of a setting: one pair of each group is right."""
     seed = comparative.SPLIT_SEED
     fold = {"choice": "5e-05", "train_pairs": 9, "training_seconds": 1.0, "swap_consistency": 0.5, "usual": 1}
     said = {"said": TRUTH.tolist(), "lean": [0.5] * 6, "systems": {}}
     return [(f"{name}/rate/5e-05", seed, {"dev_loss": 0.7, "steps": 3}), (f"{name}/fold/0", seed, {**fold, **said})]
 
 
-def test_the_tables_of_a_set(comparative: ModuleType, pages: Callable[..., str]) -> None:
+def test_tables_of_a_set(comparative: ModuleType, pages: Callable[..., str]) -> None:
     first = pages(*results(comparative, "pandalm"))
-    # A forced choice by lean: half right, as the longer text is; of all verdicts every one.
+    # A forced choice by lean: half are right, like the longer text; by verdict all are right.
     assert "| pandalm, 1 of 3 folds | 1 | 6 | 0.500 [0.500, 0.500] | 0.500" in first
     assert "| 6 | 1.000 [1.000, 1.000] | 0.500" in first
     assert "- pandalm: of decided pairs not told apart from *the longer wins*" in first
     assert "of all pairs above the most frequent verdict" in first
     assert "Order of the systems" not in first
     assert "Code of the evaluators: state abc." in first
-    # Where nothing of a section is there, it stays as it was.
+    # A section without data stays unchanged.
     assert "| pandalm, 1 of 3 folds | 1 | 6" in pages()
 
 
@@ -79,7 +79,7 @@ def test_verdicts_on_other_pairs_are_refused(comparative: ModuleType, pages: Cal
         pages(rate, (setting, seed, {**fold, "said": [1, 1], "lean": [0.5, 0.5]}))
 
 
-def test_what_learns_from_more_is_measured_on_the_same_groups(comparative: ModuleType) -> None:
+def test_evaluators_with_more_training_data_use_the_same_groups(comparative: ModuleType) -> None:
     items = tuple(Item(str(n), group=f"g{n // 2}") for n in range(2400))
     data = Dataset("d", items=items, outputs=tuple(Output(item.id, "a", "text") for item in items))
     small, more = (one for one in comparative.SETTINGS if one.name.startswith("e2e-quality"))
@@ -97,12 +97,12 @@ def test_what_learns_from_more_is_measured_on_the_same_groups(comparative: Modul
     assert "*e2e-quality-from-more* learns from 360" in comparative.from_more([f"| {more.name}, 1 of 1 folds | 9 |"])
 
 
-def test_supervision_stands_beside_its_floors(comparative: ModuleType, pages: Callable[..., str]) -> None:
+def test_supervision_is_shown_with_its_baselines(comparative: ModuleType, pages: Callable[..., str]) -> None:
     floors = {"items": 4, "checkpoints": 2, **{name: comparative.shares(spoken(), by_length) | SPEARMAN for name in
               comparative.FLOORS}}  # fmt: skip
     of_floors = [("supervision/floors", seed, floors) for seed in (13, 14)]
     alone = pages(*of_floors).partition("## Strong and weak supervision alone")[2]
-    assert alone.strip() == "Not computed yet."  # floors alone say nothing
+    assert alone.strip() == "Not computed yet."  # baselines alone give no statement
     found = floors["length"] | {"training_seconds": 5.0, "dev_macro_f1": 0.7}
     other = found | {"dev_macro_f1": 0.8}
     text = pages(*of_floors, ("supervision/without tie", 13, found), ("supervision/without tie", 14, other))
@@ -119,8 +119,8 @@ SPEARMAN = {"ngram_spearman": 0.5, "unseen_spearman": 0.25}
 
 
 def spoken() -> Dataset:
-    """Four items: the last checkpoint writes longer in three and alike in one; the adversarial reply is longer than
-    people's in two, shorter in one; the random one is always shorter."""
+    """Four items: the last checkpoint writes longer in three and the same length in one; the adversarial reply is
+    longer than the human one in two, shorter in one; the random one is always shorter."""
     items = tuple(Item(str(n), references=("four",)) for n in range(4))
     texts = {
         ("ngram", 1): ["a", "a", "a", "a"],
@@ -138,7 +138,7 @@ def by_length(one: list[Record], other: list[Record]) -> np.ndarray:
     return np.array([len(a.text) - len(b.text) for a, b in zip(one, other, strict=True)])
 
 
-def test_shares_are_of_the_items_won_and_lost(comparative: ModuleType) -> None:
+def test_shares_count_items_won_and_lost(comparative: ModuleType) -> None:
     assert comparative.shares(spoken(), by_length) == {
         "ngram_last_over_first": 0.75, "ngram_first_over_last": 0.0,
         "unseen_last_over_first": 0.0, "unseen_first_over_last": 0.0,
@@ -147,7 +147,7 @@ def test_shares_are_of_the_items_won_and_lost(comparative: ModuleType) -> None:
     }  # fmt: skip
 
 
-def test_where_people_prefer_the_shorter_text_that_is_a_floor_too(comparative: ModuleType) -> None:
+def test_preference_for_shorter_text_is_a_baseline(comparative: ModuleType) -> None:
     def words(longer: list[int]) -> str:
         fold = {"said": [1] * 6, "lean": [0.5] * 6, "usual": 1}
         made = comparative.Fold(0, fold, GROUPS, np.ones(6), np.array(longer), {})
@@ -163,13 +163,11 @@ def test_where_people_prefer_the_shorter_text_that_is_a_floor_too(comparative: M
     assert "shorter" not in words([1, 1, 1, -1, 1, -1])
 
 
-def test_a_pair_counts_with_the_share_of_seeds_that_are_right(
-    comparative: ModuleType, pages: Callable[..., str]
-) -> None:
+def test_pair_counts_with_its_share_of_correct_seeds(comparative: ModuleType, pages: Callable[..., str]) -> None:
     rate, (_, first, fold) = results(comparative, "pandalm")
     all_right, none_right = TRUTH.astype(float).tolist(), (-TRUTH).astype(float).tolist()
     rows = [(f"pandalm/fold/{n}", first + n, {**fold, "lean": all_right}) for n in range(3)]
-    # Fold 1 of the first seed and fold 0 of the second have one number, and are two results.
+    # Fold 1 of the first seed and fold 0 of the second have the same number but are separate results.
     others = [(f"pandalm/fold/{n}", first + 1 + n, {**fold, "lean": none_right}) for n in range(3)]
     unfinished = pages(rate, *rows, *others[:2])
     assert "| pandalm, 3 of 3 folds | 1 | 18 | 1.000 [1.000, 1.000]" in unfinished
@@ -182,10 +180,10 @@ def test_a_pair_counts_with_the_share_of_seeds_that_are_right(
     ) in text
 
 
-def test_the_order_of_systems_by_lean_where_every_verdict_is_a_tie(
+def test_system_order_by_lean_when_every_verdict_is_a_tie(
     comparative: ModuleType, pages: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of pairs of neighbours the better one leads by a little; the worse a system is, the longer it writes."""
+    """In each pair of neighbours the better system leads slightly; worse systems write longer texts."""
     rates = {"a": 0.9, "b": 0.7, "c": 0.4, "d": 0.1}
     texts = {name: Record("x" * (n + 1), system=name) for n, name in enumerate(rates)}
     pairs = [(texts[one], texts[two], 1, one) for one, two in ("ab", "bc", "cd")]
@@ -200,7 +198,7 @@ def test_the_order_of_systems_by_lean_where_every_verdict_is_a_tie(
     # Means of a, b, c, d: 1, -1, 0, 1 by verdicts and .3, -.2, .05, .0 by lean.
     other = rows(first + 1, [1, -1, -1], [0.3, -0.1, 0.0])
     text = pages(rate, *tied, *other)
-    # Seed 1: means of the lean are .2, -.05, .1, -.3; d comes last, b behind c: Spearman .8.
+    # Seed 1: means of the lean are .2, -.05, .1, -.3; d is last, b after c: Spearman .8.
     by_hand = stats.spearmanr([0.9, 0.7, 0.4, 0.1], [1, -1, 0, 1]).statistic
     of_lean = [
         stats.spearmanr([0.9, 0.7, 0.4, 0.1], row).statistic for row in ([0.2, -0.05, 0.1, -0.3], [0.3, -0.2, 0.05, 0])
@@ -220,7 +218,7 @@ def test_the_order_of_systems_by_lean_where_every_verdict_is_a_tie(
     )  # fmt: skip
 
 
-def test_rows_stay_of_verdicts_whatever_the_profile_counts(comparative: ModuleType) -> None:
+def test_rows_use_verdicts_for_every_profile(comparative: ModuleType) -> None:
     class Judge:
         entry, artefact = "entry", "artefact"
 
@@ -231,7 +229,7 @@ def test_rows_stay_of_verdicts_whatever_the_profile_counts(comparative: ModuleTy
     assert found.given == ("entry", "artefact", {"outcome": "verdict"})
 
 
-def test_a_seed_that_gives_no_order_of_systems_is_counted(comparative: ModuleType, pages: Callable[..., str]) -> None:
+def test_seed_without_a_system_order_is_counted(comparative: ModuleType, pages: Callable[..., str]) -> None:
     rate, (_, first, fold) = results(comparative, "pandalm")
     length = {"a": 1.0, "b": 2.0, "c": 3.0}
 
@@ -249,23 +247,23 @@ def test_a_seed_that_gives_no_order_of_systems_is_counted(comparative: ModuleTyp
     assert f"| pandalm | 2 | 2 | 3 | {said} | {said} | -1.000 | -1.000 | 1.00 |" in tied
 
 
-def test_what_was_tried_stands_beside_what_it_varies(comparative: ModuleType, pages: Callable[..., str]) -> None:
-    """On the same pairs with the same seeds, of folds only those that both have."""
+def test_variants_are_shown_with_their_base_setting(comparative: ModuleType, pages: Callable[..., str]) -> None:
+    """On the same pairs with the same seeds, and only folds that both have."""
     rate, (_, seed, fold) = results(comparative, "pandalm")
-    # One of six is right by lean, none by verdict; the other two folds are all right.
+    # One of six is right by lean, none by verdict; the other two folds are entirely right.
     usual = [(f"pandalm/fold/{n}", seed + n, {**fold, "lean": TRUTH.tolist()}) for n in (1, 2)]
     usual += [("pandalm/fold/0", seed, {**fold, "said": [0] * 6, "lean": [TRUTH[0], *-TRUTH[1:]]})]
     name = "pandalm-read-whole"
     tried = [(f"{name}/rate/5e-05", seed, {"dev_loss": 0.7, "steps": 3}), (f"{name}/fold/0", seed, fold)]
     assert "What else was tried:" not in pages(rate, *usual)
     page = pages(rate, *usual, *tried)
-    # Three of six by lean and all by verdict: a gain of two and of six.
+    # Three of six by lean and all by verdict: gains of two and six.
     said = f"- {name} beside pandalm, on the same 6 decided and 6 pairs of all, 1 seed: +0.333 [+0.000, +0.500] and"
     assert said in page
     assert "and +1.000 [+1.000, +1.000] right." in page
 
 
-def test_the_share_of_pairs_that_is_cut_off(comparative: ModuleType, tmp_path: Path) -> None:
+def test_share_of_truncated_pairs(comparative: ModuleType, tmp_path: Path) -> None:
     source = tiny_encoder("bert", tmp_path / "encoder")
     given = comparative.Given(tmp_path, tmp_path, (13,), source, False, True, (), None)
     sides = [(Record("a " * n), Record("b")) for n in (1, 2, 16, 20)]

@@ -1,4 +1,4 @@
-"""The page about MAUDE and its rivals: means over seeds, and in words what an interval allows to say."""
+"""The page about MAUDE and its rivals: means over seeds, and wording that follows the intervals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ N = 60
 
 
 def result(scores: np.ndarray, **more: Any) -> dict[str, Any]:
-    """Of one training that said the same of every set."""
+    """The result of one training, equal for every set."""
     return {
         "values": dict.fromkeys(SETS, scores.tolist()),
         "bins": {name: [[1, 1, 20, 0.5, 0.25], [2, 2, 40, 0.25, None]] for name in SETS},
@@ -41,7 +41,7 @@ SETS = (
 
 @pytest.fixture
 def store(maude: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Of maude two seeds, one right and one reversed; of bert-nli one that is right; length is nearly right."""
+    """Two maude seeds, one right and one reversed; one correct bert-nli; length is nearly right."""
     monkeypatch.setattr(maude, "RESAMPLES", 200)
     rng = np.random.default_rng(1)
     means = rng.normal(size=N)
@@ -58,7 +58,7 @@ def store(maude: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     return kept
 
 
-def test_everything_stands_on_the_page(maude: ModuleType, store: Any) -> None:
+def test_page_contains_all_results(maude: ModuleType, store: Any) -> None:
     text = "\n".join(maude.page(store, "one"))
     assert "Not computed yet" not in text
     rows = [line for line in text.splitlines() if line.startswith("| maude, 1,000 dialogues (2 seeds) |")]
@@ -79,7 +79,7 @@ def test_everything_stands_on_the_page(maude: ModuleType, store: Any) -> None:
     assert "Encoder of maude and bert-nli: one, frozen" in text
 
 
-def test_an_evaluator_that_lacks_a_length_of_contexts_does_not_shift_the_others(maude: ModuleType, store: Any) -> None:
+def test_missing_context_length_does_not_shift_other_evaluators(maude: ModuleType, store: Any) -> None:
     for (setting, _), row in store.rows.items():
         if setting.startswith("bert-nli"):
             row["bins"] = {name: bins[1:] for name, bins in row["bins"].items()}
@@ -88,7 +88,7 @@ def test_an_evaluator_that_lacks_a_length_of_contexts_does_not_shift_the_others(
     assert "| usr_personachat | 2 | 40 | .25 ± .00; - | .25; - |" in text
 
 
-def test_words_follow_the_interval_of_the_difference(maude: ModuleType, store: Any) -> None:
+def test_wording_follows_the_interval_of_the_difference(maude: ModuleType, store: Any) -> None:
     lines = [line for line in maude.page(store, "one") if line.startswith("- ")]
     said = {line.split(" (")[0].removeprefix("- "): line for line in lines}
     assert said["bert-nli, 200 dialogues, 2 epochs"].partition("above: ")[2].count("usr_") == 2
@@ -102,15 +102,15 @@ def test_undefined_scores_are_left_out(maude: ModuleType) -> None:
     assert maude.coefficient(maude.spearman, scores, means) == pytest.approx(0.0)
 
 
-def test_groups_are_drawn_whole(maude: ModuleType) -> None:
-    """Of two groups, in each of which the order is right but which lie against each other."""
+def test_groups_are_resampled_whole(maude: ModuleType) -> None:
+    """Two groups, each in the right order within but contradicting each other."""
     means = np.array([0.0, 1.0, 10.0, 11.0])
     scores = np.array([[10.0, 11.0, 0.0, 1.0]])
     drawn = maude.spread(scores, means, np.array([0, 0, 1, 1]))
     assert set(np.round(drawn, 6)) == {1.0, round(float(maude.spearman(scores[0], means).value), 6)}
 
 
-def test_texts_of_the_training_set_are_found_again(maude: ModuleType) -> None:
+def test_texts_of_the_training_set_are_recognised(maude: ModuleType) -> None:
     turns = ("Well, one two three four five!", "short one")
     train = Dataset(name="train", dialogues=(Dialogue("d", turns),))
     test = Dataset(

@@ -1,4 +1,4 @@
-"""The page about perception: means over seeds, and in words what an interval allows to say."""
+"""The page about perception: means over seeds, and wording that follows the intervals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def perception(script: Callable[[str], ModuleType]) -> ModuleType:
 
 
 def results(p: np.ndarray) -> list[dict[str, Any]]:
-    """Two seeds that differ in what weighs the texts."""
+    """Two seeds with different weights of the texts."""
     return [{"p": p.tolist(), "c": (p * 0 + c).tolist(), "m": (p * 0 + 1).tolist()} for c in (0.25, 0.75)]
 
 
@@ -29,7 +29,7 @@ def test_means_over_seeds(perception: ModuleType) -> None:
     assert perception.over_seeds(results(np.array([[0.2, 0.4]])), ())[1] == pytest.approx(np.ones((1, 2)))
 
 
-def test_words_follow_the_interval(perception: ModuleType) -> None:
+def test_wording_follows_the_interval(perception: ModuleType) -> None:
     rng = np.random.default_rng(1)
     quality = np.arange(12.0)[:, None] / 12 + rng.normal(0, 0.01, (12, 30))
     human = {"quality": quality, "naturalness": -quality}
@@ -45,7 +45,7 @@ def test_words_follow_the_interval(perception: ModuleType) -> None:
     assert alike not in said
 
 
-def test_variety_is_told_without_a_cause(perception: ModuleType) -> None:
+def test_diversity_is_reported_without_a_cause(perception: ModuleType) -> None:
     p = np.arange(12.0)[:, None] / 12 + np.zeros((12, 3))
     (line, _) = perception.with_variety(results(p), {"quality": p, "naturalness": -p}, [{"values": list(range(12))}])
     assert "P_sys 1.000 [1.000, 1.000]" in line
@@ -54,7 +54,7 @@ def test_variety_is_told_without_a_cause(perception: ModuleType) -> None:
     assert perception.with_variety(results(p), {}, []) == []
 
 
-def test_a_rate_that_was_not_chosen_is_asked_for(perception: ModuleType, tmp_path: Path) -> None:
+def test_untested_learning_rate_is_requested(perception: ModuleType, tmp_path: Path) -> None:
     kept = perception.Store(tmp_path / "x.jsonl", tmp_path / "aside.jsonl")
     kept.once("choice/0.1", 13, lambda: {"rate": 0.1, "loss": 0.7})
     kept.once("choice/0.2", 13, lambda: {"rate": 0.2, "loss": 0.6})
@@ -72,7 +72,7 @@ def robust(**scores: float) -> dict[str, Any]:
     return {"rows": {"perception": rows}, "dev": {"accuracy": 0.7}, "train items": 400, "rate": 3e-4}
 
 
-def test_the_papers_pattern_is_asked_of_the_means_over_seeds(perception: ModuleType) -> None:
+def test_pattern_of_the_paper_is_tested_on_means_over_seeds(perception: ModuleType) -> None:
     one = robust(MGE=0.1, HWE=0.35, LDHWE=0.4, AE=0.3, **{"random reply": 0.2})
     other = robust(MGE=0.38, HWE=0.55, LDHWE=0.6, AE=0.56, **{"random reply": 0.2})
     (_, line) = perception.pattern([one, other])  # means: .24, .45, .43
@@ -81,7 +81,7 @@ def test_the_papers_pattern_is_asked_of_the_means_over_seeds(perception: ModuleT
     assert line.endswith("MGE below .25: no; HWE within .1 of .5: yes; AE below HWE: no; AE below .5: no.")
 
 
-def test_the_longer_training_stands_on_the_page_of_few_items_alone(perception: ModuleType, tmp_path: Path) -> None:
+def test_longer_training_appears_only_on_the_page_of_few_items(perception: ModuleType, tmp_path: Path) -> None:
     kept = perception.Store(tmp_path / "x.jsonl", tmp_path / "aside.jsonl")
     found = robust(MGE=0.1, HWE=0.5, LDHWE=0.5, AE=0.4, **{"random reply": 0.3})
     longer, without_penalty = perception.LONGER

@@ -1,4 +1,4 @@
-"""The script behind docs/results/published.md: its figures of real sets are those printed beside the data."""
+"""The script behind docs/results/published.md gives the figures of the real sets that are printed with the data."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def published() -> ModuleType:
     return module
 
 
-# Source: the line "Pairs" of the README beside the data.
+# Source: the line "Pairs" of the README that comes with the data.
 @pytest.mark.parametrize(
     ("name", "aspect", "rule", "expected"),
     [
-        # .598 in the table of the data: since version 0.2 words of every script count, not [a-z0-9'] alone.
+        # .598 in the data's table: since version 0.2, words of every script count, not only [a-z0-9'].
         ("scratchplot", "ending", "more words", 0.597),
         ("pandalm", "overall", "more words", 0.684),
         ("pandalm", "overall", "more characters, ties counted", 0.611),
@@ -50,6 +50,6 @@ def test_columns_of_union(shared_data, published):
         values = [found["columns"][column][name]["value"] for name in ("pearson", "spearman")]
         assert values == pytest.approx(published.PRINTED["union_roc", "reasonable", column], abs=0.0006)
     assert found["compared"]["names"][0] == "union"
-    # A perplexity is better when it is low: turned round before it is compared.
+    # Lower perplexity is better, so its sign is reversed before the comparison.
     assert found["columns"]["ppl"]["pearson"]["value"] < 0
     assert found["compared"]["names"].index("ppl") < found["compared"]["names"].index("bleu")

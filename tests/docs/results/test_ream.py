@@ -1,4 +1,4 @@
-"""The page about ream: each part of it is computed by its own name, and written to the one page."""
+"""The page about ream: each part can be computed by name, and all are written to one page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 
 @pytest.mark.parametrize("part", ["e2e", "extra"])
-def test_a_part_alone_writes_the_page_of_the_script(
+def test_part_alone_writes_the_page_of_the_script(
     script: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
     store, parts = script("store"), script("ream_parts")

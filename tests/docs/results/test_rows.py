@@ -1,4 +1,4 @@
-"""What is committed of results: figures of known scripts, and nothing of the sets they were computed on."""
+"""Committed results contain figures of known scripts, and no text of the sets they were computed on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 RESULTS = Path(__file__).resolve().parents[3] / "docs" / "results"
 FILES = sorted((RESULTS / "rows").glob("*"))
-#: The longest name of a setting has eight words; a text of a set has more, or is no text to speak of.
+#: The longest name of a setting has eight words; a text of a set has more, or is very short.
 WORDS = 12
 
 
@@ -26,7 +26,7 @@ def strings(value: Any) -> Iterator[str]:
             yield from strings(entry)
 
 
-def test_there_are_rows() -> None:
+def test_rows_exist() -> None:
     assert FILES
 
 
@@ -46,7 +46,7 @@ def test_rows_are_figures_of_a_script(file: Path) -> None:
             continue
         assert {"wall_seconds", "load", "code"} <= row["result"].keys()
         keys.append((row["setting"], row["seed"]))
-        # A table of the demonstration is of made-up texts, and the only long string there is.
+        # A table of the demonstration consists of made-up texts; it is the only long string.
         long = [text for text in strings(row["result"]) if len(text.split()) > WORDS]
         assert not long or row["setting"] == "selection/demo", f"{row['setting']}: {long[0][:80]}"
         assert "people" not in row["setting"]

@@ -29,7 +29,7 @@ def run(tmp_path, plans, *options):
     return json.loads(out.getvalue())
 
 
-def test_plans_become_open_campaigns_and_the_second_time_nothing_changes(tmp_path, project):
+def test_plans_open_campaigns_and_repeating_changes_nothing(tmp_path, project):
     found = run(tmp_path, PLANS, "--open")
     assert [(row["slug"], row["state"], row["units"], row["slots"]) for row in found["campaigns"]] == [
         ("naturalness", "open", 6, 12), ("better", "open", 3, 3),
@@ -39,13 +39,13 @@ def test_plans_become_open_campaigns_and_the_second_time_nothing_changes(tmp_pat
     assert Campaign.objects.count() == 2
 
 
-def test_a_draft_is_opened_later(tmp_path, project):
+def test_draft_is_opened_later(tmp_path, project):
     assert run(tmp_path, PLANS[0])["campaigns"][0]["state"] == "draft"
     assert run(tmp_path, PLANS[0], "--open", "--as", "rita")["campaigns"][0]["state"] == "open"
 
 
 @pytest.mark.parametrize("plans", ["no json", {"name": "x"}])
-def test_faults_end_with_1(tmp_path, project, plans):
+def test_errors_end_with_exit_code_1(tmp_path, project, plans):
     with pytest.raises(CommandError) as caught:
         run(tmp_path, plans)
     assert caught.value.returncode == 1
@@ -59,7 +59,7 @@ def test_unknown_project_and_file(tmp_path, project):
         call_command("campaign", "alpha", str(tmp_path / "none.json"))
 
 
-def test_a_plan_of_reference_writing_opens_beside_the_others(tmp_path, project):
+def test_writing_plan_opens_with_the_judging_plans(tmp_path, project):
     plan = {
         "name": "Other words", "kind": "constraint",
         "options": {"constraint": "free", "instruction": "Another one.", "target": 1},
@@ -73,7 +73,7 @@ def test_a_plan_of_reference_writing_opens_beside_the_others(tmp_path, project):
     assert not Reference.objects.filter(set=ReferenceSet.objects.get(name="other-words")).exists()
 
 
-def test_a_faulty_plan_of_reference_writing_says_what_is_wrong(tmp_path, project):
+def test_invalid_writing_plan_names_its_errors(tmp_path, project):
     with pytest.raises(CommandError, match="minimally-wrong") as caught:
         run(tmp_path, [{"name": "x", "kind": "constraint", "options": {"constraint": "rhyme"}}])
     assert caught.value.returncode == 1

@@ -22,7 +22,7 @@ from tests.taking import ITEMS, RATINGS, WHOLE, as_bytes
 
 pytestmark = pytest.mark.django_db
 
-#: Together they hold every table but corpus and dialogues, and are read in seconds.
+#: Together these sets cover every table except corpus and dialogues, and load in seconds.
 SMALL = [
     "dailydialog_multiref", "grade_convai2", "grade_dailydialog", "grade_empathetic", "pandalm",
     "predictive_engagement", "scratchplot", "union_roc", "usr_personachat", "usr_topicalchat",
@@ -51,7 +51,7 @@ def call(name: str, *arguments: object, **options: object) -> tuple[dict, int]:
 
 
 def round_trip(source: Path, tmp_path: Path) -> list[str]:
-    """Load, load again, dump, load the dump, dump: the reports of what was ignored."""
+    """Load twice, dump, load the dump and dump again; returns the reports of ignored rows."""
     slug = source.name.replace("_", "-")
     first, code = call("load", source, "--project", slug)
     assert code == 0, first
@@ -68,7 +68,7 @@ def round_trip(source: Path, tmp_path: Path) -> list[str]:
     assert names == sorted(path.name for path in dumps[1].iterdir())
     _, different, missing = filecmp.cmpfiles(*dumps, names, shallow=False)
     assert (different, missing) == ([], [])
-    # As many rows as the source has lines.
+    # As many rows as the source file has lines.
     for name in names:
         table = name.removesuffix(".jsonl")
         if name.endswith(".jsonl"):
@@ -76,7 +76,7 @@ def round_trip(source: Path, tmp_path: Path) -> list[str]:
     return first["ignored"]
 
 
-def test_load_makes_the_project_with_its_owner(tmp_path, cast):
+def test_load_creates_the_project_and_its_owner(tmp_path, cast):
     report, code = call("load", folder_of(tmp_path, WHOLE), "--project", "new-one", "--owner", "olga")
     assert code == 0
     assert report["counts"]["ratings"]["added"] == 2
@@ -86,7 +86,7 @@ def test_load_makes_the_project_with_its_owner(tmp_path, cast):
     assert Upload.objects.get(project=project).created_by == cast.owner
 
 
-def test_faults_are_reported_as_file_line_message_and_leave_nothing(tmp_path):
+def test_errors_name_file_and_line_and_store_nothing(tmp_path):
     folder = folder_of(tmp_path, {**WHOLE, "ratings.jsonl": [{**RATINGS[0], "value": 9}]})
     err = io.StringIO()
     with pytest.raises(SystemExit) as stop:
@@ -102,7 +102,7 @@ def test_faults_are_reported_as_file_line_message_and_leave_nothing(tmp_path):
     ]  # fmt: skip
 
 
-def test_a_dry_run_leaves_nothing_either(tmp_path):
+def test_dry_run_stores_nothing(tmp_path):
     report, code = call("load", folder_of(tmp_path, WHOLE), "--project", "dry", "--dry-run")
     assert (code, report["state"]) == (0, "checked")
     assert report["counts"]["items"]["added"] == 2
@@ -144,14 +144,14 @@ def test_replace_and_kinds(tmp_path, cast):
         ([".", "--project", "x", "--system-kind", "typo=human"], 1),
     ],
 )
-def test_wrong_usage_and_wrong_names(tmp_path, monkeypatch, arguments, code):
+def test_wrong_usage_and_unknown_names(tmp_path, monkeypatch, arguments, code):
     folder_of(tmp_path, WHOLE)
     monkeypatch.chdir(tmp_path / "data")
     assert call("load", *arguments)[1] == code
     assert not Project.objects.exists()
 
 
-def test_an_empty_folder_and_a_folder_of_strangers(tmp_path):
+def test_empty_and_unrelated_folders(tmp_path):
     (tmp_path / "data").mkdir()
     report, code = call("load", tmp_path / "data", "--project", "x")
     assert code == 1
@@ -181,7 +181,7 @@ def test_small_real_sets_come_back_byte_for_byte(shared_data, tmp_path, name):
     assert ignored[-1] == "SOURCE.txt: not a file of the interchange format"
 
 
-#: Rows of one table of a large set: more than are read, checked or written in one go. All of e2e's 72,180 comparisons
+#: Rows per table of a large set: more than one batch of reading, checking or writing. All 72,180 comparisons of e2e
 #: would take a minute.
 MOST_ROWS = 2_500
 
@@ -192,7 +192,7 @@ def lines_of(path: Path) -> list[bytes]:
 
 
 def shortened(source: Path, folder: Path) -> Path:
-    """The folder with its first items, as many as have `MOST_ROWS` outputs, and the first rows about these."""
+    """The folder cut to its first items, up to `MOST_ROWS` outputs, and the first rows about these."""
     made = folder / "short" / source.name
     shutil.copytree(source, made)
     tables = {path.name.split(".")[0]: path for path in made.iterdir() if ".jsonl" in path.name}
@@ -221,7 +221,7 @@ def shortened(source: Path, folder: Path) -> Path:
 
 @pytest.mark.slow
 def test_large_real_sets_come_back_byte_for_byte(shared_data, tmp_path):
-    """With the small ones: every folder there is."""
+    """Together with the small sets, this covers every folder."""
     large = sorted(path for path in shared_data.iterdir() if path.is_dir() and path.name not in SMALL)
     assert len(large) + len(SMALL) == 17
     for source in large:
@@ -233,7 +233,7 @@ def test_large_real_sets_come_back_byte_for_byte(shared_data, tmp_path):
 @pytest.mark.slow
 @pytest.mark.server("postgres")
 def test_both_databases_dump_the_same_bytes(migrated_url, migrated_file, tmp_path, shared_data, django_db_blocker):
-    """Both as migrations make them, and set up as in real use."""
+    """Once with tables made by migrations, and once set up as in production."""
     stations = [on_postgres(tmp_path / "postgresql", migrated_url), on_sqlite(tmp_path / "sqlite", migrated_file)]
     sources = shortened(shared_data / "novikova", tmp_path), shared_data / "scratchplot"
     for station in stations:

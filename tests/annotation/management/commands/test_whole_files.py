@@ -1,4 +1,4 @@
-"""An export that fails leaves nothing: every format, and every file of the folder (FAULTS C2)."""
+"""A failed export leaves nothing behind: every format, and every file of the folder (FAULTS C2)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _break(monkeypatch, where):
 @pytest.mark.parametrize("where", ["write", "close", "document"])
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("is_there", [False, True])
-def test_a_failed_dump_leaves_nothing(rich, tmp_path, monkeypatch, format, where, is_there):
+def test_failed_dump_leaves_nothing(rich, tmp_path, monkeypatch, format, where, is_there):
     folder = tmp_path / "out"
     if is_there:
         folder.mkdir()
@@ -59,7 +59,7 @@ def test_a_failed_dump_leaves_nothing(rich, tmp_path, monkeypatch, format, where
     assert not [path for path in folder.iterdir() if path.name.startswith(".")]
 
 
-def test_a_folder_is_whole_or_absent(tmp_path):
+def test_folder_is_complete_or_absent(tmp_path):
     def fail() -> None:
         with whole_folder(tmp_path / "a" / "b") as draft:
             (draft / "x").write_text("half")
@@ -72,8 +72,8 @@ def test_a_folder_is_whole_or_absent(tmp_path):
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_whole_numbers_beyond_a_double(cast, rich, tmp_path, format):
-    """1e22 is a double; as a whole number it has more than 64 bits. 2**53 is the last of which each is a double."""
+def test_integers_beyond_double_precision(cast, rich, tmp_path, format):
+    """1e22 is a double, but as an integer it needs more than 64 bits. Up to 2**53 every integer is a double."""
     big = [{"item": "i1", "system": "s", "rater": f"big{k}", "aspect": "size", "value": value, "step": 5}
            for k, value in enumerate((1, 2**53, 1e22, 10**22))]  # fmt: skip
     items = [{"id": "i1"}]
@@ -100,7 +100,7 @@ def test_whole_numbers_beyond_a_double(cast, rich, tmp_path, format):
 
 
 @pytest.mark.parametrize("value", [9007199254740993, -9007199254740993, 10**30 + 1, 2**64 + 1])
-def test_a_rating_that_would_become_another_is_refused(rich, value):
+def test_rating_that_would_be_rounded_is_refused(rich, value):
     row = {"item": "Z", "system": "s", "step": 40, "rater": "big", "aspect": "quality", "value": value}
     upload = take_in(rich, {"ratings.jsonl": [row]})
     assert upload.state == "faulty"
@@ -108,7 +108,7 @@ def test_a_rating_that_would_become_another_is_refused(rich, value):
     assert f"value is {value}; a number of 64 bits has about 16 digits" in str(fault)
 
 
-#: Where a file is written that is not renamed at its end, and why that does no harm.
+#: Files written in place, without a rename at the end, and why that is safe.
 IN_PLACE = {
     "evalapp/management/commands/up.py": "the stamp of static files: without a whole one they are collected again",
     "annotation/exporters/formats.py": "into the draft of an export",
@@ -133,7 +133,7 @@ IN_PLACE = {
 }
 
 
-def test_every_writer_of_files_renames_at_the_end():
+def test_file_writers_rename_at_the_end():
     for room in ("annotation", "evalapp", "retrieval", "scoring"):
         for path in (ROOT / room).rglob("*.py"):
             name, text = str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
@@ -144,7 +144,7 @@ def test_every_writer_of_files_renames_at_the_end():
 
 def _renames(call: ast.Call) -> bool:
     named = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    # `replace` of a path takes one argument, that of a text two.
+    # `Path.replace` takes one argument, `str.replace` two.
     return named in ("write_whole", "write_folder", "rename") or (named == "replace" and len(call.args) == 1)
 
 
