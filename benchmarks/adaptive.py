@@ -19,7 +19,7 @@ import choix
 import numpy as np
 from _texts import machine, spread
 
-from evalapp.stats import PairState, choose_pair
+from evalapp.stats.planning.adaptive import PairState, choose_pair
 
 
 def main() -> None:

@@ -25,7 +25,7 @@ import numpy as np
 import pandas
 from _texts import machine, spread
 
-from evalapp.stats import krippendorff_alpha
+from evalapp.stats.agreement.krippendorff import krippendorff_alpha
 
 SCALES = ("nominal", "ordinal", "interval", "ratio")
 

@@ -23,8 +23,9 @@ from _texts import machine, spread
 from meta_evaluation import make_scores, timed
 from scipy import stats
 
-from evalapp.stats import ALL_COEFFICIENTS, ClusterDraws, correlate
-from evalapp.stats.meta_evaluation import replicates_of
+from evalapp.stats.correlation.coefficients import ALL_COEFFICIENTS
+from evalapp.stats.correlation.meta_evaluation import correlate, replicates_of
+from evalapp.stats.resampling.bootstrap import ClusterDraws
 
 SCIPY = {
     "pearson": stats.pearsonr,

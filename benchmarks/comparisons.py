@@ -23,8 +23,8 @@ import numpy as np
 from _texts import machine, spread
 from scipy.optimize import minimize
 
-from evalapp.stats import rank_by_comparisons
-from evalapp.stats.bradley_terry import ELO, ELO_ZERO
+from evalapp.stats.ranking.bradley_terry import ELO, ELO_ZERO
+from evalapp.stats.ranking.comparisons import rank_by_comparisons
 
 
 def draw(systems: int, n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -20,8 +20,8 @@ import glicko2
 import numpy as np
 from _texts import machine, spread
 
-from evalapp.stats.glicko2_games import play_games
-from evalapp.stats.skill import VerdictTable, rank_by_games
+from evalapp.stats.ranking.glicko2_games import play_games
+from evalapp.stats.ranking.skill import VerdictTable, rank_by_games
 
 
 class Mended(glicko2.Player):

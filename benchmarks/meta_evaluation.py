@@ -19,9 +19,9 @@ import numpy as np
 from _texts import machine, spread
 from scipy import stats
 
-from evalapp.stats import compare_all
-from evalapp.stats.pair_tests import Settings, Table, engine_of
-from evalapp.stats.swaps import SwapDraws
+from evalapp.stats.correlation.pair_tests import Settings, Table, engine_of
+from evalapp.stats.correlation.significance import compare_all
+from evalapp.stats.correlation.swaps import SwapDraws
 
 SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
 JOBS = (

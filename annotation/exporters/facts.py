@@ -52,7 +52,7 @@ class AspectFacts:
         """Krippendorff's alpha with its interval, without repeats: a person is no second rater of what they rated."""
         import numpy as np
 
-        from evalapp.stats import krippendorff_alpha
+        from evalapp.stats.agreement.krippendorff import krippendorff_alpha
         from evalapp.stats.judged import people_of
 
         people, places = people_of(self.raters)

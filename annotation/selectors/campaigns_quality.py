@@ -112,7 +112,7 @@ def _raters(campaign: Campaign, name: str, rows: Sequence[tuple]) -> list[dict[s
     """Reports of those who judged, those first whom one has reasons to look at."""
     import numpy as np
 
-    from evalapp.stats.raters import rater_reports
+    from evalapp.stats.agreement.raters import rater_reports
     from evalapp.stats.watching import one_sided
 
     points = {"a": 1.0, "b": 0.0}

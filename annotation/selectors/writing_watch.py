@@ -23,7 +23,7 @@ from annotation.selectors.writing import is_taken_back
 from evalapp.accounts.selectors import get_project, rater_names
 
 if TYPE_CHECKING:
-    from evalapp.stats.estimate import Estimate
+    from evalapp.stats.core.estimate import Estimate
 
 RESAMPLES = 1000
 
@@ -361,8 +361,8 @@ def _mean(values: Sequence[float], items: Sequence[int], why: str) -> Estimate:
     """The mean with a percentile interval over resampled items; `n` counts the values."""
     import numpy as np
 
-    from evalapp.stats.estimate import Estimate
-    from evalapp.stats.resampling import resampled_sums, with_interval
+    from evalapp.stats.core.estimate import Estimate
+    from evalapp.stats.resampling.bootstrap import resampled_sums, with_interval
 
     if not values:
         return Estimate.undefined(why)
@@ -378,8 +378,8 @@ def _difference(a: Sequence[float], b: Sequence[float]) -> Estimate:
     """Difference of the means of two groups of items, each resampled by itself."""
     import numpy as np
 
-    from evalapp.stats.estimate import Estimate
-    from evalapp.stats.resampling import ClusterDraws, with_interval
+    from evalapp.stats.core.estimate import Estimate
+    from evalapp.stats.resampling.bootstrap import ClusterDraws, with_interval
 
     if not a or not b:
         return Estimate.undefined("an arm has no item with scores")

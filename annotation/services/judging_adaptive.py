@@ -1,6 +1,6 @@
 """Adaptive choice of pairs: which pair of systems the next unit of a comparison campaign is taken from. What the
 judgements say so far is kept in memory by campaign and read on from the last judgement; the choice itself is
-`evalapp.stats.adaptive`. Everything runs inside the caller's transaction, under the member's lock.
+`evalapp.stats.planning.adaptive`. Everything runs inside the caller's transaction, under the member's lock.
 
 Only whole units are begun here: their further slots are handed out as in any campaign, so that the overlap stays a rule
 of the database. A process may be behind by the judgements of the last moments; what it chose by is what is recorded."""
@@ -15,7 +15,7 @@ import numpy as np
 
 from annotation.allocation.streams import draw
 from annotation.selectors.judging_sheet import Sheet
-from evalapp.stats.adaptive import NextPair, PairState, choose_pair
+from evalapp.stats.planning.adaptive import NextPair, PairState, choose_pair
 
 from . import judging_rows
 from .judging_rows import Who

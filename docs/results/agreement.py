@@ -13,7 +13,10 @@ from typing import Any
 
 from store import Given, Result, arguments, estimate, number, publish, store_of, table
 
-from evalapp.stats import agreement_table, krippendorff_alpha, normalise_ratings, rater_reports
+from evalapp.stats.agreement.coefficients import agreement_table
+from evalapp.stats.agreement.krippendorff import krippendorff_alpha
+from evalapp.stats.agreement.normalise import normalise_ratings
+from evalapp.stats.agreement.raters import rater_reports
 
 SEED = 13
 
@@ -50,7 +53,7 @@ PERSONS = {"rankme", "e2e", "dstc7_dev", "usr_topicalchat", "usr_personachat", "
 
 INTRODUCTION = """# Agreement between raters
 
-Every aspect of every set with individual raters, by every coefficient, computed by `evalapp.stats.agreement_table` and
+Every aspect of every set with individual raters, by every coefficient, computed by `agreement_table` and
 `rater_reports` from the files alone:
 
 ```

@@ -34,7 +34,8 @@ from store import (
 from evalapp.demo import words
 from evalapp.demo.build import build
 from evalapp.demo.ngram import NgramModel, Sample
-from evalapp.stats import kendall, rank_by_win_rate, spearman
+from evalapp.stats.correlation.coefficients import kendall, spearman
+from evalapp.stats.ranking.systems import rank_by_win_rate
 from scoring.ml import Dataset, Item, Output, Record, System, fit, load, read_dataset
 from scoring.ml.encoders.source import find_encoder
 from scoring.ml.evaluators.comparative.inputs import PairReader

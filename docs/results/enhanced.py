@@ -45,7 +45,8 @@ from store import (
     what_was_read,
 )
 
-from evalapp.stats import compare, correlate
+from evalapp.stats.correlation.meta_evaluation import correlate
+from evalapp.stats.correlation.paired import compare
 from scoring.ml import Dataset, load
 from scoring.ml.base import PairEvaluator, Query
 from scoring.ml.evaluators.ream.annotate import choose_references

@@ -14,25 +14,20 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from store import ABSENT, Given, Result, Store, arguments, publish, store_of, table
 
-from evalapp.stats import (
-    Estimate,
-    Ranking,
-    calibrate_raters,
-    compare,
-    compare_all,
-    correlate,
-    fleiss_kappa,
-    icc,
-    krippendorff_alpha,
-    noise_ceiling,
-    rank_by_comparisons,
-    rank_by_mean,
-    slice_estimates,
-    variance_components,
-)
-from evalapp.stats.bradley_terry import ELO_ZERO
-from evalapp.stats.meta_evaluation import Grouping, Level
-from evalapp.stats.significance import compare_verdicts
+from evalapp.stats.agreement.calibration import calibrate_raters
+from evalapp.stats.agreement.components import variance_components
+from evalapp.stats.agreement.icc import icc
+from evalapp.stats.agreement.kappa import fleiss_kappa
+from evalapp.stats.agreement.krippendorff import krippendorff_alpha
+from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.correlation.ceiling import noise_ceiling
+from evalapp.stats.correlation.meta_evaluation import Grouping, Level, correlate
+from evalapp.stats.correlation.paired import compare
+from evalapp.stats.correlation.significance import compare_all, compare_verdicts
+from evalapp.stats.correlation.slices import slice_estimates
+from evalapp.stats.ranking.bradley_terry import ELO_ZERO
+from evalapp.stats.ranking.comparisons import rank_by_comparisons
+from evalapp.stats.ranking.systems import Ranking, rank_by_mean
 
 PARTS = ("means", "correlations", "comparisons", "tests", "population", "agreement", "raters")
 Array = NDArray[Any]

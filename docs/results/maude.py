@@ -33,7 +33,8 @@ from store import (
     work_folder,
 )
 
-from evalapp.stats import pearson, percentile_interval, spearman
+from evalapp.stats.correlation.coefficients import pearson, spearman
+from evalapp.stats.resampling.bootstrap import percentile_interval
 from scoring.ml import Dataset, fit, load, read_dataset
 from scoring.ml.evaluators.unreferenced.conversations import conversations_of
 from scoring.ml.evaluators.unreferenced.delta import GROUPS, delta_table

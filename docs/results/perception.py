@@ -38,7 +38,8 @@ from store import (
 
 from evalapp.demo import words
 from evalapp.demo.ngram import NgramModel, Sample
-from evalapp.stats import kendall, pearson, percentile_interval, spearman
+from evalapp.stats.correlation.coefficients import kendall, pearson, spearman
+from evalapp.stats.resampling.bootstrap import percentile_interval
 from scoring.ml import Dataset, Item, Output, Record, cross_fit, fit, load, read_dataset
 from scoring.ml.evaluators.perception.evaluator import Perception
 from scoring.ml.evaluators.perception.robustness import least_overlapping, robustness

@@ -20,16 +20,12 @@ import numpy as np
 from scipy import stats
 from store import Given, Result, arguments, number, publish, store_of, table
 
-from evalapp.stats import (
-    Estimate,
-    aggregate_ratings,
-    design_effect,
-    icc,
-    normalise_ratings,
-    plan,
-    power_of,
-    variance_components,
-)
+from evalapp.stats.agreement.components import variance_components
+from evalapp.stats.agreement.icc import icc
+from evalapp.stats.agreement.normalise import aggregate_ratings, normalise_ratings
+from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.planning.designs import plan
+from evalapp.stats.planning.power import design_effect, power_of
 
 SEED = 13
 RESAMPLES = 1000
@@ -41,7 +37,7 @@ ENOUGH = 60
 
 INTRODUCTION = f"""# Predicted and observed power
 
-Is the power that `evalapp.stats.power_of` and `plan` predict the power one has? The whole set is taken for the truth;
+Is the power that `power_of` and `plan` predict the power one has? The whole set is taken for the truth;
 from it {RESAMPLES:,} small campaigns are drawn with replacement for each setting, each is tested at .05 as one would
 test it, and the share that finds the effect is set beside the prediction. Seed {SEED}.
 

@@ -16,16 +16,13 @@ import numpy as np
 from scipy import stats
 from store import Given, Result, arguments, estimate, number, publish, store_of, table
 
-from evalapp.stats import (
-    Estimate,
-    aggregate_ratings,
-    compare_all,
-    correlate,
-    needed_draws,
-    noise_ceiling,
-    normalise_ratings,
-)
-from evalapp.stats.resampling import resampled_sums, with_interval
+from evalapp.stats.agreement.normalise import aggregate_ratings, normalise_ratings
+from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.core.multiple_tests import needed_draws
+from evalapp.stats.correlation.ceiling import noise_ceiling
+from evalapp.stats.correlation.meta_evaluation import correlate
+from evalapp.stats.correlation.significance import compare_all
+from evalapp.stats.resampling.bootstrap import resampled_sums, with_interval
 from evalapp.words import split_words
 from scoring.ml.base import Query
 from scoring.ml.baselines.token_f1 import ENTRIES

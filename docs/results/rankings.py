@@ -14,21 +14,15 @@ from typing import Any
 import numpy as np
 from store import Given, Result, Store, arguments, estimate, mean_interval, number, publish, store_of, table
 
-from evalapp.stats import (
-    PairState,
-    Ranking,
-    correlate_with_ranking,
-    fragility,
-    length_bias,
-    normalise_ratings,
-    rank_by_comparisons,
-    rank_by_mean,
-    rank_by_win_rate,
-    separating,
-    side_bias,
-    simulate_saving,
-)
-from evalapp.stats.adaptive import draw_pair, pair_chances
+from evalapp.stats.agreement.normalise import normalise_ratings
+from evalapp.stats.correlation.ranking_correlation import correlate_with_ranking
+from evalapp.stats.planning.adaptive import PairState, draw_pair, pair_chances
+from evalapp.stats.planning.adaptive_simulation import simulate_saving
+from evalapp.stats.ranking.bias import length_bias, side_bias
+from evalapp.stats.ranking.comparisons import rank_by_comparisons
+from evalapp.stats.ranking.fragility import fragility
+from evalapp.stats.ranking.separation import separating
+from evalapp.stats.ranking.systems import Ranking, rank_by_mean, rank_by_win_rate
 from evalapp.words import split_words
 
 SEED, SEEDS = 13, tuple(range(13, 23))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from store import Given, Result, Store, arguments, drawn, forget, publish, store_of, work_folder
 
-from evalapp.stats import correlate
+from evalapp.stats.correlation.meta_evaluation import correlate
 from scoring.ml import Dataset, Item, Record, cross_fit, load, read_dataset
 from scoring.ml.evaluators.ream.evaluator import Ream
 from scoring.ml.training.cross_fit import CrossFitted

@@ -15,7 +15,7 @@ import numpy as np
 
 from evalapp.client.errors import InvalidArgument, MissingPackage
 from evalapp.client.stopping import Comparer, Input, Monitor, TookTooLong
-from evalapp.stats.stopping import PATIENCE, PREVIOUS
+from evalapp.stats.planning.stopping import PATIENCE, PREVIOUS
 
 try:
     import torch
@@ -141,8 +141,8 @@ class ComparativeStopping(TrainerCallback):  # type: ignore[misc,unused-ignore]
 
     At each evaluation the model writes a text for each of the fixed `inputs`; `comparer` compares them with the texts
     of the last `previous` checkpoints, and training stops after `patience` checks in a row with a win rate below the
-    lose rate (Zhou and Xu 2020; see `evalapp.stats.stopping`). `comparer` is anything with `compare(a, b)`, a folder
-    with a comparative evaluator, or one that the server has trained, by its name there:
+    lose rate (Zhou and Xu 2020; see `evalapp.stats.planning.stopping`). `comparer` is anything with `compare(a, b)`, a
+    folder     with a comparative evaluator, or one that the server has trained, by its name there:
     `client.evaluator("comparative-1", project="weekend")`. The server is asked once when training begins, and what it
     refuses (a name that compares nothing, a token that may not) is raised there.
 

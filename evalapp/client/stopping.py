@@ -1,6 +1,6 @@
 """Checking a model against its own predecessors while it trains: keeps the texts of the last checkpoints, asks a
-comparer within a time-out, applies the rule of `evalapp.stats.stopping`. Knows no training library; the callback
-for `transformers` is in `evalapp.client.callback`."""
+comparer within a time-out, applies the rule of `evalapp.stats.planning.stopping`. Knows no training library; the
+callback for `transformers` is in `evalapp.client.callback`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from evalapp.client.errors import BadRequest, ClientError, InvalidArgument, NotAllowed, NotFound, NotSignedIn
 from evalapp.client.evaluators import Evaluator, Record
-from evalapp.stats.stopping import PATIENCE, PREVIOUS, Check, StoppingRule, from_either_side
+from evalapp.stats.planning.stopping import PATIENCE, PREVIOUS, Check, StoppingRule, from_either_side
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

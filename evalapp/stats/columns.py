@@ -11,9 +11,9 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from evalapp.stats.coding import BoolArray, FloatArray, IntArray
+from evalapp.stats.agreement.normalise import normalise_ratings
+from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.judged import people_of
-from evalapp.stats.normalise import normalise_ratings
 
 Subset: TypeAlias = Literal["all", "machine", "no-reference"]
 SUBSETS: tuple[Subset, ...] = ("all", "machine", "no-reference")

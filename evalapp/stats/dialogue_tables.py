@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from evalapp.side_figures import FAILED, side_figure
-from evalapp.stats.calibration import calibrate_raters
-from evalapp.stats.coding import BoolArray, FloatArray, IntArray
-from evalapp.stats.dialogue import calibrated_correlations, dialogue_scores
-from evalapp.stats.estimate import Estimate
+from evalapp.stats.agreement.calibration import calibrate_raters
+from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
+from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.correlation.dialogue import calibrated_correlations, dialogue_scores
 from evalapp.stats.meta_tables import COEFFICIENTS, People, Progress, Scored, evaluators_table
 from evalapp.stats.tables import draws_of
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evalapp.stats.coding import BoolArray, FloatArray, IntArray
-from evalapp.stats.common_rows import find_common_rows
-from evalapp.stats.jackknife import NAME
-from evalapp.stats.matrix import correlation_matrix
-from evalapp.stats.meta_evaluation import OTHER_SYSTEMS, THESE_SYSTEMS
+from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
+from evalapp.stats.core.common_rows import find_common_rows
+from evalapp.stats.correlation.matrix import correlation_matrix
+from evalapp.stats.correlation.meta_evaluation import OTHER_SYSTEMS, THESE_SYSTEMS
+from evalapp.stats.correlation.slices import slice_estimates
 from evalapp.stats.meta_tables import (
     FEW_SYSTEMS,
     LEAST_SHARE,
@@ -25,7 +25,7 @@ from evalapp.stats.meta_tables import (
     with_missing,
     with_wider,
 )
-from evalapp.stats.slices import slice_estimates
+from evalapp.stats.resampling.jackknife import NAME
 from evalapp.stats.tables import draws_of
 from evalapp.stats.versions import split_version
 

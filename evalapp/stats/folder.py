@@ -17,8 +17,8 @@ from typing import IO, Any, TypeAlias
 
 import numpy as np
 
-from evalapp.stats.coding import IntArray
 from evalapp.stats.columns import Comparisons, Labels, Ratings, Scores, Units, named_by, number_raters
+from evalapp.stats.core.coding import IntArray
 from evalapp.stats.judged import FLIPPED, Judged, collect, is_among
 
 Row: TypeAlias = dict[str, Any]

@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from evalapp.stats.coding import FloatArray, IntArray
 from evalapp.stats.columns import Comparisons, Ratings, Units
-from evalapp.stats.comparisons import GLICKO_RANKS, ranking_of_games, table_of_verdicts
-from evalapp.stats.correlation import Coefficient
-from evalapp.stats.estimate import Estimate
-from evalapp.stats.glicko2 import TieRule
-from evalapp.stats.judgements import read_judgements
-from evalapp.stats.ranking import Ranking, rank_by_mean
-from evalapp.stats.ranking_correlation import correlate_with_ranking
-from evalapp.stats.skill import SkillRatings, rank_by_games
+from evalapp.stats.core.coding import FloatArray, IntArray
+from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.correlation.coefficients import Coefficient
+from evalapp.stats.correlation.ranking_correlation import correlate_with_ranking
+from evalapp.stats.ranking.comparisons import GLICKO_RANKS, ranking_of_games, table_of_verdicts
+from evalapp.stats.ranking.glicko2 import TieRule
+from evalapp.stats.ranking.judgements import read_judgements
+from evalapp.stats.ranking.skill import SkillRatings, rank_by_games
+from evalapp.stats.ranking.systems import Ranking, rank_by_mean
 from evalapp.stats.tables import Table, by_wins, compared_within, systems_table
 
 #: What the order of the systems is compared with people's by; values of ratings have no meaning beyond their order.

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evalapp.stats.agreement import Scale
-from evalapp.stats.coding import BoolArray, FloatArray, IntArray
-from evalapp.stats.normalise import RatingMethod, normalise_ratings
+from evalapp.stats.agreement.krippendorff import Scale
+from evalapp.stats.agreement.normalise import RatingMethod, normalise_ratings
+from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
 
 #: What campaigns append to a rater's key: `@12` where campaign 12 asks what another one asks, too, `#2` where the same
 #: person judges the same thing again.

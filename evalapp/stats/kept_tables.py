@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from evalapp.stats.agreement.normalise import RATING_METHODS
 from evalapp.stats.columns import LEFT_OUT
 from evalapp.stats.meta_tables import COEFFICIENTS
 from evalapp.stats.meta_tests import EARLIER, TESTS
-from evalapp.stats.normalise import RATING_METHODS
 from evalapp.stats.ranked_tables import RANKINGS
 from evalapp.stats.shapes import (
     Fault,

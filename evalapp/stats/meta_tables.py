@@ -12,14 +12,16 @@ from typing import Any
 import numpy as np
 
 from evalapp.side_figures import FAILED, side_figure, side_note
-from evalapp.stats.coding import BoolArray, FloatArray
 from evalapp.stats.columns import Ratings, Units, normalised, persons, without_repeats
-from evalapp.stats.common_rows import find_common_rows
-from evalapp.stats.correlation import Coefficient
-from evalapp.stats.estimate import Estimate
-from evalapp.stats.jackknife import NAME
+from evalapp.stats.core.coding import BoolArray, FloatArray
+from evalapp.stats.core.common_rows import find_common_rows
+from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.core.multiple_tests import holm
+from evalapp.stats.correlation.coefficients import Coefficient
+from evalapp.stats.correlation.meta_evaluation import OTHER_SYSTEMS, THESE_SYSTEMS, Correlations, correlate
+from evalapp.stats.correlation.paired import compare
+from evalapp.stats.correlation.significance import AllPairs
 from evalapp.stats.judged import without_value
-from evalapp.stats.meta_evaluation import OTHER_SYSTEMS, THESE_SYSTEMS, Correlations, correlate
 from evalapp.stats.meta_tests import (
     by_place,
     ceiling_of,
@@ -29,9 +31,8 @@ from evalapp.stats.meta_tests import (
     no_figures,
     tell_apart,
 )  # fmt: skip
-from evalapp.stats.paired import compare, holm
-from evalapp.stats.resampling import DEFAULT_RESAMPLES, FEW_CLUSTERS
-from evalapp.stats.significance import AllPairs
+from evalapp.stats.resampling.bootstrap import DEFAULT_RESAMPLES, FEW_CLUSTERS
+from evalapp.stats.resampling.jackknife import NAME
 from evalapp.stats.tables import draws_of
 
 COEFFICIENTS: tuple[Coefficient, ...] = ("pearson", "spearman", "kendall")

@@ -9,14 +9,14 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from evalapp.stats.ceiling import disattenuated, noise_ceiling
-from evalapp.stats.coding import FloatArray, IntArray
-from evalapp.stats.correlation import Coefficient
-from evalapp.stats.estimate import Estimate
-from evalapp.stats.letters import needed_draws
-from evalapp.stats.pairs import calibrate_ties
-from evalapp.stats.significance import AllPairs, compare_all
-from evalapp.stats.system_pairs import soft_pairwise_accuracy, system_pairwise_accuracy
+from evalapp.stats.core.coding import FloatArray, IntArray
+from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.core.multiple_tests import needed_draws
+from evalapp.stats.correlation.ceiling import disattenuated, noise_ceiling
+from evalapp.stats.correlation.coefficients import Coefficient
+from evalapp.stats.correlation.pairs import calibrate_ties
+from evalapp.stats.correlation.significance import AllPairs, compare_all
+from evalapp.stats.correlation.system_pairs import soft_pairwise_accuracy, system_pairwise_accuracy
 
 #: What evaluators can be tested by: a coefficient, or the accuracy of pairs with calibrated ties.
 COMPARED = ("pearson", "spearman", "kendall", "acc-eq")

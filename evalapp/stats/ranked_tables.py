@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 
 from evalapp.side_figures import FAILED, side_figure, side_note
-from evalapp.stats.coding import BoolArray, FloatArray, IntArray, snap
 from evalapp.stats.columns import Comparisons, Units, persons, without_repeats
-from evalapp.stats.common_rows import find_common_rows
-from evalapp.stats.estimate import Estimate
-from evalapp.stats.exchanges import few_systems
-from evalapp.stats.meta_evaluation import OTHER_SYSTEMS
+from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray, snap
+from evalapp.stats.core.common_rows import find_common_rows
+from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.correlation.exchanges import few_systems
+from evalapp.stats.correlation.meta_evaluation import OTHER_SYSTEMS
+from evalapp.stats.correlation.ranking_correlation import correlate_with_ranking
+from evalapp.stats.correlation.system_pairs import system_pairwise_accuracy
 from evalapp.stats.meta_tables import (
     COEFFICIENTS,
     FEW_SYSTEMS,
@@ -35,10 +37,8 @@ from evalapp.stats.meta_tables import (
     with_wider,
 )
 from evalapp.stats.meta_tests import by_place, described, tell_apart, usable_columns
-from evalapp.stats.ranking import Ranking
-from evalapp.stats.ranking_correlation import correlate_with_ranking
-from evalapp.stats.resampling import DEFAULT_CONFIDENCE
-from evalapp.stats.system_pairs import system_pairwise_accuracy
+from evalapp.stats.ranking.systems import Ranking
+from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE
 from evalapp.stats.tables import compared_within, ranking_of
 
 #: By what people's scores of systems can be made from comparisons.

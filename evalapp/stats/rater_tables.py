@@ -10,17 +10,17 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from evalapp.side_figures import FAILED, side_figure
-from evalapp.stats.agreement import Scale
-from evalapp.stats.agreement_table import AgreementTable, agreement_table
-from evalapp.stats.calibration import calibrate_raters
-from evalapp.stats.coding import FloatArray, encode_pair
-from evalapp.stats.components import variance_components
-from evalapp.stats.estimate import Estimate
+from evalapp.stats.agreement.calibration import calibrate_raters
+from evalapp.stats.agreement.coefficients import AgreementTable, agreement_table
+from evalapp.stats.agreement.components import variance_components
+from evalapp.stats.agreement.krippendorff import Scale
+from evalapp.stats.agreement.normalise import Z_METHODS, RatingMethod
+from evalapp.stats.agreement.raters import rater_reports
+from evalapp.stats.agreement.rating_columns import NO_PAIR
+from evalapp.stats.core.coding import FloatArray, encode_pair
+from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.judged import NO_PAIR_LEFT, Judged, compare_as, without_value
-from evalapp.stats.normalise import Z_METHODS, RatingMethod
-from evalapp.stats.raters import rater_reports
-from evalapp.stats.rating_columns import NO_PAIR
-from evalapp.stats.resampling import DEFAULT_RESAMPLES
+from evalapp.stats.resampling.bootstrap import DEFAULT_RESAMPLES
 
 Table: TypeAlias = dict[str, Any]
 Settings: TypeAlias = Mapping[str, Any]

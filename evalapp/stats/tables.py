@@ -11,17 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalapp.side_figures import side_figure
-from evalapp.stats.bias import Bias, length_bias, side_bias
-from evalapp.stats.bradley_terry import ELO, MODELS, Model
-from evalapp.stats.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.columns import Comparisons, Ratings, Scores, Unit, Units, normalised, persons, without_repeats
-from evalapp.stats.comparisons import COMPARISON_METHODS, GLICKO_RANKS, rank_by_comparisons
-from evalapp.stats.estimate import Estimate
-from evalapp.stats.fragility import fragility
+from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
+from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.judged import without_value
-from evalapp.stats.own_values import DRAWN, places_by_ends
-from evalapp.stats.ranking import Ranking, link_tiers, rank_by_m1, rank_by_mean, rank_by_win_rate
-from evalapp.stats.separation import separating
+from evalapp.stats.ranking.bias import Bias, length_bias, side_bias
+from evalapp.stats.ranking.bradley_terry import ELO, MODELS, Model
+from evalapp.stats.ranking.comparisons import COMPARISON_METHODS, GLICKO_RANKS, rank_by_comparisons
+from evalapp.stats.ranking.fragility import fragility
+from evalapp.stats.ranking.own_values import DRAWN, places_by_ends
+from evalapp.stats.ranking.separation import separating
+from evalapp.stats.ranking.systems import Ranking, link_tiers, rank_by_m1, rank_by_mean, rank_by_win_rate
 
 #: What a query asks for, as plain values. Where `resamples` and `seed` are absent the usual ones are meant.
 Settings = Mapping[str, Any]

@@ -10,18 +10,12 @@ from typing import Any
 import numpy as np
 
 from evalapp.side_figures import FAILED, side_figure, side_note
-from evalapp.stats.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.columns import Comparisons, persons
-from evalapp.stats.estimate import Estimate
-from evalapp.stats.judged import people_of
-from evalapp.stats.letters import needed_draws
-from evalapp.stats.meta_tables import Scored, chosen_of, chosen_part, nothing_left, said_of, tested_part, with_missing
-from evalapp.stats.meta_tests import EARLIER, by_place, described, untested, usable_columns
-from evalapp.stats.ranked_tables import Compared
-from evalapp.stats.resampling import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES
-from evalapp.stats.significance import AllPairs, compare_verdicts
-from evalapp.stats.tables import draws_of
-from evalapp.stats.verdicts import (
+from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
+from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.core.multiple_tests import needed_draws
+from evalapp.stats.correlation.significance import AllPairs, compare_verdicts
+from evalapp.stats.correlation.verdicts import (
     VerdictPairs,
     agree_on_pairs,
     by_lot,
@@ -31,6 +25,12 @@ from evalapp.stats.verdicts import (
     share,
     verdict_pairs,
 )
+from evalapp.stats.judged import people_of
+from evalapp.stats.meta_tables import Scored, chosen_of, chosen_part, nothing_left, said_of, tested_part, with_missing
+from evalapp.stats.meta_tests import EARLIER, by_place, described, untested, usable_columns
+from evalapp.stats.ranked_tables import Compared
+from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES
+from evalapp.stats.tables import draws_of
 
 #: The sentinel whose share every other evaluator's is compared with: the longer of two texts, or the shorter one where
 #: that is right more often.

@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evalapp.side_figures import FAILED, side_figure
-from evalapp.stats.agreement import krippendorff_alpha
-from evalapp.stats.bias import side_bias
-from evalapp.stats.coding import BoolArray, FloatArray, IntArray
-from evalapp.stats.comparisons import rank_by_comparisons
-from evalapp.stats.connectivity import which_part
-from evalapp.stats.estimate import Estimate
-from evalapp.stats.power import power_of
-from evalapp.stats.ranking import Ranking, rank_by_m1, rank_by_mean
-from evalapp.stats.separation import separating
+from evalapp.stats.agreement.krippendorff import krippendorff_alpha
+from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
+from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.planning.power import power_of
+from evalapp.stats.ranking.bias import side_bias
+from evalapp.stats.ranking.comparisons import rank_by_comparisons
+from evalapp.stats.ranking.connectivity import which_part
+from evalapp.stats.ranking.separation import separating
+from evalapp.stats.ranking.systems import Ranking, rank_by_m1, rank_by_mean
 
 Kind: TypeAlias = Literal["likert", "pairwise", "turing"]
 Table: TypeAlias = dict[str, Any]

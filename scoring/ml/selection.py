@@ -17,10 +17,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from scipy import stats
 
-from evalapp.stats.estimate import Estimate
-from evalapp.stats.glicko2 import TieRule
-from evalapp.stats.skill import VerdictTable, rank_by_games
-from evalapp.stats.stopping import PREVIOUS, Check, early_stop, from_either_side
+from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.planning.stopping import PREVIOUS, Check, early_stop, from_either_side
+from evalapp.stats.ranking.glicko2 import TieRule
+from evalapp.stats.ranking.skill import VerdictTable, rank_by_games
 from scoring.ml.base import Evaluator
 from scoring.ml.errors import ScoringError
 from scoring.ml.training.gold import compared_records, key_of, rated_records

@@ -29,7 +29,7 @@ from ..services.scores import NewScore, finish_score_set
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from evalapp.stats import Stacking
+    from evalapp.stats.correlation.combining import Stacking
 
 
 def run(context: RunContext, *, slug: str, **params: Any) -> dict[str, Any]:
@@ -89,13 +89,13 @@ class _Work:
         self.data_hash = _digest("\n".join(score_set.full_signature for score_set in sets))
 
     def mean_of_z(self) -> tuple[dict[str, Any], NDArray[np.float64]]:
-        from evalapp.stats import mean_of_z
+        from evalapp.stats.correlation.combining import mean_of_z
 
         return {"parts": self._described([1 / len(self.sets)] * len(self.sets))}, mean_of_z(self.parts)
 
     def stacked(self) -> tuple[dict[str, Any], NDArray[np.float64]]:
         """Weights from people's ratings in the groups drawn for that, never from outputs that a part learned from."""
-        from evalapp.stats import stack
+        from evalapp.stats.correlation.combining import stack
 
         from ..selectors.meta_evaluation import load_people
 

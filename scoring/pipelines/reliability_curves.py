@@ -49,8 +49,8 @@ class Line:
 
 
 def _mean(values: Sequence[tuple[str, float]], seed: int) -> dict[str, Any]:
-    from evalapp.stats import Estimate
-    from evalapp.stats.resampling import resampled_sums, with_interval
+    from evalapp.stats.core.estimate import Estimate
+    from evalapp.stats.resampling.bootstrap import resampled_sums, with_interval
 
     codes = {group: code for code, group in enumerate(sorted({group for group, _ in values}))}
     columns = np.array([(value, 1.0) for _, value in values])

@@ -43,7 +43,7 @@ from ..services.training import mark_damaged, mark_ready
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from evalapp.stats import Estimate
+    from evalapp.stats.core.estimate import Estimate
     from scoring.ml import Evaluator as Scorer
     from scoring.ml import Record
 
@@ -312,7 +312,7 @@ class _Work:
 
     def _own_value(self, records: Sequence[Record]) -> Estimate:
         """Of an evaluator that must see all texts of a system at once."""
-        from evalapp.stats.estimate import Estimate
+        from evalapp.stats.core.estimate import Estimate
 
         statistics = self.measure.system_statistics(records)
         if statistics is None:
@@ -320,7 +320,7 @@ class _Work:
         return self._interval(statistics, [record.group or record.item for record in records])
 
     def _interval(self, statistics: NDArray[Any], groups: Sequence[str]) -> Estimate:
-        from evalapp.stats.own_values import interval_of_sums
+        from evalapp.stats.ranking.own_values import interval_of_sums
 
         value = float(self.measure.from_sums(statistics.sum(axis=0)))
         return interval_of_sums(value, statistics, groups, self.measure.from_sums)

@@ -1,5 +1,5 @@
-"""How many judgements are needed: the closed forms of `evalapp.stats.power`, what a project's judgements so far say of
-ties, time and the power that is reached already, and designs of ratings from the variances of a pilot."""
+"""How many judgements are needed: the closed forms of `evalapp.stats.planning.power`, what the judgements so far
+say of ties, time and the power that is reached already, and designs of ratings from the variances of a pilot."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def read_question(given: Mapping[str, Any]) -> PowerQuestion:
 
 def answer_power(question: PowerQuestion, project: Project | None = None) -> dict[str, Any]:
     """The number that is needed and the power of other numbers; with a project also what is there and what is left."""
-    from evalapp.stats.power import EffectError, needed_judgements, power_of
+    from evalapp.stats.planning.power import EffectError, needed_judgements, power_of
 
     effect = _effect(question)
     pilot = _pilot(question, project) if project is not None else {}
@@ -121,8 +121,8 @@ def answer_power(question: PowerQuestion, project: Project | None = None) -> dic
 def answer_plan(question: PowerQuestion, table: Mapping[str, Any] | None) -> dict[str, Any]:
     """Designs that tell two systems apart by ratings. `table`: the detail table of agreement of the aspect, whose
     variances are the pilot. Raises `BadInput` where there is none."""
-    from evalapp.stats.planning import plan
-    from evalapp.stats.power import EffectError
+    from evalapp.stats.planning.designs import plan
+    from evalapp.stats.planning.power import EffectError
 
     effect = _effect(question)
     assert isinstance(effect, float)
@@ -170,8 +170,8 @@ def answer_plan(question: PowerQuestion, table: Mapping[str, Any] | None) -> dic
 
 def _components(stored: Mapping[str, Any]) -> Any:
     """Components of variance out of a table."""
-    from evalapp.stats.components import PARTS, Components
-    from evalapp.stats.estimate import NAN, Estimate
+    from evalapp.stats.agreement.components import PARTS, Components
+    from evalapp.stats.core.estimate import NAN, Estimate
 
     def number(value: float | None) -> float:
         return NAN if value is None else float(value)

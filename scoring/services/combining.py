@@ -1,6 +1,6 @@
 """Several evaluators combined into one with a name and a row of its own: asking for it, and storing what a run found.
 
-The arithmetic is `evalapp.stats.combining`; reading the parts' scores is the pipeline's."""
+The arithmetic is `evalapp.stats.correlation.combining`; reading the parts' scores is the pipeline's."""
 
 from __future__ import annotations
 

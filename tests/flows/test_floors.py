@@ -127,7 +127,7 @@ def test_undefined_is_not_zero(shared_data):
     import numpy as np
 
     from evalapp.accounts.models import Project
-    from evalapp.stats import pearson, spearman
+    from evalapp.stats.correlation.coefficients import pearson, spearman
     from scoring.models import ScoreSet
     from scoring.selectors.leaderboards import EvaluatorsQuery
     from scoring.selectors.meta_evaluation import load_people, load_scores

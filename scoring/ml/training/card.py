@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from evalapp.markup import escape_markdown, one_line
-from evalapp.stats.resampling import FEW_CLUSTERS
+from evalapp.stats.resampling.bootstrap import FEW_CLUSTERS
 
 if TYPE_CHECKING:
     from scoring.ml.trained import TrainedEvaluator

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from evalapp.stats import COEFFICIENTS, correlate
+from evalapp.stats.correlation.coefficients import COEFFICIENTS
+from evalapp.stats.correlation.meta_evaluation import correlate
 from scoring.ml.base import Evaluator, Floats, Progress
 from scoring.ml.signature import VERSION
 from scoring.ml.training.gold import rated_records

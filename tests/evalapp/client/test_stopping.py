@@ -15,7 +15,7 @@ import pytest
 
 from evalapp.client import ApiError, Client, ClientError, ConnectionFailed, Record
 from evalapp.client.stopping import Monitor, TookTooLong, Worker, load_comparer
-from evalapp.stats.stopping import Check
+from evalapp.stats.planning.stopping import Check
 
 pytestmark = pytest.mark.slow
 

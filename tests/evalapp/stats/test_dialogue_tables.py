@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evalapp.stats import calibrate_raters
+from evalapp.stats.agreement.calibration import calibrate_raters
 from evalapp.stats.columns import Ratings, Units
 from evalapp.stats.dialogue_tables import NO_SYSTEM, Turns, dialogues_table
 from evalapp.stats.meta_tables import People, Scored

@@ -7,8 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evalapp.stats import calibrate_ties, compare_all, correlate, needed_draws, noise_ceiling, soft_pairwise_accuracy
 from evalapp.stats.columns import Ratings, Units
+from evalapp.stats.core.multiple_tests import needed_draws
+from evalapp.stats.correlation.ceiling import noise_ceiling
+from evalapp.stats.correlation.meta_evaluation import correlate
+from evalapp.stats.correlation.pairs import calibrate_ties
+from evalapp.stats.correlation.significance import compare_all
+from evalapp.stats.correlation.system_pairs import soft_pairwise_accuracy
 from evalapp.stats.evaluator_tables import aspects_table, matrix_table
 from evalapp.stats.meta_tables import People, Scored, enhanced_table, evaluators_table
 from evalapp.stats.tables import systems_by_ratings

@@ -11,27 +11,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evalapp.stats as library
-from evalapp.stats import (
-    calibrate_ties,
-    compare,
-    compare_all,
-    correlate,
-    fleiss_kappa,
-    icc,
-    krippendorff_alpha,
-    noise_ceiling,
-    rank_by_comparisons,
-    rank_by_mean,
-    side_bias,
-    slice_estimates,
-)
-from evalapp.stats.estimate import Estimate
-from evalapp.stats.matrix import correlation_matrix
-from evalapp.stats.own_values import interval_of_sums
-from evalapp.stats.resampling import MIN_CLUSTERS, OUTSIDE, with_interval
-from evalapp.stats.significance import compare_verdicts
-from evalapp.stats.system_pairs import soft_pairwise_accuracy, system_pairwise_accuracy
-from evalapp.stats.verdicts import agree_on_pairs
+from evalapp.stats.agreement.icc import icc
+from evalapp.stats.agreement.kappa import fleiss_kappa
+from evalapp.stats.agreement.krippendorff import krippendorff_alpha
+from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.correlation.ceiling import noise_ceiling
+from evalapp.stats.correlation.matrix import correlation_matrix
+from evalapp.stats.correlation.meta_evaluation import correlate
+from evalapp.stats.correlation.paired import compare
+from evalapp.stats.correlation.pairs import calibrate_ties
+from evalapp.stats.correlation.significance import compare_all, compare_verdicts
+from evalapp.stats.correlation.slices import slice_estimates
+from evalapp.stats.correlation.system_pairs import soft_pairwise_accuracy, system_pairwise_accuracy
+from evalapp.stats.correlation.verdicts import agree_on_pairs
+from evalapp.stats.ranking.bias import side_bias
+from evalapp.stats.ranking.comparisons import rank_by_comparisons
+from evalapp.stats.ranking.own_values import interval_of_sums
+from evalapp.stats.ranking.systems import rank_by_mean
+from evalapp.stats.resampling.bootstrap import MIN_CLUSTERS, OUTSIDE, with_interval
 
 ROOT = Path(library.__file__).resolve().parents[2]
 DRAWN = {"resamples": 60, "seed": 0}
@@ -139,9 +136,9 @@ def test_ranks_of_so_few_items_are_open():
 def test_percentiles_become_intervals_in_one_place():
     # Who takes percentiles elsewhere does without the rules above: name it here with the reason.
     allowed = {
-        "evalapp/stats/resampling.py", "evalapp/stats/__init__.py",
-        "evalapp/stats/comparisons.py",  # resamples of few clusters are empty there (`ComparisonFit.resampled`)
-        "evalapp/stats/adaptive_simulation.py",  # over simulated runs, not groups
+        "evalapp/stats/resampling/bootstrap.py", "evalapp/stats/__init__.py",
+        "evalapp/stats/ranking/comparisons.py",  # resamples of few clusters are empty there (`ComparisonFit.resampled`)
+        "evalapp/stats/planning/adaptive_simulation.py",  # over simulated runs, not groups
     }  # fmt: skip
     found = set()
     for room in ("evalapp", "annotation", "retrieval", "scoring"):

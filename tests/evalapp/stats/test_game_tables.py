@@ -11,7 +11,7 @@ from scipy import stats
 
 from evalapp.stats.columns import Comparisons, Ratings, Units
 from evalapp.stats.game_tables import Met, agreement_with_people, systems_by_games
-from evalapp.stats.skill import VerdictTable, rank_by_games
+from evalapp.stats.ranking.skill import VerdictTable, rank_by_games
 
 NAMES = ("best", "good", "fair", "poor", "worst")
 SETTINGS = {"by": "judge", "systems": "all", "ratings": "", "items": 30}

@@ -11,25 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalapp.stats import (
-    Estimate,
-    cohen_kappa,
-    correlate,
-    fleiss_kappa,
-    icc,
-    krippendorff_alpha,
-    percent_agreement,
-    rank_by_comparisons,
-    rank_by_m1,
-    rank_by_mean,
-    rank_by_win_rate,
-)
-from evalapp.stats.agreement import SCALES
-from evalapp.stats.agreement_table import agreement_table
-from evalapp.stats.bias import side_bias
-from evalapp.stats.icc import iccs
-from evalapp.stats.resampling import ALL_ALIKE, NO_WIDTH
-from evalapp.stats.verdicts import share
+from evalapp.stats.agreement.coefficients import agreement_table
+from evalapp.stats.agreement.icc import icc, iccs
+from evalapp.stats.agreement.kappa import cohen_kappa, fleiss_kappa, percent_agreement
+from evalapp.stats.agreement.krippendorff import SCALES, krippendorff_alpha
+from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.correlation.meta_evaluation import correlate
+from evalapp.stats.correlation.verdicts import share
+from evalapp.stats.ranking.bias import side_bias
+from evalapp.stats.ranking.comparisons import rank_by_comparisons
+from evalapp.stats.ranking.systems import rank_by_m1, rank_by_mean, rank_by_win_rate
+from evalapp.stats.resampling.bootstrap import ALL_ALIKE, NO_WIDTH
 
 N = 12
 ITEM = np.arange(N)

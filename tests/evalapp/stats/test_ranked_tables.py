@@ -7,10 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evalapp.stats import correlate_with_ranking, rank_by_comparisons, rank_by_m1, system_pairwise_accuracy
 from evalapp.stats.columns import Comparisons, Units
+from evalapp.stats.correlation.ranking_correlation import correlate_with_ranking
+from evalapp.stats.correlation.system_pairs import system_pairwise_accuracy
 from evalapp.stats.meta_tables import LEARNED, Scored
 from evalapp.stats.ranked_tables import Compared, evaluators_by_ranking
+from evalapp.stats.ranking.comparisons import rank_by_comparisons
+from evalapp.stats.ranking.systems import rank_by_m1
 
 SETTINGS = {
     "people": "davidson", "systems": "all", "references": "original", "coefficient": "pearson", "test": "permutation",

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evalapp.stats import krippendorff_alpha
+from evalapp.stats.agreement.krippendorff import krippendorff_alpha
+from evalapp.stats.agreement.normalise import normalise_ratings
 from evalapp.stats.columns import persons
 from evalapp.stats.judged import Judged, collect, split_key
-from evalapp.stats.normalise import normalise_ratings
 from evalapp.stats.rater_tables import ORIENTED, detail_table, overview_table, points_of
 
 SETTINGS = {"judged": "", "campaign": "", "scale": "auto", "filter": ""}

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalapp.stats import rank_by_comparisons
 from evalapp.stats.columns import Comparisons, Units
+from evalapp.stats.ranking.comparisons import rank_by_comparisons
 from evalapp.stats.tables import COVARIATES, systems_by_comparisons
 from evalapp.stats.watching import Watched, watch
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evalapp.stats import rank_by_comparisons
 from evalapp.stats.columns import Comparisons, Scores, Units
+from evalapp.stats.ranking.comparisons import rank_by_comparisons
 from evalapp.stats.tables import systems_by_comparisons, systems_by_evaluator
 
 SETTINGS = {"ratings": "raw", "systems": "all", "by": ""}

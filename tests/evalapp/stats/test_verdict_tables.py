@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from evalapp.stats.columns import Comparisons, Units
+from evalapp.stats.correlation.verdicts import agree_on_pairs, margins
 from evalapp.stats.kept_tables import KINDS
 from evalapp.stats.meta_tables import Scored
 from evalapp.stats.ranked_tables import Compared
 from evalapp.stats.verdict_tables import BASELINE, NO_BASELINE, pairs_table
-from evalapp.stats.verdicts import agree_on_pairs, margins
 
 SETTINGS = {"systems": "all", "references": "original", "test": "permutation"}
 ITEMS, SYSTEMS = 30, 5

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from evalapp import __version__
-from evalapp.stats import RATING_METHODS, normalise_ratings
+from evalapp.stats.agreement.normalise import RATING_METHODS, normalise_ratings
 from evalapp.stats.folder import ExportFolder
 from evalapp.stats.kept_tables import CHOICES
 from evalapp.stats.recompute import main, recompute_folder

@@ -15,7 +15,7 @@ from django.core.management import CommandError, call_command
 from annotation.models import Comparison, Item, Output, Reference, ReferenceSet, System
 from annotation.services.filters import create_filter
 from evalapp.common.models import Run
-from evalapp.stats.resampling import NO_WIDTH
+from evalapp.stats.resampling.bootstrap import NO_WIDTH
 from scoring.models import ScoreSet
 from tests.factories import make_items, make_outputs, make_ratings
 from tests.scoring.training import train

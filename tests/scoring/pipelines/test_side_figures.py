@@ -246,7 +246,9 @@ def test_the_quality_of_a_campaign_comes_without_the_figure(cast, client, monkey
     assert "could not be computed" not in client.get(url).content.decode()
 
 
-@pytest.mark.parametrize("target", ["annotation.views.campaign_quality._plots", "evalapp.stats.raters.rater_reports"])
+@pytest.mark.parametrize(
+    "target", ["annotation.views.campaign_quality._plots", "evalapp.stats.agreement.raters.rater_reports"]
+)
 def test_plots_and_reports_of_a_campaign_may_fail(cast, client, monkeypatch, lenient_figures, target):
     campaign = open_for(cast, "pairwise", items=12, systems=("sys-a", "sys-b", "sys-c"), pairs=30)
     judge(cast.annotator, campaign, lambda shown: "ab"[shown.unit_id % 2])

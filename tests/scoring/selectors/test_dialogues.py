@@ -7,7 +7,7 @@ import pytest
 
 from annotation.models import Aspect, Dialogue, Item, Output, Rating, System
 from evalapp.common.errors import BadInput
-from evalapp.stats import dialogue_correlations
+from evalapp.stats.correlation.dialogue import dialogue_correlations
 from scoring.models import Score
 from scoring.selectors.leaderboards import EvaluatorsQuery, MatrixQuery, parse_query
 from scoring.selectors.meta_evaluation import rank_evaluators

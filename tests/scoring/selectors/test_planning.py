@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evalapp.common.errors import BadInput
-from evalapp.stats import variance_components
+from evalapp.stats.agreement.components import variance_components
 from scoring.selectors.planning import answer_plan, answer_power, read_question
 
 

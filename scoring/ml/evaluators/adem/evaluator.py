@@ -17,7 +17,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import torch
 
-from evalapp.stats import RatingMethod
+from evalapp.stats.agreement.normalise import RatingMethod
 from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, Partial, Progress, references_of
 from scoring.ml.encoders.kept import cached_vectors

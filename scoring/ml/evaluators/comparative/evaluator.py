@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from evalapp.stats.glicko2 import TieRule
-from evalapp.stats.glicko2_games import play_games
+from evalapp.stats.ranking.glicko2 import TieRule
+from evalapp.stats.ranking.glicko2_games import play_games
 from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, Partial, Progress
 from scoring.ml.catalogue import PAPER, Entry, OptionValue

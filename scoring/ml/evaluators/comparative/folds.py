@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 
-from evalapp.stats.glicko2 import TieRule
+from evalapp.stats.ranking.glicko2 import TieRule
 from scoring.ml.base import Progress
 from scoring.ml.evaluators.comparative.evaluator import Comparative
 from scoring.ml.evaluators.comparative.systems import PairJudge

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from evalapp.stats.skill import SkillRatings
-from evalapp.stats.stopping import PATIENCE, PREVIOUS, Check, Stop, early_stop, from_either_side
+from evalapp.stats.planning.stopping import PATIENCE, PREVIOUS, Check, Stop, early_stop, from_either_side
+from evalapp.stats.ranking.skill import SkillRatings
 from scoring.ml.types import Record
 
 #: Comparisons with each earlier checkpoint.
@@ -71,8 +71,8 @@ def select_checkpoint(
     seed: int = 13,
 ) -> Stop:
     """The paper's rule on the outputs of a training that is over: stop when the newest checkpoint keeps losing for
-    `patience` checks, and take the one before that run. See `evalapp.stats.stopping`. It counts verdicts, won and
-    lost, whatever the evaluator's `outcome`, as while a model trains: whatever has `compare` can be asked so."""
+    `patience` checks, and take the one before that run. See `evalapp.stats.planning.stopping`. It counts verdicts,
+    won and lost, whatever the evaluator's `outcome`, as while a model trains: anything with `compare` will do."""
     return early_stop(checks_of(evaluator, checkpoints, previous=previous, pairs=pairs, seed=seed), patience=patience)
 
 

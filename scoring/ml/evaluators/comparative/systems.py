@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from evalapp.stats.glicko2 import TieRule
-from evalapp.stats.skill import SkillRatings, VerdictTable, rank_by_games
+from evalapp.stats.ranking.glicko2 import TieRule
+from evalapp.stats.ranking.skill import SkillRatings, VerdictTable, rank_by_games
 from scoring.ml.base import Progress
 from scoring.ml.errors import InvalidCall
 from scoring.ml.evaluators.comparative.verdicts import Floats, Outcome, Signs, Verdicts, expected_scores

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from evalapp.stats import RatingMethod
+from evalapp.stats.agreement.normalise import RatingMethod
 from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, PairEvaluator, Partial, Progress, Query, references_of
 from scoring.ml.encoders.source import EncoderSource

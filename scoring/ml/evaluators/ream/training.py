@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from evalapp.stats import RatingMethod, spearman
+from evalapp.stats.agreement.normalise import RatingMethod
+from evalapp.stats.correlation.coefficients import spearman
 from scoring.ml.base import PairEvaluator, Query, references_of
 from scoring.ml.encoders.kept import cached_vectors
 from scoring.ml.errors import InvalidOption, TooFewData, TrainingDataError

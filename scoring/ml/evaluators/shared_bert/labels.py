@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from evalapp.stats import Z_METHODS, RatingMethod
+from evalapp.stats.agreement.normalise import Z_METHODS, RatingMethod
 from scoring.ml.base import references_of
 from scoring.ml.training.gold import Key, key_of, rated_records
 from scoring.ml.training.job import Told, untold

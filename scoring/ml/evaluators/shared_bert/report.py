@@ -12,7 +12,8 @@ import numpy.typing as npt
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from evalapp.stats import Estimate, midranks
+from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.correlation.coefficients import midranks
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 COLLAPSED = 0.99

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from evalapp.stats import spearman
+from evalapp.stats.correlation.coefficients import spearman
 from scoring.ml.base import Evaluator, Progress
 from scoring.ml.types import Dialogue, Record
 

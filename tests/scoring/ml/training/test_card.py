@@ -42,7 +42,7 @@ def counts(card: str) -> dict[str, tuple[str, str]]:
 
 @pytest.mark.parametrize("n_groups", [12, 10, 9, 3, 1])
 def test_the_groups_stand_beside_n_and_few_are_warned_of(tmp_path: Path, n_groups: int) -> None:
-    """10 is the bound of the leaderboards (`evalapp.stats.resampling.FEW_CLUSTERS`); of one group there is no interval
+    """10 is the bound of the leaderboards (`FEW_CLUSTERS`); of one group there is no interval
     to warn of."""
     evaluator = trained(n_groups)
     evaluator.save_pretrained(tmp_path / "out")

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from evalapp.stats import pearson
+from evalapp.stats.correlation.coefficients import pearson
 from scoring.ml import Dataset, Dialogue, Item, Output, Rating, Record, load
 from scoring.ml.base import Evaluator
 from scoring.ml.training.record import content_of, contents_of, correlations_with_people

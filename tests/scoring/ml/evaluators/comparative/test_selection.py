@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from evalapp.stats.skill import VerdictTable, rank_by_games
+from evalapp.stats.ranking.skill import VerdictTable, rank_by_games
 from scoring.ml.evaluators.comparative.selection import (
     checks_of,
     random_settings,

@@ -1,0 +1,124 @@
+"""Systems freed from the bias of the raters they happened to get: Bayesian calibration in closed form.
+
+Explained in docs/explanation/statistics/human-scores.md#calibration-of-raters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evalapp.stats.agreement.mixed import MixedModel
+from evalapp.stats.core.coding import FloatArray, encode, float_column, identifiers
+from evalapp.stats.core.estimate import Estimate
+
+Variances: TypeAlias = Literal["unit", "reml"]
+VARIANCES: tuple[Variances, ...] = ("unit", "reml")
+
+_Z = 1.959963984540054
+
+
+class Calibrated(NamedTuple):
+    """A system, rater or item, its posterior mean with 95 % interval (n = its ratings), the posterior standard
+    deviation, and the plain mean of its ratings."""
+
+    label: Any
+    estimate: Estimate
+    sd: float
+    raw: float
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Systems from best to worst; raters' (and items') effects in the order of their labels, 0 = as the others.
+
+    `sigma2` holds the variances used: residual, rater, item. `note` says what kept a variance from being estimated.
+    """
+
+    systems: tuple[Calibrated, ...]
+    raters: tuple[Calibrated, ...]
+    items: tuple[Calibrated, ...]
+    sigma2: dict[str, float]
+    variances: Variances
+    n: int
+    note: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-safe."""
+        rows = {
+            name: [
+                {"label": _plain(row.label), **row.estimate.as_dict(), "sd": row.sd, "raw": row.raw}
+                for row in getattr(self, name)
+            ]
+            for name in ("systems", "raters", "items")
+        }
+        return {**rows, "sigma2": self.sigma2, "variances": self.variances, "n_ratings": self.n, "message": self.note}
+
+
+def calibrate_raters(
+    value: ArrayLike,
+    system: ArrayLike,
+    rater: ArrayLike,
+    *,
+    item: ArrayLike | None = None,
+    variances: Variances = "unit",
+) -> Calibration:
+    """Posterior means of systems s_a and rater biases b_t under value ~ N(s_a + b_t [+ item], sigma^2).
+
+    (n,) columns, one row per rating of one aspect, nan = missing. Flat prior on s, b_t ~ N(0, sigma_b^2), items
+    ~ N(0, sigma_i^2). The posterior is Gaussian: its mean minimises |y - X_s s - X_b b|^2 / sigma^2 +
+    |b|^2 / sigma_b^2, its covariance is the inverse of that precision.
+
+    `unit`: all variances are 1, as in Kulikov et al. 2018 and See et al. 2019, whose sampling this replaces by the
+    exact answer. `reml`: variances of largest restricted likelihood, then taken for known. With
+    `item`, systems rated on harder items are not punished for that. Where outputs have several ratings, give the
+    output as `item`: else their common part counts as independent chance and intervals are too narrow. Of
+    simulated systems with three ratings of each output 94 % of the intervals held the truth so, 89 % without, all with
+    the unit variances, which were larger than the true ones (200 data sets; docs/results/intervals.md).
+    """
+    if variances not in VARIANCES:
+        raise ValueError(f"variances is one of {', '.join(VARIANCES)}, not '{variances}'")
+    y = float_column(value, "value")
+    n, present = len(y), np.isfinite(y)
+    y = y[present]
+    columns = {"system": system, "rater": rater} | ({} if item is None else {"item": item})
+    coded = {name: encode(identifiers(column, name, n)[present], name) for name, column in columns.items()}
+    names = [name for name in coded if name != "system"]
+    if not len(y):
+        return Calibration((), (), (), {}, variances, 0, "there are no ratings")
+    systems, system_labels = coded["system"]
+    model = MixedModel(y, systems, [coded[name][0] for name in names])
+    note, residual, gamma = "", 1.0, np.ones(len(names))
+    if variances == "reml":
+        fitted = model.fit()
+        residual = fitted.residual
+        if residual > 0:
+            gamma = fitted.variances / residual
+        else:
+            residual, note = 1.0, "the ratings leave no residual: all variances are 1"
+    found = model.effects(gamma, residual)
+    sigma2 = {"residual": residual} | dict(zip(names, (gamma * residual).tolist(), strict=True))
+    rows = {"system": _rows(y, *coded["system"], found.fixed, found.fixed_sd)}
+    for name, effect, sd in zip(names, found.random, found.random_sd, strict=True):
+        rows[name] = _rows(y, *coded[name], effect, sd)
+    order = sorted(range(len(system_labels)), key=lambda place: (-rows["system"][place].estimate.value, place))
+    return Calibration(
+        tuple(rows["system"][place] for place in order), tuple(rows["rater"]), tuple(rows.get("item", ())),
+        sigma2, variances, len(y), note,
+    )  # fmt: skip
+
+
+def _rows(y: FloatArray, codes: Any, labels: Any, effect: FloatArray, sd: FloatArray) -> list[Calibrated]:
+    counts = np.bincount(codes, minlength=len(labels))
+    means = np.bincount(codes, weights=y, minlength=len(labels)) / counts
+    return [
+        Calibrated(label, Estimate(float(e), float(e - _Z * s), float(e + _Z * s), int(count)), float(s), float(mean))
+        for label, e, s, count, mean in zip(labels.tolist(), effect, sd, counts, means, strict=True)
+    ]
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,228 @@
+"""Coincidences: which values were given to the same unit, from long columns of few whole numbers, by counting alone.
+
+No row is sorted, coded or paired; what agreement makes of the table is in `agreement`. Three ways, the fastest that the
+columns allow: kinds of units, counts packed into one number a unit, a table of units by values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
+
+# Shorter columns are sorted in no time.
+_ROWS = 1000
+# Most ratings of a unit that is looked for at the head of sorted rows.
+_MOST_EVEN = 20
+# Most sequences of values that are counted.
+_MOST_KINDS = 1 << 18
+# Places for packed counts, and an odd factor that spreads them.
+_PLACE_BITS = 16
+_PLACES, _HASH_FACTOR = 1 << _PLACE_BITS, 0x1E3779B97F4A7C15
+# Bits of a unit's packed counts; below 2^53 sums of float64 are exact.
+_PACKED_BITS, _EXACT = 48, 2.0**53
+# Unit numbers may be so much farther apart than there are rows; a table has at most so many cells a row.
+_SPAN_SHARE, _TABLE_SHARE = 2, 8
+# Largest value: sums of values times kinds stay exact.
+_LARGEST = 2.0**30
+# Rows, and cells of a table of units by values, that stay in the cache.
+_CACHED_ROWS, _CACHED_CELLS = 1 << 15, 1 << 18
+# 1.5 * 2^52: added to a whole number, it leaves that number in the lowest bits.
+_SHIFTER = 1.5 * 2.0**52
+_EXPONENT_OF_ONE = 1023
+
+
+class Coincidences(NamedTuple):
+    """`table` (v, v): sum over units of c_x (c_y - [x = y]) / (m - 1), c the counts of the unit's m ratings by value;
+    its margins count the ratings. `values` (v,) ascending, all with ratings; `n_units` have at least two of them."""
+
+    table: FloatArray
+    values: FloatArray
+    n_units: int
+
+
+def count_coincidences(unit: NDArray[Any], value: NDArray[Any]) -> Coincidences | None:
+    """Coincidences of ratings `value` (n,) of `unit` (n,); None unless units are whole numbers close together, values
+    (float64) few whole numbers close together without a missing one, and rows many. O(n) in a handful of passes."""
+    if unit.dtype.kind not in "iu" or value.dtype != np.float64 or len(unit) < _ROWS:
+        return None
+    low, high = _ends_of_whole(value)
+    # Without ends every comparison is false.
+    if not (high - low < _TABLE_SHARE * len(unit) and low > -_LARGEST and high < _LARGEST):
+        return None
+    width = int(high - low) + 1
+    found = _of_even_rows(unit, value, low, width)
+    if found is None:
+        found = _of_packed_counts(unit, value, low, width) or _of_counts(unit, value, low, width)
+    if found is None:
+        return None
+    table, n_units = found
+    occur = np.flatnonzero(table.sum(axis=1) > 0)
+    return Coincidences(table[np.ix_(occur, occur)], low + occur.astype(np.float64), n_units)
+
+
+def rows_per_unit(unit: NDArray[Any]) -> int:
+    """How many rows every unit has, where units rise along the rows and all have as many, from 2 to 20; else 0."""
+    m = int(np.argmax(unit[: _MOST_EVEN + 1] != unit[0]))
+    if m < 2 or len(unit) % m:
+        return 0
+    step = _CACHED_ROWS // m * m
+    for begin in range(0, len(unit), step):
+        part = unit[begin : begin + step]
+        ends = part.reshape(-1, m)
+        if begin and not part[0] > unit[begin - 1]:
+            return 0
+        if not ((part[1:] >= part[:-1]).all() and (ends[:, 0] == ends[:, -1]).all()):
+            return 0
+        if not (ends[1:, 0] > ends[:-1, 0]).all():
+            return 0
+    return m
+
+
+def _ends_of_whole(value: FloatArray) -> tuple[float, float]:
+    """The lowest and the highest value; nan where one is missing or not whole."""
+    low, high = math.inf, -math.inf
+    rounded, same = np.empty(_CACHED_ROWS), np.empty(_CACHED_ROWS, dtype=np.bool_)
+    for begin in range(0, len(value), _CACHED_ROWS):
+        part = value[begin : begin + _CACHED_ROWS]
+        n = len(part)
+        if not np.equal(np.rint(part, out=rounded[:n]), part, out=same[:n]).all():
+            return math.nan, math.nan
+        low, high = min(low, float(part.min())), max(high, float(part.max()))
+    return low, high
+
+
+def _of_even_rows(unit: NDArray[Any], value: FloatArray, low: float, width: int) -> tuple[FloatArray, int] | None:
+    """A unit's values, read as the digits of one number, are its kind: a product counts all kinds at once."""
+    most = min(_MOST_KINDS, len(unit))
+    if width**2 > most:
+        return None
+    m = rows_per_unit(unit)
+    if not m or width**m > most:
+        return None
+    powers = float(width) ** np.arange(m - 1, -1, -1)
+    kind = value.reshape(-1, m) @ powers
+    kind -= low * powers.sum()
+    kinds = np.bincount(kind.astype(np.int64), minlength=width**m).astype(np.float64)
+    # Counts of the values in every sequence of 1, 2, ... m - 1 digits.
+    counts = [np.eye(width)]
+    for _ in range(m - 2):
+        counts.append((counts[-1][:, None, :] + counts[0]).reshape(-1, width))
+    table = np.zeros((width, width))
+    for heads in reversed(counts):
+        # The last digit with all digits before it, then without it.
+        ends = kinds.reshape(-1, width)
+        table += heads.T @ ends
+        kinds = ends.sum(axis=1)
+    return (table + table.T) / (m - 1), len(value) // m
+
+
+def _of_packed_counts(unit: NDArray[Any], value: FloatArray, low: float, width: int) -> tuple[FloatArray, int] | None:
+    """Each rating adds a power of two to its unit's sum, in whose bits the counts of all values then stand.
+
+    A count that outgrows its bits carries into the next, and all counts together come out too small: then None.
+    """
+    first, last = _ends(unit)
+    span = last - first + 1
+    bits = (len(unit) // span + 1).bit_length()
+    if span > _SPAN_SHARE * len(unit) or bits * width > _PACKED_BITS or abs(first) >= _EXACT:
+        return None
+    weights = _powers_of_two(value, low, bits)
+    packed = np.bincount(_from_zero(unit, first), weights=weights, minlength=span)
+    highest = float(packed.max())
+    if highest >= _EXACT:
+        return None
+    numbers, times = _alike(packed.astype(np.int64), highest)
+    return _summed(_unpacked(numbers, times, bits, width), width, len(unit))
+
+
+def _of_counts(unit: NDArray[Any], value: FloatArray, low: float, width: int) -> tuple[FloatArray, int] | None:
+    """From a table of units by values."""
+    first, last = _ends(unit)
+    span = last - first + 1
+    if span * width > _TABLE_SHARE * len(unit) or abs(first) >= _EXACT:
+        return None
+    key = _from_zero(unit, first) * width
+    key += (value - low).astype(np.int64)
+    table = np.bincount(key, minlength=span * width).reshape(-1, width)
+    step = max(_CACHED_CELLS // width, 1)
+    ones = np.ones(step)
+    parts = (table[begin : begin + step].T.astype(np.float64) for begin in range(0, span, step))
+    return _summed(((part, ones[: part.shape[1]]) for part in parts), width, len(unit))
+
+
+def _ends(unit: NDArray[Any]) -> tuple[int, int]:
+    parts = [unit[begin : begin + _CACHED_ROWS] for begin in range(0, len(unit), _CACHED_ROWS)]
+    ends = [(int(part.min()), int(part.max())) for part in parts]
+    return min(low for low, _ in ends), max(high for _, high in ends)
+
+
+def _from_zero(unit: NDArray[Any], first: int) -> IntArray:
+    whole = unit.astype(np.int64, copy=False)
+    return whole - first if first else whole
+
+
+def _powers_of_two(value: FloatArray, low: float, bits: int) -> FloatArray:
+    """2^(bits (value - low)), written into the exponents."""
+    found = np.empty_like(value)
+    for begin in range(0, len(value), _CACHED_ROWS):
+        part = found[begin : begin + _CACHED_ROWS]
+        np.multiply(value[begin : begin + _CACHED_ROWS], bits, out=part)
+        # Now the lowest bits are those of the exponent, and the shift leaves nothing else.
+        part += _SHIFTER + _EXPONENT_OF_ONE - bits * low
+        exponent = part.view(np.int64)
+        exponent <<= 52
+    return found
+
+
+def _alike(packed: IntArray, highest: float) -> tuple[IntArray, FloatArray]:
+    """Different numbers and how many units have each. Numbers are spread over places; one that finds its place taken by
+    another comes unit by unit, so that a number may come more than once."""
+    if highest < _PLACES:
+        counts = np.bincount(packed)
+        numbers = np.flatnonzero(counts)
+        return numbers, counts[numbers].astype(np.float64)
+    place = ((packed * _HASH_FACTOR).view(np.uint64) >> np.uint64(64 - _PLACE_BITS)).view(np.int64)
+    holder = np.zeros(_PLACES, dtype=np.int64)
+    holder[place] = packed
+    held = holder[place] == packed
+    counts = np.bincount(place[held], minlength=_PLACES)
+    taken = np.flatnonzero(counts)
+    others = packed[~held]
+    return np.concatenate([holder[taken], others]), np.concatenate([counts[taken], np.ones(len(others))])
+
+
+def _unpacked(packed: IntArray, times: FloatArray, bits: int, width: int) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Counts (values, units) out of their bits, and how many units are like each, block by block."""
+    step = max(_CACHED_CELLS // width, 1)
+    mask = (1 << bits) - 1
+    for begin in range(0, len(packed), step):
+        left = packed[begin : begin + step].copy()
+        counts = np.empty((width, len(left)))
+        # The last value takes what is left, so that no bit is lost.
+        for place in range(width - 1):
+            counts[place] = left & mask
+            left >>= bits
+        counts[width - 1] = left
+        yield counts, times[begin : begin + step]
+
+
+def _summed(blocks: Iterator[tuple[FloatArray, FloatArray]], width: int, rows: int) -> tuple[FloatArray, int] | None:
+    """Coincidences of counts (values, units) in blocks, and the units with two ratings; None where rows are missing."""
+    table, n_units, seen = np.zeros((width, width)), 0.0, 0.0
+    diagonal = np.arange(width)
+    for counts, times in blocks:
+        size = counts.sum(axis=0)
+        seen += float(size @ times)
+        paired: BoolArray = size >= 2
+        n_units += float(paired @ times)
+        share = np.divide(times, size - 1, out=np.zeros(len(size)), where=paired)
+        shared = counts * share
+        table += shared @ counts.T
+        table[diagonal, diagonal] -= shared.sum(axis=1)
+    return (table, round(n_units)) if seen == rows else None

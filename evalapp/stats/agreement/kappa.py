@@ -1,0 +1,240 @@
+"""Agreement on categories: percent agreement, Fleiss' kappa, Cohen's kappa with weights; intervals over units.
+
+Krippendorff's alpha is in `agreement`, the intraclass correlation in `icc`.
+
+Explained in docs/explanation/statistics/agreement.md#kappa.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+
+from evalapp.stats.agreement.rating_columns import ALL_EQUAL, NO_PAIR, RatingColumns, of_columns
+from evalapp.stats.core.coding import FloatArray, IntArray, encode, float_column, identifiers
+from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.resampling.bootstrap import (
+    DEFAULT_CONFIDENCE,
+    DEFAULT_RESAMPLES,
+    ClusterDraws,
+    chunk_sizes,
+    resampled_sums,
+    with_interval,
+)
+
+KappaWeights: TypeAlias = Literal["linear", "quadratic"]
+KAPPA_WEIGHTS: tuple[KappaWeights, ...] = ("linear", "quadratic")
+
+# The expected disagreement below which nothing is left to chance.
+_FLOOR = 1e-12
+
+
+def percent_agreement(
+    value: ArrayLike,
+    unit: ArrayLike,
+    rater: ArrayLike,
+    *,
+    tolerance: float = 0.0,
+    cluster: ArrayLike | None = None,
+    resamples: int = DEFAULT_RESAMPLES,
+    seed: int = 0,
+    confidence: float = DEFAULT_CONFIDENCE,
+) -> Estimate:
+    """Mean over units of the share of pairs of raters that agree, in [0, 1] (Fleiss' P-bar); not corrected for chance.
+
+    (n,) columns, one row per rating; nan or None = missing. Numbers that differ by at most `tolerance` agree. Units
+    with fewer than 2 ratings are left out; `n` counts the others. Bootstrap over units, or over `cluster`.
+    """
+    found = of_columns(value, unit, rater, cluster).twice()
+    if not found.n_units:
+        return Estimate.undefined(NO_PAIR)
+    shares = agreeing_shares(found, tolerance)
+    return _of_sums(
+        found, np.stack([shares, np.ones(found.n_units)], axis=1), lambda s: s[:, 0] / s[:, 1],
+        resamples=resamples, seed=seed, confidence=confidence,
+    )  # fmt: skip
+
+
+def fleiss_kappa(
+    value: ArrayLike,
+    unit: ArrayLike,
+    rater: ArrayLike,
+    *,
+    cluster: ArrayLike | None = None,
+    resamples: int = DEFAULT_RESAMPLES,
+    seed: int = 0,
+    confidence: float = DEFAULT_CONFIDENCE,
+) -> Estimate:
+    """Fleiss' kappa = (P - P_e) / (1 - P_e) for categories (Fleiss 1971), with its generalisation to missing ratings.
+
+    With n_uv of the m_u ratings of unit u in category v, over the U units with at least 2 ratings:
+
+    P = (1/U) sum_u sum_v n_uv (n_uv - 1) / (m_u (m_u - 1)),   P_e = sum_v p_v^2,   p_v = (1/U) sum_u n_uv / m_u.
+
+    With equally many ratings per unit this is Fleiss' own. Who rated does not enter: raters are exchangeable.
+    Undefined when all ratings are equal. `n` counts units; bootstrap over units, or over `cluster`.
+    """
+    found = of_columns(value, unit, rater, cluster).twice()
+    if not found.n_units:
+        return Estimate.undefined(NO_PAIR)
+    if len(found.labels) == 1:
+        return Estimate.undefined(ALL_EQUAL, found.n_units)
+    n = found.n_clusters
+    units = np.bincount(found.cluster, minlength=n).astype(np.float64)
+    equal = np.bincount(found.cluster, weights=agreeing_shares(found), minlength=n)
+    # Open scales have thousands of values, of which a unit has few.
+    cells = found.cluster[found.unit], found.value
+    shares = csr_array((1.0 / found.sizes[found.unit], cells), shape=(n, len(found.labels)))
+
+    def kappa(draws: FloatArray) -> FloatArray:
+        total = units @ draws
+        chance = np.asarray(shares.T @ draws) / total
+        return _corrected(1.0 - equal @ draws / total, 1.0 - np.einsum("vb,vb->b", chance, chance))
+
+    point = Estimate.point(float(kappa(np.ones((n, 1)))[0]), found.n_units)
+    drawn = ClusterDraws(n, seed)
+    rows = max(n, len(found.labels))
+    parts = [kappa(drawn.take(size)) for size in chunk_sizes(resamples, rows)] if resamples and n >= 2 else []
+    replicates = np.concatenate(parts) if parts else np.full(min(resamples, 1), np.nan)
+    return with_interval(point, replicates, clusters={"units": n}, confidence=confidence)
+
+
+def cohen_kappa(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    weights: KappaWeights | None = None,
+    cluster: ArrayLike | None = None,
+    resamples: int = DEFAULT_RESAMPLES,
+    seed: int = 0,
+    confidence: float = DEFAULT_CONFIDENCE,
+) -> Estimate:
+    """Cohen's kappa of two raters on the same units, row by row: 1 - sum w O / sum w E (Cohen 1960, 1968).
+
+    `a`, `b`: (n,) numbers or labels; rows where one is missing are left out. O is the joint distribution, E that of
+    independent raters with the same marginals. w = [x != y] without `weights`, |x - y| (linear), (x - y)^2 (quadratic):
+    distances of the values themselves, so weights need numbers, and a value nobody chose changes nothing.
+    Undefined when both raters give one and the same value throughout. Bootstrap over rows, or over `cluster`.
+    """
+    if weights is not None and weights not in KAPPA_WEIGHTS:
+        raise ValueError(f"weights is None or one of {', '.join(KAPPA_WEIGHTS)}, not '{weights}'")
+    first, second, labels, present = _pairs(a, b, numeric=weights is not None)
+    n = len(first)
+    if n == 0:
+        return Estimate.undefined("the two have no unit in common")
+    if len(labels) == 1:
+        return Estimate.undefined(ALL_EQUAL, n)
+    place = np.arange(len(labels), dtype=np.float64) if weights is None else labels.astype(np.float64)
+    place = (place - place[0]) / (place[-1] - place[0])
+    cells, cell_of = np.unique(first * len(labels) + second, return_inverse=True)
+    row, column = cells // len(labels), cells % len(labels)
+    apart = np.abs(place[row] - place[column])
+    distance = {None: (apart > 0).astype(np.float64), "linear": apart, "quadratic": apart**2}[weights]
+
+    def kappa(counts: FloatArray) -> FloatArray:
+        total = counts.sum(axis=1)
+        of_a = _summed(counts, row, len(labels))
+        of_b = _summed(counts, column, len(labels))
+        return _corrected(counts @ distance / total, _by_chance(of_a, of_b, place, weights) / total**2)
+
+    totals = np.bincount(cell_of.reshape(-1), minlength=len(cells)).astype(np.float64)
+    value = float(kappa(totals[None, :])[0])
+    if np.isnan(value):
+        return Estimate.undefined(ALL_EQUAL, n)
+    point = Estimate.point(value, n)
+    if resamples == 0:
+        return point
+    if cluster is None:
+        # Rows with the same pair of values are exchangeable: the cells of a resample are multinomial.
+        generator = np.random.default_rng([seed, 0])
+        drawn = generator.multinomial(n, totals / n, size=resamples).astype(np.float64)
+        return with_interval(point, kappa(drawn), clusters={"units": n}, confidence=confidence)
+    clusters, names = encode(identifiers(cluster, "cluster", len(present))[present], "cluster")
+    columns = np.zeros((len(names), len(cells)))
+    np.add.at(columns, (clusters, cell_of.reshape(-1)), 1.0)
+    drawn = resampled_sums(columns, np.arange(len(names)), len(names), resamples=resamples, seed=seed)
+    return with_interval(point, kappa(drawn), clusters={"units": len(names)}, confidence=confidence)
+
+
+def agreeing_shares(found: RatingColumns, tolerance: float = 0.0) -> FloatArray:
+    """The share of pairs of ratings of each unit that are equal (within `tolerance`), (n_units,); 2 ratings or more."""
+    sizes = found.sizes.astype(np.float64)
+    if tolerance > 0:
+        equal = np.zeros(found.n_units)
+        numbers = found.numbers()
+        order = np.lexsort((numbers, found.unit))
+        numbers, unit = numbers[order], found.unit[order]
+        for step in range(1, int(sizes.max())):
+            near = (unit[step:] == unit[:-step]) & (numbers[step:] - numbers[:-step] <= tolerance)
+            equal += np.bincount(unit[step:][near], minlength=found.n_units)
+        return np.asarray(2.0 * equal / (sizes * (sizes - 1.0)))
+    cells, counts = np.unique(found.unit * len(found.labels) + found.value, return_counts=True)
+    pairs = np.bincount(cells // len(found.labels), weights=counts * (counts - 1.0), minlength=found.n_units)
+    return np.asarray(pairs / (sizes * (sizes - 1.0)))
+
+
+def _pairs(a: ArrayLike, b: ArrayLike, *, numeric: bool) -> tuple[IntArray, IntArray, NDArray[Any], NDArray[np.bool_]]:
+    one, two = identifiers(a, "a"), identifiers(b, "b", len(identifiers(a, "a")))
+    if numeric or (one.dtype.kind not in "OUS" and two.dtype.kind not in "OUS"):
+        one, two = float_column(a, "a"), float_column(b, "b")
+        present = np.isfinite(one) & np.isfinite(two)
+    else:
+        present = np.array(
+            [x is not None and y is not None and x == x and y == y for x, y in zip(one, two, strict=True)],
+            dtype=np.bool_,
+        )
+    codes, labels = encode(np.concatenate([one[present], two[present]]), "value")
+    n = int(present.sum())
+    return codes[:n], codes[n:], labels, present
+
+
+def _summed(counts: FloatArray, code: IntArray, n_codes: int) -> FloatArray:
+    """Counts of cells (r, cells) added up by code: (r, n_codes)."""
+    indicator = csr_array((np.ones(len(code)), (np.arange(len(code)), code)), shape=(len(code), n_codes))
+    return np.asarray(counts @ indicator)
+
+
+def _by_chance(a: FloatArray, b: FloatArray, place: FloatArray, weights: KappaWeights | None) -> FloatArray:
+    """sum_ij a_i b_j w_ij for marginals (r, values), without the table of all pairs of values."""
+    total = a.sum(axis=1)
+    if weights is None:
+        found = total**2 - np.einsum("rv,rv->r", a, b)
+    elif weights == "quadratic":
+        found = total * (a @ place**2 + b @ place**2) - 2.0 * (a @ place) * (b @ place)
+    else:
+        # |x - y| is the length of what lies above one of the two and not above the other.
+        below_a, below_b = np.cumsum(a, axis=1)[:, :-1], np.cumsum(b, axis=1)[:, :-1]
+        n = total[:, None]
+        found = (below_a * (n - below_b) + below_b * (n - below_a)) @ np.diff(place)
+    return np.asarray(found)
+
+
+def _corrected(observed: FloatArray, expected: FloatArray) -> FloatArray:
+    """1 - observed / expected disagreement; nan where nothing is left to chance."""
+    ratio = np.full(expected.shape, np.nan)
+    np.divide(observed, expected, out=ratio, where=expected > _FLOOR)
+    # A rater who always says the same agrees as chance does: exactly 0, not by rounding below it.
+    found = 1.0 - ratio
+    return np.where(np.abs(found) < _FLOOR, 0.0, found)
+
+
+def _of_sums(
+    found: RatingColumns,
+    columns: FloatArray,
+    statistic: Callable[[FloatArray], FloatArray],
+    *,
+    resamples: int,
+    seed: int,
+    confidence: float,
+) -> Estimate:
+    """A share that is a statistic of sums over units (n_units, k), with the interval of its resamples."""
+    point = Estimate.point(float(statistic(columns.sum(axis=0)[None, :])[0]), found.n_units)
+    if resamples == 0:
+        return point
+    drawn = resampled_sums(columns, found.cluster, found.n_clusters, resamples=resamples, seed=seed)
+    clusters = {"units": found.n_clusters}
+    return with_interval(point, statistic(drawn), clusters=clusters, confidence=confidence, is_share=True)

@@ -1,0 +1,76 @@
+"""The outputs on which several evaluators can be compared: those that all of them scored, without evaluators that would
+leave too few.
+
+Explained in docs/explanation/statistics/correlation.md#common-rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray, is_constant
+
+NO_SCORE = "has no score"
+CONSTANT = "gives the same score to all"
+
+
+@dataclass(frozen=True, slots=True)
+class CommonRows:
+    """`rows` (n,) are those that all columns of `used` (places, in order) have; `reasons` says by place why the others
+    are not used."""
+
+    rows: BoolArray
+    used: list[int]
+    reasons: dict[int, str]
+
+
+def find_common_rows(
+    columns: Sequence[FloatArray],
+    eligible: BoolArray,
+    unit: IntArray | None = None,
+    *,
+    least: int,
+    share: float = 0.0,
+    what: str = "outputs",
+    allow_constant: bool = False,
+) -> CommonRows:
+    """The rows among `eligible` that all usable (n,) columns have (nan = missing).
+
+    First columns without a score are set aside, and those with one score for all, of which there is no coefficient;
+    `allow_constant` keeps the latter, for shares of right verdicts. Then, while the rows in common hold fewer than
+    `least` (or, where there are fewer, all) of the `unit`s, named `what` (default: the rows themselves), or fewer than
+    `share` of the rows that some usable column has, the column with the fewest scores is set aside: one evaluator that
+    scored little must not decide on what all are compared. Of two equal ones the last.
+    """
+    defined = np.stack([eligible & np.isfinite(column) for column in columns], axis=1) if columns else None
+    if defined is None:
+        return CommonRows(eligible.copy(), [], {})
+    reasons: dict[int, str] = {}
+    for place, column in enumerate(columns):
+        own = defined[:, place]
+        if not own.any():
+            reasons[place] = NO_SCORE
+        elif not allow_constant and own.sum() > 1 and is_constant(column[own]):
+            reasons[place] = CONSTANT
+    used = [place for place in range(len(columns)) if place not in reasons]
+    least = min(least, _count(np.asarray(defined[:, used].any(axis=1)), unit))
+    while used:
+        rows, some = np.asarray(defined[:, used].all(axis=1)), np.asarray(defined[:, used].any(axis=1))
+        if len(used) == 1 or (_count(rows, unit) >= least and rows.sum() >= share * some.sum()):
+            return CommonRows(rows, used, reasons)
+        fewest = min(used, key=lambda place: (int(defined[:, place].sum()), -place))
+        n = _count(defined[:, fewest], unit)
+        reasons[fewest] = (
+            f"scored {int(defined[:, fewest].sum()):,} of {int(some.sum()):,} outputs"
+            + ("" if unit is None else f" ({n} {what})")
+            + ", too few to be compared with the others"
+        )
+        used.remove(fewest)
+    return CommonRows(eligible.copy(), [], reasons)
+
+
+def _count(rows: BoolArray, unit: IntArray | None) -> int:
+    return int(rows.sum()) if unit is None else len(np.unique(unit[rows]))

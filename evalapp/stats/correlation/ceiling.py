@@ -1,0 +1,292 @@
+"""How well people agree with themselves, as the highest correlation a metric can reach with them, and correlations
+divided by it. Coefficients of agreement (alpha, kappa, ICC) are elsewhere."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evalapp.stats.core.coding import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    encode,
+    encode_pair,
+    float_column,
+    identifiers,
+    parents,
+)  # fmt: skip
+from evalapp.stats.core.estimate import NAN, Estimate
+from evalapp.stats.correlation.coefficients import ALL_COEFFICIENTS, Coefficient
+from evalapp.stats.correlation.grouping import GroupedCoefficients
+from evalapp.stats.correlation.meta_evaluation import Grouping, Level, replicates_of
+from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE, ClusterDraws, chunk_sizes, with_interval
+
+CeilingKind: TypeAlias = Literal["split-half", "leave-one-out"]
+CeilingOf: TypeAlias = Literal["metric", "reliability", "halves"]
+
+CUT = "cut at 1: the coefficient is larger than the ceiling, which is an estimate"
+NO_SECOND_RATER = "no output has two raters"
+
+_STREAM = 4
+#: Splits over which each resample is averaged.
+_SPLITS = 10
+
+
+def noise_ceiling(
+    value: ArrayLike,
+    output: ArrayLike,
+    rater: ArrayLike,
+    *,
+    item: ArrayLike | None = None,
+    system: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
+    coefficient: Coefficient = "pearson",
+    kind: CeilingKind = "split-half",
+    of: CeilingOf = "metric",
+    level: Level = "segment",
+    grouping: Grouping = "none",
+    repeats: int = 100,
+    resamples: int = 500,
+    seed: int = 13,
+    confidence: float = DEFAULT_CONFIDENCE,
+) -> Estimate:
+    """The correlation of people with people over the outputs that two raters or more have rated
+    (docs/explanation/statistics/agreement.md#noise-ceiling).
+
+    (n,) columns, one row per rating of one aspect, nan = missing; `output` identifies the output, `item` its item
+    (default the output), `system` its system (needed for level "system" and for groupings), `cluster` the item's
+    cluster (default the item; what is resampled). Several ratings of an output by one rater count as their mean:
+    agreement with oneself is no agreement of people.
+
+    - `split-half`: each output's raters are dealt into two halves at random, `repeats` times; r = mean correlation of
+      the halves' means, in any level and grouping of `correlate`. From r the reliability of one rater, rho, is the
+      positive root of r^2 = R(a) R(b), R(k) = k rho / (1 + (k - 1) rho), for halves of a and b raters, and the
+      reliability of all k raters is R(k): for equal halves the Spearman-Brown formula 2 r / (1 + r). Sizes are
+      harmonic means over outputs. `of` chooses what is returned: "metric" sqrt(R(k)), the correlation that a metric
+      without error would have with these raters' mean, the ceiling; "reliability" R(k); "halves" r itself. The steps
+      are exact for Pearson and customary for rank coefficients.
+    - `leave-one-out`: each rater's ratings against the mean of the output's others, averaged over raters with at least
+      3 such ratings, by their number: what one more person would reach. `of` does not apply. Segments, no grouping.
+
+    n = outputs. The interval is a bootstrap over clusters of items, at the system level over systems (drawing items
+    would add to the noise that is measured); each resample averages 10 of the splits.
+    """
+    _check(coefficient, kind, of, level, grouping, system)
+    if repeats < 1:
+        raise ValueError(f"repeats must be at least 1, not {repeats}")
+    values = float_column(value, "value")
+    present = np.isfinite(values)
+    columns = [identifiers(c, name, len(values))[present] for c, name in ((output, "output"), (rater, "rater"))]
+    outputs, labels = encode(columns[0], "output")
+    raters, _ = encode(columns[1], "rater")
+    values = values[present]
+    items, systems = (
+        default if column is None else _of_output(column, name, present, outputs, len(labels))
+        for column, name, default in (
+            (item, "item", np.arange(len(labels))),
+            (system, "system", np.zeros(len(labels), dtype=np.int64)),
+        )
+    )
+    clusters = items if cluster is None else _of_output(cluster, "cluster", present, outputs, len(labels))
+    values, outputs, raters = _one_each(values, outputs, raters)
+    # Equal ratings of an output are exchangeable, so the draws do not hang on the raters' names.
+    order = np.lexsort((values, outputs))
+    values, outputs, raters = values[order], outputs[order], raters[order]
+    sizes = np.bincount(outputs, minlength=len(labels))
+    shared = sizes[outputs] >= 2
+    if not shared.any():
+        return Estimate.undefined(NO_SECOND_RATER)
+    values, outputs, raters = values[shared], outputs[shared], raters[shared]
+    if kind == "leave-one-out":
+        return _leave_one_out(values, outputs, raters, clusters, coefficient, (resamples, seed, confidence))
+    point, drawn, resampled = _split_half(
+        values, outputs, (items, systems, clusters), coefficient, level, grouping, (repeats, resamples, seed)
+    )
+    if not point.is_defined:
+        return point
+    counts = sizes[sizes >= 2].astype(np.float64)
+    if of != "halves":
+        a, b, whole = (_harmonic(part) for part in (np.floor(counts / 2), np.ceil(counts / 2), counts))
+        point = Estimate.point(float(_stepped(np.array([point.value]), a, b, whole, of)[0]), point.n, point.note)
+        drawn = _stepped(drawn, a, b, whole, of)
+        if not point.is_defined:
+            return Estimate.undefined("the halves of the raters do not correlate positively", point.n)
+    return with_interval(point, drawn, clusters=resampled, confidence=confidence)
+
+
+def disattenuated(estimate: Estimate, ceiling: Estimate) -> Estimate:
+    """`estimate` divided by `ceiling`: for "split-half" Spearman's correction of a correlation for people's noise.
+
+    The interval joins both by the method of variance estimates recovery (Donner and Zou 2012), which takes them for
+    independent; without an interval of the ceiling the ends are divided by its value. Undefined unless the ceiling is
+    positive. No correlation lies outside -1 and 1: what would is cut there, and a note says so.
+    """
+    found = _divided(estimate, ceiling)
+    cut = replace(found, value=_cut(found.value), low=_cut(found.low), high=_cut(found.high))
+    return cut.with_note(CUT) if abs(found.value) > 1 else cut
+
+
+def _cut(number: float) -> float:
+    return number if math.isnan(number) else min(1.0, max(-1.0, number))
+
+
+def _divided(estimate: Estimate, ceiling: Estimate) -> Estimate:
+    if not estimate.is_defined:
+        return estimate
+    if not ceiling.is_defined or ceiling.value <= 0:
+        return Estimate.undefined(ceiling.note or "the ceiling is not positive", estimate.n)
+    value = estimate.value / ceiling.value
+    note = estimate.note
+    if not estimate.has_interval:
+        return Estimate.point(value, estimate.n, note)
+    if not ceiling.has_interval:
+        low, high = estimate.low / ceiling.value, estimate.high / ceiling.value
+        return Estimate(value, low, high, estimate.n, note).with_note("the ceiling is taken as known")
+    if ceiling.low <= 0:
+        return Estimate.point(value, estimate.n, note).with_note("no interval: the ceiling may be 0")
+    low, high = _ratio_interval(estimate, ceiling)
+    if math.isnan(low) or math.isnan(high):
+        return Estimate.point(value, estimate.n, note).with_note("no interval: that of the ceiling is too wide")
+    return Estimate(value, low, high, estimate.n, note)
+
+
+def _check(coefficient: str, kind: str, of: str, level: str, grouping: str, system: ArrayLike | None) -> None:
+    if coefficient not in ALL_COEFFICIENTS:
+        raise ValueError(f"coefficient is among {ALL_COEFFICIENTS}, not '{coefficient}'")
+    if kind not in ("split-half", "leave-one-out") or of not in ("metric", "reliability", "halves"):
+        raise ValueError(f"kind is split-half or leave-one-out, of metric, reliability or halves; not {kind}, {of}")
+    if kind == "leave-one-out" and (level, grouping) != ("segment", "none"):
+        raise ValueError("leave-one-out is for segments without grouping: kind='split-half' for the others")
+    if system is None and (level == "system" or grouping == "system"):
+        raise ValueError("the system level and grouping need `system`")
+
+
+def _of_output(column: ArrayLike, name: str, present: BoolArray, outputs: IntArray, n: int) -> IntArray:
+    codes, _ = encode(identifiers(column, name, len(present))[present], name)
+    return parents(outputs, codes, n, name)
+
+
+def _one_each(values: FloatArray, outputs: IntArray, raters: IntArray) -> tuple[FloatArray, IntArray, IntArray]:
+    """One rating of every output and rater: the mean where there are several."""
+    order = np.lexsort((values, raters, outputs))
+    pair, rows = encode_pair(outputs[order], raters[order], int(raters.max(initial=0)) + 1)
+    if len(rows) == len(values):
+        return values, outputs, raters
+    means = np.bincount(pair, weights=values[order]) / np.bincount(pair)
+    return means, outputs[order][rows], raters[order][rows]
+
+
+def _harmonic(sizes: FloatArray) -> float:
+    return float(len(sizes) / (1.0 / sizes).sum())
+
+
+def _split_half(
+    values: FloatArray,
+    outputs: IntArray,
+    of_outputs: tuple[IntArray, IntArray, IntArray],
+    coefficient: Coefficient,
+    level: Level,
+    grouping: Grouping,
+    settings: tuple[int, int, int],
+) -> tuple[Estimate, FloatArray, dict[str, int]]:
+    """Mean correlation of random halves, its replicates, and what was drawn. Rows are sorted by output; `of_outputs`
+    are item, system and cluster of every output."""
+    repeats, resamples, seed = settings
+    kept, codes = np.unique(outputs, return_inverse=True)
+    items, systems, cluster = (column[kept] for column in of_outputs)
+    sizes = np.bincount(codes)
+    starts = np.cumsum(sizes) - sizes
+    place = np.arange(len(codes)) - starts[codes]
+    rng = np.random.default_rng([seed, _STREAM])
+    points: list[float] = []
+    drawn: list[FloatArray] = []
+    clusters: dict[str, int] = {}
+    for number in range(repeats):
+        # Rows are sorted by output already, so the dealt order falls into the same stretches.
+        dealt = np.lexsort((rng.random(len(codes)), codes))
+        first = place < sizes[codes] // 2
+        sides = (dealt[first], dealt[~first])
+        one, two = (np.bincount(codes[rows], weights=values[rows]) / np.bincount(codes[rows]) for rows in sides)
+        point, replicates, clusters = replicates_of(
+            one, two, items, systems, cluster=cluster, coefficient=coefficient, level=level, grouping=grouping,
+            resamples=resamples if number < _SPLITS else 0, seed=seed,
+            bootstrap="systems" if level == "system" else "inputs",
+        )  # fmt: skip
+        if not point.is_defined:
+            continue
+        points.append(point.value)
+        if replicates.size:
+            drawn.append(replicates - point.value)
+    if not points:
+        return point, np.empty(0), clusters
+    mean = Estimate.point(float(np.mean(points)), len(kept))
+    if len(points) < repeats:
+        mean = mean.with_note(f"{repeats - len(points)} of {repeats} splits are undefined")
+    # The few splits that were resampled say how far r moves; where it lies all splits say.
+    return mean, np.minimum(mean.value + np.mean(drawn, axis=0), 1.0) if drawn else np.empty(0), clusters
+
+
+def _stepped(r: FloatArray, a: float, b: float, whole: float, of: CeilingOf) -> FloatArray:
+    """Reliability of `whole` raters, or its root, from the correlation of halves of a and b; nan unless r > 0."""
+    square = np.where(r > 0, np.minimum(r, 1.0), np.nan) ** 2
+    # r^2 (1 + (a-1) rho) (1 + (b-1) rho) = a b rho^2, a quadratic with one positive root.
+    two = a * b - square * (a - 1) * (b - 1)
+    one = -square * (a + b - 2)
+    rho = (-one + np.sqrt(one * one + 4 * two * square)) / (2 * two)
+    reliability = whole * rho / (1 + (whole - 1) * rho)
+    return np.asarray(np.sqrt(reliability) if of == "metric" else reliability)
+
+
+def _leave_one_out(
+    values: FloatArray,
+    outputs: IntArray,
+    raters: IntArray,
+    items: IntArray,
+    coefficient: Coefficient,
+    settings: tuple[int, int, float],
+) -> Estimate:
+    resamples, seed, confidence = settings
+    sums, sizes = np.bincount(outputs, weights=values), np.bincount(outputs)
+    others = (sums[outputs] - values) / (sizes[outputs] - 1)
+    _, group = np.unique(raters, return_inverse=True)
+    n_raters = int(group.max()) + 1
+    grouped = GroupedCoefficients(values, others, group, n_raters, (coefficient,))
+    clusters, cluster = np.unique(items[outputs], return_inverse=True)
+    n_outputs = len(np.unique(outputs))
+
+    def average(weights: FloatArray) -> FloatArray:
+        found = grouped(weights)[coefficient]
+        counts = np.stack([np.bincount(group, weights=column, minlength=n_raters) for column in weights.T], axis=1)
+        counts = np.where(np.isnan(found), 0.0, counts)
+        total = counts.sum(axis=0)
+        above = (np.nan_to_num(found) * counts).sum(axis=0)
+        return np.asarray(np.divide(above, total, out=np.full(total.shape, np.nan), where=total > 0))
+
+    whole = float(average(np.ones((len(values), 1)))[0])
+    if math.isnan(whole):
+        reasons = ", ".join(f"{count}: {reason}" for reason, count in grouped.undefined_counts().items())
+        return Estimate.undefined(f"no rater has a defined coefficient ({reasons})", n_outputs)
+    point = Estimate.point(whole, n_outputs)
+    draws = ClusterDraws(len(clusters), seed)
+    parts = [average(draws.take(size)[cluster]) for size in chunk_sizes(resamples, len(values))]
+    drawn = np.concatenate(parts) if parts else np.empty(0)
+    return with_interval(point, drawn, clusters={"items": len(clusters)}, confidence=confidence)
+
+
+def _ratio_interval(above: Estimate, below: Estimate) -> tuple[float, float]:
+    """MOVER for a ratio with a positive denominator (Donner and Zou 2012)."""
+    x, y = above.value, below.value
+    low = _end(x * y, above.low * (2 * x - above.low), below.high * (2 * y - below.high), -1.0)
+    high = _end(x * y, above.high * (2 * x - above.high), below.low * (2 * y - below.low), 1.0)
+    return low, high
+
+
+def _end(product: float, above: float, below: float, sign: float) -> float:
+    if below <= 0:
+        return NAN
+    return (product + sign * math.sqrt(max(product * product - above * below, 0.0))) / below

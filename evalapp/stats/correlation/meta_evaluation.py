@@ -1,0 +1,453 @@
+"""How well an evaluator's scores follow people's: the groupings of correlation, with cluster bootstrap intervals.
+
+Long-form input, one row per output; missing scores are nan. Coefficients come from `correlation`, `grouping` and
+`weighted`, draws from `resampling`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evalapp.stats.core.coding import FloatArray, IntArray, encode, float_column, identifiers, parents, snap
+from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.correlation.coefficients import ALL_COEFFICIENTS, COEFFICIENTS, VALUES, Coefficient, undefined_reason
+from evalapp.stats.correlation.grouping import GroupedCoefficients
+from evalapp.stats.correlation.weighted import WeightedCoefficients, group_coefficients, summing_matrix
+from evalapp.stats.resampling.bca import LeaveOneOut, with_bca_interval
+from evalapp.stats.resampling.bootstrap import (
+    DEFAULT_CONFIDENCE,
+    DEFAULT_RESAMPLES,
+    ClusterDraws,
+    Draws,
+    iterate_draws,
+    with_interval,
+)
+from evalapp.stats.resampling.jackknife import NAME, with_jackknife
+
+Level: TypeAlias = Literal["segment", "system"]
+Grouping: TypeAlias = Literal["none", "item", "system"]
+Bootstrap: TypeAlias = Literal["inputs", "systems", "both"]
+NanRule: TypeAlias = Literal["drop", "zero"]
+Interval: TypeAlias = Literal["percentile", "bca", "jackknife"]
+
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "level": ("segment", "system"),
+    "grouping": ("none", "item", "system"),
+    "bootstrap": ("inputs", "systems", "both"),
+    "nan_rule": ("drop", "zero"),
+    "interval": ("percentile", "bca", "jackknife"),
+}
+
+#: Which systems and items an interval, or a test, speaks about. Items are drawn with all their systems, so errors that
+#: an evaluator makes about a whole system stay as they are; only where systems vary does it speak about other systems.
+THESE_SYSTEMS = "these systems, items like these"
+OTHER_SYSTEMS = "systems and items like these"
+
+
+@dataclass(frozen=True, slots=True)
+class Correlations:
+    """Estimates by coefficient, and everything needed to say what they are.
+
+    Counts: `n_rows` given, `n_pairs` with both scores, `n_missing_metric` and `n_missing_human` without (a row may
+    be in both); `n_items`, `n_systems`, `n_clusters` among the pairs; `n_groups` of the grouping (0 without),
+    `undefined_groups` by reason; `undefined_resamples` by coefficient, left out of the interval.
+    """
+
+    estimates: dict[Coefficient, Estimate]
+    level: Level
+    grouping: Grouping
+    bootstrap: Bootstrap
+    nan_rule: NanRule
+    resamples: int
+    seed: int
+    confidence: float
+    n_rows: int
+    n_pairs: int
+    n_missing_metric: int
+    n_missing_human: int
+    n_items: int
+    n_systems: int
+    n_clusters: int
+    n_groups: int = 0
+    undefined_groups: dict[str, int] = field(default_factory=dict)
+    undefined_resamples: dict[str, int] = field(default_factory=dict)
+    interval: Interval = "percentile"
+
+    def __getitem__(self, coefficient: Coefficient) -> Estimate:
+        return self.estimates[coefficient]
+
+    @property
+    def population(self) -> str:
+        """Which systems and items the intervals speak about."""
+        return THESE_SYSTEMS if self.bootstrap == "inputs" else OTHER_SYSTEMS
+
+    @property
+    def signature(self) -> str:
+        """The settings as one line, in the manner of sacrebleu."""
+        if self.interval == "jackknife":
+            return (
+                f"level:{self.level}|grouping:{self.grouping}|nan:{self.nan_rule}|interval:{NAME}"
+                f"|conf:{self.confidence:g}"
+            )
+        interval = "" if self.interval == "percentile" else f"|interval:{self.interval}"
+        return (
+            f"level:{self.level}|grouping:{self.grouping}|nan:{self.nan_rule}|boot:{self.bootstrap}"
+            f"|resamples:{self.resamples}|seed:{self.seed}|conf:{self.confidence:g}{interval}"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-safe: every field, estimates by `Estimate.as_dict`, and the signature."""
+        plain = {name: getattr(self, name) for name in self.__slots__ if name != "estimates"}
+        estimates = {name: estimate.as_dict() for name, estimate in self.estimates.items()}
+        return {"estimates": estimates, "signature": self.signature, **plain}
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """The complete pairs, coded, with the settings that every route needs."""
+
+    metric: FloatArray
+    human: FloatArray
+    item: IntArray
+    system: IntArray
+    cluster_of_item: IntArray
+    n_items: int
+    n_systems: int
+    n_clusters: int
+    wanted: tuple[Coefficient, ...]
+    bootstrap: Bootstrap
+    resamples: int
+    seed: int
+    nan_rule: NanRule
+    left_out: Literal["", "items", "systems"] = ""
+
+    @property
+    def cluster(self) -> IntArray:
+        return self.cluster_of_item[self.item]
+
+    def draws(self) -> tuple[Draws | None, Draws | None]:
+        """The item and system draws of this bootstrap; None for the side that stays as it is."""
+        if self.left_out:
+            one_by_one = LeaveOneOut(self.n_clusters if self.left_out == "items" else self.n_systems)
+            return (one_by_one, None) if self.left_out == "items" else (None, one_by_one)
+        items = ClusterDraws(self.n_clusters, self.seed, 0) if self.bootstrap != "systems" else None
+        systems = ClusterDraws(self.n_systems, self.seed, 1) if self.bootstrap != "inputs" else None
+        return items, systems
+
+    def resampled(self) -> dict[str, int]:
+        """How many of what this bootstrap draws."""
+        counts = {"inputs": ("items", self.n_clusters), "systems": ("systems", self.n_systems)}
+        return {what: n for side, (what, n) in counts.items() if self.bootstrap in (side, "both")}
+
+    def left_out_in_turn(self) -> list[_Pairs]:
+        """For each side that this bootstrap draws, the jackknife over it."""
+        sides: tuple[Literal["items", "systems"], ...] = ("items", "systems")
+        counts = self.resampled()
+        return [
+            replace(self, left_out=side, resamples=LeaveOneOut(counts[side]).n_blocks)
+            for side in sides
+            if side in counts
+        ]
+
+    def without_each_system(self) -> _Pairs:
+        """The jackknife over systems."""
+        return replace(self, left_out="systems", resamples=LeaveOneOut(self.n_systems).n_blocks)
+
+    @property
+    def can_resample(self) -> bool:
+        return self.resamples > 0 and min(self.resampled().values()) >= 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    """What one level or grouping found: point estimates, replicates by coefficient, groups."""
+
+    points: dict[Coefficient, Estimate]
+    replicates: dict[str, FloatArray]
+    n_groups: int = 0
+    undefined_groups: dict[str, int] = field(default_factory=dict)
+
+
+def correlate(
+    metric: ArrayLike,
+    human: ArrayLike,
+    item: ArrayLike,
+    system: ArrayLike,
+    *,
+    level: Level = "segment",
+    grouping: Grouping = "none",
+    coefficients: Sequence[Coefficient] = COEFFICIENTS,
+    bootstrap: Bootstrap | None = None,
+    cluster: ArrayLike | None = None,
+    resamples: int = DEFAULT_RESAMPLES,
+    seed: int = 0,
+    nan_rule: NanRule = "drop",
+    confidence: float = DEFAULT_CONFIDENCE,
+    interval: Interval | None = None,
+) -> Correlations:
+    """Correlation of an evaluator with people, with intervals.
+
+    Levels, groupings: docs/explanation/statistics/correlation.md#levels-and-groupings.
+
+    `metric`, `human`: (n,) one value per output, people's being the mean over raters; nan or infinite = missing, and
+    only rows with both count. `item`, `system`: (n,) identifiers (a system at a step is a system of its own).
+
+    Level `segment`, by `grouping`:
+    - `none`: one coefficient over all pairs; n = pairs;
+    - `item`: over systems within each item, averaged over items; n = items averaged;
+    - `system`: over items within each system, averaged over systems; n = systems averaged.
+    Level `system`: over the systems' means of both scores (over the outputs that have both); n = systems.
+
+    `nan_rule`: a group whose metric or human scores are constant has no coefficient; `drop` leaves it out, `zero`
+    counts it as 0 (fairer between metrics, as dropping rewards constants). Groups of fewer than 3 pairs are left out
+    under both. An undefined coefficient that is not an average over groups stays undefined under both.
+
+    `interval`: percentiles of resamples, `bca`, which corrects them for bias and skewness (see `bca`), or `jackknife`
+    over systems (see `jackknife`; system level only). Default: percentiles of resampled items for segments, which speak
+    about these systems and items like these; at the system level the jackknife, which speaks about systems and items
+    like these. `bootstrap`: what is drawn with replacement: `inputs` (clusters of items; the default), `systems`, or
+    `both`, which adds the noise of the items a second time and so misses where it is most of the noise (coverage .83 of
+    95 % with 32 systems). `cluster`: (n,) identifier of the item's cluster, default the item itself. `resamples` 0
+    gives no intervals. A resample where a coefficient is undefined is left out and counted.
+
+    Raises `ColumnError` for columns that do not fit, ValueError for an unknown option.
+    """
+    by_systems = level == "system" and bootstrap is None
+    interval = interval or ("jackknife" if by_systems else "percentile")
+    bootstrap = bootstrap or ("systems" if interval == "jackknife" else "both" if level == "system" else "inputs")
+    _check(level=level, grouping=grouping, bootstrap=bootstrap, nan_rule=nan_rule, interval=interval)
+    if interval == "jackknife" and not by_systems:
+        raise ValueError("the jackknife leaves out systems: level='system' without bootstrap=, or another interval")
+    if level == "system" and grouping != "none":
+        raise ValueError("the system level has one value per system and cannot be grouped: grouping='none'")
+    unknown = set(coefficients) - set(ALL_COEFFICIENTS)
+    if unknown or resamples < 0 or not 0 < confidence < 1:
+        raise ValueError(
+            f"coefficients are among {ALL_COEFFICIENTS}, resamples >= 0, 0 < confidence < 1; "
+            f"given {tuple(coefficients)}, {resamples}, {confidence}"
+        )
+    x = float_column(metric, "metric")
+    y = float_column(human, "human", len(x))
+    pairs = _complete_pairs(x, y, item, system, cluster, (tuple(coefficients), bootstrap, resamples, seed, nan_rule))
+    if interval == "jackknife":
+        pairs = pairs.without_each_system() if resamples else pairs
+    route = _route(pairs, level, grouping)
+    none = np.full(min(resamples, 1), np.nan)
+    clusters = pairs.resampled()
+    turns = [_route(turn, level, grouping) for turn in pairs.left_out_in_turn()] if interval == "bca" else []
+    estimates = {}
+    for name, point in route.points.items():
+        drawn = route.replicates.get(name, none)
+        if interval == "jackknife":
+            estimates[name] = with_jackknife(point, drawn if resamples else np.empty(0), confidence)
+        elif interval == "bca":
+            left_out = [turn.replicates.get(name, none) for turn in turns]
+            estimates[name] = with_bca_interval(point, drawn, left_out, clusters=clusters, confidence=confidence)
+        else:
+            estimates[name] = with_interval(point, drawn, clusters=clusters, confidence=confidence)
+    return Correlations(
+        estimates=estimates, level=level, grouping=grouping, bootstrap=bootstrap, nan_rule=nan_rule,
+        resamples=resamples, seed=seed, confidence=confidence, n_rows=len(x), n_pairs=len(pairs.metric),
+        n_missing_metric=int((~np.isfinite(x)).sum()), n_missing_human=int((~np.isfinite(y)).sum()),
+        n_items=pairs.n_items, n_systems=pairs.n_systems, n_clusters=pairs.n_clusters, n_groups=route.n_groups,
+        undefined_groups=route.undefined_groups,
+        undefined_resamples={name: int(np.isnan(values).sum()) for name, values in route.replicates.items()},
+        interval=interval,
+    )  # fmt: skip
+
+
+def replicates_of(
+    metric: ArrayLike,
+    human: ArrayLike,
+    item: ArrayLike,
+    system: ArrayLike,
+    *,
+    coefficient: Coefficient,
+    level: Level = "segment",
+    grouping: Grouping = "none",
+    cluster: ArrayLike | None = None,
+    resamples: int = DEFAULT_RESAMPLES,
+    seed: int = 0,
+    nan_rule: NanRule = "drop",
+    bootstrap: Bootstrap | None = None,
+) -> tuple[Estimate, FloatArray, dict[str, int]]:
+    """One coefficient of `correlate` without its interval, its replicates, and how many of what was drawn. At the
+    system level without `bootstrap` both systems and items are drawn.
+
+    Over the same complete rows and under the same seed two metrics get the same draws: their replicates are paired.
+    """
+    bootstrap = bootstrap or ("both" if level == "system" else "inputs")
+    _check(level=level, grouping=grouping, nan_rule=nan_rule, bootstrap=bootstrap)
+    x = float_column(metric, "metric")
+    y = float_column(human, "human", len(x))
+    pairs = _complete_pairs(x, y, item, system, cluster, ((coefficient,), bootstrap, resamples, seed, nan_rule))
+    route = _route(pairs, level, grouping)
+    return route.points[coefficient], route.replicates.get(coefficient, np.empty(0)), pairs.resampled()
+
+
+def left_out_systems(
+    metric: ArrayLike, human: ArrayLike, item: ArrayLike, system: ArrayLike, coefficient: Coefficient
+) -> tuple[Estimate, FloatArray]:
+    """A coefficient of the systems' means without its interval, and its values (n,) without each of the n systems."""
+    x = float_column(metric, "metric")
+    y = float_column(human, "human", len(x))
+    pairs = _complete_pairs(x, y, item, system, None, ((coefficient,), "systems", 1, 0, "drop"))
+    route = _system_level(pairs.without_each_system())
+    return route.points[coefficient], route.replicates.get(coefficient, np.empty(0))
+
+
+def _route(pairs: _Pairs, level: Level, grouping: Grouping) -> _Route:
+    if level == "system":
+        return _system_level(pairs)
+    return _ungrouped(pairs) if grouping == "none" else _grouped(pairs, grouping)
+
+
+def _complete_pairs(
+    x: FloatArray,
+    y: FloatArray,
+    item: ArrayLike,
+    system: ArrayLike,
+    cluster: ArrayLike | None,
+    settings: tuple[tuple[Coefficient, ...], Bootstrap, int, int, NanRule],
+) -> _Pairs:
+    n = len(x)
+    complete = np.isfinite(x) & np.isfinite(y)
+    item_codes, item_labels = encode(identifiers(item, "item", n)[complete], "item")
+    system_codes, system_labels = encode(identifiers(system, "system", n)[complete], "system")
+    cluster_of_item, n_clusters = np.arange(len(item_labels)), len(item_labels)
+    if cluster is not None:
+        codes, labels = encode(identifiers(cluster, "cluster", n)[complete], "cluster")
+        cluster_of_item, n_clusters = parents(item_codes, codes, len(item_labels), "cluster"), len(labels)
+    return _Pairs(
+        x[complete], y[complete], item_codes, system_codes, cluster_of_item,
+        len(item_labels), len(system_labels), n_clusters, *settings,
+    )  # fmt: skip
+
+
+def _check(**chosen: str) -> None:
+    for name, value in chosen.items():
+        if value not in _CHOICES[name]:
+            raise ValueError(f"{name} is one of {', '.join(_CHOICES[name])}, not '{value}'")
+
+
+def _ungrouped(pairs: _Pairs) -> _Route:
+    reason = undefined_reason(pairs.metric, pairs.human)
+    n = len(pairs.metric)
+    if reason:
+        return _Route({name: Estimate.undefined(reason, n) for name in pairs.wanted}, {})
+    points = {name: Estimate.point(VALUES[name](pairs.metric, pairs.human), n) for name in pairs.wanted}
+    if not pairs.can_resample:
+        return _Route(points, {})
+    kernel = WeightedCoefficients(pairs.metric, pairs.human, pairs.wanted)
+    parts: list[dict[str, FloatArray]] = []
+    cluster = pairs.cluster
+    for _, items, systems in iterate_draws(*pairs.draws(), pairs.resamples, n):
+        weights = _row_weights(items, cluster, systems, pairs.system)
+        parts.append(kernel(weights))
+    return _Route(points, _joined(parts))
+
+
+def _row_weights(
+    items: FloatArray | None, cluster: IntArray, systems: FloatArray | None, system: IntArray
+) -> FloatArray:
+    if items is None:
+        assert systems is not None, "a bootstrap draws items or systems"
+        return np.take(systems, system, axis=0)
+    weights = np.take(items, cluster, axis=0)
+    if systems is not None:
+        weights *= np.take(systems, system, axis=0)
+    return weights
+
+
+def _grouped(pairs: _Pairs, grouping: Grouping) -> _Route:
+    by_item = grouping == "item"
+    group, n_groups = (pairs.item, pairs.n_items) if by_item else (pairs.system, pairs.n_systems)
+    grouped = GroupedCoefficients(pairs.metric, pairs.human, group, n_groups, pairs.wanted)
+    undefined = grouped.undefined_counts()
+    whole = grouped(np.ones((len(group), 1)))
+    # How much each group counts in the average of a resample: its own multiplicity, while the multiplicities of the
+    # other side act inside the groups. Repeating a whole group does not change its coefficient.
+    counted = grouped.eligible if pairs.nan_rule == "zero" else grouped.reasons == 0
+    points: dict[Coefficient, Estimate] = {}
+    for name in pairs.wanted:
+        n_counted = int(counted.sum())
+        if n_counted == 0:
+            points[name] = Estimate.undefined(_no_group(grouping, n_groups, undefined))
+        else:
+            points[name] = Estimate.point(float(np.nan_to_num(whole[name][counted, 0]).mean()), n_counted)
+    if not pairs.can_resample or not counted.any():
+        return _Route(points, {}, n_groups, undefined)
+    parts: list[dict[str, FloatArray]] = []
+    cluster = pairs.cluster
+    for size, items, systems in iterate_draws(*pairs.draws(), pairs.resamples, len(group)):
+        outer, inner = (items, systems) if by_item else (systems, items)
+        outer_code = pairs.cluster_of_item if by_item else np.arange(pairs.n_systems)
+        times = np.ones((n_groups, size)) if outer is None else outer[outer_code]
+        if inner is None:
+            values = {str(name): np.broadcast_to(whole[name], times.shape) for name in pairs.wanted}
+        else:
+            weights = inner[pairs.system if by_item else cluster]
+            values = grouped(weights)
+            if pairs.nan_rule == "zero":
+                times = times * (np.asarray(summing_matrix(group, n_groups) @ weights) > 0)
+        parts.append({name: _average(values[name][counted], times[counted], pairs.nan_rule) for name in pairs.wanted})
+    return _Route(points, _joined(parts), n_groups, undefined)
+
+
+def _average(values: FloatArray, times: FloatArray, nan_rule: NanRule) -> FloatArray:
+    """Mean over groups (axis 0) with multiplicities; an undefined one counts as 0 or not at all."""
+    defined = ~np.isnan(values)
+    counts = times if nan_rule == "zero" else times * defined
+    total = counts.sum(axis=0)
+    sums = np.einsum("gb,gb->b", np.where(defined, values, 0.0), times)
+    return np.divide(sums, total, out=np.full(total.shape, np.nan), where=total > 0)
+
+
+def _no_group(grouping: Grouping, n_groups: int, undefined: dict[str, int]) -> str:
+    if n_groups == 0:
+        return "there is no pair of a metric score and a human score"
+    parts = ", ".join(f"{count}: {reason}" for reason, count in undefined.items())
+    return f"no {grouping} has a defined coefficient ({parts})"
+
+
+def _system_level(pairs: _Pairs) -> _Route:
+    cells = pairs.cluster * pairs.n_systems + pairs.system
+    shape = (pairs.n_clusters, pairs.n_systems)
+    tables = [
+        np.bincount(cells, weights=column, minlength=shape[0] * shape[1]).reshape(shape)
+        for column in (np.ones(len(cells)), pairs.metric, pairs.human)
+    ]
+    counts, sums_m, sums_h = tables
+    with np.errstate(divide="ignore", invalid="ignore"):
+        metric = snap(sums_m.sum(axis=0) / counts.sum(axis=0))
+        human = snap(sums_h.sum(axis=0) / counts.sum(axis=0))
+    n = pairs.n_systems
+    reason = undefined_reason(metric, human)
+    if reason:
+        reason = reason.replace("3 pairs", "3 systems")
+        return _Route({name: Estimate.undefined(reason, n) for name in pairs.wanted}, {})
+    points = {name: Estimate.point(VALUES[name](metric, human), n) for name in pairs.wanted}
+    if not pairs.can_resample:
+        return _Route(points, {})
+    parts: list[dict[str, FloatArray]] = []
+    for size, items, systems in iterate_draws(*pairs.draws(), pairs.resamples, max(shape[0], n * n)):
+        drawn = np.ones((shape[0], size)) if items is None else items
+        present = drawn.T @ counts
+        kept = present > 0
+        divisor = np.where(kept, present, 1.0)
+        # A system without outputs in the resample takes no part: weight 0, and the overall mean as its finite value.
+        mean_m = snap(np.where(kept, (drawn.T @ sums_m) / divisor, metric.mean()))
+        mean_h = snap(np.where(kept, (drawn.T @ sums_h) / divisor, human.mean()))
+        weights = kept.astype(np.float64) if systems is None else kept * systems.T
+        found = group_coefficients(mean_m, mean_h, weights[:, :, None], pairs.wanted)
+        parts.append({name: values[:, 0] for name, values in found.items()})
+    return _Route(points, _joined(parts))
+
+
+def _joined(parts: Sequence[dict[str, FloatArray]]) -> dict[str, FloatArray]:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

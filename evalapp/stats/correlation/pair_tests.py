@@ -1,0 +1,326 @@
+"""The tests behind `significance`: p-values of all pairs of metrics on common rows, by exchanges, resamples or formula.
+
+Which rows are common, ranks and letters are decided there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray, encode, parents, snap
+from evalapp.stats.correlation.coefficients import Coefficient, pearson_value
+from evalapp.stats.correlation.exchanges import exchange_systems, smallest_p
+from evalapp.stats.correlation.meta_evaluation import (
+    OTHER_SYSTEMS,
+    THESE_SYSTEMS,
+    Grouping,
+    Level,
+    NanRule,
+    correlate,
+    replicates_of,
+)
+from evalapp.stats.correlation.paired import williams
+from evalapp.stats.correlation.pairs import best_epsilon, pair_table
+from evalapp.stats.correlation.swaps import OutcomeSwaps, PearsonSwaps, RankSwaps, SwapDraws, Swaps, SystemSwaps
+from evalapp.stats.correlation.weighted import standardise
+from evalapp.stats.resampling.bootstrap import MIN_CLUSTERS, resampled_sums
+
+#: What is exchanged: the scores of whole systems (PERM-SYSTEMS), of groups of items with all their outputs
+#: (PERM-INPUTS), of single outputs (PERM-BOTH); names of Deutsch, Dror and Roth 2021. "permutation" is the first at the
+#: system level and the second at the others.
+Test: TypeAlias = Literal["permutation", "perm-systems", "perm-inputs", "perm-both", "williams", "bootstrap"]
+Compared: TypeAlias = Coefficient | Literal["acc-eq"]
+Adjustment: TypeAlias = Literal["holm", "none"]
+
+TESTS: tuple[Test, ...] = ("permutation", "perm-systems", "perm-inputs", "perm-both", "williams", "bootstrap")
+INDEPENDENT = "outputs like these, each taken as independent of the others"
+
+# Differences below this are rounding.
+_ROUNDING = 1e-12
+# A pair is decided early when its p leaves this range: WMT's. Under Holm a small p is needed exactly, and one above .2
+# after a block can no longer count.
+_EARLY = {"none": (0.02, 0.5), "holm": (0.0, 0.2)}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The rows that have all scores, in the order of items and systems: scores (n, m) of the metrics."""
+
+    scores: FloatArray
+    human: FloatArray
+    item: IntArray
+    system: IntArray
+    cluster: IntArray
+    has_clusters: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    level: Level
+    grouping: Grouping
+    coefficient: Compared
+    nan_rule: NanRule
+    test: Test
+    k: int
+    seed: int
+    block: int
+    adjust: Adjustment = "holm"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """p (m, m) and resamples (m, m) of the metrics in the order of their values; `units`: how many of what were
+    exchanged or drawn ({"groups of items": 60})."""
+
+    p: FloatArray
+    k: IntArray
+    units: Mapping[str, int]
+
+
+def named(test: Test, level: Level) -> Test:
+    """The test that "permutation" means at this level; any other one as it is."""
+    if test != "permutation":
+        return test
+    return "perm-systems" if level == "system" else "perm-inputs"
+
+
+def population_of(test: Test, level: Level) -> str:
+    """Which systems and items a test speaks about."""
+    if test in ("williams", "perm-both"):
+        return INDEPENDENT
+    drawn = test == "perm-systems" or (test == "bootstrap" and level == "system")
+    return OTHER_SYSTEMS if drawn else THESE_SYSTEMS
+
+
+def smallest_of(settings: Settings, units: Mapping[str, int]) -> float:
+    """The smallest two-sided p that a test with so many units can give; nan for one that counts nothing. There are 2^n
+    exchanges of n units, so one in 2^n of those drawn is the observed order itself."""
+    if settings.test == "williams" or not units:
+        return math.nan
+    n, drawn = min(units.values()), 2.0 / (settings.k + 1)
+    if settings.test == "perm-systems":
+        return smallest_p(n, settings.k)
+    return drawn if settings.test == "bootstrap" else min(1.0, max(drawn, smallest_of_exchanges(n)))
+
+
+def smallest_of_exchanges(n: int) -> float:
+    """The smallest two-sided p of all exchanges of n units."""
+    return 2.0 * 2.0**-n
+
+
+def few_drawn(units: Mapping[str, int]) -> str:
+    """Why so few units give no bootstrap test."""
+    few = [counted(count, what) for what, count in units.items() if count < MIN_CLUSTERS]
+    return f"not tested: {' and '.join(few)} only, a bootstrap needs at least {MIN_CLUSTERS}" if few else ""
+
+
+def counted(n: int, what: str) -> str:
+    """`3 groups of items`, `1 item`."""
+    first, *rest = what.split(" ")
+    return " ".join([str(n), first.removesuffix("s") if n == 1 else first, *rest])
+
+
+def taken(table: Table, places: Sequence[int]) -> Table:
+    scores = table.scores[:, list(places)]
+    return Table(scores, table.human, table.item, table.system, table.cluster, table.has_clusters)
+
+
+def in_order(epsilons: Sequence[float], places: Sequence[int]) -> tuple[float, ...]:
+    return tuple(epsilons[place] for place in places) if epsilons else ()
+
+
+def _group(table: Table, grouping: Grouping) -> IntArray | None:
+    return {"none": None, "item": table.item, "system": table.system}[grouping]
+
+
+def _pair_groups(table: Table, grouping: Grouping) -> IntArray:
+    group = _group(table, grouping)
+    return np.zeros(len(table.human), dtype=np.int64) if group is None else group
+
+
+def values_of(table: Table, settings: Settings) -> tuple[FloatArray, list[float]]:
+    """The coefficient of every metric, and its threshold of ties where there is one."""
+    values, epsilons = np.full(table.scores.shape[1], np.nan), []
+    for place, column in enumerate(table.scores.T):
+        if settings.coefficient == "acc-eq":
+            pairs = pair_table(column, table.human, _pair_groups(table, settings.grouping))
+            epsilons.append(best_epsilon(pairs))
+            if pairs.n_items:
+                values[place] = float(pairs.by_item(epsilons[-1]).mean())
+        else:
+            found = correlate(
+                column, table.human, table.item, table.system, level=settings.level, grouping=settings.grouping,
+                coefficients=[settings.coefficient], nan_rule=settings.nan_rule, resamples=0,
+            )  # fmt: skip
+            values[place] = found[settings.coefficient].value
+    return values, epsilons
+
+
+def test_pairs(table: Table, values: FloatArray, epsilons: Sequence[float], settings: Settings) -> Found:
+    if settings.test == "williams":
+        return _williams(table)
+    if settings.test == "bootstrap":
+        return _bootstrap(table, epsilons, settings)
+    if settings.test == "perm-systems":
+        return _exchange_systems(table, settings)
+    return _permutation(table, values, epsilons, settings)
+
+
+def _exchange_systems(table: Table, settings: Settings) -> Found:
+    sizes = np.bincount(table.system).astype(np.float64)
+    means = [snap(np.bincount(table.system, weights=column) / sizes) for column in (*table.scores.T, table.human)]
+    coefficient: Any = settings.coefficient
+    p, made = exchange_systems(
+        np.stack(means[:-1], axis=1), means[-1], coefficient, k=settings.k, seed=settings.seed, block=settings.block
+    )  # fmt: skip
+    return Found(p, made, {"systems": len(sizes)})
+
+
+def _permutation(table: Table, values: FloatArray, epsilons: Sequence[float], settings: Settings) -> Found:
+    engine, unit = engine_of(table, epsilons, settings)
+    return exchanged(engine, unit, values, settings)
+
+
+def exchanged(engine: Swaps, unit: IntArray, values: FloatArray, settings: Settings) -> Found:
+    """p of all pairs of metrics from exchanges of their units; `values` are the metrics' figures, best first."""
+    n_units = int(unit.max(initial=0)) + 1
+    draws = SwapDraws(n_units, settings.seed)
+    whole = engine.by_unit or len(unit) == n_units
+    m = len(values)
+    pairs = [(one, two) for one in range(m) for two in range(one + 1, m)]
+    observed = np.array([values[one] - values[two] for one, two in pairs])
+    above, below, drawn = (np.zeros(len(pairs), dtype=np.int64) for _ in range(3))
+    undefined = np.zeros(len(pairs), dtype=np.int64)
+    open_ = np.arange(len(pairs))
+    block = settings.block or settings.k
+    for done in range(0, settings.k, block):
+        size = min(block, settings.k - done)
+        for start in range(0, size, engine.chunk):
+            taken = draws.take(min(engine.chunk, size - start))
+            swapped = taken if whole else taken[unit]
+            deltas = engine(swapped, [pairs[place] for place in open_])
+            target = observed[open_, None]
+            above[open_] += (deltas >= target - _ROUNDING).sum(axis=1)
+            below[open_] += (-deltas >= -target - _ROUNDING).sum(axis=1)
+            undefined[open_] += np.isnan(deltas).sum(axis=1)
+            drawn[open_] += taken.shape[1]
+        p = (above + 1) / (drawn - undefined + 1)
+        low, high = _EARLY[settings.adjust]
+        open_ = open_[(p[open_] >= low) & (p[open_] <= high)] if settings.block else open_
+        if len(open_) == 0:
+            break
+    table_p, table_k = np.full((m, m), np.nan), np.zeros((m, m), dtype=np.int64)
+    defined = drawn - undefined
+    for place, (one, two) in enumerate(pairs):
+        table_k[one, two] = table_k[two, one] = drawn[place]
+        if defined[place]:
+            table_p[one, two] = (above[place] + 1) / (defined[place] + 1)
+            table_p[two, one] = (below[place] + 1) / (defined[place] + 1)
+    singly = "pairs of outputs" if settings.coefficient == "acc-eq" else "outputs"
+    return Found(table_p, table_k, {singly if settings.test == "perm-both" else "groups of items": n_units})
+
+
+def engine_of(table: Table, epsilons: Sequence[float], settings: Settings) -> tuple[Swaps, IntArray]:
+    """The engine, and the unit of exchange of each row (or pair of outputs)."""
+    singly = settings.test == "perm-both"
+    if settings.coefficient == "acc-eq":
+        right, weight, cluster = _outcomes(table, epsilons, settings.grouping, singly)
+        return OutcomeSwaps(right, weight), cluster
+    unit = np.arange(len(table.human)) if singly else encode(table.cluster, "cluster")[0]
+    scores = np.stack([standardise(column) for column in table.scores.T], axis=1)
+    if settings.level == "system":
+        return SystemSwaps(scores, table.human, table.system, settings.coefficient), unit
+    group = _group(table, settings.grouping)
+    if settings.coefficient == "pearson":
+        return PearsonSwaps(scores, table.human, group, settings.nan_rule, unit), unit
+    return RankSwaps(scores, table.human, group, settings.nan_rule, settings.coefficient), unit
+
+
+def _outcomes(
+    table: Table, epsilons: Sequence[float], grouping: Grouping, singly: bool
+) -> tuple[BoolArray, FloatArray, IntArray]:
+    groups = _pair_groups(table, grouping)
+    right = []
+    for column, epsilon in zip(table.scores.T, epsilons, strict=True):
+        pairs = pair_table(column, table.human, groups)
+        right.append(pairs.correct(epsilon))
+    cluster = np.arange(len(pairs.weight)) if singly else _clusters_of_pairs(table, groups)
+    return np.stack(right, axis=1), pairs.weight, cluster
+
+
+def _clusters_of_pairs(table: Table, groups: IntArray) -> IntArray:
+    pairs = pair_table(table.human, table.human, groups, cluster=_one_cluster(table, groups))
+    return encode(pairs.cluster[pairs.group], "cluster")[0]
+
+
+def _one_cluster(table: Table, groups: IntArray) -> IntArray:
+    """The cluster of every row's group; `ColumnError` where a group has rows of several (no pair is in one cluster)."""
+    return parents(groups, table.cluster, int(groups.max(initial=0)) + 1, "cluster")[groups]
+
+
+def _bootstrap(table: Table, epsilons: Sequence[float], settings: Settings) -> Found:
+    if settings.coefficient == "acc-eq":
+        return by_replicates(*_accuracy_replicates(table, epsilons, settings))
+    found = [
+        replicates_of(
+            column, table.human, table.item, table.system, coefficient=settings.coefficient, level=settings.level,
+            grouping=settings.grouping, cluster=table.cluster, resamples=settings.k, seed=settings.seed,
+            nan_rule=settings.nan_rule,
+        )
+        for column in table.scores.T
+    ]  # fmt: skip
+    return by_replicates(np.stack([drawn for _, drawn, _ in found]), found[0][2])
+
+
+def by_replicates(drawn: FloatArray, units: Mapping[str, int]) -> Found:
+    """p of all pairs of metrics from their figures (m, k) in the same resamples; none of fewer than `MIN_CLUSTERS`
+    units: resamples of 2 to 4 groups often all lie on one side, whatever the metrics (`resampling.MIN_CLUSTERS`)."""
+    m = len(drawn)
+    p, k = np.full((m, m), np.nan), np.zeros((m, m), dtype=np.int64)
+    if min(units.values()) < MIN_CLUSTERS:
+        return Found(p, k, units)
+    k += drawn.shape[1]
+    np.fill_diagonal(k, 0)
+    for one in range(m):
+        difference = drawn[one] - drawn
+        defined = (~np.isnan(difference)).sum(axis=1)
+        p[one] = np.where(defined > 0, ((difference <= _ROUNDING).sum(axis=1) + 1) / (defined + 1), np.nan)
+    np.fill_diagonal(p, np.nan)
+    return Found(p, k, units)
+
+
+def _accuracy_replicates(
+    table: Table, epsilons: Sequence[float], settings: Settings
+) -> tuple[FloatArray, Mapping[str, int]]:
+    """Accuracies (m, k) in resamples of clusters of groups, and how many clusters there are."""
+    groups = _pair_groups(table, settings.grouping)
+    cluster = _one_cluster(table, groups) if table.has_clusters else groups
+    columns = []
+    for column, epsilon in zip(table.scores.T, epsilons, strict=True):
+        pairs = pair_table(column, table.human, groups, cluster=cluster)
+        columns.append(pairs.by_item(epsilon))
+    code, labels = encode(pairs.cluster, "cluster")
+    units = {"groups of items": len(labels)}
+    if len(labels) < 2:
+        return np.empty((len(columns), 0)), units
+    stacked = np.stack([*columns, np.ones_like(columns[0])], axis=1)
+    sums = resampled_sums(stacked, code, len(labels), resamples=settings.k, seed=settings.seed)
+    return np.asarray((sums[:, :-1] / sums[:, -1:]).T), units
+
+
+def _williams(table: Table) -> Found:
+    m, n = table.scores.shape[1], len(table.human)
+    own = [pearson_value(column, table.human) for column in table.scores.T]
+    p = np.full((m, m), np.nan)
+    for one in range(m):
+        for two in range(m):
+            if one == two:
+                continue
+            between = pearson_value(table.scores[:, one], table.scores[:, two])
+            p[one, two] = 0.5 if between > 1 - _ROUNDING else williams(own[one], own[two], between, n)
+    return Found(p, np.zeros((m, m), dtype=np.int64), {})

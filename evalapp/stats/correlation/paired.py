@@ -1,0 +1,159 @@
+"""Is one correlation with people better than another on the same outputs? Williams' test and a paired bootstrap, Holm.
+
+The correlations themselves are in `meta_evaluation`; here are their differences.
+
+Explained in docs/explanation/statistics/significance.md#williams-test.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evalapp.stats.core.coding import FloatArray, encode, float_column, identifiers, snap
+from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.correlation.coefficients import Coefficient, pearson_value, undefined_reason
+from evalapp.stats.correlation.exchanges import EXACT, MIN_SYSTEMS, exchange_systems, few_systems
+from evalapp.stats.correlation.meta_evaluation import Grouping, Level, left_out_systems, replicates_of
+from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES, with_interval
+from evalapp.stats.resampling.jackknife import with_difference
+
+#: A difference smaller than this is rounding.
+_ROUNDING = 1e-12
+WILLIAMS_FOR = "Williams' test is for Pearson over all outputs together"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """corr(a, people) - corr(b, people) with its interval. `p` is two-sided from the paired bootstrap (at the system
+    level from exchanges of systems), `williams` two-sided from Williams' test; None where a test does not apply, and
+    `note` says why."""
+
+    estimate: Estimate
+    p: float | None
+    williams: float | None
+    note: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-safe."""
+        return {**self.estimate.as_dict(), "p": self.p, "williams": self.williams, "test_note": self.note}
+
+
+def williams(r_a: float, r_b: float, r_ab: float, n: int) -> float:
+    """One-sided p of Williams' test that r_a > r_b, two Pearson correlations with the same third variable.
+
+    t = (r_a - r_b) sqrt((n-1)(1+r_ab)) / sqrt(2 (n-1)/(n-3) k + rbar^2 (1-r_ab)^3), df = n - 3, with
+    k = 1 - r_a^2 - r_b^2 - r_ab^2 + 2 r_a r_b r_ab and rbar = (r_a + r_b) / 2 (Williams 1959).
+    nan below 4 pairs or where all three correlations leave nothing to chance.
+    """
+    from scipy import stats
+
+    if n < 4:
+        return math.nan
+    k = 1 - r_a**2 - r_b**2 - r_ab**2 + 2 * r_a * r_b * r_ab
+    mean = (r_a + r_b) / 2
+    below = 2 * (n - 1) / (n - 3) * max(k, 0.0) + mean**2 * (1 - r_ab) ** 3
+    if below <= 0:
+        return math.nan
+    t = (r_a - r_b) * math.sqrt((n - 1) * (1 + r_ab)) / math.sqrt(below)
+    return float(stats.t.sf(t, n - 3))
+
+
+def compare(
+    a: ArrayLike,
+    b: ArrayLike,
+    human: ArrayLike,
+    item: ArrayLike,
+    system: ArrayLike,
+    *,
+    coefficient: Coefficient = "pearson",
+    level: Level = "segment",
+    grouping: Grouping = "none",
+    cluster: ArrayLike | None = None,
+    resamples: int = DEFAULT_RESAMPLES,
+    seed: int = 0,
+    confidence: float = DEFAULT_CONFIDENCE,
+) -> Difference:
+    """The difference of two metrics' correlations with people over the outputs that have all three values.
+
+    Segments: both are computed on the same resamples of clusters (items, or `cluster`), so the interval is of the
+    difference; p = 2 min(share <= 0, share >= 0), each share (x + 1) / (resamples + 1). Williams' test is added where
+    it is valid: Pearson, segments, no grouping; it takes outputs for independent, which outputs of one item are not.
+    System level: the interval of `jackknife.difference_ends`; p of PERM-SYSTEMS (`exchanges`), None below 6 systems.
+    """
+    x, y = float_column(a, "a"), float_column(b, "b")
+    h = float_column(human, "human", len(x))
+    whole = np.isfinite(x) & np.isfinite(y) & np.isfinite(h)
+    columns = [identifiers(column, name, len(x))[whole] for column, name in ((item, "item"), (system, "system"))]
+    clusters = None if cluster is None else identifiers(cluster, "cluster", len(x))[whole]
+    x, y, h = x[whole], y[whole], h[whole]
+    if level == "system":
+        return _compare_systems((x, y), h, columns, coefficient, (resamples, seed, confidence))
+    found = [
+        replicates_of(
+            metric, h, *columns, coefficient=coefficient, level=level, grouping=grouping, cluster=clusters,
+            resamples=resamples, seed=seed,
+        )
+        for metric in (x, y)
+    ]  # fmt: skip
+    (one, drawn_one, n_clusters), (two, drawn_two, _) = found
+    for estimate in (one, two):
+        if not estimate.is_defined:
+            return Difference(Estimate.undefined(estimate.note, estimate.n), None, None)
+    point = Estimate.point(one.value - two.value, one.n)
+    values = drawn_one - drawn_two if len(drawn_one) == len(drawn_two) else np.empty(0)
+    estimate = with_interval(point, values, clusters=n_clusters, confidence=confidence)
+    # Resamples that do not vary say nothing, except of two metrics that are the same in each.
+    p = _bootstrap_p(values) if estimate.has_interval or (values.size and not values.any()) else None
+    if coefficient != "pearson" or level != "segment" or grouping != "none":
+        return Difference(estimate, p, None, WILLIAMS_FOR)
+    return Difference(estimate, p, _two_sided(x, y, h))
+
+
+def _compare_systems(
+    metrics: tuple[FloatArray, FloatArray],
+    human: FloatArray,
+    columns: Sequence[NDArray[Any]],
+    coefficient: Coefficient,
+    settings: tuple[int, int, float],
+) -> Difference:
+    resamples, seed, confidence = settings
+    item, system = columns
+    (one, left_one), (two, left_two) = (
+        left_out_systems(metric, human, item, system, coefficient) for metric in metrics
+    )  # fmt: skip
+    for estimate in (one, two):
+        if not estimate.is_defined:
+            return Difference(Estimate.undefined(estimate.note, estimate.n), None, None)
+    none = np.empty(0)
+    pairs = (left_one, left_two) if resamples else (none, none)
+    found = with_difference(one, two, *pairs, confidence)
+    systems, labels = encode(system, "system")
+    if not resamples or len(labels) < MIN_SYSTEMS:
+        why = f"not tested: {few_systems(len(labels))}" if resamples else ""
+        return Difference(found, None, None, why)
+    means = [snap(np.bincount(systems, weights=column) / np.bincount(systems)) for column in (*metrics, human)]
+    p, _ = exchange_systems(np.stack(means[:2], axis=1), means[2], coefficient, k=EXACT, seed=seed)
+    return Difference(found, min(1.0, 2 * min(float(p[0, 1]), float(p[1, 0]))), None, WILLIAMS_FOR)
+
+
+def _two_sided(x: FloatArray, y: FloatArray, h: FloatArray) -> float | None:
+    if undefined_reason(x, y):
+        return None
+    r_x, r_y, between = pearson_value(x, h), pearson_value(y, h), pearson_value(x, y)
+    if between > 1 - _ROUNDING:
+        return 1.0
+    p = williams(max(r_x, r_y), min(r_x, r_y), between, len(h))
+    return None if math.isnan(p) else min(1.0, 2 * p)
+
+
+def _bootstrap_p(values: FloatArray) -> float:
+    defined = values[~np.isnan(values)]
+    below = (int((defined <= _ROUNDING).sum()) + 1) / (len(defined) + 1)
+    above = (int((defined >= -_ROUNDING).sum()) + 1) / (len(defined) + 1)
+    return min(1.0, 2 * min(below, above))

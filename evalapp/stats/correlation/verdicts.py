@@ -1,0 +1,190 @@
+"""Whether scores say of two texts what people said who compared them: pairs with people's verdict, shares of right
+ones, what one person reaches against the others. Pairs of rated outputs are in `pairs`, rankings in `comparisons`.
+
+Explained in docs/explanation/statistics/correlation.md#compared-pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evalapp.stats.core.coding import ROUNDING, BoolArray, FloatArray, IntArray, encode, float_column, identifiers
+from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.correlation.pairs import PairTable, TieCalibration, calibrated
+from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES, resampled_sums, with_interval
+
+NO_PAIR = "no pair of outputs has a verdict and both scores"
+NO_DECIDED = "people decided no pair of outputs that has both scores"
+ALONE = "nobody judged a pair that somebody else had judged"
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictPairs:
+    """Pairs of outputs that people compared, each once: `first` < `second` are what identifies the outputs, `counts`
+    (p, 3) says how many found the first worse, both alike, the first better. `row` is a judgement of each pair; `of`
+    (n,) the pair of every judgement and `said` (n,) its verdict on the first: -1, 0 or 1."""
+
+    first: IntArray
+    second: IntArray
+    counts: IntArray
+    row: IntArray
+    of: IntArray
+    said: IntArray
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @property
+    def agreed(self) -> BoolArray:
+        """Pairs that have one most frequent verdict; of the others nobody knows what people say."""
+        return _verdict(self.counts)[1]
+
+    @property
+    def sign(self) -> IntArray:
+        """The most frequent verdict on the first: -1 worse, 0 alike, 1 better; 0 also where there is none."""
+        return _verdict(self.counts)[0]
+
+
+def _verdict(counts: IntArray) -> tuple[IntArray, BoolArray]:
+    most = counts.max(axis=1, initial=0)
+    agreed = ((counts == most[:, None]).sum(axis=1) == 1) & (most > 0)
+    return np.where(agreed, counts.argmax(axis=1) - 1, 0).astype(np.int64), agreed
+
+
+def verdict_pairs(first: ArrayLike, second: ArrayLike, said: ArrayLike) -> VerdictPairs:
+    """Judgements (n,) of `first` against `second`, numbers that identify outputs; `said` is 1 where the first was found
+    better, -1 worse, 0 as good. Whichever stood first, two outputs are one pair; an output against itself is none and
+    must not be there (ValueError)."""
+    a, b = (
+        np.asarray(identifiers(side, name), dtype=np.int64) for side, name in ((first, "first"), (second, "second"))
+    )
+    sign = np.asarray(identifiers(said, "said", len(a)), dtype=np.int64)
+    if (a == b).any() or (np.abs(sign) > 1).any():
+        raise ValueError("first and second are two different outputs each, and said is -1, 0 or 1")
+    sign = np.where(a > b, -sign, sign)
+    low, high = np.minimum(a, b), np.maximum(a, b)
+    keys, row, of = np.unique(np.stack([low, high], axis=1), axis=0, return_index=True, return_inverse=True)
+    of = of.reshape(-1).astype(np.int64)
+    counts = np.bincount(of * 3 + sign + 1, minlength=3 * len(keys)).reshape(-1, 3)
+    return VerdictPairs(keys[:, 0], keys[:, 1], counts.astype(np.int64), row.astype(np.int64), of, sign)
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictAgreement:
+    """How far differences of scores follow people's verdicts. `decided`: of the pairs that people decided the share
+    that is right, a draw of the scores half; 1/2 is what drawing reaches. `calibration`: over all pairs three verdicts,
+    differences up to `epsilon` being ties; `n_missing` pairs lack a score; `equal` is the share of decided pairs whose
+    scores are."""
+
+    decided: Estimate
+    calibration: TieCalibration
+    n_missing: int
+    equal: float
+
+
+def outcomes(margin: ArrayLike, sign: ArrayLike) -> FloatArray:
+    """Of every pair whether the difference of scores `margin` (first minus second) has people's `sign`: 1, 0, 1/2 for
+    equal scores; nan where a score is missing or people found both alike."""
+    x = float_column(margin, "margin")
+    y = float_column(sign, "sign", len(x))
+    right = np.where(x == 0, 0.5, np.where(np.sign(x) == y, 1.0, 0.0))
+    return np.where(np.isnan(x) | (y == 0), np.nan, right)
+
+
+def margins(first: ArrayLike, second: ArrayLike) -> FloatArray:
+    """First score minus second; 0 where they differ by rounding only (1e-12 of the largest of all)."""
+    a = float_column(first, "first")
+    b = float_column(second, "second", len(a))
+    largest = max((float(np.nanmax(np.abs(side), initial=0.0)) for side in (a, b)), default=0.0)
+    difference = a - b
+    return np.where(np.abs(difference) <= ROUNDING * largest, 0.0, difference)
+
+
+def agree_on_pairs(
+    margin: ArrayLike,
+    sign: ArrayLike,
+    cluster: ArrayLike,
+    *,
+    folds: int | None = 5,
+    resamples: int = DEFAULT_RESAMPLES,
+    seed: int = 13,
+    confidence: float = DEFAULT_CONFIDENCE,
+) -> VerdictAgreement:
+    """(p,) pairs: the difference of scores, people's verdict (-1, 0, 1), and the cluster that is drawn whole for the
+    intervals (the group of the pair's item).
+
+    decided = mean of `outcomes`; n counts pairs. The threshold of ties is the smallest one with the most right verdicts
+    over all pairs, found on these (Deutsch et al. 2023, over pairs and not averaged over items: people compare few
+    pairs of an item); `cross_validated` takes each fold's threshold from the other `folds`, whole clusters.
+    """
+    x = float_column(margin, "margin")
+    y = np.asarray(identifiers(sign, "sign", len(x)), dtype=np.int64)
+    codes, labels = encode(identifiers(cluster, "cluster", len(x)), "cluster")
+    right = outcomes(x, y)
+    used = np.isfinite(right)
+    settings = (resamples, seed, confidence)
+    decided = share(right[used], codes[used], settings) if used.any() else Estimate.undefined(NO_DECIDED)
+    equal = float((right[used] == 0.5).mean()) if used.any() else float("nan")
+    known = np.isfinite(x)
+    table = _each_for_itself(x[known], y[known], codes[known], len(labels))
+    found = calibrated(table, folds, *settings, absent=NO_PAIR)
+    return VerdictAgreement(decided, found, int((~known).sum()), equal)
+
+
+def _each_for_itself(margin: FloatArray, sign: IntArray, cluster: IntArray, n_clusters: int) -> PairTable:
+    """The pairs as a table in which every pair is an item, so that averages are over pairs."""
+    n = len(margin)
+    return PairTable(
+        group=np.arange(n), size=np.ones(n, dtype=np.int64), cluster=cluster, n_clusters=n_clusters,
+        weight=np.full(n, 1.0 / max(n, 1)), distance=np.abs(margin), agrees=np.sign(margin) == sign,
+        human_tied=sign == 0, tolerance=ROUNDING * float(np.abs(margin).max(initial=0.0)),
+    )  # fmt: skip
+
+
+def share(values: FloatArray, cluster: IntArray, settings: tuple[int, int, float]) -> Estimate:
+    """The mean of (n,) values with the interval of drawing whole clusters; `settings`: resamples, seed, confidence."""
+    resamples, seed, confidence = settings
+    if len(values) == 0:
+        return Estimate.undefined(NO_PAIR)
+    point = Estimate.point(float(values.mean()), len(values))
+    if resamples == 0:
+        return point
+    labels, codes = np.unique(cluster, return_inverse=True)
+    columns = np.stack([values, np.ones_like(values)], axis=1)
+    sums = resampled_sums(columns, codes.reshape(-1), len(labels), resamples=resamples, seed=seed)
+    clusters = {"groups of items": len(labels)}
+    values = sums[:, 0] / sums[:, 1]
+    return with_interval(point, values, clusters=clusters, confidence=confidence, is_share=True)
+
+
+def by_lot(sign: IntArray) -> float:
+    """What nobody needs texts for: the share of right verdicts over all pairs of the better of two, calling every pair
+    tied, or drawing the better text by lot."""
+    tied = float((sign == 0).mean()) if len(sign) else float("nan")
+    return max(tied, (1.0 - tied) / 2)
+
+
+def one_against_others(
+    pairs: VerdictPairs,
+    cluster: IntArray,
+    *,
+    resamples: int = DEFAULT_RESAMPLES,
+    seed: int = 13,
+    confidence: float = DEFAULT_CONFIDENCE,
+) -> tuple[Estimate, Estimate]:
+    """What one person reaches whose verdict is compared with the most frequent one of the others on the same pair: of
+    the pairs that these decided (a tie half right), and of all three verdicts. (n,) `cluster` of the judgements. Where
+    the others have no most frequent verdict the judgement does not count. Undefined where nobody shared a pair."""
+    others = pairs.counts[pairs.of].copy()
+    others[np.arange(len(others)), pairs.said + 1] -= 1
+    sign, agreed = _verdict(others)
+    settings = (resamples, seed, confidence)
+    if not agreed.any():
+        return Estimate.undefined(ALONE), Estimate.undefined(ALONE)
+    right = outcomes(pairs.said, sign)
+    used = agreed & np.isfinite(right)
+    decided = share(right[used], cluster[used], settings) if used.any() else Estimate.undefined(NO_DECIDED)
+    return decided, share((pairs.said == sign)[agreed].astype(np.float64), cluster[agreed], settings)

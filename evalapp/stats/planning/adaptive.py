@@ -1,0 +1,217 @@
+"""Which pair of systems to judge next, so that the ranking (or its first place) becomes certain with few judgements.
+
+Pure choice from counts. Simulations of what it saves are in `adaptive_simulation.py`; who judges which texts of the
+pair is the business of a campaign. Estimates from such judgements: `rank_by_comparisons(..., weight=1 / propensity)`.
+
+Explained in docs/explanation/statistics/comparisons.md#adaptive-pairs.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit, ndtr
+
+from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
+
+Goal: TypeAlias = Literal["ranking", "best"]
+GOALS: tuple[Goal, ...] = ("ranking", "best")
+
+#: Share of pairs that are drawn at random among those available.
+FLOOR = 0.2
+#: Standard deviation of the ratings before any judgement, on the scale of theta.
+PRIOR_SD = 2.0
+# The chance of a pair grows with this power of its gain: 1 hardly favours the best pairs, infinity takes only them.
+_SHARPNESS = 12.0
+# Newton converges quadratically: after a step below 1e-4 the error is below 1e-7.
+_STEP_DONE, _ITERATIONS = 1e-4, 30
+
+
+class NextPair(NamedTuple):
+    """Systems `a` (to be shown first) and `b`, and the chance with which this unordered pair was taken."""
+
+    a: int
+    b: int
+    propensity: float
+
+
+class PairState:
+    """What the judgements of k systems say so far: counts, ratings and their covariance, kept up to date.
+
+    `points` (k, k): what i won against j, a tie being half a point. Ratings are those of Bradley-Terry with a normal
+    prior, so they exist from the first judgement on.
+    """
+
+    def __init__(self, n_systems: int, *, prior_sd: float = PRIOR_SD) -> None:
+        if n_systems < 2:
+            raise ValueError("two systems are needed")
+        self.points: FloatArray = np.zeros((n_systems, n_systems))
+        self.precision = prior_sd**-2.0
+        self._theta: FloatArray = np.zeros(n_systems)
+        self._covariance: FloatArray | None = None
+
+    @classmethod
+    def of_counts(
+        cls,
+        n_systems: int,
+        first: ArrayLike,
+        second: ArrayLike,
+        wins: ArrayLike,
+        ties: ArrayLike,
+        losses: ArrayLike,
+        *,
+        prior_sd: float = PRIOR_SD,
+    ) -> PairState:
+        """From k-long columns: how often `first` won, tied with and lost against `second`; pairs may repeat."""
+        state = cls(n_systems, prior_sd=prior_sd)
+        one, two = np.asarray(first, dtype=np.int64), np.asarray(second, dtype=np.int64)
+        halves = np.asarray(ties, dtype=np.float64) / 2
+        if (one == two).any():
+            raise ValueError("a system cannot be compared with itself")
+        np.add.at(state.points, (one, two), np.asarray(wins, dtype=np.float64) + halves)
+        np.add.at(state.points, (two, one), np.asarray(losses, dtype=np.float64) + halves)
+        return state
+
+    def add(self, a: int, b: int, points: float) -> None:
+        """One more judgement: `points` of a are 1 (won), 0.5 (tie, both bad) or 0."""
+        if a == b:
+            raise ValueError("a system cannot be compared with itself")
+        self.points[a, b] += points
+        self.points[b, a] += 1 - points
+        self._covariance = None
+
+    @property
+    def n_systems(self) -> int:
+        return len(self.points)
+
+    @property
+    def n_judgements(self) -> int:
+        """Judgements counted so far."""
+        return round(float(self.points.sum()))
+
+    @property
+    def theta(self) -> FloatArray:
+        """(k,) ratings on the logistic scale, around 0."""
+        self._fit()
+        return self._theta
+
+    @property
+    def covariance(self) -> FloatArray:
+        """(k, k) of the ratings: the inverse information with the prior."""
+        self._fit()
+        assert self._covariance is not None
+        return self._covariance
+
+    @property
+    def information(self) -> FloatArray:
+        """(k, k): what one more judgement of a pair tells about the difference of its ratings, p (1 - p)."""
+        p = expit(self.theta[:, None] - self.theta[None, :])
+        return np.asarray(p * (1 - p))
+
+    def _fit(self) -> None:
+        """Newton's method from the last ratings; two or three steps after one more judgement."""
+        if self._covariance is not None:
+            return
+        counts, won = self.points + self.points.T, self.points.sum(axis=1)
+        theta, own = self._theta.copy(), np.arange(self.n_systems)
+        for _ in range(_ITERATIONS):
+            p = expit(theta[:, None] - theta[None, :])
+            curve = counts * p * (1 - p)
+            matrix = -curve
+            matrix[own, own] = curve.sum(axis=1) + self.precision
+            inverse = np.linalg.inv(matrix)
+            step = inverse @ (won - (counts * p).sum(axis=1) - self.precision * theta)
+            step *= min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-300))
+            theta += step
+            if np.abs(step).max() < _STEP_DONE:
+                break
+        self._theta, self._covariance = theta, inverse
+
+
+def choose_pair(
+    state: PairState,
+    rng: np.random.Generator,
+    *,
+    floor: float = FLOOR,
+    goal: Goal = "ranking",
+    available: BoolArray | None = None,
+) -> NextPair:
+    """The next pair of systems to be judged, with its propensity.
+
+    With chance `floor` uniformly among the pairs that are `available` (a (k, k) mask, either triangle; default all),
+    else with a chance that grows with the pair's gain (see `gains`), so that
+
+        propensity = floor / m + (1 - floor) gain^12 / sum gain^12      over the m available pairs.
+
+    No pair is ever less likely than floor / m, so weights 1 / propensity are at most 1 / floor times those of random
+    choice. floor = 1 is random choice. Which of the two is shown first is drawn evenly.
+    """
+    return draw_pair(*pair_chances(state, floor=floor, goal=goal, available=available), rng)
+
+
+def draw_pair(chances: FloatArray, first: IntArray, second: IntArray, rng: np.random.Generator) -> NextPair:
+    """One pair by the answer of `pair_chances`; which of the two is shown first is drawn evenly."""
+    ends = chances.cumsum()
+    place = int(np.searchsorted(ends, rng.random() * ends[-1], side="right"))
+    place = min(place, len(chances) - 1)
+    a, b = int(first[place]), int(second[place])
+    if rng.random() < 0.5:
+        a, b = b, a
+    return NextPair(a, b, float(chances[place]))
+
+
+def pair_chances(
+    state: PairState, *, floor: float = FLOOR, goal: Goal = "ranking", available: BoolArray | None = None
+) -> tuple[FloatArray, IntArray, IntArray]:
+    """Propensities of the available pairs (they sum to 1), and their first and second systems."""
+    if not 0 <= floor <= 1:
+        raise ValueError(f"floor is between 0 and 1, not {floor}")
+    if goal not in GOALS:
+        raise ValueError(f"goal is one of {', '.join(GOALS)}, not '{goal}'")
+    first, second = np.triu_indices(state.n_systems, 1)
+    if available is not None:
+        open_pairs = available[first, second] | available[second, first]
+        first, second = first[open_pairs], second[open_pairs]
+    if not len(first):
+        raise ValueError("no pair of systems is available any more")
+    even = np.full(len(first), 1 / len(first))
+    if floor == 1:
+        return even, first, second
+    gain = gains(state, goal)[first, second]
+    top = float(gain.max())
+    if not top > 0:
+        return even, first, second
+    favoured = (gain / top) ** _SHARPNESS
+    return floor * even + (1 - floor) * favoured / favoured.sum(), first, second
+
+
+def gains(state: PairState, goal: Goal = "ranking") -> FloatArray:
+    """(k, k): expected information (nats, to first order) of one judgement of each pair about the order of systems.
+
+    A judgement of i, j lowers the variance s_kl^2 of the difference of k and l by
+
+        d_kl = ((V x_ij)_k - (V x_ij)_l)^2 w / (1 + w s_ij^2),      w = p (1 - p),  x_ij = e_i - e_j,  V the covariance,
+
+    so the chance Phi(z_kl), z = difference / s, that k is better moves by a standard deviation sqrt(d_kl) phi(z) / s,
+    which tells d_kl phi(z)^2 / (2 s^2 Phi(z) Phi(-z)) nats about which of the two is better. The gain is the sum of it
+    over all pairs k, l for "ranking", over the pairs of the leader for "best".
+    """
+    theta, covariance = state.theta, state.covariance
+    variance = np.diag(covariance)
+    between = np.maximum(variance[:, None] + variance[None, :] - 2 * covariance, 1e-12)
+    apart = np.abs(theta[:, None] - theta[None, :]) / np.sqrt(between)
+    wrong = np.maximum(ndtr(-apart), 1e-300)
+    doubt = np.exp(-(apart**2)) / (4 * np.pi * between * wrong * (1 - wrong))
+    if goal == "best":
+        leader = int(theta.argmax())
+        kept = np.zeros_like(doubt)
+        kept[leader], kept[:, leader] = doubt[leader], doubt[:, leader]
+        doubt = kept
+    np.fill_diagonal(doubt, 0.0)
+    laplacian = np.diag(doubt.sum(axis=1)) - doubt
+    spread = covariance @ laplacian @ covariance
+    told = np.diag(spread)[:, None] + np.diag(spread)[None, :] - 2 * spread
+    information = state.information
+    return np.asarray(np.maximum(told, 0.0) * information / (1 + information * between))

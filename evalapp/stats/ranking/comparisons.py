@@ -1,0 +1,391 @@
+"""Systems ranked from pairwise judgements by Bradley-Terry, Davidson, Rao-Kupper or Glicko-2, with intervals and rank
+sets. Likelihoods are in `bradley_terry.py`, columns and fits in `comparison_fit.py`, Glicko-2 games in `skill.py`.
+
+Explained in docs/explanation/statistics/comparisons.md#intervals-and-ranks.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr, ndtri
+
+from evalapp.stats.core.coding import BoolArray, ColumnError, FloatArray, IntArray
+from evalapp.stats.core.estimate import NAN, Estimate
+from evalapp.stats.core.multiple_tests import holm
+from evalapp.stats.ranking.bradley_terry import ELO, ELO_ZERO, MODELS
+from evalapp.stats.ranking.comparison_fit import ALL_TIES, ComparisonFit, fit_judgements
+from evalapp.stats.ranking.connectivity import LARGEST_PART, NEVER_COMPARED, classes_above
+from evalapp.stats.ranking.glicko2 import TieRule
+from evalapp.stats.ranking.judgements import Judgements, read_judgements
+from evalapp.stats.ranking.skill import SkillRatings, VerdictTable, rank_by_games
+from evalapp.stats.ranking.systems import CannotDecide, Ranking, SystemScore, link_tiers
+from evalapp.stats.ranking.unbounded import Order, Rated, order_systems, penalised_differences
+from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES, NO_WIDTH, percentile_interval
+
+ComparisonMethod: TypeAlias = Literal["bradley-terry", "davidson", "rao-kupper", "glicko2"]
+COMPARISON_METHODS: tuple[ComparisonMethod, ...] = (*MODELS, "glicko2")
+Interval: TypeAlias = Literal["sandwich", "bootstrap"]
+Adjust: TypeAlias = Literal["none", "holm"]
+
+NO_TIES = "no interval: no comparison is tied"
+SAME_LENGTH = "all texts of the systems that can be rated are equally long"
+#: Why rank sets of Glicko-2 are wide, however many judgements there are.
+GLICKO_RANKS = (
+    "Glicko-2’s deviation says how far a rating may still move with the next games, not how many judgements there are: "
+    "it does not shrink with more of them, so these rank sets are wide. Nor does it grow with few of them: two systems "
+    "differ in rank only where a Bradley-Terry fit with Firth’s penalty tells them from each other, too. Choose "
+    "Bradley-Terry or Davidson for rank sets that follow the judgements."
+)
+# Differences of theta below this are rounding.
+_DIGITS = 9
+# With fewer defined resamples than this share an interval would describe the lucky ones only.
+_MIN_DEFINED = 0.5
+
+
+def rank_by_comparisons(
+    system_a: ArrayLike,
+    system_b: ArrayLike,
+    verdict: ArrayLike,
+    *,
+    item: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
+    method: ComparisonMethod = "bradley-terry",
+    rater: ArrayLike | None = None,
+    side: bool = False,
+    length_difference: ArrayLike | None = None,
+    weight: ArrayLike | None = None,
+    cannot_decide: CannotDecide = "drop",
+    interval: Interval = "sandwich",
+    prior_sd: float | None = None,
+    adjust: Adjust = "none",
+    resamples: int = DEFAULT_RESAMPLES,
+    seed: int = 0,
+    confidence: float = DEFAULT_CONFIDENCE,
+    seeds: int = 100,
+    tie_rule: TieRule = "half",
+) -> Ranking:
+    """Systems from (n,) judgements: `verdict` is one of `VERDICTS`, `system_a` stood on the first side.
+
+    Values are 1000 + 400 / ln 10 theta with the theta summing to 0 (Glicko-2: its own ratings, averaged over `seeds`
+    simulations). `both_bad` counts as a tie, its share is in each system's `shares`. Covariates of the three models:
+    `side` (an advantage of the first side), `rater` (each rater's own advantage of the first side, a normal effect of
+    standard deviation 1 around the common one), `length_difference` (a less b, in its root mean squares).
+    `weight` = 1 / propensity for pairs chosen adaptively. `prior_sd` puts N(0, sd^2) on the theta; without it only the
+    largest class of systems with finite ratings among themselves has values and the rest says why not.
+
+    Only systems that comparisons link are ranked (the largest such part, `is_ranked`). A system that never lost is
+    above all that it beat, directly or through others, and one that never won below (`unbounded.order_systems`); two
+    systems that no chain of wins joins share ranks.
+
+    Intervals: "sandwich" H^-1 G H^-1, G summed over clusters (`cluster`, else items, else judgements); "bootstrap"
+    draws the same units. Two systems differ when the interval of their difference leaves out 0 (`adjust="holm"`: with
+    Holm's correction over all pairs); `rank_low` = 1 + systems that are better so, `rank_high` = systems less those
+    that are worse so. Glicko-2: the same with intervals r +- 1.96 RD that do not overlap and a p of
+    `unbounded.penalised_differences` below 1 - `confidence`.
+
+    `extras`: connectivity, tie (nu or kappa), side, length, raters (effects), groups (runs of systems none of which
+    differ), both_bad_share, tie_share, log_likelihood, n_units (independent ones), or Glicko-2's converged and games.
+    """
+    if method not in COMPARISON_METHODS:
+        raise ValueError(f"method is one of {', '.join(COMPARISON_METHODS)}, not '{method}'")
+    if interval not in ("sandwich", "bootstrap") or adjust not in ("none", "holm"):
+        raise ValueError("interval is 'sandwich' or 'bootstrap', adjust 'none' or 'holm'")
+    judged = read_judgements(
+        system_a, system_b, verdict, item=item, cluster=cluster, rater=rater, weight=weight,
+        length_difference=length_difference, cannot_decide=cannot_decide,
+    )  # fmt: skip
+    if length_difference is not None and np.size(length_difference) and not np.any(length_difference):
+        raise ColumnError("length_difference", "all differences are 0, so there is nothing to adjust for")
+    if method == "glicko2":
+        if side or rater is not None or length_difference is not None or weight is not None:
+            raise ValueError("Glicko-2 has no covariates and no weights; choose another method for them")
+        return _by_glicko2(judged, seeds, seed, tie_rule, confidence)
+    settings = [f"{judged.settings}|covariates:{_covariates(side, rater, length_difference)}"]
+    settings.append(f"prior:{f'{prior_sd:g}' if prior_sd else 'none'}|weights:{'yes' if weight is not None else 'no'}")
+    unit = "cluster" if cluster is not None else "item" if item is not None else "judgement"
+    draws = f"|resamples:{resamples}|seed:{seed}" if interval == "bootstrap" else ""
+    settings.append(f"interval:{interval}({unit}){draws}|adjust:{adjust}")
+    if not len(judged.labels):
+        return _empty(method, judged, "|".join(settings), confidence)
+    options: dict[str, Any] = {"side": side, "raters": rater is not None, "prior_sd": prior_sd}
+    found = fit_judgements(judged, method, **options)
+
+    def spread_of(fit: ComparisonFit) -> _Spread:
+        return _bootstrap(fit, resamples, seed, confidence) if interval == "bootstrap" else _normal(fit, confidence)
+
+    spread = spread_of(found)
+    rated = [Rated(found.rated, found.theta, spread.p)]
+    for among in [] if prior_sd is not None else _other_classes(judged, found.rated):
+        # Their ratings among themselves are finite, and order them; there is no zero in common with the others.
+        other = fit_judgements(judged, method, **options, among=among)
+        rated += [Rated(among, other.theta, spread_of(other).p)] if other.fit is not None else []
+    order = order_systems(judged, rated, by_value=prior_sd is not None)
+    if found.fit is None and found.note not in ("", ALL_TIES, found.connectivity.note):
+        order = Order.of_nobody(len(judged.labels))  # what the model cannot fit orders nobody
+    differs = (order.p if adjust == "none" else _holm(order.p)) < 1 - confidence
+    rows, groups = _rows(judged, found, spread, order, differs)
+    settings += ["unbounded:firth"] if order.is_unbounded else []
+    settings += [] if found.connectivity.connected else [LARGEST_PART]
+    return Ranking(
+        method, rows, judged.n_items, judged.n_clusters, resamples if interval == "bootstrap" else 0, seed, confidence,
+        judged.totals, _extras(judged, found, spread, confidence) | {"groups": groups}, "|".join(settings),
+    )  # fmt: skip
+
+
+def _other_classes(judged: Judgements, rated: BoolArray) -> list[BoolArray]:
+    """Masks of the strongly connected classes of two and more linked systems, but for that of the rated."""
+    linked = judged.linked
+    member = classes_above(judged.beats)[0]
+    sizes = np.bincount(member, weights=linked & ~rated)
+    return [(member == code) & linked for code in np.flatnonzero(sizes > 1)]
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """Intervals of the theta (2, k), two-sided p of each difference (k, k), intervals of the other parameters."""
+
+    theta: FloatArray
+    p: FloatArray
+    others: list[Estimate]
+    other_p: list[float]
+    note: str = ""
+
+
+def _normal(found: ComparisonFit, confidence: float) -> _Spread:
+    k = len(found.theta)
+    z = float(ndtri(0.5 + confidence / 2))
+    covariance = found.covariance
+    variance = np.diag(covariance)
+    sd = np.sqrt(np.maximum(variance, 0.0))
+    beta = np.concatenate([found.theta, found.others])
+    ends = np.stack([beta - z * sd, beta + z * sd])
+    apart = found.theta[:, None] - found.theta[None, :]
+    theta_cov = covariance[:k, :k]
+    between = np.diag(theta_cov)[:, None] + np.diag(theta_cov)[None, :] - 2 * theta_cov
+    p = _two_sided(apart, between)
+    others = [_estimate(float(beta[place]), ends[:, place], found.n_judgements) for place in range(k, len(beta))]
+    other_p = [float(value) for value in _two_sided(beta[k:], variance[k:])]
+    return _Spread(ends[:, :k], p, others, other_p, found.note)
+
+
+def _two_sided(distance: FloatArray, variance: FloatArray) -> FloatArray:
+    """Two-sided p; 1 where the distance is rounding, nan where there is no variance."""
+    z = np.abs(distance) / np.sqrt(np.where(variance > 1e-18, variance, np.nan))
+    return np.asarray(np.where(np.abs(distance) < 10.0**-_DIGITS, 1.0, 2 * ndtr(-z)))
+
+
+def _bootstrap(found: ComparisonFit, resamples: int, seed: int, confidence: float) -> _Spread:
+    k = len(found.theta)
+    beta = np.concatenate([found.theta, found.others])
+    drawn = found.resampled(resamples, seed)
+    defined = ~np.isnan(drawn).any(axis=1)
+    share = float(defined.mean()) if len(drawn) else 0.0
+    note = found.note
+    if not len(drawn) or share < _MIN_DEFINED:
+        few = f"no interval: only {share:.0%} of the resamples give finite ratings"
+        note = note if note.startswith("no interval") else few
+        return _Spread(
+            np.full((2, k), NAN), np.full((k, k), NAN),
+            [Estimate.point(float(value), found.n_judgements, note) for value in beta[k:]],
+            [NAN] * (len(beta) - k), note,
+        )  # fmt: skip
+    kept = drawn[defined]
+    ends = np.array([percentile_interval(column, confidence) for column in kept.T]).T
+    p = np.ones((k, k))
+    for one in range(k):
+        apart = kept[:, one, None] - kept[:, one + 1 : k]
+        p[one, one + 1 :] = p[one + 1 :, one] = _add_one(apart)
+    others = [_estimate(float(beta[place]), ends[:, place], found.n_judgements) for place in range(k, len(beta))]
+    return _Spread(ends[:, :k], p, others, _add_one(kept[:, k:]).tolist(), note)
+
+
+def _add_one(values: FloatArray) -> FloatArray:
+    """Two-sided p of columns of resampled differences, each share (x + 1) / (n + 1)."""
+    n = len(values) + 1
+    below = ((values <= 10.0**-_DIGITS).sum(axis=0) + 1) / n
+    above = ((values >= -(10.0**-_DIGITS)).sum(axis=0) + 1) / n
+    return np.asarray(np.minimum(1.0, 2 * np.minimum(below, above)))
+
+
+def _holm(p: FloatArray) -> FloatArray:
+    """Holm's correction over all pairs of a symmetric matrix."""
+    one, two = np.triu_indices(len(p), 1)
+    mended = holm([None if math.isnan(value) else float(value) for value in p[one, two]])
+    found = np.ones_like(p)
+    found[one, two] = found[two, one] = [NAN if value is None else value for value in mended]
+    return found
+
+
+def _rows(
+    judged: Judgements, found: ComparisonFit, spread: _Spread, order: Order, differs: BoolArray
+) -> tuple[tuple[SystemScore, ...], list[list[Any]]]:
+    """Rows of all systems, best first, and the runs of ranked systems none of which differ."""
+    n = len(judged.labels)
+    value = np.full(n, NAN)
+    value[found.rated] = np.round(found.theta, _DIGITS)
+    ends = np.full((2, n), NAN)
+    ends[:, found.rated] = spread.theta
+    estimates = []
+    n_outputs = judged.n_outputs
+    for k in range(n):
+        if math.isnan(value[k]):
+            estimates.append(Estimate.undefined(found.reasons[k], int(n_outputs[k])))
+            continue
+        points = ELO_ZERO + ELO * ends[:, k]
+        estimates.append(_estimate(ELO_ZERO + ELO * float(value[k]), points, int(n_outputs[k]), spread.note))
+    return _score_rows(judged, estimates, value, order, differs)
+
+
+def _estimate(value: float, ends: FloatArray, n: int, note: str = "") -> Estimate:
+    """An estimate whose interval may have no width, as where each item has a win for either side: then it has none."""
+    found = Estimate(value, float(ends[0]), float(ends[1]), n, note)
+    if not found.has_interval or ends[1] - ends[0] > 1e-9:
+        return found
+    return Estimate.point(value, n, note).with_note(NO_WIDTH)
+
+
+def _row_order(value: FloatArray, rank: IntArray, ranked: BoolArray) -> list[int]:
+    """Places from best to worst, those without a rank last, then those without a value, equals by label."""
+    missing = np.isnan(value)
+    return sorted(
+        range(len(value)), key=lambda k: (not ranked[k], int(rank[k]), bool(missing[k]), -np.nan_to_num(value[k]), k)
+    )
+
+
+def _runs(order: list[int], differs: BoolArray) -> list[list[int]]:
+    """Longest runs of two or more neighbours in the order, no two of which differ."""
+    runs: list[list[int]] = []
+    reached = 0
+    for begin in range(len(order)):
+        end = begin + 1
+        while end < len(order) and not differs[order[end], order[begin:end]].any():
+            end += 1
+        if end - begin > 1 and end > reached:
+            runs.append(order[begin:end])
+            reached = end
+    return runs
+
+
+def _score_rows(
+    judged: Judgements, estimates: list[Estimate], value: FloatArray, order: Order, differs: BoolArray
+) -> tuple[tuple[SystemScore, ...], list[list[Any]]]:
+    """Rows, best first, and the runs of ranked systems none of which differ, by label."""
+    rank, rank_low, rank_high = order.ranks(differs)
+    places = _row_order(value, rank, order.ranked)
+    ranked = [k for k in places if order.ranked[k]]
+    tiers = link_tiers(ranked, rank_low, rank_high)
+    last = max(tiers.values(), default=0) + 1
+    shares, n_ratings = judged.shares, judged.n_ratings
+    names = np.asarray(judged.labels).tolist()
+    rows = tuple(
+        SystemScore(
+            system=names[k],
+            estimate=estimates[k],
+            n_outputs=int(judged.n_outputs[k]),
+            n_ratings=int(n_ratings[k]),
+            rank=int(rank[k]),
+            rank_low=int(rank_low[k]),
+            rank_high=int(rank_high[k]),
+            tier=tiers.get(k, last),
+            shares={name: float(share[k]) for name, share in shares.items() if n_ratings[k]},
+            is_ranked=bool(order.ranked[k]),
+        )
+        for k in places
+    )
+    return rows, [[names[k] for k in run] for run in _runs(ranked, differs)]
+
+
+def _extras(judged: Judgements, found: ComparisonFit, spread: _Spread, confidence: float) -> dict[str, Any]:
+    extras: dict[str, Any] = {"connectivity": found.connectivity.as_dict(), **judged.verdict_shares}
+    extras["log_likelihood"] = found.log_likelihood
+    if found.n_units is not None:
+        extras["n_units"] = found.n_units
+    raters = []
+    for name, estimate, p in zip(found.names, spread.others, spread.other_p, strict=True):
+        effect = estimate.as_dict() | {"p": None if math.isnan(p) else p}
+        if name == "tie":
+            extras["tie"] = {"parameter": "nu" if found.model == "davidson" else "kappa"} | _exponential(estimate)
+        elif isinstance(name, tuple):
+            raters.append({"rater": name[1]} | effect)
+        else:
+            extras[name] = effect | {"points": ELO * estimate.value}
+    if judged.length is not None and "length" not in extras:
+        extras["length"] = {**Estimate.undefined(found.note or SAME_LENGTH).as_dict(), "points": None}
+    if raters:
+        extras["raters"] = raters
+    return extras
+
+
+def _exponential(estimate: Estimate) -> dict[str, Any]:
+    """Of nu or kappa from its logarithm; -700 stands for nu = 0."""
+    value, low, high = (0.0 if x < -600 else math.exp(x) for x in (estimate.value, estimate.low, estimate.high))
+    note = estimate.note or ("" if estimate.has_interval else NO_TIES)
+    return _estimate(value, np.array([low, high]), estimate.n, note).as_dict()
+
+
+def _covariates(side: bool, rater: ArrayLike | None, length: ArrayLike | None) -> str:
+    given = (("side", side), ("rater", rater is not None), ("length", length is not None))
+    return ",".join(name for name, used in given if used) or "none"
+
+
+def _empty(method: str, judged: Judgements, settings: str, confidence: float) -> Ranking:
+    return Ranking(method, (), 0, 0, 0, 0, confidence, judged.totals, {}, settings)
+
+
+def _by_glicko2(judged: Judgements, seeds: int, seed: int, tie_rule: TieRule, confidence: float) -> Ranking:
+    """Glicko-2 over simulated games; places by intervals that do not overlap and the test of `ranking_of_games`."""
+    settings = f"{judged.settings}|tie:{tie_rule}|seeds:{seeds}|seed:{seed}|ranks:firth"
+    if not len(judged.labels):
+        return _empty("glicko2", judged, settings, confidence)
+    if not len(judged):
+        n = len(judged.labels)
+        nobody = [Estimate.undefined("no judgement of this system")] * n
+        nothing = np.zeros((n, n), dtype=np.bool_)
+        order = Order.of_nobody(n)
+        rows, _ = _score_rows(judged, nobody, np.full(n, NAN), order, nothing)
+        return Ranking("glicko2", rows, 0, 0, 0, seed, confidence, judged.totals, {}, settings)
+    settings += "" if judged.connectivity.connected else f"|{LARGEST_PART}"
+    played = rank_by_games(table_of_verdicts(judged), seeds=seeds, seed=seed, tie=tie_rule)
+    return ranking_of_games(judged, played, settings, confidence)
+
+
+def table_of_verdicts(judged: Judgements, score: ArrayLike | None = None) -> VerdictTable:
+    """The judgements as verdicts by pair of systems, which go by their numbers among `labels`. `score` is what each
+    counts in a game for its a instead of the verdict, row by row."""
+    n = len(judged.labels)
+    places = [str(number).zfill(len(str(n))) for number in range(n)]
+    return VerdictTable.of(places, judged.a, judged.b, 1 - judged.outcome, score)
+
+
+def ranking_of_games(
+    judged: Judgements, played: SkillRatings, settings: str, confidence: float = DEFAULT_CONFIDENCE
+) -> Ranking:
+    """What games simulated from `table_of_verdicts(judged)` say of the systems."""
+    n = len(judged.labels)
+    value, low, high = np.full(n, NAN), np.full(n, NAN), np.full(n, NAN)
+    estimates = [
+        Estimate.undefined(NEVER_COMPARED if seen else "no judgement of this system") for seen in judged.n_ratings
+    ]
+    z = float(ndtri(0.5 + confidence / 2))
+    for row in played.systems:
+        if row.estimate.is_defined:
+            k, reach = int(row.system), z * row.deviation
+            value[k], low[k], high[k] = row.estimate.value, row.estimate.value - reach, row.estimate.value + reach
+            estimates[k] = Estimate(float(value[k]), float(low[k]), float(high[k]), int(judged.n_outputs[k]))
+    differs = (low[None, :] > high[:, None]) | (high[None, :] < low[:, None])
+    # A deviation says nothing of how few judgements the games were drawn from: one of a single win is as small.
+    differs &= penalised_differences(judged, judged.linked)[1] < 1 - confidence
+    order = Order(~np.isnan(value), value[None, :] > value[:, None], np.full((n, n), NAN))
+    rows, groups = _score_rows(judged, estimates, value, order, differs)
+    extras = {
+        "connectivity": judged.connectivity.parts_only().as_dict(), **judged.verdict_shares,
+        "converged": played.converged, "games": played.games, "groups": groups,
+    }  # fmt: skip
+    return Ranking(
+        "glicko2", rows, judged.n_items, judged.n_clusters, 0, played.seed, confidence, judged.totals, extras, settings
+    )

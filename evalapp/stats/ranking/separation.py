@@ -1,0 +1,127 @@
+"""About how many more comparisons tell the first two systems of a ranking apart. The ranking is in `comparisons.py`.
+
+Explained in docs/explanation/statistics/comparisons.md#separation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr, ndtri
+
+from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.ranking.bradley_terry import ELO, Model, information_per_comparison
+from evalapp.stats.ranking.comparison_fit import ComparisonFit, fit_judgements
+from evalapp.stats.ranking.judgements import read_judgements
+from evalapp.stats.ranking.systems import CannotDecide
+from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE
+
+DEFAULT_POWER = 0.8
+# Above this a plan says nothing.
+_ENDLESS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Separation:
+    """The first two systems: `difference` of their ratings in points with interval, its two-sided `p`.
+
+    `direct` more comparisons of just these two, or `spread` more over all pairs as so far, give the difference, if it
+    is as large as it looks now, the chance `power` of p < 1 - confidence. 0 where they differ already; None where no
+    number can be given, and `difference.note` or `sentence` says why.
+    """
+
+    first: Any
+    second: Any
+    difference: Estimate
+    p: float | None
+    direct: int | None
+    spread: int | None
+    power: float
+    sentence: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-safe."""
+        plain = {name: getattr(self, name) for name in self.__slots__}
+        return plain | {"difference": self.difference.as_dict()}
+
+
+def separating(
+    system_a: ArrayLike,
+    system_b: ArrayLike,
+    verdict: ArrayLike,
+    *,
+    item: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
+    model: Model = "bradley-terry",
+    cannot_decide: CannotDecide = "drop",
+    weight: ArrayLike | None = None,
+    prior_sd: float | None = None,
+    power: float = DEFAULT_POWER,
+    confidence: float = DEFAULT_CONFIDENCE,
+) -> Separation:
+    """How many more comparisons separate ranks 1 and 2 of (n,) judgements (arguments as in `rank_by_comparisons`).
+
+    With difference g, sandwich variance v and model variance m of it, the variance needed is v* = (g / (z_a + z_b))^2.
+    A comparison of just these two adds its information i to 1 / m (they are in parallel with all other links), and v
+    stays v / m times that: direct = ((v / m) / v* - 1 / m) / i. Spread as so far, v falls as 1 / n:
+    spread = n (v / v* - 1).
+    """
+    judged = read_judgements(
+        system_a, system_b, verdict, item=item, cluster=cluster, weight=weight, cannot_decide=cannot_decide
+    )
+    found = fit_judgements(judged, model, prior_sd=prior_sd)
+    names = np.asarray(judged.labels)[found.rated].tolist()
+    if found.fit is None or len(names) < 2:
+        reason = found.note or "fewer than two systems are rated"
+        return Separation(None, None, Estimate.undefined(reason), None, None, None, power, "")
+    one, two = np.argsort(-np.round(found.theta, 9), kind="stable")[:2]
+    variance, of_model = _variances(found, int(one), int(two))
+    gap = float(found.theta[one] - found.theta[two])
+    first, second = names[one], names[two]
+    if math.isnan(variance) or variance <= 0:
+        difference = Estimate.point(ELO * gap, found.n_judgements, found.note or "no interval: no variance")
+        return Separation(first, second, difference, None, None, None, power, "")
+    reach = float(ndtri(0.5 + confidence / 2))
+    sd = math.sqrt(variance)
+    difference = Estimate(ELO * gap, ELO * (gap - reach * sd), ELO * (gap + reach * sd), found.n_judgements)
+    p = float(2 * ndtr(-gap / sd))
+    if p < 1 - confidence:
+        sentence = f"Ranks 1 and 2 differ (p {_shown(p)})."
+        return Separation(first, second, difference, p, 0, 0, power, sentence)
+    needed = (gap / (reach + float(ndtri(power)))) ** 2
+    if needed * _ENDLESS < variance:
+        sentence = "Ranks 1 and 2 are equal so far; no number of comparisons can be foreseen that separates them."
+        return Separation(first, second, difference, p, None, None, power, sentence)
+    tie = np.array(float(found.fit.tie[0]))
+    gain = float(information_per_comparison(model, np.array(gap), tie))
+    direct = math.ceil((variance / of_model / needed - 1 / of_model) / gain)
+    spread = math.ceil(found.n_judgements * (variance / needed - 1))
+    if min(direct, spread) > _ENDLESS:
+        sentence = "More than a million more comparisons would be needed to separate ranks 1 and 2."
+    else:
+        fewest, way = (direct, "if all are of these two") if direct <= spread else (spread, "spread as so far")
+        other = f"; about {_about(spread)} spread over all pairs as so far" if direct < spread else ""
+        many = "comparison" if fewest == 1 else "comparisons"
+        sentence = f"About {_about(fewest)} more {many} would separate ranks 1 and 2 ({way}{other})."
+    return Separation(first, second, difference, p, direct, spread, power, sentence)
+
+
+def _variances(found: ComparisonFit, one: int, two: int) -> tuple[float, float]:
+    """Sandwich and model variance of the difference."""
+    contrast = np.zeros(len(found.covariance))
+    contrast[one], contrast[two] = 1.0, -1.0
+    return float(contrast @ found.covariance @ contrast), float(contrast @ found.model_covariance @ contrast)
+
+
+def _about(number: int) -> str:
+    """Two digits that say something: 143 becomes 140, 1,377 becomes 1,400."""
+    digits = max(len(str(number)) - 2, 0)
+    return f"{round(number, -digits):,}"
+
+
+def _shown(p: float) -> str:
+    return "< .001" if p < 0.001 else f"= {p:.3f}".replace("0.", ".")

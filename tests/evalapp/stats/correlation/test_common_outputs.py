@@ -1,0 +1,183 @@
+"""At the level of systems every evaluator is held against the same people's means, whatever it scored; notes name
+evaluators, not numbers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evalapp.stats.agreement.coefficients import NARROW
+from evalapp.stats.columns import Ratings, Units
+from evalapp.stats.core.common_rows import find_common_rows
+from evalapp.stats.correlation.coefficients import pearson_value
+from evalapp.stats.evaluator_tables import matrix_table
+from evalapp.stats.meta_tables import WIDER, People, Scored, coverage_note, enhanced_table, evaluators_table
+
+SETTINGS = {
+    "level": "system", "grouping": "none", "systems": "all", "references": "original", "ratings": "raw",
+    "coefficient": "pearson", "test": "permutation",
+}  # fmt: skip
+ITEMS, SYSTEMS = 14, 8
+
+
+def people_of(seed):
+    rng = np.random.default_rng(seed)
+    units = Units({k: (f"s{k}", "machine") for k in range(SYSTEMS)})
+    for k in range(SYSTEMS):
+        units.code(k, None)
+    item, system = np.repeat(np.arange(ITEMS), SYSTEMS), np.tile(np.arange(SYSTEMS), ITEMS)
+    value = 0.4 * system + rng.normal(size=len(item)) + 0.5 * rng.normal(size=ITEMS)[item]
+    n = np.arange(len(item))
+    ratings = Ratings(n, item, item, system, 0 * n, value, np.zeros(len(n), bool), units, ("a",))
+    return People(ratings, method="raw", subset="all"), rng
+
+
+def own_values(rng):
+    return [{"system": f"s{k}", "step": None, "value": 0.3 * k + float(rng.normal())} for k in range(SYSTEMS)]
+
+
+def table_of(people, scored, **wished):
+    return evaluators_table(people, scored, {**SETTINGS, **wished}, aspect="q", outside=np.ones(len(people), bool))
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10_000), missing=st.sampled_from([0.0, 0.05, 0.2]), first=st.sampled_from(["plain", "own"]))
+def test_the_same_outputs_for_everybody(seed, missing, first):
+    # Outputs are missing at random for evaluators of single outputs, of single outputs and whole systems (chrF), and of
+    # whole systems alone (distinct).
+    people, rng = people_of(seed)
+
+    def column():
+        values = people.mean + rng.normal(size=len(people))
+        return np.where(rng.random(len(people)) < missing, np.nan, values)
+
+    scored = [
+        Scored("plain", "plain", "baseline", "p", column()),
+        Scored("chrf", "chrf", "baseline", "c", column(), own=own_values(rng)),
+        Scored("distinct", "distinct", "baseline", "d", np.full(len(people), np.nan), own=own_values(rng)),
+    ]
+    scored = scored if first == "plain" else scored[::-1]
+    table = table_of(people, scored)
+    both = np.isfinite(scored[0].metric if first == "plain" else scored[2].metric) & np.isfinite(scored[1].metric)
+    means = np.array([people.mean[both & (people.system == k)].mean() for k in range(SYSTEMS)])
+    rows = {row["evaluator"]: row for row in table["rows"]}
+    assert {row["n"] for row in rows.values()} == {int(both.sum())} == {table["n_outputs"]}
+    for one in scored:
+        if one.own:
+            expected = pearson_value(np.array([row["value"] for row in one.own]), means)
+        else:
+            own = np.array([one.metric[both & (people.system == k)].mean() for k in range(SYSTEMS)])
+            expected = pearson_value(own, means)
+        assert rows[one.evaluator]["pearson"]["value"] == pytest.approx(expected, abs=1e-9)
+    assert table["n_uncommon"] == int((~both).sum())
+    assert ("that all evaluators have scored" in table["note"]) == bool(table["n_uncommon"])
+
+
+def test_an_evaluator_of_few_outputs_does_not_decide_for_all():
+    people, rng = people_of(1)
+    full = [Scored(name, name, "baseline", name, people.mean + rng.normal(size=len(people))) for name in ("a", "b")]
+    few = Scored("few", "few", "baseline", "f", np.where(people.item < 3, people.mean, np.nan))
+    table = table_of(people, [*full, few])
+    rows = {row["evaluator"]: row for row in table["rows"]}
+    assert table["n_outputs"] == rows["a"]["n"] == len(people)
+    assert rows["few"]["letters"] == ""
+    assert "scored 24 of 112 outputs (8 systems), too few to be compared with the others" in rows["few"]["note"]
+    # Who names it compares all on its outputs.
+    chosen = table_of(people, [*full, few], evaluators="a,b,few")
+    assert {row["n"] for row in chosen["rows"]} == {24}
+
+
+def test_the_matrix_of_systems_means_is_over_common_outputs():
+    people, rng = people_of(2)
+    columns = np.stack([people.mean + rng.normal(size=len(people)) for _ in range(3)], axis=1)
+    columns[rng.random(columns.shape) < 0.15] = np.nan
+    scored = [Scored(name, name, "baseline", name, columns[:, k]) for k, name in enumerate("abc")]
+    table = matrix_table(scored, columns, people.cluster, people.system, {**SETTINGS, "resamples": 10})
+    both = np.isfinite(columns).all(axis=1)
+    means = [[columns[both & (people.system == s), k].mean() for s in range(SYSTEMS)] for k in range(2)]
+    row = next(row for row in table["rows"] if row["evaluator"] == "a")
+    place = [row["evaluator"] for row in table["rows"]].index("b")
+    assert row["cells"][place]["value"] == pytest.approx(np.corrcoef(means)[0, 1])
+
+
+@pytest.mark.parametrize("level", ["segment", "system"])
+def test_notes_name_evaluators(level):
+    # FAULTS E14: "2 has no defined coefficient".
+    people, rng = people_of(3)
+    scored = [Scored(name, name, "baseline", name, people.mean + rng.normal(size=len(people))) for name in ("a", "b")]
+    scored.append(Scored("flat", "flat", "baseline", "f", np.ones(len(people))))
+    scored.append(replace(scored[0], signature="again"))  # two sets of one evaluator
+    table = table_of(people, scored, level=level)
+    notes = [table["note"], table["test"]["note"], *(row["note"] for row in table["rows"])]
+    assert not any(re.search(r"(^|[;.,] )\d+(#\d+)? (has|scored|gives)", note) for note in notes), notes
+    flat = next(row for row in table["rows"] if row["evaluator"] == "flat")
+    assert "flat has no defined coefficient" in table["test"]["note"] or flat["note"] == "gives the same score to all"
+    assert sorted(table["test"]["names"]).count("a") == 2
+
+
+def test_common_rows_as_worked_by_hand():
+    nan = np.nan
+    columns = [np.array([1, 2, nan, 4.0]), np.array([nan, 2, 3, 5.0]), np.full(4, nan), np.ones(4)]
+    found = find_common_rows(columns, np.ones(4, bool), least=2)
+    assert found.used == [0, 1]
+    assert found.rows.tolist() == [False, True, False, True]
+    assert found.reasons == {2: "has no score", 3: "gives the same score to all"}
+    # Three rows in common cannot be had: the column with the fewest scores (of equal ones the last) is set aside.
+    found = find_common_rows(columns, np.ones(4, bool), least=3)
+    assert found.used == [0]
+    assert found.reasons[1].startswith("scored 3 of 4 outputs")
+
+
+def test_intervals_that_hold_the_truth_too_rarely_or_too_often_say_so():
+    people, rng = people_of(4)  # 14 groups of items
+    scored = [Scored("a", "a", "baseline", "a", people.mean + rng.normal(size=len(people)))]
+    shown = table_of(people, scored, level="segment")["coverage"]
+    assert "from 14 groups of items are a little too narrow" in shown
+    assert shown.endswith("fewer groups were not simulated.")
+    assert "Kendall" in table_of(people, scored)["coverage"]
+    assert coverage_note("segment", 101) == coverage_note("segment", 9) == ""  # of 9 every estimate has its own note
+
+
+def test_what_is_said_of_intervals_is_what_was_simulated():
+    page = (Path(__file__).parents[4] / "docs/results/intervals.md").read_text(encoding="utf-8")
+    for n, span in ((30, ".91 to .94 from 30 groups"), (100, ".92 to .95 from 100")):
+        lines = [line for line in page.splitlines() if f"intervals over outputs, {n} items" in line]
+        shares = [float(share) for line in lines for share in re.findall(r"(?:none|item|system) (0\.\d+)", line)]
+        assert len(shares) >= 27
+        assert f"{min(shares):.2f} to {max(shares):.2f} from {n}".replace("0.", ".") == span.replace(" groups", "")
+        assert span in coverage_note("segment", n)
+    found = {n: line for n in (10, 20, 50) for line in page.splitlines() if line.startswith(f"| {n} units")}
+    for n, line in found.items():
+        shares = [float(share) for share in re.findall(r"0\.\d+", line)]
+        assert f"in {min(shares):.2f} to {max(shares):.2f} from {n}".replace("0.", ".") in NARROW
+
+
+def test_values_of_whole_systems_that_count_more_outputs_say_so():
+    # distinct has one value of each system; chrf lacks some outputs, so only the others are compared.
+    people, rng = people_of(5)
+    none = np.full(len(people), np.nan)
+    column = np.where(np.arange(len(people)) % 5 == 0, np.nan, people.mean + rng.normal(size=len(people)))
+    distinct = Scored("distinct-2", "distinct", "baseline", "d", none, own=own_values(rng))
+    chrf = Scored("chrf", "chrf", "baseline", "c", column, own=own_values(rng))
+    plain = Scored("plain", "plain", "baseline", "p", people.mean + rng.normal(size=len(people)))
+    said = "distinct-2 has one value for all outputs of a system, also those not compared here."
+    table = table_of(people, [distinct, chrf, plain])
+    assert table["n_outputs"] == np.isfinite(column).sum()
+    assert table["note"].endswith(said)  # all that chrf scored is compared
+    assert {row["evaluator"] for row in table["rows"] if WIDER in row["note"]} == {"distinct-2"}
+    assert WIDER not in str(table_of(people, [distinct, plain])) + str(table_of(people, [chrf]))
+    assert said not in table_of(people, [distinct, chrf, plain], level="segment")["note"]
+    # Nor what is left out because something learned from it.
+    outside = people.item > 1
+    table = evaluators_table(people, [distinct, plain], SETTINGS, aspect="q", outside=outside)
+    assert table["note"] == said
+    table = enhanced_table(
+        people, [{"one": distinct, "two": distinct}], SETTINGS, aspect="q", names=["one", "two"], outside=outside
+    )
+    assert table["note"] == said

@@ -1,0 +1,112 @@
+"""Plans: power of the paired test by hand and by simulation, advice in words, what is refused."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from statsmodels.stats.power import TTestPower
+
+from evalapp.stats.agreement.components import Components
+from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.planning.designs import plan
+from evalapp.stats.planning.power import EffectError
+
+
+def pilot(item=0.3, system=0.1, output=0.2, rater=0.15, residual=0.6):
+    undefined = Estimate.undefined("no output was rated twice")
+    parts = [
+        undefined if part is None else Estimate.point(part, 50) for part in (item, system, output, rater, residual)
+    ]
+    return Components(*parts, mean=3.0, n=500, ratings_per_output=3.0)
+
+
+def test_power_is_that_of_the_paired_t_test():
+    found = plan(pilot(), 0.3, items=100, ratings=3, simulations=0)
+    spread = math.sqrt(2 * (0.2 + 0.75 / 3))
+    expected = TTestPower().power(effect_size=0.3 / spread, nobs=100, alpha=0.05)
+    assert found.asked.power == pytest.approx(expected, abs=1e-9)
+    assert found.asked.judgements == 600
+    assert found.asked.error == pytest.approx(spread / 10)
+    assert found.asked.simulated.note == "no simulations were asked for"
+    # The bias of a rater cancels who judges both outputs.
+    same = plan(pilot(), 0.3, items=100, ratings=3, same_raters=True, simulations=0)
+    spread = math.sqrt(2 * (0.2 + 0.6 / 3))
+    assert same.asked.power == pytest.approx(TTestPower().power(0.3 / spread, 100, 0.05), abs=1e-9)
+    # Large differences: a noncentral t far out.
+    assert plan(pilot(), 3.0, items=50, ratings=3, simulations=0).asked.power == pytest.approx(1)
+    assert plan(pilot(), 300.0, items=500, ratings=3, simulations=0).asked.power == pytest.approx(1)
+    # Of one direction, the whole alpha on its side.
+    one = plan(pilot(), 0.3, items=100, ratings=3, simulations=0, two_sided=False)
+    spread = math.sqrt(2 * 0.45)
+    expected = TTestPower().power(0.3 / spread, 100, 0.05, alternative="larger")
+    assert one.asked.power == pytest.approx(expected, abs=1e-9)
+    assert one.cheapest.judgements < found.cheapest.judgements
+    again = TTestPower().power(found.detectable / math.sqrt(2 * 0.45), 100, 0.05)
+    assert again == pytest.approx(0.8, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"same_raters": True}, {"raters": 60}, {"raters": 60, "same_raters": True, "two_sided": False}],
+)
+def test_simulation_agrees_with_the_closed_form(options):
+    found = plan(pilot(), 0.3, items=60, ratings=3, simulations=600, **options)
+    for design in (found.asked, found.more_items):
+        assert design.simulated.value == pytest.approx(design.power, abs=0.07)
+        assert design.simulated.low < design.simulated.value < design.simulated.high
+    again = plan(pilot(), 0.3, items=60, ratings=3, simulations=600, **options)
+    assert again.as_dict() == found.as_dict()
+    json.dumps(found.as_dict(), allow_nan=False)
+
+
+def test_a_coarse_scale_costs_power():
+    fine = plan(pilot(), 0.3, items=60, ratings=1, simulations=600)
+    coarse = plan(pilot(), 0.3, items=60, ratings=1, simulations=600, scale=(2, 4))
+    assert coarse.asked.simulated.value < fine.asked.simulated.value
+
+
+def test_advice_more_items_or_more_raters():
+    found = plan(pilot(), 0.3, items=40, ratings=2, simulations=0)
+    assert any("take more items" in sentence for sentence in found.advice)
+    assert found.more_items.power > found.more_ratings.power
+    assert found.more_items.judgements == found.more_ratings.judgements == 2 * found.asked.judgements
+    assert any("reliability" in sentence for sentence in found.advice)
+    # Outputs that do not differ: only the number of ratings counts.
+    even = plan(pilot(output=0.0), 0.3, items=40, ratings=2, simulations=0)
+    assert any("makes no difference" in sentence for sentence in even.advice)
+    few = plan(pilot(output=2.0), 0.3, items=10, ratings=2, simulations=0)
+    assert any("However many people judge" in sentence for sentence in few.advice)
+
+
+def test_cheapest_design_by_the_cost_of_items():
+    cheap = plan(pilot(), 0.3, items=40, ratings=2, simulations=0).cheapest
+    assert cheap.ratings == 1
+    assert cheap.power >= 0.8
+    dear = plan(pilot(), 0.3, items=40, ratings=2, item_cost=40, simulations=0).cheapest
+    # sqrt(c/2 * (E + R) / O) = sqrt(20 * .75 / .2) = 8.7 ratings an output.
+    assert 7 <= dear.ratings <= 10
+    assert dear.items < cheap.items
+    assert plan(pilot(), 1e-5, items=40, ratings=2, simulations=0).cheapest is None
+
+
+def test_a_pilot_of_one_system_is_used_with_care():
+    found = plan(pilot(system=None, output=None), 0.3, items=40, ratings=2, simulations=50)
+    assert any("stands for the outputs'" in sentence for sentence in found.advice)
+    assert found.asked.error == pytest.approx(math.sqrt(2 * (0.3 + 0.75 / 2) / 40))
+
+
+@pytest.mark.parametrize(
+    ("difference", "options", "words"),
+    [
+        (0.0, {}, "cannot be 0"),
+        (0.3, {"items": 1}, "at least 2 items"),
+        (0.3, {"ratings": 3, "raters": 2}, "as many raters"),
+    ],
+)
+def test_refused_with_words(difference, options, words):
+    with pytest.raises(EffectError, match=words):
+        plan(pilot(), difference, **({"items": 40, "ratings": 2} | options))
+    with pytest.raises(EffectError, match="no variance"):
+        plan(pilot(output=0.0, rater=0.0, residual=0.0), 0.3, items=40, ratings=2)

@@ -1,0 +1,66 @@
+"""Intervals and places of systems that have one value for all their texts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evalapp.stats.ranking.own_values import interval_of_sums, places_by_ends
+from evalapp.stats.ranking.systems import rank_by_mean
+
+
+def mean_of(sums):
+    return sums[..., 0] / sums[..., 1]
+
+
+def test_of_a_plain_mean_it_is_the_interval_of_means():
+    """The same draws and percentiles as `rank_by_mean`, whose intervals are checked against simulations."""
+    rng = np.random.default_rng(5)
+    values, items = rng.normal(size=60), np.arange(60) // 2
+    found = interval_of_sums(values.mean(), np.column_stack([values, np.ones(60)]), items, mean_of)
+    (row,) = rank_by_mean(values, np.arange(60), np.zeros(60, dtype=int), cluster=items).systems
+    assert (found.value, found.low, found.high) == pytest.approx(
+        (row.estimate.value, row.estimate.low, row.estimate.high)
+    )
+    assert found.n == 60
+    assert found.note == ""
+
+
+def test_the_interval_of_a_ratio_by_hand():
+    """Five groups, one with sum 6/1 and four with 1/1: a resample that draws it k times is 1 + k. P(k = 0) = .33,
+    P(k > 3) = .0067, P(k > 2) = .058, so the ends are 1 and 4."""
+    found = interval_of_sums(2.0, np.array([[6.0, 1.0]] + [[1.0, 1.0]] * 4), list("abcde"), mean_of)
+    assert (found.low, found.high) == (1.0, 4.0)
+    assert found.note == "the interval rests on 5 groups only"
+
+
+def test_what_has_no_interval_says_why():
+    one = interval_of_sums(2.0, np.array([[1.0, 1.0], [3.0, 1.0]]), ["a", "a"], mean_of)
+    assert not one.has_interval
+    assert "no interval: 1 groups only" in one.note
+    none = interval_of_sums(float("nan"), np.zeros((0, 2)), [], mean_of)
+    assert not none.is_defined
+    assert none.note
+
+
+def test_it_covers_the_true_value_as_often_as_it_says():
+    """200 samples of 80 groups of a ratio of means, E(x) / E(y) = 2: about 95 of 100 intervals hold it."""
+    rng = np.random.default_rng(11)
+    hits = 0
+    for _ in range(200):
+        below = rng.uniform(0.5, 1.5, 80)
+        rows = np.column_stack([2 * below + rng.normal(0, 0.4, 80), below])
+        found = interval_of_sums(rows[:, 0].sum() / rows[:, 1].sum(), rows, np.arange(80), mean_of)
+        hits += found.low <= 2 <= found.high
+    assert 180 <= hits <= 199
+
+
+def test_places_by_the_ends_of_intervals():
+    """By hand: a (3 to 4) is above c (0 to 1) and not told from b (.5 to 3.5); d has no interval: any place."""
+    low, high = np.array([3.0, 0.5, 0.0, np.nan]), np.array([4.0, 3.5, 1.0, np.nan])
+    best, worst = places_by_ends(low, high)
+    assert best.tolist() == [1, 1, 2, 1]
+    assert worst.tolist() == [3, 4, 4, 4]
+    # Ends that touch tell nothing apart.
+    assert places_by_ends(np.array([1.0, 0.0]), np.array([2.0, 1.0]))[0].tolist() == [1, 1]
+    assert places_by_ends(np.zeros(0), np.zeros(0))[0].tolist() == []
