@@ -17,7 +17,6 @@ from evalapp.stats.agreement.icc import IccForm, iccs
 from evalapp.stats.agreement.kappa import KappaWeights, cohen_kappa, fleiss_kappa, percent_agreement
 from evalapp.stats.agreement.krippendorff import SCALES, Scale, krippendorff_alpha
 from evalapp.stats.agreement.rating_columns import RatingColumns, of_columns
-from evalapp.stats.core.coding import encode, identifiers
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES
 
@@ -150,34 +149,6 @@ def agreement_table(
         tuple(pairs), left_out, (*_notes(found, coefficients, prevalence), *_narrow(found, coefficients, pairs)),
         {**chance, "min_shared": min_shared, "cluster": cluster is not None},
     )  # fmt: skip
-
-
-def agreement_tables(
-    value: ArrayLike,
-    unit: ArrayLike,
-    rater: ArrayLike,
-    aspect: ArrayLike,
-    *,
-    scales: dict[Any, Scale] | None = None,
-    scale: Scale = "interval",
-    cluster: ArrayLike | None = None,
-    **settings: Any,
-) -> dict[Any, AgreementTable]:
-    """`agreement_table` of every aspect, by its name; `scales` gives an aspect another scale than `scale`."""
-    codes, names = encode(aspect, "aspect")
-    columns = [identifiers(column, name, len(codes)) for column, name in ((value, "value"), (unit, "unit"))]
-    columns.append(identifiers(rater, "rater", len(codes)))
-    clusters = None if cluster is None else identifiers(cluster, "cluster", len(codes))
-    tables = {}
-    for code, name in enumerate(names.tolist()):
-        rows = codes == code
-        tables[name] = agreement_table(
-            *(column[rows] for column in columns),
-            scale=(scales or {}).get(name, scale),
-            cluster=None if clusters is None else clusters[rows],
-            **settings,
-        )
-    return tables
 
 
 def _pairs(
