@@ -52,7 +52,7 @@ class Aggregator:
 
 def _first_judgements(rows: list[Row]) -> list[Row]:
     """Of what a person judged more than once (`r7`, then `r7#2`), the first judgement, as in every table."""
-    from evalapp.stats.judged import people_of
+    from evalapp.stats.agreement.judged import people_of
 
     people, places = people_of({row["rater"] for row in rows})
     first: dict[str, str] = {}

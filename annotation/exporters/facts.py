@@ -52,8 +52,8 @@ class AspectFacts:
         """Krippendorff's alpha with its interval, without repeats: a person is no second rater of what they rated."""
         import numpy as np
 
+        from evalapp.stats.agreement.judged import people_of
         from evalapp.stats.agreement.krippendorff import krippendorff_alpha
-        from evalapp.stats.judged import people_of
 
         people, places = people_of(self.raters)
         numbers = {person: number for number, person in enumerate(sorted(set(people.values())))}
@@ -67,7 +67,7 @@ class AspectFacts:
 
 def count_persons(raters: Collection[str]) -> int:
     """How many people these raters are: `r7#2` is `r7` once more, `r7@12` is `r7` in another campaign."""
-    from evalapp.stats.judged import people_of
+    from evalapp.stats.agreement.judged import people_of
 
     return len(set(people_of(raters)[0].values()))
 

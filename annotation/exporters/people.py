@@ -31,7 +31,7 @@ def naming(project: Project, how: str) -> Callable[[str], str]:
     of one person, as the statistics see people, get one pseudonym; those of two get two."""
     if how == "as-uploaded":
         return as_stored
-    from evalapp.stats.judged import AGAIN, split_key
+    from evalapp.stats.agreement.judged import AGAIN, split_key
 
     names = rater_names(project.pk)
     own = set(names.values())

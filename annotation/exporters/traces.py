@@ -69,7 +69,7 @@ def _judgement(found: Judgement, campaign: Campaign, rater: str, numbers: dict[i
 
 def raters(project: Project, called: Callable[[str], str]) -> Iterator[tuple[str, Row]]:
     """One row per rater, by name: how much they did and how long they took, in all campaigns together."""
-    from evalapp.stats.judged import people_of
+    from evalapp.stats.agreement.judged import people_of
 
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for model, count in ((Rating, "n_ratings"), (Comparison, "n_comparisons")):

@@ -49,7 +49,7 @@ class RaterFilter(models.Model):
     def covers(self, rater: str) -> bool:
         """Whether judgements of this rater are left out: of one named, or what one named said once more (`r7#2`) or in
         another campaign (`r7@12`)."""
-        from evalapp.stats.judged import is_among  # numpy: not for every page
+        from evalapp.stats.agreement.judged import is_among  # numpy: not for every page
 
         return is_among(rater, self.raters)
 

@@ -19,7 +19,7 @@ from .campaigns_watch import LATEST_FOR_AGREEMENT, pseudonyms_of
 from .judging_sheet import campaign_form
 
 if TYPE_CHECKING:
-    from evalapp.stats.watching import Watched
+    from evalapp.stats.planning.watching import Watched
 
 #: The latest judgements that are looked at; the page says so where there are more.
 LATEST = LATEST_FOR_AGREEMENT
@@ -66,7 +66,7 @@ def _quality(campaign: Campaign) -> dict[str, Any]:
 def _of_aspect(
     campaign: Campaign, name: str, normal: Sequence[tuple], rows: Sequence[tuple], planned: int
 ) -> dict[str, Any]:
-    from evalapp.stats.watching import watch
+    from evalapp.stats.planning.watching import watch
 
     judged = _columns(campaign, name, normal)
     reports: list[dict[str, Any]] = []
@@ -78,7 +78,7 @@ def _of_aspect(
 def _columns(campaign: Campaign, name: str, rows: Sequence[tuple]) -> Watched:
     import numpy as np
 
-    from evalapp.stats.watching import Watched
+    from evalapp.stats.planning.watching import Watched
 
     given = [(row, turn(row[1], row[13]).get(name)) for row in rows]
     answered = [(row, value) for row, value in given if value is not None]
@@ -113,7 +113,7 @@ def _raters(campaign: Campaign, name: str, rows: Sequence[tuple]) -> list[dict[s
     import numpy as np
 
     from evalapp.stats.agreement.raters import rater_reports
-    from evalapp.stats.watching import one_sided
+    from evalapp.stats.planning.watching import one_sided
 
     points = {"a": 1.0, "b": 0.0}
     sides: dict[str, Counter] = defaultdict(Counter)

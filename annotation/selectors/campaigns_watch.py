@@ -249,7 +249,7 @@ def _annotators(campaign: Campaign, judgements: list[tuple], held: dict[int, tup
 def agreement_of(campaign: Campaign, judgements: list[tuple]) -> list[dict[str, Any]]:
     """Krippendorff's alpha by aspect, as the page of quality has it: over the latest normal judgements that count,
     verdicts with the sides as in the unit. Undefined is None with the reason."""
-    from evalapp.stats.watching import agreement
+    from evalapp.stats.planning.watching import agreement
 
     from .judging_sheet import campaign_form
 

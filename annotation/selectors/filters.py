@@ -41,7 +41,7 @@ def filter_signature(found: RaterFilter | None) -> str:
 
 def rater_keys(project: Project) -> list[str]:
     """Everybody who rated or compared in the project, sorted: keys of judgements, and the people behind them."""
-    from evalapp.stats.judged import people_of
+    from evalapp.stats.agreement.judged import people_of
 
     rated = Rating.objects.filter(project=project).order_by().values_list("rater", flat=True).distinct()
     compared = Comparison.objects.filter(project=project).order_by().values_list("rater", flat=True).distinct()

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evalapp.stats.versions import read_settings
+from evalapp.versions import read_settings
 from scoring.ml.base import ARTIFACT
 from scoring.ml.encoders.source import EncoderSource, find_encoder
 from scoring.ml.errors import ArtefactError, ScoringError

@@ -11,7 +11,7 @@ import numpy as np
 from evalapp.common.errors import BadInput
 from evalapp.common.runner import RunContext
 from evalapp.side_figures import collect_failures, side_figure
-from evalapp.stats.game_tables import Met, systems_by_games
+from scoring.boards.systems.games import Met, systems_by_games
 
 from ..selectors.game_texts import Texts, compare_with_people, draw_texts
 from ..selectors.games import METHOD, data_stamp, find_judge

@@ -16,8 +16,8 @@ from annotation.parsers import canonical
 from annotation.pipelines.import_staging import NEW, SAME
 from annotation.services.bulk import insert_rows, reserve_ids
 from evalapp.accounts.models import Project
-from evalapp.stats.kept_tables import faults_of
-from evalapp.stats.versions import read_entry, read_settings, split_version
+from evalapp.versions import read_entry, read_settings, split_version
+from scoring.boards.kept_tables import faults_of
 
 from ..models import Evaluator, Leaderboard, Score, ScoreSet
 from ..selectors.exports import without_raters

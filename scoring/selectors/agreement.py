@@ -1,4 +1,4 @@
-"""Agreement among people: reads what was judged as columns and hands it to `evalapp.stats.rater_tables`."""
+"""Agreement among people: reads what was judged as columns and hands it to `scoring.boards.agreement.compute`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .leaderboards import JUDGED, AgreementQuery
 from .people import CHUNK, judged_in
 
 if TYPE_CHECKING:
-    from evalapp.stats.judged import Judged
+    from evalapp.stats.agreement.judged import Judged
 NAMES = ("value", "unit", "item", "system", "rater", "seconds", "at", "source", "simulated")
 
 
@@ -61,7 +61,7 @@ def choose_asked(project: Project, query: AgreementQuery) -> Asked:
 
 def tabulate_agreement(project: Project, query: AgreementQuery) -> dict[str, Any]:
     """The table of one aspect, or of all where the query names none."""
-    from evalapp.stats.rater_tables import detail_table, overview_table
+    from scoring.boards.agreement.compute import detail_table, overview_table
 
     settings, told = asdict(query), recorded(project)
     if not query.aspect:
@@ -85,7 +85,7 @@ def load_judged(
 ) -> Judged:
     """Every judgement of the aspect, or those of the campaign and without the raters of the filter that the query
     names. `told`: what `recorded` found."""
-    from evalapp.stats.judged import collect
+    from evalapp.stats.agreement.judged import collect
 
     left_out = get_active_filter(project, query.filter) if query.filter else None
     dropped: dict[str, bool] = {}

@@ -16,7 +16,7 @@ from django.db.models import Count, Max
 
 from annotation.models import Output, System, Upload
 from evalapp.accounts.models import Project
-from evalapp.stats.columns import Labels, Units
+from scoring.boards.data.columns import Labels, Units
 
 from ..models import Score, ScoreSet
 from .people import get_units

@@ -11,9 +11,9 @@ import numpy as np
 from annotation.models import Aspect, Dialogue, Output, Rating
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput
-from evalapp.stats.columns import Labels, Ratings, Units, named_by, number_raters
-from evalapp.stats.dialogue_tables import NO_SYSTEM, Turns
-from evalapp.stats.meta_tables import People
+from scoring.boards.data.columns import Labels, Ratings, Units, named_by, number_raters
+from scoring.boards.metrics.compute import People
+from scoring.boards.metrics.dialogues import NO_SYSTEM, Turns
 
 from ..models import ScoreSet
 from .aspects import choose_aspect

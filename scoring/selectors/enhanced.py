@@ -11,7 +11,7 @@ from annotation.models import ReferenceSet
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Fault
-from evalapp.stats.meta_tables import enhanced_table
+from scoring.boards.metrics.compute import enhanced_table
 
 from ..models import ScoreSet
 from .leaderboards import MOST_SETS, EnhancedQuery, chosen_evaluators

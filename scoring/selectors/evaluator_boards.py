@@ -1,5 +1,5 @@
 """Further tables of evaluators: by part of the items, against each other, by aspect. Reads the rows;
-`evalapp.stats.evaluator_tables` computes."""
+`scoring.boards.further` computes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from annotation.models import Item, Output, Rating
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput
-from evalapp.stats.evaluator_tables import aspects_table, matrix_table, part_column, slices_table
+from scoring.boards.further import aspects_table, matrix_table, part_column, slices_table
 
 from ..models import ScoreSet
 from .aspects import list_judged

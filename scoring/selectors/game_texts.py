@@ -13,8 +13,8 @@ from django.db.models import Count
 from annotation.models import Comparison, Item, Rating, Reference
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput
-from evalapp.stats.columns import Units
-from evalapp.stats.game_tables import agreement_with_people
+from scoring.boards.data.columns import Units
+from scoring.boards.systems.games import agreement_with_people
 
 from .aspects import list_judged
 from .games import wanted_outputs

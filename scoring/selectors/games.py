@@ -20,7 +20,7 @@ from .training import refuse_unfinished, trained_of
 
 KIND = "games"
 METHOD = "glicko2"
-#: Systems of each kind that a subset leaves out, as `evalapp.stats.columns` has it (a test holds them together).
+#: Systems of each kind that a subset leaves out, as `scoring.boards.data.columns` has it (a test holds them together).
 LEFT_OUT = {"all": (), "machine": ("human", "reference", "control"), "no-reference": ("reference",)}
 
 

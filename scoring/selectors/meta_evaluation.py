@@ -1,6 +1,5 @@
-"""The leaderboard of evaluators: reads what people said and the scores, and hands them to `evalapp.stats.meta_tables`
-(of dialogues and comparisons `dialogue_tables`, `ranked_tables`, `verdict_tables`), which computes; and the points of
-one plot."""
+"""The leaderboard of evaluators: reads what people said and the scores, and hands them to `scoring.boards`, which
+computes; and the points of one plot."""
 
 from __future__ import annotations
 
@@ -12,10 +11,10 @@ import numpy as np
 
 from annotation.models import Aspect, Comparison, Rating
 from evalapp.accounts.models import Project
-from evalapp.stats.dialogue_tables import dialogues_table
-from evalapp.stats.meta_tables import People, Progress, Scored, evaluators_table, find_common_outputs
-from evalapp.stats.ranked_tables import Compared, evaluators_by_ranking
-from evalapp.stats.verdict_tables import pairs_table
+from scoring.boards.metrics.compute import People, Progress, Scored, evaluators_table, find_common_outputs
+from scoring.boards.metrics.dialogues import dialogues_table
+from scoring.boards.metrics.ranked import Compared, evaluators_by_ranking
+from scoring.boards.pairs.compute import pairs_table
 
 from ..models import Score, ScoreSet
 from .aspects import choose_aspect, list_judged

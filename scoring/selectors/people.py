@@ -1,5 +1,5 @@
-"""What people said, read from the database as columns for the statistics (`evalapp.stats.columns`): ratings of one
-aspect, comparisons, Turing judgements."""
+"""What people said, read from the database as columns for the boards (`scoring.boards.data.columns`): ratings
+of one aspect, comparisons, Turing judgements."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from django.db.models.functions import Length
 from annotation.models import Aspect, Campaign, Comparison, Judgement, Rating, System
 from annotation.selectors.filters import get_active_filter
 from evalapp.accounts.models import Project
-from evalapp.stats.columns import Comparisons, Labels, Ratings, Units, named_by, number_raters
-from evalapp.stats.judged import FLIPPED
+from evalapp.stats.agreement.judged import FLIPPED
+from scoring.boards.data.columns import Comparisons, Labels, Ratings, Units, named_by, number_raters
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,5 +1,5 @@
 """The leaderboard of systems: reads what people or an evaluator said, as columns, and hands them to
-`evalapp.stats.tables`, which computes."""
+`scoring.boards.systems.compute`, which computes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .people import load_comparisons, load_ratings
 from .score_sets import get_current_set
 
 if TYPE_CHECKING:
-    from evalapp.stats.columns import Scores
+    from scoring.boards.data.columns import Scores
 
 
 def rank_systems(project: Project, query: SystemsQuery) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def rank_systems(project: Project, query: SystemsQuery) -> dict[str, Any]:
 
 
 def _by_ratings(project: Project, query: SystemsQuery) -> dict[str, Any]:
-    from evalapp.stats.tables import systems_by_ratings
+    from scoring.boards.systems.compute import systems_by_ratings
 
     campaign = find_campaign(project, query.campaign)
     aspect = choose_aspect(project, query.aspect or _asked_in(campaign), judged_by="ratings")
@@ -42,7 +42,7 @@ def _by_ratings(project: Project, query: SystemsQuery) -> dict[str, Any]:
 
 
 def _by_comparisons(project: Project, query: SystemsQuery) -> dict[str, Any]:
-    from evalapp.stats.tables import systems_by_comparisons
+    from scoring.boards.systems.compute import systems_by_comparisons
 
     campaign = find_campaign(project, query.campaign)
     aspect = choose_aspect(project, query.aspect or _asked_in(campaign), judged_by="comparisons")
@@ -70,7 +70,7 @@ def get_evaluator(project: Project, slug: str) -> Evaluator:
 
 
 def _by_evaluator(project: Project, query: SystemsQuery) -> dict[str, Any]:
-    from evalapp.stats.tables import systems_by_evaluator
+    from scoring.boards.systems.compute import systems_by_evaluator
 
     evaluator = get_evaluator(project, query.by)
     score_set = get_current_set(project, evaluator, query.references, query.aspect)
@@ -96,7 +96,7 @@ def _by_evaluator(project: Project, query: SystemsQuery) -> dict[str, Any]:
 
 def load_score_columns(project: Project, score_set: ScoreSet) -> Scores:
     """All scores of a set as columns, by item and system."""
-    from evalapp.stats.columns import Scores
+    from scoring.boards.data.columns import Scores
 
     found, outputs = load_columns(score_set), load_outputs(project)
     scored = np.isin(outputs.output, found.output)

@@ -101,7 +101,7 @@ def metric_of(campaign: WritingCampaign) -> tuple[str, str]:
 def _means(ratings: Any) -> dict[int, dict[int, float]]:
     """Item -> output -> mean rating, for items with enough rated outputs."""
     means: dict[int, dict[int, float]] = defaultdict(dict)
-    from evalapp.stats.judged import people_of
+    from evalapp.stats.agreement.judged import people_of
 
     rows = list(ratings.values_list("output__item", "output", "rater", "value").order_by("pk"))
     people, places = people_of({rater for _, _, rater, _ in rows})

@@ -31,6 +31,7 @@ PURE = (
     "annotation.parsers",
     "annotation.allocation",
     "retrieval.index",
+    "scoring.boards",
     "scoring.ml",
 )
 #: Independent pages: the one shown when the database cannot be read, and the one a library renders.

@@ -32,8 +32,8 @@ from annotation.services.writing import create_writing, flag_task, next_task, op
 from evalapp.accounts.services import create_invitation, create_token
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
-from evalapp.stats.game_tables import Met, systems_by_games
 from retrieval.services.corpora import add_file
+from scoring.boards.systems.games import Met, systems_by_games
 from scoring.models import CurvePoint
 from scoring.selectors.game_texts import compare_with_people
 from scoring.selectors.leaderboards import (

@@ -27,7 +27,7 @@ from evalapp.accounts.roles import Role
 from evalapp.accounts.services import create_project, create_token
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
-from evalapp.stats import recompute
+from scoring.boards import recompute
 from scoring.models import Evaluator, Score, ScoreSet
 from tests.cast import join, person
 from tests.docs.blocks import PAGES, ROOT, read_blocks

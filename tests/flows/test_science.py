@@ -14,7 +14,7 @@ from django.core.management import CommandError, call_command
 from annotation.models import Campaign, Comparison, Unit
 from annotation.services.judging import next_assignment, submit_answer
 from evalapp.accounts.roles import Role
-from evalapp.stats.versions import split_version
+from evalapp.versions import split_version
 from tests.cast import PASSWORD, join, person
 from tests.factories import make_items, make_outputs
 from tests.flows.visitor import Visitor

@@ -11,7 +11,7 @@ import pytest
 from django.apps import apps
 
 from evalapp.common.models import Run
-from evalapp.stats.versions import signed
+from evalapp.versions import signed
 from scoring.ml.training.claim import MARK, claim_folder
 from scoring.models import Evaluator, Leaderboard, ScoreSet, Snapshot
 from scoring.selectors.leaderboards import SystemsQuery

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from evalapp.stats.versions import read_settings
+from evalapp.versions import read_settings
 from scoring.ml.errors import InvalidOption
 from scoring.ml.signature import VERSION
 from scoring.ml.training.job import FitJob

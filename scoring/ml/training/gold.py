@@ -10,8 +10,8 @@ from typing import Literal, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from evalapp.stats.agreement.judged import people_of
 from evalapp.stats.agreement.normalise import Z_METHODS, RatingMethod, normalise_ratings
-from evalapp.stats.judged import people_of
 from scoring.ml.errors import TrainingDataError
 from scoring.ml.training.job import Told, untold
 from scoring.ml.types import Comparison, Dataset, Item, Rating, Record

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from evalapp.stats.agreement.judged import people_of
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.correlation.verdicts import VerdictAgreement, agree_on_pairs, by_lot, margins, share, verdict_pairs
-from evalapp.stats.judged import people_of
 from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES
 from scoring.ml.base import Evaluator, Floats, Progress
 from scoring.ml.training.gold import Compared, compared_records, key_of

@@ -8,7 +8,7 @@ from annotation.exporters.people import naming
 from annotation.models import Rating
 from evalapp.accounts.models import Membership, Project
 from evalapp.accounts.services import remove_member
-from evalapp.stats.judged import people_of
+from evalapp.stats.agreement.judged import people_of
 from tests.factories import make_items, make_outputs, make_ratings
 
 pytestmark = pytest.mark.django_db

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evalapp.stats.columns import Ratings, Units
+from scoring.boards.data.columns import Ratings, Units
 
 
 def ratings_of(rows: Sequence[tuple[str, str, str, float]]) -> Ratings:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.evalapp.stats.test_recompute import QUALITY, data, write
 
 from evalapp import __version__
 from evalapp.stats.agreement.normalise import RATING_METHODS, normalise_ratings
-from evalapp.stats.folder import ExportFolder
-from evalapp.stats.kept_tables import CHOICES
-from evalapp.stats.recompute import main, recompute_folder
-from evalapp.stats.versions import read_entry, read_settings, read_table, signed, split_version
-from tests.evalapp.stats.test_recompute import QUALITY, data, write
+from evalapp.versions import read_entry, read_settings, read_table, signed, split_version
+from scoring.boards.data.files import ExportFolder
+from scoring.boards.kept_tables import CHOICES
+from scoring.boards.recompute import main, recompute_folder
 
 
 def test_the_version_closes_a_signature():
@@ -52,7 +52,7 @@ def test_a_table_of_the_first_version_keeps_its_meaning():
 
 def export(folder: Path, *, of: str, ratings: str, sign: bool) -> Path:
     """An export with one table of systems by `of` (how it was computed), which says `ratings`."""
-    from evalapp.stats.recompute import COMPUTED
+    from scoring.boards.recompute import COMPUTED
 
     write(folder, data())
     params = {**QUALITY, "method": "mean", "ratings": of}
@@ -91,7 +91,7 @@ def test_plain_z_of_systems_by_hand(tmp_path):
 
 def test_ratings_without_a_z_score_are_left_out_counted_and_said():
     """carl rates one output, dora gives every output the same: neither has a z-score."""
-    from evalapp.stats.tables import systems_by_ratings
+    from scoring.boards.systems.compute import systems_by_ratings
     from tests.evalapp.stats.rated import ratings_of
 
     rows = [("i1", "s", "ann", 1), ("i1", "t", "ann", 3), ("i2", "s", "carl", 5)]

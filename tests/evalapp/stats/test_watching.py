@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evalapp.stats.watching import LEAST, Watched, advice, drift, growth, one_sided, sides, watch
+from evalapp.stats.planning.watching import LEAST, Watched, advice, drift, growth, one_sided, sides, watch
 
 
 def comparisons(n: int = 120, *, wins: float = 1.0, swapped: bool = False) -> Watched:

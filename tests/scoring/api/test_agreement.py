@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rest_framework.test import APIClient
 
-from evalapp.stats.versions import signed
+from evalapp.versions import signed
 from tests.factories import make_items, make_outputs, make_ratings
 
 pytestmark = pytest.mark.django_db

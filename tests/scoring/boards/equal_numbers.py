@@ -105,7 +105,10 @@ def boards(found: dict[str, Any]) -> Iterator[tuple[list[str], str]]:
         yield ["meta", "--aspect", aspect, "--test", "williams", "--evaluators", "length", "bleu-1"], ""
         yield ["meta", "--aspect", aspect, "--slices", "half"], f"evaluation/slices/table.{{}}?aspect={aspect}&key=half"
         if found["dialogues"]:
-            yield ["meta", "--aspect", aspect, "--level", "dialogue"], f"evaluation/table.{{}}?level=dialogue&aspect={aspect}"
+            yield (
+                ["meta", "--aspect", aspect, "--level", "dialogue"],
+                f"evaluation/table.{{}}?level=dialogue&aspect={aspect}",
+            )
         if found["references"]:
             tail = f"table.{{}}?aspect={aspect}&references=first,original"
             yield ["meta", "--aspect", aspect, "--references", "original", "first"], f"references/enhanced/{tail}"
@@ -141,7 +144,7 @@ def bare(value: Any) -> Any:
 def compute(sets: Path, only: list[str]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as data:
         os.environ.update(EVALAPP_DATA=data, DJANGO_SETTINGS_MODULE="evalapp.settings", DEBUG="true")
-        sys.path.insert(0, os.getcwd())
+        sys.path.insert(0, str(Path.cwd()))
         import django
 
         django.setup()

@@ -19,7 +19,7 @@ from evalapp.common.jobs import get_job
 from evalapp.common.models import Run
 from evalapp.common.queue import retry_run
 from evalapp.common.runner import RunCancelled, RunContext, execute_run
-from evalapp.stats.columns import LEFT_OUT as IN_THE_STATISTICS
+from scoring.boards.data.columns import LEFT_OUT as IN_THE_STATISTICS
 from scoring.ml import load
 from scoring.ml.encoders.source import find_encoder
 from scoring.ml.evaluators.comparative.evaluator import Comparative

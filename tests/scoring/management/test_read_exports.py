@@ -13,7 +13,7 @@ from django.core.management import call_command
 
 from annotation.exporters.formats import FORMATS
 from annotation.models import Comparison, Output, Rating
-from evalapp.stats.folder import ExportFolder, FolderError
+from scoring.boards.data.files import ExportFolder, FolderError
 from scoring.ml import fit, read_dataset
 from tests.scoring.ml.everything import SMALLEST, write_everything
 from tests.scoring.ml.tiny import tiny_encoder

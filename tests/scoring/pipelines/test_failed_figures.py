@@ -18,13 +18,13 @@ from django.utils import timezone
 from annotation.models import Output
 from evalapp.common.models import Run
 from evalapp.side_figures import FAILED, collect_failures
-from evalapp.stats.recompute import _Comparison, main, recompute_folder
+from scoring.boards.recompute import _Comparison, main, recompute_folder
 from scoring.models import Evaluator, Leaderboard
 from scoring.models.leaderboards import RETRY_SECONDS
 from scoring.selectors.leaderboards import AspectsQuery, find_leaderboard
 from scoring.selectors.reliability_curves import KIND
 from scoring.services.leaderboards import compute_leaderboard, get_leaderboard
-from tests.scoring.pipelines.test_side_figures import RATED, STATS, TABLES, address, fail
+from tests.scoring.pipelines.test_side_figures import BOARDS, RATED, TABLES, address, fail
 from tests.scoring.pipelines.test_whole_export import whole  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.django_db
@@ -39,7 +39,7 @@ def test_recompute_says_that_the_figure_was_missing_in_the_export(
     if "length" in name:
         Output.objects.filter(project=project, system__name="sys-a").update(text="longer than the others of its item")
     with monkeypatch.context() as broken:
-        broken.setattr(target if target.startswith("scoring") else f"{STATS}.{target}", fail)
+        broken.setattr(target if target.startswith("scoring") else f"{BOARDS}.{target}", fail)
         compute_leaderboard(project=project, query=query)
         call_command("dump", project.slug, str(folder), stdout=io.StringIO(), stderr=io.StringIO())
     outcomes = recompute_folder(folder)
@@ -90,7 +90,7 @@ def test_a_table_without_a_figure_does_not_last(few_draws, whole, client, monkey
     project, url = whole.project, address(whole.project, RATED)
     client.force_login(whole.researcher)
     with monkeypatch.context() as broken:
-        broken.setattr(f"{STATS}.meta_tables.ceiling_of", fail)
+        broken.setattr(f"{BOARDS}.metrics.compute.ceiling_of", fail)
         Leaderboard.objects.filter(project=project).delete()
         assert "The noise ceiling could not be computed" in client.get(url).content.decode()
     row = find_leaderboard(project, RATED)
@@ -112,7 +112,7 @@ def test_a_table_without_a_figure_does_not_last(few_draws, whole, client, monkey
 
 def test_a_table_of_tables_names_what_failed_in_them(few_draws, whole, monkeypatch, lenient_figures):  # noqa: F811
     Leaderboard.objects.filter(project=whole.project).delete()
-    monkeypatch.setattr(f"{STATS}.meta_tables.ceiling_of", fail)
+    monkeypatch.setattr(f"{BOARDS}.metrics.compute.ceiling_of", fail)
     assert compute_leaderboard(project=whole.project, query=AspectsQuery()).table["failed"] == ["The noise ceiling"]
 
 

@@ -19,7 +19,7 @@ from annotation.models import Aspect, Comparison, Output, System
 from annotation.services import exports
 from evalapp.common.runner import execute_run
 from evalapp.side_figures import collect_failures, failure_sentence
-from evalapp.stats.recompute import recompute_folder
+from scoring.boards.recompute import recompute_folder
 from scoring.models import Leaderboard, Score, ScoreSet
 from scoring.selectors.leaderboards import (
     AgreementQuery,
@@ -46,35 +46,35 @@ DIALOGUES = EvaluatorsQuery(aspect="quality", level="dialogue")
 SETS = EnhancedQuery(aspect="quality", references="original,good")
 DETAIL = AgreementQuery(aspect="quality", judged="ratings")
 PAIRS = PairsQuery(aspect="quality")
-STATS = "evalapp.stats"
+BOARDS, STATS = "scoring.boards", "evalapp.stats.planning"
 
 #: Where the figure is computed, its name, what is made to fail, the table that has it.
 TABLES = [
-    ("stats/tables.py", "How many more comparisons separate ranks 1 and 2", "tables.separating", DAVIDSON),
-    ("stats/tables.py", "How many changed judgements swap ranks 1 and 2", "tables.fragility", DAVIDSON),
-    ("stats/tables.py", "The bias of the side", "tables.side_bias", DAVIDSON),
-    ("stats/tables.py", "The bias of the length", "tables.length_bias", DAVIDSON),
-    ("stats/meta_tables.py", "The noise ceiling", "meta_tables.ceiling_of", RATED),
-    ("stats/meta_tables.py", "The tests between evaluators", "meta_tables.tell_apart", RATED),
-    ("stats/meta_tables.py", "The accuracies of pairs", "meta_tables.extra_figures", RATED),
-    ("stats/meta_tables.py", "The coefficients divided by the noise ceiling", "meta_tables.corrected", RATED),
-    ("side_figures.py", "The note of the table", "meta_tables._note", RATED),
-    ("stats/meta_tables.py", "The differences between reference sets", "meta_tables._differences", SETS),
-    ("stats/ranked_tables.py", "The tests between evaluators", "ranked_tables._tell_apart", RANKED),
-    ("stats/ranked_tables.py", "The pairwise accuracy of systems", "ranked_tables.system_pairwise_accuracy", RANKED),
-    ("side_figures.py", "The note of the table", "ranked_tables._note", RANKED),
-    ("stats/dialogue_tables.py", "The calibrated correlations of systems", "dialogue_tables._with_calibrated",
+    ("systems/compute.py", "How many more comparisons separate ranks 1 and 2", "systems.compute.separating", DAVIDSON),
+    ("systems/compute.py", "How many changed judgements swap ranks 1 and 2", "systems.compute.fragility", DAVIDSON),
+    ("systems/compute.py", "The bias of the side", "systems.compute.side_bias", DAVIDSON),
+    ("systems/compute.py", "The bias of the length", "systems.compute.length_bias", DAVIDSON),
+    ("metrics/compute.py", "The noise ceiling", "metrics.compute.ceiling_of", RATED),
+    ("metrics/compute.py", "The tests between evaluators", "metrics.compute.tell_apart", RATED),
+    ("metrics/compute.py", "The accuracies of pairs", "metrics.compute.extra_figures", RATED),
+    ("metrics/compute.py", "The coefficients divided by the noise ceiling", "metrics.compute.corrected", RATED),
+    ("side_figures.py", "The note of the table", "metrics.compute._note", RATED),
+    ("metrics/compute.py", "The differences between reference sets", "metrics.compute._differences", SETS),
+    ("metrics/ranked.py", "The tests between evaluators", "metrics.ranked._tell_apart", RANKED),
+    ("metrics/ranked.py", "The pairwise accuracy of systems", "metrics.ranked.system_pairwise_accuracy", RANKED),
+    ("side_figures.py", "The note of the table", "metrics.ranked._note", RANKED),
+    ("metrics/dialogues.py", "The calibrated correlations of systems", "metrics.dialogues._with_calibrated",
      DIALOGUES),
-    ("stats/verdict_tables.py", "The tests between evaluators", "verdict_tables._tell_apart", PAIRS),
-    ("stats/verdict_tables.py", "What one person reaches against the others", "verdict_tables.one_against_others",
+    ("pairs/compute.py", "The tests between evaluators", "pairs.compute._tell_apart", PAIRS),
+    ("pairs/compute.py", "What one person reaches against the others", "pairs.compute.one_against_others",
      PAIRS),
-    ("stats/verdict_tables.py", "The chance level", "verdict_tables.by_lot", PAIRS),
-    ("stats/verdict_tables.py", "The difference to length", "verdict_tables._less", PAIRS),
-    ("side_figures.py", "The note of the table", "verdict_tables._note", PAIRS),
-    ("stats/rater_tables.py", "The calibrated means of systems", "rater_tables.calibrate_raters", DETAIL),
-    ("stats/rater_tables.py", "The components of variance", "rater_tables.variance_components", DETAIL),
-    ("stats/rater_tables.py", "How often each value was given", "rater_tables.prevalence", DETAIL),
-    ("stats/rater_tables.py", "The reports of raters", "rater_tables.rater_reports", DETAIL),
+    ("pairs/compute.py", "The chance level", "pairs.compute.by_lot", PAIRS),
+    ("pairs/compute.py", "The difference to length", "pairs.compute._less", PAIRS),
+    ("side_figures.py", "The note of the table", "pairs.compute._note", PAIRS),
+    ("agreement/compute.py", "The calibrated means of systems", "agreement.compute.calibrate_raters", DETAIL),
+    ("agreement/compute.py", "The components of variance", "agreement.compute.variance_components", DETAIL),
+    ("agreement/compute.py", "How often each value was given", "agreement.compute.prevalence", DETAIL),
+    ("agreement/compute.py", "The reports of raters", "agreement.compute.rater_reports", DETAIL),
     ("scoring/services/leaderboards.py", "Which scores are out of date",
      "scoring.services.leaderboards.with_staleness", RATED),
 ]  # fmt: skip
@@ -125,7 +125,7 @@ OTHERS = [
     ("scoring/views/boards.py", "The p-values of all pairs"),
     ("scoring/views/plots.py", "The plot"), ("scoring/views/evaluators.py", "The curves of the training"),
     ("scoring/views/trained.py", "The curve of the loss"), ("scoring/views/writing_gold.py", "The plots of this page"),
-    ("evalapp/stats/meta_tables.py", "The correlations over all outputs, training data included"),
+    ("metrics/compute.py", "The correlations over all outputs, training data included"),
 ]  # fmt: skip
 
 
@@ -154,7 +154,7 @@ def test_the_table_and_its_page_come_without_the_figure(
         Output.objects.filter(project=project, system__name="sys-a").update(text="longer than the others of its item")
     before = compute_leaderboard(project=project, query=query).table
     assert "failed" not in before
-    monkeypatch.setattr(target if target.startswith("scoring") else f"{STATS}.{target}", fail)
+    monkeypatch.setattr(target if target.startswith("scoring") else f"{BOARDS}.{target}", fail)
     with caplog.at_level(logging.ERROR):
         table = compute_leaderboard(project=project, query=query).table
     assert table["failed"] == [name]
@@ -193,9 +193,9 @@ def test_the_page_comes_without_what_only_it_shows(
 
 def test_the_export_comes_without_what_fails(few_draws, whole, monkeypatch, tmp_path, lenient_figures):  # noqa: F811
     for _, _, target in EXPORTED:
-        monkeypatch.setattr(target, fail)
+        monkeypatch.setattr(target if target.startswith("scoring") else f"{BOARDS}.{target}", fail)
     Leaderboard.objects.filter(project=whole.project, kind="systems").delete()
-    monkeypatch.setattr(f"{STATS}.tables.side_bias", fail)
+    monkeypatch.setattr(f"{BOARDS}.systems.compute.side_bias", fail)
     out = io.StringIO()
     call_command("dump", whole.project.slug, str(tmp_path / "out"), stdout=out, stderr=io.StringIO())
     said = {"The agreement of README.md and DATASHEET.md"}  # the parts that hold it fail as a whole
@@ -253,7 +253,7 @@ def test_plots_and_reports_of_a_campaign_may_fail(cast, client, monkeypatch, len
     campaign = open_for(cast, "pairwise", items=12, systems=("sys-a", "sys-b", "sys-c"), pairs=30)
     judge(cast.annotator, campaign, lambda shown: "ab"[shown.unit_id % 2])
     cache.clear()
-    monkeypatch.setattr(target, fail)
+    monkeypatch.setattr(target if target.startswith("scoring") else f"{BOARDS}.{target}", fail)
     client.force_login(cast.researcher)
     page = client.get(reverse("annotation:campaign-quality", args=["alpha", campaign.pk]))
     assert page.status_code == 200
@@ -355,7 +355,7 @@ def test_p_values_and_agreement_of_games_may_fail(monkeypatch, lenient_figures):
 
 
 def test_figures_with_training_data_may_fail(few_draws, scored, monkeypatch, lenient_figures):
-    from evalapp.stats import meta_tables
+    from scoring.boards.metrics import compute as meta_tables
 
     ScoreSet.objects.filter(project=scored.project, evaluator__slug="token-f1").update(n_in_training=3)
     Score.objects.filter(score_set__evaluator__slug="token-f1", output__item__in=scored.project.items.all()[:1]).update(
@@ -398,7 +398,7 @@ def test_every_side_figure_is_made_to_fail():
         return file.endswith(known_file) and (fits or known == name)
 
     known = [(file, name) for file, name, *_ in [*TABLES, *SHOWN, *EXPORTED]] + OTHERS
-    known += [("stats/watching.py", name) for name, _ in WATCHED]
+    known += [("stats/planning/watching.py", name) for name, _ in WATCHED]
     missing = [
         (file, name) for file, name in sorted(names_in_source())
         if not any(matches(file, name, *pair) for pair in known)

@@ -15,7 +15,7 @@ from annotation.exporters.wishes import Wishes
 from annotation.models import Comparison, Dialogue, Item, Output, RaterFilter, Rating, System
 from annotation.pipelines.exports import write_export
 from evalapp.accounts.models import Project
-from evalapp.stats.recompute import recompute_folder
+from scoring.boards.recompute import recompute_folder
 from scoring.models import Evaluator, Leaderboard, ScoreSet
 from scoring.selectors.leaderboards import (
     AgreementQuery,
@@ -134,9 +134,9 @@ def test_tables_are_computed_again_without_django(whole, tmp_path):
     assert all(outcome.is_equal and outcome.largest < 1e-12 for outcome in outcomes)
     program = (
         "import sys; sys.modules['django'] = sys.modules['celery'] = None\n"
-        "from evalapp.stats.recompute import main\n"
+        "from scoring.boards.recompute import main\n"
         "code = main([sys.argv[1]])\n"
-        "assert not [name for name in sys.modules if name.split('.')[0] in ('annotation', 'scoring')]\n"
+        "assert not [name for name in sys.modules if name.split('.')[0] in ('annotation', 'django')]\n"
         "sys.exit(code)"
     )
     done = subprocess.run(

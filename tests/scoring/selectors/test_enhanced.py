@@ -10,7 +10,7 @@ from django.core.management import call_command
 
 from annotation.models import Reference, ReferenceSet
 from evalapp.common.errors import BadInput
-from evalapp.stats.versions import signed
+from evalapp.versions import signed
 from scoring.selectors.enhanced import rank_by_references
 from scoring.selectors.leaderboards import MOST_SETS, EnhancedQuery, EvaluatorsQuery, parse_query
 from scoring.services.leaderboards import answer_leaderboard, get_leaderboard

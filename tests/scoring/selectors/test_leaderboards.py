@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from evalapp.stats import kept_tables
+from scoring.boards import kept_tables
 from scoring.selectors.leaderboards import CHOICES, SHAPES, stamp_of
 
 

@@ -9,7 +9,7 @@ from annotation.models import Aspect, Assignment, Comparison, Dialogue, Output, 
 from annotation.services.filters import create_filter, withdraw_filter
 from annotation.services.judging import next_assignment
 from evalapp.common.errors import BadInput, Conflict, NotThere
-from evalapp.stats.versions import signed, split_version
+from evalapp.versions import signed, split_version
 from scoring.selectors.aspects import choose_aspect
 from scoring.selectors.exports import leaderboard
 from scoring.selectors.leaderboards import SystemsQuery

@@ -14,7 +14,7 @@ from django.core.management.base import CommandError
 from annotation.models import Comparison, Item
 from evalapp import __version__
 from evalapp.common.errors import BadInput
-from evalapp.stats.recompute import recompute_folder
+from scoring.boards.recompute import recompute_folder
 from scoring.models import Leaderboard, Score, ScoreSet, Snapshot
 from scoring.selectors.leaderboards import EvaluatorsQuery, key_of, parse_query
 from scoring.services import leaderboards

@@ -10,7 +10,7 @@ from django.core.management import call_command
 from django.urls import reverse
 
 from annotation.models import Aspect, Comparison, Output, RaterFilter
-from evalapp.stats.recompute import recompute_folder
+from scoring.boards.recompute import recompute_folder
 from scoring.models import Leaderboard, Score, ScoreSet, Snapshot
 from scoring.selectors.leaderboards import PairsQuery, parse_query
 from scoring.services.leaderboards import is_large

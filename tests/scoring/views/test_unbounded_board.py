@@ -10,7 +10,7 @@ from django.core.management import call_command
 from django.urls import reverse
 
 from annotation.models import Aspect, Comparison, Output
-from evalapp.stats.recompute import recompute_folder
+from scoring.boards.recompute import recompute_folder
 from scoring.services.snapshots import take_snapshot
 from tests.factories import make_items, make_outputs
 

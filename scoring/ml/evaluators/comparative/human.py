@@ -12,8 +12,8 @@ from typing import TypeAlias, cast
 
 import numpy as np
 
+from evalapp.stats.agreement.judged import people_of
 from evalapp.stats.agreement.normalise import Z_METHODS, RatingMethod
-from evalapp.stats.judged import people_of
 from scoring.ml.evaluators.comparative.pairs import BETTER_TARGET, TIE_TARGET, WORSE_TARGET, Pair, Target
 from scoring.ml.training.gold import Key, Rated, compared_records, key_of, rated_records
 from scoring.ml.training.job import Told, untold

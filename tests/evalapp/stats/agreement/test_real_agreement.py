@@ -18,8 +18,8 @@ from sklearn.metrics import cohen_kappa_score
 
 from evalapp.stats.agreement.coefficients import MIN_SHARED_UNITS, agreement_table
 from evalapp.stats.agreement.icc import iccs
-from evalapp.stats.folder import ExportFolder
 from evalapp.words import split_words
+from scoring.boards.data.files import ExportFolder
 
 pytestmark = pytest.mark.slow
 

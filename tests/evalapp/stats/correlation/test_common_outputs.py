@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalapp.stats.agreement.coefficients import NARROW
-from evalapp.stats.columns import Ratings, Units
 from evalapp.stats.core.common_rows import find_common_rows
 from evalapp.stats.correlation.coefficients import pearson_value
-from evalapp.stats.evaluator_tables import matrix_table
-from evalapp.stats.meta_tables import WIDER, People, Scored, coverage_note, enhanced_table, evaluators_table
+from scoring.boards.data.columns import Ratings, Units
+from scoring.boards.further import matrix_table
+from scoring.boards.metrics.compute import WIDER, People, Scored, coverage_note, enhanced_table, evaluators_table
 
 SETTINGS = {
     "level": "system", "grouping": "none", "systems": "all", "references": "original", "ratings": "raw",

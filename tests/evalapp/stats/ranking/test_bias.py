@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from evalapp.stats.folder import ExportFolder
 from evalapp.stats.ranking.bias import length_bias, side_bias
+from scoring.boards.data.files import ExportFolder
 from tests.evalapp.stats.ranking.comparison_data import draw
 
 

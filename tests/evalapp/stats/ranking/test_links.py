@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from evalapp.stats.columns import Comparisons, Units
-from evalapp.stats.game_tables import Met, systems_by_games
-from evalapp.stats.meta_tables import Scored
-from evalapp.stats.ranked_tables import RANKINGS, Compared, evaluators_by_ranking
 from evalapp.stats.ranking.comparisons import rank_by_comparisons
 from evalapp.stats.ranking.connectivity import NEVER_COMPARED
 from evalapp.stats.ranking.skill import VerdictTable, rank_by_games
 from evalapp.stats.ranking.systems import rank_by_m1, rank_by_win_rate
-from evalapp.stats.tables import systems_by_comparisons
+from scoring.boards.data.columns import Comparisons, Units
+from scoring.boards.metrics.compute import Scored
+from scoring.boards.metrics.ranked import RANKINGS, Compared, evaluators_by_ranking
+from scoring.boards.systems.compute import systems_by_comparisons
+from scoring.boards.systems.games import Met, systems_by_games
 
 METHODS = ("win-rate", "bradley-terry", "davidson", "rao-kupper", "glicko2")
 SETTINGS = {"by": "", "ratings": "raw", "systems": "all", "method": "win-rate", "resamples": 100}

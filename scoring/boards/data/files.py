@@ -1,0 +1,468 @@
+"""An exported folder read as columns: items, systems, ratings, comparisons and scores, out of JSONL, CSV, TSV or
+Parquet files. Made for recomputing tables: of what `load` checks it checks only that a row has what it is read for."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import re
+import sys
+from array import array
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any, TypeAlias
+
+import numpy as np
+
+from evalapp.stats.agreement.judged import FLIPPED, Judged, collect, is_among
+from evalapp.stats.core.coding import IntArray
+from scoring.boards.data.columns import Comparisons, Labels, Ratings, Scores, Units, named_by, number_raters
+
+Row: TypeAlias = dict[str, Any]
+#: item, system, step
+Place: TypeAlias = tuple[str, str, int | None]
+
+_ENDINGS = (".jsonl", ".jsonl.gz", ".parquet", ".safe.csv", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
+#: Columns whose cells are JSON where a file has cells; an empty cell is null. A cell of `system_b` is JSON where it is
+#: an object.
+_JSON = frozenset({"step", "step_a", "step_b", "value", "simulated", "in_training", "systems", "raters"})
+#: What a row cannot be read without; a number where it says so.
+_NEEDED: dict[str, tuple[str, ...]] = {
+    "items": ("id",),
+    "outputs": ("item", "system"),
+    "systems": ("id",),
+    "ratings": ("rater", "aspect", "value"),
+    "comparisons": ("rater", "aspect", "verdict", "system_a", "system_b"),
+    "filters": ("name", "raters"),
+    "score_sets": ("id",),
+    "scores": ("set", "item", "system"),
+}
+_NUMBERS = ("value",)
+_TEXTS = ("id", "item", "system", "system_a", "rater", "aspect", "verdict", "name", "set")
+#: Names under which `load` takes a table.
+_TABLE_FILE = re.compile(
+    rf"(?:{'|'.join(_NEEDED)})(?:[-_.][^/]*?)?(?:\.(?:jsonl|ndjson|csv|tsv)(?:\.gz)?|\.parquet)", re.IGNORECASE
+)
+#: Of a file that others refer to: an export writes it, so it was lost on the way.
+_LOST = "the folder has no such file, and others refer to it; copy every file of the export"
+#: The way out for files that nobody exported.
+OWN_FORM = (
+    "recompute reads files as exports write them: mend the row, or load the folder into a project and export that again"
+)
+#: What a spreadsheet-safe cell has in front where the text could be taken for a formula.
+_GUARD = "'"
+
+
+class FolderError(ValueError):
+    """A folder that cannot be read: carries `file` and `problem`."""
+
+    def __init__(self, file: str, problem: str) -> None:
+        self.file = file
+        self.problem = problem
+        super().__init__(f"{file}: {problem}")
+
+
+class ExportFolder:
+    """The files of one export. Every table is read when it is first asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        if not path.is_dir():
+            raise FolderError(str(path), "this is not a folder")
+        self._refuse_unread()
+
+    def _refuse_unread(self) -> None:
+        """Raises `FolderError` for a file of a table that would not be read: its rows would be missing."""
+        read = {found[0].name for table in _NEEDED if (found := self._file(table)) is not None}
+        for file in sorted(self.path.iterdir()):
+            if _TABLE_FILE.fullmatch(file.name) and file.name not in read:
+                raise FolderError(
+                    file.name,
+                    "it would not be read: a folder to recompute has one file of each table, named as exports name "
+                    "it (outputs.jsonl, outputs.csv.gz ...). Put its rows there, or load the folder and export it",
+                )
+
+    def document(self, name: str) -> Any:
+        """A file that is one JSON object."""
+        file = self.path / name
+        if not file.is_file():
+            raise FolderError(name, "the folder has no such file; export the project with its tables")
+        try:
+            return json.loads(file.read_text(encoding="utf-8"))
+        except (ValueError, RecursionError) as error:
+            raise FolderError(name, f"this is not JSON ({error})") from error
+
+    def has(self, table: str) -> bool:
+        return self._file(table) is not None
+
+    def rows(self, table: str) -> Iterator[Row]:
+        """The rows of a table in the order of its file; none where there is no file."""
+        found = self._file(table)
+        if found is None:
+            return
+        file, ending = found
+        read = enumerate(_READERS[ending](file), start=1)
+        while True:
+            try:
+                number, row = next(read, (0, None))
+            except (ValueError, KeyError) as error:
+                raise FolderError(file.name, f"it cannot be read ({error})") from error
+            if row is None:
+                return
+            if fault := _fault(table, row):
+                raise FolderError(f"{file.name}, row {number}", f"{fault}; {OWN_FORM}")
+            yield row
+
+    def _file(self, table: str) -> tuple[Path, str] | None:
+        for ending in _ENDINGS:
+            file = self.path / f"{table}{ending}"
+            if file.is_file():
+                return file, ending
+        return None
+
+    @cached_property
+    def groups(self) -> dict[str, str]:
+        return {row["id"]: row.get("group") or row["id"] for row in self.rows("items")}
+
+    @cached_property
+    def metas(self) -> dict[str, Row]:
+        """What is said of each item besides."""
+        return {row["id"]: _object(row.get("meta")) for row in self.rows("items")}
+
+    def outputs(self, subset: str) -> tuple[list[Place], IntArray, IntArray]:
+        """All outputs of the wanted systems in the order of items and systems; their groups and systems by number."""
+        units, items, groups = self.units(), Labels(), Labels()
+        rows = [(row["item"], row["system"], row.get("step")) for row in self.rows("outputs")]
+        found = [
+            (items.code(item), groups.code(self.group(item)), units.code(system, step)) for item, system, step in rows
+        ]
+        columns = np.array(found, dtype=np.int64).reshape(-1, 3)
+        item_, cluster, unit = items.sort()[columns[:, 0]], groups.sort()[columns[:, 1]], units.sort()[columns[:, 2]]
+        order = np.lexsort((unit, item_))
+        order = order[units.wanted(subset)[unit[order]]] if len(order) else order
+        return [rows[k] for k in order.tolist()], cluster[order], unit[order]
+
+    @cached_property
+    def kinds(self) -> dict[str, str]:
+        return {row["id"]: row.get("kind") or "machine" for row in self.rows("systems")}
+
+    def units(self) -> Units:
+        return Units(_NamedSystems(self.kinds))
+
+    @cached_property
+    def filters(self) -> dict[str, frozenset[str]]:
+        """The raters whom each named filter leaves out."""
+        return {row["name"]: frozenset(row["raters"]) for row in self.rows("filters")}
+
+    def left_out(self, name: str) -> Callable[[str], bool]:
+        """Whether the named filter leaves a rater out, repeats included; nobody where no name is given."""
+        if not name:
+            return lambda rater: False
+        if name not in self.filters:
+            raise FolderError("filters", f"there is no filter “{name}”")
+        raters = self.filters[name]
+        return lambda rater: is_among(rater, raters)
+
+    def ratings(self, aspect: str, *, filter: str = "") -> tuple[Ratings, tuple[str, ...]]:
+        """All ratings of outputs for one aspect, and the names of the items by their numbers. `output` is a number by
+        item and system."""
+        self.must_have("ratings")
+        out = self.left_out(filter)
+        units, items, groups, raters = self.units(), Labels(), Labels(), Labels()
+        columns: list[Any] = [array("q"), array("q"), array("q"), array("q"), array("d"), array("b")]
+        n_filtered = 0
+        for row in self.rows("ratings"):
+            if row.get("aspect") != aspect or not row.get("item"):
+                continue
+            if out(row["rater"]):
+                n_filtered += 1
+                continue
+            item = row["item"]
+            unit = units.code(row["system"], row.get("step"))
+            codes = (
+                items.code(item), groups.code(self.group(item)), unit, raters.code(row["rater"]), float(row["value"]),
+                bool(row.get("simulated")),
+            )  # fmt: skip
+            for column, code in zip(columns, codes, strict=True):
+                column.append(code)
+        item_, cluster, system, rater, value, simulated = (np.array(column) for column in columns)
+        item_, cluster = items.sort()[item_], groups.sort()[cluster]
+        system, rater = units.sort()[system], raters.sort()[rater]
+        new = number_raters(rater, len(raters.names), (item_, system, np.unique(value, return_inverse=True)[1]))
+        rater = new[rater]
+        order = np.lexsort((rater, value, system, item_))
+        output = item_ * max(len(units.units), 1) + system
+        made = Ratings(
+            output=output[order], item=item_[order], cluster=cluster[order], system=system[order], rater=rater[order],
+            value=value[order], simulated=simulated[order].astype(bool), units=units,
+            raters=named_by(raters.names, new), n_filtered=n_filtered,
+        )  # fmt: skip
+        return made, items.names
+
+    def comparisons(
+        self, aspect: str, *, turing: bool, filter: str = "", may_lack: bool = False
+    ) -> tuple[Comparisons, tuple[str, ...]]:
+        """Comparisons of two outputs, or (`turing`) of an output with a reference, for one aspect, and the names of the
+        items by their numbers. Outputs are numbers by item and system; side a stood first on the page. No file of them
+        is an error, unless it `may_lack` since there were none."""
+        if not may_lack:
+            self.must_have("comparisons")
+        out = self.left_out(filter)
+        units, items, groups, raters = self.units(), Labels(), Labels(), Labels()
+        found, n_filtered = [], 0
+        for row in self.rows("comparisons"):
+            other = row["system_b"]
+            if row.get("aspect") != aspect or isinstance(other, dict) != turing:
+                continue
+            if out(row["rater"]):
+                n_filtered += 1
+                continue
+            told = _object(row.get("meta"))
+            b = -1 if turing else units.code(other, row.get("step_b"))
+            a = units.code(row["system_a"], row.get("step_a"))
+            answer, apart = row["verdict"], 0 if turing else self._longer(row)
+            if told.get("swapped") and not turing:
+                # The second output stood first on the page.
+                a, b, answer, apart = b, a, FLIPPED.get(answer, answer), -apart
+            where = items.code(row["item"]), groups.code(self.group(row["item"]))
+            said = answer, bool(row.get("simulated")), raters.code(row["rater"])
+            found.append((*where, a, b, *said, apart, told.get("propensity", np.nan)))
+        columns_of = zip(*found, strict=True) if found else ((),) * 9
+        item, cluster, a_, b_, verdict, simulated, rater, longer, chances = columns_of
+        new = np.append(units.sort(), -1)
+        columns: list[Any] = [
+            items.sort()[np.array(item, dtype=np.int64)],
+            groups.sort()[np.array(cluster, dtype=np.int64)],
+            new[np.array(a_, dtype=np.int64)],
+            new[np.array(b_, dtype=np.int64)],
+            np.array(verdict, dtype=np.str_),
+            np.array(simulated, dtype=np.bool_),
+            raters.sort()[np.array(rater, dtype=np.int64)],
+            np.array(longer, dtype=np.float64),
+            np.array(chances, dtype=np.float64),
+        ]
+        verdict_codes = np.unique(columns[4], return_inverse=True)[1]
+        names = number_raters(columns[6], len(raters.names), (columns[0], columns[2], columns[3] + 1, verdict_codes))
+        columns[6] = names[columns[6]]
+        order = np.lexsort((columns[6], columns[4], columns[3], columns[2], columns[0]))
+        item_, cluster_, first, second, verdicts, flags, rater_, by, taken = (column[order] for column in columns)
+        n_units = max(len(units.units), 1)
+        made = Comparisons(
+            item_, cluster_, first, second, verdicts, flags, units, rater_, named_by(raters.names, names),
+            n_filtered, None if turing else by, taken,
+            output_a=item_ * n_units + first, output_b=np.where(second < 0, -1, item_ * n_units + second),
+        )  # fmt: skip
+        return made, items.names
+
+    def judged(self, aspect: str, way: str, *, filter: str = "") -> Judged:
+        """Judgements of one aspect in one way (ratings, dialogues, comparisons, turing) for tables of agreement. Where
+        and how fast each was made does not stand in these files."""
+        numeric = way in ("ratings", "dialogues")
+        table = "ratings" if numeric else "comparisons"
+        self.must_have(table)
+        out = self.left_out(filter)
+        found: list[tuple[Any, ...]] = []
+        n_filtered = 0
+        for row in self.rows(table):
+            if row.get("aspect") != aspect or _way_of(row) != way:
+                continue
+            if out(row["rater"]):
+                n_filtered += 1
+                continue
+            found.append((*_judged_unit(row, way), row["rater"], bool(row.get("simulated"))))
+        value, unit, item, system, rater, simulated = zip(*found, strict=True) if found else ((),) * 6
+        unknown = [np.nan] * len(value)
+        return collect(
+            value=value, unit=unit, item=item, system=system, rater=rater, source=[""] * len(value), seconds=unknown,
+            at=unknown, simulated=simulated, numeric=numeric, n_filtered=n_filtered,
+        )  # fmt: skip
+
+    @cached_property
+    def _lengths(self) -> dict[Place, int]:
+        """Characters of every output's text."""
+        return {(row["item"], row["system"], row.get("step")): len(row["text"]) for row in self.rows("outputs")}
+
+    def _longer(self, row: Row) -> int:
+        """By how many characters the text of side a is longer than that of side b."""
+        a = self._lengths[row["item"], row["system_a"], row.get("step_a")]
+        return a - self._lengths[row["item"], row["system_b"], row.get("step_b")]
+
+    @cached_property
+    def score_sets(self) -> dict[str, Row]:
+        return {row["id"]: row for row in self.rows("score_sets")}
+
+    @cached_property
+    def _scores(self) -> dict[str, list[tuple[Place, float, bool]]]:
+        found: dict[str, list[tuple[Place, float, bool]]] = {name: [] for name in self.score_sets}
+        for row in self.rows("scores"):
+            value = row.get("value")
+            place = (sys.intern(row["item"]), sys.intern(row["system"]), row.get("step"))
+            found[row["set"]].append((place, np.nan if value is None else float(value), bool(row.get("in_training"))))
+        return found
+
+    def values(self, score_set: str) -> dict[Place, float]:
+        """The scores of a set by output, nan where undefined."""
+        self._known_set(score_set)
+        return {place: value for place, value, _ in self._scores[score_set]}
+
+    def trained_on(self, score_set: str) -> set[Place]:
+        """The outputs whose items the evaluator of a set has learned from."""
+        self._known_set(score_set)
+        return {place for place, _, seen in self._scores[score_set] if seen}
+
+    def score_columns(self, score_set: str) -> Scores:
+        self._known_set(score_set)
+        units, items, groups = self.units(), Labels(), Labels()
+        rows = [
+            (items.code(item), groups.code(self.group(item)), units.code(system, step), value)
+            for (item, system, step), value, _ in self._scores[score_set]
+        ]
+        item_, cluster, system_, value_ = zip(*rows, strict=True) if rows else ((),) * 4
+        codes = items.sort()[np.array(item_, dtype=np.int64)], groups.sort()[np.array(cluster, dtype=np.int64)]
+        unit = units.sort()[np.array(system_, dtype=np.int64)]
+        order = np.lexsort((unit, codes[0]))
+        values = np.array(value_, dtype=np.float64)
+        return Scores(codes[0][order], codes[1][order], unit[order], values[order], units)
+
+    def must_have(self, table: str) -> None:
+        if not self.has(table):
+            raise FolderError(table, "the folder holds no judgements by rater; export them per rater")
+
+    def _known_set(self, score_set: str) -> None:
+        if score_set not in self.score_sets:
+            raise FolderError("score_sets", f"there is no set of scores “{score_set}”; export with scores")
+        # Without outputs there are no scores, and of what there is none there is no file.
+        if not self.has("scores") and self.has("outputs"):
+            raise FolderError("scores", _LOST)
+
+    def group(self, item: str) -> str:
+        try:
+            return self.groups[item]
+        except KeyError:
+            raise FolderError("items", f"there is no item “{item}”" if self.has("items") else _LOST) from None
+
+    def lost(self, *tables: str) -> str:
+        """What to say of the first of these tables that has no file; empty where all have."""
+        return next((str(FolderError(table, _LOST)) for table in tables if not self.has(table)), "")
+
+
+def _fault(table: str, row: Row) -> str:
+    """Why a row cannot be read; nothing where it can."""
+    if not isinstance(row, dict):
+        return "it is no object"
+    for name in _NEEDED.get(table, ()):
+        value = row.get(name)
+        if value is None:
+            return f"{name} is missing"
+        if name in _NUMBERS and (isinstance(value, bool) or not isinstance(value, int | float) or value - value != 0):
+            return f"{name} is {value!r}, not a number"
+        if name in _TEXTS and not isinstance(value, str):
+            return f"{name} is {value!r}, not a text"
+    return ""
+
+
+def _object(value: Any) -> Row:
+    """An object, as it is or as JSON text; nothing is an empty one."""
+    found: Row = json.loads(value) if isinstance(value, str) and value else value or {}
+    return found
+
+
+def _way_of(row: Row) -> str:
+    if "verdict" in row:
+        return "turing" if isinstance(row["system_b"], dict) else "comparisons"
+    return "dialogues" if row.get("dialogue") else "ratings"
+
+
+def _judged_unit(row: Row, way: str) -> tuple[Any, str, str, str]:
+    """Value, unit, item and system, as `scoring.selectors.agreement` has them: verdicts with the sides in order."""
+    if way == "dialogues":
+        return float(row["value"]), row["dialogue"], row["dialogue"], ""
+    if way == "ratings":
+        system = _label(row["system"], row.get("step"))
+        return float(row["value"]), f"{row['item']}\t{system}", row["item"], system
+    a, verdict = _label(row["system_a"], row.get("step_a")), row["verdict"]
+    if way == "turing":
+        return verdict, f"{row['item']}\t{a}\t{row['system_b']['reference']}", row["item"], a
+    b = _label(row["system_b"], row.get("step_b"))
+    if b < a:
+        a, b, verdict = b, a, FLIPPED.get(verdict, verdict)
+    return verdict, f"{row['item']}\t{a}\t{b}", row["item"], ""
+
+
+def _label(system: str, step: int | None) -> str:
+    return system if step is None else f"{system} @ {step}"
+
+
+class _NamedSystems(Mapping[str, tuple[str, str]]):
+    """Name and kind by name; a system that the folder does not describe is a machine."""
+
+    def __init__(self, kinds: Mapping[str, str]) -> None:
+        self.kinds = kinds
+
+    def __getitem__(self, name: str) -> tuple[str, str]:
+        return name, self.kinds.get(name, "machine")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.kinds)
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+
+def _open(file: Path) -> IO[str]:
+    """Text as it stands, line ends included, without a byte order mark."""
+    if file.suffix == ".gz":
+        return io.TextIOWrapper(gzip.GzipFile(file), encoding="utf-8-sig", newline="")
+    return file.open(encoding="utf-8-sig", newline="")
+
+
+def _read_jsonl(file: Path) -> Iterator[Row]:
+    with _open(file) as lines:
+        for line in lines:
+            if line.strip():
+                yield json.loads(line)
+
+
+def _read_cells(file: Path, delimiter: str, guarded: bool) -> Iterator[Row]:
+    csv.field_size_limit(1 << 30)
+    with _open(file) as lines:
+        for row in csv.DictReader(lines, delimiter=delimiter, strict=True):
+            plain = {name: cell.removeprefix(_GUARD) for name, cell in row.items()} if guarded else row
+            yield {name: _decoded(name, cell) for name, cell in plain.items()}
+
+
+def _decoded(name: str, cell: str | None) -> Any:
+    if name in _JSON:
+        return json.loads(cell) if cell else None
+    if name == "system_b" and cell and cell.startswith("{"):
+        return json.loads(cell)
+    return None if name == "scored_at" and not cell else cell
+
+
+def _read_parquet(file: Path) -> Iterator[Row]:
+    try:
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise FolderError(file.name, "reading Parquet needs pyarrow: pip install pyarrow") from None
+    with pq.ParquetFile(file) as opened:
+        for batch in opened.iter_batches(batch_size=10_000):
+            for row in batch.to_pylist():
+                for name in ("system_b", "systems", "raters"):
+                    if isinstance(row.get(name), str) and row[name][:1] in ("{", "["):
+                        row[name] = json.loads(row[name])
+                yield row
+
+
+_READERS: dict[str, Callable[[Path], Iterator[Row]]] = {
+    ".jsonl": _read_jsonl,
+    ".jsonl.gz": _read_jsonl,
+    ".parquet": _read_parquet,
+    ".safe.csv": lambda file: _read_cells(file, ",", True),
+    ".csv": lambda file: _read_cells(file, ",", False),
+    ".csv.gz": lambda file: _read_cells(file, ",", False),
+    ".tsv": lambda file: _read_cells(file, "\t", False),
+    ".tsv.gz": lambda file: _read_cells(file, "\t", False),
+}

@@ -1,0 +1,279 @@
+"""From columns to the leaderboard of evaluators against people's comparisons, as plain values: how well scores follow a
+ranking of the systems (Turing M1, win rate, a model of comparisons). Against people's ratings: `compute`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evalapp.side_figures import FAILED, side_figure, side_note
+from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray, snap
+from evalapp.stats.core.common_rows import find_common_rows
+from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.correlation.exchanges import few_systems
+from evalapp.stats.correlation.meta_evaluation import OTHER_SYSTEMS
+from evalapp.stats.correlation.ranking_correlation import correlate_with_ranking
+from evalapp.stats.correlation.system_pairs import system_pairwise_accuracy
+from evalapp.stats.ranking.systems import Ranking
+from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE
+from scoring.boards.data.columns import Comparisons, Units, persons, without_repeats
+from scoring.boards.metrics.compute import (
+    COEFFICIENTS,
+    FEW_SYSTEMS,
+    NOTHING,
+    WIDER,
+    Scored,
+    by_pearson,
+    chosen_of,
+    chosen_part,
+    joined,
+    nothing_left,
+    of_all_outputs,
+    said_of,
+    tested_part,
+    unapplied_row,
+    with_missing,
+    with_wider,
+)
+from scoring.boards.metrics.significance import by_place, described, tell_apart, usable_columns
+from scoring.boards.systems.compute import compared_within, ranking_of
+
+#: By what people's scores of systems can be made from comparisons.
+RANKINGS = ("m1", "win-rate", "bradley-terry", "davidson", "rao-kupper", "glicko2")
+NO_CEILING = "none is known for a ranking made from comparisons"
+
+Settings = Mapping[str, Any]
+Table = dict[str, Any]
+
+
+class Compared:
+    """The outputs of the wanted systems that people compared, each once, in the order of item and system; `output` is
+    whatever identifies one where the comparisons came from. `found` are the comparisons."""
+
+    def __init__(self, found: Comparisons, *, subset: str, turing: bool) -> None:
+        if found.output_a is None or found.output_b is None:
+            raise ValueError("comparisons without numbers of their outputs cannot be matched with scores")
+        self.counted = without_repeats(int(found.repeat.sum()))
+        kept = compared_within(found, subset, turing=turing)
+        self.found, self.turing = kept, turing
+        self.units: Units = kept.units
+        sides = [(kept.output_a, kept.system_a)] if turing else [
+            (kept.output_a, kept.system_a), (kept.output_b, kept.system_b)
+        ]  # fmt: skip
+        output = np.concatenate([_column(side) for side, _ in sides])
+        system = np.concatenate([side for _, side in sides])
+        item = np.concatenate([kept.item] * len(sides))
+        _, first = np.unique(output, return_index=True)
+        first = first[np.lexsort((system[first], item[first]))]
+        self.output: IntArray = output[first]
+        self.item, self.system = item[first], system[first]
+
+    def __len__(self) -> int:
+        return len(self.output)
+
+    def outside(self, rows: BoolArray) -> Comparisons:
+        """The comparisons all of whose outputs are among these."""
+        known = self.output[rows]
+        kept = np.isin(_column(self.found.output_a), known)
+        if not self.turing:
+            kept &= np.isin(_column(self.found.output_b), known)
+        return self.found.only(kept)
+
+
+def _column(column: IntArray | None) -> IntArray:
+    return np.zeros(0, dtype=np.int64) if column is None else column
+
+
+@dataclass(frozen=True)
+class _Systems:
+    """The systems that people's ranking has a value of, by number, best first."""
+
+    codes: IntArray
+    value: FloatArray
+    ranking: Ranking
+
+    @classmethod
+    def of(cls, ranking: Ranking) -> _Systems:
+        rows = [row for row in ranking.systems if row.estimate.is_defined]
+        codes = np.array([int(row.system) for row in rows], dtype=np.int64)
+        return cls(codes, np.array([row.estimate.value for row in rows], dtype=np.float64), ranking)
+
+
+def evaluators_by_ranking(
+    compared: Compared,
+    scored: Sequence[Scored],
+    settings: Settings,
+    *,
+    aspect: str,
+    outside: BoolArray,
+    learned: Mapping[str, int] | None = None,
+    unapplied: Mapping[str, str] | None = None,
+) -> Table:
+    """The table of `evaluators_table` with people's comparisons in place of their ratings, one value per system.
+
+    `scored` are over the outputs of `compared`: a system's score is the mean over its outputs that were compared (or
+    the evaluator's own value of the system). `outside` marks those that no evaluator of the table has learned from:
+    comparisons of others count neither for people nor for the evaluators; `learned` as there. `settings`: people (one
+    of `RANKINGS`), systems, references, coefficient, test, evaluators. Intervals are `correlate_with_ranking`'s, with
+    systems taken as a sample (for the share of pairs a bootstrap over systems); tests exchange the evaluators'
+    standardised scores of systems.
+    """
+    kept = compared.found if outside.all() else compared.outside(outside)
+    ranking = ranking_of(kept, {**settings, "method": settings["people"]})
+    systems = _Systems.of(ranking)
+    # A comparison is left out with both its sides, so an output may be outside training and still stand in none.
+    used = outside & _used(compared, kept)
+    coefficient = settings.get("coefficient") or "pearson"
+    columns = [_by_system(one, compared, used, systems.codes) for one in scored]
+    names = [one.evaluator for one in scored]
+    common = find_common_rows(columns, np.ones(len(systems.codes), dtype=bool), least=FEW_SYSTEMS)
+    tested: Any = FAILED
+    with side_figure("The tests between evaluators"):
+        n = common.rows.sum() if common.used else max((np.isfinite(column).sum() for column in columns), default=0)
+        tested = _tell_apart(columns, names, systems, settings, int(n))
+    letters = by_place(tested, names)
+    rows = []
+    for place, (one, column) in enumerate(zip(scored, columns, strict=True)):
+        on = common.rows if place in common.used else np.ones_like(common.rows)
+        row = _row(one, column, on, compared, used, systems)
+        row["letters"], row["cluster"] = letters.get(place, ("", None))
+        rows.append(row)
+    applied = {row["name"] for row in rows}
+    rows += [
+        {**_without_spa(unapplied_row(name, reason, {"level": "system"})), "values": []}
+        for name, reason in (unapplied or {}).items()
+        if name not in applied
+    ]
+    # The rows that were tested are systems, and were before.
+    test = described(tested, names, changed="")
+    note = test["note"]
+    for what in ("groups of items", "items", "outputs"):
+        note = note.replace(f" {what}", " systems")
+    test |= {"note": note}
+    test["signature"] = test["signature"].replace("level:segment", "level:system")
+    if test["names"]:
+        test["population"] = OTHER_SYSTEMS
+    used_systems = f"aspect:{aspect}|people:{settings['people']}|systems:{settings['systems']}"
+    return {
+        "kind": "evaluators",
+        "people": settings["people"],
+        "aspect": aspect,
+        "level": "system",
+        "grouping": "none",
+        "systems": settings["systems"],
+        "references": settings["references"],
+        "ratings": "",
+        "evaluators": chosen_of(settings),
+        "coefficient": coefficient,
+        "test": test,
+        "ceiling": Estimate.undefined(NO_CEILING).as_dict(),
+        "signature": f"level:system|interval:fisher-z|conf:{DEFAULT_CONFIDENCE:g}|{tested_part(test)}|{used_systems}"
+        f"|{ranking.signature}{chosen_part(settings)}",
+        "n_outputs": int(used.sum()),
+        "n_excluded": int(len(compared) - used.sum()),
+        "n_ratings": len(kept),
+        "n_raters": len(np.unique(persons(kept.rater, kept.raters))),
+        "n_systems": len(systems.codes),
+        "n_items": len(np.unique(kept.item)),
+        "n_simulated": int(kept.simulated.sum()),
+        "counted": compared.counted,
+        "note": side_note(
+            lambda: with_missing(
+                joined(_note(compared, kept, systems, aspect, learned or {}), of_all_outputs(with_wider(rows))),
+                settings,
+                rows,
+            )
+        ),
+        "population": OTHER_SYSTEMS,
+        "scores": [
+            {"label": compared.units.units[int(row.system)].label, **row.estimate.as_dict()}
+            for row in ranking.systems
+        ],
+        "rows": sorted(rows, key=by_pearson),
+    }  # fmt: skip
+
+
+def _used(compared: Compared, kept: Comparisons) -> BoolArray:
+    sides = [_column(kept.output_a)] + ([] if compared.turing else [_column(kept.output_b)])
+    return np.isin(compared.output, np.concatenate(sides))
+
+
+def _by_system(one: Scored, compared: Compared, used: BoolArray, codes: IntArray) -> FloatArray:
+    """The evaluator's value of each ranked system, nan where it has none; rounding breaks no ties."""
+    if one.has_own:
+        return one.of_units(compared.units)[codes] if len(codes) else np.zeros(0)
+    rows = used & np.isfinite(one.metric)
+    n = len(compared.units.units)
+    counts = np.bincount(compared.system[rows], minlength=n)
+    sums = np.bincount(compared.system[rows], weights=one.metric[rows], minlength=n)
+    means = np.divide(sums, counts, out=np.full(n, np.nan), where=counts > 0)
+    known = np.isfinite(means)
+    means[known] = snap(means[known])
+    return means[codes]
+
+
+def _tell_apart(
+    columns: Sequence[FloatArray], names: Sequence[str], systems: _Systems, settings: Settings, n: int
+) -> Any:
+    """The test over the `n` systems that all usable evaluators have a value of."""
+    if not len(systems.codes):
+        return NOTHING
+    test = settings.get("test") or "permutation"
+    usable = usable_columns(columns, names)
+    if len(usable) > 1 and n < FEW_SYSTEMS and test != "none":
+        return f"{few_systems(n)} for a test"
+    each = np.arange(len(systems.codes))
+    # One row per system: what is exchanged or drawn are systems.
+    level = "system" if test == "permutation" else "segment"
+    of_systems = {**settings, "level": level, "grouping": "none"}
+    return tell_apart(columns, names, systems.value, each, each, of_systems, cluster=None)
+
+
+def _row(
+    one: Scored, column: FloatArray, on: BoolArray, compared: Compared, used: BoolArray, systems: _Systems
+) -> Table:
+    """The figures over the systems `on`, which are the same for all that can be compared."""
+    values, column = column, np.where(on, column, np.nan)
+    scores = {int(code): float(value) for code, value in zip(systems.codes, column, strict=True)}
+    figures = {name: correlate_with_ranking(scores, systems.ranking, coefficient=name) for name in COEFFICIENTS}
+    both = np.isfinite(column)
+    pa = Estimate.undefined(FAILED)
+    with side_figure("The pairwise accuracy of systems"):
+        pa = system_pairwise_accuracy(column[both], systems.value[both], systems.codes[both])
+    wider = f"; {WIDER}" if one.has_own and used.sum() < len(compared) else ""
+    missing = 0 if one.has_own else int((used & ~np.isfinite(one.metric)).sum())
+    return {
+        **said_of(one),
+        **{name: estimate.as_dict() for name, estimate in figures.items()},
+        "pa": pa.as_dict(),
+        "n": int(both.sum()),
+        "n_missing": missing,
+        "n_items": len(np.unique(compared.item[used])),
+        "n_systems": int(both.sum()),
+        "undefined_groups": {},
+        "corrected": None,
+        "whole": None,
+        "note": f"{one.note}{wider}",
+        "values": [None if np.isnan(value) else float(value) for value in values],
+    }
+
+
+def _without_spa(row: Table) -> Table:
+    return {name: value for name, value in row.items() if name != "spa"}
+
+
+def _note(compared: Compared, kept: Comparisons, systems: _Systems, aspect: str, learned: Mapping[str, int]) -> str:
+    if not len(compared):
+        what = "compared with a reference (Turing M1)" if compared.turing else "compared with another"
+        return f"No output of these systems has been {what} for {aspect}."
+    if not len(kept):
+        return nothing_left(len(compared), learned, what="comparison", of="compared outputs")
+    # First, because the figures speak of fewer systems than were compared.
+    links = str((systems.ranking.extras.get("connectivity") or {}).get("note") or "")
+    notes = [f"{links[0].upper()}{links[1:]}; figures are over the {len(systems.codes)} with a value."] if links else []
+    if len(systems.codes) < FEW_SYSTEMS:
+        notes.append(f"With {len(systems.codes)} systems the system level ranks nothing: see the intervals.")
+    return " ".join(note for note in notes if note)

@@ -1,0 +1,197 @@
+"""What stands beside the coefficients in a table of evaluators: accuracies of pairs, the noise ceiling of the people,
+and which evaluators differ. The table itself is in `compute`; every part takes columns and settings only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from evalapp.stats.core.coding import FloatArray, IntArray
+from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.core.multiple_tests import needed_draws
+from evalapp.stats.correlation.ceiling import disattenuated, noise_ceiling
+from evalapp.stats.correlation.coefficients import Coefficient
+from evalapp.stats.correlation.pairs import calibrate_ties
+from evalapp.stats.correlation.significance import AllPairs, compare_all
+from evalapp.stats.correlation.system_pairs import soft_pairwise_accuracy, system_pairwise_accuracy
+
+#: What evaluators can be tested by: a coefficient, or the accuracy of pairs with calibrated ties.
+COMPARED = ("pearson", "spearman", "kendall", "acc-eq")
+TESTS = ("permutation", "williams", "bootstrap", "none")
+#: The name of the permutation test before 0.2.0, which is in exports and snapshots of then: groups of items were
+#: exchanged at every level (of rankings systems, drawn).
+EARLIER: Literal["perm-both"] = "perm-both"
+CHANGED = (
+    "Since version 0.2.0 the scores of whole systems are exchanged at this level; before, groups of items were, which "
+    "found differences far too often"
+)
+#: What a row has besides the coefficients, by level.
+EXTRA: dict[str, tuple[str, ...]] = {"segment": ("accuracy",), "system": ("pa", "spa")}
+#: Folds of items for the cross-validated accuracy.
+FOLDS = 5
+#: Resamples of ranks cost more than sums: after so many a decided pair stops.
+BLOCK = 500
+_FAST = ("pearson", "acc-eq")
+
+Table = dict[str, Any]
+Settings = Mapping[str, Any]
+
+
+def extra_figures(
+    metric: FloatArray,
+    human: FloatArray,
+    item: IntArray,
+    system: IntArray,
+    settings: Settings,
+    *,
+    cluster: IntArray | None = None,
+) -> Table:
+    """Of one evaluator: at the level of outputs the accuracy of pairs within items with calibrated ties (with the
+    threshold and the cross-validated accuracy), at that of systems PA and SPA."""
+    if settings["level"] == "system":
+        return {
+            "pa": system_pairwise_accuracy(metric, human, system, **_resamples(settings)).as_dict(),
+            "spa": soft_pairwise_accuracy(metric, human, item, system, **_resamples(settings)).as_dict(),
+        }
+    rule: Any = settings.get("undefined") or "drop"
+    found = calibrate_ties(metric, human, item, folds=FOLDS, nan_rule=rule, cluster=cluster, **_resamples(settings))
+    validated = found.cross_validated
+    return {
+        "accuracy": {
+            **found.accuracy.as_dict(),
+            "epsilon": None if np.isnan(found.epsilon) else found.epsilon,
+            "cross_validated": validated.as_dict() if validated is not None else None,
+        }
+    }
+
+
+def no_figures(settings: Settings, reason: str) -> Table:
+    """The same for a row that has none."""
+    undefined = Estimate.undefined(reason).as_dict()
+    return {name: dict(undefined) for name in EXTRA[settings["level"]]}
+
+
+def ceiling_of(
+    value: FloatArray,
+    output: IntArray,
+    rater: IntArray,
+    item: IntArray,
+    system: IntArray,
+    settings: Settings,
+    *,
+    cluster: IntArray | None = None,
+) -> Estimate:
+    """The highest coefficient that a metric without error would reach with these raters' means (split halves); (n,)
+    ratings. Undefined with the reason for what is no coefficient of correlation."""
+    coefficient = settings.get("coefficient", "pearson")
+    if coefficient not in get_args(Coefficient):
+        return Estimate.undefined("a ceiling is known for coefficients of correlation only")
+    return noise_ceiling(
+        value, output, rater, item=item, system=system, cluster=cluster, coefficient=coefficient,
+        level=settings["level"], grouping=settings["grouping"],
+    )  # fmt: skip
+
+
+def corrected(estimate: Mapping[str, Any], ceiling: Estimate) -> Table:
+    """A coefficient divided by the ceiling."""
+    value, low, high = (np.nan if estimate[end] is None else float(estimate[end]) for end in ("value", "low", "high"))
+    return disattenuated(Estimate(value, low, high, int(estimate["n"]), str(estimate["note"])), ceiling).as_dict()
+
+
+def tell_apart(
+    columns: Sequence[FloatArray],
+    names: Sequence[str],
+    human: FloatArray,
+    item: IntArray,
+    system: IntArray,
+    settings: Settings,
+    *,
+    cluster: IntArray | None,
+) -> AllPairs | str:
+    """All evaluators against each other by the settings' `test` and `coefficient`, over the outputs that all of them
+    have scored, one column for each of the `names`; or why nothing was tested."""
+    test: Any = settings.get("test") or "permutation"
+    coefficient: Any = settings.get("coefficient") or "pearson"
+    usable = usable_columns(columns, names)
+    if why_not := untested(test, usable):
+        return why_not
+    if test == "williams" and (
+        coefficient != "pearson" or settings["level"] != "segment" or settings["grouping"] != "none"
+    ):
+        return "Williams’ test is for Pearson over all outputs together; choose the permutation test"
+    if coefficient not in COMPARED:
+        return f"no test is known for {coefficient.upper()}; see the intervals"
+    if coefficient == "acc-eq" and settings["level"] == "system":
+        return "pairs with calibrated ties belong to the level of outputs"
+    is_earlier = test == EARLIER and cluster is not None
+    found = compare_all(
+        usable, human, item, system,
+        level=settings["level"],
+        # Pairs of outputs are made within items, as the accuracy of the rows is.
+        grouping="item" if coefficient == "acc-eq" else settings["grouping"],
+        nan_rule=settings.get("undefined") or "drop",
+        coefficient=coefficient, cluster=cluster, test="perm-inputs" if is_earlier else test,
+        k=needed_draws(len(usable)), block=0 if coefficient in _FAST else BLOCK,
+    )  # fmt: skip
+    return replace(found, test=EARLIER) if is_earlier else found
+
+
+def usable_columns(columns: Sequence[FloatArray], names: Sequence[str]) -> dict[str, FloatArray]:
+    """Those that have a value, by their names; several of one name are numbered."""
+    labels = unique_names(names)
+    return {name: column for name, column in zip(labels, columns, strict=True) if np.isfinite(column).any()}
+
+
+def unique_names(names: Sequence[str]) -> list[str]:
+    """The names, the second of one name as `name#2`."""
+    return [name if (n := names[:place].count(name)) == 0 else f"{name}#{n + 1}" for place, name in enumerate(names)]
+
+
+def untested(test: str, usable: Mapping[str, FloatArray]) -> str:
+    """Why these are not tested against each other, whatever the test; empty where they are."""
+    if test == "none":
+        return "no test was asked for"
+    return "there are not two evaluators to be compared" if len(usable) < 2 else ""
+
+
+def described(found: AllPairs | str, names: Sequence[str], *, changed: str = CHANGED) -> Table:
+    """The test as plain values, its evaluators by these names. `changed`: what a table says of PERM-SYSTEMS that had
+    another test before."""
+    if isinstance(found, str):
+        return {"note": found, "signature": "test:none", "names": [], "p": [], "p_holm": []}
+    plain = found.as_dict()
+    kept = (
+        "p",
+        "p_holm",
+        "test",
+        "coefficient",
+        "adjust",
+        "alpha",
+        "k",
+        "k_used",
+        "seed",
+        "n_rows",
+        "note",
+        "signature",
+        "population",
+        "smallest_p",
+    )
+    own = dict(zip(unique_names(names), names, strict=True))
+    changed = changed if found.test == "perm-systems" else ""
+    return {name: plain[name] for name in kept} | {"names": [own[name] for name in found.names], "changed": changed}
+
+
+def by_place(found: AllPairs | str, names: Sequence[str]) -> dict[int, tuple[str, int]]:
+    """Letters and cluster of every evaluator that was tested, by its place among the names."""
+    if isinstance(found, str):
+        return {}
+    places = {name: place for place, name in enumerate(unique_names(names))}
+    rows = zip(found.names, found.letters, found.rank, strict=True)
+    return {places[name]: (letters, rank) for name, letters, rank in rows if letters}
+
+
+def _resamples(settings: Settings) -> dict[str, Any]:
+    return {} if settings.get("resamples") is None else {"resamples": int(settings["resamples"])}

@@ -1,0 +1,64 @@
+"""Evaluators against people's ratings: which values of an evaluator stand for its systems."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from scoring.boards import further as evaluator_tables
+from scoring.boards.data.columns import Ratings, Units
+from scoring.boards.metrics.compute import FIXED, LEARNED, People, Scored, evaluators_table
+
+SETTINGS = {
+    "level": "system", "grouping": "none", "systems": "all", "references": "original", "ratings": "raw",
+    "coefficient": "pearson", "test": "none", "resamples": 20,
+}  # fmt: skip
+ITEMS, SYSTEMS = 6, 4
+#: What people say of the systems, and the order in which an evaluator's own values put them: the reverse.
+PEOPLE, OWN = (1.0, 2.0, 3.0, 4.0), (4.0, 3.0, 2.0, 1.0)
+
+
+def people() -> People:
+    units = Units({k: (f"s{k}", "machine") for k in range(SYSTEMS)})
+    for k in range(SYSTEMS):
+        units.code(k, None)
+    item, system = (part.ravel() for part in np.meshgrid(np.arange(ITEMS), np.arange(SYSTEMS), indexing="ij"))
+    n = len(item)
+    value = np.array(PEOPLE)[system]
+    zeros = np.zeros(n, dtype=np.int64)
+    ratings = Ratings(np.arange(n), item, item, system, zeros, value, zeros.astype(bool), units, ("r",))
+    return People(ratings, method="raw", subset="all")
+
+
+@pytest.mark.parametrize(("n_in_training", "value", "note"), [(0, -1.0, FIXED), (8, 1.0, LEARNED)])
+def test_a_systems_own_value_counts_only_where_nothing_of_it_was_learned(n_in_training, value, note):
+    """One model whose value of a system was made over its training items, too: on the common rows (items 2 to 5) its
+    scores follow people perfectly, its own values are their opposite."""
+    said = people()
+    own = tuple({"system": f"s{k}", "step": None, "value": value} for k, value in enumerate(OWN))
+    metric = np.where(said.item >= 2, np.array(PEOPLE)[said.system], -9.0 * said.system)
+    one = Scored("p", "perception", "trained", "p|v:1", metric, own=own, n_in_training=n_in_training)
+    outside = said.item >= 2 if n_in_training else np.ones(len(said), dtype=bool)
+    (row,) = evaluators_table(said, [one], SETTINGS, aspect="q", outside=outside)["rows"]
+    assert row["pearson"]["value"] == pytest.approx(value)
+    assert row["note"] == note
+
+
+@pytest.mark.parametrize(
+    ("kind", "signature", "expected"),
+    [
+        ("trained", "maude|profile:paper|seed:13|inputs:text|v:1", True),
+        ("trained", "shared-bert|profile:paper|inputs:reference|v:1", True),
+        ("trained", "maude|profile:paper|seed:13|v:1", False),
+        ("combined", "three|inputs:text|v:1", False),
+        ("sentinel", "length|v:1", True),
+    ],
+)
+def test_what_reads_one_side_alone_is_a_sentinel(kind, signature, expected):
+    """Candidate-only and context-only versions of a trained evaluator are trivial baselines in every table."""
+    said = people()
+    one = Scored("p", "p", kind, signature, np.array(PEOPLE)[said.system])
+    (row,) = evaluators_table(said, [one], SETTINGS, aspect="q", outside=np.ones(len(said), dtype=bool))["rows"]
+    assert (row["kind"], row["is_sentinel"]) == (kind, expected)
+    matrix = evaluator_tables._said(one)
+    assert matrix["is_sentinel"] is expected
