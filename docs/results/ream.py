@@ -52,10 +52,10 @@ from store import (
 )
 
 from scoring.ml import Dataset, fit
+from scoring.ml.cross_fitted import CrossFitted
 from scoring.ml.evaluators.ream import training
 from scoring.ml.evaluators.ream.entry import NEGATIVES
 from scoring.ml.evaluators.ream.evaluator import Ream
-from scoring.ml.training.cross_fit import CrossFitted
 from scoring.ml.training.job import FitJob
 
 TEST_SETS = 5

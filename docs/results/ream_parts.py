@@ -13,8 +13,8 @@ from store import Given, Result, Store, arguments, drawn, forget, publish, store
 
 from evalapp.stats.correlation.meta_evaluation import correlate
 from scoring.ml import Dataset, Item, Record, cross_fit, load, read_dataset
+from scoring.ml.cross_fitted import CrossFitted
 from scoring.ml.evaluators.ream.evaluator import Ream
-from scoring.ml.training.cross_fit import CrossFitted
 from scoring.ml.training.gold import rated_records
 from scoring.ml.training.record import group_of
 

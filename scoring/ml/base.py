@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -99,6 +99,8 @@ class Evaluator(ABC):
 
     #: Components of a score beside the value itself; each gets a column in `Scores.components`.
     component_names: tuple[str, ...] = ()
+    #: Whether it compares a text with one reference at a time.
+    pairwise: ClassVar[bool] = False
 
     def __init__(self, entry: Entry, options: Mapping[str, OptionValue]) -> None:
         self.entry = entry
@@ -314,6 +316,8 @@ class Evaluator(ABC):
 
 class PairEvaluator(Evaluator):
     """A measure m(text, reference); several references: the best one, m(y, R) = max over r of m(y, r)."""
+
+    pairwise = True
 
     @abstractmethod
     def all_pairs(self, queries: Sequence[Query], *, progress: Progress | None = None) -> list[Floats]:

@@ -10,14 +10,10 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import Any, Literal, NoReturn, TypeAlias
 
 from scoring.ml.errors import InvalidOption, InvalidOptions, NotTrained
 from scoring.ml.option_checks import Check
-
-if TYPE_CHECKING:
-    from scoring.ml.base import Evaluator
-    from scoring.ml.trained import TrainedEvaluator
 
 OptionValue: TypeAlias = bool | int | float | str | None
 Options: TypeAlias = Mapping[str, OptionValue]
@@ -90,9 +86,15 @@ class Option:
         return found
 
 
-def must_be_trained(entry: Entry, options: dict[str, OptionValue]) -> Evaluator:
+def must_be_trained(entry: Entry, options: dict[str, OptionValue]) -> NoReturn:
     """`Entry.build` of what learns: there is nothing to load by name. Raises `NotTrained`."""
     raise NotTrained(entry.name)
+
+
+def _load_class(place: str) -> type[Any]:
+    module, _, name = place.partition(":")
+    found: type[Any] = getattr(import_module(module), name)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,8 @@ class Entry:
 
     `scale` is the range of a score (None = open); `level` is where the evaluator is defined, `system_score`
     whether a system's score is the mean over its texts or computed from all of them at once. `options` are those
-    of scoring. What learns also has `implementation` ("module:class", imported when it is trained or loaded),
+    of scoring. `build` makes the evaluator, a `base.Evaluator`. What learns also has `implementation` and
+    `cross_fitted`, its classes for one model and for one model per fold ("module:class", imported when needed),
     `train_options`, what it needs to be trained (`train_needs`), and per profile the defaults that differ.
     `aspect`: whether it learns none, one or many of the aspects people judge. `compares`: it has `compare` and `rank`.
     """
@@ -109,7 +112,7 @@ class Entry:
     name: str
     kind: Kind
     summary: str
-    build: Callable[[Entry, dict[str, OptionValue]], Evaluator]
+    build: Callable[[Entry, dict[str, OptionValue]], Any]
     scale: tuple[float | None, float | None]
     needs: tuple[Need, ...] = ()
     options: tuple[Option, ...] = ()
@@ -119,6 +122,7 @@ class Entry:
     profiles: tuple[str, ...] = ()
     citation: str = ""
     implementation: str = ""
+    cross_fitted: str = "scoring.ml.cross_fitted:CrossFitted"
     train_options: tuple[Option, ...] = ()
     train_needs: tuple[TrainNeed, ...] = ()
     aspect: Literal["none", "one", "many"] = "none"
@@ -130,10 +134,18 @@ class Entry:
         """Whether it must be trained before it can score."""
         return bool(self.implementation)
 
-    def load_implementation(self) -> type[TrainedEvaluator]:
-        """The class behind `implementation`; imports torch."""
-        module, _, name = self.implementation.partition(":")
-        return cast("type[TrainedEvaluator]", getattr(import_module(module), name))
+    @property
+    def pairwise(self) -> bool:
+        """Whether it compares a text with one reference at a time (`base.PairEvaluator`)."""
+        return bool(getattr(self.build, "pairwise", False))
+
+    def load_implementation(self) -> type[Any]:
+        """Import `implementation`, a `trained.TrainedEvaluator`, and torch with it."""
+        return _load_class(self.implementation)
+
+    def load_cross_fitted(self) -> type[Any]:
+        """Import `cross_fitted`, a `cross_fitted.CrossFitted`."""
+        return _load_class(self.cross_fitted)
 
     def parse_options(self, given: Mapping[str, Any]) -> dict[str, OptionValue]:
         """All options of scoring with their values: defaults, overridden by what was given. Raises `InvalidOption`, or

@@ -11,21 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from scoring.ml.base import ARTIFACT, Evaluator
-from scoring.ml.baselines import (
-    bertscore,
-    bleu,
-    bleu_star,
-    bleurt,
-    chrf,
-    distinct,
-    embedding,
-    meteor,
-    moverscore,
-    perplexity,
-    rouge_l,
-    sentinels,
-    token_f1,
-)
 from scoring.ml.catalogue import Entry
 from scoring.ml.errors import ArtefactError, ScoringError, UnknownEvaluator
 from scoring.ml.evaluators.adem import entry as adem
@@ -35,35 +20,20 @@ from scoring.ml.evaluators.perception import entry as perception
 from scoring.ml.evaluators.ream import entry as ream
 from scoring.ml.evaluators.shared_bert import entry as shared_bert
 from scoring.ml.evaluators.unreferenced import entry as unreferenced
+from scoring.ml.metrics import METRICS, build
 
-_MODULES = (
-    sentinels,
-    bleu,
-    bleu_star,
-    token_f1,
-    chrf,
-    rouge_l,
-    meteor,
-    distinct,
-    perplexity,
-    embedding,
-    bertscore,
-    moverscore,
-    bleurt,
-    comparative,
-    ream,
-    perception,
-    shared_bert,
-    unreferenced,
-    adem,
-    adversarial,
+#: Evaluators that learn, in the order of the catalogue.
+LEARNED: tuple[Entry, ...] = tuple(
+    entry
+    for module in (comparative, ream, perception, shared_bert, unreferenced, adem, adversarial)
+    for entry in module.ENTRIES
 )
 
 
 @cache
 def catalogue() -> tuple[Entry, ...]:
     """Everything that can be loaded or trained by name: sentinels, baselines, then what learns."""
-    return tuple(entry for module in _MODULES for entry in module.ENTRIES)
+    return (*METRICS, *LEARNED)
 
 
 def get_entry(name: str) -> Entry:
@@ -88,7 +58,7 @@ def load(name_or_folder: str | Path, *, verify: bool = True, **options: Any) -> 
     artifact = folder / ARTIFACT
     if any(entry.name == name for entry in catalogue()) or not artifact.is_file():
         entry = get_entry(name)
-        return entry.build(entry, entry.parse_options(options))
+        return build(entry, options)
     content = _read_artifact(artifact)
     entry = get_entry(str(content["evaluator"]))
     with _fitting_together(folder, content):
@@ -104,15 +74,13 @@ def _load_saved(
     if "folds" in content or entry.learns:
         own = {name: value for name, value in options.items() if name != "encoder"}
         encoder = None if options.get("encoder") is None else str(options["encoder"])
-        if "folds" in content:
-            from scoring.ml.training.cross_fit import CrossFitted
-
-            return CrossFitted.from_folder(entry, folder, own, verify=verify, encoder=encoder)
-        return entry.load_implementation().from_folder(entry, folder, own, verify=verify, encoder=encoder)
+        kind = entry.load_cross_fitted() if "folds" in content else entry.load_implementation()
+        evaluator: Evaluator = kind.from_folder(entry, folder, own, verify=verify, encoder=encoder)
+        return evaluator
     if "options" not in content:
         message = f"{ARTIFACT} names the evaluator {entry.name}, which is never trained; save the evaluator again"
         raise ArtefactError(str(folder), message)
-    evaluator = entry.build(entry, entry.parse_options({**content["options"], **options}))
+    evaluator = build(entry, {**content["options"], **options})
     saved = str(content["signature"])
     if not options and _unversioned(saved) != _unversioned(evaluator.signature):
         raise ScoringError(

@@ -38,7 +38,6 @@ from scoring.ml.types import Record
 
 if TYPE_CHECKING:
     from scoring.ml.network import Network
-    from scoring.ml.training.cross_fit import CrossFitted
 
 
 class TrainedEvaluator(Evaluator):
@@ -67,14 +66,10 @@ class TrainedEvaluator(Evaluator):
         """Inputs from which the fixtures are taken: the outputs of the held-out part, or else those learned from."""
         return (job.dev if job.dev is not None and job.dev.outputs else job.train).outputs_with_context()
 
-    @classmethod
-    def join(
-        cls, entry: Entry, members: Sequence[TrainedEvaluator], options: Mapping[str, OptionValue] | None = None
-    ) -> CrossFitted:
-        """The models of all folds as one evaluator."""
-        from scoring.ml.training.cross_fit import CrossFitted
-
-        return CrossFitted(entry, members, options)
+    @property
+    def card(self) -> str:
+        """Its model card, in Markdown."""
+        return write_card(self.entry, self.artefact, self.signature)
 
     @property
     def record(self) -> TrainingRecord:
@@ -218,8 +213,7 @@ class TrainedEvaluator(Evaluator):
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the whole artefact; a folder that stood there is replaced at once. `load(folder)` reads it."""
-        artefact = self.artefact
-        card = write_card(self)
+        artefact, card = self.artefact, self.card
         write_folder(Path(folder), lambda draft: write_artefact(artefact, draft, signature=self.signature, card=card))
 
     @classmethod

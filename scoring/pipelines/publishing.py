@@ -18,8 +18,8 @@ from ..selectors.training import place_of
 from ..services.training import publish_evaluator
 
 if TYPE_CHECKING:
+    from scoring.ml.cross_fitted import CrossFitted
     from scoring.ml.trained import TrainedEvaluator
-    from scoring.ml.training.cross_fit import CrossFitted
 
 #: Rows of a curve that are kept with the evaluator; its train_log.jsonl has all.
 MOST_ROWS = 400
@@ -49,7 +49,7 @@ def publish(
 
 def members_of(evaluator: TrainedEvaluator | CrossFitted) -> Sequence[TrainedEvaluator]:
     """The models of the folds, or the one model."""
-    from scoring.ml.training.cross_fit import CrossFitted
+    from scoring.ml.cross_fitted import CrossFitted
 
     return evaluator.members if isinstance(evaluator, CrossFitted) else [evaluator]
 

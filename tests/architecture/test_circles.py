@@ -16,9 +16,6 @@ KNOWN = {
     "annotation.pipelines.import_checks": 2,
     "annotation.views.campaign_lists": 5,
     "evalapp.client.errors": 4,
-    "scoring.ml.artefact": 43,
-    "scoring.ml.evaluators.comparative.evaluator": 2,
-    "scoring.ml.evaluators.unreferenced.live": 2,
     "scoring.services.combining": 2,
 }
 

@@ -10,7 +10,6 @@ import threading
 import time
 from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -28,7 +27,7 @@ from tests.scoring.ml.training import toy  # noqa: F401
 from tests.scoring.ml.training.toy_entry import ENTRY
 
 torch.set_num_threads(1)
-registry._MODULES = (*registry._MODULES, SimpleNamespace(ENTRIES=(ENTRY,)))  # type: ignore[assignment]
+registry.LEARNED = (*registry.LEARNED, ENTRY)
 registry.catalogue.cache_clear()
 # Checkpoints of a short training must come often, else there is none to go on from.
 finetune.CHECKPOINT_SECONDS = 0.05

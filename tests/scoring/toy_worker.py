@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 from celery.signals import task_prerun
@@ -10,7 +9,7 @@ from celery.signals import task_prerun
 from scoring.ml import registry
 from tests.scoring.ml.training.toy_entry import ENTRY
 
-registry._MODULES = (*registry._MODULES, SimpleNamespace(ENTRIES=(ENTRY,)))  # type: ignore[assignment]
+registry.LEARNED = (*registry.LEARNED, ENTRY)
 registry.catalogue.cache_clear()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,7 +24,7 @@ def put_toy_into_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
     from scoring.ml import registry
     from tests.scoring.ml.training.toy_entry import ENTRY
 
-    monkeypatch.setattr(registry, "_MODULES", (*registry._MODULES, SimpleNamespace(ENTRIES=(ENTRY,))))
+    monkeypatch.setattr(registry, "LEARNED", (*registry.LEARNED, ENTRY))
     registry.catalogue.cache_clear()
 
 

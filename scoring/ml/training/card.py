@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from evalapp.markup import escape_markdown, one_line
 from evalapp.stats.resampling.bootstrap import FEW_CLUSTERS
-
-if TYPE_CHECKING:
-    from scoring.ml.trained import TrainedEvaluator
+from scoring.ml.artefact import Artefact
+from scoring.ml.catalogue import Entry
 
 Row: TypeAlias = Mapping[str, Any]
 COEFFICIENTS = ("pearson", "spearman", "kendall")
@@ -24,18 +23,18 @@ MARKS = {"own": "", "cross-validated": "", "fitted": " (fitted)"}
 _SAID = re.compile(r"(?:the interval rests on|no interval:) (\d+) items only")
 
 
-def write_card(evaluator: TrainedEvaluator) -> str:
+def write_card(entry: Entry, artefact: Artefact, signature: str) -> str:
     """Markdown: signature, data, training, agreement with people beside that of the sentinels, known failures."""
-    artefact, record, entry = evaluator.artefact, evaluator.record, evaluator.entry
+    record = artefact.record
     lines = [f"# {entry.name}", "", entry.summary, ""]
     if entry.citation:
         lines += [f"After {entry.citation.removesuffix('.')}.", ""]
-    lines += ["```", one_line(evaluator.signature), "```", "", "## Training", ""]
+    lines += ["```", one_line(signature), "```", "", "## Training", ""]
     facts = {
         "Data": f"{record.dataset} ({record.data_hash})",
         "Profile": artefact.profile,
         "Aspects": ", ".join(artefact.aspects) or "none",
-        "Encoder": _encoder(evaluator),
+        "Encoder": _encoder(artefact),
         "Examples": ", ".join(f"{n:,} {noun}" for noun, n in record.examples.items()),
         "Groups": f"{len(record.groups):,} learned from, {len(record.dev_groups):,} held out to choose the weights",
         "Seed": str(artefact.seed),
@@ -53,22 +52,22 @@ def write_card(evaluator: TrainedEvaluator) -> str:
     lines += ["Options: " + escape_markdown(options), ""]
     if record.metrics:
         lines += ["On the held-out part: " + ", ".join(f"{k} {v:.4g}" for k, v in record.metrics.items()), ""]
-    lines += _agreement(evaluator)
-    lines += ["## Known limits", "", *(f"- {one_line(note)}" for note in _limits(evaluator)), ""]
+    lines += _agreement(artefact)
+    lines += ["## Known limits", "", *(f"- {one_line(note)}" for note in _limits(entry, artefact)), ""]
     return "\n".join(lines)
 
 
-def _encoder(evaluator: TrainedEvaluator) -> str:
-    source = evaluator.artefact.encoder
+def _encoder(artefact: Artefact) -> str:
+    source = artefact.encoder
     if source is None:
         return "none"
-    how = "trained with it" if evaluator.artefact.embedded else "frozen"
+    how = "trained with it" if artefact.embedded else "frozen"
     return f"{source.short_name}@{source.weights[:8]}, {how}"
 
 
-def _agreement(evaluator: TrainedEvaluator) -> list[str]:
-    correlations, verdicts = evaluator.record.correlations, evaluator.record.verdicts
-    of = f" for {escape_markdown(', '.join(evaluator.aspects))}" if evaluator.aspects else ""
+def _agreement(artefact: Artefact) -> list[str]:
+    correlations, verdicts = artefact.record.correlations, artefact.record.verdicts
+    of = f" for {escape_markdown(', '.join(artefact.aspects))}" if artefact.aspects else ""
     lines = ["## Agreement with people", ""]
     if not correlations and not verdicts:
         return [
@@ -189,9 +188,9 @@ def _cell(estimate: Mapping[str, Any]) -> str:
     return text
 
 
-def _limits(evaluator: TrainedEvaluator) -> list[str]:
-    limits = list(evaluator.record.notes)
-    if evaluator.entry.aspect != "none":
+def _limits(entry: Entry, artefact: Artefact) -> list[str]:
+    limits = list(artefact.record.notes)
+    if entry.aspect != "none":
         limits.append("It learned from these people's judgements of these systems; other data are another matter.")
     limits.append("Scores on the groups it learned from say nothing about it; split.json names them.")
     return limits

@@ -56,7 +56,7 @@ def dry_check(job: FitJob) -> Plan:
     devices = check_processes(job)
     if "encoder" in job.entry.needs:
         check_encoder(job.encoder)
-    found = job.entry.load_implementation().plan(job)
+    found: Plan = job.entry.load_implementation().plan(job)
     found = replace(found, notes=(*found.notes, *unknown_note(job)))
     if found.seconds is not None and not found.afterwards:
         after = held_out_seconds(job)
@@ -114,7 +114,7 @@ def run_job(job: FitJob) -> TrainedEvaluator:
     from scoring.ml.training.claim import claim_folder
     from scoring.ml.training.record import contents_of, grouped_items
 
-    implementation = job.entry.load_implementation()
+    implementation: type[TrainedEvaluator] = job.entry.load_implementation()
     dry_check(job)
     claim_folder(job)
     if job.processes > 1:

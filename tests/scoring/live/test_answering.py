@@ -9,8 +9,8 @@ import pytest
 
 from scoring.live import answering
 from scoring.live.answering import WarmModels, execute
+from scoring.ml.cross_fitted import CrossFitted
 from scoring.ml.encoders.source import find_encoder
-from scoring.ml.training.cross_fit import CrossFitted
 from scoring.ml.types import Record
 from tests.scoring.ml.evaluators.comparative.data import untrained as untrained_judge
 from tests.scoring.ml.evaluators.ream.untrained import untrained

@@ -21,8 +21,8 @@ from evalapp.common.queue import retry_run
 from evalapp.common.runner import RunCancelled, RunContext, execute_run
 from scoring.boards.data.columns import LEFT_OUT as IN_THE_STATISTICS
 from scoring.ml import load
+from scoring.ml.cross_fitted import join_folds
 from scoring.ml.encoders.source import find_encoder
-from scoring.ml.evaluators.comparative.evaluator import Comparative
 from scoring.models import Evaluator, Leaderboard, Snapshot
 from scoring.selectors.datasets import build_dataset
 from scoring.selectors.games import LEFT_OUT
@@ -76,7 +76,7 @@ def make_judge(project, source, slug="judge", folds=((0,), (1,)), outcome="") ->
         untrained(source, seed, *(f"g{n:03d}" for n in seen), outcome=outcome)
         for seed, seen in zip(DECIDED, folds, strict=False)
     ]
-    found = members[0] if len(members) == 1 else Comparative.join(members[0].entry, members)
+    found = members[0] if len(members) == 1 else join_folds(members)
     found.save_pretrained(artefact_folder(row))
     row.signature = found.signature
     row.save(update_fields=["signature"])

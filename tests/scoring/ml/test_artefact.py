@@ -15,9 +15,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from scoring.ml import ArtefactError, EncoderError, Record, ScoringError, fit, load
+from scoring.ml.cross_fitted import CrossFitted
 from scoring.ml.encoders.source import find_encoder
 from scoring.ml.trained import TrainedEvaluator
-from scoring.ml.training.cross_fit import CrossFitted
 from scoring.ml.types import Dataset, Item, Output, System
 from tests.scoring.ml.evaluators.ream.untrained import untrained
 from tests.scoring.ml.tiny import tiny_encoder

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from scoring.ml import InvalidOption, PairEvaluator, Record, ScoringError, UnknownEvaluator, catalogue, load
-from scoring.ml.evaluators.ream.entry import METRICS
 from scoring.ml.registry import get_entry
 
 RECORDS = [
@@ -123,11 +122,15 @@ def test_no_evaluator_takes_a_device_that_there_is_none_of():
             option.parse(entry.name, "gpu")
 
 
-def test_the_metrics_of_ream_are_those_that_compare_with_one_reference():
+def test_ream_takes_every_metric_that_compares_with_one_reference():
     """BLEURT is left out: it has no checkpoint unless one is named."""
-    found = [entry.name for entry in catalogue() if isinstance(entry.build, type)]
-    pairs = [name for name in found if issubclass(get_entry(name).build, PairEvaluator)]  # type: ignore[arg-type]
-    assert [name for name in pairs if name != "bleurt"] == list(METRICS)
+    for entry in catalogue():
+        is_class = isinstance(entry.build, type)
+        assert entry.pairwise == (is_class and issubclass(entry.build, PairEvaluator)), entry.name
+    (metric,) = (option for option in get_entry("ream").train_options if option.name == "metric")
+    pairwise = [entry.name for entry in catalogue() if entry.pairwise]
+    assert [name for name in pairwise if name != "bleurt"] == list(metric.choices)
+    assert metric.choices[:2] == ("bleu-star", "token-f1")
 
 
 def test_option_texts_from_forms_are_understood():

@@ -199,6 +199,7 @@ ENTRIES = (
         citation="Zhou and Xu (2020), Learning to Compare for Better Training and Evaluation of Open Domain Natural "
         "Language Generation Models, AAAI 2020.",
         implementation="scoring.ml.evaluators.comparative.evaluator:Comparative",
+        cross_fitted="scoring.ml.evaluators.comparative.folds:CrossFittedComparative",
         train_options=TRAINING,
         train_needs=("outputs",),
         aspect="one",

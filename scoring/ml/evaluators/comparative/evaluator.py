@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -44,9 +44,6 @@ from scoring.ml.training.estimate import compared_pairs, judged_texts, scoring_s
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.record import TrainingRecord, data_hash, groups_of, library_versions
 from scoring.ml.types import Dataset, Record, check_records
-
-if TYPE_CHECKING:
-    from scoring.ml.training.cross_fit import CrossFitted
 
 #: The paper's range of a score: 50 references, 3 points each.
 MOST_POINTS = 150.0
@@ -134,18 +131,6 @@ class Comparative(TrainedEvaluator, PairJudge):
         return Artefact(
             job.name, job.profile, job.seed, aspects, job.options, state, record, trained.network, job.encoder
         )
-
-    @classmethod
-    def join(
-        cls, entry: Entry, members: Sequence[TrainedEvaluator], options: Mapping[str, OptionValue] | None = None
-    ) -> CrossFitted:
-        from scoring.ml.evaluators.comparative.folds import CrossFittedComparative
-
-        judges = cast("Sequence[Comparative]", members)
-        if len({judge.outcome for judge in judges}) > 1:
-            # A training that began before outcomes were noted and ended after: one way for all.
-            members = [cls(entry, judge.artefact, {**judge.options, "outcome": "verdict"}) for judge in judges]
-        return CrossFittedComparative(entry, members, options)
 
     # How it is applied
 

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import numpy as np
 
 from evalapp.stats.ranking.glicko2 import TieRule
 from scoring.ml.base import Progress
+from scoring.ml.catalogue import Entry, OptionValue
+from scoring.ml.cross_fitted import CrossFitted
 from scoring.ml.evaluators.comparative.evaluator import Comparative
 from scoring.ml.evaluators.comparative.systems import PairJudge
 from scoring.ml.evaluators.comparative.verdicts import Outcome, Verdicts, signs_of
-from scoring.ml.training.cross_fit import CrossFitted
+from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.types import Record, check_records
 
 
 class CrossFittedComparative(CrossFitted, PairJudge):
     """A pair is judged by the mean probabilities of the models that saw neither text's group; by those of all where
     each saw one of both, as of texts from two folds."""
+
+    def __init__(
+        self, entry: Entry, members: Sequence[TrainedEvaluator], options: Mapping[str, OptionValue] | None = None
+    ) -> None:
+        judges = cast("Sequence[Comparative]", members)
+        if len({judge.outcome for judge in judges}) > 1:
+            # A training that began before outcomes were noted and ended after: one way for all.
+            members = [type(judge)(entry, judge.artefact, {**judge.options, "outcome": "verdict"}) for judge in judges]
+        super().__init__(entry, members, options)
 
     @property
     def judges(self) -> tuple[Comparative, ...]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from scoring.ml import option_checks
 from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, Option, must_be_trained
+from scoring.ml.metrics import pairwise_names
 from scoring.ml.training.options import (
     BATCH_SIZE,
     ENCODER,
@@ -17,20 +18,6 @@ from scoring.ml.training.options import (
     TRAIN_DEVICE,
 )
 
-#: What compares a text with one reference at a time, and needs no model to be named; a test holds them against the
-#: catalogue, which cannot be read here.
-METRICS = (
-    "bleu-star",
-    "token-f1",
-    "chrf",
-    "rouge-l",
-    "meteor",
-    "embedding-average",
-    "embedding-extrema",
-    "embedding-greedy",
-    "bertscore",
-    "moverscore",
-)
 #: What negatives are made by.
 NEGATIVES = ("remove", "add", "replace")
 
@@ -55,7 +42,13 @@ OPTIONS = (
         choices=("both", "text", "context"),
         advanced=True,
     ),
-    Option("metric", "str", "bleu-star", "The multi-reference metric whose reliability is learned.", choices=METRICS),
+    Option(
+        "metric",
+        "str",
+        "bleu-star",
+        "The multi-reference metric whose reliability is learned.",
+        choices=pairwise_names(),
+    ),
     RATINGS,
     Option(
         "sizes",

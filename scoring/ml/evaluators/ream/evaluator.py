@@ -24,6 +24,7 @@ from scoring.ml.evaluators.ream.gold import TEST_SIZES, Nodes, Sample
 from scoring.ml.evaluators.ream.network import ReamNetwork
 from scoring.ml.evaluators.ream.vectors import PairEncoder, as_pooling, resolve_layer
 from scoring.ml.layers.pooling import pool
+from scoring.ml.metrics import build_pairwise
 from scoring.ml.network import Network, check_architecture
 from scoring.ml.signature import SignatureField, text_hash
 from scoring.ml.trained import TrainedEvaluator
@@ -56,7 +57,6 @@ class Ream(TrainedEvaluator):
     @classmethod
     def plan(cls, job: FitJob) -> Plan:
         aspect = choose_aspect(job.name, job.train, job.aspect, ("ratings",))
-        training.find_metric(job.text("metric"), job.name, {})
         training.kinds_of(job)
         layer = resolve_layer(job.encoder, job.integer("layer"))
         if job.flag("tune_encoder"):
@@ -107,7 +107,7 @@ class Ream(TrainedEvaluator):
     def metric(self) -> PairEvaluator:
         """The multi-reference metric whose reliability it predicts, for the language of what it learned from."""
         device = str(self.options["device"])
-        return _metric(str(self.settings["metric"]), self.name, device, str(self.artefact.state.get("lang", "")))
+        return _metric(str(self.settings["metric"]), device, str(self.artefact.state.get("lang", "")))
 
     @cached_property
     def pair_encoder(self) -> PairEncoder:
@@ -324,7 +324,7 @@ class _Training:
             self.dev_groups = tuple(sorted(group for group in part if part[group] == 1))
             self.groups = tuple(group for group in self.groups if group not in self.dev_groups)
         self.items, self.dev = items, dev
-        self.metric = _metric(job.text("metric"), job.name, job.text("train_device"), job.train.lang)
+        self.metric = _metric(job.text("metric"), job.text("train_device"), job.train.lang)
 
     def run(self) -> Artefact:
         job = self.job
@@ -444,13 +444,9 @@ def _on_cpu(network: ReamNetwork) -> ReamNetwork:
     return network
 
 
-def _metric(name: str, evaluator: str, device: str, lang: str) -> PairEvaluator:
-    from scoring.ml.registry import get_entry
-
-    known = {option.name for option in get_entry(name).options}
+def _metric(name: str, device: str, lang: str) -> PairEvaluator:
     # BLEU cuts Chinese into characters: as whole sentences no two texts have anything in common.
-    given = {"device": device, **({"lang": lang} if lang else {})}
-    return training.find_metric(name, evaluator, {key: value for key, value in given.items() if key in known})
+    return build_pairwise(name, {"device": device, **({"lang": lang} if lang else {})})
 
 
 def _n_sets(n: int, sizes: Sequence[int], per_size: int) -> int:

@@ -16,12 +16,12 @@ import numpy as np
 import torch
 
 from scoring.ml.base import Evaluator
+from scoring.ml.cross_fitted import CrossFitted
 from scoring.ml.errors import ScoringError
 from scoring.ml.evaluators.ream.evaluator import Ream
 from scoring.ml.evaluators.ream.incremental import GrownSet
 from scoring.ml.evaluators.ream.network import ReamNetwork
 from scoring.ml.evaluators.ream.vectors import PairEncoder, Vectors
-from scoring.ml.training.cross_fit import CrossFitted
 from scoring.ml.training.record import group_of
 from scoring.ml.types import Record
 

@@ -14,7 +14,7 @@ from evalapp.stats.agreement.normalise import RatingMethod
 from evalapp.stats.correlation.coefficients import spearman
 from scoring.ml.base import PairEvaluator, Query, references_of
 from scoring.ml.encoders.kept import cached_vectors
-from scoring.ml.errors import InvalidOption, TooFewData, TrainingDataError
+from scoring.ml.errors import TooFewData, TrainingDataError
 from scoring.ml.evaluators.ream.entry import NEGATIVES
 from scoring.ml.evaluators.ream.gold import (
     Floats,
@@ -28,7 +28,6 @@ from scoring.ml.evaluators.ream.gold import (
 from scoring.ml.evaluators.ream.network import ReamNetwork, ream_loss
 from scoring.ml.evaluators.ream.vectors import PairEncoder, Vectors
 from scoring.ml.network import Network
-from scoring.ml.registry import get_entry, load
 from scoring.ml.training.checks import refuse_nan
 from scoring.ml.training.gold import rated_records
 from scoring.ml.training.job import FitJob, Told, TrainingProgress, untold
@@ -73,15 +72,6 @@ def query_items(dataset: Dataset, aspect: str, method: RatingMethod, told: Told 
             continue
         query = replace(first, text="", references=(), system="")
         found.append(QueryItem(query, references, tuple(rated.records[row].text for row in rows), human))
-    return found
-
-
-def find_metric(name: str, evaluator: str, options: Mapping[str, Any]) -> PairEvaluator:
-    """The multi-reference metric of the option. Raises `InvalidOption` for what does not compare text and reference."""
-    # By name only: a folder would be a way to look at other people's files.
-    found = load(get_entry(name).name, **options)
-    if not isinstance(found, PairEvaluator):
-        raise InvalidOption(evaluator, "metric", f"must compare a text with one reference at a time; {name} does not")
     return found
 
 

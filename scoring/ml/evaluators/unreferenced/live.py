@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import torch
 from torch import Tensor
 
 from scoring.ml.errors import ScoringError
 from scoring.ml.evaluators.unreferenced.conversations import prepare_turns
+from scoring.ml.evaluators.unreferenced.frame import UnreferencedEvaluator
+from scoring.ml.evaluators.unreferenced.maude_network import MaudeNetwork, State
 from scoring.ml.types import Record
-
-if TYPE_CHECKING:
-    from scoring.ml.evaluators.unreferenced.maude import Maude, MaudeNetwork, State
 
 
 class LiveDialogue:
@@ -24,7 +23,7 @@ class LiveDialogue:
     whole context for each score; then the turns themselves are kept.
     """
 
-    def __init__(self, evaluator: Maude) -> None:
+    def __init__(self, evaluator: UnreferencedEvaluator) -> None:
         self.evaluator = evaluator
         self.turns: list[str] = []
         self.scores: list[float] = []
@@ -84,4 +83,4 @@ class LiveDialogue:
 
     @property
     def _network(self) -> MaudeNetwork:
-        return cast("MaudeNetwork", self.evaluator.network)
+        return cast(MaudeNetwork, self.evaluator.network)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import SimpleNamespace
 
 import pytest
 
@@ -15,7 +14,7 @@ from tests.scoring.ml.training.toy import ENTRY
 def toy_in_catalogue() -> Iterator[None]:
     # For the whole module: fixtures of that scope train it, too.
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "_MODULES", (*registry._MODULES, SimpleNamespace(ENTRIES=(ENTRY,))))
+        patch.setattr(registry, "LEARNED", (*registry.LEARNED, ENTRY))
         registry.catalogue.cache_clear()
         yield
     registry.catalogue.cache_clear()

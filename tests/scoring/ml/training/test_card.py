@@ -15,7 +15,6 @@ from scoring.ml import fit, load
 from scoring.ml.artefact import CARD
 from scoring.ml.base import ARTIFACT
 from scoring.ml.trained import TrainedEvaluator
-from scoring.ml.training.card import write_card
 from scoring.ml.types import Dataset
 from tests.scoring.ml.training.test_verdicts import compared
 from tests.scoring.ml.training.toy import toy_data
@@ -52,7 +51,7 @@ def test_the_groups_stand_beside_n_and_few_are_warned_of(tmp_path: Path, n_group
     assert (f"so few groups ({n_groups})" in card) == (n_groups == 9)
     assert ("[" in card.partition("## Agreement")[2]) == (n_groups > 4)
     # As it is read again: the number stands in the record.
-    assert write_card(load(tmp_path / "out")) == card
+    assert load(tmp_path / "out").card == card
 
 
 def test_a_record_of_before_the_groups_were_counted_says_what_it_knows() -> None:
@@ -61,8 +60,8 @@ def test_a_record_of_before_the_groups_were_counted_says_what_it_knows() -> None
         with_rows(one, ({k: v for k, v in row.items() if k != "n_groups"} for row in one.record.correlations))
         for one in (few, many)
     ]
-    assert write_card(old[0]) == write_card(few)
-    card = write_card(old[1])
+    assert old[0].card == few.card
+    card = old[1].card
     assert set(counts(card).values()) == {("24", "-")}
     assert WARNING not in card
 
@@ -71,7 +70,7 @@ def test_of_several_numbers_the_least_and_the_greatest_are_named() -> None:
     evaluator = trained(6)
     rows = [dict(row) for row in evaluator.record.correlations]
     rows[2]["n_groups"], rows[3]["n_groups"] = 8, 12  # row 1 has no interval: length predicts these ratings exactly
-    assert "so few groups (6 to 8)" in write_card(with_rows(evaluator, rows))
+    assert "so few groups (6 to 8)" in with_rows(evaluator, rows).card
 
 
 HEADING = "| evaluator | aspect | pairs | groups | decided pairs right | all three verdicts right |"
@@ -82,7 +81,7 @@ def measured_on(dev: Dataset | None) -> TrainedEvaluator:
 
 
 def agreement(evaluator: TrainedEvaluator) -> str:
-    return write_card(evaluator).partition("## Agreement with people\n")[2].partition("\n## ")[0]
+    return evaluator.card.partition("## Agreement with people\n")[2].partition("\n## ")[0]
 
 
 def estimate(value: float, low: float | None = None, high: float | None = None) -> dict[str, Any]:
@@ -142,7 +141,7 @@ def test_a_folder_of_before_says_what_it_said(tmp_path: Path) -> None:
     path.write_text(json.dumps(header), encoding="utf-8")
     old = load(tmp_path / "out")
     assert old.record.verdicts == ()
-    assert write_card(old) == write_card(evaluator)
+    assert old.card == evaluator.card
 
 
 def test_a_row_says_its_pairs_and_what_drawing_would_reach(unmeasured: TrainedEvaluator) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from scoring.ml import InvalidOption, TrainingDataError, TrainingProgress, cross_fit, load
-from scoring.ml.training.cross_fit import CrossFitted
+from scoring.ml.cross_fitted import CrossFitted
 from scoring.ml.training.record import content_of
 from scoring.ml.types import Dataset, Dialogue, Item, Record, training_names
 from tests.scoring.ml.training.toy import Toy, toy_data

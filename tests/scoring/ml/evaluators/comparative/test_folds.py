@@ -7,6 +7,7 @@ import pytest
 
 from evalapp.client.stopping import Comparer, load_comparer
 from scoring.ml import InvalidOption, Record, catalogue, load
+from scoring.ml.cross_fitted import join_folds
 from scoring.ml.encoders.source import find_encoder
 from scoring.ml.evaluators.comparative.evaluator import Comparative
 from scoring.ml.evaluators.comparative.folds import CrossFittedComparative
@@ -20,7 +21,7 @@ from tests.scoring.ml.tiny import tiny_encoder
 def folds(tmp_path_factory) -> CrossFittedComparative:
     source = find_encoder(tiny_encoder("bert", tmp_path_factory.mktemp("encoder")))
     judges = [untrained(source, seed, f"g{seed}") for seed in (1, 2, 3)]
-    found = Comparative.join(judges[0].entry, judges)
+    found = join_folds(judges)
     assert isinstance(found, CrossFittedComparative)
     return found
 
@@ -64,9 +65,7 @@ def test_systems_are_rated(folds):
 
 def test_expected_outcomes_are_of_the_mean_probabilities(folds):
     systems = {name: texts("g1", *(f"{name} {word}" for word in ("cat", "tea", "mat"))) for name in ("yes", "no", "i")}
-    expected = Comparative.join(
-        folds.entry, [Comparative(judge.entry, judge.artefact, {"outcome": "expected"}) for judge in folds.judges]
-    )
+    expected = join_folds([Comparative(judge.entry, judge.artefact, {"outcome": "expected"}) for judge in folds.judges])
     assert (expected.outcome, folds.outcome) == ("expected", "verdict")
     found = expected.encounters(systems)
     worse, tie, better = found.verdicts.probabilities.T
@@ -80,7 +79,7 @@ def test_expected_outcomes_are_of_the_mean_probabilities(folds):
 def test_a_training_that_began_before_outcomes_were_noted_counts_one_way(folds, tmp_path):
     source = folds.judges[0].artefact.encoder
     judges = [untrained(source, seed, f"g{seed}", outcome=outcome) for seed, outcome in ((1, ""), (2, "expected"))]
-    mixed = Comparative.join(judges[0].entry, judges)
+    mixed = join_folds(judges)
     assert {judge.outcome for judge in mixed.judges} == {"verdict"}
     mixed.save_pretrained(tmp_path / "mixed")
     loaded = load(tmp_path / "mixed")

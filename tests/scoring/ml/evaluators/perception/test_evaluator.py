@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from scoring.ml import EncoderError, InvalidOption, TrainingDataError, TrainingProgress, cross_fit, fit, load, plan
+from scoring.ml.cross_fitted import CrossFitted, join_folds
 from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.evaluators.perception.arithmetic import system_weights
 from scoring.ml.evaluators.perception.evaluator import (
@@ -26,7 +27,6 @@ from scoring.ml.evaluators.perception.evaluator import (
 from scoring.ml.evaluators.perception.pairs import PairBatches, encode_pool, encode_sides
 from scoring.ml.evaluators.perception.robustness import least_overlapping, robustness
 from scoring.ml.training import finetune
-from scoring.ml.training.cross_fit import CrossFitted
 from scoring.ml.training.finetune import FinetuneResult
 from scoring.ml.training.fit import make_job
 from scoring.ml.training.job import silent
@@ -470,11 +470,11 @@ def test_folds_that_kept_different_penalties_say_so(encoder: str, tmp_path: Path
     one, other = (
         fit("perception", data(12), encoder=encoder, penalty=penalty, **SHORT) for penalty in ("pair", "none")
     )
-    assert "|gp:pair/4+none/4|" in Perception.join(one.entry, [one, other]).signature
-    assert "|gp:pair/4|" in Perception.join(one.entry, [one, one]).signature
+    assert "|gp:pair/4+none/4|" in join_folds([one, other]).signature
+    assert "|gp:pair/4|" in join_folds([one, one]).signature
     # Of many values a hash: a signature has its length.
     seeds = [replace(one.artefact, seed=seed) for seed in (1, 2, 3)]
-    many = Perception.join(one.entry, [Perception(one.entry, artefact, {}) for artefact in seeds])
+    many = join_folds([Perception(one.entry, artefact, {}) for artefact in seeds])
     assert re.search(r"\|seed:3@[0-9a-f]{8}\|", many.signature)
 
 

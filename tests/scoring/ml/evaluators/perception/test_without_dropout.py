@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from scoring.ml import fit, plan
+from scoring.ml.cross_fitted import CrossFitted
 from scoring.ml.encoders.source import find_encoder
 from scoring.ml.evaluators.perception.evaluator import NO_DROPOUT, Perception, _drops
-from scoring.ml.training.cross_fit import CrossFitted
 from scoring.ml.types import Dataset, Item, Output
 from tests.scoring.ml.tiny import FAMILIES, tiny_encoder
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from scoring.ml import ScoringError, load
+from scoring.ml.cross_fitted import CrossFitted
 from scoring.ml.encoders.source import EncoderSource, find_encoder
 from scoring.ml.evaluators.ream.live import LiveReliability
-from scoring.ml.training.cross_fit import CrossFitted
 from scoring.ml.types import Record
 from tests.scoring.ml.evaluators.ream.untrained import untrained
 from tests.scoring.ml.tiny import tiny_encoder

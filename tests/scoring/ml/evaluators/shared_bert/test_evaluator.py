@@ -12,12 +12,12 @@ import pytest
 import torch
 
 from scoring.ml import EncoderError, InvalidOption, TrainingDataError, TrainingProgress, fit, load, plan
+from scoring.ml.cross_fitted import CrossFitted
 from scoring.ml.evaluators.shared_bert import evaluator as module
 from scoring.ml.evaluators.shared_bert.evaluator import SharedBert, _instances
 from scoring.ml.evaluators.shared_bert.labels import label_outputs
 from scoring.ml.evaluators.shared_bert.network import SharedBertNetwork, balanced_cross_entropy
 from scoring.ml.training import finetune
-from scoring.ml.training.cross_fit import CrossFitted
 from scoring.ml.training.fit import make_job
 from scoring.ml.training.job import silent
 from scoring.ml.types import Aspect, Dataset, Dialogue, Item, Output, Rating, Record

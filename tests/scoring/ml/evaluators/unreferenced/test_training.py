@@ -12,13 +12,13 @@ import pytest
 import torch
 
 from scoring.ml import InvalidOption, TrainingDataError, fit, load, plan
+from scoring.ml.cross_fitted import CrossFitted
 from scoring.ml.encoders import kept
 from scoring.ml.evaluators.unreferenced.conversations import conversations_of, reply_records
 from scoring.ml.evaluators.unreferenced.dialogues import score_dialogues
 from scoring.ml.evaluators.unreferenced.ruber import Ruber
 from scoring.ml.evaluators.unreferenced.samples import Replies
 from scoring.ml.evaluators.unreferenced.training import Epochs
-from scoring.ml.training.cross_fit import CrossFitted
 from scoring.ml.training.fit import make_job
 from scoring.ml.training.job import TrainingProgress, silent
 from scoring.ml.types import Dataset, Dialogue, Item, Record

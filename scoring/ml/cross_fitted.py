@@ -1,0 +1,244 @@
+"""One model per fold as one evaluator: every group is scored by the model that did not see it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol, Self, runtime_checkable
+
+import numpy as np
+
+from scoring.ml.base import (
+    ARTIFACT,
+    Evaluator,
+    Floats,
+    Partial,
+    Progress,
+    weighted_mean,
+    weighted_statistics,
+)
+from scoring.ml.catalogue import Entry, OptionValue
+from scoring.ml.encoders.unknown import UnknownTokens
+from scoring.ml.errors import ArtefactError
+from scoring.ml.signature import VERSION, SignatureField, text_hash
+from scoring.ml.trained import TrainedEvaluator
+from scoring.ml.training.store import write_folder
+from scoring.ml.types import Record, training_names
+
+
+@runtime_checkable
+class WeightedBySystem(Protocol):
+    """An evaluator whose system score weighs texts: their values and weights, (n,) each, nan = undefined."""
+
+    def system_weights(self, records: Sequence[Record]) -> tuple[Floats, Floats]: ...
+
+
+@runtime_checkable
+class BlendedOverCall(Protocol):
+    """An evaluator whose score blends components that are brought to one scale over the texts of a call."""
+
+    def blended(self, components: Mapping[str, Floats]) -> Floats | None:
+        """(n,) scores from components of all texts; None where it blends nothing."""
+
+
+class CrossFitted(Evaluator):
+    """The models of all folds as one evaluator. A record of a group that some model did not see is scored by that
+    model; one of a group nobody saw by the mean of all."""
+
+    def __init__(
+        self, entry: Entry, members: Sequence[TrainedEvaluator], options: Mapping[str, OptionValue] | None = None
+    ) -> None:
+        super().__init__(entry, entry.parse_options(options or {}))
+        self.members = tuple(members)
+
+    @property
+    def aspects(self) -> tuple[str, ...]:
+        """The aspects it learned."""
+        return self.members[0].aspects
+
+    @property
+    def component_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """As its members have them."""
+        return self.members[0].component_names
+
+    @property
+    def trained_on(self) -> frozenset[str]:
+        """Groups that every member saw; with whole folds there are none."""
+        return frozenset.intersection(*(member.trained_on for member in self.members))
+
+    def regroup(self, groups: Mapping[str, str], later: Collection[tuple[str, str, str]] = ()) -> None:
+        """As each member's: a moved item leaves to its new group the members only that saw neither."""
+        for member in self.members:
+            member.regroup(groups, later)
+
+    def recognise(self, items: Collection[tuple[str, str, str]]) -> None:
+        """As each member's: of an item that some of them have seen, those that did not are the ones that score it."""
+        for member in self.members:
+            member.recognise(items)
+
+    @property
+    def scale(self) -> tuple[float | None, float | None]:
+        return self.members[0].scale
+
+    @property
+    def unknown_tokens(self) -> UnknownTokens | None:
+        return self.members[0].unknown_tokens
+
+    def texts_read(self, record: Record) -> tuple[str, ...]:
+        return self.members[0].texts_read(record)
+
+    @property
+    def worst(self) -> float:
+        return min(member.worst for member in self.members)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(remark for member in self.members for remark in member.remarks))
+
+    def worst_of(self, component: str) -> float:
+        return min(member.worst_of(component) for member in self.members)
+
+    @property
+    def depends_on_batch(self) -> bool:
+        return any(member.depends_on_batch for member in self.members)
+
+    def score(
+        self, records: Sequence[Record], *, aspect: str | None = None, progress: Progress | None = None
+    ) -> Floats:
+        """As its members': of the shape and by the `aspect` that one of them alone would give."""
+        first = self.members[0]
+        first.check_aspect(aspect)
+        self.details = self.evaluate(records, progress=progress)
+        return first.of_aspect(self.details, aspect)
+
+    def signature_fields(self) -> list[SignatureField]:
+        every = [member.signature_fields() for member in self.members]
+        weights = text_hash(member.weights for member in self.members)
+        # What each fold chose for itself, such as a penalty, need not be the same in all.
+        values = {field.key: dict.fromkeys(f.value for fields in every for f in fields if f.key == field.key)
+                  for field in every[0]}  # fmt: skip
+        common = [
+            replace(field, value=_of_folds(list(values[field.key])))
+            for field in every[0]
+            if field.key not in ("w", "train")
+        ]
+        return [*common, SignatureField("folds", "f", str(len(self.members))), SignatureField("w", "w", weights)]
+
+    def undefined(self, record: Record) -> str:
+        # Of those that score it: a member may lack the system that another one knows.
+        reasons = (self.members[number].undefined(record) for number in self.unseen(record))
+        return next((reason for reason in reasons if reason), "")
+
+    def identity(self, record: Record) -> Hashable:
+        return (self.members[0].identity(record), self.unseen(record))
+
+    def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
+        by_member: dict[int, list[int]] = {}
+        for place, record in enumerate(records):
+            for member in self.unseen(record):
+                by_member.setdefault(member, []).append(place)
+        values, times = np.zeros(len(records)), np.zeros(len(records))
+        columns = {name: np.zeros(len(records)) for name in self.component_names}
+        truncated = np.zeros(len(records), dtype=np.bool_)
+        done, total = 0, sum(len(places) for places in by_member.values())
+        for number in sorted(by_member):
+            places = by_member[number]
+            part = self.members[number].measure([records[place] for place in places], _shifted(progress, done, total))
+            values[places] += part.values
+            times[places] += 1
+            for name, column in part.components.items():
+                columns[name][places] += column
+            if part.truncated is not None:
+                truncated[places] |= part.truncated
+            done += len(places)
+        means: dict[str, Floats] = {name: column / times for name, column in columns.items()}
+        # One scale for all texts, not one for those of each fold.
+        first = self.members[0]
+        mixed = first.blended(means) if isinstance(first, BlendedOverCall) else None
+        return Partial(values / times if mixed is None else mixed, truncated, means)
+
+    def system_score(self, records: Sequence[Record]) -> float:
+        """As its members compute it, each text by those that did not see it; by the mean where they take the mean."""
+        statistics = self.system_statistics(records)
+        return super().system_score(records) if statistics is None else float(self.from_sums(statistics.sum(axis=0)))
+
+    def system_statistics(self, records: Sequence[Record]) -> Floats | None:
+        if not isinstance(self.members[0], WeightedBySystem):
+            return None
+        values, weights, times = np.zeros(len(records)), np.zeros(len(records)), np.zeros(len(records))
+        for number, member in enumerate(self.members):
+            places = [place for place, record in enumerate(records) if number in self.unseen(record)]
+            if places:
+                assert isinstance(member, WeightedBySystem)
+                value, weight = member.system_weights([records[place] for place in places])
+                values[places] += value
+                weights[places] += weight
+                times[places] += 1
+        return weighted_statistics(values / times, weights / times)
+
+    def from_sums(self, sums: Floats) -> Floats:
+        return weighted_mean(sums)
+
+    def unseen(self, record: Record) -> tuple[int, ...]:
+        """The members that may score a record: those that did not see its group; all, when each one did."""
+        names = training_names(record.group, record.item)
+        found = tuple(n for n, member in enumerate(self.members) if member.trained_on.isdisjoint(names))
+        return found or tuple(range(len(self.members)))
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """`evaluator.json` and one folder per fold, whole or absent."""
+        content = {
+            "evaluator": self.name,
+            "folds": len(self.members),
+            "signature": self.signature,
+            "version": VERSION,
+        }
+
+        def write(draft: Path) -> None:
+            for number, member in enumerate(self.members):
+                member.save_pretrained(draft / f"fold-{number}")
+            text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+            (draft / ARTIFACT).write_text(text, encoding="utf-8")
+
+        write_folder(Path(folder), write)
+
+    @classmethod
+    def from_folder(
+        cls,
+        entry: Entry,
+        folder: Path,
+        options: Mapping[str, OptionValue] | None = None,
+        *,
+        verify: bool = True,
+        encoder: str | None = None,
+    ) -> Self:
+        """The models of all folds. Raises `ArtefactError` when one is missing or damaged."""
+        content = json.loads((folder / ARTIFACT).read_text(encoding="utf-8"))
+        n_folds = int(content["folds"])
+        missing = [f"fold-{n}" for n in range(n_folds) if not (folder / f"fold-{n}" / ARTIFACT).is_file()]
+        if missing or n_folds < 2:
+            raise ArtefactError(str(folder), f"{', '.join(missing) or 'folds'} missing; save the evaluator again")
+        implementation: type[TrainedEvaluator] = entry.load_implementation()
+        members = [
+            implementation.from_folder(entry, folder / f"fold-{n}", options, verify=verify, encoder=encoder)
+            for n in range(n_folds)
+        ]
+        return cls(entry, members, options)
+
+
+def join_folds(members: Sequence[TrainedEvaluator]) -> CrossFitted:
+    """The models of all folds as one evaluator, of the class that their entry names."""
+    entry = members[0].entry
+    found: CrossFitted = entry.load_cross_fitted()(entry, members)
+    return found
+
+
+def _of_folds(values: Sequence[str]) -> str:
+    """One value, two side by side, or the hash of more: a signature has its length."""
+    return "+".join(values) if len(values) < 3 else f"{len(values)}@{text_hash(values)}"
+
+
+def _shifted(progress: Progress, before: int, total: int) -> Progress:
+    return lambda done, _: progress(before + done, total)
