@@ -1,4 +1,4 @@
-"""Small real data for tests, made through the models, a table at a time."""
+"""Small test data created through the models, one table at a time."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Every block of the documentation is executed, in the order of its page, in a fresh folder, with the files that the
-page shows. What cannot run here is listed with the reason; a line that is neither run nor listed fails."""
+"""Executes every block of the documentation, in page order, in a fresh folder, with the files that the page shows.
+Blocks that cannot run here are listed with the reason; a line that is neither run nor listed fails."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MAKE = "makes or needs a whole installation; tests/services/test_run.py and the 
 ENCODER = "reads texts with a language model of 400 MB; the tests of tests/scoring run it with a small one"
 GAMES = "needs a trained comparative: tests/scoring/management/test_games.py"
 PAPERS = "computes for hours on public data sets that are not part of the repository"
-#: What no test runs: page -> beginnings of lines -> why.
+#: Lines that no test runs: page -> beginnings of lines -> reason.
 NOT_RUN: dict[str, dict[str, str]] = {
     "README.md": {"make ": MAKE},
     "CONTRIBUTING.md": {"make ": MAKE},
@@ -70,19 +70,19 @@ NOT_RUN: dict[str, dict[str, str]] = {
     **{f"docs/results/{name}.md": {"python ": PAPERS} for name in
        ("README", "agreement", "floors", "power", "published", "rankings")},
 }  # fmt: skip
-#: Pages whose Python is run by a test of their own: it needs a small encoder or a client that is routed, or its values
-#: are compared with the page.
+#: Pages whose Python has its own test: it needs a small encoder or a routed client, or its values are compared with the
+#: page.
 ELSEWHERE = {
     "docs/how-to/python-client.md": "tests/evalapp/client/test_how_to.py",
     "docs/how-to/score-dialogues.md": "tests/scoring/ml/test_how_to.py",
     "docs/reference/library.md": "tests/scoring/ml/test_how_to.py",
     **{f"docs/{page}": "tests/docs/test_worked_numbers.py" for page in EXPLAINED},
 }
-#: What is shown and not run: templates, diagrams.
+#: Blocks that are shown but not run: templates, diagrams.
 SHOWN = {"templates/README.md": "html", "CONTRIBUTING.md": "", "docs/operations/proxy.md": ""}
 
 
-#: A sentence about a thing that is named by its number.
+#: A sentence about something identified by a number.
 NUMBERED = re.compile(r"\b\d+ (?:has no|has undefined|is constant|gives the same).*")
 
 
@@ -91,7 +91,7 @@ def reason_for(page: str, line: str) -> str:
 
 
 class Reader:
-    """Somebody at a terminal in an empty folder who does what a page says."""
+    """A person at a terminal in an empty folder who follows a page."""
 
     def __init__(self, page: str, folder: Path, address: str = "", token: str = "") -> None:
         self.page, self.folder, self.address, self.token = page, folder, address, token
@@ -145,12 +145,12 @@ class Reader:
         return done.stdout
 
 
-# ---- the places where pages begin ---------------------------------------------------------------------------
+# ---- starting states of pages ----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def weekend(django_db_setup: Any, django_db_blocker: Any, demo_files: Path) -> Iterator[None]:
-    """A project *weekend* of the owner olga with rated and compared outputs: the demonstration's."""
+    """A project *weekend* of the owner olga with the demonstration's rated and compared outputs."""
     with django_db_blocker.unblock(), transaction.atomic():
         olga = User.objects.create_user("olga", password="a-quiet-lake-13", is_superuser=True, is_staff=True)
         person("researcher")
@@ -164,7 +164,7 @@ def weekend(django_db_setup: Any, django_db_blocker: Any, demo_files: Path) -> I
 
 
 def make_constant(project: Project) -> None:
-    """An evaluator without any coefficient: commands must name it, not number it."""
+    """An evaluator without coefficients: commands must refer to it by name, not by number."""
     scored = ScoreSet.objects.get(project=project, evaluator__slug="length")
     rows = list(Score.objects.filter(score_set=scored))
     evaluator = Evaluator.objects.get(pk=scored.evaluator_id)
@@ -179,7 +179,7 @@ def make_constant(project: Project) -> None:
 
 @pytest.fixture
 def here(weekend: None, tmp_path: Path, monkeypatch: Any, django_db_blocker: Any) -> Iterator[Path]:
-    """A fresh folder; what a page stores is rolled back. A worker is played by executing what is followed."""
+    """A fresh folder; rows that a page stores are rolled back. A run is executed as soon as it is followed."""
     for module in ("scoring.management.following", "retrieval.management.commands.corpus"):
         monkeypatch.setattr(f"{module}.follow_run", lambda run, say: execute_run(run.pk) or run)
     monkeypatch.chdir(tmp_path)
@@ -198,7 +198,7 @@ def without_olga() -> None:
 
 
 def with_my_folder() -> None:
-    """The files of *Bring your own data*, which later pages go on with."""
+    """The files of *Bring your own data*, which later pages continue with."""
     for block in read_blocks("docs/how-to/bring-your-own-data.md"):
         if block.title:
             Path(block.title).parent.mkdir(exist_ok=True)
@@ -206,7 +206,7 @@ def with_my_folder() -> None:
 
 
 def with_people() -> None:
-    """A named filter *hasty*, and a campaign *pilot* in which two people judged."""
+    """A named filter *hasty*, and a campaign *pilot* with judgements of two people."""
     project, olga = Project.objects.get(slug="weekend"), User.objects.get(username="olga")
     rater = Rating.objects.filter(project=project).values_list("rater", flat=True).first()
     create_filter(project=project, user=olga, name="hasty", raters=[rater], reason="2 s each")
@@ -232,7 +232,7 @@ def with_people() -> None:
 
 
 def with_rated_dialogues() -> None:
-    """Dialogues that were rated as a whole, and their turns as outputs of items of their group."""
+    """Dialogues rated as a whole, with their turns as outputs of items of their group."""
     rows: dict[str, list[dict[str, Any]]] = {"items": [], "outputs": [], "dialogues": [], "ratings": []}
     for number in range(12):
         turns = ["Hello there.", " ".join(["Yes"] * (number + 1))]
@@ -247,7 +247,7 @@ def with_rated_dialogues() -> None:
     call_command("score", "length", "--project", "weekend", "--here", stdout=io.StringIO())
 
 
-#: What a page takes for granted beside the project *weekend*.
+#: Further requirements of a page, besides the project *weekend*.
 BEFORE: dict[str, Callable[[], None]] = {
     "docs/how-to/bring-your-own-data.md": without_project,
     "docs/how-to/run-it-for-a-group.md": without_olga,
@@ -262,7 +262,7 @@ RUN = [page for page in PAGES if read_blocks(page) and page not in {*ELSEWHERE, 
 
 @pytest.mark.parametrize("page", RUN)
 @pytest.mark.usefixtures("few_draws")
-def test_a_page_can_be_followed(page, here):
+def test_page_can_be_followed(page, here):
     BEFORE.get(page, lambda: None)()
     reader = Reader(page, here)
     reader.follow()
@@ -273,8 +273,8 @@ def test_a_page_can_be_followed(page, here):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_calls_of_the_api_can_be_followed(live_server, tmp_path, monkeypatch):
-    """By curl, against a server, with the files of *Bring your own data*."""
+def test_api_calls_can_be_followed(live_server, tmp_path, monkeypatch):
+    """Uses curl against a server, with the files of *Bring your own data*."""
     monkeypatch.chdir(tmp_path)
     with_my_folder()
     rita = person("rita")
@@ -286,7 +286,7 @@ def test_the_calls_of_the_api_can_be_followed(live_server, tmp_path, monkeypatch
     assert any('"kind":"score"' in text for text in reader.said.values())
 
 
-def test_the_tutorial_applies_what_the_demonstration_has_not_applied():
+def test_tutorial_applies_evaluators_new_to_the_demonstration():
     from evalapp.management.commands.demo import EVALUATORS
     from scoring.ml import catalogue
 
@@ -297,12 +297,12 @@ def test_the_tutorial_applies_what_the_demonstration_has_not_applied():
     assert named[0] not in EVALUATORS
 
 
-# ---- nothing is left out ------------------------------------------------------------------------------------
+# ---- completeness -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_is_run_or_listed(page):
-    """A block of a page that is followed is run, or its lines are listed; a page that is not followed says by what."""
+    """Blocks of a followed page are run, or their lines are listed; any other page names the test that covers it."""
     if page in ELSEWHERE:
         test = (ROOT / ELSEWHERE[page]).read_text(encoding="utf-8")
         assert page.removeprefix("docs/") in test
@@ -313,8 +313,8 @@ def test_every_block_is_run_or_listed(page):
             assert block.language == SHOWN[page] or all(reason_for(page, line) for line in lines)
 
 
-def test_the_lists_name_what_there_is():
-    """No reason is left over for a line that is gone."""
+def test_lists_match_the_pages():
+    """No reason remains for a line that no longer exists."""
     left = []
     for page, reasons in NOT_RUN.items():
         lines = [line for block in read_blocks(page) for line in (block.text, *block.commands())]

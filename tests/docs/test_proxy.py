@@ -1,4 +1,4 @@
-"""The configurations of docs/operations/proxy.md: they agree with the settings, and the programs accept them."""
+"""The configurations in docs/operations/proxy.md agree with the settings, and the programs accept them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def block(language: str) -> str:
     return re.search(rf"```{language}\n(.*?)```", PAGE.read_text(), re.DOTALL)[1]
 
 
-def test_they_agree_with_the_settings():
+def test_configurations_agree_with_the_settings():
     megabytes = settings.MAX_UPLOAD_BYTES // 1_000_000
     nginx, caddy = block("nginx"), block("caddyfile")
     assert f"client_max_body_size {megabytes}m;" in nginx

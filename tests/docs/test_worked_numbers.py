@@ -1,4 +1,4 @@
-"""The pages that explain evaluators and statistics show worked numbers: their Python gives exactly these."""
+"""The worked numbers on pages about evaluators and statistics equal the output of their Python code."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def test_every_page_is_checked():
 
 
 @pytest.mark.parametrize("page", EXPLAINED)
-def test_the_python_of_a_page_gives_the_numbers_it_shows(page):
+def test_code_of_a_page_gives_its_numbers(page):
     blocks = read_blocks(f"docs/{page}")
     assert blocks
     names: dict[str, object] = {}
     for block in blocks:
-        # An example belongs to the lines before it on the page, so all share their names.
+        # An example continues the earlier lines of its page, so all share one namespace.
         examples = doctest.DocTestParser().get_doctest(block.text, names, page, page, block.line)
         assert examples.examples, f"{page}, line {block.line}: a block without >>>"
         lines: list[str] = []

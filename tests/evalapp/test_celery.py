@@ -1,4 +1,4 @@
-"""How messages are kept until their work is done."""
+"""Messages stay in the queue until their work is done."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from evalapp.common import tasks
 
 
 @pytest.mark.promise("job")
-def test_a_message_outlives_the_worker_that_took_it():
-    """Taken back only when the run has ended, given on when its worker is lost, one at a time; and given to a second
-    worker later than the clock would end the first, where it does."""
+def test_message_outlives_the_worker_that_took_it():
+    """Messages are acknowledged only when the run has ended, returned when the worker is lost, and taken one at a time;
+    a second worker gets one only after the time limit would have ended the first."""
     conf = celery.app.conf
     assert (conf.task_acks_late, conf.task_reject_on_worker_lost, conf.worker_prefetch_multiplier) == (True, True, 1)
     visible = conf.broker_transport_options["visibility_timeout"]
@@ -23,9 +23,9 @@ def test_a_message_outlives_the_worker_that_took_it():
 
 
 @pytest.mark.promise("queue", "job")
-def test_a_worker_outlives_redis_while_it_is_at_a_run(redis_url: str) -> None:
-    """What Celery does with the channel of a lost connection whose message was not acknowledged fails as a lost
-    connection does, which it expects. Any other error ended the worker, and so the run it was at."""
+def test_busy_worker_survives_losing_redis(redis_url: str) -> None:
+    """Celery's handling of a lost connection with an unacknowledged message must fail like a lost connection, which it
+    expects. Any other error ended the worker and its run."""
     with celery.app.connection(redis_url) as connection:
         queue = connection.SimpleQueue("kept")
         queue.put({"run": 1})
@@ -37,7 +37,7 @@ def test_a_worker_outlives_redis_while_it_is_at_a_run(redis_url: str) -> None:
         with pytest.raises(connection.connection_errors, match="no more"):
             message.channel.close()
     with celery.app.connection(redis_url) as connection:
-        # Given back in the ordinary way where there is a connection.
+        # Returned normally while there is a connection.
         queue = connection.SimpleQueue("other")
         queue.put({"run": 2})
         assert queue.queue.get(no_ack=False) is not None

@@ -1,4 +1,4 @@
-"""Names in LaTeX, Markdown, YAML and CSV: whatever they hold, they stay what they are there."""
+"""Names in LaTeX, Markdown, YAML and CSV are never interpreted, whatever they contain."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from evalapp.markup import (
 from evalapp.names import explain_breaking
 
 ROOT = Path(__file__).resolve().parents[2]
-#: FAULTS D4 and C3; `\x0b` ended the process that drew a plot.
+#: FAULTS D4 and C3; `\x0b` once crashed the process that drew a plot.
 NASTY = [
     "good\n\\input{/etc/passwd}%", "a\rb", "a\x0bb", "a\x1b[31mb", "a\x85b", "a\u2028b", "a\u2029b", "a\u202eb",
     "a\u200bb", "a\ufeffb", "a\ufffeb", 'a"b', "a'b", "a\\b", "a%b", "a|b", "[2cm]", "*", "`code`", "<b>", "a$b_c^d~e#",
@@ -32,13 +32,13 @@ NASTY = [
 
 
 @pytest.mark.parametrize("name", NASTY)
-def test_every_writer_keeps_a_name_what_it_is(name):
+def test_every_writer_preserves_names(name):
     lines = join_latex([f"% {name}: signature", rf"{escape_latex(name)} & 1 \\"]).split("\n")
     assert len(lines) == 2
     assert lines[0].startswith("% ")
     assert len(f"{lines[0]}|{lines[1]}".splitlines()) == 1
     assert "\\input" not in lines[1]
-    # A row that begins with a bracket or a star would be read as an option of the end of the row before.
+    # A row that begins with a bracket or a star would be read as an option of the previous row's end.
     assert lines[1][0] not in "[*"
     assert yaml.safe_load(f"name: {quote_yaml(name)}") == {"name": show_hidden(name)}
     for written in (escape_markdown(name), code_markdown(name), one_line(name)):
@@ -63,18 +63,18 @@ def test_values_worked_by_hand():
     assert guard_formula(None) == ""
 
 
-def test_names_that_rows_refer_to():
+def test_names_referred_to_by_rows():
     assert explain_breaking("a\nb") == (
         "a line break, a control character or a change of direction (U+000A LINE FEED). Remove it."
     )
     assert "U+2028" in explain_breaking("a\u2028b")
     assert "U+202E" in explain_breaking("a\u202eb")
-    # Joiners are part of how Persian and Hindi are spelt.
+    # Joiners are part of the spelling in Persian and Hindi.
     assert explain_breaking("نمی\u200cخواهم") == explain_breaking("क्\u200dष") == ""
 
 
-def test_every_file_of_latex_is_joined_by_the_one_function():
-    """A module that writes a table of LaTeX gives it out by `join_latex`, which keeps comments on their line."""
+def test_every_latex_file_uses_the_one_function():
+    """A module that writes a LaTeX table returns it through `join_latex`, which keeps comments on one line."""
     writers = []
     for path in [p for room in ("annotation", "evalapp", "retrieval", "scoring") for p in (ROOT / room).rglob("*.py")]:
         text = path.read_text(encoding="utf-8")
@@ -88,8 +88,8 @@ def test_every_file_of_latex_is_joined_by_the_one_function():
     assert sorted(writers) == ["agreement_files.py", "enhanced_tables.py", "tables.py"]
 
 
-def test_no_writer_of_csv_goes_without_the_guard():
-    """Tables for people guard their cells; the exact CSV of an export says so in its name and its docstring."""
+def test_every_csv_writer_uses_the_guard():
+    """Tables for people guard their cells; the name and docstring of an export's exact CSV say that it does not."""
     exact = {"annotation/exporters/formats.py"}
     for path in [p for room in ("annotation", "evalapp", "retrieval", "scoring") for p in (ROOT / room).rglob("*.py")]:
         text = path.read_text(encoding="utf-8")

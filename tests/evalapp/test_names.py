@@ -1,4 +1,4 @@
-"""Which characters a name may hold, and that every door that takes a name asks."""
+"""The characters a name may contain, and the checks wherever names are entered."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ JOINED = {
     "woman technologist": "👩\u200d💻", "woman firefighter, medium skin": "👩🏽\u200d🚒", "man, red hair": "👨\u200d🦰",
     "family": "👨\u200d👩\u200d👧\u200d👦", "rainbow flag": "🏳\ufe0f\u200d🌈", "Katsuragi": "葛\U000e0100城",
 }  # fmt: skip
-#: The same characters where they change nothing, or nothing that a reader sees.
+#: The same characters where they change nothing, or nothing visible.
 NOT_JOINED = {
     "Latin letters": "ow\u200dner", "Latin letters, too": "ali\u200creza",
     "after a letter that never joins": "محمد\u200cرضا",
@@ -67,15 +67,15 @@ def test_hidden_characters_are_found_and_named(character):
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_names_of_every_script_pass(name):
+def test_names_in_every_script_are_accepted(name):
     assert (find_hidden(name), explain_hidden(name), strip_hidden(name)) == ([], "", name)
 
 
 @pytest.mark.parametrize("name", JOINED.values(), ids=JOINED)
-def test_joiners_pass_where_they_change_what_is_seen(name):
+def test_joiners_are_accepted_where_they_are_visible(name):
     assert (find_hidden(name), explain_hidden(name), strip_hidden(name), show_hidden(name)) == ([], "", name, name)
     assert escape_latex(f"{name}_1") == f"{name}\\_1"
-    # Names that differ in them alone still count as alike.
+    # Names that differ only in joiners still count as lookalikes.
     assert strip_invisible(name) != name
 
 
@@ -87,12 +87,12 @@ def test_joiners_are_refused_elsewhere(name):
     assert "<U+" in show_hidden(name)
 
 
-def test_the_rule_needs_no_django():
+def test_rule_needs_no_django():
     code = "import sys, evalapp.names; sys.exit('django' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_plans_of_campaigns_refuse_them_by_field():
+def test_campaign_plans_refuse_hidden_characters_by_field():
     plan = {"name": f"Fluency{BAD}", "slug": "x\u200b", "kind": "likert", "aspects": ["fine", f"quality{BAD}"]}
     found, problems = read_plan(plan)
     assert found is None
@@ -102,11 +102,11 @@ def test_plans_of_campaigns_refuse_them_by_field():
     assert [where for where, _ in problems][:2] == ["name", "slug"]
 
 
-def test_file_names_lose_them():
+def test_hidden_characters_are_removed_from_file_names():
     assert shorten_name("items\u202e-b.jsonl") == "items-b.jsonl"
 
 
-#: Address, body with a name, fields that the refusal names. Pages and commands call the same services.
+#: Address, body with a name, and fields named by the refusal. Pages and commands call the same services.
 DOORS = [
     ("projects/", {"slug": "beta", "name": BAD, "task": BAD, "lang": BAD}, ["name", "task", "lang"]),
     ("PATCH projects/alpha/", {"name": BAD}, ["name"]),
@@ -123,7 +123,7 @@ DOORS = [
 
 @pytest.mark.parametrize(("door", "body", "fields"), DOORS)
 @pytest.mark.django_db
-def test_the_api_refuses_them_by_field(cast, door, body, fields):
+def test_api_refuses_hidden_characters_by_field(cast, door, body, fields):
     method, path = door.split() if " " in door else ("POST", door)
     client = Client()
     client.force_login(cast.owner)
@@ -135,7 +135,7 @@ def test_the_api_refuses_them_by_field(cast, door, body, fields):
 
 
 @pytest.mark.django_db
-def test_pages_refuse_them_beside_the_field(cast):
+def test_pages_refuse_hidden_characters_at_the_field(cast):
     client = Client()
     client.force_login(cast.owner)
     for path, form in (
@@ -153,7 +153,7 @@ def test_pages_refuse_them_beside_the_field(cast):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", ["علی\u200cرضا", "👩\u200d🔬 Lab ❤\ufe0f"])
-def test_people_and_projects_may_have_such_names(cast, name):
+def test_people_and_projects_may_use_joiners(cast, name):
     client = Client()
     client.force_login(cast.owner)
     assert client.post("/account/", {"first_name": name, "email": "", "theme": "dark"}).status_code == 302
@@ -167,8 +167,8 @@ def test_people_and_projects_may_have_such_names(cast, name):
 
 
 @pytest.mark.django_db
-def test_an_old_name_may_stay_while_other_things_change(cast):
-    """Data from before the rule: changing something else is not refused."""
+def test_old_name_may_stay_while_other_fields_change(cast):
+    """Data older than the rule: changing another field is not refused."""
     Project.objects.filter(pk=cast.project.pk).update(name=BAD)
     client = Client()
     client.force_login(cast.owner)
@@ -177,7 +177,7 @@ def test_an_old_name_may_stay_while_other_things_change(cast):
 
 
 @pytest.mark.django_db
-def test_who_joins_is_asked_too(cast):
+def test_joining_checks_the_name(cast):
     _, secret = create_invitation(project=cast.project, role="annotator", actor=cast.owner)
     answer = Client().post(
         f"/invitations/{secret}/", {"username": "ow\u200bner", "password": "correct-horse-battery", "email": ""}
@@ -187,8 +187,8 @@ def test_who_joins_is_asked_too(cast):
 
 
 @pytest.mark.django_db
-def test_the_members_page_shows_user_names(cast):
-    """An annotator who calls himself “owner” is seen as anna, on the page, in labels and in messages."""
+def test_members_page_shows_user_names(cast):
+    """An annotator with the display name “owner” is shown as anna, on the page, in labels and in messages."""
     User.objects.filter(pk=cast.annotator.pk).update(first_name="owner")
     client = Client()
     client.force_login(cast.owner)
@@ -202,25 +202,25 @@ def test_the_members_page_shows_user_names(cast):
     assert [(row["username"], row["name"]) for row in rows if row["name"] == "owner"] == [("anna", "owner")]
 
 
-#: Short texts that people fill at a door above or in a plan of a campaign.
+#: Short texts that people enter in one of the places above or in a campaign plan.
 TAKEN_AT_A_DOOR = {
     "User.username", "User.first_name", "Project.slug", "Project.name", "Project.task", "Project.lang",
     "Invitation.label", "Invitation.landing", "ApiToken.name", "Upload.title", "Campaign.slug", "Campaign.name",
     "RaterFilter.name", "WritingCampaign.slug", "WritingCampaign.name", "Corpus.name", "Corpus.language",
     "Corpus.licence", "Corpus.source", "CorpusPart.title", "Snapshot.slug", "Snapshot.title",
 }  # fmt: skip
-#: Read from files of rows, whose reader decides (annotation.parsers), or named by a trained evaluator's slug.
+#: Read from row files, whose parser decides (annotation.parsers), or named by a trained evaluator's slug.
 READ_FROM_ROWS = {
     "System.name", "Aspect.name", "Item.key", "Item.group", "ReferenceSet.name", "Dialogue.key", "Rating.rater",
     "Comparison.rater", "WrittenElsewhere.submission", "AttemptElsewhere.campaign", "AttemptElsewhere.submission",
     "UploadFault.file", "UploadFault.field", "Evaluator.slug", "Evaluator.name", "ScoreSet.references",
     "ScoreSet.aspect", "WritingCampaign.evaluator", "WritingCampaign.corpus",
 }  # fmt: skip
-#: Sentences that people write, which no one looks up and no one is called by.
+#: Free text that is not used as a name or key.
 SENTENCES = {
     "CampaignAspect.question", "Assignment.skip_reason", "WritingTask.skip_reason", "WrittenReference.reason",
 }  # fmt: skip
-#: Nobody can set it, or only as a digest, a state or a number.
+#: Not editable, or only as a digest, a state or a number.
 MADE_BY_PROGRAMS = {
     "User.password", "User.last_name", "User.email", "Membership.pseudonym", "Invitation.digest", "ApiToken.prefix",
     "ApiToken.digest", "AttemptCount.key", "AttemptCount.limit", "Run.kind", "Run.title", "Run.queue",
@@ -236,8 +236,8 @@ MADE_BY_PROGRAMS = {
 }  # fmt: skip
 
 
-def test_every_short_text_of_every_table_has_a_rule():
-    """A new column is put into one of the sets above; one that people fill at a door is tried there."""
+def test_every_short_text_column_has_a_rule():
+    """A new column goes into one of the sets above; a column that people edit is tested there."""
     rooms = ("accounts", "common", "annotation", "retrieval", "scoring")
     there = {
         f"{model.__name__}.{field.name}"

@@ -1,4 +1,4 @@
-"""Side figures: one that fails is logged and named; without a collector, and in tests, it is raised."""
+"""A failed side figure is logged and named; without a collector, and in tests, it is raised."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def fail() -> str:
     raise ZeroDivisionError("injected")
 
 
-def test_a_failure_is_named_and_logged_with_its_traceback(lenient_figures, caplog):
+def test_failure_is_named_and_logged_with_its_traceback(lenient_figures, caplog):
     with caplog.at_level(logging.ERROR), collect_failures() as failed:
         for name in ("The noise ceiling", "The bias of the side", "The noise ceiling"):
             with side_figure(name):
@@ -31,7 +31,7 @@ def test_a_failure_is_named_and_logged_with_its_traceback(lenient_figures, caplo
     assert failure_sentence([]) == ""
 
 
-def test_collectors_are_of_their_own_table(lenient_figures):
+def test_collectors_are_separate_per_table(lenient_figures):
     with collect_failures() as outer:
         with collect_failures() as inner, side_figure("Inside"):
             fail()
@@ -40,7 +40,7 @@ def test_collectors_are_of_their_own_table(lenient_figures):
     assert (inner, outer) == (["Inside"], ["Outside"])
 
 
-def test_nobody_to_say_so_means_an_error(lenient_figures):
+def test_failure_without_a_collector_is_raised(lenient_figures):
     with pytest.raises(ZeroDivisionError, match="injected"), side_figure("A figure"):
         fail()
 
@@ -50,6 +50,6 @@ def test_tests_see_every_error():
         fail()
 
 
-def test_what_is_no_error_of_a_figure_passes(lenient_figures):
+def test_unrelated_exceptions_are_not_caught(lenient_figures):
     with pytest.raises(KeyboardInterrupt), collect_failures(), side_figure("A figure"):
         raise KeyboardInterrupt

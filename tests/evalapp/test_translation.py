@@ -5,7 +5,7 @@ from django.utils import translation as django_translation
 from evalapp import translation
 
 
-def test_pure_packages_speak_the_language_of_the_request():
+def test_pure_packages_use_the_language_of_the_request():
     # Django's own catalogue holds this message.
     with django_translation.override("de"):
         assert translation.gettext("This field is required.") == "Dieses Feld ist zwingend erforderlich."

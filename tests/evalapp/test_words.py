@@ -1,4 +1,4 @@
-"""Words of every script; expected words are split by hand."""
+"""Words in every script; the expected words are split by hand."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def test_emoji_flags_and_format_characters():
 
 
 def test_accents_typed_as_apostrophes():
-    """Between letters they are; elsewhere an accent without a letter is punctuation (NFKC would make a mark of it)."""
+    """Between letters they are apostrophes; elsewhere an accent without a letter is punctuation (NFKC would make it a
+    combining mark)."""
     assert split_words("I don\u00b4t, it\u2032s, don\u2019t") == ["i", "don't", "it's", "don't"]
     assert split_words("don\u00b4t") == split_words("don't")
     assert split_words("\u00b4quoted\u00b4 5\u00b42 6\u2032 \u00a8 \u02da") == ["quoted", "5", "2", "6"]
@@ -66,13 +67,13 @@ def test_ascii_words_do_not_depend_on_other_words_of_the_text(text):
 
 
 @given(st.text(max_size=40))
-def test_runs_are_the_words(text):
+def test_spans_match_the_words(text):
     assert [word for run in word_runs(text) for word in run] == split_words(text)
     assert words_of(text) == [bare for word in split_words(text) if (bare := word.strip("'"))]
 
 
 @given(st.text(max_size=40))
 def test_no_letter_or_digit_is_lost(text):
-    """Each letter and digit of the normal form is in exactly one word; marks and apostrophes may come with them."""
+    """Each letter and digit of the normal form is in exactly one word; marks and apostrophes may accompany them."""
     kept = [char for word in split_words(text) for char in word if char.isalnum()]
     assert kept == [char for char in normalise(text) if char.isalnum()]

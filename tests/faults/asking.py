@@ -1,5 +1,5 @@
-"""Asking an installation while a part of it is away: by the pages' own code in this process, or over HTTP with a token,
-and always with the seconds that it took."""
+"""Requests to an installation while a part of it is down, by page code in this process or over HTTP with a token, with
+the time each took."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 
 from django.test import Client
 
-#: Nobody waits longer for a service that is dead.
+#: The longest acceptable wait for a dead service.
 PATIENCE = 3.0
-#: The machine of a test has more to do than a server. Who waited without an end would do so for thirty seconds.
+#: A test machine is busier than a server. Without a limit, a request would wait thirty seconds.
 BUSY = 8.0
 
 
@@ -35,7 +35,7 @@ class Answer:
 
 
 def page_of(user: Any, path: str, data: Any = None, **more: Any) -> Answer:
-    """Of the pages in this process; an error is an answer, as it is for a browser."""
+    """The response of a page in this process; an error is a response, as for a browser."""
     client = Client(raise_request_exception=False)
     client.force_login(user)
     began = time.monotonic()

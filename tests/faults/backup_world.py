@@ -1,5 +1,5 @@
-"""Installations for tests of backups: a folder, a database, and Django of this process standing on them; one that is
-filled with rows of every kind, and children that are killed in the middle of a restore."""
+"""Installations for tests of backups: a folder, a database, and Django of this process connected to them; one filled
+with rows of every kind, and child processes killed in the middle of a restore."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from django.test import override_settings
 
 _FOLDERS = {"UPLOADS_DIR": "uploads", "EXPORTS_DIR": "exports", "ARTEFACTS_DIR": "artefacts",
             "CORPORA_DIR": "corpora", "STAGING_DIR": "staging"}  # fmt: skip
-#: Texts and numbers that have gone wrong somewhere before.
+#: Texts and numbers that have caused errors before.
 STRANGE = "tab\t line\n return\r back\\slash \\N \\. 'quote' \"double\" {} é 漢字 🙂 \u2028"
 BITS = [0.1, 1 / 3, 5e-324, 1.7976931348623157e308, -0.0, 2**53 + 2.0, 1e22, struct.unpack("d", b"\x01" * 8)[0]]
 
@@ -33,7 +33,7 @@ class Installation:
 
     @contextmanager
     def django(self) -> Iterator[None]:
-        """Django of this thread, and of threads started meanwhile, belongs to it."""
+        """Connects Django of this thread, and of threads started meanwhile, to this installation."""
         from evalapp.settings import base
 
         usual, before = connections["default"], connections.settings["default"]
@@ -54,7 +54,7 @@ class Installation:
             connections["default"] = usual
 
     def listing(self) -> list[str]:
-        """Every file but those of the database."""
+        """Every file except the database files."""
         return sorted(
             path.relative_to(self.folder).as_posix()
             for path in self.folder.rglob("*")
@@ -63,7 +63,7 @@ class Installation:
 
 
 def on_sqlite(folder: Path, migrated: Path | None = None) -> Installation:
-    """`migrated`: a database with all tables to copy; without it there are none."""
+    """`migrated`: a database with all tables to copy; without it, there are none."""
     folder.mkdir(parents=True)
     if migrated is not None:
         shutil.copy(migrated, folder / "evalapp.sqlite3")
@@ -76,7 +76,7 @@ def on_postgres(folder: Path, url: str) -> Installation:
 
 
 def fill() -> Any:
-    """Rows of most tables and files of every root, in the installation Django stands on; the project."""
+    """Creates rows of most tables and files in every root, in the connected installation; returns the project."""
     from annotation.models import Comparison, Item, Rating, Upload
     from evalapp.common import audit, audit_chain
     from evalapp.common.models import Run
@@ -101,7 +101,7 @@ def fill() -> Any:
         )
     Item.objects.filter(pk=items[0].pk).update(source=STRANGE, context=[STRANGE])
     gone = Rating.objects.create(project=project, output=outputs[0], aspect=aspect, rater="gone", value=1)
-    gone.delete()  # its number must not be given again
+    gone.delete()  # its number must not be reused
     for state in ("running", "succeeded", "queued"):
         run = Run.objects.create(
             project=project, kind="export", title=state, params={"n": state}, input_hash=state, state=state,
@@ -192,7 +192,7 @@ def digests() -> dict[str, tuple[int, str]]:
 
 
 def killed_at(target: str, work: Callable[[], Any], *, after: bool) -> None:
-    """A child does `work` and is killed (SIGKILL) when it reaches the function `target`, or has just left it."""
+    """A child process does `work` and is killed (SIGKILL) when it enters the function `target`, or has just left it."""
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe()
 
@@ -201,7 +201,7 @@ def killed_at(target: str, work: Callable[[], Any], *, after: bool) -> None:
 
         connection = connections["default"]
         if connection.connection is not None:
-            connection.connection = None  # the parent's; it goes on using it
+            connection.connection = None  # it belongs to the parent, which continues to use it
         path, _, name = target.rpartition(".")
         module, _, owner = path.partition(":")
         place: Any = importlib.import_module(module)

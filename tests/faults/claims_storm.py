@@ -1,10 +1,11 @@
 """A process of people who do everything at once, for `test_claims`: `python claims_storm.py CAMPAIGN ACTS SEED NAME...`
 Each named person works in two tabs: claims, drafts, answers, answers twice, sends the same submission with another
-body, corrects, skips and comes back to texts that were shown long ago, while the process's clock jumps to and fro.
-Prints what was acknowledged, and every error that a person must not see, as one JSON object.
+body, corrects, skips and returns to texts shown long ago, while the process's clock jumps back and forth. Prints the
+acknowledged answers, and every error that a person must not see, as one JSON object.
 
-The one rule by which everybody judges: of two texts the one that sorts first is better. So a verdict that was turned
-round, or taken from a body that was refused, is seen in the stored rows."""
+Everybody judges by one rule: the text that sorts first is better. So a swapped verdict, or one from a refused body, is
+visible in the stored rows.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +21,15 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-JUMPS = (0, 31, 95, -45, 60 * 24 * 400)  # minutes against the true time
+JUMPS = (0, 31, 95, -45, 60 * 24 * 400)  # minutes from the true time
 
 
 class Crowd:
-    """What all tabs of the process have in common."""
+    """The shared state of all tabs of the process."""
 
     def __init__(self, campaign: int, acts: int) -> None:
         self.campaign, self.left, self.lock = campaign, iter(range(acts)), threading.Lock()
-        self.sent: dict[str, str] = {}  # submission -> assignment, acknowledged
+        self.sent: dict[str, str] = {}  # submission -> acknowledged assignment
         self.errors: list[str] = []
         self.seen: Counter[str] = Counter()
         self.slowest = 0.0
@@ -51,7 +52,7 @@ def other(value: str) -> str:
 
 
 class Tab(threading.Thread):
-    """One window of one person. Texts shown before stay in `desk`, as in a tab left open."""
+    """One window of one person. Texts shown earlier stay in `desk`, as in a tab left open."""
 
     def __init__(self, crowd: Crowd, user: Any, seed: str) -> None:
         super().__init__()
@@ -74,7 +75,7 @@ class Tab(threading.Thread):
                 except Conflict as error:
                     self.crowd.seen[error.code] += 1
                     if "yours" not in error.extra and act != self.skip:
-                        raise  # both versions are said, or there is nothing to say
+                        raise  # both versions are reported, or there is nothing to report
                     if error.code == "stale-answer" and self.desk:
                         self.desk.pop(0)
         except Exception as error:
@@ -111,7 +112,7 @@ class Tab(threading.Thread):
             replaces=replaces, then=self.random.choice(("", "next", "ahead")),
         )  # fmt: skip
         assert value == verdict(shown), "a body that must be refused was taken"
-        if replaces is None or done.version > replaces:  # else there was nothing to correct, and nothing is stored
+        if replaces is None or done.version > replaces:  # otherwise there was nothing to correct, and nothing is stored
             with self.crowd.lock:
                 self.crowd.sent[number.hex] = shown.public
         if done.next is not None:
@@ -126,7 +127,7 @@ class Tab(threading.Thread):
         self.submit(shown, uuid.uuid4(), verdict(shown))
 
     def answer_twice(self) -> None:
-        """A double click: the second one is answered as the first, or both meet the same conflict."""
+        """A double click: both clicks get the same response, or the same conflict."""
         shown, number = self.random.choice(self.desk), uuid.uuid4()
         first = self.submit(shown, number, verdict(shown))
         again = self.submit(shown, number, verdict(shown))
@@ -157,7 +158,7 @@ class Tab(threading.Thread):
 
 
 def jump(until: threading.Event, seed: int) -> None:
-    """The clock of this process, wrong by another amount every tenth of a second."""
+    """The clock of this process, off by a different amount every tenth of a second."""
     from django.utils import timezone
 
     true, drawn, wrong = timezone.now, random.Random(seed), [0]

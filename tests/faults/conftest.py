@@ -23,6 +23,6 @@ def stack(tmp_path: Path, migrated_file: Path, django_db_blocker: Any) -> Iterat
 
 @pytest.fixture
 def postgres_stack(tmp_path: Path, migrated_url: str, django_db_blocker: Any) -> Iterator[Stack]:
-    """On a PostgreSQL database of its own. Nothing runs yet."""
+    """On its own PostgreSQL database. Nothing runs yet."""
     with Stack(tmp_path / "data", database_url=migrated_url) as made, django_db_blocker.unblock(), made.django():
         yield made

@@ -1,6 +1,6 @@
-"""What test_jobs lets workers do, one class for each kind of run: begin one, tell its result in a form that can be
-compared, clear it away for the next. A long one lasts long enough to be killed by the clock, a brief one has as little
-data as come by every place at which a worker may die."""
+"""The work of test_jobs' workers, one class for each kind of run: start one, return its result in comparable form, and
+clean up for the next. A long run lasts long enough to be killed by time; a brief one has the minimum of data that
+reaches every place where a worker may die."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Result = dict[str, Any]
 
 
 def digest(rows: Iterable[Any]) -> str:
-    """Of rows in an order of their own: what stands twice counts twice."""
+    """An order-independent digest of rows; duplicates count twice."""
     lines = sorted(json.dumps(row, default=str, sort_keys=True) for row in rows)
     return f"{len(lines)} {hashlib.sha256(chr(10).join(lines).encode()).hexdigest()[:16]}"
 
@@ -46,7 +46,7 @@ def sentence(rng: random.Random, words: int = 8) -> str:
 
 
 class Done:
-    """A kind of run. `begin` makes what it needs the first time. `sizes`: items of a brief and of a long one."""
+    """A kind of run. `begin` creates its prerequisites the first time. `sizes`: items of a brief and of a long one."""
 
     kind = ""
     sizes = (0, 0)
@@ -54,13 +54,13 @@ class Done:
     def __init__(self, folder: Path, *, long: bool) -> None:
         self.long, self.n_items = long, self.sizes[long]
         self.name = f"{'long' if long else 'brief'}-{self.kind}"
-        self.folder = folder / self.name  # for encoders and files that no installation owns
+        self.folder = folder / self.name  # for encoders and files that belong to no installation
         self.folder.mkdir()
         self.project = Project.objects.create(slug=f"for-{self.name}", name="Alpha")
         self.prepare()
 
     def prepare(self) -> None:
-        """Once."""
+        """Called once."""
 
     def begin(self) -> Run:
         raise NotImplementedError
@@ -73,7 +73,7 @@ class Done:
 
 
 class Import(Done):
-    """Items with references, outputs of two systems and ratings, each time into a project of its own."""
+    """Items with references, outputs of two systems and ratings, each time in a new project."""
 
     kind = "import"
     sizes = (150, 1500)
@@ -132,7 +132,7 @@ class Import(Done):
 
 
 class FaultyImport(Import):
-    """The same with one row that is none."""
+    """The same with one invalid row."""
 
     kind = "faulty"
     sizes = (50, 50)
@@ -147,7 +147,7 @@ class FaultyImport(Import):
 
 
 class Scored(Done):
-    """A few outputs for each of many items, which are scored in three goes: the BLEU family's own arithmetic."""
+    """A few outputs for each of many items, scored in three batches with the product's own BLEU family."""
 
     kind = "score"
     sizes = (2 * ITEMS_PER_CHUNK + 10, 3 * ITEMS_PER_CHUNK)
@@ -225,7 +225,7 @@ def entries(archive: Path) -> Iterator[tuple[str, int]]:
 
 
 class Trained(Done):
-    """The toy evaluator with an encoder that learns, with many checkpoints."""
+    """The toy evaluator with a trainable encoder and many checkpoints."""
 
     kind = "train"
 
@@ -265,7 +265,7 @@ class Trained(Done):
 
 
 class Annotated(Done):
-    """A `ream` with a random encoder chooses among withheld references."""
+    """A `ream` with a random encoder selects from withheld references."""
 
     kind = "annotate"
     sizes = (30, 60)

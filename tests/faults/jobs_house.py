@@ -1,4 +1,4 @@
-"""An installation whose workers are killed, and what its tests ask of it; see `test_jobs` and `test_jobs_at_random`."""
+"""An installation whose workers are killed, and queries about it; see `test_jobs` and `test_jobs_at_random`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .stack import Stack
 
 
 class House:
-    """An installation with one worker for every kind of run, and what an undisturbed run comes to."""
+    """An installation with one worker for every kind of run, and the results of undisturbed runs."""
 
     def __init__(self, stack: Stack, folder: Path) -> None:
         self.stack, self.folder = stack, folder
@@ -36,10 +36,10 @@ class House:
     def start_worker(self) -> None:
         env = {ORDER: str(self.order), "TMPDIR": str(self.temporary)}
         self.stack.start("work", more=["--include", "tests.faults.jobs_worker"], env=env)
-        self.usual = set(self.temporary.iterdir())  # what a worker has as long as it lives
+        self.usual = set(self.temporary.iterdir())  # held by a worker as long as it lives
 
     def undisturbed(self, kind: str) -> tuple[Done, Result, float]:
-        """The kind, its result, and the seconds it takes; `long import`: with more to do than `import`."""
+        """The kind, its result, and its duration in seconds; `long import` has more rows than `import`."""
         if kind not in self._kinds:
             name = kind.removeprefix("long ")
             done = KINDS[name](self.folder, long=name != kind)
@@ -57,7 +57,8 @@ class House:
         self.order.write_text(f"{point}\t{number}\t{times}")
 
     def nothing_is_left(self, run: Run) -> None:
-        """No staging file, no upload that is stored or refused, no checkpoint, no half artefact, no passing file."""
+        """Checks for leftovers: no staging file, no stored or refused upload, no checkpoint, no partial artefact, no
+        temporary file."""
         data = self.stack.folder
         left = [path for part in ("uploads", "staging", "artefacts/work") for path in (data / part).glob("*")]
         left += (data / "artefacts").rglob(".*")
@@ -70,7 +71,7 @@ class House:
 def house(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any
 ) -> Iterator[House]:
-    """Its database is the parameter."""
+    """The parameter is its database."""
     folder = tmp_path_factory.mktemp(request.param)
     with contextlib.ExitStack() as open_things:
         url = ""
@@ -114,7 +115,7 @@ def process_of(run: Run) -> int:
 
 
 def kill_after(run: Run, seconds: float) -> bool:
-    """Kills the process that has the run; False when the run was quicker."""
+    """Kills the process that executes the run; False if the run was faster."""
     found = running(run)
     time.sleep(max(0.0, seconds - (time.time() - found.started_at.timestamp())))
     if not state_of(run).is_active:

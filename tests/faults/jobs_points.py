@@ -1,14 +1,15 @@
-"""The places at which a worker of test_jobs can be told to die."""
+"""The points at which a worker of test_jobs can be made to die."""
 
 from __future__ import annotations
 
-#: Where a test writes the place at which the next process is to die: `POINT NUMBER TIMES`, at the NUMBERth time that
-#: the process comes by; the file goes when TIMES processes have died of it.
+#: The file in which a test names the point of death of the next process: `POINT NUMBER TIMES`, on the NUMBERth visit to
+#: the point; the file is deleted when TIMES processes have died of it.
 ORDER = "EVALAPP_TEST_DIE_AT"
-#: In place of TIMES: it does not die but stands still, with all its threads, until somebody wakes it.
+#: Instead of TIMES: the process freezes with all its threads until it is woken.
 FREEZE = "freeze"
 
-#: Points by name: module, what is called there, and whether death comes before it, after it, or half-way.
+#: Points by name: module, function called there, and whether the process dies before, after or halfway through the
+#: call.
 POINTS = {
     "import: rows are staged": ("annotation.pipelines.imports", "_Import._check", "before"),
     "import: rows are checked": ("annotation.pipelines.imports", "_Import._store", "before"),

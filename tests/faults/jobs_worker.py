@@ -1,5 +1,5 @@
 """Imported by the workers of test_jobs (`--include`): everything a job needs is loaded before the pool forks, so that a
-killed process is replaced at once, and a process dies by itself at a named place when the test has asked for it."""
+killed process is replaced at once, and a process kills itself at a named point when the test has requested it."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from tests.scoring.ml.training.toy_entry import ENTRY
 torch.set_num_threads(1)
 registry.LEARNED = (*registry.LEARNED, ENTRY)
 registry.catalogue.cache_clear()
-# Checkpoints of a short training must come often, else there is none to go on from.
+# A short training must write checkpoints often, or there is none to continue from.
 finetune.CHECKPOINT_SECONDS = 0.05
 
 _seen: dict[str, int] = {}
 
 
 def _come_by(name: str) -> str:
-    """What is to happen at this place and moment: `die`, `freeze`, or nothing."""
+    """The action at this point and visit: `die`, `freeze`, or nothing."""
     order = Path(os.environ[ORDER])
     try:
         point, number, times = order.read_text().split("\t")
@@ -58,7 +58,7 @@ def _come_by(name: str) -> str:
     return "die"
 
 
-#: Held while the heart writes: a process that is frozen in the midst of that would hold the database, too.
+#: Held while the heartbeat writes: a process frozen in the middle would also lock the database.
 _beating = threading.Lock()
 _beat = runner._Heart.beat
 
@@ -76,7 +76,7 @@ def _end(how: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     with _beating:
         os.kill(os.getpid(), signal.SIGSTOP)
-    time.sleep(2 * runner.BEAT_SECONDS)  # its memory comes back from the disk; its heart is the first that beats
+    time.sleep(2 * runner.BEAT_SECONDS)  # its memory is swapped in from disk; its heartbeat runs first
 
 
 def _deadly(name: str, function: Any, moment: str) -> Any:

@@ -1,5 +1,5 @@
-"""A database as a former release left it: rows in every table, made through the models of that state of the migrations,
-and what they say, to be compared with once newer migrations have gone over them."""
+"""A database as an earlier release left it: rows in every table, made through the models of that state of the
+migrations, and their values, to be compared after newer migrations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from evalapp.common.backup import tables
 
 OURS = ("accounts", "common", "annotation", "retrieval", "scoring")
 ROWS = 3
-#: Where a rule of the table leaves no choice: table -> field -> value of row 0, 1, 2.
+#: Where a rule of the table determines values: table -> field -> value of row 0, 1, 2.
 RULES: dict[str, dict[str, tuple[Any, ...]]] = {
     "annotation_rating": {"output_id": (1, 2, None), "dialogue_id": (None, None, 1)},
     "annotation_comparison": {"output_b_id": (1, 2, None), "reference": (None, None, 0)},
@@ -27,7 +27,7 @@ RULES: dict[str, dict[str, tuple[Any, ...]]] = {
 
 
 class Released:
-    """Walks through the releases: the first one, which has the first migration of every app, then each later one."""
+    """Iterates over the releases: the first one, which has the first migration of every app, then each later one."""
 
     def __init__(self) -> None:
         self.executor = MigrationExecutor(connection)
@@ -41,7 +41,7 @@ class Released:
         self.rows: dict[str, list[dict[str, Any]]] = {}
 
     def steps(self) -> Iterator[str]:
-        """Each release in turn, applied and with rows in the tables it brought."""
+        """Applies each release in turn and adds rows to its new tables."""
         for migrations in self.plan:
             for migration in migrations:
                 self.state = self.executor.apply_migration(self.state, migration)

@@ -1,9 +1,10 @@
 """`make soak`: everything at once for half an hour on the processes of docker-compose.yml. People judge; a program
-uploads tables, good and faulty ones, asks for scores and exports; backups are made meanwhile; every so often a worker
-is killed, Redis is stopped, started or emptied, the clock dies. In the end the work that is left may finish, and then
-everything that was promised is counted. Prints a report as JSON; ends with 1 when something does not hold.
+uploads valid and invalid tables and requests scores and exports; backups are made meanwhile; every so often a worker is
+killed, Redis is stopped, started or emptied, the clock process dies. At the end, remaining work may finish, and every
+promise is checked by counting. Prints a report as JSON; exits with 1 if a promise is broken.
 
-    python tests/faults/soak.py [--minutes 30] [--annotators 40] [--seed 13]"""
+    python tests/faults/soak.py [--minutes 30] [--annotators 40] [--seed 13]
+"""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ from tests.services.annotators import Habit, Report, crowd  # noqa: E402
 
 PASSWORD, OVERLAP = "annotator-of-the-soak", 3
 WORKERS = ("worker-cpu", "worker-gpu", "worker-live")
-#: So often a run may lose its worker; the third time it fails, and says so.
+#: How often a run may lose its worker; the third time it fails and says so.
 LOSSES = 3
 EVALUATORS = ("length", "overlap", "bleu-4", "chrf", "rouge-l")
 PREPARE = """
@@ -45,7 +46,7 @@ owner = User.objects.create_user(username="olga", password=password, is_superuse
 Membership.objects.create(project=Project.objects.get(), user=owner, role="owner", pseudonym="p-olga")
 print(json.dumps([campaign, create_token(user=owner, name="soak", scopes=["read", "write", "manage"], days=1)[1]]))
 """
-#: What is counted when everything has come to rest.
+#: Checks made when everything has come to rest.
 COUNT = """
 from django.db.models import Count, F
 from django.utils.timezone import now
@@ -76,7 +77,7 @@ class Soak:
         self.ended = threading.Event()
         self.faults: list[str] = []
         self.counts: collections.Counter[str] = collections.Counter()
-        self.uploads: dict[int, tuple[str, int]] = {}  # number -> (state that it must end in, rows)
+        self.uploads: dict[int, tuple[str, int]] = {}  # number -> (required final state, rows)
         self.exports: list[int] = []
         self.scores: list[int] = []
         self.backups: list[Path] = []
@@ -85,15 +86,15 @@ class Soak:
         self.given_up: dict[int, str] = {}
         self.report = Report()
         self.draw = random.Random(options.seed)
-        self.breaking = threading.Lock()  # nothing is killed while a check looks
+        self.breaking = threading.Lock()  # nothing is killed during a check
 
     def fault(self, words: str) -> None:
         self.faults.append(words)
         print(f"soak | {words}", file=sys.stderr, flush=True)
 
     def api(self, method: str, path: str, **more: Any) -> Any:
-        """The answer; a refusal or a server error is a fault, because the web process and the database are never
-        killed here."""
+        """The answer; a refusal or a server error counts as a failure, because the web process and the database are
+        never killed here."""
         headers = {**self.headers, **more.pop("headers", {})}
         began = time.perf_counter()
         answer = httpx.request(
@@ -105,7 +106,7 @@ class Soak:
             raise RuntimeError(f"{method} {path}: {answer.status_code} {answer.text[:300]}")
         return answer.json()
 
-    # ---- what happens at once -----------------------------------------------------------------------------
+    # ---- concurrent activities ----------------------------------------------------------------------------
 
     def people(self) -> None:
         names = [f"annotator{k:03d}" for k in range(self.options.annotators)]
@@ -116,7 +117,7 @@ class Soak:
         )
 
     def upload(self, number: int) -> None:
-        """A table of its own each time; every third has one faulty row and must leave nothing."""
+        """A new table each time; every third has one invalid row and must leave nothing."""
         rows = [f"table{number:05d}-{k},text {k}" for k in range(self.options.rows)]
         faulty = number % 3 == 2
         if faulty:
@@ -143,7 +144,7 @@ class Soak:
         self.backups.append(path)
 
     def strike(self, number: int) -> None:
-        """Something dies, and comes back as its restart policy says."""
+        """Kills a part, which its restart policy brings back."""
         made, what = self.made, self.draw.choice([*WORKERS, "worker-cpu", "redis", "flush", "beat"])
         with self.breaking:
             if what == "flush":
@@ -162,7 +163,7 @@ class Soak:
             self.looks.append({"at_s": round(time.monotonic() - self.began), **memory(self.made)})
 
     def every(self, seconds: float, what: Callable[[int], None]) -> threading.Thread:
-        """Does it again and again until the end; an exception is a fault and not the end."""
+        """Repeats it until the end; an exception is recorded and does not stop it."""
 
         def loop() -> None:
             number = 0
@@ -197,7 +198,7 @@ class Soak:
         self.rest()
 
     def rest(self) -> None:
-        """Until no run is under way; one that never ends is a fault."""
+        """---- promises -----------------------------------------------------------------------------------------"""
         until = time.monotonic() + 120 + 30 * self.options.minutes
         waiting: dict[int, str] = {}
         while time.monotonic() < until:
@@ -257,7 +258,7 @@ class Soak:
         log = self.made.log("web")
         if "Traceback" in log:
             self.fault(f"{log.count('Traceback')} traces in the log of web: {log.partition('Traceback')[2][:600]}")
-        # Folders that Python makes for the processes of a worker go with it.
+        # Folders that Python creates for the processes of a worker are removed with it.
         left = [str(path) for path in (self.made.folder / "data/tmp").iterdir() if not path.name.startswith("pymp-")]
         left += [str(path) for path in (self.made.folder / "data/staging").glob("*")]
         if left:
@@ -266,7 +267,7 @@ class Soak:
         return {"stored": stored, "runs": len(found["runs"]), "runs_by_attempts": dict(sorted(attempts.items()))}
 
     def was_unlucky(self, run: dict[str, Any]) -> bool:
-        """Its worker was killed as often as a run may lose it: then it is promised to fail with that reason."""
+        """Its worker was killed as often as a run may lose it: then it must fail with that reason."""
         during = [what for at, what in self.struck if run["created_at"] <= at <= run["finished_at"]]
         return run["state"] == "failed" and "was lost" in run["error"] and sum(w in WORKERS for w in during) >= LOSSES
 

@@ -1,19 +1,20 @@
-"""A real installation for tests that break it: its own data folder, database, Redis, web, workers and clock, started
-by the commands that `manage.py up` uses, each a process (group) of its own.
+"""A real installation for tests that break it: separate data folder, database, Redis, web, workers and clock, started
+by the commands that `manage.py up` uses, each in its own process (group).
 
     def test_x(stack):                    # fixture: SQLite in the data folder; `postgres_stack`: PostgreSQL
         stack.start("redis", "web", "work")     # waits until each answers; also "cpu", "gpu", "live", "beat"
-        stack.pid("work"), stack.alive("work"), stack.log("work")   # leader's pid; all that it wrote
+        stack.pid("work"), stack.alive("work"), stack.log("work")   # leader's pid; its complete output
         stack.kill("work")                # SIGKILL to leader and children at once: a machine that loses power
-        stack.end("web", signal.SIGTERM)  # one signal to the leader; waits, gives its exit status
+        stack.end("web", signal.SIGTERM)  # one signal to the leader; waits, returns its exit status
         stack.start("redis", more=["--maxmemory", "2mb"])           # again, with further arguments
         stack.start("work", called="second", more=["--hostname", "second@%h"], env={"X": "1"})
         stack.manage("doctor", "--json")  # manage.py in the same environment; a CompletedProcess
         stack.url, stack.redis_url, stack.folder, stack.redis()     # address of the web; queue; data; a client
 
-Within the fixtures Django of the test itself stands on the same database, queue and folders: rows are made and read
-with the models and services as anywhere. `wait_until(condition, seconds)` is in `tests.evalapp.common.conftest`.
-Leaving the block ends everything; a test that is itself killed takes its processes along, too."""
+Within the fixtures, Django of the test process uses the same database, queue and folders: rows are made and read with
+models and services as usual. `wait_until(condition, seconds)` is in `tests.evalapp.common.conftest`. Leaving the block
+ends everything; a killed test also takes its processes along.
+"""
 
 from __future__ import annotations
 
@@ -47,20 +48,20 @@ class Stack:
     def __init__(
         self, folder: Path, *, database_url: str = "", web_workers: int = 1, env: Mapping[str, str] | None = None
     ) -> None:
-        """`database_url`: empty for SQLite in the data folder; the tables must be there. `env`: for all processes."""
+        """`database_url`: empty for SQLite in the data folder; the tables must exist. `env`: for all processes."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.database_url = folder, database_url
         self._listener = ports.bind("127.0.0.1", 0)
         self.url, self.redis_url = parts.address(self._listener), queue.url(folder)
         layout = parts.Layout(folder, ROOT, self._listener, web_workers=web_workers, cpu_processes=1)
         self._services = {service.name: service for service in parts.services(layout)}
-        # One process that takes long runs of every kind: the less there is to start, the sooner it can be broken.
+        # One process that takes long runs of every kind: fewer processes start faster.
         both = [{"cpu": "cpu,gpu", "cpu@%h": "work@%h"}.get(word, word) for word in self._services["cpu"].command]
         self._services["work"] = replace(self._services["cpu"], name="work", command=tuple(both))
         usual = {key: value for key, value in os.environ.items() if key not in {"DATABASE_URL", "ELASTICSEARCH_URL"}}
         self.env = {
             **parts.environment(layout, usual),
-            # Plain static files and quick passwords; database, queue and everything else are as in real use.
+            # Plain static files and fast password hashes; database, queue and everything else are as in production.
             "DJANGO_SETTINGS_MODULE": "evalapp.settings.test",
             **({"DATABASE_URL": database_url} if database_url else {}),
             **_ONE_THREAD,
@@ -83,7 +84,7 @@ class Stack:
         self, *names: str, called: str = "", more: Sequence[str] = (), env: Mapping[str, str] | None = None,
         seconds: float = 180.0,
     ) -> None:  # fmt: skip
-        """Services by name, in this order. `called`: a further process of the same service."""
+        """Starts services by name, in this order. `called`: a further process of the same service."""
         for name in names:
             service, mine = self._services[name], called or name
             assert not self.alive(mine), f"{mine} runs already"
@@ -149,11 +150,11 @@ class Stack:
     def _log_file(self, name: str) -> Path:
         return self.folder.parent / f"{name}.log"
 
-    # ---- the test's own Django ----------------------------------------------------------------------------
+    # ---- Django of the test process ----------------------------------------------------------------------
 
     @contextmanager
     def django(self) -> Iterator[None]:
-        """Django of this process, in this thread and in threads started meanwhile, belongs to the installation."""
+        """Connects Django of this process, in this thread and in threads started meanwhile, to the installation."""
         from django.conf import settings
         from django.db import connections
         from django.test import override_settings

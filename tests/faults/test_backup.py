@@ -1,5 +1,5 @@
-"""A backup is everything as it was at one moment, whatever went on meanwhile; a restore is all of it or nothing, in
-either database, and whatever stops it."""
+"""A backup is the complete state at one moment, whatever happens meanwhile; a restore is complete or has no effect, in
+either database, however it is interrupted."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from evalapp.common.errors import BadInput, Conflict, EvalappError, Unavailable
 from .backup_world import Installation, digests, fill, killed_at, on_postgres, on_sqlite, tables_now
 
 pytestmark = pytest.mark.promise("backup")
-#: Changed after a restore, on purpose: runs go back to the queue, indexes are built again, the audit says so.
+#: Changed by a restore on purpose: runs return to the queue, indexes are rebuilt, the audit log records it.
 AFTERWARDS = {"common_run", "common_runlog", "retrieval_corpus", "retrieval_corpuspart", "common_auditevent"}
 
 
 class World:
-    """A filled installation on SQLite, its backup, and what is true of it."""
+    """A filled installation on SQLite, its backup, and its expected content."""
 
     def __init__(self, home: Path, migrated: Path) -> None:
         self.home, self.migrated = home, migrated
@@ -48,7 +48,7 @@ class World:
             self.made = make_backup(target=self.file)
             self.digests = digests()
             self.last = {t.name: tables.last_key(connection, t) for t in _tables()}
-            self.tables = tables_now(self.project)  # only now: none of them is in the backup
+            self.tables = tables_now(self.project)  # only now: none of these rows is in the backup
 
     def empty(self, folder: Path) -> Installation:
         return on_sqlite(folder, self.migrated)
@@ -68,7 +68,7 @@ def world(tmp_path_factory: Any, migrated_file: Path, django_db_blocker: Any) ->
 
 @pytest.fixture
 def empty(world: World, tmp_path: Path, django_db_blocker: Any) -> Iterator[Installation]:
-    """An installation with tables and without rows; Django stands on it."""
+    """An installation with tables but without rows, to which Django is connected."""
     made = world.empty(tmp_path / "target")
     with django_db_blocker.unblock(), made.django():
         yield made
@@ -79,7 +79,8 @@ def is_empty() -> bool:
 
 
 def same_as(world: World) -> None:
-    """Every row but those that a restore changes on purpose; these, too, but for what it says there."""
+    """Compares every row except those that a restore changes on purpose, for which only the changed fields may
+    differ."""
     from evalapp.common.models import AuditEvent, Run
     from retrieval.models import Corpus
 
@@ -104,10 +105,10 @@ def _named(name: str) -> tables.Table:
     return next(table for table in _tables() if table.name == name)
 
 
-# ---- the same ------------------------------------------------------------------------------------------------
+# ---- equality ------------------------------------------------------------------------------------------------
 
 
-def test_everything_comes_back(world, empty, record_property):
+def test_everything_is_restored(world, empty, record_property):
     from annotation.models import Rating
     from evalapp.common import audit_chain
 
@@ -123,7 +124,7 @@ def test_everything_comes_back(world, empty, record_property):
     rating = Rating.objects.create(
         project=world.project, output=output, aspect=Rating.objects.first().aspect, rater="new", value=2
     )
-    assert rating.pk > world.last["annotation_rating"]  # not the number of the one that was deleted
+    assert rating.pk > world.last["annotation_rating"]  # not the number of the deleted one
     there = empty.listing()
     assert [name for name in there if "index/" not in name and "/.lock" not in name] == [
         "artefacts/1/run-1/fold-0/config.json", "artefacts/1/run-1/model.safetensors", "corpora/1/part-1.jsonl",
@@ -138,8 +139,8 @@ def test_everything_comes_back(world, empty, record_property):
 
 
 @pytest.mark.server("postgres")
-def test_it_moves_to_postgresql_and_back(world, tmp_path, migrated_url, django_db_blocker):
-    """SQLite -> PostgreSQL -> PostgreSQL in place of what is there -> SQLite: the same rows, the same tables."""
+def test_backup_moves_to_postgresql_and_back(world, tmp_path, migrated_url, django_db_blocker):
+    """SQLite -> PostgreSQL -> PostgreSQL replacing its content -> SQLite: the same rows, the same tables."""
     from annotation.triggers import stand
 
     postgres, sqlite = on_postgres(tmp_path / "one", migrated_url), world.empty(tmp_path / "two")
@@ -160,7 +161,7 @@ def test_it_moves_to_postgresql_and_back(world, tmp_path, migrated_url, django_d
 
 
 def _judged_by_triggers() -> None:
-    """What rested during the restore works again."""
+    """Triggers suspended during the restore work again."""
     from annotation.models import Comparison, Item, Rating
 
     item = Item.objects.filter(judged=True).first()
@@ -172,11 +173,11 @@ def _judged_by_triggers() -> None:
         transaction.set_rollback(True)
 
 
-# ---- one moment ----------------------------------------------------------------------------------------------
+# ---- consistency -----------------------------------------------------------------------------------------------
 
 
 def _write_pairs(stop: threading.Event, world: World, written: list[int]) -> None:
-    """In each transaction one rating and one entry of the audit: at no moment more of one than of the other."""
+    """Each transaction writes one rating and one audit entry, so their numbers are always equal."""
     from annotation.models import Rating
     from evalapp.common import audit
 
@@ -218,8 +219,8 @@ def _letter(value: Any) -> Any:
     return value[:1] if isinstance(value, str) and value[1:].isdigit() else None
 
 
-def test_a_backup_is_one_moment(world, tmp_path, django_db_blocker, monkeypatch):
-    """A thread goes on judging; it is not kept waiting, and no half of what it does is in the backup."""
+def test_backup_is_consistent(world, tmp_path, django_db_blocker, monkeypatch):
+    """A thread continues judging without delay, and no half of its transactions is in the backup."""
     monkeypatch.setattr(tables, "rows_of", _slowly(tables.rows_of))
     source = on_sqlite(tmp_path / "source")
     shutil.copy(world.installation.folder / "evalapp.sqlite3", source.folder)
@@ -228,7 +229,7 @@ def test_a_backup_is_one_moment(world, tmp_path, django_db_blocker, monkeypatch)
 
 
 @pytest.mark.server("postgres")
-def test_a_backup_is_one_moment_of_postgresql(world, tmp_path, migrated_url, django_db_blocker, monkeypatch):
+def test_backup_of_postgresql_is_consistent(world, tmp_path, migrated_url, django_db_blocker, monkeypatch):
     monkeypatch.setattr(tables, "rows_of", _slowly(tables.rows_of))
     source = on_postgres(tmp_path / "source", migrated_url)
     with django_db_blocker.unblock(), source.django():
@@ -237,7 +238,7 @@ def test_a_backup_is_one_moment_of_postgresql(world, tmp_path, migrated_url, dja
 
 
 def _slowly(rows_of: Any) -> Any:
-    """Between two tables others get a turn."""
+    """Lets other threads run between two tables."""
 
     def slow(*args: Any) -> Any:
         time.sleep(0.003)
@@ -246,8 +247,8 @@ def _slowly(rows_of: Any) -> Any:
     return slow
 
 
-def test_a_file_that_goes_meanwhile_is_in_the_backup(world, tmp_path, django_db_blocker, monkeypatch):
-    """Deleted after the rows were looked at; a file that is really missing is said, and the rest goes on."""
+def test_file_deleted_meanwhile_is_in_the_backup(world, tmp_path, django_db_blocker, monkeypatch):
+    """It is deleted after the rows were read; a file that is really missing is reported, and the backup continues."""
     from django.conf import settings
 
     shutil.copytree(world.installation.folder, tmp_path / "source", symlinks=True)
@@ -269,7 +270,7 @@ def test_a_file_that_goes_meanwhile_is_in_the_backup(world, tmp_path, django_db_
         assert file.read(f"files/artefacts/{model}") == (world.installation.folder / "artefacts" / model).read_bytes()
 
 
-def test_a_file_system_without_second_names_will_do(world, tmp_path, monkeypatch, django_db_blocker):
+def test_file_system_without_hard_links_is_supported(world, tmp_path, monkeypatch, django_db_blocker):
     def refuse(*_: Any, **__: Any) -> None:
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
@@ -286,7 +287,7 @@ def test_a_file_system_without_second_names_will_do(world, tmp_path, monkeypatch
 
 @pytest.fixture
 def untouched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not even the note is written that comes before the first change."""
+    """Not even the marker written before the first change exists."""
     monkeypatch.setattr(journal, "write", lambda note: pytest.fail("something is about to be changed"))
 
 
@@ -300,7 +301,7 @@ def _flip(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("damage", [_cut, _flip])
-def test_a_damaged_file_touches_nothing(world, empty, damage, untouched):
+def test_damaged_file_touches_nothing(world, empty, damage, untouched):
     bad = empty.folder.parent / "bad"
     bad.write_bytes(damage(world.file.read_bytes()))
     before = empty.listing()
@@ -310,8 +311,8 @@ def test_a_damaged_file_touches_nothing(world, empty, damage, untouched):
     assert empty.listing() == before
 
 
-def test_a_tampered_file_touches_nothing(world, empty, untouched):
-    """Whole in itself, with one answer changed; and one whose maker has changed the manifest along with it."""
+def test_tampered_file_touches_nothing(world, empty, untouched):
+    """A valid file with one changed answer; and one whose author also changed the manifest."""
     from evalapp.common.backup.container import MANIFEST
 
     bad = empty.folder.parent / "bad"
@@ -333,8 +334,8 @@ def test_a_tampered_file_touches_nothing(world, empty, untouched):
     assert empty.listing() == before
 
 
-def test_rows_that_are_not_those_of_the_backup_are_refused(world, empty, monkeypatch):
-    """A database that stores something else than it was given: the comparison afterwards finds it."""
+def test_rows_that_differ_from_the_backup_are_refused(world, empty, monkeypatch):
+    """The database stores something else than it was given: the final comparison detects it."""
     from evalapp.common.backup import values
 
     monkeypatch.setitem(values._SQLITE, "float", lambda value: round(float(value), 6))
@@ -344,7 +345,7 @@ def test_rows_that_are_not_those_of_the_backup_are_refused(world, empty, monkeyp
     assert empty.listing() == []
 
 
-def test_a_full_installation_is_not_overwritten(world, empty):
+def test_full_installation_is_not_overwritten(world, empty):
     from evalapp.accounts.models import User
 
     User.objects.create_user("somebody")
@@ -370,7 +371,7 @@ def test_files_without_rows_are_not_lost(world, empty):
     assert is_empty()
 
 
-def test_a_backup_of_a_newer_version_says_so(world, empty, monkeypatch):
+def test_backup_of_a_newer_version_is_explained(world, empty, monkeypatch):
     from evalapp.common.backup.container import Manifest
 
     original = Manifest.as_bytes
@@ -389,7 +390,7 @@ def test_a_backup_of_a_newer_version_says_so(world, empty, monkeypatch):
     assert is_empty()
 
 
-# ---- killed, and no room ---------------------------------------------------------------------------------------
+# ---- killed, and disk full ---------------------------------------------------------------------------------------
 
 _MODULE = "evalapp.common.backup"
 
@@ -403,8 +404,9 @@ _MODULE = "evalapp.common.backup"
     ],
     ids=["rows are half in", "files are in place", "all but tidied up"],
 )
-def test_a_killed_restore_is_nothing_or_all(world, empty, target, after, monkeypatch):
-    """`kill -9` within: doctor says so, and afterwards everything is as before, or, once the rows were there, whole."""
+def test_killed_restore_is_nothing_or_all(world, empty, target, after, monkeypatch):
+    """`kill -9` in the middle: doctor reports it, and afterwards everything is as before, or complete once the rows
+    were there."""
     killed_at(target.replace(":.", "."), lambda: restore_backup(path=world.file), after=after)
     connection.close()
     committed = "forget" in target
@@ -413,7 +415,7 @@ def test_a_killed_restore_is_nothing_or_all(world, empty, target, after, monkeyp
     assert line.name == "restore"
     assert ("rows are there" if committed else "was interrupted; nothing of it counts") in line.found
     if not committed:
-        restore_backup(path=world.file)  # tidies up, then does it all
+        restore_backup(path=world.file)  # cleans up, then does all of it
     else:
         settle()
     assert journal.checks() == []
@@ -428,8 +430,8 @@ def test_a_killed_restore_is_nothing_or_all(world, empty, target, after, monkeyp
         same_as(world)
 
 
-def test_what_was_there_is_back_after_a_killed_replacement(world, empty, monkeypatch):
-    """And after a settling of it that did not come to its end either."""
+def test_replaced_data_return_after_a_killed_replacement(world, empty, monkeypatch):
+    """Also after an interrupted recovery."""
     from evalapp.accounts.models import User
 
     User.objects.create_user("somebody")
@@ -450,15 +452,15 @@ def test_what_was_there_is_back_after_a_killed_replacement(world, empty, monkeyp
     with monkeypatch.context() as patched:
         patched.setattr(f"{_MODULE}.files.shutil.rmtree", breaks_off)
         with pytest.raises(OSError, match="broken"):
-            settle()  # all is back, but the new ones are half removed
+            settle()  # everything is restored, but the new ones are half removed
     assert len(removed) == 1
     settle()
     assert User.objects.get().username == "somebody"
     assert empty.listing() == before
 
 
-def test_files_that_were_there_stay_where_the_backup_has_none(world, empty, tmp_path, monkeypatch):
-    """Killed before the first folder was moved. No folder of such a backup waits beside the one that is there."""
+def test_existing_files_stay_where_the_backup_has_none(world, empty, tmp_path, monkeypatch):
+    """Killed before the first folder was moved. Such a backup has no folder to replace the existing one."""
     bare = tmp_path / "bare"
     with monkeypatch.context() as patched, world.installation.django():
         patched.setattr(f"{_MODULE}.writing.kept_files", lambda apps: iter(()))
@@ -474,7 +476,7 @@ def test_files_that_were_there_stay_where_the_backup_has_none(world, empty, tmp_
 
 @pytest.fixture
 def little_room() -> Iterator[None]:
-    """No file may become larger than 200 kB: writing more is an error of the system, as on a full disk."""
+    """No file may exceed 200 kB: writing more is a system error, as on a full disk."""
     before, usual = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, before[1]))
     yield
@@ -482,7 +484,7 @@ def little_room() -> Iterator[None]:
     signal.signal(signal.SIGXFSZ, usual)
 
 
-def test_without_room_nothing_is_half_done(world, empty, request):
+def test_full_disk_leaves_nothing_half_done(world, empty, request):
     request.getfixturevalue("little_room")
     big = empty.folder.parent / "copy"
     more = [world.installation.folder / "uploads/1" / name for name in ("002", "003")]
@@ -503,7 +505,7 @@ def test_without_room_nothing_is_half_done(world, empty, request):
 # ---- the commands ----------------------------------------------------------------------------------------------
 
 
-def test_the_commands(world, empty, tmp_path, capsys):
+def test_commands(world, empty, tmp_path, capsys):
     import json
 
     with world.installation.django():
@@ -529,7 +531,7 @@ def test_the_commands(world, empty, tmp_path, capsys):
     assert done["runs"] == {"returned": 1, "failed": 0, "cancelled": 0}
 
 
-def test_it_goes_through_a_pipe(world, empty, tmp_path, monkeypatch, capsysbinary):
+def test_backup_works_through_a_pipe(world, empty, tmp_path, monkeypatch, capsysbinary):
     """`backup - | restore -`"""
     import io
     import sys

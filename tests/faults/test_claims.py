@@ -1,6 +1,6 @@
-"""People who do everything at once, in processes of their own with clocks that jump, on both databases: every slot is
-used once, every acknowledged answer is there as it was meant, nobody sees a database error. How many share how much
-without such disorder is in tests/annotation/services/test_judging_rows.py."""
+"""People who do everything at once, in separate processes with jumping clocks, on both databases: every slot is used
+once, every acknowledged answer is stored as intended, nobody sees a database error.
+tests/annotation/services/test_judging_rows.py measures concurrency without such disorder."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.cast import join, make_cast, person
 from .claims_storm import verdict
 from .stack import ROOT, Stack
 
-#: `make soak`: so many times the acts.
+#: `make soak`: multiplier of the number of acts.
 TIMES = max(1, int(os.environ.get("SOAK", "0")) // 50)
 STORM = Path(__file__).with_name("claims_storm.py")
 OVERLAP, ITEMS, PEOPLE = 3, 40, 8
@@ -57,7 +57,7 @@ def storm(stack: Stack, campaign: Campaign, names: list[str], processes: int, ac
 
 
 def finish(campaign: Campaign, users: list[User], monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Everybody judges in peace what is left, in a time when every lease of the storm is over."""
+    """Everybody judges the rest undisturbed, after every lease of the storm has expired."""
     sent, true = {}, timezone.now
     monkeypatch.setattr("django.utils.timezone.now", lambda: true() + timedelta(days=500))
     for user in users:
@@ -72,7 +72,7 @@ def finish(campaign: Campaign, users: list[User], monkeypatch: pytest.MonkeyPatc
 
 
 def check_slots(campaign: Campaign) -> None:
-    """A slot that is taken is in exactly one person's hands, and the other way round."""
+    """A taken slot is assigned to exactly one person, and vice versa."""
     held = Assignment.objects.filter(campaign=campaign, slot__isnull=False)
     assert not held.exclude(state__in=["open", "submitted"]).exists()
     slots = list(held.values_list("slot", flat=True))
@@ -141,10 +141,10 @@ def test_a_storm_on_sqlite(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def wait_for_somebody_who_waits(cursor: Any) -> None:
-    """Until another transaction in this database waits for a lock."""
+    """Waits until another transaction in this database waits for a lock."""
 
     def waits() -> bool:
-        cursor.execute("SELECT pg_stat_clear_snapshot()")  # else the same is told all through a transaction
+        cursor.execute("SELECT pg_stat_clear_snapshot()")  # otherwise one transaction keeps seeing the same state
         cursor.execute(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
         )
@@ -155,10 +155,11 @@ def wait_for_somebody_who_waits(cursor: Any) -> None:
 
 @pytest.mark.promise("overlap", "late", "draft")
 @pytest.mark.parametrize("meanwhile", ["answer", "next"])
-def test_a_draft_and_another_act_after_the_lease_use_one_slot(
+def test_draft_and_another_act_after_the_lease_use_one_slot(
     postgres_db: str, monkeypatch: pytest.MonkeyPatch, meanwhile: str
 ) -> None:
-    """A laptop wakes up: its page saves the draft and, at the same moment, sends the answer or asks what is next."""
+    """A laptop wakes up: its page saves the draft and, at the same moment, sends the answer or requests the next
+    unit."""
     cast = make_cast()
     campaign = open_for(cast, items=1, systems=("sys-a",), overlap=2)
     shown = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
@@ -199,11 +200,11 @@ def test_a_draft_and_another_act_after_the_lease_use_one_slot(
 
 @pytest.mark.server("postgres")
 @pytest.mark.promise("overlap", "late")
-def test_a_lease_that_ends_while_a_late_answer_is_stored_frees_no_slot_that_is_kept(
+def test_lease_that_ends_during_a_late_answer_frees_no_used_slot(
     postgres_db: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Three at once: one tab's draft gets the slot back, the other tab's answer - which had read the assignment while
-    its lease was over - keeps that slot, and a server whose clock is ahead takes back what is overdue."""
+    """Three at once: one tab's draft reclaims the slot, the other tab's answer - which had read the assignment while
+    its lease was expired - keeps that slot, and a server with its clock ahead releases overdue slots."""
     cast = make_cast()
     campaign = open_for(cast, items=1, systems=("sys-a",), overlap=2)
     shown = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown

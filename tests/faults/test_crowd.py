@@ -1,6 +1,6 @@
-"""Two hundred people judge at once for thirty seconds, over HTTP as their browsers do it, then finish what is left: no
-server error, every unit judged exactly as often as planned, no answer lost, changed or stored twice. How fast it is, is
-measured by benchmarks/annotators.py."""
+"""Two hundred people judge at once for thirty seconds, over HTTP like browsers, then finish the rest: no server error,
+every unit judged exactly as often as planned, no answer lost, changed or stored twice. benchmarks/annotators.py
+measures the speed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The disk is full, really: a small one in memory. People read one line, nothing is damaged or half there, and the same
-again works as soon as there is room."""
+"""The disk is really full: a small one in memory. People read one line, nothing is damaged or half written, and
+repeating works as soon as there is space."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MEGABYTES = 8
 
 
 class Disk:
-    """`fill` leaves so many bytes; `free` gives them back."""
+    """`fill` leaves this number of bytes; `free` returns the space."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -76,13 +76,13 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
     try:
         yield Disk(place)
     finally:
-        gc.collect()  # received files that nobody holds any more remove themselves
+        gc.collect()  # received files without a reference remove themselves
         subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
 @pytest.fixture
 def cast(disk: Disk, migrated_file: Path, django_db_blocker: Any) -> Iterator[Cast]:
-    """An installation whose database and folders lie on the small disk."""
+    """An installation with its database and folders on the small disk."""
     with Stack(disk.place / "data") as stack, django_db_blocker.unblock():
         shutil.copy(migrated_file, stack.folder / "evalapp.sqlite3")
         with stack.django():
@@ -91,7 +91,7 @@ def cast(disk: Disk, migrated_file: Path, django_db_blocker: Any) -> Iterator[Ca
 
 
 def signed_in(user: Any) -> Client:
-    """Before the disk is full: a session is a row."""
+    """Before the disk is full, since a session is a row."""
     client = Client(raise_request_exception=False)
     client.force_login(user)
     return client
@@ -104,7 +104,7 @@ def ask_database(question: str) -> Any:
 
 
 def empty_log() -> None:
-    """What waits in SQLite's own log goes into the file, so that the next write needs room."""
+    """Moves SQLite's write-ahead log into the file, so that the next write needs space."""
     ask_database("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
@@ -112,7 +112,7 @@ def listed(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.rglob("*")) if folder.exists() else []
 
 
-def test_an_answer_that_finds_no_room_is_refused_whole_and_taken_later(cast, disk):
+def test_answer_without_disk_space_is_refused_whole_and_accepted_later(cast, disk):
     campaign = open_for(cast)
     client = signed_in(cast.annotator)
     task = client.post(f"/api/v1/campaigns/{campaign.pk}/next/", {}, content_type="application/json").json()
@@ -125,7 +125,7 @@ def test_an_answer_that_finds_no_room_is_refused_whole_and_taken_later(cast, dis
     assert LINE in refused.json()["detail"]
     page = client.post(reverse("annotation:judge-skip", args=[campaign.pk, task["id"]]), {})
     assert (page.status_code, LINE in page.content.decode()) == (503, True)
-    assert client.get(reverse("annotation:my-work")).status_code == 200  # reading goes on
+    assert client.get(reverse("annotation:my-work")).status_code == 200  # reading continues
     assert Judgement.objects.count() == 0
     disk.free()
     assert client.post(address, body, content_type="application/json").status_code == 200
@@ -135,9 +135,9 @@ def test_an_answer_that_finds_no_room_is_refused_whole_and_taken_later(cast, dis
 
 
 @pytest.mark.parametrize("arriving", [False, True])
-def test_an_upload_without_room_leaves_nothing_behind(cast, disk, settings, arriving):
-    settings.MIN_FREE_BYTES = 0  # the disk of this test is smaller than what stays free elsewhere
-    if arriving:  # the place of a body that is still being received is full, too
+def test_upload_without_disk_space_leaves_nothing_behind(cast, disk, settings, arriving):
+    settings.MIN_FREE_BYTES = 0  # this disk is smaller than the reserve kept free elsewhere
+    if arriving:  # the place of a body being received is also full
         settings.FILE_UPLOAD_TEMP_DIR = str(disk.place)
     rows = [{**ITEMS[0], "id": f"i{n}", "source": "words " * 50} for n in range(3000)]
     content = "".join(json.dumps(row) + "\n" for row in rows).encode()
@@ -155,7 +155,7 @@ def test_an_upload_without_room_leaves_nothing_behind(cast, disk, settings, arri
     assert send().status_code == 302
     assert not list(disk.place.glob("*.upload*"))
     upload = Upload.objects.get()
-    disk.fill(left=200_000)  # the rows are checked in a file of their own, which now finds no room
+    disk.fill(left=200_000)  # the rows are checked in a separate file, which now has no space
     run = execute_run(upload.run_id)
     assert run is not None
     assert (run.state, LINE in run.error) == (Run.State.FAILED, True)
@@ -171,7 +171,7 @@ def test_an_upload_without_room_leaves_nothing_behind(cast, disk, settings, arri
     assert ask_database("PRAGMA integrity_check") == ("ok",)
 
 
-def test_an_export_without_room_is_no_half_export_and_ends_when_there_is_some(cast, disk):
+def test_export_without_disk_space_is_not_half_written_and_ends_later(cast, disk):
     open_for(cast)
     Output.objects.update(text="A long text. " * 20_000)
     run = request_export(project=cast.project, user=cast.owner)
@@ -184,7 +184,7 @@ def test_an_export_without_room_is_no_half_export_and_ends_when_there_is_some(ca
     disk.free()
     assert signed_in(cast.owner).post(reverse("run-retry", args=["alpha", run.pk])).status_code == 302
     empty_log()
-    disk.fill()  # not even the state of the run can be written: the worker waits with it
+    disk.fill()  # not even the state of the run can be written: the worker waits
     threading.Timer(1.0, disk.free).start()
     while execute_run(run.pk) is None:
         time.sleep(0.05)
@@ -193,7 +193,7 @@ def test_an_export_without_room_is_no_half_export_and_ends_when_there_is_some(ca
     assert (folder_of(run) / run.result["archive"]).stat().st_size == run.result["bytes"]
 
 
-def test_a_training_without_room_says_so_and_goes_on_when_there_is_some(cast, disk, monkeypatch, settings):
+def test_training_without_disk_space_reports_it_and_continues_later(cast, disk, monkeypatch, settings):
     from scoring.ml import registry
 
     put_toy_into_catalogue(monkeypatch)
@@ -216,8 +216,8 @@ def test_a_training_without_room_says_so_and_goes_on_when_there_is_some(cast, di
     registry.catalogue.cache_clear()
 
 
-def test_what_is_trained_is_saved_whole_or_stays_as_it_was(disk):
-    """Checkpoints and artefacts are written by these; a rename is the only step that others see."""
+def test_trained_evaluator_is_saved_whole_or_unchanged(disk):
+    """These functions write checkpoints and artefacts; a rename is the only step visible to others."""
 
     def write(content: bytes) -> Any:
         return lambda draft: (draft / "model.bin").write_bytes(content)
@@ -243,8 +243,8 @@ def test_what_is_trained_is_saved_whole_or_stays_as_it_was(disk):
     assert (artefact / "model.bin").read_bytes() == b"new"
 
 
-def test_a_mapped_file_takes_its_room_before_it_is_written_to(disk):
-    """Else the first write beyond the room ends the process with SIGBUS: no message, and three lost workers."""
+def test_mapped_file_reserves_space_before_writing(disk):
+    """Otherwise the first write beyond the space ends the process with SIGBUS: no message, and three lost workers."""
     disk.fill(left=65_536)
     with pytest.raises(OSError, match="No space") as error:
         _new(disk.place / "lists.npy", np.uint32, (1 << 18,))

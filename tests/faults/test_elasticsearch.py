@@ -1,8 +1,9 @@
-"""The search server is cut off, falls silent, comes back, loses an index: candidates and writing go on at once with one
-line about it, the outbox catches up, `reindex` and `doctor` mend the rest, and the answers are the same afterwards.
+"""The search server is cut off, falls silent, returns, loses an index: candidates and writing continue at once with one
+line about it, the outbox catches up, `reindex` and `doctor` repair the rest, and the answers are the same afterwards.
 
-The suite's Elasticsearch is shared and takes half a minute to start, so here the way to it is closed and opened. A
-server that really stops and starts again is in `tests/retrieval/index/test_elastic_restart.py`."""
+The suite's Elasticsearch is shared and takes half a minute to start, so these tests close and open the connection to
+it. tests/retrieval/index/test_elastic_restart.py really stops and starts a server.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ AT_ONCE = 3.0 + BUSY
 
 
 class Way:
-    """A relay to the server: `open`, `closed` (connections are refused), `silent` (taken, never answered)."""
+    """A relay to the server: `open`, `closed` (connections are refused), `silent` (accepted, never answered)."""
 
     def __init__(self, target: str) -> None:
         host, _, port = target.removeprefix("http://").partition(":")
@@ -76,7 +77,7 @@ class Way:
             sink.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
-        """Refuses new connections and cuts those that are open, in the middle of whatever they carry."""
+        """Refuses new connections and cuts open ones, in the middle of any transfer."""
         with contextlib.suppress(OSError):
             self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
@@ -102,7 +103,7 @@ def way(elasticsearch_url: str) -> Iterator[Way]:
 def corpus(cast, way, monkeypatch, settings, tmp_path) -> Iterator[Corpus]:
     settings.CORPORA_DIR = tmp_path / "corpora"
     settings.ELASTICSEARCH_URL = way.url
-    settings.ELASTICSEARCH_TIMEOUT = 30  # the machine of a test may have a lot to do
+    settings.ELASTICSEARCH_TIMEOUT = 30  # the test machine may be busy
     handles.forget()
     fill_ports(monkeypatch)
     monkeypatch.setitem(ports._WRITING, "candidates", "retrieval.services.candidates:candidates_for")
@@ -125,19 +126,19 @@ def desk(cast, corpus) -> Desk:
 
 
 def candidates_of(cast: Any, desk: Desk, *, away: bool = False) -> tuple[list[str], str]:
-    """The texts of the list beside the editor, and its whole text; where the server is away, it comes at once."""
+    """The texts of the candidate list, and its whole text; while the server is down, it comes at once."""
     answer = page_of(cast.annotator, reverse("retrieval:candidates", args=[desk.public]))
     assert (answer.status, not away or answer.seconds < AT_ONCE) == (200, True), answer.seconds
     return [f"Reply {n}." for n in range(40) if f"Reply {n}.<" in answer.text], answer.text
 
 
 def doctor() -> str:
-    """What `manage.py doctor` says of corpora and of the server; whole, it wants tables made by migrations."""
+    """The report of `manage.py doctor` on corpora and the server; the full report needs tables made by migrations."""
     return "\n".join(f"{check.state} {check.found} -> {check.way_out}" for check in [*server_checks(), *checks()])
 
 
 @pytest.mark.parametrize("how", ["closed", "silent"])
-def test_without_the_server_people_write_on_and_it_is_told_later(cast, corpus, desk, way, how, settings):
+def test_writing_continues_without_the_server_and_it_catches_up(cast, corpus, desk, way, how, settings):
     before, text = candidates_of(cast, desk)
     assert len(before) == 10
     assert "the built-in index answers" not in text
@@ -162,7 +163,7 @@ def test_without_the_server_people_write_on_and_it_is_told_later(cast, corpus, d
     assert ("missing" in found, seconds < 2 * AT_ONCE) == (True, True), seconds
     add_file(corpus=corpus, user=None, file=incoming(as_jsonl(MORE)), send=False)
     if how == "silent":
-        return  # loading waits for a minute before it gives up; that is a worker's time, not a person's
+        return  # loading waits a minute before it gives up; that delays a worker, not a person
     run = execute(corpus)
     assert (run.state, run.result["elasticsearch"]) == (Run.State.SUCCEEDED, "is told later")
     assert OutboxRow.objects.get().attempts == 1
@@ -178,7 +179,7 @@ def test_without_the_server_people_write_on_and_it_is_told_later(cast, corpus, d
     assert "the built-in index answers" not in text
 
 
-def test_an_index_that_was_deleted_is_said_and_made_again(cast, corpus, desk):
+def test_deleted_index_is_reported_and_rebuilt(cast, corpus, desk):
     before, _ = candidates_of(cast, desk)
     elastic.drop(elastic.name_of(corpus))
     during, text = candidates_of(cast, desk, away=True)

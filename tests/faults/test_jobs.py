@@ -1,5 +1,5 @@
-"""Workers killed with SIGKILL at the worst moments and too often: every run ends as if nobody had disturbed it, or
-failed with a reason; nothing is doubled, half done or left over. At random moments: `test_jobs_at_random`."""
+"""Workers killed with SIGKILL at the worst moments and too often: every run ends as if undisturbed, or fails with a
+reason; nothing is doubled, half done or left over. At random moments: `test_jobs_at_random`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ WORST = [
 
 @on("sqlite")
 @pytest.mark.parametrize(("point", "number"), WORST, ids=[point for point, _ in WORST])
-def test_killed_at_the_worst_moment_a_run_comes_to_the_same(house, point, number):
+def test_run_killed_at_the_worst_moment_has_the_same_result(house, point, number):
     kind = "faulty" if "faults" in point else point.partition(":")[0]
     done, whole, _ = house.undisturbed(kind)
     house.die_at(point, number)
@@ -58,7 +58,7 @@ def test_killed_at_the_worst_moment_a_run_comes_to_the_same(house, point, number
 
 @on("sqlite")
 @pytest.mark.parametrize("kind", ["import", "faulty", "score", "train", "annotate", "export"])
-def test_killed_before_its_end_is_written_a_run_comes_to_the_same(house, kind):
+def test_run_killed_before_recording_its_end_has_the_same_result(house, kind):
     done, whole, _ = house.undisturbed(kind)
     house.die_at("any: the end is not written")
     run = ended(done.begin())
@@ -69,7 +69,7 @@ def test_killed_before_its_end_is_written_a_run_comes_to_the_same(house, kind):
     done.clear(run)
 
 
-# ---- believed dead ----------------------------------------------------------------------------------------
+# ---- presumed dead ----------------------------------------------------------------------------------------
 
 FROZEN = {
     "import": "import: rows are checked", "score": "score: a chunk is stored", "train": "train: a phase is over",
@@ -79,8 +79,8 @@ FROZEN = {
 
 @on("sqlite")
 @pytest.mark.parametrize("kind", FROZEN)
-def test_frozen_believed_dead_and_woken_up_a_worker_spoils_nothing(house, monkeypatch, kind):
-    """This process is the other worker, which has done it all before the first one goes on where it stood."""
+def test_frozen_worker_presumed_dead_spoils_nothing_when_it_wakes(house, monkeypatch, kind):
+    """This process acts as the other worker, which finishes the run before the first one continues."""
     done, whole, _ = house.undisturbed(kind)
     house.die_at(FROZEN[kind], times=FREEZE)
     run = running(done.begin())
@@ -111,7 +111,7 @@ def test_frozen_believed_dead_and_woken_up_a_worker_spoils_nothing(house, monkey
 @pytest.mark.parametrize(
     "point", ["import: all is in the tables", "export: the archive is half written", "annotate: half is in the tables"]
 )
-def test_lost_three_times_it_fails_with_the_reason_and_can_be_tried_again(house, point):
+def test_run_lost_three_times_fails_with_the_reason_and_can_be_retried(house, point):
     done, whole, _ = house.undisturbed(point.partition(":")[0])
     house.die_at(point, times=3)
     run = ended(done.begin())
@@ -132,7 +132,7 @@ def test_lost_three_times_it_fails_with_the_reason_and_can_be_tried_again(house,
 
 
 @on("sqlite")
-def test_cancelled_while_its_worker_is_lost_a_run_ends_cancelled(house, monkeypatch):
+def test_run_cancelled_while_its_worker_is_lost_ends_cancelled(house, monkeypatch):
     done, _, _ = house.undisturbed("long import")
     house.die_at("import: half is in the tables")
     run = done.begin()
@@ -150,7 +150,7 @@ def test_cancelled_while_its_worker_is_lost_a_run_ends_cancelled(house, monkeypa
 
 
 @on("sqlite")
-def test_when_a_whole_machine_is_gone_another_goes_on_from_the_checkpoint(house, monkeypatch):
+def test_another_machine_continues_from_the_checkpoint_of_a_lost_one(house, monkeypatch):
     monkeypatch.setattr(queue, "GONE", timedelta(seconds=1))
     done, whole, _ = house.undisturbed("long train")
     run = done.begin()

@@ -1,5 +1,5 @@
-"""Workers killed with SIGKILL at random moments: every run ends as if nobody had disturbed it. `SOAK_KILLS` says how
-often each kind is killed. A file of its own, so that it runs beside the worst moments (`test_jobs`)."""
+"""Workers killed with SIGKILL at random moments: every run ends as if undisturbed. `SOAK_KILLS` is the number of kills
+per kind. A separate file, so that it runs in parallel with `test_jobs`."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ RANDOM_KINDS = ("import", "score", "train", "annotate", "export")
 
 @on(*(("postgres", "sqlite") if "SOAK_KILLS" in os.environ else ("postgres",)))
 @pytest.mark.parametrize("kind", RANDOM_KINDS)
-def test_killed_at_random_moments_a_run_comes_to_the_same(house, kind, record_property):
-    """Each kill falls into a part of its own of the time that an undisturbed run takes."""
+def test_run_killed_at_random_moments_has_the_same_result(house, kind, record_property):
+    """Each kill falls into its own part of an undisturbed run's duration."""
     done, whole, seconds = house.undisturbed(f"long {kind}")
     rng = random.Random(f"{SEED} {kind}")
     for number in range(KILLS):
@@ -37,12 +37,12 @@ def test_killed_at_random_moments_a_run_comes_to_the_same(house, kind, record_pr
             assert run.state == Run.State.SUCCEEDED, f"killed after {moment:.3f} s of {seconds:.3f}: {run.error}"
             assert done.result(run) == whole, f"killed after {moment:.3f} s of {seconds:.3f}"
             house.nothing_is_left(run)
-            # A kill in the very moment of its end costs nothing.
+            # A kill at the very moment of the end costs nothing.
             assert (run.attempt, losses(run)) in ([(2, 1), (1, 0)] if hit else [(1, 0)])
             done.clear(run)
             if hit:
                 break
-            # It was done already, undisturbed: so long it takes now, when the machine has less to do beside it.
+            # It finished undisturbed: this is its duration now that the machine is less busy.
             seconds = (run.finished_at - run.started_at).total_seconds()
             share *= 0.8
         assert hit

@@ -1,5 +1,5 @@
-"""Every released state of the database comes forward with its data, on both databases, without long locks; a backup of
-the first release comes into this one."""
+"""The database of every release is migrated with its data, on both databases, without long locks; a backup of the first
+release is restored into this one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.promise("migrations")
 
 
 def come_forward(backup: Path | None = None, hold: Any = None) -> Released:
-    """Through every release to the present one; `backup` is made of the first."""
+    """Migrates through every release to the present one; `backup` is made from the first."""
     released = Released()
     for number, _ in enumerate(released.steps()):
         if number == 0 and backup is not None:
@@ -40,16 +40,16 @@ def come_forward(backup: Path | None = None, hold: Any = None) -> Released:
 
 
 def same_rows(released: Released, tables: set[str] | None = None) -> None:
-    """No value of any column is another than when it was written; new columns say what they should of old rows."""
+    """Every column has the value that was written; new columns have the expected values for old rows."""
     from annotation.models import Dialogue, Item, Rating, System, TextBlock
     from evalapp.common.models import AuditEvent, Run
     from evalapp.names import natural_key
 
     kept = {name: rows for name, rows in released.rows.items() if tables is None or name in tables}
     now = rows_now(apps, kept)
-    for row in now["annotation_comparison"]:  # annotation.0007 says of old rows, too, which side stood first
+    for row in now["annotation_comparison"]:  # annotation.0007 also sets the first-shown side of old rows
         assert row["meta"].pop("swapped", None) is (True if row["id"] == 1 else None)
-    # annotation.0010 orders items anew: text blocks of the old order go, and runs make new ones.
+    # annotation.0010 changes the order of items: text blocks of the old order are deleted, and runs create new ones.
     if (blocks := kept.pop("annotation_textblock", None)) is not None:
         assert not TextBlock.objects.exists()
         runs = Run.objects.filter(kind="search", state="queued", title="Prepare the search")
@@ -70,8 +70,8 @@ def same_rows(released: Released, tables: set[str] | None = None) -> None:
     ]
 
 
-def test_every_release_comes_forward_on_sqlite(tmp_path, migrated_file, django_db_blocker):
-    """And a backup of the first one is restored by this version: into tables that are newer, and have no rows."""
+def test_every_release_migrates_on_sqlite(tmp_path, migrated_file, django_db_blocker):
+    """This version also restores a backup of the first release, into newer, empty tables."""
     source, target = on_sqlite(tmp_path / "source"), on_sqlite(tmp_path / "target", migrated_file)
     file = tmp_path / "old.zip"
     with django_db_blocker.unblock(), source.django():
@@ -100,8 +100,8 @@ def _runs_as_after_a_crash(rows: dict[str, Any]) -> None:
 
 
 @pytest.mark.server("postgres")
-def test_every_release_comes_forward_on_postgresql(tmp_path, postgres_url, django_db_blocker, monkeypatch):
-    """While somebody holds a table, `migrate` gives up soon, so that nobody waits long behind it."""
+def test_every_release_migrates_on_postgresql(tmp_path, postgres_url, django_db_blocker, monkeypatch):
+    """While another session locks a table, `migrate` gives up soon, so that nobody waits long behind it."""
     station: Installation = on_postgres(tmp_path / "station", postgres_url)
 
     def hold() -> None:
@@ -111,7 +111,7 @@ def test_every_release_comes_forward_on_postgresql(tmp_path, postgres_url, djang
         try:
             with other.cursor() as cursor, monkeypatch.context() as patch:
                 patch.setattr(migrate, "LOCK_TIMEOUT", 200)
-                cursor.execute("LOCK TABLE common_auditevent IN ACCESS SHARE MODE")  # as a long question does
+                cursor.execute("LOCK TABLE common_auditevent IN ACCESS SHARE MODE")  # like a long query
                 before = states.state_of(connection)
                 with pytest.raises(CommandError, match=r"held a table for more than 0\.2 s"):
                     call_command("migrate", "common", verbosity=0, interactive=False)

@@ -1,5 +1,5 @@
-"""The database is restarted, and connections are cut in the middle of transactions: nothing is half done, the web and
-the worker go on in the same processes, people read one line. A server of its own, started once for this file."""
+"""The database is restarted, and connections are cut in the middle of transactions: nothing is half done, web and
+worker continue in the same processes, people read one line. The file starts its own server once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tests.taking import COMPARISONS, DATASET, ITEMS, OUTPUTS, RATINGS, as_bytes
 
 pytestmark = [pytest.mark.server("postgres"), pytest.mark.slow, pytest.mark.promise("database")]
 WORKER = ["--include", "tests.evalapp.common.run_jobs", "--queues", "cpu,gpu,live"]
-SECONDS = 6  # how long a page waits here
+SECONDS = 6  # how long a page may wait here
 LINE = "The server&#x27;s database does not answer."
 
 
@@ -64,7 +64,7 @@ class House:
 
     @contextmanager
     def without_an_answer(self) -> Iterator[None]:
-        """Every process of the server stands still, its connections stay open: the kernel goes on acknowledging."""
+        """Freezes every process of the server; its connections stay open, since the kernel still acknowledges data."""
         (child,) = self.family.children
         processes = sorted(pid for pid, _ in family_of(child.pid))
         for pid in processes:
@@ -86,7 +86,7 @@ class House:
 
 
 def copy_tables(name: str, target: str) -> None:
-    """The tables of the database `name` of the shared server, into `target`; quicker than making them again."""
+    """Copies the tables of the database `name` of the shared server into `target`; faster than migrating."""
     binaries = installing.postgres_binaries()
     source = location("postgres").rpartition("/")[0] + f"/{name}"
     dump = subprocess.run(
@@ -101,7 +101,7 @@ def copy_tables(name: str, target: str) -> None:
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: Any, _migrated_database: str, django_db_blocker: Any) -> Iterator[House]:
     folder = Path(tempfile.mkdtemp(prefix="evalapp-postgres-"))
-    folder.chmod(0o755)  # the server's own user enters it
+    folder.chmod(0o755)  # restored by the server's own user
     try:
         with Family() as family:
             try:
@@ -128,8 +128,8 @@ def house(tmp_path_factory: Any, _migrated_database: str, django_db_blocker: Any
 
 @contextmanager
 def cut(table: str, event: str, condition: str = "true", times: int = 1) -> Iterator[None]:
-    """The server ends the connections that do this first, in the middle of their transactions. A sequence counts,
-    because it is not rolled back."""
+    """Makes the server end the first connections that do this, in the middle of their transactions. A sequence counts
+    them, because it is not rolled back."""
     with connection.cursor() as cursor:
         cursor.execute(
             f"""
@@ -163,7 +163,7 @@ def wait_for(run: Run) -> None:
     assert run.state == Run.State.SUCCEEDED, run.error
 
 
-def test_it_is_restarted_while_people_and_workers_are_at_it(house):
+def test_server_restarts_under_people_and_workers(house):
     pids = house.stack.pid("web"), house.stack.pid("work")
     assert house.get("/api/v1/projects/").status == 200
     assert over_http(f"{house.stack.url}/account/sign-in/").status == 200
@@ -186,7 +186,7 @@ def test_it_is_restarted_while_people_and_workers_are_at_it(house):
         log = house.stack.log("web")
         assert "Traceback" not in log, log
     assert house.get("/api/v1/projects/").status == 200
-    wait_for(run)  # the one that was at work: its heart went on, it lost no attempt
+    wait_for(run)  # the worker that was busy: its heartbeat continued, it lost no attempt
     assert run.attempt == 1
     following = house.run(steps=2)
     wait_for(following)
@@ -195,7 +195,7 @@ def test_it_is_restarted_while_people_and_workers_are_at_it(house):
     assert house.stack.alive("work")
 
 
-def test_one_that_stands_still_keeps_nobody_waiting_and_costs_a_run_nothing(house):
+def test_frozen_server_keeps_nobody_waiting_and_costs_runs_nothing(house):
     def ask(_: int) -> Answer:
         return house.get("/api/v1/projects/")
 
@@ -212,7 +212,7 @@ def test_one_that_stands_still_keeps_nobody_waiting_and_costs_a_run_nothing(hous
     assert house.get("/health/ready").json["database"], "asked anew"
     assert all("does not answer" in answer.json["detail"] for answer in answers)
     assert LINE in page.text
-    # One on the connection of an earlier request, at the most, then one that opens a new one.
+    # At most one request on the connection of an earlier one, then one that opens a new one.
     assert max(answer.seconds for answer in (*answers, page)) < SECONDS + 2 * PATIENCE + BUSY
     log = house.stack.log("web")
     assert "has been silent for" in log
@@ -222,13 +222,13 @@ def test_one_that_stands_still_keeps_nobody_waiting_and_costs_a_run_nothing(hous
     assert (run.result, run.attempt) == ({"counted": 60, "attempt": 1}, 1)
 
 
-def test_a_connection_cut_during_a_submission_stores_nothing_and_the_same_again_stores_it_once(house):
+def test_connection_cut_during_a_submission_stores_nothing_and_a_repeat_once(house):
     campaign = open_for(house.cast)
     task = house.post(f"/api/v1/campaigns/{campaign.pk}/next/").json
     body = {"submission": str(uuid4()), "answer": answer_to(campaign), "next": True}
     address = f"/api/v1/assignments/{task['id']}/submit/"
     before = AuditEvent.objects.count()
-    # The next task is handed out in the transaction that has just stored the answer.
+    # The next assignment is made in the same transaction that has just stored the answer.
     with cut("annotation_assignment", "INSERT"):
         lost = house.post(address, body)
         assert (lost.status, lost.in_time) == (503, True)
@@ -244,7 +244,7 @@ def test_a_connection_cut_during_a_submission_stores_nothing_and_the_same_again_
     assert Assignment.objects.get(public=task["id"]).state == Assignment.State.SUBMITTED
 
 
-def test_a_connection_cut_during_a_promotion_imports_all_or_nothing(house):
+def test_connection_cut_during_a_promotion_imports_all_or_nothing(house):
     files = {
         "dataset.json": DATASET, "items.jsonl": ITEMS, "outputs.jsonl": OUTPUTS, "ratings.jsonl": RATINGS,
         "comparisons.jsonl": COMPARISONS,
@@ -271,7 +271,7 @@ def test_a_connection_cut_during_a_promotion_imports_all_or_nothing(house):
     assert AuditEvent.objects.filter(project=project, verb="upload.done").count() == 1
 
 
-def test_a_connection_cut_while_a_run_is_claimed_or_ends_does_not_leave_it_hanging(house):
+def test_connection_cut_during_a_claim_or_end_does_not_leave_a_run_hanging(house):
     claimed = "NEW.state = 'running' AND OLD.state = 'queued'"
     with cut("common_run", "UPDATE", claimed):
         run = house.run(steps=3)

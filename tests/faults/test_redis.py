@@ -1,5 +1,5 @@
-"""The queue stops, is emptied, has no memory left, falls silent: no run is lost, none is done twice, pages answer and
-say it. One installation for all of it, started once."""
+"""The queue stops, is emptied, runs out of memory, falls silent: no run is lost, none is done twice, pages answer and
+report it. One installation for all tests, started once."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class House:
         )
 
     def keep_working(self) -> None:
-        """As the supervisor of `manage.py up` does: Celery ends itself, in good order, where Redis cannot write."""
+        """Restarts workers like the supervisor of `manage.py up`: Celery exits cleanly when Redis cannot write."""
         if not self.stack.alive("work"):
             self.stack.start("work", more=WORKER)
 
@@ -52,7 +52,7 @@ class House:
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: Any, migrated_file: Path, django_db_blocker: Any) -> Iterator[House]:
-    """Redis, a worker of all queues and the clock, as `manage.py up` starts them; what ends is not started again."""
+    """Redis, a worker of all queues and the clock, as `manage.py up` starts them; ended services are not restarted."""
     with Stack(tmp_path_factory.mktemp("redis") / "data") as stack, django_db_blocker.unblock():
         shutil.copy(migrated_file, stack.folder / "evalapp.sqlite3")
         with stack.django():
@@ -68,7 +68,7 @@ def state_of(run: Run) -> str:
 
 
 def is_done(run: Run) -> bool:
-    """And was done once, in one go."""
+    """Also checks that it took a single attempt."""
     if state_of(run) != Run.State.SUCCEEDED:
         assert run.state in Run.ACTIVE, run.error
         return False
@@ -78,7 +78,7 @@ def is_done(run: Run) -> bool:
 
 
 def wait_for(*runs: Run, sooner: bool = False) -> None:
-    """`sooner`: the reconciler is not waited for until its next ten seconds are over."""
+    """`sooner`: does not wait for the reconciler's next ten seconds."""
     wait_until(lambda: (not sooner or reconcile_runs()) and all(is_done(run) for run in runs), 60)
 
 
@@ -87,12 +87,12 @@ def is_at_work(run: Run) -> bool:
 
 
 def forget_age(*runs: Run) -> None:
-    """As if they had waited for a minute: what was sent is believed to be under way for half of one."""
+    """Makes messages look a minute old; a sent message counts as in transit for half a minute."""
     before = timezone.now() - timedelta(minutes=1)
     Run.objects.filter(pk__in=[run.pk for run in runs], sent_at__isnull=False).update(sent_at=before)
 
 
-def test_it_is_stopped_and_comes_back_empty(house):
+def test_queue_stops_and_returns_empty(house):
     running = house.ask_for("before", steps=60)
     wait_until(lambda: is_at_work(running))
     house.stack.kill("redis")
@@ -109,17 +109,17 @@ def test_it_is_stopped_and_comes_back_empty(house):
     listed = page_of(house.cast.owner, reverse("run-list", args=["alpha"]))
     assert (listed.status, listed.in_time, NOT_REACHED in listed.text) == (200, True, True)
     assert redis_server(house.stack.redis_url).state == MISSING
-    wait_for(running)  # what was at work went on
+    wait_for(running)  # the active run continued
     for left in house.stack.folder.glob("*.aof*"):
         left.unlink() if left.is_file() else shutil.rmtree(left)
     shutil.rmtree(house.stack.folder / "appendonlydir", ignore_errors=True)
     house.stack.start("redis")
-    wait_for(*asked)  # nobody did anything: the clock's reconciler sent them
+    wait_for(*asked)  # without intervention: the clock's reconciler sent them
     assert house.stack.alive("work")
     assert NOT_REACHED not in house.page(asked[0]).text
 
 
-def test_it_is_emptied_during_a_job(house):
+def test_queue_is_emptied_during_a_job(house):
     running = house.ask_for("at work", steps=40)
     wait_until(lambda: is_at_work(running))
     waiting = [house.ask_for(f"waiting {number}", steps=2 + number) for number in range(3)]
@@ -129,7 +129,7 @@ def test_it_is_emptied_during_a_job(house):
     assert sum(reconcile_runs().values()) == 0
 
 
-def test_its_memory_is_full(house):
+def test_queue_memory_is_full(house):
     queue = house.stack.redis()
     running = house.ask_for("with room", steps=40)
     wait_until(lambda: is_at_work(running))
@@ -145,14 +145,14 @@ def test_its_memory_is_full(house):
         with pytest.raises(Unavailable, match="The queue is full"):
             ask_live({"kind": "score", "source": {"name": "bleu"}, "pairs": []})
     wait_for(running)
-    time.sleep(1.0)  # its message is taken off the queue now, or not
+    time.sleep(1.0)  # its message may or may not have been taken off the queue
     queue.config_set("maxmemory", 0)
     forget_age(before)
     wait_until(lambda: house.keep_working() or (reconcile_runs() and is_done(before) and is_done(run)), 90)
 
 
-def test_it_is_silent(house):
-    """It takes connections and answers nothing, as on a machine that swaps."""
+def test_queue_is_silent(house):
+    """It accepts connections and answers nothing, as on a swapping machine."""
     os.kill(house.stack.pid("redis"), signal.SIGSTOP)
     try:
         run, seconds = seconds_of(lambda: house.ask_for("into silence", steps=4))

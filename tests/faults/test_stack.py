@@ -1,4 +1,4 @@
-"""The installation that the other tests break: it comes up, dies by parts and comes up again."""
+"""The installation that the other tests break: it starts, parts of it die, and it starts again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.server, pytest.mark.slow]
 INCLUDE = ["--include", "tests.evalapp.common.run_jobs"]
 
 
-def test_it_starts_answers_dies_and_starts_again(stack):
+def test_stack_starts_answers_dies_and_restarts(stack):
     stack.start("redis", "web")
     stack.start("work", more=INCLUDE)
     project = make_cast().project

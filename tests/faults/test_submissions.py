@@ -1,5 +1,5 @@
-"""Answers on their way while the web process dies and comes back, and while somebody else holds the database: what was
-acknowledged is stored, what was sent again is stored once, and a draft is where it was left."""
+"""Answers in transit while the web process dies and restarts, and while another process locks the database:
+acknowledged answers are stored, repeated ones are stored once, and drafts are unchanged."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from tests.cast import make_cast
 from .stack import Stack
 
 ITEMS, KILLS = 40, 2
-#: Refused, no answer in time, or cut: before its first byte, or in its midst, which is no error of the system's.
+#: Refused, no answer in time, or cut: before its first byte, or in the middle, which is not a system error.
 LOST = OSError, http.client.HTTPException
 
 
 @dataclass
 class Program:
-    """Somebody's client, as patient as the page's outbox: what got no answer is sent again as it was."""
+    """A client as patient as the page's outbox: unanswered requests are sent again unchanged."""
 
     url: str
     secret: str
@@ -62,7 +62,7 @@ class Program:
 
 
 def judge(program: Program, shown: Any, acknowledged: list[dict[str, Any]], errors: list[str]) -> None:
-    """Everything that is left, one after the other."""
+    """Judges all remaining units, one after the other."""
     try:
         while shown is not None:
             body = {"submission": str(uuid4()), "answer": {"likert-quality": 1 + len(acknowledged) % 5}, "next": True}
@@ -77,7 +77,7 @@ def judge(program: Program, shown: Any, acknowledged: list[dict[str, Any]], erro
 @pytest.mark.slow
 @pytest.mark.server
 @pytest.mark.promise("draft", "submission")
-def test_the_web_process_is_killed_between_draft_and_answer_and_among_answers(stack: Stack) -> None:
+def test_web_process_is_killed_between_draft_and_answer_and_among_answers(stack: Stack) -> None:
     cast = make_cast()
     campaign = open_for(cast, items=ITEMS, systems=("sys-a",))
     _, secret = create_token(user=cast.annotator, name="pages", scopes=["annotate"])
@@ -95,7 +95,7 @@ def test_the_web_process_is_killed_between_draft_and_answer_and_among_answers(st
     stack.start("web")
     again = program.insist("POST", f"campaigns/{campaign.pk}/next/")
     assert (again["id"], again["draft"]["answer"]) == (shown["id"], {"likert-quality": 2})
-    # What was sent to the dead process may still have waited in the socket; then both versions are told.
+    # A request sent to the dead process may have waited in the socket; then both versions are reported.
     assert again["draft"]["note"] in ("half a thought", "typed while it was away")
     body = {"version": 1, "draft": {**draft, "note": "the whole thought"}}
     status, answer = program.call("PATCH", path, body, patience=60)
@@ -122,9 +122,9 @@ def test_the_web_process_is_killed_between_draft_and_answer_and_among_answers(st
 
 
 @pytest.mark.promise("submission", "draft")
-def test_somebody_holds_the_file_for_too_long(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A writer that does not end, such as a large import on a slow disk: who waits is told to try again, in words, and
-    what they send again is stored once."""
+def test_database_file_is_locked_for_too_long(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer that does not end, such as a large import on a slow disk: waiting requests are asked to try again, and
+    repeated answers are stored once."""
     cast = make_cast()
     campaign = open_for(cast, systems=("sys-a",))
     client = Client(raise_request_exception=False)

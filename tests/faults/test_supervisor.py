@@ -1,5 +1,5 @@
-"""`manage.py up` under fault: whatever is killed comes back and works; TERM lets a request finish and puts a run back
-into the queue at no cost; Ctrl-C leaves no process behind. That `up` itself is killed is in test_up of the command."""
+"""`manage.py up` under faults: a killed part comes back and works; TERM lets a request finish and returns a run to the
+queue at no cost; Ctrl-C leaves no process behind. test_up of the command covers killing `up` itself."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .stack import Stack
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.promise("supervisor")]
 
-LONG = 300.0  # seconds, on a machine that has other things to do
+LONG = 300.0  # seconds, on a busy machine
 WEB, READY = r"open http://127\.0\.0\.1:\d+", r"{} +\| .*ready"
 
 
@@ -48,7 +48,7 @@ class SlowRequest:
             f"Content-Type: application/json\r\nContent-Length: {len(self.body)}\r\n"
             "Expect: 100-continue\r\nConnection: close\r\n\r\n".encode()
         )
-        assert b"100 Continue" in self.answer.readline()  # a thread has it in hand
+        assert b"100 Continue" in self.answer.readline()  # a thread is handling it
         assert self.answer.readline() == b"\r\n"
         self.socket.sendall(self.body[:5])
 
@@ -59,7 +59,7 @@ class SlowRequest:
 
 
 def many_texts(project: Project) -> None:
-    """So many to score by letters that it takes ten seconds."""
+    """Enough texts that scoring them by letters takes ten seconds."""
     rng = random.Random(1)
     words = ["".join(rng.choices("abcdefgh", k=5)) for _ in range(4000)]
     original = ReferenceSet.objects.create(project=project, name="original")
@@ -80,7 +80,7 @@ def state_of(run: Run) -> Run:
 
 
 def living() -> dict[tuple[int, str], int]:
-    """Every process of this machine, by number and moment of its start, with the number of its parent."""
+    """Every process of this machine, by number and start time, with its parent's number."""
     found = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -94,7 +94,7 @@ def living() -> dict[tuple[int, str], int]:
 
 
 def family_of(pid: int) -> set[tuple[int, str]]:
-    """A process and all that descend from it."""
+    """A process and all its descendants."""
     everyone, found = living(), {pid}
     while more := {child for (child, _), parent in everyone.items() if parent in found} - found:
         found |= more
@@ -102,7 +102,7 @@ def family_of(pid: int) -> set[tuple[int, str]]:
 
 
 def left_of(family: set[tuple[int, str]]) -> set[int]:
-    """Members that live, and groups they led that somebody is still in."""
+    """Surviving members, and groups they led that still have members."""
     return {pid for pid, _ in family & living().keys()} | {pid for pid, _ in family if group_alive(pid)}
 
 
@@ -113,14 +113,14 @@ def project(stack: Stack) -> Project:
     return made
 
 
-def test_killed_drained_started_again_and_interrupted(stack, project):
+def test_parts_killed_drained_restarted_and_interrupted(stack, project):
     up = Up(stack.folder)
     try:
         up.until(WEB, LONG)
         for name in ("cpu", "gpu", "live"):
             up.until(READY.format(name), LONG)
 
-        # Each child is killed and comes back.
+        # Each child is killed and restarted.
         assert waited(lambda: set(up.children()) == NAMES, LONG)
         first = up.children()
         for pid in first.values():
@@ -131,7 +131,7 @@ def test_killed_drained_started_again_and_interrupted(stack, project):
         assert not set(up.children().values()) & set(first.values())
         assert up.get("/health/live")[0] == 200
 
-        # The new ones work; then TERM, with a run and a request under way.
+        # The new ones work; then TERM, with a run and a request in progress.
         run = apply_evaluator(project=project, evaluator="chrf")
         wait_until(lambda: state_of(run).state == Run.State.RUNNING, LONG)
         token = create_token(user=project.memberships.get(role="owner").user, name="t", scopes=list(SCOPES))[1]
@@ -155,7 +155,7 @@ def test_killed_drained_started_again_and_interrupted(stack, project):
         "The worker was told to end; the run goes back to the queue."
     ]
 
-    # Started again it does what was left, and Ctrl-C ends all.
+    # After a restart it does the remaining work, and Ctrl-C ends all.
     again = Up(stack.folder)
     try:
         again.until(READY.format("cpu"), LONG)

@@ -1,5 +1,5 @@
-"""From a corpus to the table of enhanced metrics, by commands and files alone: load, corpus, train, annotate, score,
-meta. The encoder is tiny and trained for an epoch: what is tested is the way, not the figures."""
+"""From a corpus to the table of enhanced metrics, using only commands and files: load, corpus, train, annotate, score,
+meta. The encoder is tiny and trained for one epoch: the test covers the path, not the figures."""
 
 from __future__ import annotations
 

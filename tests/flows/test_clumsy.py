@@ -1,4 +1,4 @@
-"""Clumsy and malicious people: nothing they type or send makes a page fail, and nothing of other projects shows."""
+"""Clumsy and malicious input makes no page fail and reveals nothing of other projects."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ NASTY = (
     "../../etc/passwd", "%F0%9F", "ä" * 3000, "{{7*7}}", "<script>alert(1)</script>", "W10", "WzAsMV0", "WzAsIngiXQ",
     "WzAsbnVsbF0", "WzAse31d", "W1tb" * 700,
 )  # fmt: skip
-#: Values that each page gets for each parameter it reads; together the pages that read one get all of them.
+#: Values that each page gets for each parameter it reads; several pages that share a parameter get all values together.
 EACH = 3
-#: What the pages of tables can be asked for.
+#: Parameters of pages with tables.
 SHAPES = (AgreementQuery, AspectsQuery, EnhancedQuery, EvaluatorsQuery, SlicesQuery)
 OF_TABLES = sorted({field.name for shape in SHAPES for field in fields(shape)})
 
 
 @pytest.fixture
 def reads(monkeypatch):
-    """`reads(client, path)`: the names of the parameters that the view looks for; None where it looks through all."""
+    """`reads(client, path)`: the names of the parameters that the view reads; None if it iterates over all."""
     names = set()
 
     def noting(method, whole=False):
@@ -49,7 +49,7 @@ def reads(monkeypatch):
 
     def read(client, path):
         names.clear()
-        # What is asked for something unknown may refuse that before it looks for anything.
+        # A request for something unknown may be refused before any parameter is read.
         for given in ({"nothing-knows-this": "1"}, {}):
             assert client.get(path, given).status_code < 500, path
         return names - {"nothing-knows-this"}
@@ -58,8 +58,8 @@ def reads(monkeypatch):
 
 
 def combinations(places, *further):
-    """From what each place reads, all of (place, parameter, value) that are tried. `further`: what those that look
-    through all can find."""
+    """All tried (place, parameter, value) combinations, from the parameters each place reads. `further`: parameters for
+    places that iterate over all."""
     found_by = {place: {*names, *further} if None in names else names for place, names in places.items()}
     for name in sorted(set().union(*found_by.values()) - {None}):
         found = [place for place, names in found_by.items() if name in names]
@@ -91,7 +91,7 @@ def test_no_parameter_breaks_a_page(cast, clients, reads):
     assert not broken, "\n".join(broken)
 
 
-def test_no_list_of_the_api_breaks(cast, clients, reads):
+def test_no_parameter_breaks_an_api_list(cast, clients, reads):
     make_strange(cast)
     client = clients[cast.stranger]
     rows = ("items", "systems", "outputs", "references", "ratings", "comparisons", "dialogues", "uploads", "runs",
@@ -137,7 +137,7 @@ def test_no_body_breaks_the_api(cast, clients):
     assert not broken, "\n".join(broken)
 
 
-def test_a_form_sent_twice_is_stored_once(cast, clients):
+def test_form_sent_twice_is_stored_once(cast, clients):
     campaign = open_rating(cast, items=2)
     client = clients[cast.annotator]
     page = client.get(f"/my/{campaign.pk}/").content.decode()
@@ -149,8 +149,8 @@ def test_a_form_sent_twice_is_stored_once(cast, clients):
     assert Judgement.objects.filter(campaign=campaign).count() == 1
 
 
-def test_nothing_of_a_foreign_project(cast, clients):
-    """Every page of the project, asked for by the owner of another one, and by nobody."""
+def test_foreign_projects_are_invisible(cast, clients):
+    """Every page of the project, requested by the owner of another one, and anonymously."""
     world = make_world(cast)
     seen = []
     for pages in world.pages.values():
@@ -160,7 +160,7 @@ def test_nothing_of_a_foreign_project(cast, clients):
             if clients[cast.stranger].get(path).status_code != 404:
                 seen.append(path)
             assert clients[None].get(path).status_code == 302
-            # Own project in the address, foreign rows behind it.
+            # Own project in the address, foreign rows after it.
             other = path.replace(f"/projects/{cast.project.slug}/", f"/projects/{cast.foreign.slug}/")
             answer = clients[cast.stranger].get(other)
             if "sys-alpha" in answer.content.decode() or answer.status_code >= 500:

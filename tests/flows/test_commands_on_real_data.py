@@ -1,5 +1,5 @@
-"""A researcher with a folder of real data and a terminal: load, look, score, rank, compare, dump. Commands only;
-the folders are public human-rated sets, and where they are absent these tests are skipped."""
+"""A researcher with a folder of real data and a terminal: load, look, score, rank, compare, dump. Only commands; the
+folders are public human-rated sets, and the tests are skipped where they are absent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scoring.boards import recompute
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.usefixtures("few_draws")]
 
-# set, aspect, the set's own rows (its README), and whether it has comparisons
+# set, aspect, number of rows (from its README), and whether it has comparisons
 SETS = [
     ("novikova", "quality", {"items": 1280, "outputs": 2460, "ratings": 7380}),
     ("usr_topicalchat", "overall", {"items": 60, "outputs": 360, "ratings": 6480}),
@@ -36,7 +36,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_from_folder_to_leaderboard_and_back(shared_data, tmp_path, name, aspect, rows):
     folder = str(shared_data / name)
 
-    # A dry run stores nothing; loading stores every row; the same again changes nothing.
+    # A dry run stores nothing; loading stores every row; repeating changes nothing.
     dry = run("load", folder, "--project", name, "--dry-run")
     assert dry["fault_count"] == 0
     loaded = run("load", folder, "--project", name)
@@ -49,7 +49,7 @@ def test_from_folder_to_leaderboard_and_back(shared_data, tmp_path, name, aspect
         assert run("score", evaluator, "--project", name, "--here")["scored"] == rows["outputs"]
     assert run("score", "length", "--project", name, "--here")["scored"] == 0
 
-    # Systems in order with intervals; evaluators with sentinels, intervals, n and signature.
+    # Systems in order with intervals; evaluators with trivial baselines, intervals, n and signature.
     systems = run("systems", name, "--aspect", aspect)["rows"]
     values = [row["value"] for row in systems]
     assert values == sorted(values, reverse=True)
@@ -63,7 +63,7 @@ def test_from_folder_to_leaderboard_and_back(shared_data, tmp_path, name, aspect
         assert found[evaluator]["n"] == rows["outputs"]
         assert found[evaluator]["signature"].startswith(evaluator)
 
-    # What is dumped can be loaded, and is byte for byte what a dump of that is.
+    # A dump can be loaded, and dumping that again gives the same bytes.
     run("dump", name, str(tmp_path / "first"))
     run("load", str(tmp_path / "first"), "--project", f"{name}-again")
     run("dump", f"{name}-again", str(tmp_path / "second"))
@@ -71,7 +71,7 @@ def test_from_folder_to_leaderboard_and_back(shared_data, tmp_path, name, aspect
     assert first.keys() == second.keys()
     assert all(first[file] == second[file] for file in first)
 
-    # Whoever has the folder computes its tables again, to the last digit.
+    # The tables can be recomputed from the folder, to the last digit.
     assert len(json.loads(first["leaderboard.json"])["tables"]) >= 3
     assert recompute.main([str(tmp_path / "second")]) == 0
 
@@ -80,7 +80,7 @@ def test_comparisons_rank_systems_by_win_rate(shared_data):
     """pandalm has comparisons and no ratings: 2,997 verdicts of three annotators on four or five systems."""
     loaded = run("load", str(shared_data / "pandalm"), "--project", "pandalm")
     assert loaded["counts"]["comparisons"]["added"] == 2997
-    table = run("systems", "pandalm")  # nothing was rated, so the win rate is meant
+    table = run("systems", "pandalm")  # nothing was rated, so the win rate is used
     assert (table["method"], table["aspect"]) == ("win-rate", "overall")
     rates = [row["value"] for row in table["rows"]]
     assert rates == sorted(rates, reverse=True)

@@ -1,4 +1,4 @@
-"""Results are computed once per setting and seed, survive a kill, and become figures as the pages write them."""
+"""Results are computed once per setting and seed, survive a kill, and are formatted as the pages write them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def opened(store: ModuleType, folder: Path, code: str = "") -> Any:
     return store.Store(folder / "x.jsonl", folder / "aside.jsonl", code)
 
 
-def test_a_result_is_computed_once(store: ModuleType, tmp_path: Path) -> None:
+def test_result_is_computed_once(store: ModuleType, tmp_path: Path) -> None:
     calls: list[int] = []
 
     def work() -> dict[str, object]:
@@ -49,7 +49,7 @@ def test_a_result_is_computed_once(store: ModuleType, tmp_path: Path) -> None:
     assert len(calls) == 2
 
 
-def test_a_page_says_when_its_figures_are_of_older_code(store: ModuleType, tmp_path: Path) -> None:
+def test_page_says_when_its_figures_come_from_older_code(store: ModuleType, tmp_path: Path) -> None:
     kept = opened(store, tmp_path, "now")
     new = kept.once("a", 1, lambda: {"value": 1})
     assert new["code"] == "now"
@@ -60,7 +60,7 @@ def test_a_page_says_when_its_figures_are_of_older_code(store: ModuleType, tmp_p
     assert store.machine_line([], "now").endswith("no result yet.")
 
 
-def test_the_state_of_the_code_is_of_what_an_evaluator_does(store: ModuleType, tmp_path: Path) -> None:
+def test_code_version_covers_what_an_evaluator_runs(store: ModuleType, tmp_path: Path) -> None:
     shared = tmp_path / "scoring" / "ml"
     own, other = (shared / "evaluators" / name / "b.py" for name in ("ream", "maude"))
     for path in (shared / "a.py", own, other):
@@ -84,7 +84,7 @@ def test_the_state_of_the_code_is_of_what_an_evaluator_does(store: ModuleType, t
     assert changed(shared / "a.py", "def f():\n    return 2\n") == [True, True, True]
 
 
-def test_a_half_written_line_is_computed_again(store: ModuleType, tmp_path: Path) -> None:
+def test_truncated_line_is_computed_again(store: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     kept = opened(store, tmp_path)
     kept.once("a", 1, lambda: {"value": 1})
@@ -97,9 +97,7 @@ def test_a_half_written_line_is_computed_again(store: ModuleType, tmp_path: Path
     assert set(whole.rows) == {("a", 1), ("b", 1)}
 
 
-def test_a_result_that_failed_is_not_kept_and_its_time_is_known_to_be_missing(
-    store: ModuleType, tmp_path: Path
-) -> None:
+def test_failed_result_is_not_stored_and_its_time_is_marked_missing(store: ModuleType, tmp_path: Path) -> None:
     def work() -> dict[str, object]:
         raise RuntimeError("out of luck")
 
@@ -135,7 +133,7 @@ def test_figures_as_text(store: ModuleType) -> None:
     assert store.table(["a", "b"], [["1", "2"]]) == ["| a | b |", "|---|---|", "| 1 | 2 |"]
 
 
-def test_a_trial_run_writes_no_page_and_keeps_its_results_apart(
+def test_trial_run_writes_no_page_and_separates_its_results(
     store: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(store, "PAGES", tmp_path / "pages")
@@ -162,7 +160,7 @@ def test_a_trial_run_writes_no_page_and_keeps_its_results_apart(
         store.arguments("what it does", seeds=(1,))
 
 
-def test_figures_are_kept_apart_from_data_and_from_what_was_only_begun(store: ModuleType, tmp_path: Path) -> None:
+def test_figures_are_stored_apart_from_data_and_unfinished_results(store: ModuleType, tmp_path: Path) -> None:
     kept = opened(store, tmp_path)
     kept.once("people", 0, lambda: {"means": [4.5]}, data=True)
     kept.once("a", 1, lambda: {"value": 1 / 3})
@@ -177,7 +175,7 @@ def test_figures_are_kept_apart_from_data_and_from_what_was_only_begun(store: Mo
         assert set(one.rows) == {("people", 0), ("a", 1)}
 
 
-def test_an_option_that_a_script_makes_nothing_of_is_refused(
+def test_option_unused_by_a_script_is_refused(
     store: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["x.py", "--data", str(tmp_path), "--items", "5"])
@@ -190,7 +188,7 @@ def test_an_option_that_a_script_makes_nothing_of_is_refused(
     assert (read_nothing.items, read_nothing.page_only, read_nothing.seeds) == (None, False, (1, 2))
 
 
-def test_what_was_not_computed_this_time_stays_and_says_of_what_it_is(store: ModuleType) -> None:
+def test_results_not_recomputed_stay_and_name_their_run(store: ModuleType) -> None:
     old = "# T\n\nEncoder: x. Seeds: 13.\n\n## A\n\nold a\n\n## B\n\nold b\n\n### C\n\nNot computed yet.\n"
     new = "# T\n\nEncoder: x. Seeds: 14.\n\n## A\n\nnew a\n\n## B\n\nNot computed yet.\n\n### C\n\nNot computed yet.\n"
     page = store.with_kept(new, old)
@@ -199,7 +197,7 @@ def test_what_was_not_computed_this_time_stays_and_says_of_what_it_is(store: Mod
     assert "old a" not in page
     assert "## B\n\n*Of an earlier run, whose rows were not kept. Encoder: x. Seeds: 13.*\n\nold b\n\n### C\n" in page
     assert page.endswith("### C\n\nNot computed yet.\n")
-    # Once more: it is said once, of the run that it is of.
+    # Repeated: the note appears once and names the original run.
     assert store.with_kept(new.replace("14", "15"), page).count("Seeds: 13.") == 1
     assert store.with_kept(old, old) == old
     for code in (store.code_line([{"code": "abc"}], "abc"), store.code_line([{"code": "abc"}, {"code": "d"}], "abc")):
@@ -210,7 +208,7 @@ def test_what_was_not_computed_this_time_stays_and_says_of_what_it_is(store: Mod
         assert f"kept. Encoder: x. Seeds: 13. {code}*\n\nold b" in said
 
 
-def test_a_result_is_computed_again_to_compare(store: ModuleType, tmp_path: Path) -> None:
+def test_result_is_recomputed_for_comparison(store: ModuleType, tmp_path: Path) -> None:
     first = opened(store, tmp_path, "before")
     first.once("a", 13, lambda: {"value": 0.5, "many": [1, 2], "training_seconds": 3.0})
     first.once("b", 13, lambda: {"value": 1.0})
@@ -231,14 +229,14 @@ def test_a_result_is_computed_again_to_compare(store: ModuleType, tmp_path: Path
     assert "a (seed 13); b (seed 13)" in store.machine_line(rows, "now", again().checks)
     with pytest.raises(SystemExit, match=r"has no result a@14, c@13: say SETTING@SEED"):
         again("a@14", "c@13", "b@13")
-    # Of another code nothing is said; another form is no small difference.
+    # Results of other code are not compared; a changed shape is not a small difference.
     assert "again" not in store.machine_line(rows, "later", again().checks)
     for other in ({"value": 1.0, "more": 1}, {"value": [1.0]}, {"value": None}):
         with pytest.raises(SystemExit, match="other results than the row has"):
             again("b@13").once("b", 13, lambda other=other: other)
 
 
-def test_weights_are_no_figure_but_what_they_say_is(store: ModuleType) -> None:
+def test_weights_are_not_figures_but_derived_values_are(store: ModuleType) -> None:
     one = {"signature": "maude|w:3f", "loss": 0.5, "rows": [1.0, 2.0], "wall_seconds": 3, "load": 1, "code": "a"}
     two = {"signature": "maude|w:c4", "loss": 0.5, "rows": [1.0, 2.5], "wall_seconds": 9, "load": 2, "code": "b"}
     assert store.farthest(one, two) == 0.5

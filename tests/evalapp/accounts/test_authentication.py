@@ -1,4 +1,4 @@
-"""API tokens at the door: scopes, project, expiry, revocation, too many failures."""
+"""API tokens: scopes, project, expiry, revocation, too many failures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def token(user, *scopes, **more):
     return create_token(user=user, name="t", scopes=scopes, **more)
 
 
-def test_a_token_reads_and_notes_its_use(cast):
+def test_token_reads_and_records_its_use(cast):
     made, secret = token(cast.researcher, "read")
     assert client(secret).get("/api/v1/projects/alpha/").status_code == 200
     made.refresh_from_db()
@@ -31,7 +31,7 @@ def test_a_token_reads_and_notes_its_use(cast):
     assert secret not in str(list(ApiToken.objects.values()))
 
 
-def test_scopes_narrow(cast):
+def test_scopes_restrict_access(cast):
     _, secret = token(cast.owner, "read")
     answer = client(secret).patch("/api/v1/projects/alpha/", {"name": "X"}, format="json")
     assert answer.status_code == 403
@@ -40,12 +40,12 @@ def test_scopes_narrow(cast):
     assert client(secret).get("/api/v1/projects/alpha/runs/").status_code == 403
 
 
-def test_a_token_never_does_more_than_its_user(cast):
+def test_token_has_no_more_rights_than_its_user(cast):
     _, secret = token(cast.viewer, "manage", "write", "read")
     assert client(secret).patch("/api/v1/projects/alpha/", {"name": "X"}, format="json").status_code == 403
 
 
-def test_a_project_token_sees_one_project_even_of_a_superuser(cast):
+def test_project_token_sees_one_project_even_for_a_superuser(cast):
     cast.owner.is_superuser = True
     cast.owner.save()
     _, secret = token(cast.owner, "read", project=cast.project)
@@ -54,7 +54,7 @@ def test_a_project_token_sees_one_project_even_of_a_superuser(cast):
     assert client(secret).get("/api/v1/projects/alpha-foreign/").status_code == 404
 
 
-def test_a_token_cannot_make_a_wider_one(cast):
+def test_token_cannot_create_a_wider_one(cast):
     body = {"name": "wider", "scopes": ["manage"]}
     for scopes, more in ((("read", "write"), {}), (("manage",), {"project": cast.project})):
         _, secret = token(cast.owner, *scopes, **more)
@@ -67,7 +67,7 @@ def test_a_token_cannot_make_a_wider_one(cast):
 
 
 @pytest.mark.parametrize("end", ["revoked", "expired", "inactive", "invented"])
-def test_a_dead_token_is_refused(cast, end):
+def test_dead_token_is_refused(cast, end):
     made, secret = token(cast.researcher, "read")
     if end == "revoked":
         revoke_token(token=made, actor=cast.researcher)
@@ -84,7 +84,7 @@ def test_a_dead_token_is_refused(cast, end):
     assert answer.headers["Content-Type"] == "application/problem+json"
 
 
-def test_too_many_wrong_tokens_close_the_door(cast, one_window):
+def test_too_many_wrong_tokens_block_the_address(cast, one_window):
     for _ in range(TOKEN_FAILURES.most):
         assert client("ea_wrong").get("/api/v1/projects/").status_code == 401
     answer = client("ea_wrong").get("/api/v1/projects/")
@@ -94,8 +94,9 @@ def test_too_many_wrong_tokens_close_the_door(cast, one_window):
 
 
 @pytest.mark.promise("attempts")
-def test_what_others_try_from_the_same_address_refuses_no_token_that_works(cast, one_window):
-    """A class, an institute, a proxy: one address of many people. What does not work looks alike before and after."""
+def test_failures_of_others_at_an_address_block_no_valid_token(cast, one_window):
+    """A class, an institute, a proxy: many people share an address. Invalid tokens get the same response before and
+    after."""
     dead, revoked = token(cast.viewer, "read")
     revoke_token(token=dead, actor=cast.viewer)
     _, works = token(cast.researcher, "read")

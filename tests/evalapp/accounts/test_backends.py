@@ -9,7 +9,7 @@ from tests.cast import PASSWORD
 
 
 @pytest.mark.django_db
-def test_a_signed_in_person_is_read_whole(cast):
+def test_session_loads_the_whole_user(cast):
     User.objects.filter(pk=cast.annotator.pk).update(theme="dark", preferences={"keys": {"skip": "s"}})
     read = PasswordBackend().get_user(cast.annotator.pk)
     expected = User.objects.get(pk=cast.annotator.pk)
@@ -27,14 +27,14 @@ def test_one_statement(cast, django_assert_num_queries):
 
 
 @pytest.mark.django_db
-def test_inactive_and_unknown_people_are_nobody(cast):
+def test_inactive_and_unknown_people_are_anonymous(cast):
     User.objects.filter(pk=cast.annotator.pk).update(is_active=False)
     assert PasswordBackend().get_user(cast.annotator.pk) is None
     assert PasswordBackend().get_user(0) is None
 
 
 @pytest.mark.django_db
-def test_a_new_password_ends_sessions(cast, client):
+def test_new_password_ends_sessions(cast, client):
     client.force_login(cast.annotator)
     assert client.get("/api/v1/projects/").status_code == 200
     cast.annotator.set_password("another-long-password")
@@ -43,7 +43,7 @@ def test_a_new_password_ends_sessions(cast, client):
 
 
 @pytest.mark.django_db
-def test_the_password_is_checked(cast, rf):
+def test_password_is_checked(cast, rf):
     request = rf.post("/")
     assert authenticate(request, username="anna", password=PASSWORD) == cast.annotator
     assert authenticate(request, username="anna", password="wrong") is None

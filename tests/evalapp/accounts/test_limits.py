@@ -21,7 +21,7 @@ def clock(monkeypatch, db):
     return now
 
 
-def test_so_many_and_no_more_until_the_window_ends(clock):
+def test_limit_holds_until_the_window_ends(clock):
     for _ in range(3):
         limits.spend(LIMIT, "a")
     with pytest.raises(TooMany) as error:
@@ -32,7 +32,7 @@ def test_so_many_and_no_more_until_the_window_ends(clock):
     limits.spend(LIMIT, "a")
 
 
-def test_keys_are_digests_and_old_windows_go(clock):
+def test_keys_are_digests_and_old_windows_are_deleted(clock):
     limits.count(LIMIT, "olga@example.org")
     assert "olga" not in str(list(AttemptCount.objects.values()))
     clock[0] += 180
@@ -40,7 +40,7 @@ def test_keys_are_digests_and_old_windows_go(clock):
     assert AttemptCount.objects.count() == 1
 
 
-def test_behind_the_proxy_the_last_address_counts():
+def test_last_address_counts_behind_a_proxy():
     request = RequestFactory().get("/", HTTP_X_FORWARDED_FOR="6.6.6.6, 10.0.0.9", REMOTE_ADDR="127.0.0.1")
     assert limits.client_ip(request) == "127.0.0.1", "without the proxy the header is anybody's word"
     with override_settings(SECURE_SSL_REDIRECT=True):
@@ -61,5 +61,5 @@ def test_behind_the_proxy_the_last_address_counts():
         ("unix:", "unix:"),
     ],
 )
-def test_whoever_has_a_network_of_addresses_has_one(address, counted):
+def test_network_of_addresses_counts_as_one(address, counted):
     assert limits.client_ip(RequestFactory().get("/", REMOTE_ADDR=address)) == counted

@@ -10,7 +10,7 @@ from evalapp.accounts.sessions import SessionStore
 
 
 @pytest.mark.django_db
-def test_what_is_stored_is_read():
+def test_stored_session_is_read():
     first = SessionStore()
     first["colour"] = "blue"
     first.create()
@@ -22,7 +22,7 @@ def test_what_is_stored_is_read():
 
 
 @pytest.mark.django_db
-def test_an_expired_session_is_empty_and_gets_a_new_key():
+def test_expired_session_is_empty_and_gets_a_new_key():
     first = SessionStore()
     first["colour"] = "blue"
     first.create()
@@ -33,7 +33,7 @@ def test_an_expired_session_is_empty_and_gets_a_new_key():
 
 
 @pytest.mark.django_db
-def test_an_unknown_key_is_not_taken_over():
+def test_unknown_key_is_not_adopted():
     store = SessionStore("k" * 32)
     assert store.get("colour") is None
     store["colour"] = "blue"

@@ -1,5 +1,5 @@
-"""The real application behind the client, in this process: requests go through WSGI, and a worker is played by
-executing what is queued before an answer about it is given."""
+"""The real application behind the client, in this process: requests go through WSGI, and queued runs are executed
+before an answer about them is given."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ WATCHED = ("/runs/", "/uploads/", "/exports/")
 
 
 class Installation(httpx.BaseTransport):
-    """`works` False: nobody takes runs. `seen` lists method and path of every request. `loses`: of so many POSTs
-    the answer is lost, when the work is done."""
+    """If `works` is False, no worker takes runs. `seen` lists method and path of every request. `loses`: number of
+    POSTs whose answer is lost after the work is done."""
 
     def __init__(self) -> None:
         from evalapp.wsgi import application
@@ -51,7 +51,7 @@ def installation(cast) -> Installation:
 
 @pytest.fixture
 def connect(installation) -> Callable[..., Client]:
-    """A client for one of the cast, with a token of these scopes."""
+    """A client for one of the cast, with a token for these scopes."""
 
     def make(user, *scopes: str, **options) -> Client:
         from evalapp.accounts.services import create_token

@@ -1,5 +1,5 @@
-"""One of two processes that train together. Only the first one may be asked for texts; what it decides is told to the
-other. Says as JSON what came of it."""
+"""One of two processes that train together. Only the first is asked for texts and passes its decision to the second.
+Prints its result as JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.evalapp.client.tiny import ByNumber, Numbers, Rows, arguments, tiny
 
 def main(folder: str) -> None:
     torch.set_num_threads(1)
-    # The second one would go on for ever by its own texts, and wait for the first.
+    # By its own texts the second process would never stop, and would wait for the first.
     first = os.environ["RANK"] == "0"
     generate = Numbers(2, 3, 1, 0.5) if first else Numbers(*range(20))
     callback = ComparativeStopping(ByNumber(), ["x"], generate=generate, patience=2)

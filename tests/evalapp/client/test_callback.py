@@ -1,5 +1,5 @@
-"""The callback in a real `Trainer`: a tiny random GPT-2 on a few steps, with comparers that follow a script, hang or
-fail. A checkpoint is told apart by the texts a scripted `generate` gives it."""
+"""The callback in a real `Trainer`: a tiny random GPT-2 for a few steps, with comparers that follow a script, hang or
+fail. Scripted texts from `generate` identify the checkpoint."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def train(folder, callback, model=None, resume=None, **changes) -> Trainer:
     return trainer
 
 
-def test_it_stops_by_the_rule_and_names_the_checkpoint_before_the_run(tmp_path):
+def test_stops_by_the_rule_and_names_the_best_earlier_checkpoint(tmp_path):
     generate = Numbers(1, 2, 3, 2, 1.5, 1, 0.5, 0.2)
     callback = ComparativeStopping(ByNumber(), ["x", ["y", "z"]], generate=generate)
     trainer = train(tmp_path, callback)
@@ -66,7 +66,7 @@ def draw() -> float:
 
 
 class Drawing(Numbers):
-    """Draws random numbers of every kind."""
+    """Draws random numbers from every generator."""
 
     def __call__(self, model, inputs):
         model.train()
@@ -82,14 +82,14 @@ class Seeding(Numbers):
 
 
 class Undecided:
-    """A comparer that draws lots."""
+    """A comparer that decides at random."""
 
     def compare(self, a, b):
         return [draw() - 1.5 for _ in a]
 
 
 class RandomNumbers(TrainerCallback):
-    """What training draws after each evaluation, of which this one hears last. GPT-2 drops parts by such numbers."""
+    """Records what training draws after each evaluation. GPT-2 uses such numbers for dropout."""
 
     def __init__(self) -> None:
         self.drawn: list[float] = []
@@ -116,7 +116,7 @@ def trained(folder, *callbacks) -> tuple[list[float], list[torch.Tensor]]:
     ],
     ids=["sampling", "drawing", "seeding", "comparing"],
 )
-def test_training_is_the_same_as_without(tmp_path, comparer, generate):
+def test_training_is_unchanged_by_the_callback(tmp_path, comparer, generate):
     numbers, weights = trained(tmp_path / "a")
     callback = ComparativeStopping(comparer, ["ab"], generate=generate)
     same_numbers, same_weights = trained(tmp_path / "b", callback)
@@ -125,7 +125,7 @@ def test_training_is_the_same_as_without(tmp_path, comparer, generate):
     assert [check.n for check in callback.monitor.rule.checks] == [0, 1, 2, 2]
 
 
-def test_a_comparer_that_is_loaded_draws_nothing_from_training(monkeypatch):
+def test_loading_a_comparer_draws_no_random_numbers_from_training(monkeypatch):
     monkeypatch.setattr("scoring.ml.load", lambda folder: draw() and ByNumber())
     torch.manual_seed(5)
     expected = torch.rand(3)
@@ -135,8 +135,9 @@ def test_a_comparer_that_is_loaded_draws_nothing_from_training(monkeypatch):
 
 
 @pytest.mark.parametrize("begun", [True, False])
-def test_the_random_numbers_of_every_cuda_device_are_put_back(monkeypatch, begun):
-    """No such device is here: the states are marked. Where CUDA was not begun, a check does not begin it."""
+def test_random_state_of_every_cuda_device_is_restored(monkeypatch, begun):
+    """No such device exists here, so the states are marked. If CUDA is not initialised, a check does not initialise
+    it."""
     states, put = [[torch.tensor([1]), torch.tensor([2])]], []
     monkeypatch.setattr("torch.cuda.is_initialized", lambda: begun)
     monkeypatch.setattr("torch.cuda.get_rng_state_all", states.pop)
@@ -147,8 +148,8 @@ def test_the_random_numbers_of_every_cuda_device_are_put_back(monkeypatch, begun
     assert len(states) == (not begun)
 
 
-def test_each_part_of_the_model_is_in_the_mode_it_was_in(tmp_path):
-    """A part may be frozen in evaluation mode while the rest learns."""
+def test_each_module_keeps_its_mode(tmp_path):
+    """A module may be frozen in evaluation mode while the others are trained."""
     seen = []
 
     class Modes(TrainerCallback):
@@ -168,7 +169,7 @@ def test_each_part_of_the_model_is_in_the_mode_it_was_in(tmp_path):
     assert set(seen[0]) == {True, False}
 
 
-def test_it_writes_with_the_model_itself(tmp_path):
+def test_generates_with_the_model_itself(tmp_path):
     callback = ComparativeStopping(Lengths(), ["abc", "de"])
     trainer = Trainer(
         tiny(),
@@ -185,7 +186,7 @@ def test_it_writes_with_the_model_itself(tmp_path):
     assert [len(json.loads(line)["texts"]) for line in lines] == [2, 2, 2]
 
 
-def test_without_a_way_to_generate_it_says_so_at_the_start(tmp_path):
+def test_missing_generate_is_reported_at_the_start(tmp_path):
     with pytest.raises(ValueError, match="generate=, or a Trainer with processing_class"):
         train(tmp_path, ComparativeStopping(ByNumber(), ["x"]))
 
@@ -199,13 +200,13 @@ class Hanging:
         return [-1] * len(a)
 
 
-def test_a_hanging_comparer_holds_training_up_once(tmp_path, caplog):
+def test_hanging_comparer_delays_training_once(tmp_path, caplog):
     comparer = Hanging()
     callback = ComparativeStopping(comparer, ["x"], generate=Numbers(1), timeout=1.0)
     start = time.monotonic()
     with caplog.at_level(logging.WARNING, logger="evalapp.client"):
         trainer = train(tmp_path, callback, max_steps=5, save_strategy="no")
-    assert time.monotonic() - start < 50  # of sixty seconds
+    assert time.monotonic() - start < 50  # out of sixty seconds
     comparer.release.set()
     assert trainer.state.global_step == 5
     assert not callback.stopped
@@ -217,7 +218,7 @@ def test_a_hanging_comparer_holds_training_up_once(tmp_path, caplog):
 
 
 class Deaf(GPT2LMHeadModel):
-    """Its `generate` takes no notice of `max_time`, which it notes."""
+    """Its `generate` ignores `max_time` but records it."""
 
     def generate(self, input_ids, max_time=None, **options):
         self.given = [*getattr(self, "given", []), (len(input_ids), max_time)]
@@ -225,7 +226,7 @@ class Deaf(GPT2LMHeadModel):
         return input_ids
 
 
-def test_a_model_that_takes_no_notice_of_the_time_costs_ever_less(tmp_path, caplog):
+def test_model_that_ignores_the_time_limit_costs_less_and_less(tmp_path, caplog):
     generate = Generation(Letters(), max_new_tokens=4)
     callback = ComparativeStopping(Lengths(), ["ab"], generate=generate, timeout=0.2)
     with caplog.at_level(logging.WARNING, logger="evalapp.client"):
@@ -236,7 +237,7 @@ def test_a_model_that_takes_no_notice_of_the_time_costs_ever_less(tmp_path, capl
     assert not callback.stopped
 
 
-def test_a_server_that_is_down(tmp_path, caplog):
+def test_unavailable_server(tmp_path, caplog):
     with socket.create_server(("127.0.0.1", 0)) as place:
         port = place.getsockname()[1]
     with Client(f"http://127.0.0.1:{port}", "t", retries=0) as client:
@@ -258,8 +259,8 @@ def test_a_server_that_is_down(tmp_path, caplog):
         ("comparative-9", ["annotate"], NotAllowed, "lacks the scope “read”"),
     ],
 )
-def test_what_the_server_refuses_is_said_before_training_begins(file_database, name, scopes, error, words):
-    """A file, since the comparer asks from a thread of its own."""
+def test_refusal_of_the_server_is_raised_before_training(file_database, name, scopes, error, words):
+    """A file, since the comparer runs in another thread."""
     from evalapp.accounts.services import create_token
     from evalapp.wsgi import application
 
@@ -271,7 +272,7 @@ def test_what_the_server_refuses_is_said_before_training_begins(file_database, n
     assert not list(folder.glob("checkpoint-*"))
 
 
-def test_a_resumed_training_goes_on_where_it_was(tmp_path):
+def test_resumed_training_continues_its_state(tmp_path):
     numbers = [1, 3, 2, 1.5, 1, 0.5, 0.2]
     whole = ComparativeStopping(ByNumber(), ["x"], generate=Numbers(*numbers), patience=4)
     train(tmp_path / "whole", whole, save_total_limit=None, save_only_model=False)
@@ -289,15 +290,15 @@ def test_a_resumed_training_goes_on_where_it_was(tmp_path):
     assert (again.stopped, again.best_step) == (True, 3)
 
 
-def test_a_training_that_chooses_by_a_metric_keeps_its_own_best(tmp_path):
+def test_training_that_selects_by_a_metric_keeps_its_best(tmp_path):
     callback = ComparativeStopping(ByNumber(), ["x"], generate=Numbers(3, 2, 1), patience=2)
     trainer = train(tmp_path, callback, load_best_model_at_end=True, save_total_limit=None)
     assert (trainer.state.global_step, callback.best_step) == (3, 1)
-    assert trainer.state.best_model_checkpoint == str(tmp_path / "checkpoint-3")  # by eval_loss, which still falls
+    assert trainer.state.best_model_checkpoint == str(tmp_path / "checkpoint-3")  # by eval_loss, which is still falling
     assert callback.best_checkpoint == tmp_path / "checkpoint-1"
 
 
-def test_one_check_for_several_sets_of_evaluation(tmp_path):
+def test_one_check_for_several_evaluation_sets(tmp_path):
     callback = ComparativeStopping(ByNumber(), ["x"], generate=Numbers(1, 2, 3))
     settings = arguments(tmp_path, max_steps=3, save_strategy="no")
     both = {"a": Rows(), "b": Rows()}
@@ -305,7 +306,7 @@ def test_one_check_for_several_sets_of_evaluation(tmp_path):
     assert [check.checkpoint for check in callback.monitor.rule.checks] == [1, 2, 3]
 
 
-def test_the_model_before_the_first_step_may_be_the_best(tmp_path, caplog):
+def test_model_before_the_first_step_may_be_the_best(tmp_path, caplog):
     callback = ComparativeStopping(ByNumber(), ["x"], generate=Numbers(9, 8, 7), patience=2)
     with caplog.at_level(logging.INFO, logger="evalapp.client"):
         trainer = train(tmp_path, callback, eval_on_start=True)
@@ -313,8 +314,8 @@ def test_the_model_before_the_first_step_may_be_the_best(tmp_path, caplog):
     assert "step 2: the model keeps losing; the best checkpoint is that of step 0" in caplog.text
 
 
-def test_with_room_for_one_checkpoint_the_best_is_left(tmp_path):
-    """While training lasts the newest is there, too: it is what goes on after a crash."""
+def test_with_room_for_one_checkpoint_the_best_remains(tmp_path):
+    """During training the newest is also stored, to continue from after a crash."""
     saved = []
 
     class Saved(TrainerCallback):
@@ -331,7 +332,7 @@ def test_with_room_for_one_checkpoint_the_best_is_left(tmp_path):
 
 
 @pytest.mark.slow
-def test_two_processes_stop_together_by_what_the_first_one_found(tmp_path):
+def test_two_processes_stop_together_on_the_first_ones_decision(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as place:
         port = place.getsockname()[1]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
@@ -359,7 +360,7 @@ def test_two_processes_stop_together_by_what_the_first_one_found(tmp_path):
 # ---- generation -----------------------------------------------------------------------------------------------
 
 
-def test_a_batch_writes_what_single_texts_do():
+def test_batch_writes_the_same_as_single_texts():
     model, inputs = tiny().eval(), ["a", "bcdef", ["gh", "ijk"], ""]
     options = {"max_new_tokens": 6}
     together = Generation(Letters(), **options)(model, inputs)
@@ -368,13 +369,13 @@ def test_a_batch_writes_what_single_texts_do():
     assert len(together) == 4
 
 
-def test_long_prompts_lose_their_beginning():
+def test_long_prompts_are_truncated_at_the_start():
     model = tiny().eval()
     cut = Generation(Letters(), max_new_tokens=4, max_prompt_tokens=3)
     assert cut(model, ["xyzabc"]) == cut(model, ["abc"])
 
 
-def test_sampling_is_seeded_and_leaves_the_random_numbers_alone():
+def test_sampling_is_seeded_and_preserves_the_random_state():
     model = tiny().eval()
     sampled = Generation(Letters(), max_new_tokens=12, sample=True)
     torch.manual_seed(5)
@@ -386,7 +387,7 @@ def test_sampling_is_seeded_and_leaves_the_random_numbers_alone():
     assert Generation(Letters(), max_new_tokens=12, sample=True, seed=14)(model, ["abc", "d"]) != first
 
 
-def test_a_sequence_to_sequence_model():
+def test_sequence_to_sequence_model():
     torch.manual_seed(0)
     config = T5Config(
         vocab_size=29, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2, pad_token_id=0, eos_token_id=2,
@@ -398,13 +399,13 @@ def test_a_sequence_to_sequence_model():
     assert all(len(text) <= 5 for text in together)
 
 
-def test_generating_ends_when_its_time_is_over():
+def test_generation_ends_at_its_time_limit():
     model = tiny().eval()
     with pytest.raises(TookTooLong):
         Generation(Letters(), max_new_tokens=50, batch_size=1)(model, ["abc"] * 500, seconds=0.05)
 
 
-def test_each_batch_is_given_the_time_that_is_left():
+def test_each_batch_gets_the_remaining_time():
     model = Deaf(tiny().config).eval()
     generation = Generation(Letters(), batch_size=2)
     generation(model, ["abc"] * 3)
@@ -414,8 +415,8 @@ def test_each_batch_is_given_the_time_that_is_left():
     assert 0 < second <= first - 0.3 < first <= 60
 
 
-def test_a_batch_ends_with_its_time():
-    """Of 10,000 tokens there is time for a few; each takes at least the pause."""
+def test_batch_ends_at_its_time_limit():
+    """There is time for a few of 10,000 tokens; each takes at least the pause."""
 
     class Slow(GPT2LMHeadModel):
         steps = 0

@@ -73,7 +73,7 @@ def test_refusals_carry_the_problem(rita, connect, cast):
         rita.project("../tokens")
 
 
-def test_without_or_with_a_wrong_token(installation):
+def test_missing_or_wrong_token(installation):
     for token in ("", "evalapp_wrong"):
         with Client("http://testserver", token, transport=installation) as client, pytest.raises(NotSignedIn):
             list(client.projects())
@@ -82,7 +82,7 @@ def test_without_or_with_a_wrong_token(installation):
 # ---- uploads --------------------------------------------------------------------------------------------------
 
 
-def test_a_folder_is_sent_with_progress_and_undone(rita, folder):
+def test_folder_is_uploaded_with_progress_and_undone(rita, folder):
     seen = []
     project = rita.project("alpha")
     upload = project.upload(folder, progress=seen.append)
@@ -98,7 +98,7 @@ def test_a_folder_is_sent_with_progress_and_undone(rita, folder):
     assert [found.state for found in project.uploads()] == ["undone"]
 
 
-def test_the_same_content_again_changes_nothing(filled, folder):
+def test_repeating_the_same_content_changes_nothing(filled, folder):
     again = filled.upload(folder / "outputs.jsonl", folder / "items.jsonl")
     assert again.counts["outputs"]["same"] == 3
     assert again.counts["outputs"]["added"] == 0
@@ -118,7 +118,7 @@ def test_rows_from_an_iterator(rita):
     assert project.outputs(system="s").first()["text"] == "Grüß Gott."
 
 
-def test_faulty_rows_are_an_exception_with_rows(rita, tmp_path):
+def test_invalid_rows_raise_an_exception_with_rows(rita, tmp_path):
     (tmp_path / "items.jsonl").write_text('{"id": "i1"}\n{"context": 5}\n')
     with pytest.raises(UploadFaulty) as raised:
         rita.project("alpha").upload(tmp_path)
@@ -131,7 +131,7 @@ def test_faulty_rows_are_an_exception_with_rows(rita, tmp_path):
         error.upload.undo()
 
 
-def test_what_cannot_be_sent_is_said_before(rita, installation, tmp_path):
+def test_unsendable_input_is_refused_locally(rita, installation, tmp_path):
     project = rita.project("alpha")
     before = len(installation.seen)
     with pytest.raises(InvalidArgument, match=r"row 2.*write None"):
@@ -152,20 +152,20 @@ def test_what_cannot_be_sent_is_said_before(rita, installation, tmp_path):
         project.upload(tmp_path / "nothing.jsonl")
     with pytest.raises(FileNotFoundError, match="no file of the interchange format"):
         project.upload(tmp_path)
-    # Both families: who catches what Python raises goes on doing so.
+    # Inherits from both families, so code that catches Python's own exception still works.
     assert issubclass(MissingFile, FileNotFoundError)
     assert issubclass(MissingFile, ClientError)
     assert len(installation.seen) == before
 
 
-def test_an_unknown_kind_is_refused_by_the_server(rita):
+def test_unknown_kind_is_refused_by_the_server(rita):
     with pytest.raises(BadRequest, match="no kind"):
         rita.project("alpha").upload_rows("songs", [{"id": "x"}])
     with pytest.raises(BadRequest, match="The body has no rows"):
         rita.project("alpha").upload_rows("outputs", [])
 
 
-def test_undo_is_refused_with_the_list_once_something_rests_on_it(filled):
+def test_undo_in_use_is_refused_with_a_list(filled):
     filled.score("length").wait()
     upload = filled.uploads().first()
     with pytest.raises(Conflict) as refused:
@@ -173,7 +173,7 @@ def test_undo_is_refused_with_the_list_once_something_rests_on_it(filled):
     assert refused.value.errors
 
 
-def test_not_waiting_and_taking_it_back(rita, installation, folder):
+def test_upload_without_waiting_is_undone(rita, installation, folder):
     installation.works = False
     upload = rita.project("alpha").upload(folder, wait=False)
     assert (upload.state, upload.has_ended) == ("received", False)
@@ -186,7 +186,7 @@ def test_not_waiting_and_taking_it_back(rita, installation, folder):
 
 
 @pytest.mark.parametrize("rows", [True, False])
-def test_an_upload_whose_answer_was_lost_is_the_one_that_is_undone(rita, installation, folder, rows):
+def test_upload_with_a_lost_answer_can_be_undone(rita, installation, folder, rows):
     from annotation.models import Item
 
     project = rita.project("alpha")
@@ -202,7 +202,7 @@ def test_an_upload_whose_answer_was_lost_is_the_one_that_is_undone(rita, install
 # ---- runs -----------------------------------------------------------------------------------------------------
 
 
-def test_a_run_whose_answer_was_lost_is_not_begun_twice(filled, installation):
+def test_run_with_a_lost_answer_is_not_started_twice(filled, installation):
     before = len(list(filled.runs()))
     installation.loses = 1
     run = filled.score("length")  # it has ended by the second request
@@ -219,7 +219,7 @@ def test_a_run_whose_answer_was_lost_is_not_begun_twice(filled, installation):
     assert export.files
 
 
-def test_a_run_is_followed_to_its_end(filled):
+def test_run_is_followed_to_its_end(filled):
     seen = []
     run = filled.score("token-f1").wait(progress=seen.append)
     assert (run.state, run.result["scored"]) == ("succeeded", 3)
@@ -229,7 +229,7 @@ def test_a_run_is_followed_to_its_end(filled):
     assert run.project == "alpha"
 
 
-def test_the_same_request_joins_the_run_under_way(rita, installation, filled):
+def test_same_request_joins_the_active_run(rita, installation, filled):
     installation.works = False
     first, second = filled.score("length"), filled.score("length")
     assert first.id == second.id
@@ -244,7 +244,7 @@ def test_the_same_request_joins_the_run_under_way(rita, installation, filled):
     assert first.wait().state == "succeeded"
 
 
-def test_a_failed_run_says_why(cast, rita, filled):
+def test_failed_run_gives_the_reason(cast, rita, filled):
     import tests.evalapp.common.run_jobs  # noqa: F401 - kinds of run that fail
     from evalapp.common.queue import enqueue_run
 
@@ -313,7 +313,7 @@ def test_leaderboards(filled):
         filled.leaderboard("systems", method="magic")
 
 
-def test_a_large_leaderboard_is_waited_for(filled, monkeypatch):
+def test_large_leaderboard_is_waited_for(filled, monkeypatch):
     from scoring.services import leaderboards
 
     monkeypatch.setattr(leaderboards, "MAX_ROWS_IN_REQUEST", 0)
@@ -348,7 +348,7 @@ def test_agreement_and_power(filled):
     assert found["curve"]
 
 
-def test_agreement_in_a_large_project_is_waited_for(filled, monkeypatch):
+def test_agreement_of_a_large_project_is_waited_for(filled, monkeypatch):
     from scoring.services import leaderboards
 
     monkeypatch.setattr(leaderboards, "MAX_ROWS_IN_REQUEST", 0)
@@ -383,7 +383,7 @@ def test_rows_to_pandas(filled):
 # ---- campaigns ------------------------------------------------------------------------------------------------
 
 
-def test_a_campaign_from_plan_to_judgements(connect, cast, filled):
+def test_campaign_from_plan_to_judgements(connect, cast, filled):
     draft = filled.create_campaign(name="Quality", kind="likert", aspects=["quality"], overlap=1)
     assert draft.state == "draft"
     assert draft.update(name="How good").name == "How good"
@@ -417,14 +417,14 @@ def test_a_campaign_from_plan_to_judgements(connect, cast, filled):
     assert [found.id for found in filled.campaigns()] == [campaign.id]
 
 
-def test_walking_assignments_without_answering_is_noticed(connect, cast, filled):
+def test_iterating_assignments_without_answering_is_detected(connect, cast, filled):
     campaign = filled.create_campaign(name="Q", kind="likert", aspects=["quality"]).open()
     with pytest.raises(RuntimeError, match="neither submitted nor skipped"):
         for _ in connect(cast.annotator, "annotate").judge(campaign.id).assignments():
             pass
 
 
-def test_a_draft_campaign_is_deleted(rita, filled):
+def test_draft_campaign_is_deleted(rita, filled):
     draft = filled.create_campaign(name="Q", kind="pairwise", aspects=[{"name": "quality"}])
     draft.delete()
     with pytest.raises(NotFound):

@@ -1,4 +1,4 @@
-"""Answers that lack what they should hold, or hold something else in its place: a `ClientError` from every call."""
+"""Answers with missing members or members of another type raise a `ClientError` in every call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXPORT = {"id": 9, "format": "jsonl", "state": "succeeded"}
 CAMPAIGN = {"id": 4, "project": "p", "slug": "c", "name": "C", "kind": "likert", "state": "open"}
 ASSIGNMENT = {"id": "a", "context": [], "texts": [], "state": "open"}
 WHOLE = {Run: RUN, Upload: UPLOAD, Export: EXPORT, Campaign: CAMPAIGN, Assignment: ASSIGNMENT, Project: {"slug": "p"}}
-#: No answer at all, and of other shapes.
+#: No answer at all, and answers of other shapes.
 HALF = [{}, [], ["x"], "x", 3, None, {"results": ["x"]}, {"files": 3}, {"scores": "x"}]
 
 
@@ -59,14 +59,14 @@ CALLS: dict[str, Callable[[Client], object]] = {
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
 @pytest.mark.parametrize("body", HALF, ids=repr)
-def test_half_an_answer_is_an_unexpected_one(call, body, tmp_path, monkeypatch):
+def test_incomplete_answer_is_unexpected(call, body, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UnexpectedAnswer):
         call(client(body))
 
 
 @pytest.mark.parametrize("kind", WHOLE.keys(), ids=lambda kind: kind.__name__)
-def test_a_row_that_lacks_a_member_says_which(kind):
+def test_row_without_a_member_names_it(kind):
     """Every `from_wire` of the client, and every member that it needs."""
     session, whole = client({}).session, WHOLE[kind]
     kind.from_wire(session, whole)
@@ -75,27 +75,27 @@ def test_a_row_that_lacks_a_member_says_which(kind):
             kind.from_wire(session, {key: value for key, value in whole.items() if key != name})
 
 
-def test_every_from_wire_is_tried_here():
+def test_every_from_wire_is_tested():
     import evalapp.client
 
     made = {value for value in vars(evalapp.client).values() if hasattr(value, "from_wire")}
-    # Parts of the others, which read what is missing as nothing.
+    # Parts of the other types, which treat missing members as empty.
     assert {kind.__name__ for kind in made - set(WHOLE)} == {"Fault", "Progress"}
 
 
-def test_what_goes_on_in_a_list_that_leads_nowhere():
+def test_list_with_an_invalid_next_page():
     with pytest.raises(UnexpectedAnswer):
         list(client({"results": [], "next": 3}).projects())
 
 
-def test_a_reliability_that_is_undefined_is_no_half_answer():
+def test_undefined_reliability_is_a_valid_answer():
     assert client({"reliability": 0.5}).evaluator("e").reliability(["a"], ["b"]) == 0.5
     value = client({"reliability": None}).evaluator("e").reliability(["a"], ["b"])
     assert value != value
 
 
 @pytest.mark.parametrize("errors", [7, "abc", None, ["x", None, {"message": None, "line": "a"}]])
-def test_faults_of_another_shape(errors):
+def test_error_lists_of_another_shape(errors):
     answer = httpx.Response(400, json={"title": 5, "errors": errors})
     with pytest.raises(ApiError, match="400 5"):
         Client("http://host", "t", transport=httpx.MockTransport(lambda request: answer)).run(7)

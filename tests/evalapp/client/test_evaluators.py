@@ -1,5 +1,5 @@
-"""Online scores: `{"pairs": [...]}` in, `{"signature": ..., "scores": [...]}` out, at
-most 64 pairs a call, 503 with a problem document while the live worker is down. The server is scripted."""
+"""Online scores: `{"pairs": [...]}` in, `{"signature": ..., "scores": [...]}` out, at most 64 pairs per call, 503 with
+a problem document while the live worker is down. The server is scripted."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def evaluator(live: Live):
     return client.evaluator("maude")
 
 
-def test_many_texts_are_cut_into_calls():
+def test_many_texts_are_split_into_calls():
     live = Live()
     scores = evaluator(live).score("x" * k for k in range(1, 151))
     assert [len(call) for call in live.calls] == [64, 64, 22]
@@ -63,7 +63,7 @@ def test_texts_mappings_and_records():
     ]
 
 
-def test_records_of_the_library_are_taken():
+def test_library_records_are_accepted():
     from scoring.ml import Record as LibraryRecord
 
     live = Live()
@@ -75,12 +75,12 @@ def test_records_of_the_library_are_taken():
     "pair",
     [5, {}, {"text": 3}, {"text": "a", "reference": "b"}, {"text": "a", "context": "b"}, {"text": "a", "context": [3]}],
 )
-def test_what_is_no_pair(pair):
+def test_invalid_pairs(pair):
     with pytest.raises(InvalidArgument, match=r"pair|lists of texts"):
         evaluator(Live()).score([pair])
 
 
-def test_an_undefined_score_is_nan_and_nothing_asks_nothing():
+def test_undefined_score_is_nan_and_empty_input_sends_nothing():
     live = Live()
     first, second = evaluator(live).score(["", "ab"])
     assert math.isnan(first)
@@ -89,20 +89,20 @@ def test_an_undefined_score_is_nan_and_nothing_asks_nothing():
     assert len(live.calls) == 1
 
 
-def test_a_worker_that_comes_back_and_one_that_does_not():
+def test_worker_that_recovers_and_one_that_does_not():
     assert evaluator(Live(down=2)).score(["ab"]).values == (2.0,)
     with pytest.raises(Unavailable, match="The live worker is down"):
         evaluator(Live(down=3)).score(["ab"])
 
 
-def test_an_evaluator_exchanged_between_two_calls_is_noticed():
+def test_evaluator_replaced_between_two_calls_is_detected():
     scores = evaluator(Live(change=True)).score(["a"] * 65)
     assert scores.signatures == ("maude|v:1", "maude|v:2")
     with pytest.raises(UnexpectedAnswer, match="several signatures"):
         _ = scores.signature
 
 
-def test_an_answer_with_too_few_scores():
+def test_answer_with_too_few_scores():
     def short(request: httpx.Request) -> httpx.Response:
         return httpx.Response(200, json={"signature": "s", "scores": [1.0]})
 
@@ -112,7 +112,7 @@ def test_an_answer_with_too_few_scores():
 
 
 def judging(seen: list, **changes):
-    """A comparative evaluator that likes longer texts."""
+    """A comparative evaluator that prefers longer texts."""
 
     def answer(request: httpx.Request) -> httpx.Response:
         assert (request.method, request.url.path) == ("POST", "/api/v1/evaluators/comparative/compare/")
@@ -127,7 +127,7 @@ def judging(seen: list, **changes):
     return client.evaluator("comparative")
 
 
-def test_verdicts_come_from_the_evaluator_that_compares():
+def test_verdicts_come_from_a_comparative_evaluator():
     seen: list = []
     a = [Record(text, context=("c",)) for text in ("long", "a", "ab", "")] * 20
     b = [Record(text, context=("c",)) for text in ("ab", "abc", "cd", "a")] * 20
@@ -139,7 +139,7 @@ def test_verdicts_come_from_the_evaluator_that_compares():
     assert (len(found), found.signatures) == (2, ("comparative|x",))
 
 
-def test_what_cannot_be_compared():
+def test_incomparable_input():
     comparer = judging([], verdicts=[1])
     one = Record("a", context=("c",))
     with pytest.raises(InvalidArgument, match="cannot be compared"):

@@ -1,4 +1,4 @@
-"""Rows from data frames and numpy, and one-line descriptions of what is large (FAULTS F5)."""
+"""Rows from data frames and numpy, and one-line descriptions of large values (FAULTS F5)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from scoring.ml.base import Scores
 from scoring.ml.types import Dataset, Item, Output
 
 
-def test_numbers_of_numpy_and_what_is_missing():
+def test_numpy_numbers_and_missing_values():
     row = {
         "step": np.int64(100), "value": np.float32(0.5), "flag": np.bool_(True), "list": np.array([1, 2]),
         "nan": float("nan"), "na": pd.NA, "nat": pd.NaT, "text": "a\u00e9", "meta": {"x": [np.float64("nan"), None]},
@@ -32,12 +32,12 @@ def test_numbers_of_numpy_and_what_is_missing():
 
 
 @pytest.mark.parametrize("value", [float("inf"), np.float64("-inf"), object(), {1, 2}, "\ud800"])
-def test_what_json_cannot_hold_is_refused(value):
+def test_values_without_json_form_are_refused(value):
     with pytest.raises(InvalidArgument, match="row 7 cannot be written as JSON"):
         line_of({"value": value}, 7)
 
 
-def test_rows_of_a_frame_come_in_parts_without_the_index():
+def test_frame_rows_come_in_batches_without_the_index():
     frame = pd.DataFrame({"item": [7, 8], "system": ["a", None], "step": [100.0, np.nan]}, index=["x", "y"])
     rows = [json.loads(line_of(row, k)) for k, row in enumerate(_records(frame), 1)]
     assert rows == [{"item": 7, "system": "a", "step": 100.0}, {"item": 8, "system": None, "step": None}]
@@ -45,7 +45,7 @@ def test_rows_of_a_frame_come_in_parts_without_the_index():
     assert [row["id"] for row in _records(long)] == list(range(25_000))
 
 
-def test_the_client_needs_neither_pandas_nor_numpy():
+def test_client_needs_neither_pandas_nor_numpy():
     code = "import sys, evalapp.client; sys.exit(bool({'numpy', 'pandas'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

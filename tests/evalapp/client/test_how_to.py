@@ -1,5 +1,5 @@
-"""The examples of docs/how-to/python-client.md, run from top to bottom against the real application. Only the
-address leads elsewhere, and online scores, whose worker is not here, are answered by a script."""
+"""The examples of docs/how-to/python-client.md, run from top to bottom against the real application. Only the address
+differs, and a script answers online scores, whose worker does not run here."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def blocks() -> list[str]:
 
 @pytest.fixture
 def here(cast, installation, tmp_path, monkeypatch) -> dict[str, object]:
-    """What the page takes for granted: a project, a folder, a token."""
+    """The page's assumptions: a project, a folder, a token."""
     from evalapp.accounts.models import Project
     from evalapp.accounts.services import create_token
 
@@ -52,7 +52,7 @@ def here(cast, installation, tmp_path, monkeypatch) -> dict[str, object]:
     return {"token": secret}
 
 
-def test_the_examples_run(blocks, here, capsys, tmp_path):
+def test_examples_run(blocks, here, capsys, tmp_path):
     from transformers import Trainer
 
     from tests.evalapp.client import tiny
@@ -78,7 +78,7 @@ def test_the_examples_run(blocks, here, capsys, tmp_path):
     assert (tmp_path / "weekend-copy" / "outputs.jsonl").exists()
 
 
-def test_the_page_names_what_there_is():
+def test_page_names_existing_members():
     import evalapp.client.callback
 
     for name in re.findall(r"`([A-Z]\w+)`", PAGE.read_text(encoding="utf-8")):

@@ -1,4 +1,4 @@
-"""A project's leaderboards and files where the server answers otherwise than usual."""
+"""A project's leaderboards and files when the server gives unusual answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def client(answer) -> Client:
 
 
 def board(*answers) -> Leaderboard:
-    """Of a server that gives these answers to those who ask for the table."""
+    """A leaderboard from a server that gives these answers to requests for the table."""
     left = list(answers)
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -32,19 +32,19 @@ def board(*answers) -> Leaderboard:
 
 
 @pytest.mark.parametrize("answers", [({"run": 7}, TABLE), ({"run": 7}, {"run": 8}, TABLE), (TABLE,)])
-def test_a_table_is_asked_for_until_it_is_there(answers):
+def test_table_is_polled_until_ready(answers):
     assert board(*answers).rows == []
 
 
 @pytest.mark.parametrize("answer", [{"run": None}, {"run": 7}, {}, []])
-def test_a_table_that_never_comes_is_an_unexpected_answer(answer):
-    """It was a KeyError, at the first look at its rows."""
+def test_table_that_never_arrives_is_an_unexpected_answer(answer):
+    """Earlier versions raised a KeyError at the first access to its rows."""
     with pytest.raises(UnexpectedAnswer, match="neither rows nor a run"):
         board(answer)
 
 
-def test_two_downloads_of_one_file_do_not_meet(tmp_path):
-    """Both are half-way at the same moment; one had renamed the passing file of the other away."""
+def test_concurrent_downloads_of_one_file_do_not_interfere(tmp_path):
+    """Both are half done at the same moment; once, one renamed the other's temporary file away."""
     half = threading.Barrier(2, timeout=20)
 
     def content() -> Iterator[bytes]:
@@ -89,7 +89,7 @@ CELL = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 9, "note": ""}
         ({"kind": "pairs", "columns": [{"name": "decided pairs"}, {"name": "less length"}]}, None),
     ],
 )
-def test_the_cells_of_a_table_become_columns_by_name(heads, names):
+def test_table_cells_become_columns_by_name(heads, names):
     pandas = pytest.importorskip("pandas")
     rows = [
         {"evaluator": "a", "signature": "a|v:1", "cells": [None, CELL]},
@@ -104,7 +104,7 @@ def test_the_cells_of_a_table_become_columns_by_name(heads, names):
     assert frame[f"{first}.n"][1] == 9
 
 
-def test_a_download_does_not_mix_with_tables_of_something_else(tmp_path):
+def test_download_does_not_mix_with_other_tables(tmp_path):
     files = [{"name": "items.jsonl", "bytes": 3}]
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -116,7 +116,7 @@ def test_a_download_does_not_mix_with_tables_of_something_else(tmp_path):
         export = here.project("p").export(wait=False)
         (tmp_path / "notes.txt").write_text("mine")
         assert export.download(tmp_path) == export.download(tmp_path) == [tmp_path / "items.jsonl"]
-        # Comparisons of another project would be taken for those of this one.
+        # Comparisons of another project would be taken for this project's.
         (tmp_path / "comparisons.jsonl").write_text("")
         (tmp_path / "items.jsonl").write_text("kept")
         with pytest.raises(InvalidArgument, match=r"holds comparisons\.jsonl, not of this export: name another folder"):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from evalapp.client.rows import to_frame
 
 
-def test_whole_numbers_stay_whole_where_some_are_missing():
-    """2^53 + 1 is no float."""
+def test_integers_stay_exact_with_missing_values():
+    """2^53 + 1 is not representable as a float."""
     rows = [
         {"id": 1, "step": None, "judgement": 2**53 + 1, "value": 3},
         {"id": 2, "step": 3, "judgement": 7, "value": None},

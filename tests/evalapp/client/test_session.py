@@ -1,5 +1,5 @@
-"""What the client does when the wire or the server misbehaves: pages, retries, time-outs, broken streams, answers of
-strangers. The faults are scripted, the last ones are real sockets."""
+"""The client when the network or the server misbehaves: pages, retries, time-outs, broken streams, foreign answers.
+Most errors are scripted; the last tests use real sockets."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ DONE = {**RUN, "state": "succeeded"}
 
 
 class Script:
-    """Answers in turn; an exception is raised, a callable is called with the request. The last one stays."""
+    """Answers in order; an exception is raised, a callable gets the request. The last answer repeats."""
 
     def __init__(self, *answers) -> None:
         self.answers, self.requests = list(answers), []
@@ -87,22 +87,22 @@ def problem(status: int, **headers: str) -> Callable[[httpx.Request], httpx.Resp
         (" http://host/api/v1/projects/ ", "http://host"),
     ],
 )
-def test_the_address_of_an_installation(given, base):
+def test_address_of_an_installation(given, base):
     assert base_of(given) == base
 
 
 @pytest.mark.parametrize("given", ["", "host:8000", "ftp://host", "http://"])
-def test_what_is_no_address(given):
+def test_invalid_address(given):
     with pytest.raises(InvalidArgument, match="address of an installation"):
         Client(given, "t")
 
 
-def test_a_token_with_a_line_break_is_refused_at_once():
+def test_token_with_a_line_break_is_refused_at_once():
     with pytest.raises(InvalidArgument, match="copy it once more"):
         Client("http://host", "secret\n")
 
 
-def test_certificates_that_are_not_there_and_an_address_that_no_request_takes():
+def test_missing_certificates_and_unusable_address():
     with pytest.raises(MissingFile, match=r"none\.pem is not there"):
         Client("https://host", "t", verify="none.pem")
     with pytest.raises(InvalidArgument, match="is no address"):
@@ -119,7 +119,7 @@ def test_parts_of_addresses_are_escaped():
     assert segment("a/../b?c") == "a%2F..%2Fb%3Fc"
 
 
-def test_what_names_nothing_is_not_asked_for():
+def test_empty_name_sends_no_request():
     here, script = client(ok({"slug": "p"}))
     project = here.project("p")
     for name in ("", ".", ".."):
@@ -134,7 +134,7 @@ def test_what_names_nothing_is_not_asked_for():
 
 
 @pytest.mark.parametrize("key", ["a\nb", "a b", "", "Schlüssel", "k" * 256])
-def test_a_key_that_no_request_can_carry_is_refused_at_once(pauses, key):
+def test_unsendable_key_is_refused_at_once(pauses, key):
     here, script = client(ok({"slug": "p"}))
     project = here.project("p")
     for making in (
@@ -150,7 +150,7 @@ def test_a_key_that_no_request_can_carry_is_refused_at_once(pauses, key):
 
 
 @pytest.mark.parametrize("fault", [httpx.ConnectError("refused"), httpx.ReadError("reset"), httpx.ReadTimeout("slow")])
-def test_reading_is_tried_again_after_a_broken_connection(pauses, fault):
+def test_reads_are_retried_after_a_broken_connection(pauses, fault):
     here, script = client(fault, fault, ok())
     assert here.run(7).state == "succeeded"
     assert len(script.requests) == 3
@@ -158,7 +158,7 @@ def test_reading_is_tried_again_after_a_broken_connection(pauses, fault):
 
 
 @pytest.mark.parametrize("status", [502, 503, 504])
-def test_reading_is_tried_again_while_a_part_is_down(pauses, status):
+def test_reads_are_retried_while_a_part_is_down(pauses, status):
     here, _ = client(problem(status), ok())
     assert here.run(7).state == "succeeded"
     here, script = client(problem(status), retries=2)
@@ -177,21 +177,21 @@ def test_retry_after_is_obeyed_as_seconds_and_as_a_date(pauses):
     assert 7.0 <= pauses[1] <= 9.9
 
 
-def test_a_server_that_asks_for_an_hour_is_not_waited_for(pauses):
+def test_retry_after_of_an_hour_is_not_waited_for(pauses):
     here, script = client(problem(429, **{"Retry-After": "3600"}))
     with pytest.raises(TooManyRequests) as raised:
         here.run(7)
     assert (len(script.requests), raised.value.retry_after, pauses) == (1, 3600.0, [])
 
 
-def test_pauses_grow_to_a_limit_and_are_jittered():
+def test_pauses_grow_to_a_limit_with_jitter():
     retry = Retry(first=1.0, longest=4.0)
     means = [sum(retry.pause(k) for _ in range(400)) / 400 for k in range(1, 6)]
     assert means == pytest.approx([0.75, 1.5, 3.0, 3.0, 3.0], rel=0.05)
     assert len({retry.pause(1) for _ in range(9)}) > 1
 
 
-def test_what_must_not_be_done_twice_is_sent_once(pauses):
+def test_non_repeatable_calls_are_sent_once(pauses):
     for fault in (httpx.ReadError("reset"), problem(503), httpx.ReadTimeout("slow")):
         here, script = client(fault, ok())
         with pytest.raises((ConnectionFailed, Unavailable)):
@@ -209,7 +209,7 @@ MAKING = {
 
 
 @pytest.mark.parametrize("making", MAKING.values(), ids=MAKING.keys())
-def test_what_makes_something_is_sent_again_under_the_key_of_the_call(pauses, making):
+def test_creating_calls_are_retried_with_the_calls_key(pauses, making):
     made = {**RUN, "format": "jsonl", "slug": "q", "name": "Q"}
     here, script = client(ok({"slug": "p"}), httpx.ReadTimeout("lost"), problem(503), ok(made))
     project = here.project("p")
@@ -222,7 +222,7 @@ def test_what_makes_something_is_sent_again_under_the_key_of_the_call(pauses, ma
     assert uuid.UUID(other).version == 4
 
 
-def test_a_key_of_the_callers_own(pauses):
+def test_key_given_by_the_caller(pauses):
     here, script = client(ok({"slug": "p"}), ok({**RUN, "title": "items"}))
     project = here.project("p")
     project.train("maude", seed=13, idempotency_key="night-7")
@@ -231,7 +231,7 @@ def test_a_key_of_the_callers_own(pauses):
     assert [request.headers["Idempotency-Key"] for request in script.requests[1:]] == ["night-7", "night-8"]
 
 
-def test_what_is_still_being_worked_on_is_asked_for_again(pauses):
+def test_request_in_progress_is_retried(pauses):
     here, script = client(ok({"slug": "p"}), problem(409, **{"Retry-After": "5"}), ok(RUN))
     assert here.project("p").train("maude").id == 7
     assert 5.0 <= pauses[0] <= 5.5
@@ -241,13 +241,13 @@ def test_what_is_still_being_worked_on_is_asked_for_again(pauses):
     assert len(script.requests) == 2
 
 
-def test_what_never_arrived_is_sent_again(pauses):
+def test_undelivered_request_is_retried(pauses):
     here, script = client(httpx.ConnectError("refused"), problem(429), ok(RUN))
     assert here.session.post("x/", {})["id"] == 7
     assert len(script.requests) == 3
 
 
-def test_a_refusal_is_not_tried_again(pauses):
+def test_refusal_is_not_retried(pauses):
     here, script = client(problem(404))
     with pytest.raises(NotFound):
         here.run(7)
@@ -257,7 +257,7 @@ def test_a_refusal_is_not_tried_again(pauses):
     assert (len(script.requests), len(other.requests), pauses) == (1, 1, [])
 
 
-def test_a_repeated_upload_sends_everything_again(pauses, tmp_path):
+def test_repeated_upload_resends_everything(pauses, tmp_path):
     (tmp_path / "items.jsonl").write_bytes(b'{"id": "i1"}\n' * 9)
     received = {"id": 3, "project": "p", "title": "items.jsonl", "state": "received"}
     project = {"slug": "p", "name": "P"}
@@ -275,7 +275,7 @@ def test_a_repeated_upload_sends_everything_again(pauses, tmp_path):
     assert "Transfer-Encoding" not in second.headers
 
 
-def test_the_url_and_the_attempts_stand_in_the_error(pauses):
+def test_error_contains_url_and_attempts(pauses):
     here, _ = client(httpx.ConnectError("refused"), retries=1)
     with pytest.raises(ConnectionFailed, match=r"http://host/api/v1/runs/7/: refused \(2 attempts\)") as raised:
         here.run(7)
@@ -283,7 +283,7 @@ def test_the_url_and_the_attempts_stand_in_the_error(pauses):
     assert isinstance(raised.value, ClientError)
 
 
-def test_waiting_sits_out_a_restart_of_the_server(monkeypatch):
+def test_waiting_survives_a_server_restart(monkeypatch):
     monkeypatch.setattr("evalapp.client.runs.FIRST_POLL", 0.001)
     seen = []
     here, script = client(ok(RUN), ok(RUN), httpx.ConnectError("refused"), problem(503), ok(DONE), retries=0)
@@ -296,13 +296,13 @@ def test_waiting_sits_out_a_restart_of_the_server(monkeypatch):
         here.run(7).wait()
     here, script = client(ok(RUN), httpx.ConnectError("refused"), retries=0)
     with pytest.raises(ConnectionFailed):
-        here.run(7).wait()  # it was never seen: said at once
+        here.run(7).wait()  # it was never seen: reported at once
     assert len(script.requests) == 2
 
 
 @pytest.mark.parametrize("down", [problem(503, **{"Retry-After": "30"}), httpx.ConnectError("refused")])
 @pytest.mark.parametrize("seen", [True, False])
-def test_waiting_ends_with_its_time_whatever_the_server_does(down, seen):
+def test_waiting_ends_at_its_time_limit(down, seen):
     here, _ = client(ok(RUN), *[ok(RUN)] * seen, down)
     run, began = here.run(7), time.monotonic()
     with pytest.raises(NotFinished, match=r"still queued after 0.4 s"):
@@ -315,7 +315,7 @@ def test_waiting_ends_with_its_time_whatever_the_server_does(down, seen):
     assert time.monotonic() - began < 1.5
 
 
-def test_waiting_gives_a_request_no_more_than_what_is_left():
+def test_waiting_limits_a_request_to_the_remaining_time():
     here, script = client(ok(RUN), ok(RUN), ok(DONE), timeout=30)
     here.run(7).wait(timeout=8)
     usual, first, second = (request.extensions["timeout"]["read"] for request in script.requests)
@@ -326,7 +326,7 @@ def test_waiting_gives_a_request_no_more_than_what_is_left():
 UPLOAD = {"id": 3, "project": "p", "title": "items.jsonl", "state": "checking", "run": "http://x/api/v1/runs/7/"}
 
 
-def test_an_upload_whose_check_broke_does_not_wait_for_ever():
+def test_upload_with_a_broken_check_does_not_wait_forever():
     from evalapp.client import RunFailed, Upload
 
     failed = {**RUN, "state": "failed", "error": "The worker ran out of memory."}
@@ -354,7 +354,7 @@ def test_pages_keep_the_filters_and_send_the_token_nowhere_else():
     assert dict(script.requests[2].url.params) == {"system": "s", "limit": "500", "cursor": "WzBd"}
 
 
-def test_a_page_that_fails_is_asked_for_again(pauses):
+def test_failed_page_is_requested_again(pauses):
     here, script = client(
         ok({"slug": "p", "name": "P"}),
         page([{"id": 1}], "http://host/x?cursor=a"),
@@ -365,24 +365,24 @@ def test_a_page_that_fails_is_asked_for_again(pauses):
     assert script.requests[2].url == script.requests[3].url
 
 
-def test_a_list_that_runs_in_a_circle_ends():
+def test_circular_list_ends():
     here, _ = client(ok({"slug": "p", "name": "P"}), page([{"id": 1}], "http://host/x?cursor=a"))
     with pytest.raises(UnexpectedAnswer, match="same page"):
         list(here.project("p").items())
 
 
-# ---- answers of strangers -------------------------------------------------------------------------------------
+# ---- foreign answers ---------------------------------------------------------------------------------------------
 
 
-def test_a_page_where_json_was_due():
+def test_html_instead_of_json():
     here, _ = client(httpx.Response(200, html="<h1>Sign in</h1>"))
     with pytest.raises(UnexpectedAnswer, match="sign-in page"):
         here.run(7)
 
 
 @pytest.mark.parametrize("cut", [b'{"id": 7, "proj', b'{"id": 7', b"{", b'{"a": [1, {"b": 2}', b'{"a": "\xc3'])
-def test_json_that_ends_early_is_a_cut_answer(pauses, cut):
-    """The length of it is not always told."""
+def test_truncated_json_is_an_incomplete_answer(pauses, cut):
+    """Its length is not always announced."""
     kind = {"Content-Type": "application/json"}
     here, script = client(httpx.Response(200, content=cut, headers=kind), ok())
     assert here.run(7).state == "succeeded"
@@ -392,18 +392,18 @@ def test_json_that_ends_early_is_a_cut_answer(pauses, cut):
         here.run(7)
     here, script = client(httpx.Response(200, content=cut, headers=kind), ok())
     with pytest.raises(ConnectionFailed, match="cut short"):
-        here.session.post("runs/7/retry/")  # which must not be done twice
+        here.session.post("runs/7/retry/")  # a call that must not be repeated
     assert len(script.requests) == 1
 
 
-def test_a_redirect_is_named_and_not_followed():
+def test_redirect_is_named_and_not_followed():
     here, script = client(httpx.Response(301, headers={"Location": "https://host/api/v1/runs/7/"}))
     with pytest.raises(UnexpectedAnswer, match="https://host/api/v1/runs/7/"):
         here.run(7)
     assert len(script.requests) == 1
 
 
-def test_an_error_without_a_problem_document(pauses):
+def test_error_without_a_problem_document(pauses):
     here, _ = client(httpx.Response(502, text="<html>Bad Gateway"), retries=0)
     with pytest.raises(Unavailable, match="502 Bad Gateway: no problem document from host"):
         here.run(7)
@@ -428,7 +428,7 @@ def exported(**changes):
     return make
 
 
-def test_a_short_file_is_fetched_again_and_never_left_behind(pauses, tmp_path):
+def test_short_file_is_downloaded_again_and_never_left_behind(pauses, tmp_path):
     here, script = client(httpx.Response(200, content=b"{}\n"), httpx.Response(200, content=b"{1:2}\n"))
     assert [path.read_bytes() for path in exported()(here).download(tmp_path)] == [b"{1:2}\n"]
     assert len(script.requests) == 2
@@ -439,14 +439,14 @@ def test_a_short_file_is_fetched_again_and_never_left_behind(pauses, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["../evil", "/etc/passwd", ".bashrc", "", "a/b"])
-def test_a_file_name_that_leaves_the_folder_is_refused(tmp_path, name):
+def test_file_name_that_leaves_the_folder_is_refused(tmp_path, name):
     here, _ = client(httpx.Response(200, content=b"x"))
     with pytest.raises(UnexpectedAnswer, match="no plain file name"):
         exported(files=[{"name": name, "bytes": 1}])(here).download(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_trained_evaluator_is_fetched_and_its_content_checked(tmp_path):
+def test_trained_evaluator_is_downloaded_and_verified(tmp_path):
     import hashlib
 
     files = {"evaluator.json": b"{}", "fold-0/model.safetensors": b"weights"}
@@ -465,7 +465,7 @@ def test_a_trained_evaluator_is_fetched_and_its_content_checked(tmp_path):
     here, _ = client(serve)
     folder = here.project("p").download_evaluator("mine", tmp_path / "mine")
     assert (folder / "fold-0" / "model.safetensors").read_bytes() == b"weights"
-    # Again over itself, but not over what another one left.
+    # It overwrites its own earlier download, but not another one.
     assert here.project("p").download_evaluator("mine", tmp_path / "mine") == folder
     for left in ("fold-1/card.md", "model.safetensors"):
         other = tmp_path / left.replace("/", "-")
@@ -489,7 +489,7 @@ def test_a_trained_evaluator_is_fetched_and_its_content_checked(tmp_path):
 
 @contextmanager
 def server(*answers: bytes | threading.Event | None):
-    """Answers one connection after the other: these bytes, then it hangs up; an event: silence until then."""
+    """Answers one connection after the other: sends these bytes, then closes it; an event: silence until it is set."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         served: list[bytes] = []
 
@@ -514,7 +514,7 @@ def server(*answers: bytes | threading.Event | None):
 
 @contextmanager
 def dripping(head: bytes, body: bytes):
-    """One connection, which gets the body byte by byte, ten in a second."""
+    """One connection that receives the body byte by byte, ten per second."""
     over = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
@@ -544,8 +544,8 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 60
 @pytest.mark.parametrize(
     "parts", [(b"", HEAD + b"X: " + b"x" * 600), (HEAD + b"\r\n", b" " * 600)], ids=["head", "body"]
 )
-def test_an_answer_byte_by_byte_takes_no_longer_than_its_time(parts):
-    """Each byte comes in time, and all of them would take a minute."""
+def test_slow_drip_answer_ends_at_the_time_limit(parts):
+    """Each byte arrives in time, but all of the answer would take a minute."""
     with dripping(*parts) as url, Client(url, "t", timeout=0.5, retries=0) as here:
         start = time.monotonic()
         with pytest.raises(TimedOut, match="no answer within the time-out"):
@@ -558,7 +558,7 @@ def test_an_answer_byte_by_byte_takes_no_longer_than_its_time(parts):
         assert time.monotonic() - start < 20
 
 
-def test_what_is_sent_or_fetched_as_a_file_lasts_as_long_as_it_goes_on(tmp_path):
+def test_file_transfers_last_as_long_as_they_progress(tmp_path):
     from evalapp.client import wire
 
     until = []
@@ -589,7 +589,7 @@ def answer(body: bytes, length: int | None = None, kind: str = "application/json
     return f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n".encode() + body
 
 
-def test_a_connection_cut_in_the_middle_of_a_stream(tmp_path):
+def test_connection_cut_in_the_middle_of_a_stream(tmp_path):
     whole = b"x" * 200_000
     cut = answer(whole[:90_000], len(whole), "application/octet-stream")
     with server(cut, None, answer(whole, kind="application/octet-stream")) as (url, served):
@@ -601,17 +601,17 @@ def test_a_connection_cut_in_the_middle_of_a_stream(tmp_path):
         assert b"Authorization: Bearer t\r\n" in served[0]
 
 
-def test_a_silent_server_costs_the_time_out_and_no_more():
+def test_silent_server_costs_only_the_time_limit():
     over = threading.Event()
     with server(over, over) as (url, _), Client(url, "t", timeout=0.15, retries=Retry(times=1, first=0.01)) as here:
         start = time.monotonic()
         with pytest.raises(TimedOut, match="no answer within the time-out"):
             here.run(7)
-        assert time.monotonic() - start < 20  # of thirty seconds for each of two attempts
+        assert time.monotonic() - start < 20  # out of thirty seconds for each of two attempts
         over.set()
 
 
-def test_nobody_listens():
+def test_no_server_listens():
     with server() as (url, _):
         pass
     with Client(url, "t", retries=0) as here, pytest.raises(ConnectionFailed):

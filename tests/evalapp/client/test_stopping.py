@@ -1,4 +1,4 @@
-"""The monitor without any training library: what it compares, how long it waits, what it survives, how it resumes."""
+"""The monitor without a training library: its comparisons, waiting times, failures and resumption."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 
 class ByNumber:
-    """The text with the greater number wins."""
+    """The text with the larger number wins."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[list, list]] = []
@@ -50,7 +50,7 @@ def texts(*numbers: float):
     return lambda left: [str(number) for number in numbers]
 
 
-def test_the_newest_is_compared_with_each_of_the_two_before():
+def test_newest_is_compared_with_the_two_before():
     comparer = ByNumber()
     monitor = Monitor(comparer, ["one", ["two", "three"]])
     assert monitor.check(10, texts(1, 5)).n == 0
@@ -65,7 +65,7 @@ def test_the_newest_is_compared_with_each_of_the_two_before():
     assert [record.text for record in old] == ["1", "5"]
 
 
-def test_it_stops_by_the_rule():
+def test_stops_by_the_rule():
     monitor = Monitor(ByNumber(), ["x"], patience=3)
     stopped = []
     for step, number in enumerate([1, 2, 3, 2, 1.5, 1]):
@@ -75,7 +75,7 @@ def test_it_stops_by_the_rule():
     assert monitor.rule.best == 2
 
 
-def test_a_hanging_comparer_costs_its_time_once(caplog):
+def test_hanging_comparer_costs_its_time_limit_once(caplog):
     comparer = Hanging()
     monitor = Monitor(comparer, ["x"])
     monitor.check(1, texts(1))
@@ -84,9 +84,9 @@ def test_a_hanging_comparer_costs_its_time_once(caplog):
     with caplog.at_level(logging.DEBUG, logger="evalapp.client"):
         for step in range(2, 6):
             assert monitor.check(step, texts(step)).n == 0
-    assert 0.9 < time.monotonic() - start < 20  # of thirty seconds
+    assert 0.9 < time.monotonic() - start < 20  # out of thirty seconds
     assert (monitor.missed, comparer.begun) == (4, 1)
-    # One line for people. The later checks did not wait at all: they found the first one still at it.
+    # One log line. Later checks did not wait: the first one was still running.
     assert [record.levelname for record in caplog.records] == ["WARNING", *["DEBUG"] * 3]
     assert "step 2 is not compared" in caplog.text
     assert ["not ended yet" in record.message for record in caplog.records] == [False, *[True] * 3]
@@ -98,7 +98,7 @@ def test_a_hanging_comparer_costs_its_time_once(caplog):
     assert monitor.rule.best == 6
 
 
-def test_a_failing_server_is_logged_once_and_nothing_stops(caplog):
+def test_failing_server_is_logged_once_and_training_continues(caplog):
     monitor = Monitor(Failing(), ["x"], patience=1)
     with caplog.at_level(logging.WARNING):
         for step in range(4):
@@ -110,13 +110,13 @@ def test_a_failing_server_is_logged_once_and_nothing_stops(caplog):
 
 
 @pytest.mark.parametrize("found", [["1"], ["1", 2], ["1", "2", "3"]])
-def test_generating_something_else_is_no_check(found, caplog):
+def test_other_generation_is_not_a_check(found, caplog):
     monitor = Monitor(ByNumber(), ["x", "y"])
     assert monitor.check(1, lambda left: found).n == 0
     assert "it must give texts" in caplog.text
 
 
-def test_what_uses_up_its_time_costs_ever_less(caplog):
+def test_checks_that_use_up_their_time_become_rarer(caplog):
     begun = []
 
     def slow(left: float) -> list[str]:
@@ -128,24 +128,24 @@ def test_what_uses_up_its_time_costs_ever_less(caplog):
     with caplog.at_level(logging.WARNING):
         for step in range(1, 13):
             monitor.check(step, slow, beside=False)
-    assert begun == [1, 3, 6, 11]  # 1, 2 and 4 were left out between them
+    assert begun == [1, 3, 6, 11]  # 1, 2 and 4 were skipped in between
     assert ["next check is left out" in record.message for record in caplog.records] == [True, *[False] * 3]
     assert "the next 8 checks are left out" in caplog.text
     monitor.timeout = 60.0
     for step in range(13, 21):
         monitor.check(step, slow, beside=False)
-    assert begun[4:] == [20]  # what ended in time
+    assert begun[4:] == [20]  # checks that ended in time
     monitor.timeout = 0.01
     for step in range(21, 24):
         monitor.check(step, slow, beside=False)
     assert begun[5:] == [21, 23]
 
 
-def test_generating_that_hangs_is_given_up():
+def test_hanging_generation_is_abandoned():
     monitor, release = Monitor(ByNumber(), ["x"], timeout=0.1), threading.Event()
     start = time.monotonic()
     monitor.check(1, lambda left: [str(release.wait(30))])
-    assert time.monotonic() - start < 20  # of thirty seconds
+    assert time.monotonic() - start < 20  # out of thirty seconds
     assert monitor.missed == 1
     release.set()
 
@@ -162,7 +162,7 @@ def test_verdicts_of_a_wrong_shape(caplog):
 
 
 def asked_first(answer, timeout=60.0) -> Monitor:
-    """A monitor whose server gives this answer to all it is asked."""
+    """A monitor whose server gives this answer to every request."""
     transport = httpx.MockTransport(answer)
     client = Client("http://host", "t", transport=transport, retries=0)
     monitor = Monitor(client.evaluator("comparative-1"), [["a", "b"]], timeout=timeout)
@@ -171,12 +171,12 @@ def asked_first(answer, timeout=60.0) -> Monitor:
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404])
-def test_what_the_server_refuses_is_raised_at_once(status):
+def test_refusal_of_the_server_is_raised_at_once(status):
     with pytest.raises(ApiError, match=f"{status} No"):
         asked_first(lambda request: httpx.Response(status, json={"title": "No"}))
 
 
-def test_what_may_pass_is_survived_before_the_first_check(caplog):
+def test_temporary_failure_before_the_first_check_is_survived(caplog):
     def broken(request):
         raise httpx.ConnectError("refused")
 
@@ -190,7 +190,7 @@ def test_what_may_pass_is_survived_before_the_first_check(caplog):
     assert monitor.missed == 0
 
 
-def test_the_server_is_asked_for_one_verdict_in_a_context_of_the_inputs():
+def test_server_is_asked_for_one_verdict_with_an_input_context():
     seen = []
 
     def answer(request):
@@ -201,7 +201,7 @@ def test_the_server_is_asked_for_one_verdict_in_a_context_of_the_inputs():
     assert seen == [{"pairs": [{"context": ["a", "b"], "a": "Yes.", "b": "No."}]}]
 
 
-def test_resuming_gives_the_same_as_going_on(tmp_path):
+def test_resuming_equals_continuing(tmp_path):
     numbers = [1, 5, 4, 3, 2, 1.5, 1]
     journal = tmp_path / "out" / "checks.jsonl"
     whole = Monitor(ByNumber(), ["x"], patience=4)
@@ -222,10 +222,10 @@ def test_resuming_gives_the_same_as_going_on(tmp_path):
     assert (second.rule.should_stop, second.rule.best) == (True, 3)
 
 
-def test_a_journal_that_was_cut_off(tmp_path):
+def test_truncated_journal(tmp_path):
     journal = tmp_path / "checks.jsonl"
     monitor = Monitor(ByNumber(), ["x"], journal=journal)
-    monitor.check(1, lambda left: ["1\u2028"])  # another end of a line, which JSON leaves as it is
+    monitor.check(1, lambda left: ["1\u2028"])  # a different line separator, which JSON leaves unescaped
     whole = journal.read_text(encoding="utf-8")
     row = json.loads(whole)
     journal.write_text(whole + json.dumps({**row, "step": 2})[:30], encoding="utf-8")
@@ -239,7 +239,7 @@ def test_a_journal_that_was_cut_off(tmp_path):
 
 
 @pytest.mark.parametrize("other", [["Is it raining?"], ["What is your name?", "Why?"], [["Hi.", "What is your name?"]]])
-def test_the_texts_of_other_inputs_are_compared_with_nothing(tmp_path, other, caplog):
+def test_texts_for_other_inputs_are_not_compared(tmp_path, other, caplog):
     journal = tmp_path / "checks.jsonl"
     Monitor(ByNumber(), ["What is your name?"], journal=journal).check(1, texts(1))
     before = journal.read_bytes()
@@ -249,7 +249,7 @@ def test_the_texts_of_other_inputs_are_compared_with_nothing(tmp_path, other, ca
         monitor.resume(1)
         assert (monitor.rule.checks, journal.read_bytes()) == ([], b"")
         assert monitor.check(2, texts(*[2] * len(other))).n == 0
-        assert (tmp_path / f"checks.jsonl.{number}").read_bytes() == before  # nothing is lost
+        assert (tmp_path / f"checks.jsonl.{number}").read_bytes() == before  # no state is lost
         assert caplog.records[-1].levelname == "WARNING"
         assert f"It is kept as checks.jsonl.{number}; the checks begin anew" in caplog.text
     again = Monitor(ByNumber(), other, journal=journal)
@@ -257,19 +257,19 @@ def test_the_texts_of_other_inputs_are_compared_with_nothing(tmp_path, other, ca
     assert [check.checkpoint for check in again.rule.checks] == [2]
 
 
-def test_no_text_and_no_disk_stops_training(tmp_path, caplog):
+def test_missing_text_or_disk_does_not_stop_training(tmp_path, caplog):
     journal = tmp_path / "checks.jsonl"
     monitor = Monitor(Failing(), ["x"], journal=journal)
     monitor.check(1, lambda left: ["half of a pair: \ud83d"])
     monitor.resume(1)
     assert [check.checkpoint for check in monitor.rule.checks] == [1]
     assert json.loads(journal.read_text())["texts"] == ["half of a pair: \ud83d"]
-    monitor.journal = tmp_path  # what cannot be written
+    monitor.journal = tmp_path  # cannot be written
     assert monitor.check(2, texts(1)).checkpoint == 2
     assert "will not know this check" in caplog.text
 
 
-def test_what_is_no_comparer(tmp_path):
+def test_invalid_comparer(tmp_path):
     with pytest.raises(ClientError, match=r"has no compare"):
         load_comparer(object())  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no inputs"):
@@ -281,8 +281,8 @@ def test_what_is_no_comparer(tmp_path):
 
 
 @pytest.mark.parametrize("as_text", [False, True])
-def test_a_folder_with_a_comparative_evaluator_compares(tmp_path, as_text):
-    """A real one, whose encoder is tiny and has learned nothing: its verdicts are what it says itself."""
+def test_folder_with_a_comparative_evaluator_compares(tmp_path, as_text):
+    """A real evaluator with a tiny untrained encoder: the verdicts equal its own."""
     from scoring.ml import load
     from scoring.ml.encoders.source import find_encoder
     from tests.scoring.ml.evaluators.comparative.data import untrained
@@ -303,23 +303,23 @@ def test_a_folder_with_a_comparative_evaluator_compares(tmp_path, as_text):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("chrf", "give the comparative evaluator"),  # known to the library, but it compares nothing
+        ("chrf", "give the comparative evaluator"),  # known to the library, but not comparative
         ("no-such-folder", "no folder of that name holds a saved one"),
         ("comparative", "comparative has to be trained first"),
     ],
 )
-def test_what_the_library_cannot_load_or_does_not_compare(name, words):
+def test_unloadable_or_non_comparative_evaluator(name, words):
     with pytest.raises(ClientError, match=words):
         load_comparer(name)
 
 
-def test_a_damaged_folder_is_told_with_what_is_wrong_with_it(tmp_path):
+def test_damaged_folder_is_reported_with_its_problem(tmp_path):
     (tmp_path / "evaluator.json").write_text("{")
     with pytest.raises(ClientError, match=r"evaluator\.json"):
         load_comparer(tmp_path)
 
 
-def test_the_worker_raises_what_the_work_raises():
+def test_worker_thread_reraises_exceptions():
     def work() -> int:
         raise KeyError("x")
 
@@ -334,7 +334,7 @@ def test_the_worker_raises_what_the_work_raises():
     release.set()
 
 
-def test_the_client_alone_loads_nothing_heavy():
+def test_client_alone_loads_nothing_heavy():
     code = (
         "import sys, evalapp.client\n"
         "heavy = {'django', 'numpy', 'pandas', 'torch', 'transformers', 'scoring', 'annotation'} & set(sys.modules)\n"
@@ -351,7 +351,7 @@ def test_the_client_alone_loads_nothing_heavy():
         ("transformers[torch]", "torch", "import evalapp.client.callback"),
     ],
 )
-def test_a_missing_package_is_named(package, missing, code):
+def test_missing_package_is_named(package, missing, code):
     blocked = f"import sys; sys.modules[{missing!r}] = None\n{code}"
     done = subprocess.run([sys.executable, "-c", blocked], capture_output=True, text=True, timeout=60)
     assert f"needs {package}" in done.stderr

@@ -1,11 +1,11 @@
-"""Which files of a folder are sent."""
+"""Selection of the files that are uploaded from a folder."""
 
 from __future__ import annotations
 
 from evalapp.client.uploads import files_of
 
 
-def test_every_file_of_an_export_that_is_read_back_is_sent(tmp_path):
+def test_every_importable_file_of_an_export_is_uploaded(tmp_path):
     wanted = [
         "campaigns.csv", "dataset.json", "filters.jsonl", "leaderboard.json", "outputs.safe.csv", "ratings.tsv.gz",
         "score_sets.parquet", "scores.parquet",

@@ -1,5 +1,5 @@
-"""A tiny random GPT-2 and a few rows to train it on, with comparers and a `generate` that follow a script. Knows no
-Django: processes of their own import it, too."""
+"""A tiny random GPT-2 and a few training rows, with comparers and a `generate` that follow a script. Django-free, since
+separate processes also import it."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def arguments(folder, **changes) -> TrainingArguments:
 
 
 class ByNumber:
-    """The text with the greater number wins."""
+    """The text with the larger number wins."""
 
     def compare(self, a, b):
         return np.sign([float(x.text) - float(y.text) for x, y in zip(a, b, strict=True)])
 
 
 class Numbers:
-    """A `generate` whose texts say how good the checkpoint is."""
+    """A `generate` whose texts encode the quality of the checkpoint."""
 
     def __init__(self, *numbers: float) -> None:
         self.numbers, self.modes = list(numbers), []

@@ -22,8 +22,8 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @contextmanager
 def _django_on_file(path: Path) -> Iterator[None]:
-    """Django's default connection, in this thread and those started meanwhile, is this SQLite file, set up as in
-    production."""
+    """Makes Django's default connection, in this thread and threads started meanwhile, use this SQLite file, set up as
+    in production."""
     from django.db import connections
 
     from evalapp.settings import base
@@ -42,8 +42,8 @@ def _django_on_file(path: Path) -> Iterator[None]:
 
 @contextmanager
 def database_file(folder: Path, migrated_file: Path, blocker: Any) -> Iterator[Path]:
-    """Django on a new SQLite file with all tables: threads and other processes see what is written. Gives the
-    data folder."""
+    """Django on a new SQLite file with all tables: threads and other processes see written rows. Yields the data
+    folder."""
     shutil.copy(migrated_file, folder / "evalapp.sqlite3")
     with blocker.unblock(), _django_on_file(folder / "evalapp.sqlite3"):
         yield folder
@@ -57,7 +57,7 @@ def file_database(tmp_path: Path, migrated_file: Path, django_db_blocker: Any) -
 
 
 class Installation:
-    """Starts workers on the data folder; they end with the process that started them, even where that is killed."""
+    """Starts workers on the data folder; they end with the process that started them, even if that is killed."""
 
     def __init__(self, folder: Path, redis_url: str) -> None:
         self.redis_url = redis_url
@@ -86,7 +86,7 @@ class Installation:
         return self.spawn(name, command)
 
     def kill(self, worker: subprocess.Popen) -> None:
-        """The whole machine, as it were: the worker and its child processes at once."""
+        """Simulates a machine failure: kills the worker and its child processes at once."""
         os.killpg(worker.pid, signal.SIGKILL)
         worker.wait(timeout=10)
 
@@ -101,8 +101,8 @@ class Installation:
 
 
 def wait_until(condition: Any, seconds: float = 120.0) -> float:
-    """Waits for a true answer; gives the seconds it took. It waits long: a worker loads its libraries for seconds, and
-    for many more on a machine that has other things to do. What must be quick is said by the test, of these seconds."""
+    """Waits for a true result; returns the seconds it took. The limit is long: a worker loads its libraries for
+    seconds, and for much longer on a busy machine. Tests check the returned seconds where speed matters."""
     began = time.monotonic()
     while not condition():
         if time.monotonic() - began > seconds:
@@ -112,7 +112,7 @@ def wait_until(condition: Any, seconds: float = 120.0) -> float:
 
 
 def point_queue_to(url: str) -> None:
-    """The sender of this process talks to another broker."""
+    """Makes this process send runs to another broker."""
     from kombu import pools
 
     from evalapp import celery
@@ -125,7 +125,7 @@ def point_queue_to(url: str) -> None:
 
 @contextmanager
 def installed(folder: Path, redis_url: str) -> Iterator[Installation]:
-    """Workers on this data folder; what this process sends goes to their Redis."""
+    """Workers on this data folder; runs sent by this process go to their Redis."""
     from django.conf import settings
     from django.test import override_settings
 

@@ -15,7 +15,7 @@ HERE = "tests.evalapp.common.run_jobs"
 
 @dataclass(frozen=True)
 class CountParams:
-    """What a program sends for a run that counts."""
+    """The parameters of an API request for a counting run."""
 
     steps: int = param(help="How far it counts.")
     pause: float = param(0.05, help="Seconds between two steps.")
@@ -30,7 +30,7 @@ def count(context: Any, *, steps: int, pause: float = 0.05) -> dict[str, Any]:
 
 
 def sleep(context: Any, *, seconds: float) -> dict[str, Any]:
-    """Never asks whether it should stop."""
+    """Never checks for cancellation."""
     context.log("asleep")
     time.sleep(seconds)
     return {"slept": seconds}
@@ -45,7 +45,7 @@ def break_down(context: Any) -> dict[str, Any]:
 
 
 def find_nothing(context: Any) -> dict[str, Any]:
-    """What no database keeps."""
+    """A result that no database can store."""
     context.log("half a character: \ud800, and none: \0")
     return {"mean": float("nan"), "by system": [{"name": "a\0b", "value": float("inf")}], "n": 0}
 

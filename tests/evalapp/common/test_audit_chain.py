@@ -1,4 +1,4 @@
-"""The audit is only added to, and a look at its chain finds whatever was done to it behind its back."""
+"""The audit log is append-only, and checking its hash chain reveals any manipulation."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def sealed(cast) -> list[AuditEvent]:
 
 
 def sql(statement: str, *values: object) -> None:
-    """What somebody with the password of the database could do."""
+    """A statement by an attacker with the database password."""
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
 
 
 @pytest.mark.django_db
-def test_entries_are_only_added(sealed):
+def test_entries_can_only_be_added(sealed):
     event = sealed[0]
     for change in (
         lambda: event.save(),
@@ -65,7 +65,7 @@ def test_entries_are_only_added(sealed):
         ),
     ],
 )
-def test_whatever_is_changed_is_found(sealed, statement, words):
+def test_any_change_is_detected(sealed, statement, words):
     sql(statement)
     found = audit_chain.verify()
     assert any(words in fault for fault in found.faults), found.faults
@@ -75,7 +75,7 @@ def test_whatever_is_changed_is_found(sealed, statement, words):
 
 
 @pytest.mark.django_db
-def test_exchanged_entries_are_found(sealed):
+def test_swapped_entries_are_detected(sealed):
     third, fourth = sealed[2], sealed[3]
     sql("UPDATE common_auditevent SET position = NULL WHERE id = %s", third.pk)
     sql("UPDATE common_auditevent SET position = 3 WHERE id = %s", fourth.pk)
@@ -84,7 +84,7 @@ def test_exchanged_entries_are_found(sealed):
 
 
 @pytest.mark.django_db
-def test_a_deleted_project_leaves_its_entries(cast):
+def test_deleted_project_leaves_its_entries(cast):
     project = create_project(slug="gone", owner=cast.owner)
     audit_chain.seal()
     delete_project(project=project, actor=cast.owner, confirmation="gone")
@@ -97,7 +97,7 @@ def test_a_deleted_project_leaves_its_entries(cast):
 
 
 @pytest.mark.django_db
-def test_a_person_is_taken_out_and_the_chain_holds(cast):
+def test_person_is_erased_and_the_chain_holds(cast):
     for actor in (cast.owner, cast.annotator):
         audit.record(verb="member.added", project=cast.project, actor=actor, object="anna", role="annotator")
     audit.record(verb="account.changed", actor=cast.annotator, object="anna", fields=["email"])
@@ -105,13 +105,13 @@ def test_a_person_is_taken_out_and_the_chain_holds(cast):
     found = audit_chain.verify()
     assert (found.faults, found.erased) == ((), 3)
     assert not AuditEvent.objects.filter(object="anna").exists()
-    # What was erased cannot be written anew without being seen.
+    # Rewriting an erased entry is detected.
     sql("UPDATE common_auditevent SET erased_at = NULL, object = 'anna' WHERE verb = 'account.changed'")
     assert "was changed" in audit_chain.verify().faults[0]
 
 
 @pytest.mark.django_db
-def test_the_doctor_reads_the_chain(sealed):
+def test_doctor_checks_the_chain(sealed):
     from evalapp.common.doctoring import room_checks
 
     line = next(check for check in room_checks() if check.name == "audit")
@@ -120,8 +120,8 @@ def test_the_doctor_reads_the_chain(sealed):
 
 
 @pytest.mark.server("postgres")
-def test_many_write_and_two_seal_at_once(postgres_db):
-    """Entries that come in while others are sealed: each sealed once, none left, the chain whole."""
+def test_concurrent_writers_and_two_sealers(postgres_db):
+    """New entries arrive while others are sealed: each is sealed once, none is left, the chain is valid."""
 
     def write() -> None:
         for number in range(40):

@@ -1,4 +1,4 @@
-"""What every command shares: exit codes, places that may not be used, and what it prints where nobody reads."""
+"""Behaviour shared by all commands: exit codes, protected paths, and output without a reader."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Talking(commands.Command):
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-def test_without_a_reader_a_command_ends_quietly(as_json: bool) -> None:
+def test_command_ends_quietly_without_a_reader(as_json: bool) -> None:
     for code, expected in ((0, 141), (3, 3)):
         with pytest.raises(SystemExit) as ended:
             Talking(stdout=Gone(), stderr=io.StringIO()).execute(
@@ -48,7 +48,7 @@ def test_without_a_reader_a_command_ends_quietly(as_json: bool) -> None:
         assert ended.value.code == expected
 
 
-def test_without_a_reader_of_the_progress_the_work_goes_on() -> None:
+def test_work_continues_without_a_reader_of_progress() -> None:
     out = io.StringIO()
     options = {"json": False, "force_color": False, "no_color": True}
     Talking(stdout=out, stderr=Gone()).execute(**options)
@@ -74,7 +74,7 @@ class Reading(Talking):
         (PermissionError(errno.EACCES, "Permission denied", "/locked/out"), 1),
     ],
 )
-def test_what_is_wrong_decides_the_exit_code(fails: Exception, code: int) -> None:
+def test_kind_of_error_decides_the_exit_code(fails: Exception, code: int) -> None:
     out = io.StringIO()
     options = {"force_color": False, "no_color": True, "json": True, "fails": fails}
     with pytest.raises(CommandError) as ended:
@@ -101,9 +101,7 @@ class Choosing(Talking):
         (["--method", "m1", "add", "--number", "x"], "argument --number: invalid int value: 'x'"),
     ],
 )
-def test_what_argparse_refuses_is_an_object_where_one_was_asked_for(
-    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_argparse_error_is_json_if_requested(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     for asked, expected in ((["--json"], 1), ([], 0)):
         out = io.StringIO()
         with pytest.raises(SystemExit) as ended:
@@ -118,14 +116,14 @@ def test_what_argparse_refuses_is_an_object_where_one_was_asked_for(
 
 
 @pytest.mark.django_db
-def test_an_unknown_project_is_answered_with_the_nearest(cast: Any) -> None:
+def test_unknown_project_suggests_the_nearest(cast: Any) -> None:
     with pytest.raises(NotThere, match=r"no project “alhpa”\. Did you mean alpha\? There are: .*alpha"):
         commands.find_project("alhpa")
     with pytest.raises(NotThere, match=r"no project “zzz”\. There are"):
         commands.find_project("zzz")
 
 
-def test_a_fault_of_the_program_keeps_its_trace() -> None:
+def test_program_error_keeps_its_traceback() -> None:
     with pytest.raises(FileNotFoundError):
         Talking(stderr=io.StringIO()).execute(
             fails=FileNotFoundError(errno.ENOENT, "gone", "part-7"), json=False, force_color=False, no_color=True
@@ -133,8 +131,8 @@ def test_a_fault_of_the_program_keeps_its_trace() -> None:
 
 
 @pytest.mark.parametrize("arguments", [["evaluators"], ["evaluators", "--json"]])
-def test_a_real_pipe_that_is_closed(arguments: list[str], tmp_path: Path) -> None:
-    """What is left in the buffer at the end makes no trace either."""
+def test_closed_real_pipe(arguments: list[str], tmp_path: Path) -> None:
+    """Output left in the buffer at exit gives no traceback either."""
     read, write = os.pipe()
     os.close(read)
     try:

@@ -1,5 +1,5 @@
-"""Deleting a project: nothing of it is left in any table, nothing of others is touched, the audit stays; a large one
-disappears at once and goes in a run."""
+"""Deleting a project removes all of its rows and no others; the audit log stays; a large project disappears at once and
+is deleted in a run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.taking import WHOLE, take_in
 
 
 def fill(cast, project) -> None:
-    """Something in as many tables as a project has."""
+    """Creates rows in as many tables as a project has."""
     take_in(project, {**WHOLE, "systems.jsonl": [{"id": "s", "kind": "human"}]}, user=cast.owner)
     take_in(project, {"outputs.jsonl": [{"item": "i1", "system": "s", "text": "New.", "step": None}]}, replace=True)
     take_in(project, {"ratings.jsonl": [{"item": "none", "system": "s", "rater": "r", "aspect": "x", "value": 1}]})
@@ -53,7 +53,7 @@ def census() -> dict[str, int]:
 
 
 def whole(cast) -> None:
-    """Everything there was before stands, number for number, after a second project came and went."""
+    """Checks that all earlier rows are unchanged after a second project was created and deleted."""
     other = create_project(slug="other", owner=cast.stranger)
     fill(cast, other)
     before = census()
@@ -98,7 +98,7 @@ def test_nothing_is_left_and_nothing_foreign_is_touched(cast, monkeypatch, small
     whole(cast)
 
 
-def test_the_same_on_postgres_in_a_run(postgres_db, monkeypatch):
+def test_same_on_postgres_in_a_run(postgres_db, monkeypatch):
     monkeypatch.setattr(deletion, "SMALL", 1)
     monkeypatch.setattr(deletion, "CHUNK", 2)
     whole(make_cast())
@@ -112,7 +112,7 @@ def waiting(cast, monkeypatch) -> Any:
 
 
 @pytest.mark.django_db
-def test_a_large_project_disappears_at_once(cast, client, waiting):
+def test_large_project_disappears_at_once(cast, client, waiting):
     assert waiting.kind == "delete"
     assert Item.objects.filter(project=cast.project).exists()
     boss = person("boss")
@@ -133,7 +133,7 @@ def test_a_large_project_disappears_at_once(cast, client, waiting):
 
 
 @pytest.mark.django_db
-def test_a_lost_run_goes_on_where_it_was(cast, waiting, monkeypatch):
+def test_lost_run_continues_where_it_was(cast, waiting, monkeypatch):
     monkeypatch.setattr(deletion, "CHUNK", 1)
     real = deletion._end
     monkeypatch.setattr(deletion, "_end", lambda project: (_ for _ in ()).throw(MemoryError))
@@ -152,8 +152,8 @@ def test_a_lost_run_goes_on_where_it_was(cast, waiting, monkeypatch):
 @pytest.mark.django_db
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("small", [True, False])
-def test_a_run_whose_project_is_deleted_meanwhile_leaves_no_traceback(cast, waiting, caplog, monkeypatch, small):
-    """Deleted at once or by a run: the pipeline writes a row that has nothing to belong to, and that is no fault."""
+def test_run_of_a_deleted_project_leaves_no_traceback(cast, waiting, caplog, monkeypatch, small):
+    """Deleted at once or in a run: the pipeline writes a row whose project is gone, which is not an error."""
 
     def pipeline(context, **_params):
         if not small:
@@ -172,7 +172,7 @@ def test_a_run_whose_project_is_deleted_meanwhile_leaves_no_traceback(cast, wait
     assert not [record for record in caplog.records if record.levelname in ("WARNING", "ERROR")]
 
 
-def test_waiting_runs_end_and_files_go(cast):
+def test_waiting_runs_end_and_files_are_deleted(cast):
     fill(cast, cast.project)
     run = enqueue_run(kind="export", project=cast.project, params={"format": "jsonl"}, title="Export")
     folders = [settings.UPLOADS_DIR / str(Upload.objects.first().pk), settings.EXPORTS_DIR / str(run.pk)]

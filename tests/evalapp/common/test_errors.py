@@ -1,4 +1,4 @@
-"""What no database of ours takes is refused in words, by pages and by the API."""
+"""Input that no supported database can store is refused with a message, by pages and by the API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.cast import make_cast
 
 
 @pytest.mark.server("postgres")
-def test_the_character_nul_is_a_fault_of_the_request(postgres_db, client):
+def test_nul_character_is_a_bad_request(postgres_db, client):
     cast = make_cast()
     client.force_login(cast.researcher)
     assert client.get("/projects/alpha/references/x%00/").status_code == 400
@@ -27,14 +27,14 @@ def test_the_character_nul_is_a_fault_of_the_request(postgres_db, client):
 
 
 @pytest.mark.django_db
-def test_half_a_character_in_a_cursor_is_a_fault_of_the_request(client):
+def test_half_a_character_in_a_cursor_is_a_bad_request(client):
     client.force_login(make_cast().researcher)
     cursor = base64.urlsafe_b64encode(b'[0,"\\ud800"]').decode()
     refused = client.get("/api/v1/projects/", {"cursor": cursor})
     assert (refused.status_code, refused.json()["type"]) == (400, "/docs/errors#bad-input")
 
 
-def test_a_page_of_an_error_says_a_fault_once():
+def test_error_page_states_an_error_once():
     faults = [
         Fault("The name is taken.", field="name"), Fault("It has no text.", file="a.csv", line=3), Fault("Too long."),
     ]  # fmt: skip
@@ -59,7 +59,7 @@ def test_a_page_of_an_error_says_a_fault_once():
         ("get", "", ""),
     ],
 )
-def test_a_page_of_an_error_leads_back(method, referer, back):
+def test_error_page_leads_back(method, referer, back):
     request = getattr(RequestFactory(), method)("/here/", headers={"Referer": referer})
     assert came_from(request) == back
     request.htmx = type("Part", (), {"boosted": False})()
@@ -78,7 +78,7 @@ def test_a_page_of_an_error_leads_back(method, referer, back):
         ("/board/?x=1", "get", NotThere("No."), ""),
     ],
 )
-def test_an_address_that_asks_for_what_is_not_there_has_a_way_out(address, method, error, plain):
+def test_missing_page_offers_a_way_out(address, method, error, plain):
     request = getattr(RequestFactory(), method)(address)
     request.path = address.partition("?")[0]
     answer = ErrorPages(lambda _: None).process_exception(request, error)  # type: ignore[arg-type]

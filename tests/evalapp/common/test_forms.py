@@ -1,4 +1,4 @@
-"""Numbers in addresses and forms, which anybody may write."""
+"""Numbers in addresses and forms, which anybody can edit."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ def test_numbers(text: str, number: int | None) -> None:
     assert number_in(text) == number
 
 
-def test_thousands_of_digits_are_no_error() -> None:
+def test_thousands_of_digits_are_no_server_error() -> None:
     assert number_in("9" * 5000) is None

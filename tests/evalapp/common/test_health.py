@@ -1,4 +1,4 @@
-"""What works, told to those who ask: load balancers, Prometheus, the log, the doctor."""
+"""Health information for load balancers, Prometheus, the log and the doctor."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOKEN = "a-token-of-more-than-24-characters"
 
 @pytest.fixture
 def alone(settings):
-    """Nothing runs beside the web process."""
+    """Only the web process runs."""
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     settings.ELASTICSEARCH_URL = "http://127.0.0.1:1"
 
@@ -34,7 +34,7 @@ def beat(*queues: str) -> None:
 
 
 @pytest.mark.promise("health")
-def test_each_part_is_told_apart(client, alone):
+def test_each_part_is_reported_separately(client, alone):
     assert client.get("/health/live").json() == {"status": "ok"}
     answer = client.get("/health/ready")
     assert answer.status_code == 200, "pages work without queue, workers and index"
@@ -45,7 +45,7 @@ def test_each_part_is_told_apart(client, alone):
 
 
 @pytest.mark.promise("health")
-def test_without_room_or_database_nobody_is_sent_here(client, alone, monkeypatch):
+def test_without_disk_space_or_database_it_is_not_ready(client, alone, monkeypatch):
     monkeypatch.setattr(health, "free_bytes", lambda: 1000)
     assert client.get("/health/ready").status_code == 503
     monkeypatch.undo()
@@ -56,9 +56,8 @@ def test_without_room_or_database_nobody_is_sent_here(client, alone, monkeypatch
 
 
 @pytest.mark.promise("health")
-def test_a_database_that_stands_still_keeps_nobody_waiting(client, alone, monkeypatch):
-    """Neither who asks first nor who asks while the question is still open; and there is one question, however many
-    ask."""
+def test_frozen_database_keeps_nobody_waiting(client, alone, monkeypatch):
+    """Neither the first request nor those that arrive while the check is open wait; only one check runs at a time."""
     goes_on, asked = threading.Event(), []
 
     def still() -> bool:
@@ -88,7 +87,7 @@ def test_large_figures_keep_their_digits(monkeypatch):
 
 
 @pytest.mark.promise("metrics")
-def test_figures_are_what_prometheus_reads(cast, client, alone):
+def test_metrics_can_be_read_by_prometheus(cast, client, alone):
     beat("cpu")
     Run.objects.create(project=cast.project, kind="score", title="x", input_hash="1")
     Run.objects.create(project=cast.project, kind='a"b\\', title="x", input_hash="2", state="failed")
@@ -109,7 +108,7 @@ def test_figures_are_what_prometheus_reads(cast, client, alone):
 
 
 @pytest.mark.promise("metrics")
-def test_who_may_read_the_figures(settings, alone):
+def test_permission_to_read_the_metrics(settings, alone):
     def status(**more: str) -> int:
         return Client().get("/metrics", **more).status_code
 
@@ -127,7 +126,7 @@ def test_who_may_read_the_figures(settings, alone):
 
 @pytest.fixture
 def lines(caplog):
-    """What came out of the log, as JSON."""
+    """The log output, parsed as JSON."""
     formatter = logs.JsonFormatter()
 
     class Keeping(logging.Handler):
@@ -146,7 +145,7 @@ def lines(caplog):
 
 
 @pytest.mark.promise("json-log")
-def test_lines_carry_the_number_of_their_request(client, lines):
+def test_lines_carry_their_request_id(client, lines):
     answer = client.get("/no/such/page", headers={"X-Request-ID": "proxy-12345678"})
     assert answer.headers["X-Request-ID"] == "proxy-12345678"
     (line,) = [line for line in lines if line["logger"] == "django.request"]
@@ -158,7 +157,7 @@ def test_lines_carry_the_number_of_their_request(client, lines):
 
 
 @pytest.mark.promise("json-log")
-def test_lines_carry_the_number_of_their_run(cast, lines, monkeypatch):
+def test_lines_carry_their_run_id(cast, lines, monkeypatch):
     run = Run.objects.create(project=cast.project, kind="export", title="x", input_hash="1", params={"format": "none"})
 
     def broken(*_: object, **__: object) -> None:
@@ -174,7 +173,7 @@ def test_lines_carry_the_number_of_their_run(cast, lines, monkeypatch):
 
 
 @pytest.mark.promise("log", "json-log")
-def test_no_message_begins_a_line_of_its_own():
+def test_messages_cannot_forge_log_lines():
     record = logging.LogRecord("x", logging.INFO, "f", 1, "asked for %s", ("a\r\nERROR planted",), None)
     plain = logs.PlainFormatter("{levelname} {name}: {message}", style="{").format(record)
     assert plain == "INFO x: asked for a\\r\\nERROR planted"
@@ -187,7 +186,7 @@ def test_no_message_begins_a_line_of_its_own():
 
 
 @pytest.mark.promise("doctor")
-def test_the_doctor_says_what_a_public_installation_lacks(settings):
+def test_doctor_lists_gaps_of_a_public_installation(settings):
     assert doctor.deployment_checks() == []
     settings.ALLOWED_HOSTS = ["evalapp.example.org", "127.0.0.1"]
     settings.EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"

@@ -1,4 +1,5 @@
-"""Which errors are a service's or the disk's, and what is done about them. Services really end in `tests/faults`."""
+"""Which errors come from a service or the disk, and how they are handled. Services are really stopped in
+`tests/faults`."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from evalapp.common.outages import DatabaseBusy, DatabaseGone, DiskFull, explain
 
 
 def of_driver(kind: type[Exception], text: str, code: str) -> Exception:
-    """As Django gives on what PostgreSQL's driver raises, with its code."""
+    """An error of PostgreSQL's driver with this code, as raised by Django."""
     inner = type("DriverError", (Exception,), {"pgcode": code})(text)
     error = kind(text)
     error.__cause__ = inner
@@ -48,7 +49,7 @@ FULL = OSError(errno.ENOSPC, "No space left on device")
         (django.db.OperationalError("disk I/O error"), DatabaseGone),
     ],
 )
-def test_a_dead_service_or_a_full_disk_is_one_line(error: Exception, kind: type[Unavailable]):
+def test_dead_service_or_full_disk_is_one_line(error: Exception, kind: type[Unavailable]):
     found = explain(error)
     assert type(found) is kind
     assert found.status == 503
@@ -67,11 +68,11 @@ def test_a_dead_service_or_a_full_disk_is_one_line(error: Exception, kind: type[
         raised_from(FULL, hidden=True),
     ],
 )
-def test_every_other_error_stays_one(error: Exception):
+def test_other_errors_are_unchanged(error: Exception):
     assert explain(error) is None
 
 
-def test_it_persists_until_the_time_is_over(monkeypatch):
+def test_retries_until_the_time_limit(monkeypatch):
     monkeypatch.setattr(outages.time, "sleep", lambda seconds: None)
     errors: list[Any] = [django.db.OperationalError("database is locked")] * 3
     assert outages.persist(lambda: (_ for _ in ()).throw(errors.pop()) if errors else "done", 60) == "done"
@@ -81,7 +82,7 @@ def test_it_persists_until_the_time_is_over(monkeypatch):
         outages.persist(lambda: (_ for _ in ()).throw(django.db.IntegrityError("twice")), 60)
 
 
-def test_the_clock_leaves_one_line(caplog):
+def test_beat_logs_one_line(caplog):
     def seal() -> None:
         raise django.db.OperationalError("database is locked")
 

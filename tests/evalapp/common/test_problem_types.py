@@ -1,4 +1,4 @@
-"""`/docs/errors`: every code that a problem document can carry has its section there."""
+"""`/docs/errors`: every code that a problem document can carry has a section there."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def everything_under(kind: type) -> Iterator[type]:
 
 
 def own_errors() -> set[type[EvalappError]]:
-    """Every error of the tree, after every module with one was imported."""
+    """Every error class, after importing every module that defines one."""
     for room in ROOMS:
         for module in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
             source = ROOT / (module.name.replace(".", "/") + ".py")
@@ -57,7 +57,7 @@ def literal_codes() -> dict[str, str]:
     return found
 
 
-def test_every_error_of_the_tree_has_its_section():
+def test_every_error_class_has_a_section():
     found = own_errors()
     assert len(found) > 15
     assert not {one.code: one.__qualname__ for one in found if one.code not in BY_CODE}
@@ -65,8 +65,8 @@ def test_every_error_of_the_tree_has_its_section():
     assert not wrong
 
 
-def test_every_refusal_of_the_framework_has_its_section():
-    """`ValidationError` becomes bad-input: its codes are those of fields."""
+def test_every_framework_refusal_has_a_section():
+    """`ValidationError` becomes bad-input: its codes belong to fields."""
     kinds = [exceptions.APIException, *everything_under(exceptions.APIException)]
     codes = {
         kind.default_code.replace("_", "-")
@@ -77,13 +77,13 @@ def test_every_refusal_of_the_framework_has_its_section():
     assert codes <= set(BY_CODE)
 
 
-def test_every_code_written_at_a_call_has_its_section():
+def test_every_literal_code_has_a_section():
     found = literal_codes()
     assert {"server-error", "bad-request", "not-authenticated"} <= set(found)
     assert not {code: place for code, place in found.items() if code not in BY_CODE}
 
 
-def test_each_code_has_one_section_with_a_meaning_and_a_way_out():
+def test_each_code_has_one_section_with_meaning_and_remedy():
     assert len(BY_CODE) == len(PROBLEM_TYPES)
     for one in PROBLEM_TYPES:
         assert one.title, one.code
@@ -93,7 +93,7 @@ def test_each_code_has_one_section_with_a_meaning_and_a_way_out():
 
 
 @pytest.mark.django_db
-def test_the_type_of_a_problem_leads_to_its_section_without_signing_in(client):
+def test_problem_type_leads_to_its_section_without_sign_in(client):
     refused = client.get("/api/v1/projects/")
     address, _, code = refused.json()["type"].partition("#")
     assert (address, code) == (DOCUMENTATION, "not-authenticated")

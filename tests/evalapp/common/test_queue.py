@@ -1,4 +1,4 @@
-"""Runs as rows: joining, claiming, ending, cancelling, trying again, reconciling."""
+"""Runs as rows: joining, claiming, ending, cancelling, retrying, reconciling."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LONG_AGO = timedelta(minutes=2)
 
 @pytest.fixture(autouse=True)
 def sent(monkeypatch):
-    """Which runs were told to the queue; there is none here."""
+    """Ids of the runs sent to the queue, which does not exist here."""
     numbers: list[int] = []
 
     def send(run: Run) -> bool:
@@ -40,24 +40,24 @@ def enqueue(cast, steps=3, **more):
     )
 
 
-def test_the_same_request_joins_the_run_under_way(cast):
+def test_same_request_joins_the_active_run(cast):
     first, second, other = enqueue(cast), enqueue(cast), enqueue(cast, steps=4)
     assert first.pk == second.pk != other.pk
     assert AuditEvent.objects.filter(verb="run.queued").count() == 2
 
 
-def test_after_the_end_the_same_request_is_a_new_run(cast):
+def test_same_request_after_the_end_is_a_new_run(cast):
     first = enqueue(cast)
     queue.finish_run(queue.claim_run(first.pk), Run.State.SUCCEEDED)
     assert enqueue(cast).pk != first.pk
 
 
-def test_the_order_of_parameters_does_not_make_another_request():
+def test_order_of_parameters_does_not_matter():
     assert queue.input_hash("k", 1, {"a": 1, "b": 2}) == queue.input_hash("k", 1, {"b": 2, "a": 1})
     assert queue.input_hash("k", 1, {"a": 1}) != queue.input_hash("k", 2, {"a": 1})
 
 
-def test_it_is_sent_after_commit_and_only_if_wished(cast, sent, django_capture_on_commit_callbacks):
+def test_sent_after_commit_and_only_on_request(cast, sent, django_capture_on_commit_callbacks):
     with django_capture_on_commit_callbacks(execute=True):
         run = enqueue(cast)
         assert sent == []
@@ -67,7 +67,7 @@ def test_it_is_sent_after_commit_and_only_if_wished(cast, sent, django_capture_o
     assert sent == [run.pk]
 
 
-def test_an_unknown_kind_names_those_that_exist(cast):
+def test_unknown_kind_lists_the_known_ones(cast):
     with pytest.raises(BadInput, match="test-count"):
         queue.enqueue_run(kind="bake", project=cast.project, params={}, title="Bake")
 
@@ -82,7 +82,7 @@ def test_only_one_claim_succeeds(cast):
     assert queue.claim_run(run.pk) is None
 
 
-def test_a_worker_that_lost_its_run_cannot_end_it(cast):
+def test_worker_that_lost_its_run_cannot_end_it(cast):
     run = enqueue(cast)
     lost = queue.claim_run(run.pk)
     Run.objects.filter(pk=run.pk).update(state=Run.State.QUEUED)
@@ -93,8 +93,8 @@ def test_a_worker_that_lost_its_run_cannot_end_it(cast):
 
 @pytest.mark.promise("job")
 @pytest.mark.parametrize("life", ["retried", "given back"])
-def test_a_worker_of_an_earlier_life_never_owns_a_later_one(cast, life):
-    """Attempts begin again: a frozen worker that woke up took the run of its successor for its own."""
+def test_earlier_worker_never_owns_a_later_attempt(cast, life):
+    """Attempts restart at one: once, a frozen worker that woke up took its successor's run for its own."""
     run = enqueue(cast)
     frozen = queue.claim_run(run.pk)
     if life == "retried":
@@ -110,7 +110,7 @@ def test_a_worker_of_an_earlier_life_never_owns_a_later_one(cast, life):
     assert queue.finish_run(again, Run.State.SUCCEEDED) is True
 
 
-def test_a_waiting_run_is_cancelled_at_once_and_a_running_one_is_asked(cast):
+def test_waiting_run_is_cancelled_at_once_and_a_running_one_is_asked(cast):
     waiting, running = enqueue(cast), enqueue(cast, steps=4)
     queue.claim_run(running.pk)
     assert queue.cancel_run(run=waiting, user=cast.owner).state == Run.State.CANCELLED
@@ -120,8 +120,8 @@ def test_a_waiting_run_is_cancelled_at_once_and_a_running_one_is_asked(cast):
         queue.cancel_run(run=waiting)
 
 
-def test_a_wish_while_the_same_is_being_cancelled_waits_for_its_turn(cast, sent):
-    """It joined the run that was about to stop, and was lost with it."""
+def test_request_during_cancellation_waits_for_its_turn(cast, sent):
+    """Once, it joined the run that was about to stop and was lost with it."""
     first = enqueue(cast)
     claimed = queue.claim_run(first.pk)
     queue.cancel_run(run=first)
@@ -138,8 +138,8 @@ def test_a_wish_while_the_same_is_being_cancelled_waits_for_its_turn(cast, sent)
     assert queue.retry_run(run=first).input_hash == queue.input_hash("test-count", cast.project.pk, {"steps": 3})
 
 
-def test_an_end_that_is_written_again_sends_who_waits_for_it(cast, sent):
-    """The database was away between the end and the message; the runner ends the run once more."""
+def test_repeated_end_sends_the_waiting_run(cast, sent):
+    """The database was down between the end and the message; the runner ends the run again."""
     first = enqueue(cast)
     claimed = queue.claim_run(first.pk)
     queue.cancel_run(run=first)
@@ -150,7 +150,7 @@ def test_an_end_that_is_written_again_sends_who_waits_for_it(cast, sent):
     assert sent == [second.pk]
 
 
-def test_who_waits_for_a_cancelled_run_is_sent_when_its_worker_is_lost(cast, sent):
+def test_run_waiting_for_a_cancelled_one_is_sent_when_the_worker_is_lost(cast, sent):
     first = enqueue(cast)
     queue.claim_run(first.pk)
     queue.cancel_run(run=first)
@@ -160,7 +160,7 @@ def test_who_waits_for_a_cancelled_run_is_sent_when_its_worker_is_lost(cast, sen
     assert second.pk in sent
 
 
-def test_a_failed_run_is_tried_again_with_fresh_attempts(cast):
+def test_failed_run_is_retried_with_fresh_attempts(cast):
     run = enqueue(cast)
     queue.finish_run(queue.claim_run(run.pk), Run.State.FAILED, error="broken", result=None)
     again = queue.retry_run(run=run, user=cast.owner)
@@ -169,7 +169,7 @@ def test_a_failed_run_is_tried_again_with_fresh_attempts(cast):
         queue.retry_run(run=run)
 
 
-def test_no_retry_beside_the_same_work_under_way(cast):
+def test_no_retry_while_the_same_work_is_active(cast):
     run = enqueue(cast)
     queue.finish_run(queue.claim_run(run.pk), Run.State.FAILED)
     enqueue(cast)
@@ -177,7 +177,7 @@ def test_no_retry_beside_the_same_work_under_way(cast):
         queue.retry_run(run=run)
 
 
-def test_the_place_in_the_queue_counts_those_before(cast):
+def test_queue_position_counts_earlier_runs(cast):
     runs = [enqueue(cast, steps=n) for n in (1, 2, 3)]
     assert [queue.queue_place(run) for run in runs] == [1, 2, 3]
     queue.claim_run(runs[0].pk)
@@ -187,7 +187,7 @@ def test_the_place_in_the_queue_counts_those_before(cast):
 
 
 def lose(run: Run, *, worker: str, attempt: int = 1, ago: timedelta = LONG_AGO, **more) -> Run:
-    """As a worker leaves a run when its machine dies."""
+    """The state in which a worker leaves a run when its machine dies."""
     when = timezone.now() - ago
     Run.objects.filter(pk=run.pk).update(
         state=Run.State.RUNNING, worker=worker, attempt=attempt, heartbeat=when, started_at=when, **more
@@ -195,7 +195,7 @@ def lose(run: Run, *, worker: str, attempt: int = 1, ago: timedelta = LONG_AGO, 
     return run
 
 
-def test_a_run_of_a_silent_machine_goes_back_to_the_queue(cast, sent):
+def test_run_of_a_silent_machine_returns_to_the_queue(cast, sent):
     run = lose(enqueue(cast), worker="elsewhere:17")
     assert queue.reconcile_runs()["returned"] == 1
     run.refresh_from_db()
@@ -204,7 +204,7 @@ def test_a_run_of_a_silent_machine_goes_back_to_the_queue(cast, sent):
     assert "elsewhere:17 was lost" in RunLog.objects.get(run=run).text
 
 
-def test_a_fresh_heartbeat_from_elsewhere_is_believed(cast):
+def test_fresh_remote_heartbeat_is_trusted(cast):
     lose(enqueue(cast), worker="elsewhere:17", ago=timedelta(seconds=20))
     assert queue.reconcile_runs()["returned"] == 0
 
@@ -216,12 +216,12 @@ def ended_process():
     return process.pid
 
 
-def test_a_process_of_this_machine_that_is_gone_is_noticed_after_seconds(cast, ended_process):
+def test_dead_local_process_is_detected_within_seconds(cast, ended_process):
     lose(enqueue(cast), worker=f"{socket.gethostname()}:{ended_process}", ago=timedelta(seconds=6))
     assert queue.reconcile_runs()["returned"] == 1
 
 
-def test_a_zombie_is_gone(cast):
+def test_zombie_counts_as_dead(cast):
     process = subprocess.Popen([sys.executable, "-c", "pass"])
     try:
         # Not waited for: it stays a zombie until the end of this test.
@@ -232,8 +232,8 @@ def test_a_zombie_is_gone(cast):
         process.wait()
 
 
-def test_a_restarted_container_counts_its_processes_anew(cast):
-    """Its name and the number of the process are those of before: only when the process began tells."""
+def test_restarted_container_reuses_process_numbers(cast):
+    """Host name and process number are the same as before: only the start time differs."""
     host, pid, began = queue.worker_name().split(":")
     run = lose(enqueue(cast), worker=f"{host}:{pid}:{int(began) - 1}", ago=timedelta(seconds=6))
     assert queue.return_lost_run(run.pk) is True
@@ -244,8 +244,8 @@ def test_a_restarted_container_counts_its_processes_anew(cast):
 
 
 @pytest.mark.parametrize("end", ["lost too often", "cancelled while it ran", "cancelled while it waited"])
-def test_a_run_does_not_end_without_being_tidied_up(cast, monkeypatch, end):
-    """Who ends it dies in between: the row must not say that all is done."""
+def test_run_does_not_end_before_cleanup(cast, monkeypatch, end):
+    """The worker dies in between: the row must not claim that all is done."""
     run = enqueue(cast)
     if end == "lost too often":
         lose(run, worker="elsewhere:17", attempt=queue.MAX_ATTEMPTS)
@@ -272,7 +272,7 @@ def test_a_run_does_not_end_without_being_tidied_up(cast, monkeypatch, end):
     assert tidied == [Run.State.FAILED if end == "lost too often" else Run.State.CANCELLED]
 
 
-def test_files_that_cannot_be_removed_hold_up_no_other_run(cast, monkeypatch):
+def test_undeletable_files_delay_no_other_run(cast, monkeypatch):
     first, second = (lose(enqueue(cast, steps=n), worker="elsewhere:17", attempt=queue.MAX_ATTEMPTS) for n in range(2))
 
     def tidy_up(run: Run) -> None:
@@ -287,7 +287,7 @@ def test_files_that_cannot_be_removed_hold_up_no_other_run(cast, monkeypatch):
     assert queue.reconcile_runs()["failed"] == 1
 
 
-def test_a_process_that_is_there_but_cannot_write_is_believed_for_minutes(cast):
+def test_live_process_that_cannot_write_is_trusted_for_minutes(cast):
     me = f"{socket.gethostname()}:{os.getpid()}"
     run = lose(enqueue(cast), worker=me)
     assert queue.reconcile_runs()["returned"] == 0
@@ -295,7 +295,7 @@ def test_a_process_that_is_there_but_cannot_write_is_believed_for_minutes(cast):
     assert queue.reconcile_runs()["returned"] == 1
 
 
-def test_after_three_losses_it_fails_with_the_way_out(cast):
+def test_run_fails_after_three_losses_with_a_remedy(cast):
     run = lose(enqueue(cast), worker="elsewhere:17", attempt=queue.MAX_ATTEMPTS)
     assert queue.reconcile_runs()["failed"] == 1
     run.refresh_from_db()
@@ -303,14 +303,14 @@ def test_after_three_losses_it_fails_with_the_way_out(cast):
     assert run.error == "The worker was lost 3 times. See the log, then retry."
 
 
-def test_a_lost_run_that_was_to_be_cancelled_is_cancelled(cast):
+def test_lost_run_marked_for_cancellation_is_cancelled(cast):
     run = lose(enqueue(cast), worker="elsewhere:17", cancel_requested=True)
     assert queue.reconcile_runs()["cancelled"] == 1
     run.refresh_from_db()
     assert run.state == Run.State.CANCELLED
 
 
-def test_a_redelivered_run_is_taken_over_only_from_the_dead(cast, ended_process):
+def test_redelivered_run_is_taken_over_only_from_the_dead(cast, ended_process):
     run = lose(enqueue(cast), worker=f"{socket.gethostname()}:{os.getpid()}", ago=timedelta(0))
     assert queue.return_lost_run(run.pk) is False
     lose(run, worker=f"{socket.gethostname()}:{ended_process}", ago=timedelta(0))
@@ -321,7 +321,7 @@ def worker_for(*queues: str) -> None:
     WorkerBeat.objects.create(name="w", queues=list(queues), pid=1, host="h", at=timezone.now())
 
 
-def test_what_the_queue_has_forgotten_is_sent_again(cast, sent, monkeypatch):
+def test_run_forgotten_by_the_queue_is_sent_again(cast, sent, monkeypatch):
     run = enqueue(cast)
     Run.objects.filter(pk=run.pk).update(sent_at=timezone.now() - LONG_AGO)
     waiting = {"cpu": 1}
@@ -343,7 +343,7 @@ def test_without_a_worker_nothing_is_sent_again(cast, sent, monkeypatch):
     assert queue.queue_has_worker("live")
 
 
-def test_a_worker_that_was_not_heard_of_is_not_there(cast):
+def test_worker_without_heartbeat_does_not_count(cast):
     worker_for("cpu")
     WorkerBeat.objects.update(at=timezone.now() - timedelta(seconds=21))
     assert queue.live_workers() == []

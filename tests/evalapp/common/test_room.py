@@ -1,4 +1,4 @@
-"""Uploads while the disk is nearly full: refused before anything is stored, by every door."""
+"""Uploads while the disk is nearly full are refused before anything is stored, by every route."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def disk(monkeypatch: pytest.MonkeyPatch, settings: Any):
     return free
 
 
-def test_what_stays_free_counts_the_upload(disk):
-    """On one disk a file is there twice for a moment: 50 MB take 100."""
+def test_free_space_accounts_for_the_upload(disk):
+    """On one disk a file is briefly stored twice: 50 MB take 100."""
     disk(301)
     room.check_room(50_000_000)
     with pytest.raises(NoRoom, match="200 MB must stay free"):
@@ -40,7 +40,7 @@ def test_what_stays_free_counts_the_upload(disk):
         room.check_room()
 
 
-def test_the_folder_for_temporary_files_may_be_on_another_disk(disk, settings, tmp_path, monkeypatch):
+def test_temporary_folder_may_be_on_another_disk(disk, settings, tmp_path, monkeypatch):
     settings.FILE_UPLOAD_TEMP_DIR = str(tmp_path)
     devices = {str(django_settings.DATA_DIR): 1, str(tmp_path): 2}
     monkeypatch.setattr(room.Path, "stat", lambda path: namedtuple("Stat", "st_dev")(devices[str(path)]))
@@ -51,7 +51,7 @@ def test_the_folder_for_temporary_files_may_be_on_another_disk(disk, settings, t
         room.check_room(61_000_000)
 
 
-def test_every_door_of_uploads_refuses(disk, cast):
+def test_every_upload_route_refuses(disk, cast):
     client = Client()
     client.force_login(cast.owner)
     disk(199)

@@ -1,11 +1,11 @@
-"""What was asked of a run and what came out of it, in words."""
+"""The request and the result of a run, in words."""
 
 from __future__ import annotations
 
 from evalapp.common.run_facts import CUT, MOST, asked_of, facts_of
 
 
-def test_results_have_words_and_as_many_digits_as_say_something():
+def test_results_have_labels_and_meaningful_digits():
     facts, rest = facts_of(
         {
             "mean_before": 0.2993805017322302, "n_references": 29, "looked_at": 12345, "score_set": 12345,
@@ -24,7 +24,7 @@ def test_results_have_words_and_as_many_digits_as_say_something():
     assert list(rest) == ["sets", "long"]
 
 
-def test_what_was_asked_for_is_told_without_what_was_left_open():
+def test_request_omits_parameters_left_open():
     params = {
         "evaluator": "ream", "name": "", "turns": None, "seed": 13131, "incoming": "8b87",
         "options": {"learning_rate": 5e-05, "affine": True, "encoder": None},

@@ -1,4 +1,4 @@
-"""One run in this process: its end, its messages, its figures, its cancellation."""
+"""One run in this process: its end, messages, figures and cancellation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def here(cast, kind, **params):
     return enqueue_run(kind=kind, project=cast.project, user=cast.owner, params=params, title=kind, send=False)
 
 
-def test_it_ends_with_result_figures_and_log(cast):
+def test_run_ends_with_result_figures_and_log(cast):
     told: list[str] = []
     run = execute_run(here(cast, "test-count", steps=3, pause=0).pk, echo=told.append)
     assert run.state == Run.State.SUCCEEDED
@@ -33,13 +33,13 @@ def test_it_ends_with_result_figures_and_log(cast):
     assert execute_run(run.pk) is None
 
 
-def test_a_domain_error_is_a_message_with_its_faults(cast):
+def test_domain_error_is_a_message_with_its_details(cast):
     run = execute_run(here(cast, "test-refuse").pk)
     assert (run.state, run.error) == (Run.State.FAILED, "Two rows have faults.")
     assert run.faults == [{"message": "No text.", "field": "text", "file": "o.csv", "line": 3}]
 
 
-def test_an_unexpected_error_leaves_its_trace_in_the_log_only(cast):
+def test_unexpected_error_leaves_its_traceback_only_in_the_log(cast):
     run = execute_run(here(cast, "test-break", zero=0).pk)
     assert run.state == Run.State.FAILED
     assert "Unexpected error (TypeError" in run.error
@@ -47,22 +47,22 @@ def test_an_unexpected_error_leaves_its_trace_in_the_log_only(cast):
     assert "Traceback" in RunLog.objects.get(run=run).text
 
 
-def test_a_result_that_no_database_keeps_ends_the_run_all_the_same(cast):
+def test_unstorable_result_still_ends_the_run(cast):
     run = execute_run(here(cast, "test-nothing").pk)
     assert run.state == Run.State.SUCCEEDED
     assert run.result == {"mean": None, "by system": [{"name": "a\\x00b", "value": None}], "n": 0}
     assert RunLog.objects.get(run=run).text == "half a character: \\ud800, and none: \\x00"
 
 
-def test_out_of_memory_says_what_to_do(cast):
+def test_out_of_memory_suggests_a_remedy(cast):
     assert "smaller batches" in execute_run(here(cast, "test-memory").pk).error
 
 
-def test_the_rate_counts_what_this_attempt_did(cast, monkeypatch):
+def test_rate_counts_only_this_attempt(cast, monkeypatch):
     clock = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     context = RunContext(here(cast, "test-count", steps=1))
-    context.progress(500, 1000)  # an earlier attempt had come so far
+    context.progress(500, 1000)  # an earlier attempt got this far
     clock[0] += 10
     context.progress(600, 1000)
     assert context.figures["rate"] == pytest.approx(10.0)  # 100 in 10 s
@@ -84,8 +84,8 @@ def test_check_stops_a_cancelled_pipeline(cast):
 
 
 @pytest.mark.promise("job")
-def test_a_pipeline_whose_run_went_to_another_worker_stops_as_lost_and_not_as_cancelled(cast):
-    """Who is cancelled tidies up; who is lost would tidy away what the successor has made."""
+def test_pipeline_of_a_reassigned_run_stops_as_lost_not_cancelled(cast):
+    """A cancelled pipeline cleans up; a lost one would delete its successor's work."""
     first = claim_run(here(cast, "test-count", steps=1).pk)
     context, heart = RunContext(first), _Heart(RunContext(first), main=False)
     context.make_sure()
@@ -103,7 +103,7 @@ def test_a_pipeline_whose_run_went_to_another_worker_stops_as_lost_and_not_as_ca
 
 
 def _meanwhile(run: Run, seconds: float, action) -> threading.Thread:
-    """In a thread of its own, so many seconds after the run was begun."""
+    """Calls it in another thread, this many seconds after the run started."""
 
     def work() -> None:
         wait_until(lambda: Run.objects.get(pk=run.pk).state == Run.State.RUNNING)
@@ -118,7 +118,7 @@ def _meanwhile(run: Run, seconds: float, action) -> threading.Thread:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "params"), [("test-count", {"steps": 400}), ("test-sleep", {"seconds": 20})])
-def test_a_running_pipeline_is_stopped_within_five_seconds(file_database, kind, params):
+def test_running_pipeline_is_stopped_within_five_seconds(file_database, kind, params):
     run = here(make_cast(), kind, **params)
     asked: list[float] = []
 
@@ -134,7 +134,7 @@ def test_a_running_pipeline_is_stopped_within_five_seconds(file_database, kind, 
 
 
 @pytest.mark.slow
-def test_heartbeat_and_log_show_while_the_pipeline_works(file_database, monkeypatch):
+def test_heartbeat_and_log_appear_during_the_run(file_database, monkeypatch):
     run = here(make_cast(), "test-sleep", seconds=0)
     seen = threading.Event()
     monkeypatch.setattr(run_jobs, "time", SimpleNamespace(sleep=lambda seconds: seen.wait(60)))
@@ -155,8 +155,8 @@ def test_heartbeat_and_log_show_while_the_pipeline_works(file_database, monkeypa
     assert seen.is_set()
 
 
-def test_whoever_stops_it_by_ctrl_c_has_stopped_it(cast):
-    """Else a worker would find it abandoned and go on with it."""
+def test_ctrl_c_ends_the_run(cast):
+    """Otherwise a worker would consider it abandoned and continue it."""
 
     def stop(text: str) -> None:
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""What is cut is what was asked and stays without an answer, nothing else; between real sockets, without a server."""
+"""Only unanswered requests are cut; between real sockets, without a server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ACTIVE, IDLE = 1, 0
 
 
 class Connection:
-    """What the watch sees of a connection of psycopg."""
+    """The attributes of a psycopg connection that the watch uses."""
 
     def __init__(self, line: socket.socket, state: int) -> None:
         self.line, self.state, self.closed = line, state, 0
@@ -38,7 +38,7 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
         yield mine, yours
 
 
-def test_silence_is_counted_from_the_last_word_of_either_side(pair):
+def test_silence_counts_from_the_last_data_in_either_direction(pair):
     mine, yours = pair
     mine.sendall(b"asked")
     time.sleep(0.3)
@@ -46,11 +46,11 @@ def test_silence_is_counted_from_the_last_word_of_either_side(pair):
     before = time.monotonic()
     yours.sendall(b"answered")
     mine.recv(100)
-    assert silence(mine) < time.monotonic() - before + 0.05  # the kernel counts in steps of some milliseconds
+    assert silence(mine) < time.monotonic() - before + 0.05  # the kernel counts in steps of several milliseconds
     assert silence(socket.socketpair()[0]) == 0.0  # of this machine
 
 
-def test_only_who_waits_without_an_answer_is_cut(pair):
+def test_only_unanswered_requests_are_cut(pair):
     mine, yours = pair
     mine.sendall(b"asked")
     time.sleep(0.3)
@@ -66,7 +66,7 @@ def test_only_who_waits_without_an_answer_is_cut(pair):
     assert yours.recv(100) == b"asked"
 
 
-def test_a_closed_connection_is_forgotten(pair):
+def test_closed_connection_is_forgotten(pair):
     mine, _ = pair
     watch, known = Watch(0.0), Connection(mine, ACTIVE)
     watch.add(known)
@@ -75,7 +75,7 @@ def test_a_closed_connection_is_forgotten(pair):
     assert watch._lines == []
 
 
-def test_web_processes_alone_are_bound_and_only_on_postgresql(monkeypatch):
+def test_limit_applies_only_to_web_processes_on_postgresql(monkeypatch):
     config: dict[str, Any] = {"ENGINE": "evalapp.common.sqlite", "OPTIONS": {}}
     monkeypatch.setitem(connections.settings, "default", config)
     assert bound_waits(7) is None

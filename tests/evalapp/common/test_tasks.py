@@ -1,5 +1,5 @@
-"""Runs through a real Redis and real worker processes: finished, cancelled, and finished after everything that can
-die has died. One installation for all of it; a worker that a test leaves alive serves the next."""
+"""Runs through a real Redis and real worker processes: finished, cancelled, and finished although any part died
+meanwhile. All tests share one installation; a worker left alive by a test serves the next."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def installation(
 
 
 def a_worker(installation: Installation) -> subprocess.Popen:
-    """One that lives already, or a new one."""
+    """A worker that is still alive, or a new one."""
     living = [worker for worker in installation.workers if worker.poll() is None]
     return living[0] if living else installation.start_worker()
 
 
 def without_workers(installation: Installation) -> None:
     installation.stop()
-    WorkerBeat.objects.all().delete()  # who is killed does not sign off
+    WorkerBeat.objects.all().delete()  # a killed worker does not sign off
 
 
 def start(kind: str, **params) -> Run:
@@ -61,7 +61,7 @@ def state_of(run: Run) -> str:
     return run.state
 
 
-def test_a_run_finishes_and_the_worker_signs_on_and_off(installation):
+def test_run_finishes_and_the_worker_signs_on_and_off(installation):
     without_workers(installation)
     run = start("test-count", steps=3)
     worker = installation.start_worker()
@@ -74,7 +74,7 @@ def test_a_run_finishes_and_the_worker_signs_on_and_off(installation):
 
 
 @pytest.mark.promise("job")
-def test_a_killed_worker_process_costs_one_attempt(installation):
+def test_killed_worker_process_costs_one_attempt(installation):
     run = start("test-count", steps=60)
     a_worker(installation)
     wait_until(lambda: state_of(run) == Run.State.RUNNING and run.done > 3)
@@ -85,7 +85,7 @@ def test_a_killed_worker_process_costs_one_attempt(installation):
 
 
 @pytest.mark.promise("job")
-def test_a_killed_machine_costs_one_attempt_and_another_finishes(installation):
+def test_killed_machine_costs_one_attempt_and_another_finishes(installation):
     run = start("test-count", steps=60)
     first = a_worker(installation)
     wait_until(lambda: state_of(run) == Run.State.RUNNING and run.done > 3)
@@ -98,7 +98,7 @@ def test_a_killed_machine_costs_one_attempt_and_another_finishes(installation):
 
 
 @pytest.mark.promise("queue")
-def test_a_queue_that_was_emptied_is_filled_again(installation):
+def test_emptied_queue_is_refilled(installation):
     without_workers(installation)
     run = start("test-count", steps=2)
     redis.Redis.from_url(installation.redis_url).flushdb()
@@ -111,7 +111,7 @@ def test_a_queue_that_was_emptied_is_filled_again(installation):
 
 
 @pytest.mark.promise("queue")
-def test_emptying_the_queue_does_not_touch_a_run_at_work(installation):
+def test_emptying_the_queue_does_not_affect_an_active_run(installation):
     run = start("test-count", steps=60)
     a_worker(installation)
     wait_until(lambda: state_of(run) == Run.State.RUNNING and run.done > 3)
@@ -120,7 +120,7 @@ def test_emptying_the_queue_does_not_touch_a_run_at_work(installation):
     assert run.attempt == 1
 
 
-def test_cancelling_takes_effect_within_five_seconds_and_the_worker_goes_on(installation):
+def test_cancelling_takes_effect_within_five_seconds_and_the_worker_continues(installation):
     run = start("test-sleep", seconds=60)
     a_worker(installation)
     wait_until(lambda: state_of(run) == Run.State.RUNNING)
@@ -131,7 +131,7 @@ def test_cancelling_takes_effect_within_five_seconds_and_the_worker_goes_on(inst
 
 
 @pytest.mark.promise("queue")
-def test_without_redis_the_row_waits(installation):
+def test_row_waits_without_redis(installation):
     without_workers(installation)
     run = start("test-count", steps=1)
     Run.objects.filter(pk=run.pk).update(sent_at=None)

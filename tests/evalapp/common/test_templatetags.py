@@ -25,7 +25,7 @@ def test_durations_in_words(seconds, words):
     assert tags.span(seconds) == words
 
 
-def test_relative_times_carry_the_exact_one():
+def test_relative_times_include_the_exact_one():
     moment = timezone.now() - timedelta(minutes=3)
     assert "3 min ago" in tags.ago(moment)
     assert moment.strftime("%H:%M:%S UTC") in tags.ago(moment)
@@ -37,7 +37,7 @@ def test_undefined_is_a_dash():
     assert [tags.figure(math.nan), tags.figure(None), tags.percent(math.nan), tags.per_second(None)] == ["-"] * 4
     assert tags.figure(-0.5, 2) == "−0.50"
     assert [tags.per_second(x) for x in (0.424, 7.34, 1250.0)] == ["0.42", "7.3", "1,250"]
-    # A slow step goes on, too: “0.00/s” says that it stands still.
+    # A slow step also makes progress: “0.00/s” would mean that it stopped.
     assert [tags.per_second(x) for x in (0.0048, 0.00013, 0.00001, 0.0)] == ["0.0048", "0.00013", "<0.0001", "0.00"]
 
 
@@ -47,14 +47,14 @@ def test_options_are_written_as_in_signatures():
     ]  # fmt: skip
 
 
-def test_what_a_template_does_not_find_is_a_dash():
-    """A page with a table that came from elsewhere, and tells less, ended in an error."""
+def test_missing_template_values_are_a_dash():
+    """Once, a page with an imported table with fewer fields ended in an error."""
     shown = "{% load evalapp %}" + " ".join(
         f"{{{{ row.{name}|{name} }}}}" for name in ("figure", "percent", "hundredths", "thousands", "span")
     )
     assert Template(shown).render(Context({"row": {}})) == "- - - - -"
 
 
-def test_a_link_to_a_room_that_is_not_there_is_nothing():
+def test_link_to_a_missing_app_is_empty():
     assert tags.nav_url("nowhere:list") == ""
     assert tags.nav_url("run-list", "alpha") == "/projects/alpha/runs/"

@@ -44,7 +44,7 @@ def contestants(data: Folder) -> list[tuple[str, int | None]]:
     return [(row["system"], row["step"]) for row in data["outputs"] if row["item"] == first]
 
 
-def test_dataset_names_what_is_simulated(built: Path) -> None:
+def test_dataset_names_the_simulated_parts(built: Path) -> None:
     dataset = json.loads((built / "dataset.json").read_text("utf-8"))
     assert set(dataset) == {"name", "task", "lang", "aspects", "licence", "source", "notes"}
     assert (dataset["name"], dataset["task"], dataset["lang"]) == ("Demonstration", "dialogue", "en")
@@ -56,7 +56,7 @@ def test_dataset_names_what_is_simulated(built: Path) -> None:
     ]
 
 
-def test_the_importer_finds_no_fault(built: Path, data: Folder) -> None:
+def test_importer_finds_no_error(built: Path, data: Folder) -> None:
     faults: list[tuple[str, str, str]] = []
     check_dataset(
         json.loads((built / "dataset.json").read_text("utf-8")), lambda *fault: faults.append(("dataset", *fault))
@@ -67,13 +67,13 @@ def test_the_importer_finds_no_fault(built: Path, data: Folder) -> None:
     assert faults == []
 
 
-def test_keys_stand_in_the_order_of_the_format(data: Folder) -> None:
+def test_keys_are_in_the_order_of_the_format(data: Folder) -> None:
     for name, rows in data.items():
         for row in rows:
             assert list(row) == [column for column in COLUMNS[name] if column in row], name
 
 
-def test_counts_are_those_promised(data: Folder) -> None:
+def test_counts_are_as_promised(data: Folder) -> None:
     domains = Counter(row["meta"]["domain"] for row in data["items"])
     assert domains == {"dialogue": 64, "restaurants": 64}
     assert all(len(row["references"]) >= 3 for row in data["items"])
@@ -111,7 +111,7 @@ def test_ratings_are_valid_and_marked(data: Folder) -> None:
 def test_raters_share_the_work_evenly(data: Folder) -> None:
     load = Counter(row["rater"] for row in data["ratings"])
     assert len(load) == 10
-    assert max(load.values()) - min(load.values()) <= 3  # one output is three aspects
+    assert max(load.values()) - min(load.values()) <= 3  # one output has three aspects
 
 
 def test_comparisons_are_valid_and_marked(data: Folder) -> None:
@@ -145,7 +145,7 @@ def test_every_pair_of_contestants_meets(data: Folder, contestants: list[tuple[s
     assert max(met.values()) <= 2 * min(met.values())
 
 
-def test_rows_stand_in_canonical_order(data: Folder) -> None:
+def test_rows_are_in_canonical_order(data: Folder) -> None:
     assert [row["id"] for row in data["items"]] == sorted(row["id"] for row in data["items"])
     keys = [(row["item"], row["system"], row["step"] or 0) for row in data["outputs"]]
     assert keys == sorted(keys)
@@ -153,7 +153,7 @@ def test_rows_stand_in_canonical_order(data: Folder) -> None:
     assert rated == sorted(rated)
 
 
-def test_dialogues_and_corpus_leak_no_turn_of_an_item(data: Folder) -> None:
+def test_dialogues_and_corpus_leak_no_item_turn(data: Folder) -> None:
     texts = {turn for row in data["items"] for turn in (*row["context"], *row["references"])}
     texts |= {row["text"] for row in data["outputs"] if row["system"] == "written"}
     turns = {turn for row in data["dialogues"] for turn in row["turns"]}
@@ -161,7 +161,7 @@ def test_dialogues_and_corpus_leak_no_turn_of_an_item(data: Folder) -> None:
     assert {text for row in data["corpus"] for text in row.values()} <= turns
 
 
-def test_no_system_hands_out_a_reference_of_its_own_group(data: Folder) -> None:
+def test_no_system_returns_a_reference_of_its_own_group(data: Folder) -> None:
     groups = {row["id"]: row["group"] for row in data["items"]}
     references = defaultdict(set)
     for row in data["items"]:
@@ -175,8 +175,8 @@ def test_no_system_hands_out_a_reference_of_its_own_group(data: Folder) -> None:
     assert [row for row in copies if row["item"].startswith("dlg")] == []
 
 
-def test_the_same_seed_gives_the_same_bytes(built: Path, tmp_path: Path) -> None:
-    """Also in another process, where sets and dictionaries of texts come in another order."""
+def test_same_seed_gives_the_same_bytes(built: Path, tmp_path: Path) -> None:
+    """Also in another process, where sets and dictionaries of strings have another order."""
     program = "import sys, pathlib; from evalapp.demo.build import build; build(pathlib.Path(sys.argv[1]))"
     run = [sys.executable, "-c", program, str(tmp_path)]
     subprocess.run(run, check=True, cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": "99"})
@@ -186,7 +186,7 @@ def test_the_same_seed_gives_the_same_bytes(built: Path, tmp_path: Path) -> None
 
 @pytest.fixture(scope="module")
 def means(data: Folder) -> dict[str, dict[str, float]]:
-    """Mean simulated rating by domain, or "all", and by contestant."""
+    """Mean simulated rating by domain (or "all") and by contestant."""
     values: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for row in data["ratings"]:
         name = row["system"] + (f"@{row['step']}" if "step" in row else "")

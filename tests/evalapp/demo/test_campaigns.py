@@ -1,4 +1,4 @@
-"""The campaign plans are plans as `read_plan` takes them, and fit the data that `build` writes."""
+"""The campaign plans are accepted by `read_plan` and fit the data that `build` writes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLANS = {plan["kind"]: plan for plan in json.loads(CAMPAIGNS.read_text(encoding=
 
 @pytest.fixture(scope="module")
 def outputs() -> set[tuple[str, str, int | None]]:
-    """What exists: every system on every item, the n-gram model at each step (shown in test_build)."""
+    """Available outputs: every system on every item, the n-gram model at each step (shown in test_build)."""
     shown: list[tuple[str, int | None]] = [(row["id"], None) for row in SYSTEMS if row["id"] != "ngram"]
     shown += [("ngram", step) for step in STEPS]
     return {(item.id, *one) for item in read_items() for one in shown}
@@ -26,7 +26,7 @@ def test_there_is_one_plan_of_each_kind() -> None:
 
 
 @pytest.mark.parametrize("kind", PLANS)
-def test_plan_is_read_without_faults(kind: str) -> None:
+def test_plan_is_parsed_without_errors(kind: str) -> None:
     plan, problems = read_plan(PLANS[kind])
     assert problems == []
     assert plan is not None

@@ -31,7 +31,7 @@ def test_probabilities_sum_to_one() -> None:
 
 
 def test_association_by_hand() -> None:
-    # hot: seen 1 time, 1 time with tea: 1 / (1 + 5); is: 1 of 2 with tea: 1 / (2 + 5). The strongest counts.
+    # hot: occurs once, once with tea: 1 / (1 + 5); is: 1 of 2 with tea: 1 / (2 + 5). The strongest counts.
     model = trained(TEA, ICE)
     assert model.association(["drink=tea"], ["is", "hot"]) == pytest.approx(1 / 6)
     assert model.association([], ["hot"]) == 0

@@ -14,7 +14,7 @@ from evalapp.demo.texts import CAMPAIGNS, WRITING, WRITING_SCORED
 
 @pytest.mark.slow
 @pytest.mark.django_db
-def test_every_plan_opens_and_leaves_its_checks_out(demo_files: Path) -> None:
+def test_every_plan_opens_and_leaves_out_its_checks(demo_files: Path) -> None:
     call_command("load", str(demo_files), project="demo", verbosity=0)
     call_command("campaign", "demo", str(CAMPAIGNS), open=True, verbosity=0)
     found = {row.slug: row for row in Campaign.objects.all()}
@@ -23,7 +23,7 @@ def test_every_plan_opens_and_leaves_its_checks_out(demo_files: Path) -> None:
         "descriptions": "open",
         "person-or-program": "open",
     }
-    # 8 items x 5 systems; 10 items x 6 pairs of 4 systems; 10 items x 3 systems; less what is a check.
+    # 8 items x 5 systems; 10 items x 6 pairs of 4 systems; 10 items x 3 systems; minus check items.
     wanted = {"replies": 40, "descriptions": 60, "person-or-program": 30}
     for slug, row in found.items():
         units = Unit.objects.filter(campaign=row)

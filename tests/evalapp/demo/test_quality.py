@@ -41,7 +41,7 @@ def test_word_salad_is_not_fluent(judge: Judge, items: dict[str, Item]) -> None:
     assert judge.features(item, salad, by_person=False).fluency < 0.2
 
 
-def test_a_wrong_value_costs_more_than_a_missing_one(judge: Judge, items: dict[str, Item]) -> None:
+def test_wrong_value_costs_more_than_a_missing_one(judge: Judge, items: dict[str, Item]) -> None:
     item = items["res-02a"]
     missing, wrong, other = (
         judge.features(item, text, by_person=False).fit
@@ -54,7 +54,7 @@ def test_a_wrong_value_costs_more_than_a_missing_one(judge: Judge, items: dict[s
     assert missing > wrong > other
 
 
-def test_a_set_phrase_sounds_stiff_only_when_it_is_everywhere(items: dict[str, Item]) -> None:
+def test_set_phrase_sounds_stiff_only_when_frequent(items: dict[str, Item]) -> None:
     own = [item for item in items.values() if item.domain == "dialogue"]
     shown = [(item, "That sounds interesting to me.") for item in own] + [(own[0], own[0].written)]
     judge = Judge(own, read_dialogues(), shown, shown)

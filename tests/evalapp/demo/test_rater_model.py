@@ -18,8 +18,8 @@ def test_odd_raters_are_odd() -> None:
     assert raters["sim-10"].spread < min(rater.spread for rater in usual)
 
 
-def test_a_rating_without_noise_is_the_formula() -> None:
-    # 3 + 0.4 + 1.5 * (4 - 3) = 4.9, rounded 5; 3 + 0.4 + 1.5 * (1 - 3) = 0.4, cut to 1.
+def test_rating_without_noise_follows_the_formula() -> None:
+    # 3 + 0.4 + 1.5 * (4 - 3) = 4.9, rounded to 5; 3 + 0.4 + 1.5 * (1 - 3) = 0.4, clipped to 1.
     rater = Rater("r", bias=0.4, spread=1.5, noise=0.0, tie_width=0.3)
     assert rater.rate(4, random.Random(1)) == 5
     assert rater.rate(1, random.Random(1)) == 1

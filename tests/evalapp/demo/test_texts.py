@@ -24,6 +24,6 @@ def test_every_restaurant_text_names_the_restaurant() -> None:
             assert item.slots.get("name", "").lower() in text.lower(), item.id
 
 
-def test_every_topic_of_the_dialogues_has_items() -> None:
+def test_every_dialogue_topic_has_items() -> None:
     topics = {item.topic for item in read_items() if item.domain == "dialogue"}
     assert {talk.topic for talk in read_dialogues()} == topics

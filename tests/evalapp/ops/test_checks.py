@@ -11,14 +11,14 @@ def test_python_must_be_new_enough():
     assert "3.11" in old.way_out
 
 
-def test_room_on_disk(tmp_path):
+def test_disk_space(tmp_path):
     assert checks.disk(tmp_path, least=1).state == OK
     full = checks.disk(tmp_path, least=10**18)
     assert full.state == MISSING
     assert "EVALAPP_DATA" in full.way_out
 
 
-def test_the_supervisor_is_optional(tmp_path):
+def test_supervisor_is_optional(tmp_path):
     assert checks.supervisor(tmp_path).state == OPTIONAL
     held = lock.FolderLock(tmp_path)
     held.acquire("http://127.0.0.1:8000")
@@ -28,12 +28,12 @@ def test_the_supervisor_is_optional(tmp_path):
     assert f"process {os.getpid()} at http://127.0.0.1:8000" in found.found
 
 
-def test_a_silent_redis_is_missing_and_its_password_is_not_shown():
+def test_silent_redis_is_reported_without_its_password():
     found = checks.redis_server("redis://:geheim@127.0.0.1:1/0")
     assert found.state == MISSING
     assert "geheim" not in found.found + found.way_out
     assert "manage.py up" in found.way_out
 
 
-def test_the_encoder_comes_with_the_requirements():
+def test_encoder_comes_with_the_requirements():
     assert checks.encoder().state == OK

@@ -1,4 +1,4 @@
-"""Room is taken when it is asked for, and things said to be on the disk can be."""
+"""Disk space is reserved on request, and files reported as written can be synced."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from evalapp.ops import disk
 
 
-def test_a_file_with_holes_gets_its_room_and_keeps_its_content(tmp_path: Path):
+def test_sparse_file_gets_its_space_and_keeps_its_content(tmp_path: Path):
     path = tmp_path / "sparse"
     with path.open("wb") as file:
         file.write(b"begin")

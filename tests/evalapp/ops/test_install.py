@@ -1,9 +1,9 @@
-"""What pip was told reaches uv. Variable names: uv's and pip's reference pages."""
+"""Settings for pip are passed on to uv. Variable names: reference pages of uv and pip."""
 
 from evalapp.ops.install import main, parse_pip_config, uv_environment
 
 
-def test_pips_variables_are_handed_on():
+def test_pip_variables_are_passed_on():
     environ = {
         "PIP_FIND_LINKS": "/wheels /more wheels".replace("more wheels", "more"),
         "PIP_INDEX_URL": "https://index.example/simple",
@@ -22,7 +22,7 @@ def test_pips_variables_are_handed_on():
     }
 
 
-def test_pips_files_are_handed_on_and_variables_win():
+def test_pip_files_are_passed_on_and_variables_win():
     listing = (
         "global.cert='/etc/ca.pem'\nglobal.index-url='https://one.example'\ninstall.index-url='https://two.example'\n"
     )
@@ -33,22 +33,22 @@ def test_pips_files_are_handed_on_and_variables_win():
     assert result["UV_DEFAULT_INDEX"] == "https://three.example"
 
 
-def test_uvs_own_settings_stay():
+def test_uv_settings_stay():
     environ = {"UV_FIND_LINKS": "/mine", "PIP_FIND_LINKS": "/theirs"}
     assert uv_environment(environ, {}) == environ
 
 
-def test_the_systems_certificates_are_trusted_where_there_are_any():
+def test_system_certificates_are_trusted_if_present():
     assert uv_environment({}, {}, system_certificates=True) == {"UV_SYSTEM_CERTS": "1"}
     named = {"SSL_CERT_FILE": "/etc/ca.pem"}
     assert uv_environment(named, {}, system_certificates=True) == named
 
 
-def test_several_link_folders_of_a_file_stand_on_lines():
+def test_several_link_folders_of_a_file_are_on_separate_lines():
     configured = parse_pip_config("global.find-links='\\n/a\\n/b'\n")
     assert uv_environment({}, configured)["UV_FIND_LINKS"] == "/a,/b"
 
 
-def test_without_files_it_says_how_to_use_it(capsys):
+def test_usage_is_shown_without_files(capsys):
     assert main([]) == 2
     assert "usage" in capsys.readouterr().err

@@ -8,7 +8,7 @@ from evalapp.ops import lock
 from evalapp.ops.errors import AlreadyRunning
 
 
-def test_the_second_holder_is_refused_and_told_who_has_it(tmp_path):
+def test_second_holder_is_refused_and_learns_who_holds_it(tmp_path):
     first = lock.FolderLock(tmp_path)
     first.acquire("http://127.0.0.1:8000")
     with pytest.raises(AlreadyRunning) as caught:
@@ -27,7 +27,7 @@ def test_the_second_holder_is_refused_and_told_who_has_it(tmp_path):
     second.release()
 
 
-def test_a_killed_holder_leaves_no_lock(tmp_path):
+def test_killed_holder_leaves_no_lock(tmp_path):
     code = (
         "import os, pathlib, sys; from evalapp.ops.lock import FolderLock;"
         "FolderLock(pathlib.Path(sys.argv[1])).acquire('x'); os.kill(os.getpid(), 9)"
@@ -40,8 +40,8 @@ def test_a_killed_holder_leaves_no_lock(tmp_path):
     again.release()
 
 
-def test_a_dead_holders_helpers_are_waited_for(tmp_path):
-    """The holder is gone but a process it handed the lock to is still cleaning up."""
+def test_helpers_of_a_dead_holder_are_waited_for(tmp_path):
+    """The holder is gone, but a process that inherited the lock is still cleaning up."""
     held = lock.FolderLock(tmp_path)
     held.acquire("x")
     helper = subprocess.Popen(["sleep", "0.5"], pass_fds=[held.descriptor])
@@ -58,7 +58,7 @@ def test_a_dead_holders_helpers_are_waited_for(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["", "not json", "[1]", '{"pid": "x"}'])
-def test_a_damaged_lock_file_names_nobody(tmp_path, content):
+def test_damaged_lock_file_names_nobody(tmp_path, content):
     (tmp_path / lock.NAME).write_text(content)
     assert lock.read(tmp_path) is None
     assert not lock.held(tmp_path)

@@ -8,7 +8,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_lines_stand_under_their_names_and_parts_are_joined():
+def test_lines_are_grouped_by_name_and_parts_are_joined():
     out = io.StringIO()
     log = MergedLog(out, ["web", "redis"], colour=False)
     log.feed("web", b"hel")
@@ -19,7 +19,7 @@ def test_lines_stand_under_their_names_and_parts_are_joined():
     assert out.getvalue() == "redis | ready\nweb   | hello\nweb   | rest\n"
 
 
-def test_escapes_of_a_process_do_not_reach_the_terminal():
+def test_process_escapes_do_not_reach_the_terminal():
     out = io.StringIO()
     MergedLog(out, ["web"], colour=False).feed("web", b"\x1b[31mred\x1b[0m \x07bell\r\n\n\xff\n")
     assert out.getvalue() == "web | red bell\nweb | \ufffd\n"
@@ -35,7 +35,7 @@ def test_colours_only_on_a_terminal():
     assert out.getvalue() == "\x1b[36mweb |\x1b[0m x\n"
 
 
-def test_a_line_without_end_is_cut_and_a_closed_terminal_is_survived():
+def test_endless_line_is_cut_and_a_closed_terminal_is_survived():
     out = io.StringIO()
     log = MergedLog(out, ["web"], colour=False)
     log.feed("web", b"x" * 9000)

@@ -6,7 +6,7 @@ from evalapp.ops import ports
 from evalapp.ops.errors import OpsError, PortInUse
 
 
-def test_a_bound_port_answers_and_cannot_be_bound_twice():
+def test_bound_port_answers_and_cannot_be_bound_twice():
     port = ports.free_port()
     assert not ports.answers("127.0.0.1", port)
     with ports.bind("127.0.0.1", port):
@@ -23,12 +23,12 @@ def test_port_zero_takes_a_free_one():
         assert listener.getsockname()[1] > 0
 
 
-def test_an_address_of_another_machine_says_so():
+def test_address_of_another_machine_is_explained():
     with pytest.raises(OpsError, match="Cannot listen on 192"):
-        ports.bind("192.0.2.1", 0)  # TEST-NET-1, RFC 5737: nobody's
+        ports.bind("192.0.2.1", 0)  # TEST-NET-1, RFC 5737: unassigned
 
 
-def test_waiting_ends_with_the_answer_or_the_time():
+def test_waiting_ends_with_an_answer_or_the_time_limit():
     answers = iter([False, False, True])
     assert ports.wait_until(lambda: next(answers), 5, every=0.001)
     assert not ports.wait_until(lambda: False, 0.01, every=0.001)

@@ -16,7 +16,7 @@ def family():
         yield family
 
 
-def test_leaving_the_family_ends_whole_groups():
+def test_leaving_the_context_ends_whole_groups():
     with Family() as family:
         child = family.spawn("sh", ["sh", "-c", "sleep 99 & sleep 98 & wait"])
         time.sleep(0.1)
@@ -44,7 +44,7 @@ def test_at_once_waits_for_nobody(family, tmp_path):
     assert child.process.returncode == -signal.SIGKILL
 
 
-def test_members_that_their_leader_left_are_asked_before_they_are_killed(family, tmp_path):
+def test_members_left_by_their_leader_are_asked_before_they_are_killed(family, tmp_path):
     member = (
         "import pathlib, signal, sys, time\n"
         "signal.signal(15, lambda *_: (time.sleep(0.02), pathlib.Path('ended').touch(), sys.exit()))\n"
@@ -59,7 +59,7 @@ def test_members_that_their_leader_left_are_asked_before_they_are_killed(family,
     assert not group_alive(child.pid)
 
 
-def test_forgetting_a_dead_leader_ends_what_it_left(family):
+def test_forgetting_a_dead_leader_ends_its_children(family):
     child = family.spawn("sh", ["sh", "-c", "sleep 99 & exit 0"])
     child.process.wait()
     assert child.group_alive()
@@ -70,7 +70,7 @@ def test_forgetting_a_dead_leader_ends_what_it_left(family):
     assert not group_alive(child.pid)
 
 
-def test_children_inherit_only_what_they_are_given(family, tmp_path):
+def test_children_inherit_only_given_descriptors(family, tmp_path):
     with (tmp_path / "secret").open("w") as secret, (tmp_path / "out").open("wb") as output:
         code = f"import os\ntry:\n os.fstat({secret.fileno()})\n print('open')\nexcept OSError:\n print('closed')"
         child = family.spawn("peek", [sys.executable, "-c", code], output=output, env={"PATH": "/usr/bin:/bin"})

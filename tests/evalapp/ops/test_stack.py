@@ -21,7 +21,7 @@ def option(command: tuple[str, ...], name: str) -> str:
     return command[command.index(name) + 1]
 
 
-def test_the_parts_of_an_installation(listener):
+def test_parts_of_an_installation(listener):
     services = {service.name: service for service in stack.services(layout(listener))}
     assert list(services) == ["redis", "web", "cpu", "gpu", "live", "beat"]
     assert option(services["cpu"].command, "--pool") == "prefork"
@@ -30,8 +30,8 @@ def test_the_parts_of_an_installation(listener):
     assert services["redis"].stage < services["web"].stage < services["cpu"].stage
 
 
-def test_trainings_can_keep_no_other_run_waiting(listener):
-    """Each queue has a worker of its own, of which none takes from another's queue."""
+def test_trainings_cannot_block_other_runs(listener):
+    """Each queue has its own worker, and no worker takes from another's queue."""
     services = {service.name: service for service in stack.services(layout(listener, cpu_processes=3))}
     workers = {
         name: (option(service.command, "--queues"), option(service.command, "--concurrency"))
@@ -56,7 +56,7 @@ def test_processes_of_a_worker_share_the_cores(listener, monkeypatch):
     assert (threads(cpu_processes=2), threads("gpu")) == ("3", "3")
 
 
-def test_a_given_redis_is_used_and_none_is_started(listener, monkeypatch):
+def test_given_redis_is_used_and_none_is_started(listener, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     wanted = layout(listener, redis_url="redis://10.0.0.1:6379/0")
@@ -64,7 +64,7 @@ def test_a_given_redis_is_used_and_none_is_started(listener, monkeypatch):
     assert stack.environment(wanted, {"A": "1"})["REDIS_URL"] == "redis://10.0.0.1:6379/0"
 
 
-def test_every_process_is_told_the_folder_and_the_queue(listener):
+def test_every_process_gets_the_folder_and_the_queue(listener):
     assert stack.environment(layout(listener), {"A": "1"}) == {
         "A": "1",
         "EVALAPP_DATA": "/data",
@@ -87,5 +87,5 @@ def test_addresses_people_can_open():
         assert stack.address(listener) == f"http://127.0.0.1:{port}"
 
 
-def test_a_port_where_nobody_answers_is_not_ready():
+def test_silent_port_is_not_ready():
     assert not stack.web_answers(f"http://127.0.0.1:{ports.free_port()}/health/live", timeout=0.2)

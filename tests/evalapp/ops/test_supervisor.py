@@ -1,4 +1,4 @@
-"""The supervisor with small programs of its own; with the real ones see test_up.py of the command."""
+"""The supervisor with small programs; test_up.py of the command uses the real ones."""
 
 import io
 import os
@@ -28,7 +28,7 @@ SLEEPER = python("import os, time; print('pid', os.getpid()); time.sleep(99)")
 
 
 class Run:
-    """A supervisor that runs in the main thread and is steered by a function in another."""
+    """A supervisor that runs in the main thread and is controlled by a function in another."""
 
     def __init__(self, tmp_path, services):
         self.out = io.StringIO()
@@ -66,7 +66,7 @@ class Run:
         return self.out.getvalue()
 
 
-def test_what_dies_is_started_again_and_everything_ends(tmp_path):
+def test_dead_service_is_restarted_and_everything_ends(tmp_path):
     run = Run(tmp_path, [Service("a", SLEEPER), Service("b", SLEEPER, stage=1)])
     pids = []
 
@@ -85,7 +85,7 @@ def test_what_dies_is_started_again_and_everything_ends(tmp_path):
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
-def test_what_cannot_be_started_just_now_is_tried_again(tmp_path):
+def test_temporarily_unstartable_service_is_retried(tmp_path):
     program = tmp_path / "program"
     program.symlink_to(sys.executable)
     run = Run(tmp_path, [Service("a", (str(program), *SLEEPER[1:])), Service("b", SLEEPER)])
@@ -117,7 +117,7 @@ def test_under_nohup_a_closed_terminal_ends_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
-def test_ctrl_c_and_a_closed_terminal_end_everything_too(tmp_path, number):
+def test_ctrl_c_and_a_closed_terminal_end_everything(tmp_path, number):
     pids = []
     text = Run(tmp_path, [Service("a", SLEEPER)])(
         lambda run: pids.append(int(run.until(r"a\s+\| pid (\d+)")[1])), number
@@ -126,7 +126,7 @@ def test_ctrl_c_and_a_closed_terminal_end_everything_too(tmp_path, number):
     assert not group_alive(pids[0])
 
 
-def test_a_second_signal_ends_at_once_what_takes_its_time(tmp_path, monkeypatch):
+def test_second_signal_kills_slow_processes_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(supervisor, "ECHO", 0.1)
     stubborn = python("import signal, time; signal.signal(15, signal.SIG_IGN); print('up'); time.sleep(99)")
     services = [
@@ -139,17 +139,17 @@ def test_a_second_signal_ends_at_once_what_takes_its_time(tmp_path, monkeypatch)
         run.until("up")
         began.append(time.monotonic())
         os.kill(os.getpid(), signal.SIGTERM)
-        run.until("ending stubborn")  # heard: two that wait together would be one
-        time.sleep(0.5)  # it is being waited for when the second one comes
+        run.until("ending stubborn")  # received: two pending signals would merge into one
+        time.sleep(0.5)  # it is being waited for when the second signal arrives
 
     text = Run(tmp_path, services)(steps)
     assert time.monotonic() - began[0] < 30
     assert text.endswith("all processes have ended\n")
 
 
-def test_one_order_that_arrives_twice_is_one(tmp_path, monkeypatch):
-    """As from `timeout` or make, which pass on what the whole group has got already."""
-    monkeypatch.setattr(supervisor, "ECHO", 60.0)  # the second one may come late on a busy machine
+def test_signal_delivered_twice_counts_once(tmp_path, monkeypatch):
+    """As from `timeout` or make, which forward a signal that the whole group has already received."""
+    monkeypatch.setattr(supervisor, "ECHO", 60.0)  # the second signal may be late on a busy machine
     polite = python(
         "import signal, sys, time\n"
         "signal.signal(15, lambda *_: (time.sleep(0.5), print('said goodbye'), sys.exit()))\n"
@@ -159,20 +159,20 @@ def test_one_order_that_arrives_twice_is_one(tmp_path, monkeypatch):
     def steps(run):
         run.until("up")
         os.kill(os.getpid(), signal.SIGTERM)
-        run.until("ending polite")  # two that wait together would be one for the kernel already
+        run.until("ending polite")  # two pending signals merge into one in the kernel
 
     assert "said goodbye" in Run(tmp_path, [Service("polite", polite, stage=1)])(steps)
 
 
 @pytest.mark.slow
-def test_pauses_grow_for_what_keeps_dying(tmp_path):
+def test_pauses_grow_for_a_service_that_keeps_dying(tmp_path):
     run = Run(tmp_path, [Service("bad", python("import sys; print('no'); sys.exit(3)"))])
     text = run(lambda run: run.until(r"in 2 s"))
     assert re.findall(r"again in (\S+) s", text)[:3] == ["0.5", "1", "2"]
     assert "bad ended with status 3" in text
 
 
-def test_a_step_runs_once_and_a_failed_one_says_how_to_repeat_it(tmp_path):
+def test_step_runs_once_and_a_failed_one_says_how_to_repeat_it(tmp_path):
     services = [
         Service("good", python("print('filled')"), once=True),
         Service("bad", python("import sys; sys.exit(1)"), once=True, failed_hint="Try again with: X"),
@@ -188,8 +188,8 @@ def test_a_step_runs_once_and_a_failed_one_says_how_to_repeat_it(tmp_path):
     assert "starting" not in text
 
 
-def test_stages_wait_and_end_in_reverse(tmp_path):
-    """The first stage still runs while the second ends: what it writes at its end proves the order."""
+def test_stages_start_in_order_and_end_in_reverse(tmp_path):
+    """The first stage still runs while the second ends: its final output proves the order."""
     marker = tmp_path / "ready"
     first = python(
         "import pathlib, signal, sys, time\n"
@@ -206,7 +206,7 @@ def test_stages_wait_and_end_in_reverse(tmp_path):
     assert text.index("second ends") < text.index("first ends")
 
 
-def test_a_needed_service_that_dies_stops_the_start(tmp_path):
+def test_required_service_that_dies_stops_the_start(tmp_path):
     services = [
         Service("base", python("print('cannot'); raise SystemExit(1)"), needed=True, quiet=True, ready=lambda: False),
         Service("rest", SLEEPER, stage=1),
@@ -217,7 +217,7 @@ def test_a_needed_service_that_dies_stops_the_start(tmp_path):
     assert "pid" not in run.out.getvalue()
 
 
-def test_a_needed_service_that_stays_silent_stops_the_start(tmp_path):
+def test_required_service_that_stays_silent_stops_the_start(tmp_path):
     pids = {}
     service = Service(
         "base", SLEEPER, needed=True, ready=lambda: bool(pids.update(run.supervisor.pids())), patience=0.2
@@ -228,7 +228,7 @@ def test_a_needed_service_that_stays_silent_stops_the_start(tmp_path):
     assert not group_alive(pids["base"])
 
 
-def test_quiet_lines_show_only_after_an_unasked_end(tmp_path):
+def test_quiet_lines_appear_only_after_an_unexpected_end(tmp_path):
     services = [Service("q", python("print('last words'); raise SystemExit(1)"), quiet=True)]
     assert "q | last words" in Run(tmp_path, services)(lambda run: run.until("ended with status 1"))
     services = [Service("q", SLEEPER, quiet=True)]
@@ -236,7 +236,7 @@ def test_quiet_lines_show_only_after_an_unasked_end(tmp_path):
 
 
 def test_output_of_an_ending_process_is_still_read(tmp_path):
-    """A process that writes more than a pipe holds while it ends would otherwise never end."""
+    """Otherwise a process that writes more than a pipe holds while ending would never end."""
     talker = python(
         "import signal, sys, time\n"
         "def end(*_):\n for i in range(3000): print('x' * 99)\n print('told all'); sys.exit()\n"

@@ -31,7 +31,7 @@ def test_children_end_when_their_owner_is_killed():
     owner.stdout.close()
 
 
-def test_a_group_that_ignores_term_is_killed():
+def test_group_that_ignores_term_is_killed():
     child = subprocess.Popen(
         [
             sys.executable,
@@ -46,18 +46,18 @@ def test_a_group_that_ignores_term_is_killed():
     started = time.monotonic()
     watchdog.end_groups({child.pid}, grace=0.3)
     assert child.wait() == -9
-    assert time.monotonic() - started < 60  # of 99 seconds
+    assert time.monotonic() - started < 60  # out of 99 seconds
     child.stdout.close()
 
 
-def test_an_ended_process_that_nobody_collected_does_not_count():
+def test_zombie_process_does_not_count():
     child = subprocess.Popen(["true"], start_new_session=True)
     assert wait_until(lambda: not watchdog.group_alive(child.pid), 60)
-    os.kill(child.pid, 0)  # still in the table of processes
+    os.kill(child.pid, 0)  # still in the process table
     child.wait()
 
 
-def test_a_group_that_never_was_is_not_alive():
+def test_group_that_never_existed_is_not_alive():
     child = subprocess.Popen(["true"], start_new_session=True)
     child.wait()
     assert not watchdog.group_alive(child.pid)

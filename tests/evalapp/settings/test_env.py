@@ -1,4 +1,4 @@
-"""Secrets from files, and passwords that stand apart from addresses."""
+"""Secrets from files, and passwords separate from addresses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _no_settings(monkeypatch):
         monkeypatch.delenv(f"{setting.name}_FILE", raising=False)
 
 
-def test_every_secret_may_stand_in_a_file(tmp_path, monkeypatch):
+def test_every_secret_may_come_from_a_file(tmp_path, monkeypatch):
     for setting in env.SETTINGS:
         path = tmp_path / setting.name
         path.write_text(f"  of-a-file-{setting.name}\n")
@@ -37,7 +37,7 @@ def test_every_secret_may_stand_in_a_file(tmp_path, monkeypatch):
     ("content", "words"),
     [(None, "cannot be read: No such file"), (b"\n", "one line"), (b"a\nb\n", "one line"), (b"\xff\xfe", "not text")],
 )
-def test_a_file_that_holds_no_secret_is_refused(tmp_path, monkeypatch, content, words):
+def test_file_without_a_secret_is_refused(tmp_path, monkeypatch, content, words):
     path = tmp_path / "secret"
     if content is not None:
         path.write_bytes(content)
@@ -46,7 +46,7 @@ def test_a_file_that_holds_no_secret_is_refused(tmp_path, monkeypatch, content, 
         env.secret_key(tmp_path)
 
 
-def test_a_secret_has_one_place(tmp_path, monkeypatch):
+def test_secret_has_one_source(tmp_path, monkeypatch):
     path = tmp_path / "secret"
     path.write_text(KEY)
     monkeypatch.setenv("SECRET_KEY_FILE", str(path))
@@ -56,7 +56,7 @@ def test_a_secret_has_one_place(tmp_path, monkeypatch):
         env.secret_key(tmp_path)
 
 
-def test_processes_that_start_together_agree_on_one_key(tmp_path):
+def test_concurrently_started_processes_agree_on_one_key(tmp_path):
     code = (
         "import sys, pathlib; from evalapp.settings import env; print('here', flush=True); sys.stdin.readline(); "
         "print(env.secret_key(pathlib.Path(sys.argv[1])))"
@@ -78,7 +78,7 @@ def test_processes_that_start_together_agree_on_one_key(tmp_path):
     assert (tmp_path / "secret_key").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_file_system_without_hard_links_has_a_key_too(tmp_path, monkeypatch):
+def test_file_system_without_hard_links_also_gets_a_key(tmp_path, monkeypatch):
     def refuse(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
@@ -87,9 +87,9 @@ def test_a_file_system_without_hard_links_has_a_key_too(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("content", [b"", b"  \n", b"short", b"\0" * 86, b"a" * 86, b"\xff\xfe" * 43])
-def test_an_empty_or_damaged_key_is_refused_and_kept(tmp_path, content):
-    """Never replaced in silence: another key signs everybody out and voids each link in a mail.
-    An empty file cannot come from a start that was killed, since the key is written before its file has its name."""
+def test_empty_or_damaged_key_is_refused_and_left_unchanged(tmp_path, content):
+    """Never replaced silently: another key signs everybody out and invalidates each link in a mail. An interrupted
+    start cannot leave an empty file, since the key is written before the file gets its name."""
     path = tmp_path / "secret_key"
     path.write_bytes(content)
     with pytest.raises(ImproperlyConfigured, match=r"secret_key is (empty|damaged)\. .* set SECRET_KEY"):
@@ -107,7 +107,7 @@ def test_an_empty_or_damaged_key_is_refused_and_kept(tmp_path, content):
         ({"HSTS_SECONDS": "0", "HSTS_SUBDOMAINS": "0"}, (0, False, False)),
     ],
 )
-def test_hsts_is_what_the_operator_says(monkeypatch, values, found):
+def test_hsts_follows_the_setting(monkeypatch, values, found):
     for name, value in values.items():
         monkeypatch.setenv(name, value)
     assert env.hsts(True) == found
@@ -117,14 +117,14 @@ def test_hsts_is_what_the_operator_says(monkeypatch, values, found):
 @pytest.mark.parametrize(
     "values", [{"HSTS_PRELOAD": "1", "HSTS_SUBDOMAINS": "0"}, {"HSTS_PRELOAD": "1", "HSTS_SECONDS": "9"}]
 )
-def test_preload_takes_what_the_lists_of_browsers_ask_for(monkeypatch, values):
+def test_preload_meets_the_requirements_of_browser_lists(monkeypatch, values):
     for name, value in values.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(ImproperlyConfigured, match="HSTS_PRELOAD"):
         env.hsts(True)
 
 
-def test_passwords_apart_reach_their_servers(monkeypatch):
+def test_separate_passwords_reach_their_servers(monkeypatch):
     strange = "a/b@c:d%e"
     monkeypatch.setenv("DATABASE_URL", "postgres://evalapp@db.example.org:5432/evalapp")
     monkeypatch.setenv("DATABASE_PASSWORD", strange)
@@ -146,19 +146,19 @@ def test_passwords_apart_reach_their_servers(monkeypatch):
 @pytest.mark.parametrize(
     "wrong", ["mysql://anna:{}@host/db", "postgres://anna:{}[@host/db", "postgres://anna:{}#@host:x/db"]
 )
-def test_what_is_said_of_an_address_holds_no_password(monkeypatch, wrong):
+def test_descriptions_of_an_address_hide_its_password(monkeypatch, wrong):
     monkeypatch.setenv("DATABASE_URL", wrong.format("hidden"))
     with pytest.raises(ImproperlyConfigured, match="DATABASE_URL") as error:
         base.database()
     assert "hidden" not in str(error.value)
 
 
-def test_a_database_in_memory_needs_no_port(monkeypatch):
+def test_in_memory_database_needs_no_port(monkeypatch):
     monkeypatch.setenv("DATABASE_URL", "sqlite://:memory:")
     assert base.database()["NAME"] == ":memory:"
 
 
-def test_the_data_folder_may_have_any_name(monkeypatch, tmp_path):
+def test_data_folder_may_have_any_name(monkeypatch, tmp_path):
     folder = tmp_path / "run #2, 50%41?"
     monkeypatch.setattr(base, "DATA_DIR", folder)
     assert base.database()["NAME"] == str(folder / "evalapp.sqlite3")
@@ -173,14 +173,14 @@ def test_the_data_folder_may_have_any_name(monkeypatch, tmp_path):
         ({"REDIS_PASSWORD": "changeme", "REDIS_URL": "redis://127.0.0.1:6379/0"}, "everybody knows"),
     ],
 )
-def test_a_password_without_its_server_is_refused(monkeypatch, values, words):
+def test_password_without_its_server_is_refused(monkeypatch, values, words):
     for name, value in values.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(ImproperlyConfigured, match=words):
         _ = base.database(), base.redis_url()
 
 
-def test_a_wrong_file_stops_the_start_with_one_line(tmp_path):
+def test_invalid_file_stops_the_start_with_one_line(tmp_path):
     done = subprocess.run(
         [sys.executable, "manage.py", "check"], cwd=ROOT, capture_output=True, text=True, check=False,
         env={**os.environ, "EVALAPP_DATA": str(tmp_path), "SECRET_KEY_FILE": str(tmp_path / "none")},

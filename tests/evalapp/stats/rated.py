@@ -1,4 +1,4 @@
-"""Ratings as the tables take them, from rows of item, system, rater and value."""
+"""Ratings in the form that tables take, from rows of item, system, rater and value."""
 
 from __future__ import annotations
 

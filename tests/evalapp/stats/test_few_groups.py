@@ -1,4 +1,4 @@
-"""Intervals from few groups: none below 5, a warning below 10, and never one that silently leaves out its own value."""
+"""Intervals from few groups: none below 5, a warning below 10, and never one that silently excludes its own value."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def by_units(groups, seed):
     yield krippendorff_alpha(unit, value, **DRAWN)
     yield fleiss_kappa(value, unit, rater, **DRAWN)
     yield icc(value, unit, rater, **DRAWN)
-    # Of a fourth rater there are two ratings: REML with a jackknife.
+    # A fourth rater has only two ratings: REML with a jackknife.
     more = (np.append(value, value[:2]), np.append(unit, unit[[0, -1]]), np.append(rater, [3, 3]))
     yield icc(*more, form="C,1", seed=0)
     yield noise_ceiling(value, unit, rater, repeats=5, **DRAWN)
@@ -118,7 +118,7 @@ def test_few_groups_give_no_interval_or_a_warning(way, groups, seed):
             assert (groups < 10) == ("only" in estimate.note), estimate
 
 
-def test_the_interval_that_left_out_its_value_is_gone():
+def test_interval_that_excluded_its_value_is_gone():
     # FAULTS A12: two groups, .588 with [.59, .74].
     found = with_interval(Estimate.point(0.588, 40), np.array([0.59, 0.74, 0.6, 0.7]), clusters={"items": 2})
     assert not found.has_interval
@@ -127,14 +127,14 @@ def test_the_interval_that_left_out_its_value_is_gone():
     assert OUTSIDE in found.note
 
 
-def test_ranks_of_so_few_items_are_open():
+def test_ranks_from_so_few_items_are_open():
     value = np.repeat([1.0, 5.0, 9.0], 4)
     item, system = np.tile(np.arange(4), 3), np.repeat(np.arange(3), 4)
     assert {(row.rank_low, row.rank_high) for row in rank_by_mean(value, item, system).systems} == {(1, 3)}
 
 
 def test_percentiles_become_intervals_in_one_place():
-    # Who takes percentiles elsewhere does without the rules above: name it here with the reason.
+    # Modules that take percentiles elsewhere bypass the rules above: list them here with the reason.
     allowed = {
         "evalapp/stats/resampling/bootstrap.py", "evalapp/stats/__init__.py",
         "evalapp/stats/ranking/comparisons.py",  # resamples of few clusters are empty there (`ComparisonFit.resampled`)
@@ -151,12 +151,12 @@ def test_percentiles_become_intervals_in_one_place():
 
 
 def opposites(n):
-    """One is right on nearly all of n pairs, the other on nearly none (all and none would be the same to each)."""
+    """One is right on nearly all of n pairs, the other on nearly none (with all and none, both would look the same)."""
     return {"near": np.append(0.5, np.ones(n - 1)), "far": np.append(np.zeros(n - 1), 0.5)}
 
 
 def compared(groups, seed, how, test, **options):
-    """Two metrics that differ a lot, over the outputs of so many groups."""
+    """Two very different metrics, over the outputs of this number of groups."""
     metric, human, item, system = scores(groups, seed)
     pair = {"near": human + 0.05 * metric, "far": np.random.default_rng([seed, 1]).normal(size=len(human))}
     if how == "verdicts":
@@ -169,9 +169,9 @@ def compared(groups, seed, how, test, **options):
 @pytest.mark.parametrize("how", ["pearson", "acc-eq", "verdicts"])
 @settings(max_examples=12, deadline=None)
 @given(groups=st.integers(2, 12), seed=st.integers(0, 10_000))
-def test_no_p_is_below_what_exchanges_of_so_few_groups_allow(how, groups, seed):
-    # g groups have 2^g exchanges, of which the observed order and its opposite count: 2 / 2^g two-sided. 5 groups give
-    # .0625, so two evaluators cannot differ significantly at .05; 6 give .031.
+def test_no_p_is_below_the_minimum_of_so_few_groups(how, groups, seed):
+    # g groups have 2^g exchanges; the observed order and its opposite count: 2 / 2^g two-sided. 5 groups give .0625, so
+    # two evaluators cannot differ significantly at .05; 6 give .031.
     found = compared(groups, seed, how, "perm-inputs", k=1000)
     assert found.smallest_p == max(2 / 1001, 2 / 2**groups)
     assert np.nanmin(found.p_holm) >= found.smallest_p
@@ -183,7 +183,7 @@ def test_no_p_is_below_what_exchanges_of_so_few_groups_allow(how, groups, seed):
 @pytest.mark.parametrize("how", ["pearson", "acc-eq", "verdicts"])
 @settings(max_examples=12, deadline=None)
 @given(groups=st.integers(2, 34), seed=st.integers(0, 10_000))
-def test_a_bootstrap_of_few_groups_gives_no_p_or_a_warning(how, groups, seed):
+def test_bootstrap_of_few_groups_gives_no_p_or_a_warning(how, groups, seed):
     found = compared(groups, seed, how, "bootstrap", k=300)
     few = groups < MIN_CLUSTERS
     assert np.isnan(found.p).all() == np.isnan(found.smallest_p) == few
@@ -215,7 +215,7 @@ def test_three_groups_and_three_metrics_by_hand():
         "evaluators, or more groups of items"
     )
     assert found.names == ("near", "half", "far")
-    # Each pair differs in all groups: all exchanges of the observed order, 1 of 8, one-sided.
+    # Each pair differs in all groups: among the exchanges, 1 of 8 gives the observed order, one-sided.
     assert found.p[0, 1] == pytest.approx(0.125, abs=0.03)
     two = compare_verdicts({name: right[name] for name in ("near", "far")}, np.repeat([0, 1, 2], 3))
     assert two.note == "all 8 exchanges of 3 groups of items give no p below 0.25: compare on more groups of items"
@@ -229,13 +229,13 @@ def test_one_group_is_one_group():
     assert found.note == "not tested: 1 group of items only, a bootstrap needs at least 5"
 
 
-def test_the_floor_of_very_many_groups_is_that_of_the_draws():
+def test_floor_for_many_groups_is_that_of_the_draws():
     found = compare_verdicts(opposites(3000), np.arange(3000), k=1000)
     assert found.smallest_p == 2 / 1001
     assert found.letters == ("a", "b")
 
 
-def test_one_evaluator_alone_is_not_tested():
+def test_single_evaluator_is_not_tested():
     _, human, item, system = scores(12, 0)
     found = compare_all({"only": human, "flat": np.ones(len(human))}, human, item, system)
     assert found.letters == ("", "")

@@ -1,5 +1,5 @@
-"""No figure is shown with an interval without width: data on which no resample differs give an exact interval (shares)
-or none, with the reason."""
+"""No interval has zero width: data on which all resamples agree give an exact interval (shares) or none, with a
+reason."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from evalapp.stats.resampling.bootstrap import ALL_ALIKE, NO_WIDTH
 
 N = 12
 ITEM = np.arange(N)
-# Both raters give the same two values to every unit's ratings: nothing differs from unit to unit.
+# Each rater gives all units the same value, so the units do not differ.
 UNIT, RATER, VALUE = np.repeat(ITEM, 2), np.tile([0, 1], N), np.repeat(ITEM % 3 + 1.0, 2)
 ONE_EACH = (np.tile(ITEM, 2), ["x"] * 2 * N, ["y"] * 2 * N, ["a"] * N + ["b"] * N)
 
@@ -63,7 +63,7 @@ ALIKE: dict[str, Callable[[], list[Estimate]]] = {
 
 
 @pytest.mark.parametrize("name", SAME)
-def test_what_cannot_vary_has_no_interval_and_says_why(name):
+def test_constant_data_have_no_interval_but_a_reason(name):
     for estimate in SAME[name]():
         assert estimate.is_defined
         assert not estimate.has_interval
@@ -72,7 +72,7 @@ def test_what_cannot_vary_has_no_interval_and_says_why(name):
 
 @pytest.mark.parametrize("name", ALIKE)
 def test_shares_of_0_and_1_have_the_exact_interval(name):
-    """Of 12 that agree the Clopper-Pearson interval is .025^(1/12) = .735 to 1."""
+    """With 12 of 12 in agreement, the Clopper-Pearson interval is .025^(1/12) = .735 to 1."""
     for estimate in ALIKE[name]():
         assert estimate.value in (0, 1)
         low, high = (estimate.low, estimate.high) if estimate.value else (1 - estimate.high, 1 - estimate.low)
@@ -81,7 +81,7 @@ def test_shares_of_0_and_1_have_the_exact_interval(name):
 
 
 def estimates_of(seed: int) -> Iterator[tuple[str, dict]]:
-    """Figures of small random data: reversed raters, perfect agreement, missing ratings, no wins, ties only."""
+    """Estimates from small random data: reversed raters, perfect agreement, missing ratings, no wins, only ties."""
     rng = np.random.default_rng(seed)
     n, k, values = int(rng.integers(2, 14)), int(rng.integers(2, 5)), int(rng.integers(1, 5))
     table = rng.integers(0, values, size=(n, k)).astype(float)
@@ -117,7 +117,7 @@ def estimates_of(seed: int) -> Iterator[tuple[str, dict]]:
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 100_000))
-def test_no_figure_has_an_interval_without_width_or_beyond_what_is_possible(seed):
+def test_no_interval_has_zero_width_or_exceeds_the_possible_range(seed):
     for name, one in estimates_of(seed):
         assert one["value"] is not None or one["note"], name
         assert (one["low"] is None) == (one["high"] is None), (name, one)

@@ -1,5 +1,4 @@
-"""Signatures name the version; what 0.1.0 called z is z-shrunk; every place that offers ways to treat ratings offers
-the same ones."""
+"""Signatures name the version; 0.1.0 called z-shrunk `z`; every part offers the same treatments of ratings."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from scoring.boards.kept_tables import CHOICES
 from scoring.boards.recompute import main, recompute_folder
 
 
-def test_the_version_closes_a_signature():
+def test_signature_ends_with_the_version():
     assert signed("method:mean|ratings:z") == f"method:mean|ratings:z|v:{__version__}"
     assert split_version(signed("a|b:c")) == ("a|b:c", __version__)
     assert split_version("a|b:c") == ("a|b:c", "0.1.0")
@@ -31,12 +30,12 @@ def test_the_version_closes_a_signature():
         ("z-shrunk", __version__, "z-shrunk"),
     ],
 )  # fmt: skip
-def test_settings_of_the_first_version_keep_their_meaning(ratings, version, today):
+def test_settings_of_the_first_version_are_unchanged(ratings, version, today):
     assert read_settings({"ratings": ratings, "seed": 3}, version) == {"ratings": today, "seed": 3}
     assert read_settings({}, version) == {}
 
 
-def test_a_table_of_the_first_version_keeps_its_meaning():
+def test_table_of_the_first_version_keeps_its_meaning():
     old = {"ratings": "z", "signature": "a|ratings:z|b", "aspects": [{"signature": "x|ratings:z"}], "rows": [1]}
     assert read_table(old) == {
         "ratings": "z-shrunk", "signature": "a|ratings:z-shrunk|b", "aspects": [{"signature": "x|ratings:z-shrunk"}],
@@ -47,11 +46,11 @@ def test_a_table_of_the_first_version_keeps_its_meaning():
     entry = {"params": {"ratings": "z"}, "table": old, "tables": {"q": {"params": {"ratings": "z"}, "sets": []}}}
     found = read_entry(entry)
     assert found["params"] == found["tables"]["q"]["params"] == {"ratings": "z-shrunk"}
-    assert entry["params"] == {"ratings": "z"}  # what was given is not changed
+    assert entry["params"] == {"ratings": "z"}  # the input is not modified
 
 
 def export(folder: Path, *, of: str, ratings: str, sign: bool) -> Path:
-    """An export with one table of systems by `of` (how it was computed), which says `ratings`."""
+    """An export with one system table computed by `of`, which uses `ratings`."""
     from scoring.boards.recompute import COMPUTED
 
     write(folder, data())
@@ -64,21 +63,21 @@ def export(folder: Path, *, of: str, ratings: str, sign: bool) -> Path:
     return folder
 
 
-def test_an_export_of_the_first_version_with_z_is_recomputed_shrunk(tmp_path, capsys):
+def test_first_version_export_with_z_is_recomputed_as_shrunk(tmp_path, capsys):
     old = export(tmp_path / "old", of="z-shrunk", ratings="z", sign=False)
     assert main([str(old)]) == 0
     assert "ratings z-shrunk" in capsys.readouterr().out
     assert recompute_folder(export(tmp_path / "new", of="z", ratings="z", sign=True))[0].is_equal
-    # Plain values under the old name are not what the first version computed.
+    # Plain values under the old name differ from the first version's.
     mixed = export(tmp_path / "mixed", of="z", ratings="z", sign=False)
     assert main([str(mixed)]) == 1
     assert f"(computed by version 0.1.0, here {__version__})" in capsys.readouterr().out
 
 
 def test_plain_z_of_systems_by_hand(tmp_path):
-    """Each person's mean and sample SD over their ratings, the mean over people of an output, over outputs."""
+    """Each person's mean and sample SD over their ratings; the mean over people per output, then over outputs."""
     (found,) = recompute_folder(export(tmp_path / "z", of="z", ratings="z", sign=True))
-    # What bob rated once more (bob#2) is not counted.
+    # Bob's repeat (bob#2) does not count.
     rows = [row for row in data()["ratings"] if row["rater"] in ("ann", "bob")]
     by_person = {name: np.array([row["value"] for row in rows if row["rater"] == name]) for name in ("ann", "bob")}
     outputs: dict[str, list[float]] = {}
@@ -89,8 +88,8 @@ def test_plain_z_of_systems_by_hand(tmp_path):
     assert m1["value"] == pytest.approx(np.mean([np.mean(values) for values in outputs.values()]), abs=1e-9)
 
 
-def test_ratings_without_a_z_score_are_left_out_counted_and_said():
-    """carl rates one output, dora gives every output the same: neither has a z-score."""
+def test_ratings_without_a_z_score_are_excluded_counted_and_reported():
+    """carl rates one output, dora rates every output the same: neither has a z-score."""
     from scoring.boards.systems.compute import systems_by_ratings
     from tests.evalapp.stats.rated import ratings_of
 
@@ -106,8 +105,8 @@ def test_ratings_without_a_z_score_are_left_out_counted_and_said():
     assert (found["n_raters"], [row["n"] for row in found["rows"]]) == (1, [1, 1])
 
 
-def test_every_place_offers_the_same_ways():
-    """A way that one place knew alone would be refused, or mean nothing, at the others."""
+def test_every_part_offers_the_same_treatments():
+    """A treatment known only to one part would be refused, or ignored, by the others."""
     from scoring.ml import catalogue
     from scoring.selectors.leaderboards import RATINGS
     from scoring.services.training import RATINGS as TRAINED_ON

@@ -1,4 +1,4 @@
-"""What a running campaign says: figures by hand on small columns, and a ranking that settles."""
+"""Figures of a running campaign: by hand on small columns, and a ranking that becomes stable."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from evalapp.stats.planning.watching import LEAST, Watched, advice, drift, growt
 
 
 def comparisons(n: int = 120, *, wins: float = 1.0, swapped: bool = False) -> Watched:
-    """Systems 0 > 1 > 2; the better one wins with chance `wins`, two people on each of 60 units."""
+    """Systems 0 > 1 > 2; the better one wins with probability `wins`, two people on each of 60 units."""
     rng = np.random.default_rng(5)
     pairs = np.array([(0, 1), (0, 2), (1, 2)])[np.arange(n // 2) % 3].repeat(2, axis=0)
     better = rng.random(n) < wins
@@ -36,7 +36,7 @@ def ratings(value: list[float]) -> Watched:
     )
 
 
-def test_agreement_grows_in_eighths():
+def test_agreement_is_reported_in_eighths():
     judged = ratings([1.0, 1, 5, 5] * 12)
     rows = growth(judged)
     assert [row["at"] for row in rows] == [6, 12, 18, 24, 30, 36, 42, 48]
@@ -44,7 +44,7 @@ def test_agreement_grows_in_eighths():
     assert [row["at"] for row in growth(ratings([1.0, 1, 5, 5]))] == [4]
 
 
-def test_drift_tells_of_a_change_and_of_haste():
+def test_drift_reports_change_and_haste():
     steady = drift(ratings([2.0, 4.0] * 24))
     assert steady["words"] == ""
     assert [row["value"] for row in steady["rows"]] == pytest.approx([3.0] * 8)
@@ -54,7 +54,7 @@ def test_drift_tells_of_a_change_and_of_haste():
     assert drift(ratings([1.0, 2.0]))["note"] == f"fewer than {LEAST} judgements"
 
 
-def test_a_ranking_that_is_settled_says_that_it_could_stop():
+def test_stable_ranking_suggests_stopping():
     found = watch(comparisons(240, wins=0.9), planned=480)
     assert [row["system"] for row in found["ranking"]] == ["x", "y", "z"]
     assert found["advice"] == {
@@ -67,7 +67,7 @@ def test_a_ranking_that_is_settled_says_that_it_could_stop():
     assert found["precision"]["end"] == pytest.approx(found["precision"]["now"] / 2**0.5)
 
 
-def test_one_that_is_not_says_how_many_more():
+def test_unstable_ranking_says_how_many_more():
     found = watch(comparisons(120, wins=0.68), planned=240)
     assert not found["advice"]["settled"]
     assert "are not told apart yet. About" in found["advice"]["words"]
@@ -76,7 +76,7 @@ def test_one_that_is_not_says_how_many_more():
 
 
 def test_few_items_are_no_reason_to_stop():
-    """Two items of which both favour x: with equal systems that is so in every second campaign."""
+    """Two items both favour x: with equal systems, this happens in every second campaign."""
     unit = np.tile(np.arange(4), 12)
     value = np.where(unit % 2 == 0, 5.0, 1.0)
     none, n = np.full(48, -1), 48
@@ -93,7 +93,7 @@ def test_few_items_are_no_reason_to_stop():
     assert advice(spread, planned=96)["settled"]
 
 
-def test_sides_are_those_of_the_page():
+def test_sides_are_those_shown():
     plain, turned = sides(comparisons(60)), sides(comparisons(60, swapped=True))
     assert plain is not None
     assert turned is not None
@@ -110,7 +110,7 @@ def test_nothing_judged():
     assert found["precision"] is None
 
 
-def test_somebody_who_always_takes_one_side():
+def test_rater_who_always_takes_one_side():
     assert one_sided(20, 0, raters=4) == ["Chose the first side in 100% of 20 decided comparisons."]
     assert one_sided(3, 12, raters=1) == ["Chose the second side in 80% of 15 decided comparisons."]  # p = .035
     assert one_sided(3, 12, raters=4) == []
@@ -118,8 +118,8 @@ def test_somebody_who_always_takes_one_side():
     assert one_sided(0, 0, raters=1) == []
 
 
-def test_the_part_that_is_ranked_is_named_and_so_are_the_others():
-    # Two parts of two systems; the second has more judgements, so it is the one with ranks.
+def test_ranked_component_and_others_are_named():
+    # Two components of two systems; the second has more judgements, so it is ranked.
     first = np.array([0] * 20 + [2] * 30)
     n = len(first)
     value, item = np.where(np.arange(n) % 3 > 0, "a", "b"), np.arange(n)

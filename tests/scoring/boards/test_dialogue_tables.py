@@ -1,4 +1,4 @@
-"""Evaluators over whole dialogues, as a table."""
+"""Evaluators of whole dialogues, as a table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ SETTINGS = {
 
 
 def talks(n_systems: int = 6, per: int = 4, unnamed: int = 2) -> tuple[Ratings, np.ndarray]:
-    """Dialogues of some systems, the last of none; each rated by a mild and a strict person, who meet other systems."""
+    """Dialogues of some systems, the last without any; each rated by a mild and a strict person, who rate different
+    systems."""
     rng = np.random.default_rng(8)
     names = [f"s{k}" for k in range(n_systems)] + [NO_SYSTEM]
     units = Units({name: (name, "machine") for name in names})
@@ -41,7 +42,7 @@ def table_of(ratings: Ratings, metric: np.ndarray, seen: list[int], **more):
 
 
 @pytest.mark.parametrize("seen", [[], [0, 9]])
-def test_the_means_of_systems_against_calibrated_ones(seen):
+def test_system_means_against_calibrated_ones(seen):
     ratings, metric = talks()
     table = table_of(ratings, metric, seen, unapplied={"length": "not applied yet"})
     kept = ~np.isin(ratings.output, seen) & (ratings.system < 6)
@@ -55,7 +56,7 @@ def test_the_means_of_systems_against_calibrated_ones(seen):
     assert rows["e"]["calibrated"]["value"] == pytest.approx(expected, abs=1e-12)
     assert rows["e"]["calibrated"]["n"] == 6
     raw = [ratings.value[kept & (ratings.system == s)].mean() for s in range(6)]
-    assert stats.spearmanr(raw, [people[s] for s in range(6)])[0] < 1  # the raters do matter here
+    assert stats.spearmanr(raw, [people[s] for s in range(6)])[0] < 1  # the raters matter here
     assert rows["length"]["calibrated"]["value"] is None
     assert "not applied yet" in rows["length"]["calibrated"]["note"]
 

@@ -1,4 +1,4 @@
-"""What a table of evaluators says beside the coefficients: the same figures as the functions themselves give."""
+"""Further columns of a table of evaluators equal the results of their functions."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def rows_of(table):
     return {row["evaluator"]: row for row in table["rows"]}
 
 
-def test_accuracy_ceiling_and_letters_are_those_of_their_functions(world):
+def test_accuracy_ceiling_and_letters_equal_their_functions(world):
     ratings, people, metrics, _ = world
     table = table_of(world)
     rows = rows_of(table)
@@ -80,7 +80,7 @@ def test_accuracy_ceiling_and_letters_are_those_of_their_functions(world):
 
 
 def test_groups_of_equal_scores_are_left_out_or_count_as_0(world):
-    """An evaluator that is constant in half of the items: leaving these out rewards it."""
+    """The evaluator is constant in half of the items: leaving these out rewards it."""
     _, people, metrics, scored = world
     flat = np.where(people.item < ITEMS // 2, 1.0, metrics["good"])
     one = replace(scored[0], metric=flat)
@@ -96,12 +96,12 @@ def test_groups_of_equal_scores_are_left_out_or_count_as_0(world):
     assert zero["pearson"]["value"] < 0.6 * dropped["pearson"]["value"]
     assert dropped["undefined_groups"] == zero["undefined_groups"]
     assert [sum(f"|nan:{rule}|" in table["signature"] for table in tables) for rule in ("drop", "zero")] == [1, 1]
-    # Counted as 0 they tell it apart from its twin, left out they do not.
+    # Counted as 0, they make it significantly different from its twin; left out, they do not.
     shared = [set(rows_of(table)["twin"]["letters"]) & set(rows_of(table)["good"]["letters"]) for table in tables]
     assert (bool(shared[0]), bool(shared[1])) == (True, False)
 
 
-def test_the_level_of_systems_has_pairs_of_systems(world):
+def test_system_level_has_pairs_of_systems(world):
     _, people, metrics, _ = world
     table = table_of(world, level="system")
     spa = soft_pairwise_accuracy(metrics["good"], people.mean, people.item, people.system)
@@ -121,14 +121,14 @@ def test_the_level_of_systems_has_pairs_of_systems(world):
         ({"level": "system", "coefficient": "acc-eq"}, "belong to the level of outputs"),
     ],
 )
-def test_what_is_not_tested_says_why(world, settings, reason):
+def test_untested_rows_have_a_reason(world, settings, reason):
     table = table_of(world, **settings)
     assert reason in table["test"]["note"]
     assert {row["letters"] for row in table["rows"]} == {""}
     assert "|test:none|" in table["signature"]
 
 
-def test_what_was_learned_from_counts_neither_in_tests_nor_in_the_ceiling(world):
+def test_training_outputs_count_neither_in_tests_nor_in_the_ceiling(world):
     ratings, people, metrics, _ = world
     outside = people.item >= 10
     table = table_of(world, outside=outside)
@@ -144,8 +144,8 @@ def test_what_was_learned_from_counts_neither_in_tests_nor_in_the_ceiling(world)
 
 
 def test_repeats_are_no_further_raters(world):
-    """Each rater judges the first items again (`a#2`), a little otherwise: three people, not six. First judgements
-    count, so that all is as without the repeats."""
+    """Each rater judges the first items again (`a#2`), slightly differently: three people, not six. First judgements
+    count, so the result is the same as without repeats."""
     ratings, people, _, _ = world
     again = np.flatnonzero(ratings.item < 10)
     columns = ("output", "item", "cluster", "system", "simulated")
@@ -168,7 +168,7 @@ def test_repeats_are_no_further_raters(world):
     assert alone.note == "no output has two raters"
 
 
-def test_accuracy_and_ceiling_draw_the_clusters_of_the_coefficients(world):
+def test_accuracy_and_ceiling_resample_the_clusters_of_the_coefficients(world):
     ratings, _, metrics, scored = world
     people = People(replace(ratings, cluster=ratings.item // 3), method="raw", subset="all")
     table = evaluators_table(people, scored, SETTINGS, aspect="q", outside=np.ones(len(people), dtype=bool))
@@ -185,7 +185,7 @@ def test_accuracy_and_ceiling_draw_the_clusters_of_the_coefficients(world):
     assert shown["cross_validated"]["value"] == found.cross_validated.value
 
 
-def test_signatures_say_what_was_drawn(world):
+def test_signatures_state_the_resampling(world):
     _, people, metrics, scored = world
     columns = np.stack(list(metrics.values()), axis=1)
     settings = {**SETTINGS, "resamples": 20}
@@ -205,7 +205,7 @@ def test_signatures_say_what_was_drawn(world):
         assert (cell["low"], cell["high"]) == (own.low, own.high)
 
 
-def test_nothing_left_to_compare_on(world):
+def test_no_output_left_to_compare(world):
     table = table_of(world, outside=np.zeros(ITEMS * SYSTEMS, dtype=bool))
     assert "nothing left to compare on" in table["note"]
     assert table["ceiling"]["value"] is None

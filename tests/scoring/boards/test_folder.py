@@ -1,4 +1,4 @@
-"""Which files of a folder are read to recompute tables: one of each table, and none is left out without a word."""
+"""Selection of folder files for recomputing tables: one per table, and none is skipped silently."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NAMES = ("jsonl", "jsonl.gz", "csv", "csv.gz", "safe.csv", "tsv", "tsv.gz", "par
 
 
 @pytest.mark.parametrize("ending", NAMES)
-def test_every_ending_of_an_export_is_read(tmp_path, ending):
+def test_every_file_extension_of_an_export_is_read(tmp_path, ending):
     (tmp_path / f"ratings.{ending}").touch()
     (tmp_path / "README.md").touch()
     (tmp_path / f"aggregated_ratings.{ending}").touch()
@@ -18,7 +18,7 @@ def test_every_ending_of_an_export_is_read(tmp_path, ending):
 
 
 @pytest.mark.parametrize("name", ["outputs-gpt.jsonl", "ratings_2.csv.gz", "ratings.csv", "scores.ndjson"])
-def test_a_file_that_would_not_be_read_is_an_error(tmp_path, name):
+def test_unreadable_file_is_an_error(tmp_path, name):
     (tmp_path / "ratings.jsonl").touch()
     (tmp_path / "outputs.jsonl").touch()
     (tmp_path / name).touch()

@@ -1,4 +1,4 @@
-"""Projects, members and invitations for programs."""
+"""The API of projects, members and invitations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_projects(api, cast):
     assert api.delete("/api/v1/projects/beta/?confirm=beta").status_code == 204
 
 
-def test_faults_name_their_field(api):
+def test_errors_name_their_field(api):
     answer = api.post("/api/v1/projects/", {"slug": "alpha"}, format="json")
     assert answer.status_code == 409
     assert answer.json()["errors"][0]["field"] == "slug"
@@ -43,7 +43,7 @@ def test_faults_name_their_field(api):
         ("tokens/", {"name": "n", "scopes": ["read"]}),
     ],
 )
-def test_a_misspelt_member_is_named_and_nothing_is_made(api, path, body):
+def test_misspelt_member_is_named_and_nothing_is_created(api, path, body):
     answer = api.post(f"/api/v1/{path}", {**body, "licnece": "CC0"}, format="json")
     assert answer.status_code == 400, answer.json()
     [fault] = answer.json()["errors"]
@@ -52,7 +52,7 @@ def test_a_misspelt_member_is_named_and_nothing_is_made(api, path, body):
     assert api.post(f"/api/v1/{path}", body, format="json").status_code == 201
 
 
-def test_a_misspelt_member_of_a_change_is_named(api, cast):
+def test_misspelt_field_of_a_change_is_named(api, cast):
     vic = Membership.objects.get(user=cast.viewer)
     for path, body in (("alpha/", {"notes": "n"}), (f"alpha/members/{vic.pk}/", {"role": "annotator"})):
         answer = api.patch(f"/api/v1/projects/{path}", {**body, "licnece": "CC0"}, format="json")
@@ -76,13 +76,13 @@ def test_members_are_paged_and_changed(api, cast):
     assert api.delete(f"/api/v1/projects/alpha/members/{mine.pk}/").status_code == 409
 
 
-def test_readers_get_no_mail_and_no_pseudonyms(api, cast):
+def test_readers_get_no_mail_addresses_or_pseudonyms(api, cast):
     api.force_authenticate(cast.viewer)
     rows = api.get("/api/v1/projects/alpha/members/").json()["results"]
     assert {(row["email"], row["pseudonym"]) for row in rows} == {(None, None)}
 
 
-def test_an_invitation_carries_its_link_once(api, client):
+def test_invitation_returns_its_link_once(api, client):
     made = api.post("/api/v1/projects/alpha/invitations/", {"role": "viewer", "max_uses": 2}, format="json")
     assert made.status_code == 201
     link = made.json()["link"]
@@ -93,7 +93,7 @@ def test_an_invitation_carries_its_link_once(api, client):
     assert client.get(link).status_code == 404
 
 
-def test_a_member_whom_another_owner_was_quicker_to_remove(api, cast, monkeypatch):
+def test_member_removed_meanwhile_by_another_owner(api, cast, monkeypatch):
     gone = Membership.objects.get(user=cast.viewer)
     monkeypatch.setattr(people, "_member", lambda project, pk: gone)
     Membership.objects.filter(pk=gone.pk).delete()

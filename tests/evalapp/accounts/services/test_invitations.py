@@ -1,4 +1,4 @@
-"""Invitation links: made, used, used up, expired, revoked."""
+"""Invitation links: created, used, used up, expired, revoked."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def invite(cast, **more):
 
 
 def usable(secrets: dict[str, str]) -> list[str]:
-    """The roles whose links can be used now."""
+    """The roles whose links are valid now."""
     works = []
     for role, secret in secrets.items():
         with contextlib.suppress(NotThere):
@@ -39,7 +39,7 @@ def usable(secrets: dict[str, str]) -> list[str]:
     return works
 
 
-def test_only_a_digest_of_the_secret_is_kept(cast):
+def test_only_a_digest_of_the_secret_is_stored(cast):
     invitation, secret = invite(cast)
     assert len(secret) >= 32
     assert secret not in str(vars(Invitation.objects.get(pk=invitation.pk)))
@@ -57,13 +57,13 @@ def test_only_a_digest_of_the_secret_is_kept(cast):
         ({"landing": "/\\evil.example/"}, "landing"),
     ],
 )
-def test_what_it_refuses(cast, wishes, field):
+def test_invalid_invitations_are_refused(cast, wishes, field):
     with pytest.raises(BadInput) as error:
         invite(cast, **wishes)
     assert error.value.faults[0].field == field
 
 
-def test_each_use_counts_and_the_last_is_the_last(cast):
+def test_each_use_counts_up_to_the_limit(cast):
     _, secret = invite(cast, max_uses=2)
     for name in ("ugo", "una"):
         made, _ = accept_invitation(secret=secret, user=person(name))
@@ -72,15 +72,15 @@ def test_each_use_counts_and_the_last_is_the_last(cast):
         accept_invitation(secret=secret, user=person("uwe"))
 
 
-def test_who_belongs_already_keeps_the_role_and_uses_nothing_up(cast):
+def test_members_keep_their_role_and_use_nothing_up(cast):
     invitation, secret = invite(cast)
     kept, _ = accept_invitation(secret=secret, user=cast.researcher)
     assert kept.role == "researcher"
     assert Invitation.objects.get(pk=invitation.pk).uses == 0
 
 
-def test_a_use_taken_meanwhile_is_not_given_twice(cast, monkeypatch):
-    """Two people pass the look at the same time; the conditional update lets one through."""
+def test_use_taken_meanwhile_is_not_given_twice(cast, monkeypatch):
+    """Two people pass the check at the same time; the conditional update admits only one."""
     from evalapp.accounts.services import invitations
 
     invitation, secret = invite(cast)
@@ -110,7 +110,7 @@ def test_expired_revoked_and_invented_links_look_alike(cast):
     assert len(texts) == 1
 
 
-def test_an_account_comes_with_an_invitation(cast):
+def test_account_comes_with_an_invitation(cast):
     _, secret = invite(cast, landing="/my/")
     made, invitation = join_with_new_account(secret=secret, username="neu", password=PASSWORD)
     assert (made.user.username, invitation.landing) == ("neu", "/my/")
@@ -121,7 +121,7 @@ def test_an_account_comes_with_an_invitation(cast):
     ("username", "password", "field"),
     [("neu", "short", "password"), ("neu!!", PASSWORD, "username"), ("", PASSWORD, "username")],
 )
-def test_a_poor_account_is_refused_whole(cast, username, password, field):
+def test_invalid_account_is_refused_as_a_whole(cast, username, password, field):
     _, secret = invite(cast)
     with pytest.raises(BadInput) as error:
         join_with_new_account(secret=secret, username=username, password=password)
@@ -129,7 +129,7 @@ def test_a_poor_account_is_refused_whole(cast, username, password, field):
     assert not User.objects.filter(username=username).exists()
 
 
-def test_a_taken_name_and_a_dead_link_make_no_account(cast):
+def test_taken_name_or_dead_link_creates_no_account(cast):
     _, secret = invite(cast)
     with pytest.raises(Conflict, match="taken"):
         join_with_new_account(secret=secret, username="olga", password=PASSWORD)
@@ -138,12 +138,13 @@ def test_a_taken_name_and_a_dead_link_make_no_account(cast):
     assert not User.objects.filter(username="neu").exists()
 
 
-#: olga, rita and anna are members. Capitals, Cyrillic o, a and i, Greek capital alpha, digit one and capital i for l.
+#: olga, rita and anna are members. Variants: capitals, Cyrillic o, a and i, Greek capital alpha, digit one and capital
+#: i for l.
 ALIKE = ("OLGA", "Olga", "\u043elga", "\u0430nn\u0430", "\u0391NNA", "r\u0456ta", "o1ga", "oIga")
 
 
 @pytest.mark.parametrize("name", ALIKE)
-def test_a_name_that_looks_like_that_of_an_account_is_refused(cast, name):
+def test_name_that_resembles_an_account_is_refused(cast, name):
     _, secret = invite(cast)
     with pytest.raises(Conflict, match="look alike") as refused:
         join_with_new_account(secret=secret, username=name, password=PASSWORD)
@@ -151,7 +152,7 @@ def test_a_name_that_looks_like_that_of_an_account_is_refused(cast, name):
     assert not User.objects.filter(username=name).exists()
 
 
-def test_names_of_old_accounts_that_look_alike_stay(client, cast):
+def test_old_lookalike_account_names_stay(client, cast):
     person("OLGA")
     for name in ("olga", "OLGA"):
         client.logout()
@@ -160,8 +161,8 @@ def test_names_of_old_accounts_that_look_alike_stay(client, cast):
         join_with_new_account(secret=invite(cast)[1], username=name, password=PASSWORD)
 
 
-def test_who_joins_by_a_name_signs_in_by_it(client, cast):
-    """Letters of a Japanese keyboard, and a ligature: the form of signing in makes plain ones of both."""
+def test_person_can_sign_in_with_the_name_they_joined_with(client, cast):
+    """Full-width letters of a Japanese keyboard, and a ligature: the sign-in form normalises both."""
     _, secret = invite(cast, max_uses=2)
     for typed in ("ｎｅｕ", "ﬁnn"):
         client.logout()
@@ -169,7 +170,7 @@ def test_who_joins_by_a_name_signs_in_by_it(client, cast):
         assert client.post("/account/sign-in/", {"username": typed, "password": PASSWORD}).status_code == 302
 
 
-def test_links_of_somebody_who_was_removed_are_no_way_back(cast):
+def test_links_of_a_removed_member_are_no_way_back(cast):
     change_role(
         member=Membership.objects.get(project=cast.project, user=cast.researcher), role="owner", actor=cast.owner
     )
@@ -184,8 +185,8 @@ def test_links_of_somebody_who_was_removed_are_no_way_back(cast):
     assert not kept.revoked_at
 
 
-def test_a_link_gives_no_more_than_its_maker_could_give_now(cast):
-    """Also where nothing was revoked: the maker left under an older version, or while the link was made."""
+def test_link_gives_no_more_than_its_maker_could_give_now(cast):
+    """Also without a revocation: the maker left under an older version, or while the link was being created."""
     rita = Membership.objects.filter(project=cast.project, user=cast.researcher)
     secrets = {role: create_invitation(project=cast.project, role=role, actor=cast.researcher)[1] for role in ROLES}
     for role, works in (("owner", ROLES), ("researcher", ["annotator"]), ("annotator", []), ("viewer", [])):
@@ -201,7 +202,7 @@ def test_a_link_gives_no_more_than_its_maker_could_give_now(cast):
     assert usable(secrets) == ROLES
 
 
-def test_who_is_lowered_loses_the_links_that_the_new_role_may_not_make(cast):
+def test_demoted_member_loses_links_beyond_the_new_role(cast):
     rita = Membership.objects.get(project=cast.project, user=cast.researcher)
     change_role(member=rita, role="owner", actor=cast.owner)
     made = {role: create_invitation(project=cast.project, role=role, actor=cast.researcher)[0] for role in ROLES}

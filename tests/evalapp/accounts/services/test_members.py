@@ -1,4 +1,4 @@
-"""Members: pseudonyms, roles, and a project that never loses its last owner."""
+"""Members: pseudonyms, roles, and a project that always has an owner."""
 
 from __future__ import annotations
 
@@ -18,41 +18,41 @@ def member(cast, user):
     return Membership.objects.get(project=cast.project, user=user)
 
 
-def test_a_new_member_gets_a_pseudonym_that_tells_nothing(cast):
+def test_pseudonym_of_a_new_member_reveals_nothing(cast):
     made = add_member(project=cast.project, user=person("ugo"), role=Role.VIEWER, actor=cast.owner)
     assert made.pseudonym.startswith("r-")
     assert "ugo" not in made.pseudonym
     assert AuditEvent.objects.get(verb="member.added").detail == {"role": "viewer"}
 
 
-def test_a_taken_pseudonym_is_drawn_again(cast, monkeypatch):
+def test_taken_pseudonym_is_drawn_again(cast, monkeypatch):
     names = iter(["p-olga", "p-rita", "r-free"])
     monkeypatch.setattr(members, "new_pseudonym", lambda: next(names))
     made = add_member(project=cast.project, user=person("ugo"), role=Role.VIEWER, actor=None)
     assert made.pseudonym == "r-free"
 
 
-def test_who_comes_back_is_the_same_rater(cast):
+def test_returning_member_is_the_same_rater(cast):
     before = member(cast, cast.annotator)
     remove_member(member=before, actor=cast.owner)
     assert rater_names(cast.project.pk)[cast.annotator.pk] == before.pseudonym
     back = add_member(project=cast.project, user=cast.annotator, role=Role.ANNOTATOR, actor=cast.owner)
     assert back.pseudonym == before.pseudonym
     remove_member(member=back, actor=cast.owner)
-    # An account of the same name that was made later is somebody else's.
+    # An account created later under the same name belongs to another person.
     User.objects.filter(pk=cast.annotator.pk).update(date_joined=timezone.now())
     new = add_member(project=cast.project, user=cast.annotator, role=Role.ANNOTATOR, actor=cast.owner)
     assert new.pseudonym != before.pseudonym
 
 
-def test_nobody_joins_twice_and_roles_are_those_that_exist(cast):
+def test_nobody_joins_twice_and_roles_must_exist(cast):
     with pytest.raises(Conflict, match="belongs to this project already"):
         add_member(project=cast.project, user=cast.viewer, role=Role.OWNER, actor=cast.owner)
     with pytest.raises(BadInput, match="There is no role"):
         add_member(project=cast.project, user=cast.stranger, role="king", actor=cast.owner)
 
 
-def test_the_last_owner_cannot_go(cast):
+def test_last_owner_cannot_leave(cast):
     only = member(cast, cast.owner)
     with pytest.raises(Conflict, match="last owner"):
         change_role(member=only, role=Role.VIEWER, actor=cast.owner)
@@ -64,7 +64,7 @@ def test_the_last_owner_cannot_go(cast):
         remove_member(member=member(cast, cast.researcher), actor=cast.researcher)
 
 
-def test_an_owner_who_cannot_sign_in_does_not_count(cast):
+def test_owner_who_cannot_sign_in_does_not_count(cast):
     change_role(member=member(cast, cast.researcher), role=Role.OWNER, actor=cast.owner)
     cast.researcher.is_active = False
     cast.researcher.save()
@@ -72,7 +72,7 @@ def test_an_owner_who_cannot_sign_in_does_not_count(cast):
         remove_member(member=member(cast, cast.owner), actor=cast.owner)
 
 
-def test_changes_are_recorded_and_no_change_is_not(cast):
+def test_only_real_changes_are_recorded(cast):
     change_role(member=member(cast, cast.viewer), role=Role.VIEWER, actor=cast.owner)
     assert not AuditEvent.objects.filter(verb="member.changed").exists()
     change_role(member=member(cast, cast.viewer), role=Role.ANNOTATOR, actor=cast.owner)

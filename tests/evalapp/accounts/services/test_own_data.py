@@ -1,4 +1,4 @@
-"""People see, take away and withdraw what is stored about them; ratings stay, and nothing leads from them to a name."""
+"""People can view, download and withdraw their stored data; ratings stay without a link to a name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WORDS = ("a note of mine", "a remark of mine", "a good text of mine")
 
 @pytest.fixture
 def anna(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Client:
-    """Anna has judged with a note, flagged, begun an answer, written a text, and made a token."""
+    """Anna has judged with a note, flagged, started an answer, written a text, and created a token."""
     fill_ports(monkeypatch)
     user = cast.annotator
     campaign = open_rating(cast, items=3)
@@ -46,7 +46,7 @@ def anna(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Client:
 
 
 def write(cast: Cast) -> WrittenReference:
-    cast.project = cast.foreign  # a second project of hers, so that items do not meet
+    cast.project = cast.foreign  # her second project, so that items do not collide
     Membership.objects.create(project=cast.foreign, user=cast.annotator, role="annotator", pseudonym="p-2")
     Membership.objects.create(project=cast.foreign, user=cast.researcher, role="researcher", pseudonym="p-3")
     campaign = start_writing(cast, items=1, references=1, options={"target": 4})
@@ -64,7 +64,7 @@ def everything() -> str:
     return "".join(found)
 
 
-def test_what_is_stored_is_shown_and_taken_away(anna, cast):
+def test_stored_data_are_shown_and_can_be_downloaded(anna, cast):
     write(cast)
     _, secret = create_token(user=cast.annotator, name="script", scopes=["read"])
     page = anna.get("/account/data/").content.decode()
@@ -85,14 +85,14 @@ def test_what_is_stored_is_shown_and_taken_away(anna, cast):
         assert hidden not in text.replace('"to"', "")
 
 
-def test_nobody_is_shown_another(anna, cast):
+def test_other_peoples_data_are_not_shown(anna, cast):
     other = Client()
     other.force_login(cast.viewer)
     text = other.get("/account/data/file/").content.decode()
     assert not [word for word in (*WORDS, "anna") if word in text]
 
 
-def test_what_one_wrote_can_be_withdrawn_and_ratings_stay(anna, cast):
+def test_written_texts_can_be_withdrawn_and_ratings_stay(anna, cast):
     row = write(cast)
     ratings = list(Rating.objects.order_by("pk").values_list("rater", "value"))
     assert ratings
@@ -110,7 +110,7 @@ def test_what_one_wrote_can_be_withdrawn_and_ratings_stay(anna, cast):
     assert "there was nothing" in again
 
 
-def test_a_closed_account_leaves_ratings_without_a_name(anna, cast):
+def test_closed_account_leaves_ratings_without_a_name(anna, cast):
     user = cast.annotator
     User.objects.filter(pk=user.pk).update(first_name="Anna Muster")
     create_token(user=user, name="script", scopes=["read"])
@@ -123,7 +123,7 @@ def test_a_closed_account_leaves_ratings_without_a_name(anna, cast):
     assert anna.get("/account/").status_code == 302
     assert list(Rating.objects.order_by("pk").values_list("rater", "value")) == ratings
     assert not Membership.objects.filter(user=user).exists()
-    left = everything().replace("p-anna", "")  # the pseudonym of this test; a real one is drawn
+    left = everything().replace("p-anna", "")  # the pseudonym in this test; real ones are random
     assert not [word for word in ("'anna'", "anna@", "Anna Muster", '"anna"') if word in left]
     assert audit_chain.verify().faults == ()
     assert "do not fit together" in Client().post(
@@ -131,13 +131,13 @@ def test_a_closed_account_leaves_ratings_without_a_name(anna, cast):
     ).content.decode()  # fmt: skip
 
 
-def test_nobody_holds_the_name_of_a_closed_account(anna, cast):
+def test_name_of_a_closed_account_cannot_be_reused(anna, cast):
     User.objects.create_user(f"closed-{cast.annotator.pk}")
     assert anna.post("/account/data/", {"act": "close", "password": PASSWORD}).status_code == 302
     assert User.objects.get(pk=cast.annotator.pk).username.startswith(f"closed-{cast.annotator.pk}-")
 
 
-def test_the_last_owner_hands_over_first(cast):
+def test_last_owner_must_hand_over_first(cast):
     olga = Client()
     olga.force_login(cast.owner)
     page = olga.post("/account/data/", {"act": "close", "password": PASSWORD})
@@ -147,8 +147,9 @@ def test_the_last_owner_hands_over_first(cast):
 
 
 @pytest.mark.promise("mail")
-def test_mail_addresses_are_seen_by_their_owner_and_by_owners_on_one_page(anna, cast):
-    """Every page and list of the project, as everybody: an address stands on the page of people, for owners."""
+def test_mail_addresses_are_visible_to_their_owner_and_to_project_owners_on_one_page(anna, cast):
+    """Visits every page and list of the project with each role: addresses appear only on the people page, for
+    owners."""
     from tests.security.test_blind import doors
 
     shown = {"/projects/alpha/people/", "/api/v1/projects/alpha/members/"}
@@ -156,7 +157,7 @@ def test_mail_addresses_are_seen_by_their_owner_and_by_owners_on_one_page(anna, 
     for who in (cast.owner, cast.researcher, cast.viewer):
         client = Client()
         client.force_login(who)
-        # The owner sees most: what stands nowhere for her stands nowhere for others.
+        # The owner sees most, so text absent for her is absent for others.
         for path in doors(1, "x", "") if who == cast.owner else shown:
             answer = client.get(path)
             if not answer.streaming and b"anna@example.org" in answer.content:

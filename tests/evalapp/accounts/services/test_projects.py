@@ -1,4 +1,4 @@
-"""Projects: who may make them, their short names, deletion."""
+"""Projects: permission to create, short names, deletion."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from evalapp.common.models import AuditEvent
 from tests.cast import person
 
 
-def test_the_maker_owns_it(cast):
+def test_creator_owns_the_project(cast):
     project = create_project(slug="beta", name="Beta", owner=cast.researcher, task="translation")
     assert Membership.objects.get(project=project).role == "owner"
     assert project.task == "translation"
@@ -23,12 +23,12 @@ def test_short_names_are_checked(cast, slug):
         create_project(slug=slug, owner=cast.owner)
 
 
-def test_a_taken_short_name(cast):
+def test_taken_short_name(cast):
     with pytest.raises(Conflict, match="taken"):
         create_project(slug="alpha", owner=cast.owner)
 
 
-def test_only_who_researches_already_may_make_projects(cast):
+def test_only_researchers_may_create_projects(cast):
     may = [may_create_projects(user) for user in (cast.owner, cast.researcher, cast.annotator, cast.viewer)]
     assert may == [True, True, False, False]
     assert not may_create_projects(person("ugo"))
@@ -41,7 +41,7 @@ def test_changes_are_recorded_by_name_only(cast):
         update_project(project=cast.project, actor=cast.owner, slug="other")
 
 
-def test_deletion_needs_the_name_and_leaves_a_line(cast):
+def test_deletion_needs_the_name_and_is_audited(cast):
     with pytest.raises(BadInput, match="Type “alpha”"):
         delete_project(project=cast.project, actor=cast.owner, confirmation="Alpha")
     delete_project(project=cast.project, actor=cast.owner, confirmation="alpha")
@@ -50,8 +50,8 @@ def test_deletion_needs_the_name_and_leaves_a_line(cast):
 
 
 @pytest.mark.parametrize("field", ["name", "task", "lang", "licence"])
-def test_a_text_of_one_line_holds_no_other_character(cast, field):
-    """As in dataset.json, so that what an export writes can be loaded again."""
+def test_single_line_fields_refuse_control_characters(cast, field):
+    """As in dataset.json, so that exports can be loaded again."""
     for text in ("a\nb", "a\u2028b", "a\u202eb"):
         with pytest.raises(BadInput) as refused:
             update_project(project=cast.project, actor=cast.owner, **{field: text})

@@ -1,4 +1,4 @@
-"""One's own account."""
+"""A user's own account."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_name_and_colours(client, cast):
     assert "Victor" in page
 
 
-def test_faults_keep_what_was_typed(client, cast):
+def test_errors_keep_the_input(client, cast):
     client.force_login(cast.viewer)
     answer = client.post("/account/", {"first_name": "V", "email": "no address", "theme": "dark"})
     page = answer.content.decode()
@@ -29,7 +29,7 @@ def test_faults_keep_what_was_typed(client, cast):
     assert 'aria-invalid="true"' in page
 
 
-def test_the_password_changes_only_with_the_old_one(client, cast):
+def test_password_change_needs_the_old_one(client, cast):
     client.force_login(cast.viewer)
     new = {"new_password1": "nine-lives-left", "new_password2": "nine-lives-left"}
     assert client.post("/account/password/", {"old_password": "wrong", **new}).status_code == 422
@@ -40,8 +40,8 @@ def test_the_password_changes_only_with_the_old_one(client, cast):
 
 
 @pytest.mark.parametrize("keep", [False, True])
-def test_a_new_password_revokes_the_tokens_unless_one_says_otherwise(client, cast, keep):
-    """Those of this person that work; the page asks only where there are any, and says what it did."""
+def test_new_password_revokes_tokens_unless_deselected(client, cast, keep):
+    """Revokes the person's valid tokens; the page asks only if there are any, and reports what it did."""
     client.force_login(cast.viewer)
     assert "keep_tokens" not in client.get("/account/password/").content.decode()
     mine = [create_token(user=cast.viewer, name=name, scopes=["read"])[0] for name in "ab"]
@@ -56,7 +56,7 @@ def test_a_new_password_revokes_the_tokens_unless_one_says_otherwise(client, cas
     assert sorted(revoked) == ([] if keep else sorted(token.prefix for token in mine))
 
 
-def test_a_token_is_shown_once(client, cast):
+def test_token_is_shown_once(client, cast):
     client.force_login(cast.researcher)
     answer = client.post("/account/tokens/", {"name": "script", "scopes": ["read"], "days": 30})
     secret = re.search(r"ea_[\w-]{30,}", answer.content.decode()).group()
@@ -67,7 +67,7 @@ def test_a_token_is_shown_once(client, cast):
     assert "Revoked" in client.get("/account/tokens/").content.decode()
 
 
-def test_a_token_for_a_foreign_project_or_of_somebody_else(client, cast):
+def test_token_of_a_foreign_project_or_another_person(client, cast):
     client.force_login(cast.stranger)
     wishes = {"name": "x", "scopes": ["read"], "days": 30, "project": cast.project.pk}
     assert client.post("/account/tokens/", wishes).status_code == 422

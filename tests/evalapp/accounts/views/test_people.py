@@ -1,4 +1,4 @@
-"""Members and invitations on pages, from the link to the work."""
+"""Members and invitations on pages, from the link to the first task."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_only_owners_see_mail_and_change_people(client, cast):
     assert "anna@example.org" in client.get(PEOPLE).content.decode()
 
 
-def test_roles_change_and_people_go(client, cast):
+def test_roles_change_and_people_leave(client, cast):
     client.force_login(cast.owner)
     vic = Membership.objects.get(user=cast.viewer)
     client.post(f"{PEOPLE}{vic.pk}/role/", {"role": "researcher"})
@@ -46,14 +46,14 @@ def test_roles_change_and_people_go(client, cast):
     assert Membership.objects.filter(pk=mine.pk).exists()
 
 
-def test_an_owner_who_lowers_herself_lands_on_the_first_page(client, cast):
+def test_owner_who_demotes_herself_is_sent_to_the_home_page(client, cast):
     client.force_login(cast.owner)
     Membership.objects.filter(user=cast.researcher).update(role="owner")
     mine = Membership.objects.get(project=cast.project, user=cast.owner)
     assert client.post(f"{PEOPLE}{mine.pk}/role/", {"role": "annotator"}).url == "/"
 
 
-def test_a_newcomer_follows_a_link(client, cast):
+def test_newcomer_follows_a_link(client, cast):
     client.force_login(cast.owner)
     link = make_link(client, landing="/account/")
     client.logout()
@@ -76,7 +76,7 @@ def test_a_newcomer_follows_a_link(client, cast):
     assert AttemptCount.objects.get(limit="link").count == 1
 
 
-def test_somebody_signed_in_joins_with_one_click(client, cast):
+def test_signed_in_person_joins_with_one_click(client, cast):
     client.force_login(cast.owner)
     link = make_link(client)
     client.force_login(cast.stranger)
@@ -85,15 +85,15 @@ def test_somebody_signed_in_joins_with_one_click(client, cast):
     assert Membership.objects.filter(project=cast.project, user=cast.stranger, role="annotator").exists()
 
 
-def test_a_revoked_link_is_dead(client, cast):
+def test_revoked_link_is_dead(client, cast):
     client.force_login(cast.owner)
     link = make_link(client)
     client.post(f"{PEOPLE}invitations/{Invitation.objects.get().pk}/revoke/")
     assert client.get(link).status_code == 404
 
 
-def test_a_link_whose_maker_has_left_is_not_shown_as_open(client, cast):
-    """Links of before leaving ended them: nobody gets in by one, so the page must not say so."""
+def test_link_of_a_former_maker_is_not_shown_as_open(client, cast):
+    """Such links date from before leaving revoked them. They admit nobody, so the page must not show them as open."""
     made, _ = create_invitation(project=cast.project, role="annotator", actor=cast.researcher, label="old class")
     client.force_login(cast.owner)
     assert "Ended" not in client.get(PEOPLE).content.decode()
@@ -113,7 +113,7 @@ def test_a_link_whose_maker_has_left_is_not_shown_as_open(client, cast):
 
 
 @pytest.mark.promise("attempts")
-def test_what_others_try_from_the_same_address_closes_no_link_that_works(client, cast, one_window):
+def test_failures_of_others_at_an_address_block_no_valid_link(client, cast, one_window):
     client.force_login(cast.owner)
     link = make_link(client)
     client.logout()

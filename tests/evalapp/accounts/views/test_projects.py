@@ -5,14 +5,14 @@ from __future__ import annotations
 from evalapp.accounts.models import Project
 
 
-def test_a_researcher_makes_a_project(client, cast):
+def test_researcher_creates_a_project(client, cast):
     client.force_login(cast.researcher)
     form = {"name": "Beta", "slug": "beta", "task": "dialogue", "lang": "en", "notes": ""}
     assert client.post("/projects/new/", form).url == "/projects/beta/"
     assert Project.objects.get(slug="beta").created_by == cast.researcher
 
 
-def test_a_taken_or_reserved_short_name_stands_beside_its_field(client, cast):
+def test_taken_or_reserved_short_name_is_reported_at_its_field(client, cast):
     client.force_login(cast.researcher)
     for slug, text in (("alpha", "taken"), ("new", "page of its own"), ("A B", "a-z")):
         answer = client.post("/projects/new/", {"name": "B", "slug": slug, "task": "d", "lang": "en"})
@@ -20,7 +20,7 @@ def test_a_taken_or_reserved_short_name_stands_beside_its_field(client, cast):
         assert text in answer.content.decode()
 
 
-def test_an_annotator_makes_none(client, cast):
+def test_annotator_cannot_create_a_project(client, cast):
     client.force_login(cast.annotator)
     assert client.get("/projects/new/").status_code == 403
 

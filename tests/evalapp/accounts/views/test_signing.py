@@ -1,4 +1,4 @@
-"""Signing in and out, and getting back in."""
+"""Signing in and out, and password recovery."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def sign_in(client, name="rita", password=PASSWORD, **more):
     return client.post(LOGIN, {"username": name, "password": password, **more})
 
 
-def test_the_first_page_signs_in(client, cast):
+def test_home_page_signs_in(client, cast):
     page = client.get("/").content.decode()
     assert f'action="{LOGIN}"' in page
     answer = sign_in(client)
@@ -34,8 +34,8 @@ def test_the_first_page_signs_in(client, cast):
     assert "Foreign" not in page
 
 
-def test_an_account_from_before_names_were_plain_signs_in_as_it_is_called(client, cast):
-    """A ligature that a text program made, stored as it was; the form made plain letters of what was typed."""
+def test_account_with_an_unnormalised_name_can_sign_in(client, cast):
+    """The name was stored with a ligature, before the form normalised its input."""
     User.objects.filter(pk=person("old").pk).update(username="ﬁona")
     assert sign_in(client, "ﬁona").status_code == 302
     client.logout()
@@ -48,14 +48,14 @@ def test_an_account_from_before_names_were_plain_signs_in_as_it_is_called(client
     assert sign_in(client, "fiona", "another-long-word").status_code == 302
 
 
-def test_signing_in_goes_on_where_one_was_but_never_elsewhere(client, cast):
+def test_sign_in_returns_to_the_page_but_never_elsewhere(client, cast):
     assert client.get("/projects/alpha/runs/").url == f"{LOGIN}?next=/projects/alpha/runs/"
     assert sign_in(client, next="/projects/alpha/runs/").url == "/projects/alpha/runs/"
     client.logout()
     assert sign_in(client, next="https://evil.example/").url == "/"
 
 
-def test_a_wrong_password_says_so_and_ten_lock(client, cast):
+def test_wrong_password_is_reported_and_ten_lock(client, cast):
     page = sign_in(client, password="wrong").content.decode()
     assert "do not fit together" in page
     assert 'value="rita"' in page, "what was typed is kept"
@@ -67,14 +67,14 @@ def test_a_wrong_password_says_so_and_ten_lock(client, cast):
     assert sign_in(client, name="olga").status_code == 302, "others are not locked out"
 
 
-def test_signing_out_is_a_post(client, cast):
+def test_sign_out_is_a_post(client, cast):
     client.force_login(cast.researcher)
     assert client.get("/account/sign-out/").status_code == 405
     assert client.post("/account/sign-out/").url == "/"
     assert client.get("/account/").status_code == 302
 
 
-def test_a_forgotten_password(client, cast):
+def test_forgotten_password(client, cast):
     answer = client.post("/account/reset/", {"email": "rita@example.org"}, follow=True)
     assert "Look into your mail" in answer.content.decode()
     wait_until_sent(60)
@@ -94,7 +94,7 @@ def test_a_forgotten_password(client, cast):
     assert "does not work any more" in client.get(link, follow=True).content.decode()
 
 
-def test_an_unknown_address_looks_the_same_and_gets_no_mail(client, cast):
+def test_unknown_address_looks_the_same_and_gets_no_mail(client, cast):
     answer = client.post("/account/reset/", {"email": "nobody@example.org"}, follow=True)
     assert "Look into your mail" in answer.content.decode()
     wait_until_sent(60)
@@ -110,7 +110,7 @@ def test_an_unknown_address_looks_the_same_and_gets_no_mail(client, cast):
         (ConnectionRefusedError(111, "Connection refused"), "Connection refused"),
     ],
 )
-def test_a_mail_that_could_not_be_sent_is_told_without_its_address(client, cast, caplog, monkeypatch, error, code):
+def test_failed_mail_is_logged_without_its_address(client, cast, caplog, monkeypatch, error, code):
     monkeypatch.setattr(mail.EmailMessage, "send", Mock(side_effect=error))
     client.post("/account/reset/", {"email": "rita@example.org"})
     wait_until_sent(60)
@@ -120,8 +120,8 @@ def test_a_mail_that_could_not_be_sent_is_told_without_its_address(client, cast,
     assert "rita@" not in caplog.text
 
 
-def test_a_slow_mail_server_is_waited_for():
-    """Nobody else waits: many greet only after ten seconds or more, to find out who does not."""
+def test_slow_mail_server_is_waited_for():
+    """Only the mail thread waits: many servers delay their greeting by ten seconds or more against spam."""
     assert base.EMAIL_TIMEOUT >= 30
 
 
@@ -133,6 +133,6 @@ def test_mails_are_limited_by_address(client, cast, one_window):
 
 
 @pytest.mark.parametrize("name", ["account", "password", "token-list", "project-create"])
-def test_pages_of_the_account_need_signing_in(client, db, name):
+def test_account_pages_need_sign_in(client, db, name):
     url = reverse(f"accounts:{name}")
     assert client.get(url).url == f"{LOGIN}?next={url}"

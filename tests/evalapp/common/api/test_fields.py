@@ -1,4 +1,4 @@
-"""What programs send is read to the letter."""
+"""API requests are parsed strictly."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class Wish(WholeSerializer):
 
 
 @pytest.mark.parametrize("wrong", [{"name": 7, "active": True}, {"name": "x", "active": 0}, {"name": "x"}])
-def test_a_number_is_no_text_and_zero_is_not_false(wrong):
+def test_number_is_not_text_and_zero_is_not_false(wrong):
     assert Wish(data={"name": "7", "active": False}).is_valid()
     assert not Wish(data=wrong).is_valid()
 
 
-def test_a_whole_serializer_stays_whole():
+def test_nested_serializer_is_strict_throughout():
     wish = Wish(data={"name": "x"}, partial=True)
     wish.partial = True
     assert not wish.is_valid()
@@ -37,11 +37,11 @@ class Body(Closed):
     made = serializers.CharField(read_only=True)
 
 
-def test_names_that_a_body_does_not_have_are_named_beside_what_else_is_wrong():
+def test_unknown_names_are_reported_with_other_errors():
     assert Body(data={"parts": [{"text": "a"}], "made": "read only, as an answer has it"}).is_valid()
     body = Body(data={"parts": [{"text": 5, "aspect": "x"}, {"text": "b"}], "prats": []})
     assert not body.is_valid()
-    # A body is read at all levels, or not: whatever is wrong is told at once.
+    # All levels of a body are checked, and all errors are reported at once.
     assert body.errors["prats"] == ["prats is not known here. There are: parts."]
     assert body.errors["parts"][0]["aspect"] == ["aspect is not known here. It stands under options."]
     assert body.errors["parts"][0]["text"] == ["Not a valid string."]
@@ -49,12 +49,12 @@ def test_names_that_a_body_does_not_have_are_named_beside_what_else_is_wrong():
 
 
 @pytest.mark.parametrize(("said", "read"), [("1", True), ("TRUE", True), ("yes", True), ("0", False), ("", False)])
-def test_a_flag_says_on_or_off(said, read):
+def test_flag_accepts_on_and_off(said, read):
     assert read_flag({"current": said}, "current") is read
     assert read_flag({}, "current") is False
 
 
-def test_another_word_is_a_fault_that_names_the_flag():
+def test_other_flag_value_is_an_error_naming_the_flag():
     with pytest.raises(BadInput, match="current must be 1 or 0") as caught:
         read_flag({"current": "maybe"}, "current")
     assert caught.value.faults[0].field == "current"

@@ -1,4 +1,4 @@
-"""A request under a key is done once, whatever becomes of its answers."""
+"""A request with an idempotency key is executed once, even if its answers are lost."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ def rows(api, key, *ids, address=f"{UPLOADS}?kind=items"):
     return api.generic("POST", address, body, content_type="application/x-ndjson", headers=headers)
 
 
-def test_the_same_again_gives_the_first_answer_and_does_nothing(api):
+def test_repeated_request_gets_the_first_answer_without_effect(api):
     first = start(api, "a")
     assert (first.status_code, REPLAYED in first.headers) == (202, False)
-    execute_run(first.json()["id"])  # it has ended by now: without a key it would begin anew
+    execute_run(first.json()["id"])  # it has ended by now: without a key it would start again
     again = start(api, "a")
     assert (again.status_code, again.json(), again.headers["Location"]) == (202, first.json(), first["Location"])
     assert again.headers[REPLAYED] == "true"
@@ -74,7 +74,7 @@ def test_the_same_again_gives_the_first_answer_and_does_nothing(api):
     assert start(api, "b", steps=1).headers[REPLAYED] == "true"
 
 
-def test_a_key_is_of_one_request(api):
+def test_key_belongs_to_one_request(api):
     start(api, "a")
     for answer in (start(api, "a", steps=2), rows(api, "a", "i1")):
         assert answer.status_code == 409
@@ -86,7 +86,7 @@ def test_a_key_is_of_one_request(api):
     assert not Upload.objects.exists()
 
 
-def test_rows_are_known_by_what_passes(api):
+def test_streamed_rows_are_identified_by_their_hash(api):
     first = rows(api, "a", "i1", "i2")
     again = rows(api, "a", "i1", "i2")
     assert again.json() == first.json()
@@ -95,7 +95,7 @@ def test_rows_are_known_by_what_passes(api):
     assert Upload.objects.count() == 1
 
 
-def test_files_are_known_by_their_content_whatever_their_boundary(api):
+def test_files_are_identified_by_content_not_boundary(api):
     def send(text: str, boundary: str):
         parts = f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="items.jsonl"\r\n\r\n{text}'
         body = f"{parts}\r\n--{boundary}--\r\n"
@@ -109,7 +109,7 @@ def test_files_are_known_by_their_content_whatever_their_boundary(api):
     assert Upload.objects.count() == 1
 
 
-def test_what_was_refused_is_not_kept(api):
+def test_refusals_are_not_stored(api):
     sent = {"file": SimpleUploadedFile("notes.txt", b"x")}
     refused = api.post(UPLOADS, sent, format="multipart", headers={"Idempotency-Key": "a"})
     assert refused.status_code == 400
@@ -117,7 +117,7 @@ def test_what_was_refused_is_not_kept(api):
     assert start(api, "a").status_code == 202
 
 
-def test_what_broke_is_not_kept(api, monkeypatch):
+def test_failures_are_not_stored(api, monkeypatch):
     api.raise_request_exception = False
     monkeypatch.setattr(run_jobs, "ask", lambda **_: 1 // 0)
     assert start(api, "a").status_code == 500
@@ -126,12 +126,12 @@ def test_what_broke_is_not_kept(api, monkeypatch):
 
 
 @pytest.mark.parametrize("key", ["", "a b", "ä", "x" * 256])
-def test_what_is_no_key(api, key):
+def test_invalid_key(api, key):
     answer = start(api, key)
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, "Idempotency-Key")
 
 
-def test_a_key_is_its_tokens_own(cast):
+def test_key_belongs_to_its_token(cast):
     found = []
     for user in (cast.researcher, cast.researcher, cast.owner):
         secret = create_token(user=user, name="t", scopes=["read", "write"], days=1)[1]
@@ -141,13 +141,13 @@ def test_a_key_is_its_tokens_own(cast):
     assert found == [202, 202, 202]
 
 
-def test_who_may_no_longer_write_gets_no_old_answer(api, cast):
+def test_user_without_write_access_gets_no_stored_answer(api, cast):
     start(api, "a")
     Membership.objects.filter(project=cast.project, user=cast.researcher).delete()
     assert start(api, "a").status_code == 404
 
 
-def test_while_the_first_is_at_it_the_second_is_told_to_wait(api, monkeypatch):
+def test_concurrent_second_request_must_wait(api, monkeypatch):
     seen = []
 
     def slow(**given):
@@ -162,18 +162,18 @@ def test_while_the_first_is_at_it_the_second_is_told_to_wait(api, monkeypatch):
     assert start(api, "a").headers[REPLAYED] == "true"
 
 
-def test_a_process_that_is_gone_works_on_nothing(api, cast):
+def test_dead_process_holds_no_key(api, cast):
     row = idempotency.begin_request(user=cast.researcher, token=0, key="a", request=f"POST {RUNS}")
     assert start(api, "a").status_code == 409
     IdempotencyKey.objects.filter(pk=row.pk).update(
         worker=row.worker.rpartition(":")[0] + ":1"
-    )  # began at another time
+    )  # started at another time
     assert start(api, "a").status_code == 202
     idempotency.keep_answer(row, body="", status=202, answer="{}", location="")  # it was taken over: too late
     assert start(api, "a").json()["kind"] == "test-asked"
 
 
-def test_a_process_elsewhere_is_believed_for_an_hour(api, cast):
+def test_remote_process_is_trusted_for_an_hour(api, cast):
     row = idempotency.begin_request(user=cast.researcher, token=0, key="a", request=f"POST {RUNS}")
     IdempotencyKey.objects.filter(pk=row.pk).update(worker="elsewhere:1:2")
     assert start(api, "a").status_code == 409
@@ -181,7 +181,7 @@ def test_a_process_elsewhere_is_believed_for_an_hour(api, cast):
     assert start(api, "a").status_code == 202
 
 
-def test_a_day_later_the_key_is_new_and_swept(api):
+def test_key_expires_after_a_day_and_is_deleted(api):
     first = start(api, "a")
     execute_run(first.json()["id"])
     late = timezone.now() - timedelta(hours=25)
@@ -193,7 +193,7 @@ def test_a_day_later_the_key_is_new_and_swept(api):
     assert [row.key for row in IdempotencyKey.objects.all()] == ["b"]
 
 
-def test_a_passing_body_is_hashed_only_for_who_asks():
+def test_streamed_body_is_hashed_only_on_request():
     import hashlib
     import io
 
@@ -205,7 +205,7 @@ def test_a_passing_body_is_hashed_only_for_who_asks():
 
 
 def at_the_same_moment(monkeypatch, count: int) -> list:
-    """So many threads send one request at once; the work takes a while."""
+    """Sends one request from several threads at once; the work takes a while."""
     cast, barrier = make_cast(), threading.Barrier(count)
     worked, answers = [], []
 
@@ -234,9 +234,9 @@ def at_the_same_moment(monkeypatch, count: int) -> list:
     return sorted(answer.status_code for answer in answers)
 
 
-def test_one_of_several_at_once_does_the_work(file_database, monkeypatch):
+def test_one_of_several_concurrent_requests_does_the_work(file_database, monkeypatch):
     assert at_the_same_moment(monkeypatch, 4) == [202, 409, 409, 409]
 
 
-def test_one_of_several_at_once_does_the_work_on_postgres(postgres_db, monkeypatch):
+def test_one_of_several_concurrent_requests_does_the_work_on_postgres(postgres_db, monkeypatch):
     assert at_the_same_moment(monkeypatch, 4) == [202, 409, 409, 409]

@@ -1,4 +1,4 @@
-"""What the framework refuses is told as everything else: a title of its kind, and what to do."""
+"""Refusals of the framework have the same form as others: a title of their kind, and a way out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rest_framework.test import APIClient
 pytestmark = pytest.mark.django_db
 
 
-def test_a_method_that_is_not_there_has_a_title_without_patterns(cast):
+def test_unsupported_method_has_a_generic_title(cast):
     client = APIClient()
     client.force_authenticate(cast.viewer)
     told = client.delete("/api/v1/evaluators/chrf/score/").json()
@@ -16,7 +16,7 @@ def test_a_method_that_is_not_there_has_a_title_without_patterns(cast):
     assert told["detail"] == 'Method "DELETE" not allowed.'
 
 
-def test_a_media_type_that_is_not_read_has_a_title_without_patterns(cast):
+def test_unsupported_media_type_has_a_generic_title(cast):
     client = APIClient()
     client.force_authenticate(cast.researcher)
     told = client.post("/api/v1/projects/alpha/runs/", "<run/>", content_type="application/xml").json()
@@ -24,7 +24,7 @@ def test_a_media_type_that_is_not_read_has_a_title_without_patterns(cast):
     assert "application/xml" in told["detail"]
 
 
-def test_without_a_token_the_way_to_one_is_told():
+def test_missing_token_says_how_to_get_one():
     told = APIClient().get("/api/v1/projects/").json()
     assert told["status"] == 401
     assert told["detail"] != told["title"]

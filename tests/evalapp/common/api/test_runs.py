@@ -1,4 +1,4 @@
-"""Runs for programs."""
+"""The API of runs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _askable(monkeypatch):
     monkeypatch.setitem(jobs._JOBS, "test-asked", job)
 
 
-def test_start_look_cancel_retry(api):
+def test_start_show_cancel_and_retry(api):
     made = api.post("/api/v1/projects/alpha/runs/", {"kind": "test-asked", "steps": 2}, format="json")
     assert made.status_code == 202
     url = made.headers["Location"]
@@ -51,7 +51,7 @@ def test_start_look_cancel_retry(api):
 
 
 @pytest.mark.parametrize("body", [{}, {"kind": "bake"}, {"kind": ["x"]}, {"kind": "test-count"}, [1]])
-def test_a_kind_that_cannot_be_asked_for(api, body):
+def test_internal_kind_is_refused(api, body):
     answer = api.post("/api/v1/projects/alpha/runs/", body, format="json")
     assert answer.status_code == 400
     assert answer.headers["Content-Type"] == "application/problem+json"

@@ -1,4 +1,4 @@
-"""The OpenAPI document is made once in each process, also where many ask at the same time."""
+"""The OpenAPI document is built once per process, also under concurrent requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from evalapp.common.api import schema
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Empties what was kept; grows with each making."""
+    """Empties the cache; the list grows with each build."""
     calls: list[int] = []
     make = schema.SchemaGenerator.get_schema
 
@@ -29,7 +29,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_twelve_who_ask_at_once_wait_for_one(made):
+def test_twelve_concurrent_requests_share_one_build(made):
     found: list[bytes] = []
     threads = [
         threading.Thread(target=lambda: found.append(Client().get("/api/v1/schema/").content)) for _ in range(12)
@@ -43,7 +43,7 @@ def test_twelve_who_ask_at_once_wait_for_one(made):
 
 
 @pytest.mark.django_db
-def test_the_formats_say_the_same_to_everybody(made, cast):
+def test_both_formats_agree(made, cast):
     client = Client()
     as_yaml = client.get("/api/v1/schema/")
     as_json = client.get("/api/v1/schema/?format=json")

@@ -1,4 +1,4 @@
-"""What is no whole backup is refused, whoever wrote it: every case is a file that somebody could really send."""
+"""Incomplete or manipulated backups are refused, whoever wrote them: every case is a file a person could send."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MEMBER = "tables/annotation_item.jsonl"
 
 
 def write(path: Path, members: dict[str, bytes] | None = None, change: Callable[[dict], Any] | None = None) -> Path:
-    """A small backup; `change` may alter the manifest, as whoever writes a file of their own could."""
+    """A small backup; `change` may alter the manifest, as an attacker could."""
     with path.open("wb") as file:
         writer = Writer(file)
         for name, data in (members or {MEMBER: ROWS, "files/uploads/1/000": b"x" * 1000}).items():
@@ -51,7 +51,7 @@ def check(path: Path) -> Manifest:
         return reader.manifest
 
 
-def test_what_was_written_is_read(tmp_path):
+def test_written_backup_is_read(tmp_path):
     path = write(tmp_path / "a")
     with Reader(path) as reader:
         reader.check(lambda name: None)
@@ -60,8 +60,8 @@ def test_what_was_written_is_read(tmp_path):
         assert len(reader.fingerprint) == 64
 
 
-def test_a_pipe_can_be_written(tmp_path):
-    """Nothing is ever written behind the end of what is there."""
+def test_backup_can_be_written_to_a_pipe(tmp_path):
+    """The writer never seeks backwards."""
 
     class Pipe(io.RawIOBase):
         def __init__(self) -> None:
@@ -84,15 +84,16 @@ def test_a_pipe_can_be_written(tmp_path):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.9, 0.999])
-def test_a_file_that_is_cut_short_is_refused(tmp_path, share):
+def test_truncated_file_is_refused(tmp_path, share):
     path = write(tmp_path / "a")
     os.truncate(path, int(path.stat().st_size * share))
     with pytest.raises(BadInput, match="nothing was changed"):
         check(path)
 
 
-def test_no_changed_byte_is_overlooked(tmp_path):
-    """Every byte of the file in turn: refused, or of no meaning (dates and the like), but never other content."""
+def test_every_changed_byte_is_detected(tmp_path):
+    """Changes each byte of the file in turn: the file is refused, or the byte has no meaning (dates and the like); the
+    content is never different."""
     path = write(tmp_path / "a", {MEMBER: ROWS})
     whole, told = path.read_bytes(), check(path)
     refused = 0
@@ -108,14 +109,14 @@ def test_no_changed_byte_is_overlooked(tmp_path):
 
 
 def tampered(source: Path, target: Path, name: str, data: bytes) -> Path:
-    """A zip that is whole in itself, with other bytes in one member."""
+    """A valid zip with other bytes in one member."""
     with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as new:
         for info in old.infolist():
             new.writestr(info.filename, data if info.filename == name else old.read(info))
     return target
 
 
-def test_a_member_that_was_changed_is_refused(tmp_path):
+def test_changed_member_is_refused(tmp_path):
     path = write(tmp_path / "a")
     for name, data in ((MEMBER, ROWS.replace(b"two", b"owt")), ("files/uploads/1/000", b"y" * 1000)):
         with pytest.raises(Damaged, match=f"{name} was changed"):
@@ -141,14 +142,14 @@ def add(path: Path, name: str, mode: int = stat.S_IFREG | 0o600) -> Path:
         "files/uploads/a\\..\\b", "files/uploads/a\x01b", "files/uploads/" + "a" * 300, "files/uploads", "secret_key",
     ],
 )  # fmt: skip
-def test_no_name_leads_elsewhere(tmp_path, name):
-    """Such a name is refused though the manifest names it, too, with the right hash."""
+def test_no_name_leads_outside_the_folder(tmp_path, name):
+    """Such a name is refused even if the manifest lists it with the right hash."""
     path = write(tmp_path / "a", {MEMBER: ROWS, name: b"x"})
     with pytest.raises(Damaged, match=r"has no place in a backup|missing, or nothing is known"):
         check(path)
 
 
-def test_links_folders_strangers_and_twins_are_refused(tmp_path):
+def test_links_folders_unknown_and_duplicate_members_are_refused(tmp_path):
     with pytest.raises(Damaged, match="folder or a link"):
         check(add(write(tmp_path / "a"), "files/uploads/1/link", stat.S_IFLNK | 0o777))
     with pytest.raises(Damaged, match="folder or a link"):
@@ -170,9 +171,8 @@ def _counting(read: Callable[..., bytes], taken: list[int]) -> Callable[..., byt
     return counted
 
 
-def test_bombs_cost_no_more_than_they_say(tmp_path, monkeypatch):
-    """30 MB of zeros that the manifest calls 20 bytes: 21 are unpacked. Rows without an end, and rows without a
-    bottom."""
+def test_bombs_unpack_no_more_than_declared(tmp_path, monkeypatch):
+    """30 MB of zeros declared as 20 bytes: 21 are unpacked. Endless rows, and endlessly nested rows."""
     path = write(tmp_path / "a", {MEMBER: ROWS})
     taken = []
     monkeypatch.setattr(zipfile.ZipExtFile, "read", _counting(zipfile.ZipExtFile.read, taken))
@@ -202,17 +202,17 @@ def test_bombs_cost_no_more_than_they_say(tmp_path, monkeypatch):
         lambda body: body["tables"][0].update(name="../x"),
     ],
 )
-def test_a_manifest_that_says_something_else_is_refused(tmp_path, change):
+def test_contradicting_manifest_is_refused(tmp_path, change):
     with pytest.raises(Damaged, match="nothing was changed"):
         check(write(tmp_path / "a", change=change))
 
 
-def test_another_format_names_the_version_to_use(tmp_path):
+def test_other_format_names_the_version_to_use(tmp_path):
     with pytest.raises(BadInput, match=r"by version 9\.9\. Restore it with that version"):
         check(write(tmp_path / "a", change=lambda body: body.update(format_version=2, product_version="9.9")))
 
 
-def test_the_fingerprint_stands_for_the_manifest(tmp_path):
+def test_fingerprint_identifies_the_manifest(tmp_path):
     path = write(tmp_path / "a")
     with Reader(path) as reader, zipfile.ZipFile(path) as file:
         assert reader.fingerprint == hashlib.sha256(file.read(MANIFEST)).hexdigest()

@@ -1,4 +1,4 @@
-"""Files beside the database while others come and go."""
+"""Backing up files while other processes create and delete some."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from evalapp.common.backup.files import STALE_SECONDS, _remove_stale, _walk
 
 
-def test_a_folder_that_goes_while_it_is_walked_had_no_files(tmp_path, monkeypatch):
+def test_folder_removed_during_the_walk_has_no_files(tmp_path, monkeypatch):
     for name in ("a", "b", "c"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").write_text(name)
@@ -25,7 +25,7 @@ def test_a_folder_that_goes_while_it_is_walked_had_no_files(tmp_path, monkeypatc
     assert [path.relative_to(tmp_path).as_posix() for path in _walk(tmp_path, False)] == ["a/file", "c/file"]
 
 
-def test_what_another_backup_just_removed_is_not_missed(tmp_path, monkeypatch):
+def test_file_removed_by_another_backup_is_not_missed(tmp_path, monkeypatch):
     for name in (".backup-a", ".backup-b", ".backup-new"):
         (tmp_path / name).mkdir()
     old = time.time() - STALE_SECONDS - 60

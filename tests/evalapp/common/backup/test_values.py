@@ -1,4 +1,4 @@
-"""Values leave and enter a database exactly, and hashes do not depend on which database it was."""
+"""Values are written to and read from a database exactly, and hashes are equal for both databases."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ def test_floats_keep_every_bit(value):
 
 
 @given(st.binary())
-def test_bytes_come_back(value):
+def test_bytes_are_restored(value):
     assert there_and_back("bytes", memoryview(value)) == value
     assert there_and_back("bytes", value, "postgresql") == "\\x" + value.hex()
 
 
 @given(st.datetimes(min_value=datetime(1900, 1, 1), max_value=datetime(2200, 1, 1)))
-def test_moments_are_as_django_writes_them(value):
-    """SQLite: `str` of the moment in UTC without zone (django/db/backends/sqlite3/operations.py)."""
+def test_timestamps_are_as_django_writes_them(value):
+    """SQLite: `str` of the time in UTC without zone (django/db/backends/sqlite3/operations.py)."""
     assert there_and_back("datetime", value) == str(value)
     abroad = value.replace(tzinfo=UTC).astimezone(timezone(timedelta(hours=5, minutes=30)))
     assert there_and_back("datetime", abroad) == str(value)
     assert datetime.fromisoformat(there_and_back("datetime", abroad, "postgresql") + ":00") == abroad
 
 
-def test_numbers_of_both_databases_are_the_same_uuid():
+def test_uuid_values_of_both_databases_are_equal():
     number = uuid.UUID("12345678123456781234567812345678")
     assert there_and_back("uuid", number) == there_and_back("uuid", number.hex) == number.hex
 
 
-def test_json_is_hashed_without_what_postgresql_forgets():
-    """jsonb keeps no order of keys, writes 1e+22 as 10000000000000000000000, and knows no negative zero (PostgreSQL
-    documentation, 8.14)."""
+def test_json_hash_ignores_what_postgresql_normalises():
+    """jsonb does not preserve the order of keys, writes 1e+22 as 10000000000000000000000, and has no negative zero
+    (PostgreSQL documentation, 8.14)."""
     line = values.hashed_line([Column("c", "json")])
     python = '{"b": 1e+22, "a": -0.0, "n": 1.5e-07}'
     jsonb = '{"a": 0.0, "b": 10000000000000000000000, "n": 0.00000015}'
@@ -69,7 +69,8 @@ def test_json_of_another_database_is_written_as_django_does():
 
 
 def test_every_table_can_be_backed_up():
-    """Each after those it refers to, all columns of a known kind, all keys numbers: both databases sort them alike."""
+    """Each table comes after those it refers to, all columns have a known type, all keys are numbers: both databases
+    sort them alike."""
     found = tables.tables_of(apps)
     seen: set[str] = set()
     for table in found:
@@ -81,7 +82,7 @@ def test_every_table_can_be_backed_up():
     assert everything - seen == set(tables.LEFT_OUT)
 
 
-def test_an_unknown_kind_of_column_is_named():
+def test_unknown_column_type_is_named():
     from django.db import models
 
     field = models.DurationField(name="length")

@@ -1,5 +1,5 @@
-"""The queue of those who write to a SQLite file: nobody is left out, single statements stand in it, too, and who waits
-for too long is told so as SQLite would."""
+"""The queue of writers to a SQLite file: it is fair, also handles single statements, and times out with SQLite's own
+error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WRITERS, TURNS = 6, 12
 
 @pytest.fixture
 def on_file(tmp_path: Path, migrated_file: Path, django_db_blocker) -> Iterator[Path]:
-    """Django on a file of this test, as in real use."""
+    """Django on a file for this test, set up as in production."""
     from django.db import connections
 
     path = tmp_path / "evalapp.sqlite3"
@@ -50,7 +50,7 @@ def together(acts: list[Callable[[], None]]) -> list[Exception]:
     barrier = threading.Barrier(len(acts))
 
     def work(act: Callable[[], None]) -> None:
-        connection.ensure_connection()  # before the start: to open one takes longer than a turn
+        connection.ensure_connection()  # opened before the start: opening takes longer than a turn
         barrier.wait()
         try:
             act()
@@ -67,9 +67,9 @@ def together(acts: list[Callable[[], None]]) -> list[Exception]:
     return errors
 
 
-def test_nobody_is_left_out(on_file: Path) -> None:
-    """When the first of six that write without a pause is through, everybody has had a turn. Without the queue the
-    others still look whether it is theirs, ever more seldom."""
+def test_queue_is_fair(on_file: Path) -> None:
+    """Six writers write without a pause; by the time the first has finished, each has had a turn. Without the queue,
+    waiting writers poll with growing intervals."""
     done: Counter[int] = Counter()
     at_first_end: list[Counter[int]] = []
 
@@ -77,7 +77,7 @@ def test_nobody_is_left_out(on_file: Path) -> None:
         for _ in range(TURNS):
             with transaction.atomic():
                 name = int(Project.objects.get().name)
-                threading.Event().wait(0.004)  # what else is done in a transaction
+                threading.Event().wait(0.004)  # other work inside a transaction
                 Project.objects.update(name=str(name + 1))
             done[number] += 1
         at_first_end.append(done.copy())
@@ -100,7 +100,7 @@ def test_single_statements_wait_for_their_turn(on_file: Path) -> None:
 
     def quick() -> None:
         inside.wait(30)
-        assert Project.objects.get().name == "0"  # reading waits for nobody
+        assert Project.objects.get().name == "0"  # readers never wait
         seen.set()
         Project.objects.filter(name="1").update(name="2")
         order.append("statement")
@@ -115,7 +115,7 @@ def break_off() -> None:
         raise RuntimeError
 
 
-def test_who_waits_for_too_long_is_told(on_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_too_long_is_an_error(on_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(connection.settings_dict["OPTIONS"], "timeout", 0.1)
     with transaction.atomic():
         found = together([lambda: Project.objects.update(name="2")])
@@ -133,7 +133,7 @@ def wait_for(wanted: Callable[[], bool]) -> None:
         threading.Event().wait(0.002)
 
 
-def test_the_line_keeps_its_order_and_forgets_who_gave_up() -> None:
+def test_queue_keeps_its_order_and_forgets_those_who_gave_up() -> None:
     line, order = Line(), []
 
     def come(number: int, seconds: float) -> None:
@@ -145,7 +145,7 @@ def test_the_line_keeps_its_order_and_forgets_who_gave_up() -> None:
     threads = [threading.Thread(target=come, args=(0, 10.0))]
     threads[0].start()
     wait_for(lambda: len(line.waiting) == 1)
-    assert not line.acquire(0.01)  # one who gave up
+    assert not line.acquire(0.01)  # a waiter that gave up
     for number in (1, 2):
         threads.append(threading.Thread(target=come, args=(number, 10.0)))
         threads[-1].start()
@@ -164,12 +164,12 @@ print("held", flush=True)
 time.sleep(60)"""
 
 
-def test_a_process_that_dies_gives_its_turn_back(on_file: Path) -> None:
+def test_dying_process_releases_its_turn(on_file: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", HOLD, f"{on_file}-queue"], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
         waiting = threading.Timer(0.2, process.kill)
         waiting.start()
-        Project.objects.update(name="5")  # as soon as the other one is gone
+        Project.objects.update(name="5")  # as soon as the other process is gone
         assert process.wait(10) != 0
     assert sqlite3.connect(on_file).execute("SELECT name FROM accounts_project").fetchone() == ("5",)

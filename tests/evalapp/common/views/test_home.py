@@ -1,4 +1,4 @@
-"""The first page and the overview of a project."""
+"""The home page and the overview of a project."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from evalapp.common.models import Run
 from evalapp.common.overview import Step
 
 
-def test_signed_out_it_says_what_this_is(client, db):
+def test_signed_out_page_introduces_the_product(client, db):
     page = client.get("/").content.decode()
     assert "Sign in" in page
     assert "by invitation" in page
 
 
-def test_my_projects_with_role(client, cast):
+def test_own_projects_show_the_role(client, cast):
     client.force_login(cast.viewer)
     page = client.get("/").content.decode()
     assert "Alpha" in page
@@ -24,12 +24,12 @@ def test_my_projects_with_role(client, cast):
     assert "New project" not in page
 
 
-def test_the_home_of_somebody_without_projects(client, django_user_model):
+def test_home_of_a_person_without_projects(client, django_user_model):
     client.force_login(django_user_model.objects.create_user("neu"))
     assert "Follow the invitation link" in client.get("/").content.decode()
 
 
-def test_a_deletion_that_was_given_up_is_told_with_the_way_out(client, cast):
+def test_failed_deletion_is_shown_with_a_remedy(client, cast):
     failed = Run.objects.create(
         project=cast.foreign, kind="delete", title="Delete Beta", input_hash="1", state="failed", error="No room.",
         created_by=cast.owner,
@@ -40,14 +40,14 @@ def test_a_deletion_that_was_given_up_is_told_with_the_way_out(client, cast):
     assert f"manage.py retry {failed.pk}" in page
 
 
-def test_the_overview_shows_the_next_step(client, cast):
+def test_overview_shows_the_next_step(client, cast):
     client.force_login(cast.owner)
     page = client.get("/projects/alpha/").content.decode()
     assert "What to do next" in page
     assert 'aria-current="page">Overview' in page
 
 
-def test_an_annotator_is_led_to_the_work(client, cast):
+def test_annotator_is_led_to_the_work(client, cast):
     client.force_login(cast.annotator)
     assert client.get("/projects/alpha/").url == "/my/"
 
@@ -59,7 +59,7 @@ def _ports(monkeypatch):
 
 
 @pytest.mark.usefixtures("_ports")
-def test_rooms_fill_the_ports_in_order(client, cast):
+def test_apps_add_their_sections_in_order(client, cast):
     overview.register_section("b", 20, lambda request, project: mark_safe("<section>two</section>"))
     overview.register_section("a", 10, lambda request, project: "<b>one</b>")
     overview.register_section("c", 30, lambda request, project: None)
@@ -73,13 +73,13 @@ def test_rooms_fill_the_ports_in_order(client, cast):
     assert "1,234" in page
 
 
-def test_the_overview_costs_few_queries(client, cast, django_assert_max_num_queries):
+def test_overview_needs_few_queries(client, cast, django_assert_max_num_queries):
     client.force_login(cast.owner)
     with django_assert_max_num_queries(25):
         client.get("/projects/alpha/")
 
 
-def test_errors_are_pages_with_a_way_out(client, cast):
+def test_error_pages_offer_a_way_out(client, cast):
     client.force_login(cast.stranger)
     answer = client.get("/projects/alpha/")
     assert answer.status_code == 404

@@ -1,4 +1,4 @@
-"""Behind a proxy with wrong settings: the message names the setting that is wrong."""
+"""Behind a proxy with wrong settings, the message names the wrong setting."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORM = {"username": "rita", "password": "x"}
         {"Origin": "null"},
     ],
 )
-def test_a_form_from_an_origin_that_is_not_trusted_names_the_setting(headers):
+def test_form_from_an_untrusted_origin_names_the_setting(headers):
     answer = Client(enforce_csrf_checks=True).post("/account/sign-in/", FORM, headers=headers)
     text = answer.content.decode()
     assert answer.status_code == 403
@@ -28,7 +28,7 @@ def test_a_form_from_an_origin_that_is_not_trusted_names_the_setting(headers):
     assert "open for too long" not in text
 
 
-def test_by_tls_the_referer_is_compared_too(settings):
+def test_referer_is_also_compared_under_tls(settings):
     settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     headers = {"Referer": "https://evalapp.example.org/", "X-Forwarded-Proto": "https"}
     answer = Client(enforce_csrf_checks=True).post("/account/sign-in/", FORM, headers=headers)
@@ -36,7 +36,7 @@ def test_by_tls_the_referer_is_compared_too(settings):
     assert "CSRF_TRUSTED_ORIGINS" in answer.content.decode()
 
 
-def test_a_trusted_origin_without_a_token_is_told_the_usual_cause(settings):
+def test_trusted_origin_without_a_token_names_the_usual_cause(settings):
     settings.CSRF_TRUSTED_ORIGINS = ["https://evalapp.example.org"]
     headers = {"Origin": "https://evalapp.example.org"}
     answer = Client(enforce_csrf_checks=True).post("/account/sign-in/", FORM, headers=headers)
@@ -45,7 +45,7 @@ def test_a_trusted_origin_without_a_token_is_told_the_usual_cause(settings):
     assert "CSRF_TRUSTED_ORIGINS" not in answer.content.decode()
 
 
-def test_the_api_says_it_to_sessions(cast):
+def test_api_with_a_session_names_the_setting(cast):
     client = Client(enforce_csrf_checks=True)
     client.force_login(cast.owner)
     answer = client.post(
@@ -57,7 +57,7 @@ def test_the_api_says_it_to_sessions(cast):
 
 
 @pytest.mark.parametrize("path", ["/", "/account/sign-in/", "/api/v1/projects/"])
-def test_an_unknown_host_names_the_setting(path, settings):
+def test_unknown_host_names_the_setting(path, settings):
     settings.ALLOWED_HOSTS = ["evalapp.example.org"]
     answer = Client().get(path, headers={"Host": "other.example.org"})
     assert answer.status_code == 400

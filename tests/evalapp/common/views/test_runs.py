@@ -1,4 +1,4 @@
-"""Pages of runs: what they say in each state, and that they stop asking when there is nothing more to come."""
+"""Pages of runs: their text in each state, and the end of polling when nothing more will change."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def get(client, run, **headers) -> str:
     return client.get(f"{RUNS}{run.pk}/", headers=headers).content.decode()
 
 
-def test_without_a_worker_it_says_how_to_start_one(reader, make):
+def test_missing_worker_says_how_to_start_one(reader, make):
     run = make()
     for page in (get(reader, run), reader.get(RUNS).content.decode()):
         assert "No worker is running" in page
@@ -43,7 +43,7 @@ def test_without_a_worker_it_says_how_to_start_one(reader, make):
     assert "No worker is running" not in get(reader, run)
 
 
-def test_a_waiting_run_tells_its_place(reader, make):
+def test_waiting_run_shows_its_position(reader, make):
     first, second = make(), make()
     assert "next in its queue" in get(reader, first)
     assert "1 before it in its queue<" in get(reader, second)
@@ -56,7 +56,7 @@ def test_a_waiting_run_tells_its_place(reader, make):
     assert "its queue" not in get(reader, first)
 
 
-def test_a_running_run_has_bar_rate_and_time_left(reader, make):
+def test_running_run_has_bar_rate_and_time_left(reader, make):
     run = make(
         "running", done=250, total=1000, unit="rows", rate=50.0, heartbeat=timezone.now(), worker="h:1", attempt=1
     )
@@ -77,7 +77,7 @@ def test_polling_stops_at_the_end(reader, make):
     assert "every 2s" not in reader.get(RUNS).content.decode()
 
 
-def test_a_failed_run_says_what_and_where_and_can_be_tried_again(client, cast, make):
+def test_failed_run_shows_error_and_place_and_can_be_retried(client, cast, make):
     run = make("failed", error="Two rows have faults.", faults=[{"file": "o.csv", "line": 3, "message": "No text."}])
     RunLog.objects.create(run=run, text="<b>checking</b>")
     client.force_login(cast.researcher)
@@ -105,17 +105,17 @@ def test_readers_see_no_buttons(reader, make):
     assert "run-cancel" not in get(reader, make())
 
 
-def test_a_run_of_another_project_is_not_here(reader, cast, make):
+def test_run_of_another_project_is_not_found(reader, cast, make):
     run = make()
     Run.objects.update(project=cast.foreign)
     assert reader.get(f"{RUNS}{run.pk}/").status_code == 404
 
 
-def test_a_long_result_address_elsewhere_is_no_link(reader, make):
+def test_long_foreign_result_address_is_not_a_link(reader, make):
     assert "evil.example" not in get(reader, make("succeeded", result={"url": "//evil.example/"}))
 
 
-def test_the_list_costs_the_same_however_long(reader, make, django_assert_max_num_queries):
+def test_list_needs_the_same_queries_at_any_length(reader, make, django_assert_max_num_queries):
     for _ in range(60):
         make("succeeded")
     with django_assert_max_num_queries(15):
@@ -124,17 +124,17 @@ def test_the_list_costs_the_same_however_long(reader, make, django_assert_max_nu
 
 
 @pytest.mark.parametrize("state", ["queued", "running", "failed", "cancelled", "succeeded"])
-def test_what_was_asked_for_stands_folded_on_every_page(reader, make, state):
+def test_request_details_are_folded_on_every_page(reader, make, state):
     params = {"evaluator": "adem", "folds": 5, "options": {"learning_rate": 1e-05, "affine": True, "l2": None}}
     page = get(reader, make(state, params=params))
     assert '<details class="section" id="run-asked"><summary>What was asked for</summary>' in page
     for name, value in (("Evaluator", "adem"), ("Folds", "5"), ("Learning rate", "1e−05"), ("Affine", "yes")):
         assert f'<dt>{name}</dt><dd dir="auto">{value}</dd>' in page
-    assert "<dt>L2</dt>" not in page  # the bare letters may stand in a token of the form
+    assert "<dt>L2</dt>" not in page  # the bare letters may occur in a form token
     assert "run-asked" not in get(reader, make(state))
 
 
-def test_the_state_is_told_when_it_changes_and_every_part_is_known_by_its_name(reader, make):
+def test_state_changes_are_announced_and_parts_are_named(reader, make):
     page = get(reader, make("running", phase="counting", done=3))
     status = page[page.index('<span role="status"') : page.index('id="run-phase"')]
     assert "Running" in status
@@ -142,7 +142,7 @@ def test_the_state_is_told_when_it_changes_and_every_part_is_known_by_its_name(r
     assert 'hx-target="#run" hx-swap="renew"' in page
 
 
-def test_kinds_have_names_for_people(reader, make):
+def test_kinds_have_readable_names(reader, make):
     make()
     page = reader.get(RUNS).content.decode()
     for value, name in (("open_campaign", "Opening of a campaign"), ("rank", "Leaderboard"), ("import", "Import")):
@@ -150,7 +150,7 @@ def test_kinds_have_names_for_people(reader, make):
     assert "<dd>Test count, queue cpu</dd>" in get(reader, make())
 
 
-def test_a_result_that_was_deleted_since_is_no_link(client, cast, make, monkeypatch):
+def test_deleted_result_is_not_a_link(client, cast, make, monkeypatch):
     run = make("succeeded", result={"url": RUNS, "n": 1})
     client.force_login(cast.researcher)
     assert "See the result" in get(client, run)

@@ -1,4 +1,4 @@
-"""A password that an administrator sets by the command: tokens end, as after a change on the page."""
+"""Setting a password with the administrator's command revokes tokens, like changing it on the page."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_json(cast, monkeypatch):
     assert json.loads(out.getvalue()) == {"username": "anna", "tokens_revoked": 1}
 
 
-def test_a_password_that_is_refused_revokes_nothing(cast, monkeypatch):
+def test_refused_password_revokes_nothing(cast, monkeypatch):
     monkeypatch.setattr(changepassword.getpass, "getpass", lambda prompt: "123")
     _, secret = create_token(user=cast.annotator, name="script", scopes=["read"])
     with pytest.raises(CommandError, match="Aborting"):

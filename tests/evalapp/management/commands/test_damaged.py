@@ -1,4 +1,4 @@
-"""A damaged SQLite file: every command says so in one message with the way out, which works as it is written."""
+"""With a damaged SQLite file, every command prints one message with a remedy that works as written."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def no_database(path: Path) -> None:
 
 
 def torn_pages(path: Path) -> None:
-    """The head is whole; the pages behind it, the schema's among them, are overwritten."""
+    """The header is intact; the pages after it, including the schema's, are overwritten."""
     content = bytearray(path.read_bytes())
     content[100 : len(content)] = b"\xa5" * (len(content) - 100)
     path.write_bytes(content)
@@ -46,7 +46,7 @@ def folder(tmp_path: Path, migrated_file: Path) -> Path:
 
 
 @pytest.mark.parametrize("damage", [no_database, torn_pages, cut_short])
-def test_each_command_says_that_the_file_is_damaged_and_what_to_do(folder, damage):
+def test_each_command_reports_the_damaged_file_and_a_remedy(folder, damage):
     damage(folder / "evalapp.sqlite3")
     load = ["load", "--project", "p", str(folder)]
     for arguments in (["up", "--port", "0"], ["migrate"], ["migrate", "--json"], ["doctor"], load, ["runs"],
@@ -59,7 +59,7 @@ def test_each_command_says_that_the_file_is_damaged_and_what_to_do(folder, damag
         assert "restore FILE --replace" in said, (arguments, said)
 
 
-def test_the_way_out_works_as_it_is_written(folder, tmp_path):
+def test_remedy_works_as_written(folder, tmp_path):
     assert manage(folder, "createowner", "olga").returncode == 0
     backup = tmp_path / "backup.evalapp"
     made = manage(folder, "backup", str(backup))

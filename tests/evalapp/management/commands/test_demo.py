@@ -1,4 +1,4 @@
-"""`demo`: filled once, kept afterwards, new on request."""
+"""`demo`: filled once, left alone afterwards, recreated on request."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def thin_files(demo_files, tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch, thin_files):
-    """Two evaluators are enough to see that they are asked for; no worker is waited for."""
+    """Limits the evaluators to two and waits for no worker."""
     monkeypatch.setattr(
         "evalapp.demo.build.build", lambda folder: shutil.copytree(thin_files, folder, dirs_exist_ok=True)
     )
@@ -56,7 +56,7 @@ def run(*arguments: str) -> dict:
     return json.loads(out.getvalue())
 
 
-def test_it_fills_keeps_and_starts_anew():
+def test_fills_keeps_and_recreates():
     first = run()
     assert sorted(first["passwords"]) == ["annotator", "owner", "researcher"]
     assert User.objects.get(username="annotator").check_password(first["passwords"]["annotator"])
@@ -66,7 +66,7 @@ def test_it_fills_keeps_and_starts_anew():
     assert Output.objects.filter(project=project).count() > 1000
     assert Campaign.objects.filter(project=project, state="open").count() == 3
     assert list(Run.objects.filter(kind="score").values_list("state", flat=True)) == ["succeeded"] * 2
-    # Whoever opens a page of leaderboards first finds it, however large it is.
+    # Pages of leaderboards find their tables ready, however large.
     for name, query in {
         "systems": SystemsQuery(), "evaluation": EvaluatorsQuery(), "agreement": AgreementQuery(),
         "evaluation/aspects": AspectsQuery(), "evaluation/slices": SlicesQuery(), "evaluation/matrix": MatrixQuery(),
@@ -88,8 +88,8 @@ def test_it_fills_keeps_and_starts_anew():
     assert Project.objects.get(slug="demo").pk != project.pk
 
 
-def test_a_folder_of_ones_own(tmp_path, monkeypatch):
-    """It has no references: what wants some is left out and says so, what comes after it is applied."""
+def test_own_folder(tmp_path, monkeypatch):
+    """It has no references: evaluators that need some are skipped with a message, later ones are applied."""
     monkeypatch.setattr(demo, "EVALUATORS", ("chrf", "length"))
     folder = tmp_path / "My data"
     folder.mkdir()
@@ -103,7 +103,7 @@ def test_a_folder_of_ones_own(tmp_path, monkeypatch):
     assert not Campaign.objects.exists()
 
 
-def test_somebody_elses_account_is_left_alone():
+def test_foreign_account_is_left_alone():
     User.objects.create_user("owner", password="mine-and-mine-only")
     for arguments in ((), ("--reset",)):
         with pytest.raises(CommandError, match="not of the demonstration"):
@@ -117,8 +117,8 @@ def test_somebody_elses_account_is_left_alone():
 
 
 @pytest.mark.parametrize("reset", [(), ("--reset",)])
-def test_a_project_that_only_happens_to_be_called_so_is_left_alone(cast, tmp_path, reset):
-    """People of the demonstration became its owners, its data were added, and `--reset` deleted it."""
+def test_foreign_project_of_that_name_is_left_alone(cast, tmp_path, reset):
+    """Once, people of the demonstration became its owners, its data were added, and `--reset` deleted it."""
     folder = tmp_path / "alpha"
     folder.mkdir()
     (folder / "items.jsonl").write_text('{"id": "i1", "context": ["Hello?"]}\n')
@@ -133,7 +133,7 @@ def test_a_project_that_only_happens_to_be_called_so_is_left_alone(cast, tmp_pat
     assert not Item.objects.exists()
 
 
-def test_a_worker_is_given_trainings_to_be_applied(monkeypatch):
+def test_worker_gets_trainings_to_apply(monkeypatch):
     monkeypatch.setattr(demo.Command, "_worker_comes", lambda self: True)
     (adem,) = (row for row in demo.TRAININGS if row[0] == "adem")
     monkeypatch.setattr(demo, "TRAININGS", (adem,))

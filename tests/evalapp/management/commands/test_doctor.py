@@ -15,7 +15,7 @@ def no_redis(settings):
 
 @pytest.mark.promise("doctor")
 @pytest.mark.django_db
-def test_what_is_missing_is_said_with_the_way_out(no_redis, capsys):
+def test_missing_parts_are_reported_with_a_remedy(no_redis, capsys):
     with pytest.raises(SystemExit) as ended:
         call_command("doctor")
     assert ended.value.code == 1
@@ -49,7 +49,7 @@ def test_all_is_well_when_each_queue_has_a_worker(monkeypatch, capsys):
 
 
 @pytest.mark.django_db
-def test_a_redis_that_answers_and_refuses_is_told_in_words(monkeypatch, capsys):
+def test_redis_refusal_is_explained(monkeypatch, capsys):
     def refuse() -> None:
         raise AuthenticationError("Authentication required.")
 
@@ -63,7 +63,7 @@ def test_a_redis_that_answers_and_refuses_is_told_in_words(monkeypatch, capsys):
 
 
 @pytest.mark.django_db
-def test_tables_that_are_behind_are_missing(monkeypatch):
+def test_outdated_tables_are_reported(monkeypatch):
     monkeypatch.setattr("django.db.migrations.executor.MigrationExecutor.migration_plan", lambda *_: [1, 2])
     database, migrations = doctor.database_checks()
     assert database.state == OK

@@ -47,8 +47,8 @@ def test_run(failed):
         told("run", "999")
 
 
-def test_interrupted_following_says_that_the_run_goes_on(cast, monkeypatch):
-    """Ctrl-C ends the following alone; “stopped”, which it said once, was untrue of the run."""
+def test_interrupted_following_says_that_the_run_continues(cast, monkeypatch):
+    """Ctrl-C only ends following; the earlier message “stopped” was untrue of the run."""
     run = enqueue_run(kind="test-count", project=cast.project, params={"steps": 1}, title="Count", send=False)
 
     def interrupt(_: float) -> None:
@@ -73,7 +73,7 @@ def test_retry_and_cancel(failed):
         told("cancel", str(failed.pk))
 
 
-def test_an_error_is_json_too(failed):
+def test_error_is_also_json(failed):
     out = io.StringIO()
     with pytest.raises(CommandError):
         call_command("cancel", "999", "--json", stdout=out)

@@ -1,4 +1,4 @@
-"""`manage.py up` as a person runs it: a process of its own, the real Redis, workers and web."""
+"""`manage.py up` as a user runs it: a separate process, real Redis, workers and web."""
 
 import json
 import os
@@ -27,7 +27,7 @@ NAMES = set(MARKS)
 
 
 class Up:
-    """A running `manage.py up`, its output, and its processes."""
+    """A running `manage.py up`, its output and its processes."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.folder, self.port = folder, ports.free_port()
@@ -39,7 +39,7 @@ class Up:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            start_new_session=True,  # so that a test can send what a terminal sends: to the whole group
+            start_new_session=True,  # so that a test can signal the whole process group, as a terminal does
         )
         self.lines: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -98,8 +98,8 @@ def up(tmp_path):
 
 
 @pytest.mark.promise("supervisor")
-def test_it_starts_heals_refuses_a_second_is_killed_starts_again_and_ends_all(up):
-    """One life of a folder, since every start takes a while."""
+def test_starts_heals_refuses_a_second_restarts_after_a_kill_and_ends_all(up):
+    """One test for the whole life of a folder, since every start takes a while."""
     up.until(rf"open http://127\.0\.0\.1:{up.port}\b")
     assert up.get("/health/live")[0] == 200
     up.until(r"live +\| .*ready")
@@ -112,7 +112,7 @@ def test_it_starts_heals_refuses_a_second_is_killed_starts_again_and_ends_all(up
     for pid in (up.process.pid, first["web"]):
         assert "libtorch" not in Path(f"/proc/{pid}/maps").read_text()
 
-    # what dies comes back, and nothing else is touched; that all may die at once is in tests/faults/test_supervisor.py
+    # a dead service is restarted, and no other is touched; tests/faults/test_supervisor.py lets all die at once
     for name in ("redis", "web"):
         os.kill(first[name], signal.SIGKILL)
     for name in ("redis", "web"):
@@ -120,9 +120,9 @@ def test_it_starts_heals_refuses_a_second_is_killed_starts_again_and_ends_all(up
     assert ports.wait_until(lambda: set(up.children()) == NAMES, 60)
     second = up.children()
     assert {name for name in NAMES if second[name] != first[name]} == {"redis", "web"}
-    assert up.get("/health/live")[0] == 200  # asked while web starts: the connection waits, it is not refused
+    assert up.get("/health/live")[0] == 200  # requested while web starts: the connection waits and is not refused
 
-    # everything needed is there, says the doctor
+    # doctor reports that everything needed exists
     doctor = [sys.executable, "manage.py", "doctor", "--json"]
 
     def healthy() -> bool:
@@ -140,7 +140,7 @@ def test_it_starts_heals_refuses_a_second_is_killed_starts_again_and_ends_all(up
     assert f"process {up.process.pid}" in text
     assert "Traceback" not in text
 
-    # killed itself, it takes its children along, and the folder can be used again
+    # when killed, it takes its children along, and the folder can be used again
     groups = list(up.children().values())
     assert len(groups) == len(NAMES)
     up.end(signal.SIGKILL)
@@ -161,7 +161,7 @@ def test_it_starts_heals_refuses_a_second_is_killed_starts_again_and_ends_all(up
     assert "Traceback" not in "".join(again.lines)
 
 
-def test_a_used_port_is_refused_before_anything_starts(tmp_path):
+def test_used_port_is_refused_before_anything_starts(tmp_path):
     with ports.bind("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
         refused = subprocess.run(
@@ -179,13 +179,13 @@ def test_a_used_port_is_refused_before_anything_starts(tmp_path):
     assert not (tmp_path / "redis.sock").exists()
 
 
-def test_a_folder_that_is_none_is_refused(tmp_path):
+def test_invalid_folder_is_refused(tmp_path):
     with pytest.raises(CommandError, match="is not a folder") as refused:
         call_command("up", "--data", str(tmp_path / "missing"))
     assert refused.value.returncode == 2
 
 
 @pytest.mark.parametrize("port", ["web", "-1", "70000"])
-def test_a_port_that_is_none_is_wrong_usage(port):
+def test_invalid_port_is_a_usage_error(port):
     with pytest.raises(CommandError, match="is not a port"):
         call_command("up", f"--port={port}")

@@ -1,4 +1,4 @@
-"""Static files are collected when they differ from what was collected, whatever the times of files say."""
+"""Static files are collected when their content differs from the collected files, whatever the file times."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def served(settings) -> str:
     return (Path(settings.STATIC_ROOT) / manifest["paths"]["judge.js"]).read_text()
 
 
-def test_static_files_are_collected_when_their_content_is_another(checkout, settings):
-    """Two checkouts share a data folder; the second, rolled back, is older in every time. Then the same by hand."""
+def test_static_files_are_collected_when_their_content_differs(checkout, settings):
+    """Two checkouts share a data folder; all times of the second, a rollback, are older. Then the same by hand."""
     now = time.time()
     turns = (("new", "let version = 2", now), ("old", "let version = 1", now - 1e6), ("new", "let version = 2", now))
     for name, content, when in turns:
@@ -57,13 +57,13 @@ def test_static_files_are_collected_when_their_content_is_another(checkout, sett
     up._collect_static()
     checkout("old", "let version = 1", now - 1e6)
     finders.get_finder.cache_clear()
-    call_command("collectstatic", interactive=False, verbosity=0)  # by somebody else
+    call_command("collectstatic", interactive=False, verbosity=0)  # by another process
     checkout("new", "let version = 3", now)
     finders.get_finder.cache_clear()
     assert up._static_is_stale(), "the stamp is of these files, the manifest of others"
 
 
-def test_a_collection_that_was_killed_is_made_again(checkout, settings, monkeypatch):
+def test_interrupted_collection_is_repeated(checkout, settings, monkeypatch):
     checkout("one", "let version = 1", time.time())
     up._collect_static()
 

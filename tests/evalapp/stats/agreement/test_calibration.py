@@ -1,4 +1,5 @@
-"""Bayesian calibration: the printed toy, the posterior by dense matrices, REML, properties, degenerate input."""
+"""Bayesian calibration: the printed toy example, the posterior from dense matrices, REML, properties, degenerate
+input."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ TOY = [4, 3, 5, 2, 3, 4, 1, 2, 3]
 SYSTEM, RATER = [0, 0, 0, 1, 1, 1, 2, 2, 2], [0, 1, 2] * 3
 
 
-def test_printed_toy():
+def test_printed_toy_example():
     found = calibrate_raters(TOY, SYSTEM, RATER)
     assert [row.label for row in found.systems] == [0, 1, 2]
     assert [row.estimate.value for row in found.systems] == pytest.approx([4, 3, 2])
@@ -28,7 +29,7 @@ def test_printed_toy():
 
 
 def dense_posterior(y, system, rater, item):
-    """Mean and sd by the whole precision matrix, written out."""
+    """Mean and sd computed from the full precision matrix."""
     columns = [np.eye(max(codes) + 1)[codes] for codes in (system, rater, item)]
     x = np.hstack(columns)
     prior = np.diag(np.concatenate([np.zeros(columns[0].shape[1]), np.ones(x.shape[1] - columns[0].shape[1])]))
@@ -38,7 +39,7 @@ def dense_posterior(y, system, rater, item):
 
 @settings(max_examples=10)
 @given(seed=st.integers(0, 10_000))
-def test_posterior_by_dense_matrices_whatever_the_order(seed):
+def test_posterior_equals_dense_matrices_in_any_order(seed):
     rng = np.random.default_rng(seed)
     n = 60
     system, rater, item = rng.integers(0, 4, n), rng.integers(0, 9, n), rng.integers(0, 12, n)
@@ -60,8 +61,8 @@ def test_posterior_by_dense_matrices_whatever_the_order(seed):
     )
 
 
-def test_a_system_that_met_the_harsh_raters_is_not_punished():
-    """Two equal systems, six raters from harsh to mild; system 0 was judged by the harsh ones mostly."""
+def test_system_rated_by_harsh_raters_is_not_penalised():
+    """Two equal systems, six raters from harsh to mild; the harsh ones mostly rated system 0."""
     rng = np.random.default_rng(3)
     bias = np.array([-2, -1.2, -0.5, 0.5, 1.2, 2])
     weight = np.array([5, 4, 3, 2, 1, 1]) / 16
@@ -77,7 +78,7 @@ def test_a_system_that_met_the_harsh_raters_is_not_punished():
     assert 0.7 < reml.sigma2["rater"] < 8
 
 
-def test_reml_by_hand_on_the_toy():
+def test_reml_by_hand_on_the_toy_example():
     """Balanced: residual = mean square of the interaction 1/3, rater (MSR - MSE) / 3 = (7/3 - 1/3) / 3 = 2/3."""
     found = calibrate_raters(TOY, SYSTEM, RATER, variances="reml")
     assert found.sigma2 == pytest.approx({"residual": 1 / 3, "rater": 2 / 3}, rel=1e-5)

@@ -24,7 +24,7 @@ def ratings():
     return data.ravel(), unit, np.array(["ann", "bob", "cem"])[rater]
 
 
-def test_figures_are_those_of_the_functions(ratings):
+def test_figures_equal_those_of_the_functions(ratings):
     value, unit, rater = ratings
     table = agreement_table(value, unit, rater, scale="interval", resamples=50)
     assert table.coefficients["alpha"] == krippendorff_alpha(unit, value, resamples=50)
@@ -52,7 +52,7 @@ def test_order_of_rows_does_not_matter(ratings):
     assert shown[0] == shown[1]
 
 
-def test_labels_lopsided_answers_and_pairs_left_out():
+def test_labels_lopsided_answers_and_omitted_pairs():
     value = ["good"] * 57 + ["bad"] * 3
     unit = list(range(30)) * 2
     rater = ["a"] * 30 + ["b"] * 30
@@ -84,14 +84,14 @@ def test_empty_and_one_rater():
         agreement_table([1], [1], [1], scale="circular")
 
 
-def test_lopsided_ratings_without_a_pair_say_nothing_of_pairs():
+def test_lopsided_ratings_without_a_pair_get_no_pair_note():
     table = agreement_table([1.0] * 9 + [2.0], range(10), ["a"] * 10)
     assert table.notes == ("10 of 10 units have one rating and say nothing of agreement.",)
 
 
 @pytest.mark.parametrize("shown", [0, 1, 60])
-def test_no_coefficient_depends_on_how_many_pairs_are_shown(shown):
-    """The mean kappa is that of all pairs with 10 units in common, weighted by these: against scikit-learn's kappa."""
+def test_coefficients_do_not_depend_on_the_number_of_shown_pairs(shown):
+    """The mean kappa covers all pairs with 10 units in common, weighted by these: against scikit-learn's kappa."""
     from itertools import combinations
 
     from sklearn.metrics import cohen_kappa_score
@@ -120,7 +120,7 @@ def test_no_coefficient_depends_on_how_many_pairs_are_shown(shown):
     }
 
 
-def test_each_kappa_says_how_it_counts():
+def test_each_kappa_states_its_weighting():
     value, unit, rater = [1, 2, 2, 3, 3, 3, 1, 2], [0, 0, 1, 1, 2, 2, 2, 2], [0, 1, 0, 1, 0, 1, 2, 3]
     table = agreement_table(value, unit, rater, min_shared=2, resamples=0)
     assert table.coefficients["fleiss"].note == f"unweighted; {OVER_UNITS}"
@@ -131,7 +131,7 @@ def test_each_kappa_says_how_it_counts():
 
 
 @pytest.mark.parametrize(("n", "warned"), [(4, False), (11, True), (49, True), (50, False)])
-def test_intervals_from_few_units_say_that_they_are_too_narrow(n, warned):
+def test_intervals_from_few_units_warn_that_they_are_too_narrow(n, warned):
     rng = np.random.default_rng(n)
     value = np.concatenate([first := rng.integers(1, 6, n), np.clip(first + rng.integers(-1, 2, n), 1, 5)])
     unit, rater = np.tile(np.arange(n), 2), np.repeat(["a", "b"], n)

@@ -1,4 +1,4 @@
-"""Coincidences by counting: equal to a plain loop over pairs by every way, and left alone where counting is no way."""
+"""Coincidences by counting: every method equals a plain loop over pairs, and steps aside where it does not apply."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WAYS = ("_of_even_rows", "_of_packed_counts", "_of_counts")
 
 
 def by_pairs(unit, value):
-    """From the definition: every ordered pair of ratings of a unit counts 1 / (m - 1)."""
+    """By definition: every ordered pair of ratings of a unit counts 1 / (m - 1)."""
     values = np.unique(value)
     table, n_units = np.zeros((len(values), len(values))), 0
     for one in np.unique(unit):
@@ -42,7 +42,7 @@ def check(unit, value):
 
 @pytest.fixture
 def used(monkeypatch):
-    """The ways that gave an answer."""
+    """The methods that gave an answer."""
     seen = []
 
     def watched(name, way):
@@ -68,14 +68,14 @@ def ratings(raters, units, values, seed, missing=0.0):
 
 
 @pytest.mark.parametrize("raters", [2, 3, 5])
-def test_sorted_rows_with_as_many_ratings_each(used, raters):
+def test_sorted_rows_with_equal_numbers_of_ratings(used, raters):
     unit, value = ratings(raters, 700, 5, raters)
     check(unit * 5 - 40, value)
     assert used == ["_of_even_rows"]
 
 
 @pytest.mark.parametrize(("values", "raters", "missing"), [(5, 6, 0.3), (11, 4, 0.2), (3, 2, 0.0)])
-def test_rows_in_any_order_with_any_number(used, values, raters, missing):
+def test_unsorted_rows_with_any_number(used, values, raters, missing):
     unit, value = ratings(raters, 900, values, values, missing)
     order = np.random.default_rng(1).permutation(len(unit))
     check(unit[order], value[order])
@@ -83,7 +83,7 @@ def test_rows_in_any_order_with_any_number(used, values, raters, missing):
     assert used == ["_of_packed_counts"] * 2
 
 
-def test_many_kinds_of_units_that_share_places(used, monkeypatch):
+def test_many_rating_patterns_in_shared_slots(used, monkeypatch):
     monkeypatch.setattr(module, "_PLACE_BITS", 6)
     monkeypatch.setattr(module, "_PLACES", 64)
     unit, value = ratings(5, 500, 11, 3, 0.1)
@@ -93,17 +93,17 @@ def test_many_kinds_of_units_that_share_places(used, monkeypatch):
 
 
 @pytest.mark.parametrize("count", [4, 500])
-def test_a_count_that_outgrows_its_bits_is_counted_in_a_table(used, count):
-    """Mostly two or three ratings of a unit, which leaves two bits for a count, and one unit with many."""
+def test_count_that_exceeds_its_bits_uses_a_table(used, count):
+    """Most units have two or three ratings, which leaves two bits per count; one unit has many."""
     unit, value = ratings(3, 500, 5, 9, 0.2)
     order = np.random.default_rng(4).permutation(len(unit))
     for often in (-1.0, 1.0, 3.0):
         check(np.append(unit[order], np.full(count, 17)), np.append(value[order], np.full(count, often)))
-    # The highest value has all bits above.
+    # All higher bits of the highest value are set.
     assert used == ["_of_counts", "_of_counts", "_of_packed_counts"]
 
 
-def test_more_values_than_bits_are_counted_in_a_table(used):
+def test_more_values_than_bits_use_a_table(used):
     unit, value = ratings(5, 400, 30, 2)
     order = np.random.default_rng(5).permutation(len(unit))
     check(unit[order], value[order])
@@ -112,14 +112,14 @@ def test_more_values_than_bits_are_counted_in_a_table(used):
 
 @settings(max_examples=30)
 @given(seed=st.integers(0, 2**20), values=st.integers(1, 20), raters=st.integers(1, 5), shuffled=st.booleans())
-def test_whatever_the_rows(seed, values, raters, shuffled):
+def test_any_rows(seed, values, raters, shuffled):
     rng = np.random.default_rng(seed)
     unit, value = ratings(raters, 1000 // raters + 400, values, seed, rng.choice([0.0, 0.1]))
     order = rng.permutation(len(unit)) if shuffled else np.arange(len(unit))
     check(unit[order], value[order])
 
 
-def test_what_cannot_be_counted_is_left_alone():
+def test_uncountable_input_is_left_alone():
     unit, value = ratings(3, 500, 5, 1)
     for other in (value / 2, value + 0.25, np.append(value[1:], np.nan), np.append(value[1:], np.inf), value * 1e6):
         assert count_coincidences(unit, other) is None

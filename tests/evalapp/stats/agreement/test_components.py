@@ -1,4 +1,5 @@
-"""Variance components: balanced tables by mean squares, statsmodels side by side, truth found, degenerate input."""
+"""Variance components: balanced tables by mean squares, comparison with statsmodels, recovered truth, degenerate
+input."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ def test_balanced_two_way_table_by_mean_squares():
     assert found.reliability(3) == pytest.approx(item_ / (item_ + noise / 3))
 
 
-def test_unbalanced_four_factors_are_those_of_statsmodels():
+def test_unbalanced_four_factors_equal_statsmodels():
     value, item, rater, system = table()
     found = variance_components(value, item, rater, system)
     frame = pd.DataFrame({"y": value, "i": item, "s": system, "r": rater, "o": item * 100 + system, "g": 1})
@@ -67,7 +68,7 @@ def test_unbalanced_four_factors_are_those_of_statsmodels():
     json.dumps(found.as_dict(), allow_nan=False)
 
 
-def test_truth_is_found_again_and_order_and_units_do_not_matter():
+def test_truth_is_recovered_and_order_and_units_do_not_matter():
     value, item, rater, system = table(shape=(150, 8, 30), keep=0.12, seed=2)
     found = variance_components(value, item, rater, system, intervals=False)
     for part, truth in (("item", 0.36), ("output", 0.16), ("rater", 0.25), ("residual", 0.49)):
@@ -78,8 +79,8 @@ def test_truth_is_found_again_and_order_and_units_do_not_matter():
         assert getattr(other, part).value == pytest.approx(4 * getattr(found, part).value, rel=1e-4)
 
 
-def test_the_equations_are_those_of_the_whole_covariance_matrix():
-    """-2 log restricted likelihood from V written out, up to one constant, at two settings of the variances."""
+def test_equations_equal_those_of_the_full_covariance_matrix():
+    """-2 log restricted likelihood from the full V, up to one constant, at two settings of the variances."""
     value, item, rater, _ = table(shape=(6, 2, 4), keep=0.7, seed=5)
     item, rater = (np.unique(codes, return_inverse=True)[1] for codes in (item, rater))
     model = MixedModel(value, np.zeros(len(value), dtype=np.int64), [item, rater])
@@ -104,7 +105,7 @@ def test_the_equations_are_those_of_the_whole_covariance_matrix():
         assert gradient[place] == pytest.approx((whole(up) - whole(down)) / 2e-5, rel=1e-5)
 
 
-def test_a_part_that_is_not_there_is_0_with_an_upper_end():
+def test_absent_component_is_0_with_an_upper_end():
     rng = np.random.default_rng(1)
     data = rng.normal(0, 1, (40, 1)) + rng.normal(0, 1, (40, 6))
     data -= data.mean(axis=0)
@@ -115,7 +116,7 @@ def test_a_part_that_is_not_there_is_0_with_an_upper_end():
     assert 0 < found.rater.high < 0.2
 
 
-def test_parts_that_cannot_be_told_apart_say_so():
+def test_unidentifiable_components_are_reported():
     value, item, rater, system = table(shape=(15, 3, 1), keep=1)
     one = variance_components(value, item, rater, system)
     assert one.rater.note == "there is one rater only"
@@ -133,7 +134,7 @@ def test_parts_that_cannot_be_told_apart_say_so():
         assert plain["ratings_per_output"] is None
 
 
-def test_many_items_are_drawn_from():
+def test_many_items_are_subsampled():
     value, item, rater, _ = table(shape=(60, 1, 4), keep=1)
     found = variance_components(value, item, rater, max_items=40, intervals=False)
     assert found.note == "from 40 of 60 items, drawn at random"
@@ -141,8 +142,8 @@ def test_many_items_are_drawn_from():
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_sums_by_size_give_what_the_whole_covariance_gives(monkeypatch, sparse):
-    """Unequal sizes of the eliminated factor, held in memory or not; deviance and effects from V written out."""
+def test_sums_by_size_equal_the_full_covariance(monkeypatch, sparse):
+    """Unequal sizes of the eliminated factor, held in memory or not; deviance and effects from the full V."""
     if sparse:
         monkeypatch.setattr(mixed, "_CELLS", 0)
     value, item, rater, system = table(shape=(9, 3, 5), keep=0.5, seed=3)
@@ -166,7 +167,7 @@ def test_sums_by_size_give_what_the_whole_covariance_gives(monkeypatch, sparse):
         assert effects.random_sd[place] == pytest.approx(np.sqrt(spread), abs=1e-9)
 
 
-def test_a_precise_fit_does_not_depend_on_where_it_starts():
+def test_precise_fit_does_not_depend_on_its_start():
     value, item, rater, _ = table(shape=(60, 1, 12), keep=0.3, seed=4)
     item, rater = (np.unique(codes, return_inverse=True)[1] for codes in (item, rater))
     model = MixedModel(value, np.zeros(len(value), dtype=np.int64), [item, rater])

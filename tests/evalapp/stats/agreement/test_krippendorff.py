@@ -1,4 +1,4 @@
-"""Krippendorff's alpha: published values, the krippendorff package side by side, the bootstrap, undefined cases."""
+"""Krippendorff's alpha: published values, comparison with the krippendorff package, the bootstrap, undefined cases."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_equal_to_the_krippendorff_package(scale, table):
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_interval_equals_a_plain_loop_over_written_out_units(scale):
+def test_interval_equals_a_plain_loop_over_copied_units(scale):
     rng = np.random.default_rng(0)
     truth = rng.integers(1, 6, 30)
     data = np.clip(truth[None, :] + rng.integers(-1, 2, (3, 30)), 1, 5).astype(float)
@@ -95,7 +95,7 @@ def test_interval_equals_a_plain_loop_over_written_out_units(scale):
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_order_and_units_of_measurement_do_not_matter(scale):
+def test_order_and_unit_of_measurement_do_not_matter(scale):
     unit, value = (np.array(column) for column in long_form(FOUR_CODERS))
     plain = krippendorff_alpha(unit, value, scale=scale, resamples=40)
     order = np.random.default_rng(0).permutation(len(unit))
@@ -118,7 +118,7 @@ def test_order_and_units_of_measurement_do_not_matter(scale):
         ([0, 0, 1, 1], [2, 2, 2, 2], "all ratings are equal"),
     ],
 )
-def test_undefined_with_its_reason(unit, value, reason):
+def test_undefined_with_a_reason(unit, value, reason):
     for scale in SCALES:
         found = krippendorff_alpha(unit, value, scale=scale)
         assert not found.is_defined
@@ -141,8 +141,8 @@ def test_labels_need_the_nominal_scale_and_the_scale_must_be_known():
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_many_units_of_few_kinds_are_drawn_by_kind(scale):
-    """The interval agrees with that of drawing the units one by one (clusters that are the units themselves)."""
+def test_many_units_of_few_patterns_are_drawn_by_pattern(scale):
+    """The interval agrees with drawing the units one by one (each unit as its own cluster)."""
     rng = np.random.default_rng(5)
     truth = rng.integers(1, 5, 3000)
     data = np.clip(truth + rng.integers(-1, 2, (3, 3000)), 1, 4).astype(float)
@@ -161,8 +161,8 @@ def test_many_units_of_few_kinds_are_drawn_by_kind(scale):
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("raters", [2, 5, 9])
-def test_every_way_of_counting_gives_the_same(scale, raters):
-    """Sorted and even rows, shuffled ones, names for units, values apart from each other: other code, one number."""
+def test_every_counting_method_gives_the_same(scale, raters):
+    """Sorted, shuffled, named and widely spaced rows take different code paths to one number."""
     rng = np.random.default_rng(raters)
     truth = rng.integers(1, 8, 700)
     data = np.clip(truth + rng.integers(-1, 2, (raters, 700)), 1, 7).astype(float)
@@ -179,13 +179,13 @@ def test_every_way_of_counting_gives_the_same(scale, raters):
     assert krippendorff_alpha(unit, np.full(len(unit), 2.0), scale=scale, resamples=0).note == "all ratings are equal"
 
 
-def test_the_ratio_scale_takes_zeros_but_nothing_below():
+def test_ratio_scale_accepts_zeros_but_no_negative_values():
     # By hand: units (0, 0), (0, 2): D_o = (0 + 2 * 1) / 4; marginals 3 zeros and 1 two: D_e = 2 * 3 * 1 / (4 * 3).
     assert krippendorff_alpha([0, 0, 1, 1], [0, 0, 0, 2], scale="ratio", resamples=0).value == pytest.approx(0.0)
     assert "at least 0" in krippendorff_alpha([0, 0, 1, 1], [-1, 0, 0, 2], scale="ratio").note
 
 
-# Source: column alpha of the README beside the data.
+# Source: column alpha of the README that comes with the data.
 @pytest.mark.parametrize(
     ("name", "aspect", "method", "expected"),
     [

@@ -1,4 +1,4 @@
-"""Columns: what is refused, and how codes and ties are made."""
+"""Columns: refused input, and how codes and ties are made."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from evalapp.stats.core.coding import ColumnError, encode, encode_pair, float_co
         ([1.0, 2.0], 3, "3 values are needed, there are 2"),
     ],
 )
-def test_a_column_that_does_not_fit_is_refused_by_name(values, length, problem):
+def test_mismatched_column_is_refused_by_name(values, length, problem):
     with pytest.raises(ColumnError, match=problem) as caught:
         float_column(values, "metric", length)
     assert caught.value.column == "metric"
@@ -26,13 +26,13 @@ def test_none_is_missing():
     assert np.isnan(float_column([1, None], "metric")[1])
 
 
-def test_codes_lead_back_to_the_labels():
+def test_codes_map_back_to_the_labels():
     codes, labels = encode(["b", "a", "b"], "system")
     assert labels[codes].tolist() == ["b", "a", "b"]
     assert codes.dtype == np.int64
 
 
-def test_a_missing_identifier_is_refused():
+def test_missing_identifier_is_refused():
     with pytest.raises(ColumnError, match="missing"):
         encode([1.0, float("nan")], "item")
 
@@ -43,7 +43,7 @@ def test_pairs_get_codes_and_first_rows():
     assert first.tolist() == [1, 0]
 
 
-def test_an_item_in_two_clusters_is_refused():
+def test_item_in_two_clusters_is_refused():
     assert parents(np.array([0, 1, 0]), np.array([5, 6, 5]), 2, "cluster").tolist() == [5, 6]
     with pytest.raises(ColumnError, match="one cluster"):
         parents(np.array([0, 0]), np.array([5, 6]), 1, "cluster")
@@ -59,7 +59,7 @@ def test_rounding_neither_breaks_ties_nor_makes_constants_vary():
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint16, np.float64])
-def test_long_columns_of_whole_numbers_are_coded_as_by_sorting(dtype):
+def test_long_integer_columns_are_coded_as_by_sorting(dtype):
     column = (np.random.default_rng(0).integers(3, 40, 5000) * 2).astype(dtype)
     codes, labels = encode(column, "unit")
     expected, places = np.unique(column, return_inverse=True)

@@ -10,14 +10,14 @@ import pytest
 from evalapp.stats.core.estimate import Estimate
 
 
-def test_a_defined_estimate_says_so():
+def test_defined_estimate_has_no_reason():
     estimate = Estimate(0.5, 0.4, 0.6, 10)
     assert estimate.is_defined
     assert estimate.has_interval
     assert estimate.as_dict() == {"value": 0.5, "low": 0.4, "high": 0.6, "n": 10, "note": ""}
 
 
-def test_an_undefined_estimate_is_nan_with_a_reason_and_none_in_json():
+def test_undefined_estimate_is_nan_with_a_reason_and_none_in_json():
     estimate = Estimate.undefined("fewer than 3 pairs", 2)
     assert math.isnan(estimate.value)
     assert not estimate.is_defined
@@ -26,7 +26,7 @@ def test_an_undefined_estimate_is_nan_with_a_reason_and_none_in_json():
     assert json.loads(json.dumps(estimate.as_dict(), allow_nan=False)) == plain
 
 
-def test_an_undefined_estimate_without_a_reason_is_refused():
+def test_undefined_estimate_without_a_reason_is_refused():
     with pytest.raises(ValueError, match="reason"):
         Estimate.undefined("")
 

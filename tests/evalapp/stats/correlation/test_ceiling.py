@@ -1,4 +1,5 @@
-"""Noise ceilings: the step from halves to all raters by hand, Cronbach's alpha, plain loops, and what has no answer."""
+"""Noise ceilings: extrapolation from halves to all raters by hand, Cronbach's alpha, plain loops, and undefined
+cases."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from evalapp.stats.correlation.coefficients import spearman
 
 
 def rated(n=400, raters=4, noise=1.0, seed=0):
-    """Truth of variance 1, raters' errors of variance noise^2."""
+    """Ratings with true variance 1 and error variance noise^2."""
     rng = np.random.default_rng(seed)
     truth = rng.normal(size=n)
     table = truth[:, None] + noise * rng.normal(size=(n, raters))
@@ -22,7 +23,7 @@ def rated(n=400, raters=4, noise=1.0, seed=0):
     return truth, table, (table.ravel(), output, rater)
 
 
-def test_steps_worked_by_hand():
+def test_extrapolation_worked_by_hand():
     def step(a, b, whole, of):
         return _stepped(np.array([0.5]), a, b, whole, of)[0]
 
@@ -41,7 +42,7 @@ def test_two_raters_by_hand():
 
 
 @pytest.mark.parametrize("raters", [2, 5])
-def test_reliability_is_cronbachs_alpha_and_the_ceiling_what_the_truth_reaches(raters):
+def test_reliability_is_cronbachs_alpha_and_the_ceiling_is_reached_by_the_truth(raters):
     import pandas as pd
     import pingouin
 
@@ -55,12 +56,12 @@ def test_reliability_is_cronbachs_alpha_and_the_ceiling_what_the_truth_reaches(r
     assert ceiling.low < ceiling.value < ceiling.high
     whole = disattenuated(Estimate(reached, reached - 0.05, reached + 0.05, 400), ceiling)
     assert whole.value == pytest.approx(1, abs=0.04)
-    # A correlation: what is above 1 by chance is cut there.
+    # It is a correlation, so chance values above 1 are clipped.
     assert whole.low < whole.value <= whole.high <= 1
 
 
 @pytest.mark.parametrize("coefficient", ["pearson", "spearman"])
-def test_leave_one_out_is_the_loop_over_raters(coefficient):
+def test_leave_one_out_equals_a_loop_over_raters(coefficient):
     _, table, (value, output, rater) = rated(n=40, raters=3)
     gone = np.arange(len(value)) % 7 == 0
     value = np.where(gone, np.nan, value)
@@ -77,7 +78,7 @@ def test_leave_one_out_is_the_loop_over_raters(coefficient):
     assert found.low < found.value < found.high
 
 
-def test_order_of_rows_and_units_do_not_matter_and_the_system_level_averages_more():
+def test_order_of_rows_and_scale_do_not_matter_and_system_level_averages_more():
     _, _, (value, output, rater) = rated(n=120, raters=3, noise=2.0)
     item, system = output // 6, output % 6
     order = np.random.default_rng(1).permutation(len(value))
@@ -107,7 +108,7 @@ def test_ratio_interval_as_worked_by_hand():
     known = disattenuated(Estimate(0.5, 0.3, 0.7, 60), Estimate.point(0.8, 60))
     assert (known.low, known.high) == pytest.approx((0.375, 0.875))
     assert known.note == "the ceiling is taken as known"
-    # An end at twice the ceiling: the lower end of the ratio cannot be told.
+    # An end at twice the ceiling: the lower end of the ratio is unknown.
     wide = disattenuated(Estimate(0.4, 0.2, 0.6, 60), Estimate(0.5, 0.1, 1.0, 60))
     assert (wide.value, wide.has_interval) == (0.8, False)
     assert wide.note == "no interval: that of the ceiling is too wide"
@@ -115,8 +116,8 @@ def test_ratio_interval_as_worked_by_hand():
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10_000), raters=st.integers(2, 4), reversed_=st.integers(0, 2))
-def test_no_ceiling_or_corrected_coefficient_is_outside_minus_1_and_1(seed, raters, reversed_):
-    """Small tables, up to two raters with the scale in reverse."""
+def test_ceilings_and_corrected_coefficients_stay_within_minus_1_and_1(seed, raters, reversed_):
+    """Small tables with up to two raters who reverse the scale."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(3, 12))
     table = np.clip(rng.integers(1, 6, size=(n, 1)) + rng.integers(-1, 2, size=(n, raters)), 1, 5).astype(float)
@@ -146,7 +147,7 @@ def test_degenerate():
     assert disattenuated(Estimate.point(0.5, 9), missing).note == "the metric is constant"
     assert disattenuated(spearman([1, 2, 3], [1, 3, 2]), Estimate.point(-0.5, 9)).note == "the ceiling is not positive"
     cut = disattenuated(Estimate(0.5, 0.3, 0.7, 60), Estimate(0.2, -0.1, 0.5, 9))
-    # 0.5 / 0.2 = 2.5 is no correlation.
+    # 0.5 / 0.2 = 2.5 is not a correlation.
     assert (cut.value, cut.note) == (1.0, f"no interval: the ceiling may be 0; {CUT}")
     for options in ({"kind": "half"}, {"of": "x"}, {"coefficient": "x"}, {"level": "system"}, {"repeats": 0},
                     {"kind": "leave-one-out", "grouping": "item"}):  # fmt: skip

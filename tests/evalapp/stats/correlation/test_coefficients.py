@@ -111,7 +111,7 @@ def test_ranks_do_not_change_under_monotone_transforms(name, pair):
         ([0.1 + 0.2, 0.3, 0.3], [1, 2, 3], 3, CONSTANT_METRIC),
     ],
 )
-def test_undefined_with_its_reason(name, x, y, n, reason):
+def test_undefined_with_a_reason(name, x, y, n, reason):
     estimate = ALL[name](x, y)
     assert not estimate.is_defined
     assert (estimate.n, estimate.note) == (n, reason)
@@ -129,7 +129,7 @@ def test_huge_and_tiny_values_stay_finite():
 
 @given(values=st.lists(st.integers(-4, 4), min_size=1, max_size=30))
 @settings(max_examples=40)
-def test_midranks_are_those_of_scipy(values):
+def test_midranks_equal_scipy(values):
     assert midranks(np.array(values, dtype=float)).tolist() == stats.rankdata(values).tolist()
 
 
@@ -154,7 +154,7 @@ def test_fisher_intervals(n, low, high):
     assert fisher_interval(found[0], n) == pytest.approx(tuple(found.confidence_interval()), abs=1e-12)
 
 
-def test_fisher_and_critical_values_where_there_are_none():
+def test_undefined_fisher_and_critical_values():
     assert fisher_interval(0.5, 3) == (-1.0, 1.0)
     assert fisher_interval(-1.0, 9) == (-1.0, -1.0)
     assert math.isnan(critical_correlation(2))

@@ -1,4 +1,4 @@
-"""Combining evaluators: worked by hand, and beside scikit-learn's ridge where it is installed."""
+"""Combining evaluators: worked by hand, and compared with scikit-learn's ridge where it is installed."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ def test_mean_of_z_by_hand():
     np.testing.assert_allclose(found, [(-1 / a - 10 / b) / 2, (0 - 10 / b) / 2, (1 / a + 20 / b) / 2])
 
 
-def test_each_counts_alike_whatever_its_scale():
+def test_each_part_counts_alike_on_any_scale():
     scores, _, _ = made()
     np.testing.assert_allclose(mean_of_z(scores), mean_of_z(scores * [1, 1000, 0.01] + [5, -3, 2]), atol=1e-9)
 
 
-def test_undefined_where_a_part_is():
+def test_undefined_if_a_part_is_undefined():
     found = mean_of_z([[1.0, np.nan], [2.0, 1.0], [3.0, 2.0]])
     assert np.isnan(found[0])
     assert np.isfinite(found[1:]).all()
-    assert np.isnan(mean_of_z([[1.0, 7.0], [2.0, 7.0]])).all()  # a constant orders nothing
+    assert np.isnan(mean_of_z([[1.0, 7.0], [2.0, 7.0]])).all()  # a constant gives no order
     assert np.isnan(standardise([[np.nan], [np.nan]])[2]).all()
 
 
-def test_stacking_equals_the_normal_equations_and_finds_what_is_good():
+def test_stacking_solves_the_normal_equations_and_recovers_good_parts():
     scores, human, group = made()
     found = stack(scores, human, group)
     z = (scores - scores.mean(0)) / scores.std(0)
@@ -51,7 +51,7 @@ def test_stacking_equals_the_normal_equations_and_finds_what_is_good():
     assert (found.n, found.n_groups) == (200, 50)
 
 
-def test_ridge_beside_scikit_learn():
+def test_ridge_equals_scikit_learn():
     linear = pytest.importorskip("sklearn.linear_model")
     scores, human, group = made(7)
     found = stack(scores, human, group)
@@ -60,7 +60,7 @@ def test_ridge_beside_scikit_learn():
     np.testing.assert_allclose(found.weights, theirs.coef_, atol=1e-9)
 
 
-def test_the_order_of_rows_does_not_matter():
+def test_order_of_rows_does_not_matter():
     scores, human, group = made()
     order = np.random.default_rng(1).permutation(len(human))
     one, two = stack(scores, human, group), stack(scores[order], human[order], group[order])
@@ -68,7 +68,7 @@ def test_the_order_of_rows_does_not_matter():
     assert one.penalty == two.penalty
 
 
-def test_incomplete_rows_are_left_out_and_a_constant_part_weighs_nothing():
+def test_incomplete_rows_are_left_out_and_a_constant_part_has_no_weight():
     scores, human, group = made()
     scores = np.hstack([scores, np.ones((len(scores), 1))])
     whole = stack(scores[4:], human[4:], group[4:])
@@ -87,7 +87,7 @@ def test_incomplete_rows_are_left_out_and_a_constant_part_weighs_nothing():
         ([[1.0], [1.0], [1.0]], [1, 2, 3], [0, 1, 2], "no column"),
     ],
 )
-def test_what_cannot_be_learned_from_says_why(scores, human, group, why):
+def test_unlearnable_input_gives_the_reason(scores, human, group, why):
     with pytest.raises(ValueError, match=why):
         stack(scores, human, group)
 

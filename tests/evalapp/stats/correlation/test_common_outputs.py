@@ -1,5 +1,5 @@
-"""At the level of systems every evaluator is held against the same people's means, whatever it scored; notes name
-evaluators, not numbers."""
+"""At system level, every evaluator is compared with the same human means, whatever it scored; notes name evaluators,
+not numbers."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def table_of(people, scored, **wished):
 
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10_000), missing=st.sampled_from([0.0, 0.05, 0.2]), first=st.sampled_from(["plain", "own"]))
-def test_the_same_outputs_for_everybody(seed, missing, first):
-    # Outputs are missing at random for evaluators of single outputs, of single outputs and whole systems (chrF), and of
-    # whole systems alone (distinct).
+def test_same_outputs_for_every_evaluator(seed, missing, first):
+    # Outputs are missing at random for evaluators of single outputs, of single outputs and whole systems (chrF), and
+    # only of whole systems (distinct).
     people, rng = people_of(seed)
 
     def column():
@@ -79,7 +79,7 @@ def test_the_same_outputs_for_everybody(seed, missing, first):
     assert ("that all evaluators have scored" in table["note"]) == bool(table["n_uncommon"])
 
 
-def test_an_evaluator_of_few_outputs_does_not_decide_for_all():
+def test_evaluator_with_few_scores_does_not_restrict_the_others():
     people, rng = people_of(1)
     full = [Scored(name, name, "baseline", name, people.mean + rng.normal(size=len(people))) for name in ("a", "b")]
     few = Scored("few", "few", "baseline", "f", np.where(people.item < 3, people.mean, np.nan))
@@ -88,12 +88,12 @@ def test_an_evaluator_of_few_outputs_does_not_decide_for_all():
     assert table["n_outputs"] == rows["a"]["n"] == len(people)
     assert rows["few"]["letters"] == ""
     assert "scored 24 of 112 outputs (8 systems), too few to be compared with the others" in rows["few"]["note"]
-    # Who names it compares all on its outputs.
+    # Naming it compares all evaluators on its outputs.
     chosen = table_of(people, [*full, few], evaluators="a,b,few")
     assert {row["n"] for row in chosen["rows"]} == {24}
 
 
-def test_the_matrix_of_systems_means_is_over_common_outputs():
+def test_matrix_of_system_means_covers_common_outputs():
     people, rng = people_of(2)
     columns = np.stack([people.mean + rng.normal(size=len(people)) for _ in range(3)], axis=1)
     columns[rng.random(columns.shape) < 0.15] = np.nan
@@ -128,23 +128,23 @@ def test_common_rows_as_worked_by_hand():
     assert found.used == [0, 1]
     assert found.rows.tolist() == [False, True, False, True]
     assert found.reasons == {2: "has no score", 3: "gives the same score to all"}
-    # Three rows in common cannot be had: the column with the fewest scores (of equal ones the last) is set aside.
+    # Three common rows are impossible: the column with the fewest scores (the last in a tie) is set aside.
     found = find_common_rows(columns, np.ones(4, bool), least=3)
     assert found.used == [0]
     assert found.reasons[1].startswith("scored 3 of 4 outputs")
 
 
-def test_intervals_that_hold_the_truth_too_rarely_or_too_often_say_so():
+def test_intervals_with_wrong_coverage_carry_a_note():
     people, rng = people_of(4)  # 14 groups of items
     scored = [Scored("a", "a", "baseline", "a", people.mean + rng.normal(size=len(people)))]
     shown = table_of(people, scored, level="segment")["coverage"]
     assert "from 14 groups of items are a little too narrow" in shown
     assert shown.endswith("fewer groups were not simulated.")
     assert "Kendall" in table_of(people, scored)["coverage"]
-    assert coverage_note("segment", 101) == coverage_note("segment", 9) == ""  # of 9 every estimate has its own note
+    assert coverage_note("segment", 101) == coverage_note("segment", 9) == ""  # for 9, each estimate has its own note
 
 
-def test_what_is_said_of_intervals_is_what_was_simulated():
+def test_notes_on_intervals_match_the_simulation():
     page = (Path(__file__).parents[4] / "docs/results/intervals.md").read_text(encoding="utf-8")
     for n, span in ((30, ".91 to .94 from 30 groups"), (100, ".92 to .95 from 100")):
         lines = [line for line in page.splitlines() if f"intervals over outputs, {n} items" in line]
@@ -158,8 +158,8 @@ def test_what_is_said_of_intervals_is_what_was_simulated():
         assert f"in {min(shares):.2f} to {max(shares):.2f} from {n}".replace("0.", ".") in NARROW
 
 
-def test_values_of_whole_systems_that_count_more_outputs_say_so():
-    # distinct has one value of each system; chrf lacks some outputs, so only the others are compared.
+def test_system_scores_over_more_outputs_carry_a_note():
+    # distinct has one value per system; chrf lacks some outputs, so only its outputs are compared.
     people, rng = people_of(5)
     none = np.full(len(people), np.nan)
     column = np.where(np.arange(len(people)) % 5 == 0, np.nan, people.mean + rng.normal(size=len(people)))
@@ -169,11 +169,11 @@ def test_values_of_whole_systems_that_count_more_outputs_say_so():
     said = "distinct-2 has one value for all outputs of a system, also those not compared here."
     table = table_of(people, [distinct, chrf, plain])
     assert table["n_outputs"] == np.isfinite(column).sum()
-    assert table["note"].endswith(said)  # all that chrf scored is compared
+    assert table["note"].endswith(said)  # all outputs scored by chrf are compared
     assert {row["evaluator"] for row in table["rows"] if WIDER in row["note"]} == {"distinct-2"}
     assert WIDER not in str(table_of(people, [distinct, plain])) + str(table_of(people, [chrf]))
     assert said not in table_of(people, [distinct, chrf, plain], level="segment")["note"]
-    # Nor what is left out because something learned from it.
+    # Nor outputs left out because an evaluator was trained on them.
     outside = people.item > 1
     table = evaluators_table(people, [distinct, plain], SETTINGS, aspect="q", outside=outside)
     assert table["note"] == said

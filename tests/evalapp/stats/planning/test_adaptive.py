@@ -1,4 +1,4 @@
-"""Adaptive pairs: gains against refits, propensities, the weighted estimator, judgements saved in a simulation."""
+"""Adaptive pairs: gains against refits, propensities, the weighted estimator, and judgements saved in a simulation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def state_of(counts, n=3):
 GOLDEN = {(0, 1): (12, 5, 3), (0, 2): (9, 4, 7), (1, 2): (6, 6, 8)}
 
 
-def test_ratings_are_the_posterior_mode_and_grow_by_single_judgements():
+def test_ratings_are_the_posterior_mode_and_update_incrementally():
     state = state_of(GOLDEN)
     assert state.n_judgements == 60
 
@@ -44,7 +44,7 @@ def test_ratings_are_the_posterior_mode_and_grow_by_single_judgements():
     assert grown.covariance == pytest.approx(state.covariance, abs=1e-6)
 
 
-def test_a_gain_is_what_one_more_judgement_would_do():
+def test_gain_equals_the_effect_of_one_more_judgement():
     state = state_of({(0, 1): (5, 1, 4), (1, 2): (7, 0, 2), (2, 3): (3, 3, 3), (0, 3): (4, 0, 5)}, 4)
     theta, before = state.theta, state.covariance
     w = state.information
@@ -70,7 +70,7 @@ def test_a_gain_is_what_one_more_judgement_would_do():
 
 @settings(max_examples=30)
 @given(seed=st.integers(0, 10_000), floor=st.floats(0, 1), goal=st.sampled_from(["ranking", "best"]))
-def test_propensities_are_chances_with_a_floor(seed, floor, goal):
+def test_propensities_are_probabilities_with_a_floor(seed, floor, goal):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 8))
     state = PairState(n)
@@ -94,7 +94,7 @@ def test_propensities_are_chances_with_a_floor(seed, floor, goal):
         assert gains(again, goal) == pytest.approx(gains(state, goal)[np.ix_(order, order)], abs=1e-7)
 
 
-def test_choice_follows_the_chances_and_either_side_comes_first():
+def test_choice_follows_the_probabilities_and_sides_are_random():
     state = state_of(GOLDEN)
     chances, first, second = pair_chances(state)
     rng = np.random.default_rng(4)
@@ -111,8 +111,8 @@ def test_floor_of_one_is_random_choice():
     assert chances.tolist() == [1 / 3] * 3
 
 
-def test_weights_undo_the_choice_where_the_model_is_wrong():
-    # No ratings describe these: 0 beats 1, 1 beats 2, 2 beats 0.
+def test_weights_correct_for_the_choice_under_a_wrong_model():
+    # No ratings fit these data: 0 beats 1, 1 beats 2, 2 beats 0.
     chance = {(0, 1): 0.9, (1, 2): 0.9, (0, 2): 0.1, (0, 3): 0.6, (1, 3): 0.75, (2, 3): 0.9}
     state = state_of({(0, 1): (9, 0, 1), (1, 2): (5, 0, 5), (2, 3): (9, 0, 1), (0, 3): (6, 0, 4)}, 4)
     chances, first, second = pair_chances(state, floor=0.3, goal="best")
@@ -125,7 +125,7 @@ def test_weights_undo_the_choice_where_the_model_is_wrong():
         rows = rank_by_comparisons(*columns, weight=weight).systems
         return np.array([row.estimate.value for row in sorted(rows, key=lambda row: row.system)])
 
-    # What even choice of pairs would find in the end.
+    # The limit of a uniform choice of pairs.
     rows = [(*pair, verdict) for pair in chance for verdict in "ab"]
     even = ratings(*zip(*rows, strict=True), weight=[abs((v == "b") - chance[i, j]) for i, j, v in rows])
     assert np.abs(ratings(*columns, weight=1 / chances[drawn]) - even).max() < 15
@@ -133,7 +133,7 @@ def test_weights_undo_the_choice_where_the_model_is_wrong():
 
 
 def test_adaptive_choice_saves_judgements():
-    # 10 systems half a theta apart; the documented figures are in docs/results/rankings.md.
+    # 10 systems spaced half a theta apart; the documented figures are in docs/results/rankings.md.
     theta = np.linspace(1.2, -1.2, 10)
     found = simulate_saving(theta, 300, runs=4, seed=13, every=10)
     assert found.adaptive[-1] < found.random[-1]
@@ -152,7 +152,7 @@ def test_saved_share_by_hand():
     assert saved_share((1, 2), np.array([0.3, 0.1]), np.array([0.1, 0.1])) == 0.5
 
 
-def test_what_makes_no_sense_is_refused():
+def test_invalid_input_is_refused():
     state = PairState(3)
     with pytest.raises(ValueError, match="two systems"):
         PairState(1)
@@ -168,6 +168,6 @@ def test_what_makes_no_sense_is_refused():
         pair_chances(state, goal="worst")
 
 
-def test_before_any_judgement_all_pairs_are_alike():
+def test_all_pairs_are_equal_before_any_judgement():
     chances, *_ = pair_chances(PairState(5))
     assert chances == pytest.approx(np.full(10, 0.1))

@@ -10,7 +10,7 @@ GOLDEN = {(0, 1): (12, 5, 3), (0, 2): (9, 4, 7), (1, 2): (6, 6, 8)}
 
 
 def columns_of(counts):
-    """system_a, system_b, verdict of counts per pair."""
+    """Expands counts per pair to the columns system_a, system_b, verdict."""
     rows = [
         (*pair, verdict)
         for pair, numbers in counts.items()
@@ -22,7 +22,7 @@ def columns_of(counts):
 
 
 def draw(theta, n, *, seed=1, log_nu=-0.5, side=0.0, slope=0.0):
-    """n judgements of random pairs by Davidson's model: columns a, b, verdict, item, length difference."""
+    """Draws n judgements of random pairs from Davidson's model: columns a, b, verdict, item, length difference."""
     rng = np.random.default_rng(seed)
     theta = np.asarray(theta, dtype=float)
     a = rng.integers(len(theta), size=n)

@@ -1,4 +1,4 @@
-"""Side and length bias: binomial test, statsmodels, ties of 0 to 90 %, what systems explain, what cannot be told."""
+"""Side and length bias: binomial test, statsmodels, ties from 0 to 90 %, effects of systems, unidentifiable cases."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.evalapp.stats.ranking.comparison_data import draw
 
 
 def test_two_equal_systems_by_hand():
-    # Each stands first 10 times and wins 7 of them: odds of the side 7 to 3.
+    # Each is shown first 10 times and wins 7 of these comparisons: odds of the side 7 to 3.
     a, b = ["x"] * 10 + ["y"] * 10, ["y"] * 10 + ["x"] * 10
     found = side_bias(a, b, (["a"] * 7 + ["b"] * 3) * 2)
     assert found.estimate.value == pytest.approx(0.7)
@@ -28,7 +28,7 @@ def test_two_equal_systems_by_hand():
     assert found.sentence.startswith("Between equal systems the first side wins 70.0 % of the decided comparisons (")
 
 
-def test_effect_and_p_are_those_of_a_logit_with_robust_errors():
+def test_effect_and_p_equal_a_logit_with_robust_errors():
     a, b, _, _, length = draw([0.5, 0, -0.5], 500, seed=2)
     rng = np.random.default_rng(3)
     theta = np.array([0.5, 0, -0.5])
@@ -42,7 +42,7 @@ def test_effect_and_p_are_those_of_a_logit_with_robust_errors():
     assert found.p == pytest.approx(theirs.pvalues[2], rel=1e-4)
 
 
-def test_a_better_system_that_stands_first_is_no_side_bias():
+def test_better_system_shown_first_is_no_side_bias():
     rng = np.random.default_rng(5)
     first = rng.random(800) < 0.8
     a, b = np.where(first, "good", "bad"), np.where(first, "bad", "good")
@@ -69,7 +69,7 @@ def test_swapping_sides_mirrors_the_side_and_keeps_the_length(seed):
     assert one.raw.value == pytest.approx(two.raw.value)
 
 
-def test_what_cannot_be_told():
+def test_unidentifiable_effects():
     fixed = side_bias(["x"] * 9, ["y"] * 9, ["a"] * 6 + ["b"] * 3)
     assert "cannot be told" in fixed.sentence
     assert fixed.raw.value == pytest.approx(2 / 3)
@@ -81,15 +81,15 @@ def test_what_cannot_be_told():
     assert "no interval: 1 groups only" in one.raw.note
 
 
-# Davidson's ln nu that makes about 0, 10, 30, 50, 70, 90 % ties between systems of these strengths.
+# Davidson's ln nu that gives about 0, 10, 30, 50, 70, 90 % ties between systems of these strengths.
 TIES = {0.0: -30.0, 0.1: -1.4, 0.3: -0.1, 0.5: 0.75, 0.7: 1.6, 0.9: 3.0}
 THETA = (0.6, 0.2, -0.2, -0.6)
 
 
 @pytest.mark.parametrize("share", TIES)
-def test_the_truth_is_found_whatever_the_share_of_ties(share):
-    # Given that it is decided, a comparison of equal systems is won by the first side with the odds e^0.45, by a text
-    # one unit longer with e^-0.4: under Davidson's model whatever nu is.
+def test_truth_is_recovered_at_any_share_of_ties(share):
+    # Among decided comparisons of equal systems, the first side wins with odds e^0.45, a text one unit longer with
+    # e^-0.4: under Davidson's model for any nu.
     sides, lengths, widths = [], [], []
     for seed in range(25):
         a, b, verdict, item, length = draw(THETA, 1500, seed=seed, log_nu=TIES[share], side=0.45)
@@ -102,11 +102,12 @@ def test_the_truth_is_found_whatever_the_share_of_ties(share):
         one = length_bias(a, b, verdict, length, item=item).log_odds
         lengths.append([one.value / usual, one.low / usual, one.high / usual])
     decided = 1500 * (1 - share)
-    # Standard error of the mean of 25: about 2 / sqrt(decided) / sqrt(25); three of them are allowed.
+    # Standard error of the mean of 25: about 2 / sqrt(decided) / sqrt(25); three standard errors are allowed.
     close = 3 * 2.3 / np.sqrt(25 * decided)
     assert np.mean([one.value for one in sides]) == pytest.approx(0.45, abs=close)
     assert np.mean([value for value, _, _ in lengths]) == pytest.approx(-0.4, abs=close)
-    # Of 25 intervals of 95 % at least 20 hold the truth, but for one in 800 times; and they grow as decided ones fall.
+    # At least 20 of 25 intervals of 95 % cover the truth except in one case in 800; they widen as decided comparisons
+    # get fewer.
     assert sum(one.low <= 0.45 <= one.high for one in sides) >= 20
     assert sum(low <= -0.4 <= high for _, low, high in lengths) >= 20
     assert np.mean(widths) > 0.9 * 2 * 1.96 * 2 / np.sqrt(decided)
@@ -129,8 +130,8 @@ def test_further_ties_change_nothing(seed, extra, kind):
         assert two.estimate.n <= (verdict != "tie").sum()
 
 
-def test_one_of_two_decided_is_half_whatever_was_tied():
-    """By hand: 6 of 8 decided comparisons are won by the first side, each system being first in four; 92 are tied."""
+def test_one_of_two_decided_is_half_whatever_the_ties():
+    """By hand: the first side wins 6 of 8 decided comparisons, each system being first in four; 92 are tied."""
     a, b = ["x", "y"] * 4 + ["x", "y"] * 46, ["y", "x"] * 4 + ["y", "x"] * 46
     found = side_bias(a, b, ["a"] * 6 + ["b"] * 2 + ["tie"] * 92)
     assert found.estimate.value == pytest.approx(0.75)
@@ -141,7 +142,7 @@ def test_one_of_two_decided_is_half_whatever_was_tied():
 
 
 @pytest.mark.parametrize("n", [1, 40])
-def test_a_side_that_always_wins_has_no_finite_odds(n):
+def test_side_that_always_wins_has_no_finite_odds(n):
     for test in (side_bias, partial(length_bias, length_difference=[1, 2] * n)):
         found = test(["x", "y"] * n, ["y", "x"] * n, ["a", "a"] * n)
         assert not found.estimate.is_defined
@@ -149,19 +150,20 @@ def test_a_side_that_always_wins_has_no_finite_odds(n):
         assert found.raw.value == 1.0
 
 
-def test_rated_texts_are_equally_long_where_others_differ():
+def test_rated_texts_of_equal_length_while_others_differ():
     found = length_bias(["x", "y", "z"], ["y", "x", "x"], ["a", "a", "a"], [0, 0, 3])
     assert found.estimate.note == "the texts of the systems that can be rated are equally long"
 
 
 @pytest.mark.parametrize(("aspect", "right"), [("quality", 0.613), ("naturalness", 0.414)])
-def test_e2e_is_as_the_decided_comparisons_say(aspect, right, shared_data):
-    """Right values: a logit over the decided comparisons with statsmodels, length in tokens at its root mean square."""
+def test_e2e_matches_its_decided_comparisons(aspect, right, shared_data):
+    """Expected values: a logit over the decided comparisons with statsmodels, length in tokens at its root mean
+    square."""
     found, _ = ExportFolder(shared_data / "e2e").comparisons(aspect, turing=False, filter="")
     labels = np.array([unit.label for unit in found.units.units])
     sides = (labels[found.system_a], labels[found.system_b], found.verdict)
     bias = length_bias(*sides, length_difference=found.longer, item=found.item, cluster=found.cluster)
-    # The product counts characters, the figure tokens: .6135 and .4091.
+    # The product counts characters, the expected figure tokens: .6135 and .4091.
     assert bias.estimate.value == pytest.approx(right, abs=0.006)
     decided = (found.verdict == "a") | (found.verdict == "b")
     assert bias.estimate.n == decided.sum()

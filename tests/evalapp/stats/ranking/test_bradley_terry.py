@@ -36,7 +36,7 @@ DESIGN = Design.of_pairs(3, PAIRS[:, 0], PAIRS[:, 1])
         ("rao-kupper", [0.40924, -0.39833, -0.01091], 1.73623),
     ],
 )
-def test_goldens(model, theta, tie):
+def test_worked_numbers(model, theta, tie):
     fit = fit_counts(model, DESIGN, COUNTS)
     assert fit.converged[0]
     assert fit.theta[0] == pytest.approx(theta, abs=5e-6)
@@ -44,7 +44,7 @@ def test_goldens(model, theta, tie):
         assert np.exp(fit.tie[0]) == pytest.approx(tie, abs=5e-6)
 
 
-def test_standard_errors_of_the_golden():
+def test_standard_errors_of_the_worked_example():
     fit = fit_counts("bradley-terry", DESIGN, COUNTS)
     assert np.sqrt(np.diag(inverse_information(fit))) == pytest.approx([0.220, 0.220, 0.215], abs=5e-4)
     robust = ELO * np.sqrt(np.diag(sandwich(fit, meat_of_rows(fit, COUNTS))))
@@ -89,7 +89,7 @@ def test_equal_to_a_general_optimiser(model):
         assert fit.tie[0] == pytest.approx(tie_of(found.x[-1]), abs=1e-6)
 
 
-def test_without_ties_all_three_are_choix():
+def test_without_ties_all_three_equal_choix():
     design, counts = random_counts(seed=5)
     counts[:, 1] = 0
     wins = [
@@ -102,7 +102,7 @@ def test_without_ties_all_three_are_choix():
         assert fit_counts(model, design, counts).theta[0] == pytest.approx(theirs - theirs.mean(), abs=1e-6)
 
 
-def test_covariates_and_clusters_are_statsmodels_logit():
+def test_covariates_and_clusters_equal_statsmodels_logit():
     rng = np.random.default_rng(8)
     n, systems = 400, 4
     a = rng.integers(systems, size=n)
@@ -134,7 +134,7 @@ def test_covariates_and_clusters_are_statsmodels_logit():
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_scores_are_derivatives_and_sum_to_nothing(model):
+def test_scores_are_derivatives_and_sum_to_zero(model):
     eta, tie, step = np.array([-2.0, 0.0, 0.7]), np.array(0.4), 1e-6
     by_eta, by_tie = outcome_scores(model, eta, tie)
     if model == "bradley-terry":
@@ -152,7 +152,7 @@ def test_scores_are_derivatives_and_sum_to_nothing(model):
     assert information_per_comparison(model, eta, tie) == pytest.approx((chances * by_eta**2).sum(axis=1))
 
 
-def test_many_tables_at_once_are_each_alone():
+def test_many_tables_at_once_equal_each_alone():
     design, counts = random_counts(seed=6)
     tables = np.stack([counts, counts[::-1], counts * 3])
     for model in MODELS:
@@ -163,14 +163,14 @@ def test_many_tables_at_once_are_each_alone():
             assert many.information is None
 
 
-def test_no_finite_estimate_is_said():
+def test_missing_finite_estimate_is_reported():
     # 0 always beats 1; both always tie with 2: the better the ties fit, the better the wins fit.
     counts = np.array([[5, 0, 0], [0, 5, 0], [0, 5, 0.0]])
     assert not fit_counts("davidson", DESIGN, counts).converged[0]
     assert fit_counts("bradley-terry", DESIGN, counts).converged[0]
 
 
-def test_a_prior_gives_an_endless_rating_a_finite_value():
+def test_prior_makes_an_infinite_rating_finite():
     design = Design.of_pairs(2, np.array([0]), np.array([1]), precision=0.25)
     fit = fit_counts("bradley-terry", design, np.array([[10, 0, 0.0]]))
     # Stationary: 10 (1 - p) = theta / 4 with eta = 2 theta.
@@ -178,7 +178,7 @@ def test_a_prior_gives_an_endless_rating_a_finite_value():
     assert 10 / (1 + np.exp(2 * theta)) == pytest.approx(theta / 4, abs=1e-9)
 
 
-def test_effects_that_cannot_be_told_apart_are_refused():
+def test_unidentifiable_effects_are_refused():
     design = Design(
         2, np.array([0]), np.array([1]), 1, np.zeros((1, 1), dtype=int), np.ones((1, 1)), np.zeros(3)
     )  # fmt: skip
@@ -187,6 +187,6 @@ def test_effects_that_cannot_be_told_apart_are_refused():
         inverse_information(fit)
 
 
-def test_an_unknown_model_is_refused():
+def test_unknown_model_is_refused():
     with pytest.raises(ValueError, match="bradley-terry"):
         fit_counts("thurstone", DESIGN, COUNTS)

@@ -1,4 +1,4 @@
-"""Rankings from comparisons: goldens, intervals, covariates, weights, links, properties."""
+"""Rankings from comparisons: worked examples, intervals, covariates, weights, links, properties."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def values(ranking):
     return {row.system: row.estimate.value for row in ranking.systems}
 
 
-def test_golden_ratings_and_ranks():
+def test_worked_ratings_and_ranks():
     found = rank_by_comparisons(*columns_of(GOLDEN))
     rows = {row.system: row for row in found.systems}
     # docs/explanation/statistics/comparisons.md#worked-numbers: Elo 1065.95 934.05 1000, sandwich SE 32.8 31.6 32.8.
@@ -49,13 +49,13 @@ def test_tie_parameters():
 
 
 @pytest.mark.parametrize("method", [*MODELS, "glicko2"])
-def test_strengths_come_back_in_order(method):
+def test_strengths_are_recovered_in_order(method):
     a, b, verdict, item, _ = draw([1.5, 0.5, -0.5, -1.5], 600)
     found = rank_by_comparisons(a, b, verdict, item=item, method=method, seeds=5)
     assert [row.system for row in found.systems] == [0, 1, 2, 3]
     assert found.method == method
     if method == "glicko2":
-        # Glicko's deviation is that of a player who may change: its intervals are wider.
+        # Glicko's deviation assumes that a player may change, so its intervals are wider.
         assert found.systems[0].rank_high < found.systems[3].rank_low
     else:
         assert [(row.rank_low, row.rank_high) for row in found.systems] == [(1, 1), (2, 2), (3, 3), (4, 4)]
@@ -64,7 +64,7 @@ def test_strengths_come_back_in_order(method):
     assert json.loads(json.dumps(found.as_dict()))["signature"] == found.signature
 
 
-def test_intervals_of_the_three_kinds_are_alike_and_cover():
+def test_three_kinds_of_intervals_agree_and_cover():
     theta = np.array([0.6, 0.0, -0.6])
     inside = 0
     for seed in range(40):
@@ -81,7 +81,7 @@ def test_intervals_of_the_three_kinds_are_alike_and_cover():
     assert max(widths) < 1.2 * min(widths)
 
 
-def test_bootstrap_of_clusters_is_a_plain_loop():
+def test_cluster_bootstrap_equals_a_plain_loop():
     a, b, verdict, item, _ = draw([0.5, 0, -0.5], 120, seed=3)
     judged = read_judgements(a, b, verdict, item=item)
     drawn = fit_judgements(judged, "bradley-terry").resampled(5, seed=2)
@@ -103,19 +103,19 @@ def test_side_length_and_raters_are_adjusted_for():
     assert effect["low"] < 0.4 * np.sqrt(np.mean(length**2)) < effect["high"]
     assert side["p"] < 1e-6
     assert len(found.extras["raters"]) == 5
-    # All raters are alike here: their own advantages are shrunken towards none.
+    # All raters are alike here, so their own advantages shrink to zero.
     assert max(abs(row["value"]) for row in found.extras["raters"]) < 0.4
     assert "covariates:side,rater,length" in found.signature
 
 
-def test_a_weight_counts_as_so_many_judgements():
+def test_weight_counts_as_repeated_judgements():
     a, b, verdict = columns_of(GOLDEN)
     once = dict.fromkeys(GOLDEN, (1, 1, 1))
     one, two, outcome = columns_of(once)
     weight = [n for numbers in GOLDEN.values() for n in numbers]
     found = rank_by_comparisons(one, two, outcome, weight=weight, method="davidson")
     assert values(found) == pytest.approx(values(rank_by_comparisons(a, b, verdict, method="davidson")))
-    # The scale of weights is nothing; intervals know that 9 judgements are not 60.
+    # The scale of weights does not matter; intervals reflect that there are 9 judgements, not 60.
     tenfold = rank_by_comparisons(one, two, outcome, weight=np.array(weight) * 10, method="davidson")
     assert values(tenfold) == pytest.approx(values(found))
     assert tenfold.systems[0].estimate.low == pytest.approx(found.systems[0].estimate.low)
@@ -126,14 +126,14 @@ def test_a_weight_counts_as_so_many_judgements():
     assert drawn.systems[0].estimate.has_interval
 
 
-def test_systems_without_a_finite_rating_say_why():
+def test_systems_without_a_finite_rating_have_a_reason():
     a = ["x", "y", "x", "u", "w", "p", "x"]
     b = ["y", "x", "w", "x", "y", "q", "x"]
     verdict = ["a", "a", "a", "a", "b", "tie", "a"]
     found = rank_by_comparisons([*a, "n"], [*b, "x"], [*verdict, "cannot_decide"])
     rows = {row.system: row for row in found.systems}
     assert rows["x"].estimate.is_defined
-    # u beat x and so is above x and y, which are equal; both beat w. p and q are linked with none of them.
+    # u beat x, so it ranks above the equal x and y, which both beat w. p and q are linked to no other system.
     assert [rows[name].rank for name in "uxyw"] == [1, 2, 2, 4]
     assert [(rows[name].rank_low, rows[name].rank_high) for name in "uxywp"] == [(1, 4)] * 4 + [(1, 7)]
     assert [rows[name].is_ranked for name in "uxywpqn"] == [True] * 4 + [False] * 3
@@ -143,7 +143,7 @@ def test_systems_without_a_finite_rating_say_why():
     assert rows["n"].estimate.note == "no judgement of this system"
     assert found.totals["self"] == 1
     assert "never compared" in found.extras["connectivity"]["note"]
-    # A weak prior gives all of them a value, and says what that rests on.
+    # A weak prior gives every system a value, with a note about its basis.
     weak = {row.system: row.estimate for row in rank_by_comparisons(a, b, verdict, prior_sd=2).systems}
     assert all(estimate.is_defined for estimate in weak.values())
     assert weak["u"].value > weak["x"].value > weak["w"].value
@@ -177,7 +177,7 @@ def test_degenerate_columns():
     assert not none.systems[0].estimate.has_interval
 
 
-def test_what_makes_no_sense_is_refused():
+def test_invalid_input_is_refused():
     golden = columns_of(GOLDEN)
     for options in ({"method": "elo"}, {"interval": "jackknife"}, {"cannot_decide": "win"},
                     {"method": "glicko2", "side": True}):  # fmt: skip
@@ -191,7 +191,7 @@ def test_what_makes_no_sense_is_refused():
         rank_by_comparisons(*golden, length_difference=np.zeros(60))
 
 
-def test_holm_separates_less():
+def test_holm_finds_fewer_differences():
     a, b, verdict, *_ = draw(np.linspace(1, -1, 8), 500)
     plain = rank_by_comparisons(a, b, verdict)
     strict = rank_by_comparisons(a, b, verdict, adjust="holm")
@@ -232,11 +232,11 @@ def test_order_of_rows_sides_and_names_do_not_matter(seed, method, clustered):
         assert turned.extras["length"]["value"] == pytest.approx(found.extras["length"]["value"], abs=1e-7)
 
 
-def test_glicko2_puts_a_system_without_judgements_behind_the_rated_ones():
+def test_glicko2_ranks_unjudged_systems_last():
     found = rank_by_comparisons(
         ["x", "y", "x", "z"], ["y", "x", "y", "x"], ["a", "b", "a", "cannot_decide"], method="glicko2", seeds=3
     )
     last = found.systems[-1]
     assert (last.system, last.estimate.note) == ("z", "no judgement of this system")  # as for every method
-    # It stands last in the table and has no rank: nothing compares it, so it may have any.
+    # It is last in the table and has no rank: it was never compared, so any rank is possible.
     assert (last.is_ranked, last.rank_low, last.rank_high) == (False, 1, 3)

@@ -1,4 +1,4 @@
-"""Which systems comparisons link."""
+"""Which systems are linked by comparisons."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def test_all_linked():
     assert json.loads(json.dumps(found.as_dict()))["components"] == [["x", "y", "z"]]
 
 
-def test_parts_that_were_never_compared_are_named():
+def test_unlinked_groups_are_named():
     found = connectivity(["x", "y", "u"], ["y", "x", "v"], ["a", "a", "tie"])
-    # Equally large: x and y have more judgements, so they are ranked (`largest_component`) and come first.
+    # Equal sizes: x and y have more judgements, so they are ranked (`largest_component`) and come first.
     assert found.components == (("x", "y"), ("u", "v"))
     assert found.note == (
         "the comparisons fall into 2 parts that were never compared with each other, so only one of them (of equally "
@@ -27,14 +27,14 @@ def test_parts_that_were_never_compared_are_named():
     )
 
 
-def test_a_system_that_lost_everything_is_linked_but_not_strongly():
+def test_system_that_lost_everything_is_linked_but_not_strongly():
     found = connectivity(["x", "y", "x"], ["y", "x", "z"], ["a", "a", "a"])
     assert found.connected
     assert found.classes == (("x", "y"), ("z",))
     assert "2 of 3" in found.note
 
 
-def test_what_nobody_could_decide_links_nothing_and_both_bad_does():
+def test_cannot_decide_links_nothing_but_both_bad_does():
     assert len(connectivity(["x"], ["y"], ["cannot_decide"]).components) == 2
     assert connectivity(["x"], ["y"], ["both_bad"]).strongly_connected
 
@@ -54,7 +54,7 @@ def test_largest_class_is_the_first_of_equals_and_needs_two():
     assert is_strongly_connected(np.zeros((1, 1), dtype=bool))
 
 
-def test_many_parts_are_shown_in_short():
+def test_many_groups_are_abbreviated():
     names = [f"s{n:02}" for n in range(24)]
     found = connectivity(names[::2], names[1::2], ["tie"] * 12)
     assert "and 7 more" in found.note
