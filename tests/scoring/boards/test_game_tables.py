@@ -1,4 +1,4 @@
-"""The table of systems by games from an evaluator's verdicts, and how far its order is people's."""
+"""The table of systems by games from an evaluator's verdicts, and its agreement with the human order."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def units(names=NAMES) -> Units:
 
 
 def met(n_items: int = 30, learned: int = 0, **rest: Any) -> Met:
-    """Each system wins against those behind it, but for every fifth item, which is a tie."""
+    """Each system wins against later ones, except on every fifth item, which is a tie."""
     pairs = [(i, j, k) for i in range(5) for j in range(i + 1, 5) for k in range(n_items)]
     first, second, item = (np.array(column) for column in zip(*pairs, strict=True))
     return Met(
@@ -39,7 +39,7 @@ def table(found: Met, **rest: Any) -> dict[str, Any]:
     return systems_by_games(found, SETTINGS, evaluator={"slug": "judge", "signature": "s|v:1"}, **asked)
 
 
-def test_rows_are_the_games_of_the_library():
+def test_rows_equal_the_games_of_the_library():
     found = table(met())
     labels = sorted(NAMES)
     places = np.array([labels.index(name) for name in NAMES])
@@ -67,7 +67,7 @@ def test_rows_are_the_games_of_the_library():
     assert table(met(), seeds=1)["rows"][0]["sd"] is None
 
 
-def test_what_a_reader_has_to_know_is_said():
+def test_necessary_notes_are_given():
     said = " ".join(table(met(swap_consistency=0.975, n_truncated=12, learned=3))["findings"])
     assert "300 verdicts on texts for 30 items" in said
     assert "97.5% of the verdicts turn round" in said
@@ -80,8 +80,8 @@ def test_what_a_reader_has_to_know_is_said():
     assert "learned" not in plain
 
 
-def test_games_may_count_what_is_expected():
-    """All verdicts are ties; the shares shown stay theirs, and the ratings know more."""
+def test_games_may_use_expected_scores():
+    """All verdicts are ties; the displayed shares stay tied, but the ratings use the expected scores."""
     one = met()
     tied = replace(one, sign=np.zeros_like(one.sign), score=0.5 + 0.02 * (one.second - one.first))
     found = table(tied)
@@ -89,7 +89,7 @@ def test_games_may_count_what_is_expected():
     assert all(row["shares"]["tie"] == 1 for row in found["rows"])
     assert found["signature"].startswith("method:glicko2|outcome:expected|tau:0.5|")
     assert "what is expected" in " ".join(found["findings"])
-    # The labels of the table are sorted, so some pairs stand the other way round there.
+    # The table's labels are sorted, so some pairs are reversed there.
     labels = sorted(NAMES)
     places = np.array([labels.index(name) for name in NAMES])
     games = VerdictTable.of(labels, places[one.first], places[one.second], tied.sign, tied.score)
@@ -107,7 +107,7 @@ def ratings(value: dict[str, float], simulated: dict[str, float] | None = None) 
     return Ratings(n, n, n, system, n % 2, number.astype(float), marks.astype(bool), of)
 
 
-def test_people_and_simulated_raters_make_rows_of_their_own():
+def test_people_and_simulated_raters_have_separate_rows():
     found = table(met())
     people = {"best": 4.0, "good": 4.5, "fair": 3.0, "poor": 2.0, "worst": 1.0}
     reverse = dict(zip(people, (1.0, 2.0, 3.0, 4.0, 5.0), strict=True))
@@ -118,7 +118,7 @@ def test_people_and_simulated_raters_make_rows_of_their_own():
     assert one["spearman"]["value"] == pytest.approx(stats.spearmanr(x, y).statistic)
     assert one["kendall"]["value"] == pytest.approx(stats.kendalltau(x, y).statistic)
     assert (other["simulated"], other["spearman"]["value"]) == (True, pytest.approx(-1))
-    # Whom nobody judged, or the evaluator did not rank, counts not.
+    # Systems without judgements or without a rank by the evaluator do not count.
     (few,) = agreement_with_people(found, ratings({"best": 1.0, "good": 2.0, "nobody": 3.0}), aspect="quality")
     assert (few["n_systems"], few["spearman"]["value"]) == (2, None)
     assert "fewer than 4 systems" in few["spearman"]["note"]

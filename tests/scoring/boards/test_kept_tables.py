@@ -1,4 +1,4 @@
-"""`leaderboard.json` is looked at before anything is made of it: each fault by its place, at most one of a table."""
+"""`leaderboard.json` is validated before use: each error with its path, at most one per table."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def document() -> dict[str, Any]:
     return json.loads(json.dumps({"format": 1, "tables": entries}))
 
 
-def test_a_sound_document_has_no_fault():
+def test_valid_document_has_no_error():
     assert list(faults_of(document())) == []
     assert list(faults_of({"tables": []})) == []
 
@@ -102,7 +102,7 @@ def test_a_sound_document_has_no_fault():
         (5, ("table", "rows", 0, "cells"), [], ("tables[5].table.rows[0].cells", "must be 1, as many as")),
     ],
 )  # fmt: skip
-def test_faults_are_told_by_their_place(place, path, value, fault):
+def test_errors_name_their_path(place, path, value, fault):
     given = document()
     inner: Any = given["tables"]
     for name in (place, *path)[:-1]:
@@ -113,8 +113,8 @@ def test_faults_are_told_by_their_place(place, path, value, fault):
     assert problem.startswith(fault[1])
 
 
-def test_recomputing_needs_more_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """Such files ended in a traceback."""
+def test_recomputing_requires_more_fields(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """Once, such files ended in a traceback."""
     file = tmp_path / "leaderboard.json"
     for content, told in (
         ('{"tables": 7}', "leaderboard.json: tables must be a list of tables"),

@@ -1,4 +1,4 @@
-"""Evaluators against people's ratings: which values of an evaluator stand for its systems."""
+"""Evaluators against human ratings: which values of an evaluator represent its systems."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SETTINGS = {
     "coefficient": "pearson", "test": "none", "resamples": 20,
 }  # fmt: skip
 ITEMS, SYSTEMS = 6, 4
-#: What people say of the systems, and the order in which an evaluator's own values put them: the reverse.
+#: The human order of systems, and an evaluator's own values in reverse order.
 PEOPLE, OWN = (1.0, 2.0, 3.0, 4.0), (4.0, 3.0, 2.0, 1.0)
 
 
@@ -31,9 +31,9 @@ def people() -> People:
 
 
 @pytest.mark.parametrize(("n_in_training", "value", "note"), [(0, -1.0, FIXED), (8, 1.0, LEARNED)])
-def test_a_systems_own_value_counts_only_where_nothing_of_it_was_learned(n_in_training, value, note):
-    """One model whose value of a system was made over its training items, too: on the common rows (items 2 to 5) its
-    scores follow people perfectly, its own values are their opposite."""
+def test_own_value_of_a_system_counts_only_without_training_outputs(n_in_training, value, note):
+    """The evaluator's values for systems include its training items: on the common rows (items 2 to 5) its scores
+    follow the human scores perfectly, while its own values are reversed."""
     said = people()
     own = tuple({"system": f"s{k}", "step": None, "value": value} for k, value in enumerate(OWN))
     metric = np.where(said.item >= 2, np.array(PEOPLE)[said.system], -9.0 * said.system)
@@ -54,7 +54,7 @@ def test_a_systems_own_value_counts_only_where_nothing_of_it_was_learned(n_in_tr
         ("sentinel", "length|v:1", True),
     ],
 )
-def test_what_reads_one_side_alone_is_a_sentinel(kind, signature, expected):
+def test_one_sided_evaluators_are_trivial_baselines(kind, signature, expected):
     """Candidate-only and context-only versions of a trained evaluator are trivial baselines in every table."""
     said = people()
     one = Scored("p", "p", kind, signature, np.array(PEOPLE)[said.system])

@@ -1,4 +1,4 @@
-"""Evaluators against rankings made from comparisons: the figures of the table are those of its parts."""
+"""Evaluators against rankings made from comparisons: the table's figures equal those of its parts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ITEMS, SYSTEMS = 12, 7
 
 
 def world(turing: bool = False, systems: int = SYSTEMS) -> Compared:
-    """Comparisons of systems, the better the later their name; the last is a human."""
+    """Comparisons of systems in which later names are better; the last system is human."""
     units = Units({k: (f"s{k}", "human" if k == systems - 1 else "machine") for k in range(systems)})
     rng = np.random.default_rng(3)
     rows = []
@@ -49,7 +49,7 @@ def scored(compared: Compared, name: str, seed: int, weight: float) -> Scored:
 
 
 @pytest.mark.parametrize("people", ["davidson", "m1"])
-def test_the_table_has_the_figures_of_its_parts(people):
+def test_table_has_the_figures_of_its_parts(people):
     compared = world(turing=people == "m1")
     metrics = [scored(compared, "good", 1, 0.6), scored(compared, "poor", 2, 0.0)]
     everything = np.ones(len(compared), dtype=bool)
@@ -80,7 +80,7 @@ def test_the_table_has_the_figures_of_its_parts(people):
     assert f"|people:{people}|" in table["signature"]
 
 
-def test_what_some_evaluator_learned_from_counts_for_nobody():
+def test_training_outputs_of_any_evaluator_count_for_none():
     compared = world()
     outside = compared.item >= 6
     table = evaluators_by_ranking(
@@ -135,7 +135,7 @@ def test_few_systems_have_a_reason_and_no_letters():
     assert set(machines.system.tolist()) == set(range(SYSTEMS - 1))
 
 
-def test_nothing_compared_is_said():
+def test_missing_comparisons_are_reported():
     found = world().found
     empty = Compared(found.only(np.zeros(len(found), dtype=bool)), subset="all", turing=False)
     metric = Scored("m", "m", "baseline", "m", np.zeros(0))

@@ -1,4 +1,4 @@
-"""Columns of judgements and the tables about those who judged: repeats, controls, order of rows, calibration."""
+"""Columns of judgements and the tables about raters: repeats, controls, order of rows, calibration."""
 
 from __future__ import annotations
 
@@ -51,19 +51,19 @@ def toy() -> list[tuple[Any, ...]]:
         ("anna@12", set(), "anna@12"),
     ],
 )  # fmt: skip
-def test_who_stands_behind_a_key(key, known, person):
+def test_person_behind_a_rater_key(key, known, person):
     assert split_key(key, known | {key})[0] == person
 
 
-def test_one_person_is_one_rater_in_every_campaign():
-    """r7 rated i twice in the first campaign and again in the second, j in the second only."""
+def test_person_is_one_rater_in_every_campaign():
+    """r7 rated i twice in the first campaign and once in the second, and j only in the second."""
     said = [("i", "r7", "one"), ("i", "r7#2", "one"), ("i", "r7@12", "two"), ("i", "r8", "one"), ("j", "r7@12", "two")]
     judged = columns([(float(n), item, "s", rater, source) for n, (item, rater, source) in enumerate(said)])
     assert judged.raters == ("r7", "r8")
     assert list(judged.repeat) == [False, True, True, False, False]
     table = detail_table(judged, SETTINGS, aspect="q", judged="ratings", controls={})
     assert (table["n_raters"], table["n_repeats"], table["raters"][0]["self_consistency"]["n"]) == (2, 2, 2)
-    # Within the second campaign, what r7 said there of i is their judgement of it.
+    # Within the second campaign, r7's rating of i there is their judgement.
     lines = overview_table([("q", "ratings", judged)], SETTINGS)["rows"]
     assert [(row["source"], row["n_raters"], row["n_judgements"]) for row in lines] == [
         ("", 2, 3), ("one", 2, 2), ("two", 1, 2),
@@ -71,7 +71,7 @@ def test_one_person_is_one_rater_in_every_campaign():
     assert list(persons(np.arange(3), ("r-2345abcd@3", "r8", "r-2345abcd@2"))) == [2, 1, 2]
 
 
-def test_the_order_of_rows_changes_nothing():
+def test_order_of_rows_changes_nothing():
     rows = [
         (float(1 + (3 * i + s + r) % 5), f"i{i}", f"s{s}", f"r{r}", "")
         for i in range(9)
@@ -88,12 +88,12 @@ def test_the_order_of_rows_changes_nothing():
     assert first == second
 
 
-def test_calibrated_means_stand_beside_the_plain_ones():
+def test_calibrated_means_are_shown_next_to_plain_ones():
     table = detail_table(columns(toy()), SETTINGS, aspect="q", judged="ratings", controls={})
     systems = table["calibration"]["systems"]
     assert [row["system"] for row in systems] == ["model-0", "model-1", "model-2"]
     assert [row["raw"] for row in systems] == pytest.approx([4, 3, 2])
-    # Everybody rated everything: no system has stricter raters than another.
+    # Everybody rated everything, so no system has stricter raters.
     assert [row["difference"] for row in systems] == pytest.approx([0, 0, 0], abs=1e-6)
 
 
@@ -105,7 +105,7 @@ def test_controls_and_reasons_come_first():
     assert [row["n"] for row in table["raters"]] == [12, 12, 12]
 
 
-def test_each_source_has_a_line_where_there_are_several():
+def test_each_of_several_sources_has_a_row():
     rows = [
         (float(1 + i % 5), f"i{i}", "s", rater, source) for i in range(8) for rater, source in (("a", ""), ("b", "one"))
     ]
@@ -126,7 +126,7 @@ def test_verdicts_are_nominal_and_have_points():
     assert table["rows"][0]["value"] == pytest.approx(1.0)
     assert table["calibration"] is None
     assert "ranked with side and rater" in table["calibration_note"]
-    # Every second unit is turned round.
+    # Every second unit is shown with sides swapped.
     assert sorted(points_of(judged)) == pytest.approx([0.5] * 4 + [1.0] * 4)
 
 
@@ -137,7 +137,7 @@ def test_nobody_judged():
 
 
 def test_ratings_of_one_output_are_not_independent():
-    """Three raters who agree on everything: the interval is that of 40 outputs, not of 120 ratings."""
+    """Three raters agree on everything: the interval is that of 40 outputs, not of 120 ratings."""
     rng = np.random.default_rng(2)
     item, system, rater = (grid.ravel() for grid in np.meshgrid(range(40), range(2), range(3), indexing="ij"))
     output = np.round(rng.normal(3, 1, (40, 2)), 2)
@@ -150,8 +150,8 @@ def test_ratings_of_one_output_are_not_independent():
 
 
 def strict_and_mild() -> list[tuple[Any, ...]]:
-    """Four items, three systems: the mild rater gives two points more than the strict one, in the same order; and one
-    item of which each rated one output only."""
+    """Four items, three systems: the mild rater gives two points more than the strict one, in the same order; in one
+    more item each rated one output only."""
     rows = [
         (float(1 + (item + system) % 3 + 2 * rater), f"i{item}", f"s{system}", f"r{rater}", "")
         for item in range(4) for system in range(3) for rater in range(2)
@@ -160,14 +160,14 @@ def strict_and_mild() -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("ratings", ["raw", "z", "z-shrunk", "rank"])
-def test_ranks_and_z_scores_ask_for_the_order_not_for_the_level(ratings):
+def test_ranks_and_z_scores_use_the_order_not_the_level(ratings):
     settings = {**SETTINGS, "ratings": ratings}
     judged = columns(strict_and_mild())
     table = detail_table(judged, settings, aspect="q", judged="ratings", controls={})
     by_name = {row["name"]: row for row in table["rows"]}
     line = overview_table([("q", "ratings", judged)], settings)["rows"][0]
     assert by_name["alpha"]["value"] == pytest.approx(line["coefficients"][0]["value"])
-    # Counts and answers are of what was given.
+    # Counts and answers refer to the original values.
     assert (table["n_judgements"], table["n_units"]) == (26, 13)
     assert {row["value"] for row in table["prevalence"]} == {"1", "2", "3", "4", "5"}
     if ratings == "raw":
@@ -176,26 +176,26 @@ def test_ranks_and_z_scores_ask_for_the_order_not_for_the_level(ratings):
         return
     assert f"|ratings:{ratings}|" in table["signature"]
     if ratings == "rank":
-        # Every rater puts the three outputs of an item in the same order: 1/6, 3/6, 5/6.
+        # Every rater orders the three outputs of an item equally: 1/6, 3/6, 5/6.
         assert by_name["alpha"]["value"] == pytest.approx(1.0)
         assert (by_name["alpha"]["n"], by_name["percent"]["value"]) == (12, 1.0)
         assert table["notes"][-1] == "2 ratings have no rank: their raters rated nothing else of the item."
     else:
         assert by_name["percent"]["value"] is None
         assert table["pairs"][0]["kappa"]["note"] == "z-scores of two raters are hardly ever the same"
-        # Krippendorff's alpha of the same z-scores, by itself.
+        # Krippendorff's alpha of the same z-scores, computed directly.
         values = normalise_ratings(judged.value, judged.item, judged.rater, method=ratings)
         assert by_name["alpha"]["value"] == pytest.approx(krippendorff_alpha(judged.unit, values, resamples=0).value)
 
 
-def test_what_was_rated_alone_has_no_rank():
+def test_single_rated_outputs_have_no_rank():
     rows = [(float(1 + i), f"d{i}", "", f"r{r}", "") for i in range(4) for r in range(2)]
     table = detail_table(columns(rows), {**SETTINGS, "ratings": "rank"}, aspect="q", judged="dialogues", controls={})
     assert all(row["value"] is None and row["note"] for row in table["rows"])
 
 
 @pytest.mark.parametrize(("judged", "said"), [("comparisons", True), ("turing", False), ("ratings", False)])
-def test_verdicts_of_two_outputs_are_said_to_be_oriented(judged, said):
+def test_orientation_of_pair_verdicts_is_stated(judged, said):
     value = [1.0, 2.0] if judged == "ratings" else ["a", "b"]
     rows = [(value[(i + r) % 2], f"i{i}", "", f"r{r}", "") for i in range(3) for r in range(2)]
     found = columns(rows, numeric=judged == "ratings")
@@ -206,8 +206,8 @@ def test_verdicts_of_two_outputs_are_said_to_be_oriented(judged, said):
 @pytest.mark.parametrize(
     ("method", "reason"), [("z", "two ratings with a z-score"), ("rank", "two ratings with a rank")]
 )
-def test_ratings_without_a_value_are_the_reason_of_no_agreement(method, reason):
-    """Both raters give equal ratings only, and one of each item: no z-scores, no ranks. Units were rated twice."""
+def test_ratings_without_a_value_explain_missing_agreement(method, reason):
+    """Both raters give only equal ratings, one per item: no z-scores, no ranks. Units were rated twice."""
     rows = [(value, f"i{k}", "s", rater, "") for k in range(6) for rater, value in (("r1", 3.0), ("r2", 4.0))]
     settings = {**SETTINGS, "ratings": method}
     line = overview_table([("quality", "ratings", columns(rows))], settings)["rows"][0]
@@ -218,6 +218,6 @@ def test_ratings_without_a_value_are_the_reason_of_no_agreement(method, reason):
         assert reason in notes["alpha"]
         assert reason in notes["icc_a1"]
         assert not any("no unit was rated twice" in note for note in notes.values())
-    # Where nothing was rated twice that is the reason.
+    # If nothing was rated twice, that is the reason.
     once = overview_table([("quality", "ratings", columns(rows[::2]))], {**SETTINGS, "ratings": "raw"})["rows"][0]
     assert once["coefficients"][0]["note"] == "no unit was rated twice"

@@ -1,5 +1,5 @@
-"""Tables of an export computed again from its files: equal whatever the order of the rows, the seed of the resamples or
-the file format; different once a judgement was changed. The folder is written here, without the web program."""
+"""Tables of an export recomputed from its files: equal for any order of rows, resampling seed and file format;
+different once a judgement was changed. The folder is created here, without the web application."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def as_cell(value: Any) -> str:
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with its tables, as the web program would have kept them."""
+    """The folder with its tables, as the web application would have stored them."""
     folder = write(tmp_path_factory.mktemp("exports") / "whole", data())
     tables = []
     for entry in TABLES:
@@ -141,13 +141,12 @@ def copied(exported: Path, folder: Path, tables: dict[str, list[dict[str, Any]]]
     return folder
 
 
-def test_the_folder_itself(exported: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_folder_reproduces_its_tables(exported: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(exported)]) == 0
     printed = capsys.readouterr().out
     assert printed.endswith(f"{len(TABLES)} tables: all equal.\n")
     table = json.loads((exported / "leaderboard.json").read_text())["tables"][0]["table"]
-    # The mean over outputs of means over raters, by hand.
-    # bob#2 repeats what bob rated: the first judgement counts.
+    # The mean over outputs of means over raters, by hand. bob#2 repeats bob's ratings: the first judgement counts.
     rows = [row for row in data()["ratings"] if row["system"] == "gold" and row["rater"] != "bob#2"]
     (gold,) = (row for row in table["rows"] if row["label"] == "gold")
     assert gold["value"] == pytest.approx(np.mean([row["value"] for row in rows]), abs=1e-9)
@@ -155,7 +154,7 @@ def test_the_folder_itself(exported: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.parametrize("cells", [False, True])
-def test_another_order_of_rows_and_other_names_of_raters(exported: Path, tmp_path: Path, cells: bool) -> None:
+def test_another_order_of_rows_and_other_rater_names(exported: Path, tmp_path: Path, cells: bool) -> None:
     tables = data()
     rng = np.random.default_rng(5)
     called = {"ann": "z-9", "bob": "a-1", "bob#2": "a-1#2"}
@@ -168,14 +167,14 @@ def test_another_order_of_rows_and_other_names_of_raters(exported: Path, tmp_pat
     assert all(outcome.is_equal and outcome.n_numbers > 10 for outcome in outcomes)
 
 
-def test_a_changed_judgement_or_score_is_found(
+def test_changed_judgement_or_score_is_found(
     exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tables = data()
     tables["ratings"][0]["value"] -= 0.01
     folder = copied(exported, tmp_path / "tampered", tables)
     different = [not outcome.is_equal for outcome in recompute_folder(folder)]
-    # Comparisons and scores alone are not touched; ranks within an item need not move either.
+    # Comparisons and scores alone are unaffected; ranks within an item need not change either.
     assert [different[k] for k in (0, 1, 3, 8, 9)] == [True, True, True, True, True]
     assert [different[k] for k in (4, 5, 6, 7)] == [False] * 4
     assert main([str(folder), "--json"]) == 1
@@ -184,14 +183,14 @@ def test_a_changed_judgement_or_score_is_found(
     assert found["tables"][0]["differences"][0]["where"] == "rows[gold].value"
 
 
-def test_another_seed_moves_intervals_and_no_value(exported: Path) -> None:
+def test_another_seed_changes_intervals_but_no_value(exported: Path) -> None:
     outcomes = recompute_folder(exported, overrides={"seed": 11})
     assert not any(outcome.is_equal for outcome in outcomes[:4])
     moved = {d.where.split(".")[-1] for outcome in outcomes[:4] for d in outcome.differences}
     assert moved <= {"low", "high", "signature", "rank_low", "rank_high", "tier"}
 
 
-def test_what_is_missing_is_said(exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_parts_are_reported(exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path)]) == 1
     assert "leaderboard.json: the folder has no such file" in capsys.readouterr().err
     tables = data()
@@ -206,8 +205,8 @@ def test_what_is_missing_is_said(exported: Path, tmp_path: Path, capsys: pytest.
 
 
 @pytest.mark.parametrize("table", ["items", "scores"])
-def test_a_file_that_was_not_copied_is_named(exported: Path, tmp_path: Path, table: str) -> None:
-    """Else the figures of an incomplete copy look as if they were wrong."""
+def test_file_that_was_not_copied_is_named(exported: Path, tmp_path: Path, table: str) -> None:
+    """Otherwise the figures of an incomplete copy would look wrong."""
     tables = data()
     del tables[table]
     outcomes = recompute_folder(copied(exported, tmp_path / "part", tables))
@@ -216,11 +215,11 @@ def test_a_file_that_was_not_copied_is_named(exported: Path, tmp_path: Path, tab
     assert found == {problem}
 
 
-def test_a_table_of_compared_pairs_where_nobody_compared_anything_is_equal(exported: Path, tmp_path: Path) -> None:
+def test_empty_table_of_compared_pairs_is_equal(exported: Path, tmp_path: Path) -> None:
     params = {"aspect": "quality", "systems": "all", "references": "original", "test": "perm-both", "filter": ""}
     entry = {"kind": "pairs", "params": params, "sets": ["len", "ref@original"]}
     tables = data()
-    del tables["comparisons"]  # an export has no file of what there is none of
+    del tables["comparisons"]  # an export has no file for an empty table
     folder = copied(exported, tmp_path / "uncompared", tables)
     asked = {**entry, "table": {"aspect": "quality", "n_ratings": 0, "rows": []}}
     table = COMPUTED["pairs"](ExportFolder(folder), asked, params)
@@ -229,14 +228,14 @@ def test_a_table_of_compared_pairs_where_nobody_compared_anything_is_equal(expor
     (folder / "leaderboard.json").write_text(json.dumps({"format": 1, "tables": [{**entry, "table": table}]}))
     (outcome,) = recompute_folder(folder)
     assert (outcome.is_equal, outcome.problem) == (True, "")
-    # One that stands on comparisons misses them.
+    # A table based on comparisons lacks them.
     table["n_ratings"] = 30
     (folder / "leaderboard.json").write_text(json.dumps({"format": 1, "tables": [{**entry, "table": table}]}))
     (outcome,) = recompute_folder(folder)
     assert outcome.problem == "comparisons: the folder holds no judgements by rater; export them per rater"
 
 
-def test_a_damaged_table_or_one_of_a_newer_kind_is_told_and_the_others_are_computed(
+def test_damaged_or_newer_table_is_reported_and_others_are_computed(
     exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = copied(exported, tmp_path / "newer", data())
@@ -254,7 +253,7 @@ def test_a_damaged_table_or_one_of_a_newer_kind_is_told_and_the_others_are_compu
     assert printed.endswith("5 tables: 3 NOT equal.\n")
 
 
-def test_no_number_equals_no_number(tmp_path, monkeypatch):
+def test_missing_numbers_are_equal(tmp_path, monkeypatch):
     monkeypatch.setitem(COMPUTED, "systems", lambda *_: {"kind": "systems", "value": float("nan")})
     entry = {"kind": "systems", "params": {}, "table": {"kind": "systems", "value": 0.5}}
     outcome = recompute_entry(ExportFolder(tmp_path), entry, {})
@@ -270,7 +269,7 @@ def test_no_number_equals_no_number(tmp_path, monkeypatch):
         (7, "it is no object"),
     ],
 )
-def test_a_row_that_cannot_be_read_is_named(exported: Path, tmp_path: Path, change: Any, problem: str) -> None:
+def test_unreadable_row_is_named(exported: Path, tmp_path: Path, change: Any, problem: str) -> None:
     tables = data()
     tables["ratings"][4] = {**tables["ratings"][4], **change} if isinstance(change, dict) else change
     folder = copied(exported, tmp_path / "part", tables)
@@ -280,9 +279,9 @@ def test_a_row_that_cannot_be_read_is_named(exported: Path, tmp_path: Path, chan
     assert [outcome.is_equal for outcome in outcomes if outcome.problem != told] == [True] * 5
 
 
-def test_a_table_with_the_test_of_0_1_0_is_computed_by_that_test(exported: Path, tmp_path: Path) -> None:
-    """Its signature names no version and `perm-both`; items and systems were drawn for the intervals, and p below the
-    diagonal was 1. So it is equal; with today's names the figures are those of today's test."""
+def test_table_with_the_test_of_0_1_0_uses_that_test(exported: Path, tmp_path: Path) -> None:
+    """Its signature names no version and `perm-both`; items and systems were resampled for the intervals, and p below
+    the diagonal was 1. The recomputed table is equal; with today's names, the figures are those of today's test."""
     folder = copied(exported, tmp_path / "earlier", data())
     document = json.loads((folder / "leaderboard.json").read_text())
     entry = next(
@@ -303,8 +302,8 @@ def test_a_table_with_the_test_of_0_1_0_is_computed_by_that_test(exported: Path,
     assert (outcome.problem, outcome.differences, outcome.version) == ("", [], "0.1.0")
 
 
-def test_the_printed_list_shows_places_as_the_tables_do() -> None:
-    """A rank that is not certain is printed as `1-2`; without a rank there is a dash, without ends the rank itself."""
+def test_printed_list_shows_ranks_like_the_tables() -> None:
+    """An uncertain rank is printed as `1-2`; without a rank there is a dash, without ends the rank itself."""
     row = {"label": "m1", "value": 1.0, "low": None, "high": None, "rank": 1}
     shown = {
         "1-2": {**row, "rank_low": 1, "rank_high": 2},

@@ -1,5 +1,5 @@
-"""A person's second judgement of the same thing counts nowhere: the first one does, in means, wins, agreement, training
-and aggregated exports alike."""
+"""A person's repeated judgement counts nowhere: means, wins, agreement, training and aggregated exports all use the
+first one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scoring.ml.types import Comparison, Dataset, Item, Output, Rating, System
 from tests.evalapp.stats.rated import ratings_of
 
 SETTINGS = {"aspect": "q", "method": "mean", "ratings": "raw", "systems": "all", "by": ""}
-#: r7 rates i1 three times (again, and in campaign 12), and i2 in the other campaign only; s#1 is another name.
+#: r7 rates i1 three times (again, and in campaign 12), and i2 only in the other campaign; s#1 is another name.
 ROWS = [
     ("i1", "a", "r7", 1), ("i1", "a", "r7#2", 5), ("i1", "a", "r7@12", 4), ("i2", "a", "r7@12", 3),
     ("i1", "a", "s#1", 2),
@@ -34,10 +34,10 @@ def test_means_of_systems_and_of_outputs():
 
 
 @pytest.mark.parametrize("method", ["win-rate", "davidson"])
-def test_comparisons_whichever_side_was_first(method):
+def test_comparisons_with_either_side_first(method):
     units = Units({name: (name, "machine") for name in "ab"})
     a, b = units.code("a", None), units.code("b", None)
-    # r7 says a twice (the sides turned the second time), s and t say b.
+    # r7 says a twice (the sides swapped the second time), s and t say b.
     found = Comparisons(
         np.array([0, 0, 0, 1]), np.array([0, 0, 0, 1]), np.array([a, b, a, a]), np.array([b, a, b, b]),
         np.array(["a", "b", "b", "b"]), np.zeros(4, dtype=bool), units, np.array([0, 1, 2, 3]),

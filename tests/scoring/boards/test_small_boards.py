@@ -1,4 +1,4 @@
-"""Tables of systems from a few random comparisons, with every method and setting: never an error, always sound."""
+"""Tables of systems from a few random comparisons, with every method and setting: never an error, always consistent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VERDICTS = ("a", "b", "tie", "both_bad", "cannot_decide")
 
 @st.composite
 def comparisons(draw):
-    """Up to 24 comparisons of 2 to 6 systems, of themselves too; texts of few lengths or of one; few items."""
+    """Up to 24 comparisons of 2 to 6 systems, also with themselves; texts of one or few lengths; few items."""
     k, m = draw(st.integers(2, 6)), draw(st.integers(1, 24))
     rng = np.random.default_rng(draw(st.integers(0, 2**20)))
     units = Units({number: (f"s{number}", "machine") for number in range(k)})
@@ -40,7 +40,7 @@ def comparisons(draw):
 @settings(max_examples=60)
 @given(found=comparisons(), data=st.data())
 @pytest.mark.parametrize("method", METHODS)
-def test_a_table_is_sound_whatever_was_compared(method, found, data):
+def test_table_is_consistent_for_any_comparisons(method, found, data):
     options = {"by": "", "ratings": "raw", "systems": "all", "method": method, "resamples": 20}
     if method in ("bradley-terry", "davidson", "rao-kupper"):
         chosen = data.draw(st.sets(st.sampled_from(COVARIATES)))
@@ -63,7 +63,7 @@ def test_a_table_is_sound_whatever_was_compared(method, found, data):
 
 @settings(max_examples=25)
 @given(found=comparisons())
-def test_the_quality_of_a_campaign_is_sound_whatever_was_compared(found):
+def test_campaign_quality_is_consistent_for_any_comparisons(found):
     n, apart = len(found), found.system_a != found.system_b
     judged = Watched(
         kind="pairwise", value=found.verdict[apart], unit=np.arange(n)[apart], item=found.item[apart],
@@ -76,7 +76,7 @@ def test_the_quality_of_a_campaign_is_sound_whatever_was_compared(found):
 
 
 def test_only_undecided_texts_differ_in_length():
-    """The one pair of texts of different length was not decided: nothing is left to adjust for, and that is said."""
+    """The only pair with different lengths was undecided: no length effect remains, and a note says so."""
     found = rank_by_comparisons(
         ["x", "x", "y"], ["y", "y", "x"], ["cannot_decide", "a", "a"], length_difference=[-2, 0, 0]
     )
@@ -84,8 +84,9 @@ def test_only_undecided_texts_differ_in_length():
     assert found.extras["length"]["note"] == "all texts of the systems that can be rated are equally long"
 
 
-def test_a_likelihood_that_is_flat_far_out_has_no_finite_ratings():
-    """By hand: x ties y and z, z beats y twice; ties and wins fit perfectly as nu grows. Its matrix became singular."""
+def test_flat_likelihood_gives_no_finite_ratings():
+    """By hand: x ties y and z, z beats y twice; ties and wins fit perfectly as nu grows. Once, the matrix became
+    singular."""
     found = rank_by_comparisons(
         ["x", "y", "y", "y"], ["z", "x", "z", "z"], ["tie", "tie", "b", "b"], method="davidson", item=[0, 3, 4, 1]
     )

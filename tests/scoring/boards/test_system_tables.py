@@ -1,4 +1,5 @@
-"""The table of systems by models of comparisons: labels, groups that cannot be told apart, what the graph lacks."""
+"""The table of systems by models of comparisons: labels, groups that are not significantly different, gaps of the
+graph."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def golden():
         ("rao-kupper", {"a": 0.40924, "b": -0.39833, "c": -0.01091}),
     ],
 )
-def test_ratings_of_the_golden_counts(method, theta):
+def test_ratings_of_the_worked_counts(method, theta):
     table = systems_by_comparisons(golden(), {**SETTINGS, "method": method}, aspect="quality")
     found = {row["label"]: (row["value"] - 1000) * np.log(10) / 400 for row in table["rows"]}
     assert found == pytest.approx(theta, abs=2e-5)
@@ -55,7 +56,7 @@ def test_ratings_of_the_golden_counts(method, theta):
     assert table["rows"][0]["shares"]["win"] == pytest.approx(21 / 40)
 
 
-def test_the_table_says_what_the_ranking_says():
+def test_table_agrees_with_the_ranking():
     found = golden()
     table = systems_by_comparisons(found, {**SETTINGS, "method": "davidson"}, aspect="q")
     names = np.array(["a", "b", "c"])
@@ -68,7 +69,7 @@ def test_the_table_says_what_the_ranking_says():
     assert [row["rank_high"] for row in table["rows"]] == [row.rank_high for row in ranking.systems]
 
 
-def test_a_graph_that_is_not_connected_names_the_systems():
+def test_disconnected_graph_names_the_systems():
     verdicts = ["a", "b", "tie", "a", "a", "b"]
     found = made([0, 0, 0, 2, 3, 2], [1, 1, 1, 3, 2, 3], verdicts, ("w", "x", "y", "z"), ["machine"] * 4)
     table = systems_by_comparisons(found, {**SETTINGS, "method": "bradley-terry"}, aspect="q")
@@ -96,7 +97,7 @@ def test_groups_of_shares_come_from_intervals_of_ranks():
     assert {row["label"] for row in machines["rows"]} == {"a", "b"}
 
 
-def test_findings_speak_of_the_first_two_rows():
+def test_findings_describe_the_first_two_rows():
     found = replace(golden(), longer=np.random.default_rng(1).normal(size=60))
     for method in ("win-rate", "davidson", "bradley-terry"):
         table = systems_by_comparisons(found, {**SETTINGS, "method": method}, aspect="q")
@@ -114,7 +115,7 @@ def test_findings_speak_of_the_first_two_rows():
     assert nothing["note"] == "No output has been compared with another for q."
 
 
-def test_repeats_are_by_the_same_person():
+def test_repeats_come_from_the_same_person():
     found = replace(golden(), raters=("ann", "ann#2"))
     for settings in ({"method": "win-rate"}, {"method": "davidson", "covariates": "rater"}):
         table = systems_by_comparisons(found, {**SETTINGS, **settings}, aspect="q")
@@ -122,7 +123,7 @@ def test_repeats_are_by_the_same_person():
     assert table["extras"]["rater_effects"]["n"] == 1
 
 
-def test_a_system_without_a_value_of_its_own_has_no_rank():
+def test_system_without_its_own_value_has_no_rank():
     units = Units({k: (name, "machine") for k, name in enumerate("abc")})
     codes = [units.code(k, None) for k in range(3)]
     items = np.repeat(np.arange(4), 3)
@@ -131,7 +132,7 @@ def test_a_system_without_a_value_of_its_own_has_no_rank():
     settings = {**SETTINGS, "by": "whole"}
     table = systems_by_evaluator(scores, settings, evaluator={"slug": "whole", "aspect": ""}, own=own)
     rows = table["rows"]
-    # Without an interval nothing is told apart: any place is possible.
+    # Without an interval, no system differs significantly: any rank is possible.
     assert [(row["label"], row["rank"], row["rank_low"], row["rank_high"], row["tier"]) for row in rows] == [
         ("c", 1, 1, 3, 1), ("a", 2, 1, 3, 1), ("b", None, 1, 3, 1),
     ]  # fmt: skip
@@ -139,12 +140,12 @@ def test_a_system_without_a_value_of_its_own_has_no_rank():
     assert rows[2]["note"] == "the evaluator has no value for this system"
     assert table["n_clusters"] == 0
     assert table["signature"] == "method:evaluator|boot:none|by:whole|systems:all"
-    # Scores are no judgements.
+    # Scores are not judgements.
     assert {row["n_ratings"] for row in rows} == {0}
     assert table["totals"] == {"scores": 12}
 
 
-def test_own_values_with_intervals_are_told_apart_by_their_ends():
+def test_own_values_differ_if_their_intervals_are_disjoint():
     units = Units({k: (name, "machine") for k, name in enumerate("abc")})
     codes = [units.code(k, None) for k in range(3)]
     items = np.repeat(np.arange(4), 3)
@@ -164,14 +165,14 @@ def test_own_values_with_intervals_are_told_apart_by_their_ends():
 
 
 @pytest.mark.parametrize("method", ["win-rate", "davidson"])
-def test_a_simulated_comparison_counts_once(method):
+def test_simulated_comparison_counts_once(method):
     found = replace(golden(), simulated=np.arange(60) < 4)
     table = systems_by_comparisons(found, {**SETTINGS, "method": method}, aspect="q")
     assert table["n_simulated"] == 4
 
 
-def test_a_table_by_meteor_says_what_identical_texts_reach():
-    """Banerjee and Lavie's penalty is gamma (chunks / matches)^beta: 1 chunk of identical texts, so not 0."""
+def test_meteor_table_states_the_value_of_identical_texts():
+    """Banerjee and Lavie's penalty is gamma (chunks / matches)^beta: identical texts have 1 chunk, so it is not 0."""
     from scoring.boards.data.columns import Scores, Units
     from scoring.boards.systems.compute import METEOR_MAXIMUM, systems_by_evaluator
     from scoring.ml import Record, load

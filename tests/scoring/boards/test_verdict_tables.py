@@ -1,4 +1,4 @@
-"""The table of evaluators on compared pairs has the figures of its parts, over what nobody learned from."""
+"""The table of evaluators on compared pairs has the figures of its parts, over pairs outside all training data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ITEMS, SYSTEMS = 30, 5
 
 
 def world(raters: tuple[str, ...] = ("r1", "r2", "r3"), **changes) -> Compared:
-    """Every item's outputs compared by all raters: the better the higher the number of the system, with errors."""
+    """All raters compare every item's outputs: systems with higher numbers are better, with errors."""
     units = Units({k: (f"s{k}", "human" if k == SYSTEMS - 1 else "machine") for k in range(SYSTEMS)})
     for k in range(SYSTEMS):
         units.code(k, None)
@@ -53,7 +53,7 @@ def table_of(compared: Compared, metrics: list[Scored], outside=None, **settings
     )
 
 
-def test_the_table_has_the_figures_of_its_parts():
+def test_table_has_the_figures_of_its_parts():
     compared = world()
     metrics = [scored(compared, BASELINE, 0.0, 3), scored(compared, "good", 2.0), scored(compared, "fair", 0.7)]
     table = table_of(compared, metrics)
@@ -101,7 +101,7 @@ def test_the_table_has_the_figures_of_its_parts():
     assert list(KINDS["pairs"](json.loads(json.dumps(table)), "table")) == []
 
 
-def test_the_order_of_the_rows_changes_nothing():
+def test_order_of_rows_changes_nothing():
     compared = world()
     order = np.random.default_rng(0).permutation(len(compared.found))
     turned = compared.found.only(order)
@@ -121,12 +121,12 @@ def test_the_order_of_the_rows_changes_nothing():
     assert one == two
 
 
-def test_who_judges_again_is_no_second_person_and_who_cannot_decide_says_nothing():
+def test_repeats_are_no_second_person_and_cannot_decide_is_excluded():
     plain = world(("r1", "r2"))
     found = plain.found
     more = found.only(np.repeat(np.arange(len(found)), 2))
     again = np.arange(len(more)) % 2 == 1
-    # Every judgement is repeated by the same person with the opposite verdict, under a key of a repeat.
+    # The same person repeats every judgement with the opposite verdict, under a repeat key.
     flipped = np.array([{"a": "b", "b": "a"}.get(str(v), str(v)) for v in more.verdict])
     more = replace(
         more, verdict=np.where(again, flipped, more.verdict), rater=more.rater + 2 * again,
@@ -145,7 +145,7 @@ def test_who_judges_again_is_no_second_person_and_who_cannot_decide_says_nothing
     assert (one["n_ratings"], one["n_raters"]) == (two["n_ratings"], two["n_raters"])
 
 
-def test_pairs_with_what_somebody_learned_from_count_for_nobody():
+def test_training_pairs_of_any_evaluator_count_for_none():
     compared = world()
     outside = compared.item >= 10
     table = table_of(compared, [scored(compared, "good", 2.0), scored(compared, BASELINE, 0.0, 3)], outside)
@@ -165,7 +165,7 @@ def test_pairs_with_what_somebody_learned_from_count_for_nobody():
     assert nothing["rows"][0]["cells"][0]["value"] is None
 
 
-def test_where_the_shorter_text_wins_the_difference_is_to_that():
+def test_difference_is_to_the_shorter_text_where_that_wins():
     compared = world()
     good, length = scored(compared, "good", 2.0), scored(compared, BASELINE, -1.0, 3)
     table = table_of(compared, [good, length])
@@ -179,7 +179,7 @@ def test_where_the_shorter_text_wins_the_difference_is_to_that():
     assert longer["rows"][0]["cells"][1]["value"] == pytest.approx(expected)
 
 
-def test_without_length_the_difference_says_so():
+def test_missing_length_explains_the_missing_difference():
     compared = world()
     table = table_of(compared, [scored(compared, "good", 2.0)])
     assert table["rows"][0]["cells"][1]["note"] == NO_BASELINE
@@ -200,7 +200,7 @@ def test_subsets_and_missing_scores():
     assert found["n"] < whole["n"]
 
 
-def test_all_tied_and_nothing_compared_are_told():
+def test_all_ties_and_no_comparisons_are_reported():
     compared = world(verdict=np.array(["tie"] * (3 * ITEMS)))
     table = table_of(compared, [scored(compared, "good", 2.0)])
     assert "People called every pair tied" in table["note"]

@@ -1,4 +1,5 @@
-"""The intraclass correlation: Shrout and Fleiss' example, pingouin side by side, missing ratings, undefined cases."""
+"""The intraclass correlation: Shrout and Fleiss' example, comparison with pingouin, missing ratings, undefined
+cases."""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ def test_published_example(form):
 
 
 @pytest.mark.parametrize("shape", [(8, 4), (25, 2)])
-def test_values_and_exact_intervals_are_those_of_pingouin(shape):
-    import pingouin  # loads all of matplotlib and statsmodels
+def test_values_and_exact_intervals_equal_pingouin(shape):
+    import pingouin  # imports all of matplotlib and statsmodels
 
     rng = np.random.default_rng(4)
     data = rng.normal(size=(shape[0], 1)) + 0.5 * rng.normal(size=(1, shape[1])) + rng.normal(size=shape)
@@ -73,13 +74,13 @@ def test_order_names_and_units_of_measurement_do_not_matter(seed, form):
     found = icc(value, unit, rater, form=form, resamples=30)
     order = rng.permutation(len(value))
     other = icc(100 - 3 * value[order], unit[order], rater[order] + 10, form=form, resamples=30)
-    # nan where the estimate is on the border: both have no interval.
+    # nan where the estimate is on the boundary: both have no interval.
     expected = pytest.approx((found.value, found.low, found.high), abs=1e-8, nan_ok=True)
     assert (other.value, other.low, other.high) == expected
 
 
 def by_mean_squares(data, form):
-    """McGraw and Wong's formulas (1996, table 4) of a complete table."""
+    """McGraw and Wong's formulas (1996, table 4) for a complete table."""
     n, k = data.shape
     rows, columns_ = k * data.mean(axis=1).var(ddof=1), n * data.mean(axis=0).var(ddof=1)
     rest = data - data.mean(axis=1, keepdims=True) - data.mean(axis=0) + data.mean()
@@ -95,15 +96,15 @@ def by_mean_squares(data, form):
 
 
 @pytest.mark.parametrize("form", ICC_FORMS)
-def test_bootstrap_equals_a_loop_over_written_out_units(form):
+def test_bootstrap_equals_a_loop_over_copied_units(form):
     counts = ClusterDraws(6, 3).take(40).astype(int).T
-    # No end lies below -1, so resamples below count as -1.
+    # No end is below -1, so lower resamples count as -1.
     values = [max(by_mean_squares(np.repeat(TARGETS, row, axis=0), form), -1.0) for row in counts]
     found = icc(*columns(TARGETS), form=form, resamples=40, seed=3)
     assert (found.low, found.high) == pytest.approx(percentile_interval(np.array(values)))
 
 
-def test_missing_ratings_find_the_variances_again():
+def test_variances_are_recovered_with_missing_ratings():
     """Units 1, raters .25, residual .5, half of the cells missing: A,1 = 1/1.75 = .571, C,1 = 1/1.5 = .667."""
     rng = np.random.default_rng(0)
     data = rng.normal(size=(3000, 1)) + 0.5 * np.sqrt(1.0) * rng.normal(size=(1, 60))
@@ -127,8 +128,8 @@ def incomplete(seed, n=14, raters=5, kept=0.6):
 
 
 def restricted(value, unit, rater):
-    """Variances of units, raters and residual of largest restricted likelihood, written out with the full covariance
-    matrix of the ratings and searched without derivatives."""
+    """Variances of units, raters and residual that maximise the restricted likelihood, computed from the full
+    covariance matrix of the ratings and searched without derivatives."""
     from scipy.optimize import minimize
 
     ones = np.ones(len(value))
@@ -152,7 +153,7 @@ def by_formula(u, r, e, k):
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_missing_ratings_are_fitted_by_restricted_likelihood(seed):
-    """Against the likelihood written out here, and against statsmodels' mixed model."""
+    """Compared with the likelihood computed here, and with statsmodels' mixed model."""
     value, unit, rater = incomplete(seed)
     used = np.isin(unit, np.flatnonzero(np.bincount(unit) >= 2))
     value, unit, rater = value[used], unit[used], rater[used]
@@ -176,8 +177,8 @@ def test_missing_ratings_are_fitted_by_restricted_likelihood(seed):
 
 
 def test_restricted_likelihood_of_a_complete_table_is_the_published_example():
-    """Shrout and Fleiss' mean squares by hand: 11.24 between targets, 32.49 between judges, 1.02 left; REML of a
-    balanced table with positive variances is the analysis of variance."""
+    """Shrout and Fleiss' mean squares by hand: 11.24 between targets, 32.49 between judges, 1.02 residual; REML of a
+    balanced table with positive variances equals the analysis of variance."""
     found = reml_iccs(
         of_columns(*columns(TARGETS)), ("A,1", "C,1", "A,k", "C,k"), 4, intervals=False, seed=0, confidence=0.95
     )
@@ -191,9 +192,9 @@ def test_restricted_likelihood_of_a_complete_table_is_the_published_example():
     rows=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3), st.integers(1, 5)), min_size=4, max_size=24),
     reverse=st.sampled_from([(), (0,), (0, 1)]),
 )
-def test_no_form_of_incomplete_or_reversed_ratings_is_above_1(rows, reverse):
-    """And consistency is not below agreement where raters miss units; ends of intervals are no reliabilities above 1
-    either. Some raters use the scale in reverse."""
+def test_incomplete_or_reversed_ratings_give_no_value_above_1(rows, reverse):
+    """Consistency is also not below agreement when raters miss units, and no interval end is above 1. Some raters
+    reverse the scale."""
     table = {(unit, rater): 6 - value if rater in reverse else value for unit, rater, value in rows}
     value = np.array(list(table.values()), dtype=float)
     unit, rater = (np.array([key[place] for key in table]) for place in (0, 1))
@@ -224,15 +225,15 @@ def test_reversed_raters_of_complete_tables_give_no_reliability_above_1(seed, ra
                 assert math.isnan(number) or -1 - 1e-9 <= number <= 1 + 1e-9, (form, interval, one)
 
 
-def test_beyond_the_pole_there_is_no_value():
-    """By hand: [[1, 2], [2, 1]] has mean squares of 0 between units, 0 between raters and 1 for the rest, so that
-    A,k = (0 - 1) / (0 + (0 - 1) / 2) = 2; A,1 = (0 - 1) / (0 + 1 + 2 (0 - 1) / 2) divides by 0."""
+def test_no_value_beyond_the_pole():
+    """By hand: [[1, 2], [2, 1]] has mean squares of 0 between units, 0 between raters and 1 residual, so A,k = (0 - 1)
+    / (0 + (0 - 1) / 2) = 2; A,1 = (0 - 1) / (0 + 1 + 2 (0 - 1) / 2) divides by 0."""
     found = iccs(*columns(np.array([[1, 2], [2, 1]])), resamples=0)
     assert {form for form, one in found.items() if not one.is_defined} == {"1,k", "A,1", "A,k", "C,k"}
     assert found["A,k"].note == BEYOND_POLE
     # C,1 = (0 - 1) / (0 + 1) = -1, and 1: mean squares 0 and 1/2 within, (0 - 1/2) / (0 + 1/2) = -1.
     assert (found["1"].value, found["C,1"].value) == pytest.approx((-1, -1))
-    # Eight units, one rater in reverse: A,k used to be far above 1.
+    # Eight units, one reversed rater: A,k was once far above 1.
     good = np.arange(1.0, 9.0)
     reversed_ = np.stack([good, 9 - good + 0.01 * good**2], axis=1)
     found = icc(*columns(reversed_), form="A,k")
@@ -240,25 +241,25 @@ def test_beyond_the_pole_there_is_no_value():
     assert "negative variance component" in found.note
 
 
-def test_below_minus_one_there_is_no_value():
-    """By hand: [[1, 5], [3, 3], [5, 1]] has mean squares of 0 between units, 0 between raters and 8 for the rest, so
-    A,1 = (0 - 8) / (0 + 8 + 2 (0 - 8) / 3) = -3; C,1 = (0 - 8) / (0 + 8) = -1 is a correlation that can be."""
+def test_no_value_below_minus_one():
+    """By hand: [[1, 5], [3, 3], [5, 1]] has mean squares of 0 between units, 0 between raters and 8 residual, so A,1 =
+    (0 - 8) / (0 + 8 + 2 (0 - 8) / 3) = -3; C,1 = (0 - 8) / (0 + 8) = -1 is a possible correlation."""
     found = iccs(*columns(np.array([[1, 5], [3, 3], [5, 1]])), resamples=0)
     assert found["A,1"].note == BEYOND_POLE
     assert found["C,1"].value == pytest.approx(-1)
-    # Noise alone is often below 0, by both programs that the module follows, and is shown.
+    # Pure noise often gives values below 0, which both reference programs also show.
     noise = np.random.default_rng(3).normal(size=(40, 3))
     some = iccs(*columns(noise), resamples=0)
     assert -0.2 < some["A,1"].value < 0
-    # C,k = 1 - MSE / MSR is cut at its lower end: the resamples hold some with hardly any variance between units.
+    # C,k = 1 - MSE / MSR is clipped at its lower end: some resamples have hardly any variance between units.
     few = icc(*columns(np.random.default_rng(6).normal(size=(6, 2))), form="C,k")
     assert not few.has_interval or few.low >= -1
 
 
 @pytest.mark.parametrize("form", ["A,1", "C,1"])
-def test_intervals_by_jackknife_hold_the_truth(form):
-    """60 units, 12 raters, 3 ratings each, variances 1, .25 (as drawn) and .75, raters held as they are: at least 17 of
-    20 data sets; over 200 of four sizes .91 to .97 were measured."""
+def test_jackknife_intervals_cover_the_truth(form):
+    """60 units, 12 raters, 3 ratings each, variances 1, .25 (as drawn) and .75, raters held fixed: at least 17 of 20
+    data sets; over 200 data sets of four sizes, .91 to .97 were measured."""
     held = 0
     for seed in range(20):
         rng = np.random.default_rng(seed)
@@ -272,7 +273,7 @@ def test_intervals_by_jackknife_hold_the_truth(form):
     assert held >= 17
 
 
-def test_undefined_with_its_reason():
+def test_undefined_with_a_reason():
     assert icc([], [], []).note == "no unit was rated twice"
     assert icc([1, 2], [0, 1], [0, 0]).note == "no unit was rated twice"
     assert icc([1, 2], [0, 0], [0, 1]).note == "one unit only: units cannot differ"

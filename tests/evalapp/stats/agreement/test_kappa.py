@@ -1,4 +1,4 @@
-"""Percent agreement, Fleiss' and Cohen's kappa: values by hand, statsmodels side by side, undefined cases."""
+"""Percent agreement, Fleiss' and Cohen's kappa: values by hand, comparison with statsmodels, undefined cases."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evalapp.stats.agreement.kappa import cohen_kappa, fleiss_kappa, percent_agr
 from evalapp.stats.core.coding import ColumnError
 from evalapp.stats.resampling.bootstrap import percentile_interval
 
-# Fleiss (1971), as the worked example is printed in many textbooks: ten subjects, fourteen raters, five categories.
+# Fleiss (1971), the worked example printed in many textbooks: ten subjects, fourteen raters, five categories.
 FLEISS = [
     [0, 0, 0, 0, 14], [0, 2, 6, 4, 2], [0, 0, 3, 5, 6], [0, 3, 9, 2, 0], [2, 2, 8, 1, 1],
     [7, 7, 0, 0, 0], [3, 2, 6, 3, 0], [2, 5, 3, 2, 2], [6, 5, 2, 1, 0], [0, 2, 2, 3, 7],
@@ -28,7 +28,7 @@ def long_form(counts):
     return value, unit, places
 
 
-def test_fleiss_of_the_textbook_example():
+def test_fleiss_textbook_example():
     columns = long_form(FLEISS)
     assert fleiss_kappa(*columns, resamples=0).value == pytest.approx(0.210, abs=5e-4)
     assert percent_agreement(*columns, resamples=0).value == pytest.approx(0.378, abs=5e-4)
@@ -43,7 +43,7 @@ def test_kappa_by_hand():
     assert found.value == pytest.approx(0.4)
     assert found.low < 0.4 < found.high
     assert found.n == 50
-    # Two categories: every weight is the plain one.
+    # With two categories, every weighting equals the plain one.
     for weights in ("linear", "quadratic"):
         assert cohen_kappa(a, b, weights=weights).value == pytest.approx(0.4)
 
@@ -53,7 +53,7 @@ pairs = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, ma
 
 @settings(max_examples=40)
 @given(rows=pairs, weights=st.sampled_from([None, "linear", "quadratic"]))
-def test_cohen_is_that_of_statsmodels(rows, weights):
+def test_cohen_equals_statsmodels(rows, weights):
     a, b = np.array(rows).T
     assume(len(np.unique(np.concatenate([a, b]))) > 1)
     table = np.zeros((4, 4))
@@ -62,14 +62,14 @@ def test_cohen_is_that_of_statsmodels(rows, weights):
     wt = {"linear": "linear", "quadratic": "quadratic", None: None}[weights]
     expected = inter_rater.cohens_kappa(table, wt=wt, return_results=False)
     assert found.value == pytest.approx(expected, abs=1e-12)
-    # Which rater is called a, a reversed scale, and other numbers at the same distances change nothing.
+    # Exchanging the raters, reversing the scale, and other numbers at the same distances change nothing.
     for x, y in ((b, a), (-a, -b), (10 * a + 7, 10 * b + 7)):
         assert cohen_kappa(x, y, weights=weights, resamples=0).value == pytest.approx(found.value)
 
 
 @settings(max_examples=25)
 @given(seed=st.integers(0, 10_000), units=st.integers(2, 15), raters=st.integers(2, 6))
-def test_fleiss_is_that_of_statsmodels_in_any_order(seed, units, raters):
+def test_fleiss_equals_statsmodels_in_any_order(seed, units, raters):
     rng = np.random.default_rng(seed)
     data = rng.integers(0, 3, (units, raters))
     assume(len(np.unique(data)) > 1)
@@ -83,7 +83,7 @@ def test_fleiss_is_that_of_statsmodels_in_any_order(seed, units, raters):
     assert (other.value, other.low, other.high) == pytest.approx((found.value, found.low, found.high), nan_ok=True)
 
 
-def test_intervals_equal_a_loop_over_written_out_rows():
+def test_intervals_equal_a_loop_over_copied_rows():
     rng = np.random.default_rng(2)
     a = rng.integers(0, 4, 60)
     b = np.clip(a + rng.integers(-1, 2, 60), 0, 3)
@@ -102,7 +102,7 @@ def test_intervals_equal_a_loop_over_written_out_rows():
     assert grouped.low < grouped.value < grouped.high
 
 
-def test_open_scales_with_thousands_of_values_need_little():
+def test_open_scales_with_thousands_of_values_need_little_memory():
     rng = np.random.default_rng(0)
     truth = rng.normal(size=20_000)
     value, unit = np.concatenate([truth, np.where(truth > 1, truth, truth + 1)]), np.tile(np.arange(20_000), 2)
@@ -116,13 +116,13 @@ def test_percent_with_tolerance_and_missing():
     value = [1, 2, 5, 3, 3, math.nan, 4]
     unit = ["a", "a", "a", "b", "b", "b", "c"]
     rater = [0, 1, 2, 0, 1, 2, 0]
-    # a: no pair of three equal, one within 1; b: one pair of one; c: alone.
+    # a: no equal pair among three, one within 1; b: one pair of one; c: single.
     assert percent_agreement(value, unit, rater, resamples=0).value == pytest.approx((0 + 1) / 2)
     assert percent_agreement(value, unit, rater, tolerance=1, resamples=0).value == pytest.approx((1 / 3 + 1) / 2)
     assert percent_agreement(value, unit, rater).n == 2
 
 
-def test_undefined_with_its_reason():
+def test_undefined_with_a_reason():
     for function in (fleiss_kappa, percent_agreement):
         assert function([], [], []).note == "no unit was rated twice"
         assert function([1, 2], [0, 1], [0, 0]).note == "no unit was rated twice"

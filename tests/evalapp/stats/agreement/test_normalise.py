@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from evalapp.stats.agreement.normalise import aggregate_ratings, normalise_ratings
 
 
-def test_raw_is_as_given_and_missing_stays_missing():
+def test_raw_is_unchanged_and_missing_stays_missing():
     found = normalise_ratings([1, None, 3], [0, 0, 0], [0, 0, 0])
     assert found[[0, 2]].tolist() == [1, 3]
     assert np.isnan(found[1])
@@ -47,7 +47,7 @@ def test_plain_z_worked_by_hand():
     np.testing.assert_allclose(found, [-1, -math.sqrt(0.5), 0, math.sqrt(0.5), 1], atol=1e-12)
 
 
-def test_plain_z_is_that_of_pandas_as_wmt_and_webnlg_compute_it():
+def test_plain_z_equals_pandas_as_in_wmt_and_webnlg():
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(5)
     frame = pandas.DataFrame(
@@ -64,7 +64,7 @@ def test_plain_z_is_undefined_for_a_rater_with_one_rating_or_equal_ratings_only(
     found = normalise_ratings([0.1, 0.1, 0.1, 7, 1, 2], range(6), ["r", "r", "r", "s", "t", "t"], method="z")
     assert np.isnan(found[:4]).all()
     np.testing.assert_allclose(found[4:], [-math.sqrt(0.5), math.sqrt(0.5)])
-    # Each aspect by itself: one rating of each is none.
+    # Aspects are separate: a single rating per aspect is not enough.
     assert np.isnan(normalise_ratings([1, 2], [0, 0], ["r", "r"], [0, 1], method="z")).all()
     assert normalise_ratings([], [], [], method="z").size == 0
 
@@ -102,7 +102,7 @@ def test_shrunken_z_worked_by_hand():
     st.sampled_from([0.5, 2.0, 10.0]),
     st.integers(-5, 5),
 )
-def test_shrunken_z_does_not_change_with_the_scale(rows, scale, shift):
+def test_shrunken_z_does_not_depend_on_the_scale(rows, scale, shift):
     value, rater = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
     item = np.arange(len(value))
     found = normalise_ratings(value, item, rater, method="z-shrunk")
@@ -111,7 +111,7 @@ def test_shrunken_z_does_not_change_with_the_scale(rows, scale, shift):
     assert np.isfinite(found).all()
 
 
-def test_shrunken_z_takes_a_raters_leaning_out_when_there_are_enough_ratings():
+def test_shrunken_z_removes_rater_bias_given_enough_ratings():
     rng = np.random.default_rng(0)
     item = np.tile(np.arange(200), 2)
     rater = np.repeat([0, 1], 200)
@@ -132,7 +132,7 @@ def test_shrunken_z_of_one_rater_of_equal_ratings_and_of_one_rating():
     assert normalise_ratings([], [], [], method="rank").size == 0
 
 
-def test_an_unknown_method_is_refused():
+def test_unknown_method_is_refused():
     with pytest.raises(ValueError, match="raw, z, z-shrunk, rank"):
         normalise_ratings([1], [0], [0], method="log")
 
@@ -146,7 +146,7 @@ def test_means_per_output():
     assert len(found) == 2
 
 
-def test_equal_means_tie_whatever_the_order_of_the_ratings():
+def test_equal_means_tie_in_any_order_of_ratings():
     thirds = [0.1, 0.2, 0.3, 0.3, 0.2, 0.1]
     assert sum(thirds[:3]) != sum(thirds[3:])
     means = aggregate_ratings(thirds, [0, 0, 0, 1, 1, 1], [0] * 6).mean

@@ -1,4 +1,4 @@
-"""Reports on raters: each figure by hand, each reason on a rater made for it, none on ordinary raters."""
+"""Reports on raters: each figure by hand, each reason on a rater constructed for it, none on ordinary raters."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_ordinary_raters_give_no_reason():
         (lambda column: 0.1 * column + 2.7, "only, the middle rater's"),
     ],
 )
-def test_each_reason_on_a_rater_made_for_it(change, words):
+def test_each_reason_on_a_constructed_rater(change, words):
     data, output, rater = crowd()
     data[:, 3] = change(data[:, 3].copy())
     reports = rater_reports(data.ravel(), output, rater, at=output)
@@ -118,8 +118,8 @@ def test_speed_repeats_and_controls_as_reasons():
     assert reports[7].reasons == ()
 
 
-def test_everybody_too_fast_to_have_read_is_listed():
-    """A median of 0.25 s, as of people who press one key after another: nobody is much faster than the middle."""
+def test_all_raters_too_fast_to_read_are_listed():
+    """A median of 0.25 s, as from people who press one key repeatedly: nobody is much faster than the median."""
     data, output, rater = crowd(outputs=30)
     reports = rater_reports(data.ravel(), output, rater, seconds=np.where(rater == 7, 4.0, 0.2 + 0.1 * (output % 2)))
     for report in reports[:7]:
@@ -127,8 +127,9 @@ def test_everybody_too_fast_to_have_read_is_listed():
     assert reports[7].reasons == ()
 
 
-def test_two_of_four_repeats_are_chance_among_forty_raters():
-    # 154 of 160 repeats as the first time; by SciPy P(2 or fewer of 4) = .008, not below .05 / 40; of 20 it is.
+def test_two_of_four_repeats_may_be_chance_among_forty_raters():
+    # 154 of 160 repeats match the first answer; by SciPy P(2 or fewer of 4) = .008, not below .05 / 40; for 20 raters
+    # it is.
     assert stats.binom.cdf(2, 4, 154 / 160) == pytest.approx(0.0081, abs=1e-4)
     rater = np.repeat(np.arange(40), 8)
     output = np.tile([0, 1, 2, 3, 10, 11, 12, 13], 40)

@@ -1,4 +1,4 @@
-"""Real ratings, of which many raters gave few: other libraries agree, repeats and words are as documented. Sets of
+"""Real ratings where many raters gave few: other libraries agree, repeats and words are as documented. Sets of
 ../shared/data."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from scoring.boards.data.files import ExportFolder
 
 pytestmark = pytest.mark.slow
 
-#: Sets in which some raters did not rate every output. (On grade_convai2, with hardly any variance between raters,
+#: Sets in which some raters did not rate every output. (On grade_convai2, with almost no variance between raters,
 #: statsmodels stops before its maximum.)
 SETS = [
     ("scratchplot", "naturalness"), ("scratchplot", "coherence"), ("usr_topicalchat", "overall"),
@@ -32,7 +32,7 @@ SETS = [
 
 
 def ratings(folder: Path, aspect: str) -> pd.DataFrame:
-    """One row a rating; repeats (`x#2`) left out."""
+    """One row per rating; repeats (`x#2`) excluded."""
     path = next(folder.glob("ratings.jsonl*"))
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rt", encoding="utf-8") as lines:
@@ -42,9 +42,9 @@ def ratings(folder: Path, aspect: str) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize(("name", "aspect"), SETS)
-def test_variances_are_those_of_statsmodels(shared_data, name, aspect):
-    """Consistency is never below absolute agreement, and both are the coefficients of statsmodels' REML variances (of
-    100 outputs, since it takes minutes for more)."""
+def test_variances_equal_statsmodels(shared_data, name, aspect):
+    """Consistency is never below absolute agreement, and both equal the coefficients from statsmodels' REML variances
+    (of 100 outputs, since more take minutes)."""
     frame = ratings(shared_data / name, aspect)
     whole = iccs(frame["y"], frame["u"], frame["r"], resamples=0)
     assert whole["C,1"].value >= whole["A,1"].value - 1e-9
@@ -65,8 +65,8 @@ def test_variances_are_those_of_statsmodels(shared_data, name, aspect):
     assert found["C,1"].value == pytest.approx(variance["u"] / (variance["u"] + fitted.scale), abs=0.003)
 
 
-def test_mean_kappa_is_over_all_pairs_with_enough_units_not_over_those_shown(shared_data):
-    """dstc7_dev: 375 pairs of raters share 10 outputs; scikit-learn's kappa of each, weighted by its outputs."""
+def test_mean_kappa_covers_all_pairs_with_enough_units(shared_data):
+    """dstc7_dev: 375 pairs of raters share 10 outputs; scikit-learn's kappa of each, weighted by outputs."""
     frame = ratings(shared_data / "dstc7_dev", "relevance")
     found = agreement_table(frame["y"], frame["u"], frame["r"], resamples=0, max_pairs=60)
     by_rater = {rater: rows.set_index("u")["y"] for rater, rows in frame.groupby("r")}
@@ -88,8 +88,8 @@ def test_mean_kappa_is_over_all_pairs_with_enough_units_not_over_those_shown(sha
 
 
 @pytest.mark.parametrize(("aspect", "marked", "repeats"), [("quality", 395, 90), ("naturalness", 280, 62)])
-def test_repeats_of_real_raters_are_one_person_s(shared_data, aspect, marked, repeats):
-    """e2e: ratings by `x#2`, and those of them that repeat an output which x had rated (docs/results/floors.md)."""
+def test_repeats_of_real_raters_belong_to_one_person(shared_data, aspect, marked, repeats):
+    """e2e: ratings by `x#2`, and the share that repeats an output x had already rated (docs/results/floors.md)."""
     judged = ExportFolder(shared_data / "e2e").judged(aspect, "ratings")
     assert len(judged) - len(judged.first_judgements()) == repeats
     with gzip.open(shared_data / "e2e" / "ratings.jsonl.gz", "rt", encoding="utf-8") as lines:
@@ -100,8 +100,9 @@ def test_repeats_of_real_raters_are_one_person_s(shared_data, aspect, marked, re
     assert sum("#" in row["rater"] for row in again) == repeats
 
 
-def test_words_of_real_outputs_that_are_no_ascii(shared_data):
-    """e2e: 3,170 of 13,230 outputs (mostly "café") have other words than by `[a-z0-9']+`, and as many of them."""
+def test_words_of_real_non_ascii_outputs(shared_data):
+    """e2e: 3,170 of 13,230 outputs (mostly "café") have different words than under `[a-z0-9']+`, but the same
+    number."""
     with next((shared_data / "e2e").glob("outputs.jsonl*")).open(encoding="utf-8") as lines:
         texts = [json.loads(line)["text"] for line in lines]
     pairs = [(split_words(text), re.findall(r"[a-z0-9']+", text.lower())) for text in texts]

@@ -1,4 +1,4 @@
-"""Coefficients inside groups: small groups side by side and large ones alone agree with SciPy group by group."""
+"""Coefficients inside groups: small groups in arrays and large ones one by one equal SciPy group by group."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_undefined_groups_are_counted_by_reason():
     metric = np.array([1, 2, 5, 5, 5, 1, 2, 3, 4, 4, 4, 1, 2, 4.0])
     human = np.array([1, 2, 1, 2, 3, 7, 7, 7, 6, 6, 6, 1, 2, 4.0])
     grouped = GroupedCoefficients(metric, human, group, 6, COEFFICIENTS)
-    # The empty sixth group has too few pairs as well; a group constant on both sides is told by its metric.
+    # The empty sixth group also has too few pairs; a group constant on both sides counts under its metric.
     assert grouped.undefined_counts() == {TOO_FEW: 2, CONSTANT_METRIC: 2, CONSTANT_HUMAN: 1}
     values = grouped(np.ones((len(group), 1)))["pearson"][:, 0]
     assert np.isnan(values).tolist() == [True, True, True, True, False, True]

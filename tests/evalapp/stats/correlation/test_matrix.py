@@ -1,4 +1,4 @@
-"""Correlations of evaluators with each other: the values of NumPy and SciPy, intervals that repeat."""
+"""Correlations between evaluators: equal to NumPy and SciPy, with reproducible intervals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def scores(n=120, k=4, seed=2):
     return np.stack([common * weight + rng.normal(size=n) for weight in (2.0, 1.0, 0.0, -1.0)[:k]], axis=1)
 
 
-def test_values_are_those_of_numpy_and_scipy():
+def test_values_equal_numpy_and_scipy():
     columns = scores()
     found = correlation_matrix(columns, np.arange(120) // 3)
     np.testing.assert_allclose(found.values, np.corrcoef(columns.T), atol=1e-12)
@@ -46,8 +46,8 @@ def test_each_pair_has_its_own_rows_and_the_order_of_rows_does_not_matter():
     assert scaled[0, 1].high == pytest.approx(found[0, 1].high, abs=1e-9)
 
 
-def test_columns_are_ranked_once_for_all_their_pairs(monkeypatch):
-    """Every pair ranked both anew: 870 times a million values for 30 evaluators."""
+def test_columns_are_ranked_once_for_all_pairs(monkeypatch):
+    """Earlier, each pair ranked both columns again: 870 times a million values for 30 evaluators."""
     ranked = []
     monkeypatch.setattr(matrix, "midranks", lambda x: ranked.append(len(x)) or midranks(x))
     columns = scores()
@@ -61,7 +61,7 @@ def test_columns_are_ranked_once_for_all_their_pairs(monkeypatch):
     assert found[1, 2].value == pytest.approx(spearmanr(columns[:, 1], columns[:, 2]).statistic, abs=1e-12)
 
 
-def test_undefined_pairs_say_why():
+def test_undefined_pairs_have_a_reason():
     columns = scores()
     columns[:, 2] = 1.0
     columns[2:, 3] = np.nan
@@ -73,7 +73,7 @@ def test_undefined_pairs_say_why():
         correlation_matrix(columns, np.arange(120), coefficient="kendall")
 
 
-def test_the_table_puts_next_to_each_other_what_says_the_same(world):  # noqa: F811
+def test_table_puts_similar_evaluators_next_to_each_other(world):  # noqa: F811
     _, people, metrics, scored = world
     columns = np.stack(list(metrics.values()), axis=1)
     settings = {**SETTINGS, "coefficient": "pearson"}
@@ -86,7 +86,7 @@ def test_the_table_puts_next_to_each_other_what_says_the_same(world):  # noqa: F
     assert systems["rows"][0]["cells"][1]["n"] == 7
 
 
-def test_slices_are_those_of_their_function(world):  # noqa: F811
+def test_slices_equal_their_function(world):  # noqa: F811
     _, people, metrics, scored = world
     part = np.where(people.item % 3 == 0, "a", np.where(people.item % 3 == 1, "b", MISSING))
     settings = {**SETTINGS, "key": "topic"}
@@ -105,7 +105,7 @@ def test_slices_are_those_of_their_function(world):  # noqa: F811
     assert one["note"] == "All items are of one part."
 
 
-def test_many_parts_are_put_together():
+def test_many_slices_are_merged():
     part = np.array([f"p{k:02d}" for k in range(30) for _ in range(k + 1)])
     found = largest_parts(part, 5)
     assert sorted(set(found.tolist())) == [OTHERS, "p26", "p27", "p28", "p29"]

@@ -1,4 +1,4 @@
-"""The correlate entry: groupings by hand, every bootstrap against a plain loop over written-out rows, real data."""
+"""The `correlate` function: groupings by hand, every bootstrap against a plain loop over copied rows, real data."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_no_grouping_and_grouping_by_system_equal_scipy():
 
 
 def plain_replicate(metric, human, item, system, level, grouping, name, rule):
-    """The statistic of rows as given, items and systems already renamed where repeated."""
+    """The statistic of the given rows, with repeated items and systems already renamed."""
 
     def coefficient(x, y):
         if len(x) == 0 or np.ptp(x) == 0 or np.ptp(y) == 0:
@@ -116,7 +116,7 @@ def test_intervals_equal_a_plain_loop_on_the_same_draws(level, grouping, rule, b
     n_items, n_systems = item.max() + 1, system.max() + 1
     items = ClusterDraws(n_items, 9, 0).take(b) if bootstrap != "systems" else np.ones((n_items, b))
     systems = ClusterDraws(n_systems, 9, 1).take(b) if bootstrap != "inputs" else np.ones((n_systems, b))
-    # Items with fewer than 3 outputs are left out of an average over items before anything is drawn.
+    # Items with fewer than 3 outputs are excluded from an average over items before resampling.
     kept = np.bincount(item)[item] >= 3 if grouping == "item" else np.ones(len(item), dtype=bool)
     values = []
     for k in range(b):
@@ -159,7 +159,7 @@ def test_same_seed_same_interval_other_seed_other_interval():
 
 
 def test_clusters_are_resampled_whole():
-    # Ten copies of one item add rows but no information: the interval must be that of the items, not of the copies.
+    # Ten copies of one item add rows but no information: the interval must reflect items, not copies.
     rng = np.random.default_rng(0)
     m, h = rng.normal(size=(2, 20))
     copies = 10
@@ -219,7 +219,7 @@ def test_unknown_options_are_refused(options):
         correlate(METRIC, HUMAN, ITEM, SYSTEM, **options)
 
 
-def test_columns_of_other_lengths_and_items_in_two_clusters_are_refused():
+def test_mismatched_columns_and_items_in_two_clusters_are_refused():
     with pytest.raises(ColumnError, match="system"):
         correlate(METRIC, HUMAN, ITEM, SYSTEM[:-1])
     with pytest.raises(ColumnError, match="cluster"):
@@ -232,7 +232,7 @@ def read(path):
         return [json.loads(line) for line in lines]
 
 
-# Source: the floors table of the README beside the data, Pearson / Spearman of the number of word tokens.
+# Source: the baselines table of the README that comes with the data, Pearson / Spearman of the number of word tokens.
 @pytest.mark.parametrize(
     ("name", "aspect", "without", "method", "n", "expected"),
     [
@@ -243,7 +243,7 @@ def read(path):
         ("union_roc", "reasonable", (), "raw", 400, (-0.116, -0.111)),
     ],
 )
-def test_floors_of_real_data(shared_data, name, aspect, without, method, n, expected):
+def test_baselines_on_real_data(shared_data, name, aspect, without, method, n, expected):
     folder = shared_data / name
     ratings = next(folder.glob("ratings.jsonl*"))
     rows = [row for row in read(ratings) if row["aspect"] == aspect and row["system"] not in without]

@@ -19,7 +19,7 @@ def rows(n_items: int = 60, n_systems: int = 5, seed: int = 2) -> tuple[np.ndarr
     return human, good, bad, np.repeat(np.arange(n_items), n_systems), np.tile(np.arange(n_systems), n_items)
 
 
-def test_williams_as_checked_by_hand() -> None:
+def test_williams_worked_by_hand() -> None:
     # docs/explanation/statistics/significance.md#worked-numbers
     assert williams(0.4, 0.3, 0.5, 300) == pytest.approx(0.030275, abs=5e-7)
     assert williams(0.3, 0.3, 0.5, 300) == pytest.approx(0.5)
@@ -27,7 +27,7 @@ def test_williams_as_checked_by_hand() -> None:
 
 
 @pytest.mark.parametrize("grouping", ["none", "item", "system"])
-def test_the_better_metric_is_found_and_the_difference_is_that_of_the_correlations(grouping) -> None:
+def test_better_metric_is_found_with_the_difference_of_correlations(grouping) -> None:
     human, good, bad, item, system = rows()
     found = compare(good, bad, human, item, system, grouping=grouping, resamples=300)
     values = [correlate(m, human, item, system, grouping=grouping, resamples=0)["pearson"].value for m in (good, bad)]
@@ -38,18 +38,18 @@ def test_the_better_metric_is_found_and_the_difference_is_that_of_the_correlatio
     assert (found.williams is not None) == (grouping == "none")
 
 
-def test_a_metric_does_not_differ_from_itself() -> None:
+def test_metric_does_not_differ_from_itself() -> None:
     human, good, _, item, system = rows(20)
     found = compare(good, good, human, item, system, resamples=200)
     assert found.estimate.value == 0
-    # All resamples give 0: the interval would have no width.
+    # All resamples give 0, so the interval would have zero width.
     assert not found.estimate.has_interval
     assert found.estimate.note == NO_WIDTH
     assert found.p == 1
     assert found.williams == 1
 
 
-def test_only_rows_with_all_three_count_and_constants_have_a_reason() -> None:
+def test_only_complete_rows_count_and_constants_have_a_reason() -> None:
     human, good, bad, item, system = rows(20)
     bad = bad.copy()
     bad[:10] = np.nan
@@ -60,6 +60,6 @@ def test_only_rows_with_all_three_count_and_constants_have_a_reason() -> None:
     assert flat.as_dict()["value"] is None
 
 
-def test_holm_as_worked_by_hand() -> None:
-    # sorted .01 .03 .04: times 3, 2, 1, never falling
+def test_holm_worked_by_hand() -> None:
+    # sorted .01 .03 .04: times 3, 2, 1, never decreasing
     assert holm([0.04, None, 0.01, 0.03]) == [pytest.approx(0.06), None, pytest.approx(0.03), pytest.approx(0.06)]

@@ -18,9 +18,9 @@ from evalapp.stats.correlation.meta_evaluation import correlate
 from evalapp.stats.correlation.pairs import NO_PAIR, acc_eq, calibrate_ties, tau_eq
 from evalapp.stats.correlation.system_pairs import soft_pairwise_accuracy, system_pairwise_accuracy
 
-# One item, four outputs. Pairs (people | metric, by how much): 12 (< | < .1) C, 13 (< | < .2) C, 14 (< | > .1) D,
-# 23 (= | < .1), 24 (= | > .2), 34 (= | > .3) T_h: 2/6 are right. Ties up to .1: 12 becomes wrong, 23 right, 14 stays
-# wrong, 2/6; up to .2: 13 becomes wrong, 24 right, 2/6; up to .3: 34 becomes right, 3/6.
+# One item, four outputs. Pairs (human | metric, difference): 12 (< | < .1) C, 13 (< | < .2) C, 14 (< | > .1) D, 23 (= |
+# < .1), 24 (= | > .2), 34 (= | > .3) T_h: 2/6 are right. Ties up to .1: 12 becomes wrong, 23 right, 14 stays wrong,
+# 2/6; up to .2: 13 becomes wrong, 24 right, 2/6; up to .3: 34 becomes right, 3/6.
 METRIC = [0.3, 0.4, 0.5, 0.2]
 HUMAN = [1, 2, 2, 2]
 ITEM = [0, 0, 0, 0]
@@ -29,7 +29,7 @@ scores = st.lists(st.tuples(st.integers(-3, 3), st.integers(1, 4), st.integers(0
 
 
 def plain(metric, human, item, epsilon=0.0) -> float:
-    """The definition pair by pair."""
+    """The definition, pair by pair."""
     shares = []
     for group in sorted(set(item)):
         rows = [row for row, of in enumerate(item) if of == group]
@@ -105,7 +105,7 @@ def test_order_of_rows_units_names_and_sign(seed, scale, shift):
     assert system_pairwise_accuracy(-metric, other, system).value == pytest.approx(1 - accuracy.value)
 
 
-def test_without_ties_tau_eq_is_scipys_tau():
+def test_without_ties_tau_eq_equals_scipys_tau():
     rng = np.random.default_rng(3)
     metric, human = rng.normal(size=(2, 60))
     expected = stats.kendalltau(metric, human)[0]
@@ -126,18 +126,18 @@ def test_soft_accuracy_of_two_systems_is_the_distance_of_scipys_permutation_test
     assert found.value == pytest.approx(1 - abs(p[0] - p[1]), abs=0.01)
 
 
-def test_soft_accuracy_with_gaps_uses_the_items_that_both_have():
+def test_soft_accuracy_with_gaps_uses_the_shared_items():
     metric, human, item, system = scored(n_systems=3)
     whole = soft_pairwise_accuracy(metric, human, item, system)
-    # The same by the road for gaps: an item of its own for a fourth system that shares nothing.
+    # The same through the code for gaps: a separate item for a fourth system that shares none.
     columns = [np.append(c, v) for c, v in ((metric, 1.0), (human, 1.0), (item, 99), (system, 7))]
     found = soft_pairwise_accuracy(*columns)
     assert found.n == whole.n == 3
-    assert found.value == pytest.approx(whole.value, abs=0.03)  # other draws: one item more
+    assert found.value == pytest.approx(whole.value, abs=0.03)  # other draws: one more item
     assert found.note.endswith("; 3 pairs of systems share no item")
 
 
-def test_soft_accuracy_with_gaps_in_stretches_of_pairs_is_the_same(monkeypatch):
+def test_soft_accuracy_with_gaps_is_the_same_in_blocks_of_pairs(monkeypatch):
     rng = np.random.default_rng(8)
     item, system = np.repeat(np.arange(12), 6), np.tile(np.arange(6), 12)
     metric, human = rng.normal(size=(2, 72))
@@ -147,7 +147,7 @@ def test_soft_accuracy_with_gaps_in_stretches_of_pairs_is_the_same(monkeypatch):
     assert soft_pairwise_accuracy(metric, human, item, system) == whole
 
 
-def test_missing_scores_are_left_out_or_wrong_and_counted():
+def test_missing_scores_are_excluded_or_wrong_and_counted():
     metric, human, item, _ = scored(seed=7)
     gaps = metric.copy()
     gaps[[0, 7, 12]] = np.nan
@@ -165,7 +165,7 @@ def test_missing_scores_are_left_out_or_wrong_and_counted():
     assert acc_eq(metric, unrated, item, nan_rule="zero", resamples=0).value == pytest.approx(dropped.value)
 
 
-def test_a_threshold_fitted_on_noise_does_worse_elsewhere():
+def test_threshold_fitted_on_noise_is_worse_on_held_out_data():
     rng = np.random.default_rng(2)
     metric, human = rng.normal(size=400), rng.integers(1, 4, 400)
     found = calibrate_ties(metric, human, np.repeat(np.arange(100), 4), folds=5)
@@ -193,7 +193,7 @@ def test_degenerate_input():
 
 
 def test_length_on_topical_chat(shared_data):
-    """All 360 outputs, length in words split at blanks, checked against mt-metrics-eval."""
+    """All 360 outputs, length in words split at spaces, checked against mt-metrics-eval."""
     folder = shared_data / "usr_topicalchat"
     rows = [json.loads(line) for line in (folder / "ratings.jsonl").read_text(encoding="utf-8").splitlines()]
     columns = zip(*[(r["value"], r["item"], r["system"]) for r in rows if r["aspect"] == "overall"], strict=True)
@@ -210,5 +210,5 @@ def test_length_on_topical_chat(shared_data):
     assert calibrated.accuracy.value == pytest.approx(0.5789, abs=5e-5)
     accuracy = system_pairwise_accuracy(length, rest[0], rest[2])
     assert accuracy.value == pytest.approx(13 / 15)
-    # Printed .9125 with single precision, where sums of thirds that are equal tie or not by rounding (.9161 here).
+    # The printed .9125 uses single precision, where equal sums of thirds tie or not depending on rounding (.9161 here).
     assert soft_pairwise_accuracy(length, *rest).value == pytest.approx(0.9125, abs=0.002)

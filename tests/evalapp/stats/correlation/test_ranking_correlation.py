@@ -1,4 +1,4 @@
-"""Correlation of scores of systems with a ranking by people."""
+"""Correlation of system scores with a human ranking."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def turing(shares, n=20):
     return rank_by_m1(item, system, verdict, resamples=0)
 
 
-def test_an_evaluator_with_m1_across_systems():
+def test_evaluator_with_m1_across_systems():
     m1 = [0.1, 0.3, 0.35, 0.6, 0.9, 0.5]
     scores = dict(enumerate([1.0, 2.5, 2.0, 3.0, 3.5, 4.0]))
     ranking = turing(m1)
@@ -46,7 +46,7 @@ def test_undefined_with_a_reason():
     assert same.note == "the metric is constant"
 
 
-def test_a_perfect_line_has_no_interval():
+def test_perfect_line_has_no_interval():
     found = correlate_with_ranking(dict(enumerate(np.arange(4.0))), turing([0.1, 0.2, 0.3, 0.4]), coefficient="kendall")
     assert found.value == 1
     assert not found.has_interval

@@ -23,7 +23,7 @@ NAMES = ("pearson", "spearman", "kendall", "kendall-c")
 
 
 def scored(n_items=14, n_systems=5, seed=0, rounded=False):
-    """Four metrics of falling quality; one of them with few values where `rounded`."""
+    """Four metrics of decreasing quality; with `rounded`, one has few distinct values."""
     rng = np.random.default_rng(seed)
     n = n_items * n_systems
     item, system = np.repeat(np.arange(n_items), n_systems), np.tile(np.arange(n_systems), n_items)
@@ -37,7 +37,7 @@ def scored(n_items=14, n_systems=5, seed=0, rounded=False):
 
 
 def coefficient(name, x, y):
-    """By the definitions, all pairs against each other."""
+    """By the definitions, comparing all pairs."""
     if len(x) < 3 or np.ptp(x) < 1e-12 or np.ptp(y) < 1e-12:
         return math.nan
     if name == "pearson":
@@ -52,7 +52,7 @@ def coefficient(name, x, y):
 
 
 def plain_value(metric, human, item, system, level, grouping, name, rule):
-    """A coefficient as docs/explanation/statistics/correlation.md#levels-and-groupings defines it, group by group."""
+    """A coefficient as defined in docs/explanation/statistics/correlation.md#levels-and-groupings, group by group."""
     if level == "system":
         means = [[column[system == s].mean() for s in np.unique(system)] for column in (metric, human)]
         return coefficient(name, *np.round(means, 10))
@@ -89,7 +89,7 @@ def compared(found):
 CASES = [
     *[("segment", "none", name, 14, 5) for name in NAMES],  # 70 rows: the kernels for large groups
     *[("segment", "item", name, 7, 4) for name in NAMES],  # patterns
-    *[("segment", "item", name, 3, 10) for name in NAMES[1:]],  # small groups side by side
+    *[("segment", "item", name, 3, 10) for name in NAMES[1:]],  # small groups in arrays
     ("segment", "system", "pearson", 8, 3),
     ("segment", "system", "kendall", 70, 2),  # two large groups
     *[("system", "none", name, 5, 7) for name in ("pearson", "spearman", "kendall")],
@@ -144,7 +144,7 @@ def test_pairs_variant_equal_to_a_plain_loop(grouping):
         assert found.values[i] == pytest.approx((right[a][0] * weight).sum(), abs=1e-9)
 
 
-def test_chunks_and_the_number_of_other_metrics_change_nothing(monkeypatch):
+def test_chunks_and_other_metrics_change_nothing(monkeypatch):
     metrics, human, item, system = scored(20, 5, seed=1)
     for name in ("pearson", "spearman", "kendall"):
         whole = compare_all(metrics, human, item, system, coefficient=name, k=50)
@@ -186,7 +186,7 @@ def test_equal_to_scipys_permutation_test():
     assert found.p[found.names.index("a"), found.names.index("b")] == pytest.approx(exact, abs=0.01)
 
 
-def test_williams_and_bootstrap_are_those_of_the_paired_tests():
+def test_williams_and_bootstrap_equal_the_paired_tests():
     metrics, human, item, system = scored(30, 5, seed=2)
     found = compare_all(metrics, human, item, system, test="williams")
     one, two = (metrics[name] for name in found.names[:2])
@@ -199,7 +199,7 @@ def test_williams_and_bootstrap_are_those_of_the_paired_tests():
     assert 2 * drawn.p[0, 1] == pytest.approx(both.p, abs=1e-12)
 
 
-def test_a_good_metric_beats_a_bad_one_and_early_stopping_agrees():
+def test_good_metric_beats_a_bad_one_and_early_stopping_agrees():
     metrics, human, item, system = scored(60, 5, seed=1)
     found = compare_all(metrics, human, item, system, k=600, grouping="item")
     assert found.names == ("m0", "m1", "m2", "m3")
@@ -211,7 +211,7 @@ def test_a_good_metric_beats_a_bad_one_and_early_stopping_agrees():
     assert early.k_each[0, 3] == 100
     assert early.k_each.max() == early.k_used <= 600
     assert early.p[0, 3] == pytest.approx(found.p[0, 3], abs=0.02)
-    # Under Holm a pair that is clear goes on: 1 / 101 would not survive the adjustment.
+    # Under Holm, a clear pair continues: 1 / 101 would not survive the adjustment.
     under_holm = compare_all(metrics, human, item, system, k=600, grouping="item", block=100)
     assert under_holm.p[0, 3] == found.p[0, 3]
     json.dumps(found.as_dict(), allow_nan=False)
@@ -219,7 +219,7 @@ def test_a_good_metric_beats_a_bad_one_and_early_stopping_agrees():
 
 
 def test_clusters_are_exchanged_whole():
-    # Copies of rows add nothing: exchanged with their cluster they leave p as it is, one by one they make it smaller.
+    # Copies of rows add no information: exchanged with their cluster they leave p unchanged, one by one they reduce it.
     metrics, human, item, system = scored(12, 2, seed=9)
     plain = compare_all(metrics, human, np.arange(24), system, k=300)
     copied = {name: np.repeat(column, 6) for name, column in metrics.items()}
@@ -231,7 +231,7 @@ def test_clusters_are_exchanged_whole():
     assert np.isfinite(paired.p[0, 1])
 
 
-def test_holm_needs_enough_resamples_and_says_so():
+def test_holm_without_enough_resamples_has_a_note():
     metrics, human, item, system = scored(10, 3)
     assert needed_draws(4) == 1000
     assert needed_draws(20) == 15_200  # 190 pairs: .05 / 190 > 2 / (k + 1) from k = 7600
@@ -239,22 +239,22 @@ def test_holm_needs_enough_resamples_and_says_so():
     assert compare_all(metrics, human, item, system, k=20, adjust="none").note == ""
 
 
-def test_holm_is_over_two_sided_p():
+def test_holm_uses_two_sided_p():
     metrics, human, item, system = scored(25, 4, seed=5)
     found = compare_all(metrics, human, item, system, test="williams")
     one, two = np.triu_indices(4, 1)
     expected = multipletests(np.minimum(1, 2 * found.p[one, two]), method="holm")[1]
     assert found.p_holm[one, two] == pytest.approx(expected, abs=1e-12)
-    # Which of the two is better the data say: there is no test in the other direction (FAULTS A11: 1.000 was shown).
+    # The data decide which of the two is better: there is no test in the other direction (FAULTS A11: 1.000 was shown).
     assert np.isnan(found.p_holm[two, one]).all()
     assert "|adjust:holm|sides:2|" in found.signature
     alone = compare_all(metrics, human, item, system, test="williams", adjust="none")
     assert "|adjust:none|sides:1|" in alone.signature
 
 
-def test_equal_metrics_are_told_apart_as_rarely_as_alpha_says():
-    # Two metrics that follow people equally well, 400 samples: .05 expected, .095 where the better one's one-sided p
-    # was taken; the limit is 3 standard errors above .05.
+def test_equal_metrics_differ_significantly_at_rate_alpha():
+    # Two equally good metrics, 400 samples: .05 expected; .095 if the one-sided p of the better one were used; the
+    # limit is 3 standard errors above .05.
     apart = 0
     for seed in range(400):
         rng = np.random.default_rng(seed)
@@ -286,7 +286,7 @@ def by_all_exchanges(one, two, human, name):
 
 
 @pytest.mark.parametrize("name", ["pearson", "spearman", "kendall"])
-def test_all_exchanges_of_systems_are_made(name):
+def test_all_exchanges_of_systems_are_enumerated(name):
     metrics, human, item, system = scored(6, 7, seed=8)
     metrics = {key: metrics[key] for key in ("m0", "m3")}
     found = compare_all(metrics, human, item, system, level="system", coefficient=name)
@@ -312,7 +312,7 @@ def test_many_systems_are_exchanged_at_random():
     np.testing.assert_allclose(found.p, again.p, atol=0.06)
 
 
-def test_what_a_test_is_called_and_about_whom_it_speaks():
+def test_name_of_a_test_and_its_population():
     metrics, human, item, system = scored(8, 7)
     for test, level, named, population in (
         ("permutation", "segment", "perm-inputs", "these systems, items like these"),
@@ -328,9 +328,9 @@ def test_what_a_test_is_called_and_about_whom_it_speaks():
         assert math.isnan(found.smallest_p) == (test == "williams")
 
 
-def test_errors_about_systems_are_no_significant_difference():
-    # FAULTS A1: two equally good metrics, each with an error of its own about every system (SD .3). Exchanging items
-    # called them different in .64 of such data; exchanging systems may in .05, here .05 +- 3 standard errors.
+def test_errors_about_systems_give_no_significant_difference():
+    # FAULTS A1: two equally good metrics, each with its own error about every system (SD .3). Exchanging items called
+    # them different in .64 of such data; exchanging systems may in .05, here .05 +- 3 standard errors.
     rejected, before = 0, 0
     for seed in range(150):
         rng = np.random.default_rng([seed, 1])
@@ -358,8 +358,8 @@ def test_too_few_exchanges_give_no_letters():
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10_000), missing=st.sampled_from([0.0, 0.1, 0.3]), empty=st.integers(0, 2))
-def test_an_evaluator_without_scores_takes_nothing_from_the_others(seed, missing, empty):
-    # FAULTS A7: unusable columns are set aside before rows that are complete are counted.
+def test_evaluator_without_scores_does_not_affect_the_others(seed, missing, empty):
+    # FAULTS A7: unusable columns are set aside before complete rows are counted.
     rng = np.random.default_rng(seed)
     metrics, human, item, system = scored(8, 7, seed=seed)
     metrics = {name: np.where(rng.random(len(human)) < missing, np.nan, column) for name, column in metrics.items()}
@@ -376,7 +376,7 @@ def test_an_evaluator_without_scores_takes_nothing_from_the_others(seed, missing
             assert f"{name} " in among.note
 
 
-def test_missing_and_constant_scores_are_set_apart():
+def test_missing_and_constant_scores_are_set_aside():
     metrics, human, item, system = scored(20, 5)
     metrics["m0"] = metrics["m0"].copy()
     metrics["m0"][:10] = np.nan
@@ -398,7 +398,7 @@ def test_missing_and_constant_scores_are_set_apart():
     never = {"one": np.where(item < 10, np.nan, human), "other": np.where(item < 10, human, np.nan)}
     for coefficient in ("pearson", "acc-eq"):
         apart = compare_all(never, human, item, system, coefficient=coefficient)
-        assert apart.n_rows == 50  # nothing in common: the first stays alone, the other is named with the reason
+        assert apart.n_rows == 50  # no common rows: the first is left alone, the other is named with the reason
         assert apart.note.startswith("other scored 50 of 100 outputs, too few to be compared with the others")
 
 
@@ -418,7 +418,7 @@ def test_unknown_options_are_refused(options):
         compare_all(*scored(3, 3), **options)
 
 
-def test_ranks_and_letters_as_worked_by_hand():
+def test_ranks_and_letters_worked_by_hand():
     # 1 beats 3 and 4, 2 beats 4, nothing else: {1, 2}, then 3 opens a rank (beaten by 1), 4 stays with 3.
     beats = np.zeros((4, 4), dtype=bool)
     beats[0, 2] = beats[0, 3] = beats[1, 3] = True
@@ -431,7 +431,7 @@ def test_ranks_and_letters_as_worked_by_hand():
 
 @settings(max_examples=60)
 @given(m=st.integers(1, 9), seed=st.integers(0, 10_000), share=st.sampled_from([0.1, 0.4, 0.8]))
-def test_letters_are_shared_exactly_where_nothing_differs(m, seed, share):
+def test_rows_share_letters_exactly_if_they_do_not_differ(m, seed, share):
     differs = np.triu(np.random.default_rng(seed).random((m, m)) < share, 1)
     letters = compact_letters(differs)
     for i, j in itertools.combinations(range(m), 2):

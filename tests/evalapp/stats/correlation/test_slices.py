@@ -14,7 +14,7 @@ from evalapp.stats.correlation.slices import _between, _shrunken, slice_estimate
 
 
 def sliced(strength, n=60, seed=0):
-    """One slice per strength of the signal, n items each."""
+    """One slice per signal strength, n items each."""
     rng = np.random.default_rng(seed)
     domain = np.repeat([f"d{k}" for k in range(len(strength))], n)
     human = rng.normal(size=len(domain))
@@ -33,7 +33,7 @@ def test_worked_by_hand():
     assert (found.shrunken.low, found.shrunken.high) == pytest.approx(ends, abs=1e-6)
 
 
-def test_variance_between_slices_is_that_of_statsmodels():
+def test_variance_between_slices_equals_statsmodels():
     z, variance = np.array([0.1, 0.9, 0.4, -0.3]), np.array([0.02, 0.05, 0.01, 0.04])
     found = combine_effects(z, variance, method_re="iterated", row_names=list("abcd"))
     centre = float(found.mean_effect_re)
@@ -42,7 +42,7 @@ def test_variance_between_slices_is_that_of_statsmodels():
     assert _between(np.array([0.5]), np.array([0.1])) == 0.0
 
 
-def test_slices_lie_between_themselves_and_the_whole():
+def test_slices_are_between_their_own_and_the_overall_value():
     columns = sliced([0.0, 0.5, 2.0])
     found = slice_estimates(*columns, resamples=200)
     assert [s.name for s in found.slices] == ["d0", "d1", "d2"]
@@ -59,8 +59,8 @@ def test_slices_lie_between_themselves_and_the_whole():
     json.dumps(found.as_dict(), allow_nan=False)
 
 
-def test_equal_slices_take_the_whole_and_small_ones_more_of_it():
-    # Four copies of the same rows: nothing sets them apart.
+def test_equal_slices_take_the_overall_value_and_small_ones_shrink_more():
+    # Four copies of the same rows are identical.
     metric, human, item, system, _ = sliced([0.5])
     copies = [np.tile(column, 4) for column in (metric, human)]
     found = slice_estimates(*copies, np.arange(240), np.zeros(240), np.repeat(list("abcd"), 60), resamples=100)
@@ -73,7 +73,7 @@ def test_equal_slices_take_the_whole_and_small_ones_more_of_it():
     assert small.slices[0].weight < large.slices[0].weight
 
 
-def test_slices_without_an_answer_take_the_wholes_with_a_note():
+def test_undefined_slices_take_the_overall_value_with_a_note():
     metric, human, item, system, domain = sliced([0.5, 1.0])
     domain = domain.astype("U6")
     domain[:2] = "tiny"

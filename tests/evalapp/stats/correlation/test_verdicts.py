@@ -1,4 +1,4 @@
-"""Pairs that people compared: verdicts, shares of right ones, thresholds of ties, people against people, tests."""
+"""Human-compared pairs: verdicts, accuracy, tie thresholds, people against people, tests."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from evalapp.stats.correlation.verdicts import (
 )
 
 
-def test_two_outputs_are_one_pair_whichever_stood_first():
+def test_two_outputs_are_one_pair_in_either_order():
     pairs = verdict_pairs([5, 2, 5, 7, 7], [2, 5, 2, 8, 8], [1, -1, 0, 1, -1])
     assert pairs.first.tolist() == [2, 7]
     assert pairs.second.tolist() == [5, 8]
-    # 5 better than 2 twice, once as good; 7 and 8 have no verdict that most people gave.
+    # 5 beats 2 twice and ties once; 7 and 8 have no majority verdict.
     assert pairs.counts.tolist() == [[2, 1, 0], [1, 0, 1]]
     assert pairs.sign.tolist() == [-1, 0]
     assert pairs.agreed.tolist() == [True, False]
@@ -35,12 +35,12 @@ def test_two_outputs_are_one_pair_whichever_stood_first():
 
 
 @pytest.mark.parametrize(("first", "second", "said"), [([1], [1], [1]), ([1], [2], [2])])
-def test_what_is_no_pair_is_refused(first, second, said):
+def test_invalid_pair_is_refused(first, second, said):
     with pytest.raises(ValueError, match="two different outputs"):
         verdict_pairs(first, second, said)
 
 
-def test_nothing_judged_gives_no_pairs():
+def test_no_judgement_gives_no_pairs():
     pairs = verdict_pairs([], [], [])
     assert len(pairs) == 0
     assert pairs.sign.tolist() == []
@@ -50,32 +50,32 @@ def test_nothing_judged_gives_no_pairs():
     assert one_against_others(pairs, np.zeros(0, dtype=np.int64))[0].note == ALONE
 
 
-def test_rounding_makes_no_difference_of_scores():
+def test_rounding_creates_no_score_difference():
     assert margins([0.1 + 0.2, 1.0, np.nan], [0.3, 0.0, 1.0])[:2].tolist() == [0.0, 1.0]
     assert np.isnan(margins([0.1 + 0.2, 1.0, np.nan], [0.3, 0.0, 1.0])[2])
 
 
-def test_a_draw_of_the_scores_is_half_right():
+def test_tied_scores_are_half_right():
     found = outcomes([2.0, -1.0, 0.0, 5.0, np.nan], [1, 1, -1, 0, 1])
     assert found[:3].tolist() == [1.0, 0.0, 0.5]
     assert np.isnan(found[3:]).all()
 
 
-def test_shares_and_threshold_are_those_counted_by_hand():
+def test_accuracy_and_threshold_match_manual_counts():
     margin = [3.0, -2.0, 0.1, -0.2, 0.0, 1.0, np.nan]
     sign = [1, -1, 0, 0, 1, -1, 1]
     found = agree_on_pairs(margin, sign, range(7), folds=None, resamples=0)
-    # Decided with both scores: right, right, a draw, wrong.
+    # Decided with both scores: right, right, tied, wrong.
     assert (found.decided.value, found.decided.n) == (2.5 / 4, 4)
     assert found.equal == 1 / 4
     assert found.n_missing == 1
-    # Without a threshold 2 of 6 are right (the draw on a decided pair is not); .2 makes both of people's ties right.
+    # Without a threshold 2 of 6 are right (the tie on a decided pair is wrong); .2 makes both human ties right.
     assert found.calibration.epsilon == pytest.approx(0.2)
     assert found.calibration.accuracy.value == pytest.approx(4 / 6)
     assert found.calibration.n_pairs == 6
 
 
-def test_the_threshold_is_the_best_of_all_and_validated_by_whole_clusters():
+def test_threshold_is_optimal_and_validated_on_whole_clusters():
     rng = np.random.default_rng(0)
     sign = rng.integers(-1, 2, size=200)
     margin = sign * 1.0 + rng.normal(size=200)
@@ -89,8 +89,8 @@ def test_the_threshold_is_the_best_of_all_and_validated_by_whole_clusters():
     assert found.cross_validated.low < found.cross_validated.value < found.cross_validated.high
 
 
-def test_the_interval_is_that_of_whole_clusters():
-    """Copies of a pair in its cluster say nothing new: the interval stays as wide as that of one pair each."""
+def test_interval_resamples_whole_clusters():
+    """Copies of a pair within its cluster add no information: the interval stays as wide as for one pair each."""
     rng = np.random.default_rng(1)
     sign = np.where(rng.random(60) < 0.5, 1, -1)
     margin = sign * np.where(rng.random(60) < 0.7, 1.0, -1.0)
@@ -102,16 +102,16 @@ def test_the_interval_is_that_of_whole_clusters():
     assert once.high - once.low == pytest.approx(2 * 1.96 * exact, rel=0.15)
 
 
-def test_by_lot_is_the_better_of_tied_and_a_coin():
+def test_chance_level_is_the_better_of_always_tied_and_a_coin():
     assert by_lot(np.array([0, 0, 0, 1])) == 0.75
     assert by_lot(np.array([0, 1, -1, 1, 1])) == 0.4
 
 
 def test_one_person_against_the_others():
-    # Pair (0, 1): three say the first is better, one that it is worse. Pair (2, 3): one judge alone.
+    # Pair (0, 1): three say the first is better, one that it is worse. Pair (2, 3): a single judge.
     pairs = verdict_pairs([0, 0, 0, 0, 2], [1, 1, 1, 1, 3], [1, 1, 1, -1, 1])
     decided, verdicts = one_against_others(pairs, np.array([0, 0, 0, 0, 1]))
-    # Each of the three has 2 to 1 for "better"; who said worse has 3 to 0 against them; the judge alone has nobody.
+    # For each of the three, 2 of 3 others say "better"; the fourth has 3 of 3 against; the single judge has no others.
     assert (decided.value, decided.n) == (3 / 4, 4)
     assert (verdicts.value, verdicts.n) == (3 / 4, 4)
     alone = one_against_others(verdict_pairs([0, 2], [1, 3], [1, 1]), np.array([0, 1]))
@@ -124,7 +124,7 @@ def _outcomes(n: int, shares: dict[str, float], seed: int = 0) -> dict[str, np.n
 
 
 @pytest.mark.parametrize("test", ["permutation", "bootstrap"])
-def test_what_is_right_more_often_is_told_apart(test):
+def test_more_accurate_evaluator_differs_significantly(test):
     found = compare_verdicts(_outcomes(300, {"poor": 0.5, "good": 0.8, "same": 0.78}), np.arange(300), test=test)
     assert found.names == ("good", "same", "poor")
     assert found.letters == ("a", "a", "b")
@@ -134,8 +134,8 @@ def test_what_is_right_more_often_is_told_apart(test):
     assert found.values[0] > found.values[2]
 
 
-def test_the_permutation_is_exact_where_all_exchanges_can_be_listed():
-    """Eight clusters have 256 exchanges: p is the share of them that reach the difference, up to the draws."""
+def test_permutation_is_exact_where_exchanges_can_be_listed():
+    """Eight clusters have 256 exchanges: p is the share that reaches the difference, up to the draws."""
     right = {"a": np.array([1, 1, 1, 1, 1, 0.5, 1, 0]), "b": np.array([0, 1, 0, 0.5, 1, 0, 0, 1])}
     delta = right["a"] - right["b"]
     every = [np.dot(signs, delta) for signs in itertools.product([1, -1], repeat=8)]
@@ -152,8 +152,8 @@ def test_whole_clusters_are_exchanged():
     assert by_cluster.p[0, 1] > 0.2
 
 
-def test_equal_metrics_are_seldom_told_apart():
-    """Under the null the two-sided test at .05 must reject about .05 of 400 sets of 60 pairs."""
+def test_equal_metrics_rarely_differ_significantly():
+    """Under the null, the two-sided test at .05 must reject about .05 of 400 sets of 60 pairs."""
     rejected = sum(
         compare_verdicts(_outcomes(60, {"a": 0.6, "b": 0.6}, seed), np.arange(60), k=400).letters == ("a", "b")
         for seed in range(400)
@@ -161,7 +161,7 @@ def test_equal_metrics_are_seldom_told_apart():
     assert rejected / 400 < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
 
 
-def test_only_pairs_that_all_have_scored_are_compared():
+def test_only_pairs_scored_by_all_are_compared():
     right = _outcomes(40, {"a": 0.9, "b": 0.4})
     right["a"][:10] = np.nan
     found = compare_verdicts({**right, "none": np.full(40, np.nan)}, np.arange(40))
@@ -172,8 +172,8 @@ def test_only_pairs_that_all_have_scored_are_compared():
 
 
 @pytest.mark.parametrize("test", ["permutation", "bootstrap"])
-def test_an_evaluator_that_is_always_right_or_never_is_compared(test):
-    """Of 40 pairs in 40 clusters: 1, .5 (exactly) and 0 differ; p of all right against all wrong is the smallest."""
+def test_always_right_and_always_wrong_evaluators_are_compared(test):
+    """40 pairs in 40 clusters: 1, .5 (exactly) and 0 differ; p of all right against all wrong is the smallest."""
     right = {"half": np.tile([1.0, 0.0], 20), "all": np.ones(40), "none": np.zeros(40)}
     found = compare_verdicts(right, np.arange(40), test=test)
     assert found.names == ("all", "half", "none")
@@ -184,6 +184,6 @@ def test_an_evaluator_that_is_always_right_or_never_is_compared(test):
 
 
 @pytest.mark.parametrize("wrong", [{"test": "williams"}, {"adjust": "bonferroni"}, {"k": 0}, {"alpha": 1.0}])
-def test_wrong_settings_are_refused(wrong):
+def test_invalid_settings_are_refused(wrong):
     with pytest.raises(ValueError, match=r"permutation or bootstrap|k >= 1"):
         compare_verdicts(_outcomes(10, {"a": 0.5, "b": 0.5}), np.arange(10), **wrong)

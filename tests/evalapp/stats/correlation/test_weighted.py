@@ -1,4 +1,4 @@
-"""Coefficients under multiplicities equal those of the vectors with the rows written out as often as drawn."""
+"""Coefficients under multiplicities equal those of vectors with the rows repeated as often as drawn."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def draws(rng: np.random.Generator, n: int, b: int) -> np.ndarray:
     return np.stack([np.bincount(rng.integers(0, n, n), minlength=n) for _ in range(b)], axis=1).astype(float)
 
 
-# Levels of the metric and of the human scores: continuous, discrete, and mixed go different ways for Kendall.
+# Kinds of metric and human scores: continuous, discrete and mixed take different paths for Kendall.
 @pytest.mark.parametrize("levels", [(3, 3), (1000, 1000), (3, 1000), (1000, 3), (12, 9)])
 @pytest.mark.parametrize("n", [5, 37, 150])
-def test_equal_to_scipy_on_written_out_rows(n, levels):
+def test_equal_to_scipy_on_repeated_rows(n, levels):
     rng = np.random.default_rng([n, *levels])
     metric = rng.integers(0, levels[0], n).astype(float)
     human = rng.integers(0, levels[1], n).astype(float)
@@ -43,7 +43,7 @@ def test_equal_to_scipy_on_written_out_rows(n, levels):
             np.testing.assert_allclose(grouped[name][0, k], expected, atol=1e-12)
 
 
-def test_a_constant_resample_is_nan_not_zero():
+def test_constant_resample_is_nan_not_zero():
     metric, human = np.array([0.1, 0.2, 0.7]), np.array([1.0, 2.0, 3.0])
     weights = np.array([[3.0], [0.0], [0.0]])
     for values in WeightedCoefficients(metric, human, ALL_COEFFICIENTS)(weights).values():
@@ -59,7 +59,7 @@ def test_inversions_counted_one_by_one(n):
     assert kendall_inversions(permutation) == slow
 
 
-def test_only_what_is_asked_for_is_returned():
+def test_only_requested_coefficients_are_returned():
     rng = np.random.default_rng(0)
     kernel = WeightedCoefficients(rng.normal(size=9), rng.normal(size=9), ("kendall",))
     assert list(kernel(np.ones((9, 2)))) == ["kendall"]

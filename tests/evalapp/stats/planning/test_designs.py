@@ -1,4 +1,4 @@
-"""Plans: power of the paired test by hand and by simulation, advice in words, what is refused."""
+"""Plans: power of the paired test by hand and by simulation, advice in words, refused input."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def pilot(item=0.3, system=0.1, output=0.2, rater=0.15, residual=0.6):
     return Components(*parts, mean=3.0, n=500, ratings_per_output=3.0)
 
 
-def test_power_is_that_of_the_paired_t_test():
+def test_power_equals_the_paired_t_test():
     found = plan(pilot(), 0.3, items=100, ratings=3, simulations=0)
     spread = math.sqrt(2 * (0.2 + 0.75 / 3))
     expected = TTestPower().power(effect_size=0.3 / spread, nobs=100, alpha=0.05)
@@ -30,14 +30,14 @@ def test_power_is_that_of_the_paired_t_test():
     assert found.asked.judgements == 600
     assert found.asked.error == pytest.approx(spread / 10)
     assert found.asked.simulated.note == "no simulations were asked for"
-    # The bias of a rater cancels who judges both outputs.
+    # A rater's bias cancels if the rater judges both outputs.
     same = plan(pilot(), 0.3, items=100, ratings=3, same_raters=True, simulations=0)
     spread = math.sqrt(2 * (0.2 + 0.6 / 3))
     assert same.asked.power == pytest.approx(TTestPower().power(0.3 / spread, 100, 0.05), abs=1e-9)
-    # Large differences: a noncentral t far out.
+    # Large differences: a noncentral t far in the tail.
     assert plan(pilot(), 3.0, items=50, ratings=3, simulations=0).asked.power == pytest.approx(1)
     assert plan(pilot(), 300.0, items=500, ratings=3, simulations=0).asked.power == pytest.approx(1)
-    # Of one direction, the whole alpha on its side.
+    # One-sided, with the whole alpha on one side.
     one = plan(pilot(), 0.3, items=100, ratings=3, simulations=0, two_sided=False)
     spread = math.sqrt(2 * 0.45)
     expected = TTestPower().power(0.3 / spread, 100, 0.05, alternative="larger")
@@ -61,7 +61,7 @@ def test_simulation_agrees_with_the_closed_form(options):
     json.dumps(found.as_dict(), allow_nan=False)
 
 
-def test_a_coarse_scale_costs_power():
+def test_coarse_scale_costs_power():
     fine = plan(pilot(), 0.3, items=60, ratings=1, simulations=600)
     coarse = plan(pilot(), 0.3, items=60, ratings=1, simulations=600, scale=(2, 4))
     assert coarse.asked.simulated.value < fine.asked.simulated.value
@@ -73,7 +73,7 @@ def test_advice_more_items_or_more_raters():
     assert found.more_items.power > found.more_ratings.power
     assert found.more_items.judgements == found.more_ratings.judgements == 2 * found.asked.judgements
     assert any("reliability" in sentence for sentence in found.advice)
-    # Outputs that do not differ: only the number of ratings counts.
+    # Outputs do not differ in quality, so only the number of ratings counts.
     even = plan(pilot(output=0.0), 0.3, items=40, ratings=2, simulations=0)
     assert any("makes no difference" in sentence for sentence in even.advice)
     few = plan(pilot(output=2.0), 0.3, items=10, ratings=2, simulations=0)
@@ -85,13 +85,13 @@ def test_cheapest_design_by_the_cost_of_items():
     assert cheap.ratings == 1
     assert cheap.power >= 0.8
     dear = plan(pilot(), 0.3, items=40, ratings=2, item_cost=40, simulations=0).cheapest
-    # sqrt(c/2 * (E + R) / O) = sqrt(20 * .75 / .2) = 8.7 ratings an output.
+    # sqrt(c/2 * (E + R) / O) = sqrt(20 * .75 / .2) = 8.7 ratings per output.
     assert 7 <= dear.ratings <= 10
     assert dear.items < cheap.items
     assert plan(pilot(), 1e-5, items=40, ratings=2, simulations=0).cheapest is None
 
 
-def test_a_pilot_of_one_system_is_used_with_care():
+def test_pilot_of_one_system_is_used_with_care():
     found = plan(pilot(system=None, output=None), 0.3, items=40, ratings=2, simulations=50)
     assert any("stands for the outputs'" in sentence for sentence in found.advice)
     assert found.asked.error == pytest.approx(math.sqrt(2 * (0.3 + 0.75 / 2) / 40))
@@ -105,7 +105,7 @@ def test_a_pilot_of_one_system_is_used_with_care():
         (0.3, {"ratings": 3, "raters": 2}, "as many raters"),
     ],
 )
-def test_refused_with_words(difference, options, words):
+def test_invalid_input_is_refused_with_a_message(difference, options, words):
     with pytest.raises(EffectError, match=words):
         plan(pilot(), difference, **({"items": 40, "ratings": 2} | options))
     with pytest.raises(EffectError, match="no variance"):

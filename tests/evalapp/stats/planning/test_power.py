@@ -1,4 +1,4 @@
-"""Closed forms of planning: printed goldens, statsmodels side by side, simulation, what is refused."""
+"""Closed forms of planning: printed numbers, comparison with statsmodels, simulation, refused input."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_printed_numbers(test, effect, expected):
 def test_preference_by_hand_and_by_statsmodels():
     # n = ((1.95996 * .5 + .84162 * sqrt(.24)) / .1)^2 = 193.8.
     assert needed_judgements("preference", 0.6) == 194
-    # A z-test of one mean with distance d and unit spread: the same as Fisher's z of a correlation.
+    # A z-test of one mean at distance d with unit variance: the same as Fisher's z of a correlation.
     expected = NormalIndPower(ddof=0).solve_power(effect_size=np.arctanh(0.3), power=0.8, alpha=0.05, ratio=0)
     assert needed_judgements("correlation", 0.3) == int(np.ceil(expected)) + 3
 
@@ -53,7 +53,7 @@ def test_properties(share, n, ties):
     assert needed_judgements("preference", share, power=0.9, two_sided=False, ties=ties) <= needed
 
 
-def test_power_is_the_share_of_simulated_tests_that_find_the_effect():
+def test_power_equals_the_share_of_significant_simulated_tests():
     rng = np.random.default_rng(0)
     wins = rng.binomial(194, 0.6, 20_000)
     found = np.abs(wins / 194 - 0.5) * 2 * np.sqrt(194) > stats.norm.ppf(0.975)
@@ -65,7 +65,7 @@ def test_power_is_the_share_of_simulated_tests_that_find_the_effect():
     r = np.einsum("sni,snj->sij", data, data) / 121
     p = [williams(row[0, 1], row[0, 2], row[1, 2], 121) for row in r]
     assert np.mean(np.array(p) < 0.05) == pytest.approx(power_of("williams", (0.5, 0.3, 0.5), 121), abs=0.03)
-    # Which of two is better, as letters ask it: twice the p of the better.
+    # Which of two is better, as letters test it: twice the p of the better one.
     both = power_of("williams", (0.5, 0.3, 0.5), 121, two_sided=True)
     assert np.mean(2 * np.array(p) < 0.05) == pytest.approx(both, abs=0.03)
 
@@ -97,18 +97,18 @@ def test_ties_and_design_effect():
         ("preference", 0.6, {"design_effect": 0}, "design effect"),
     ],
 )
-def test_refused_with_words(test, effect, settings_, words):
+def test_invalid_input_is_refused_with_a_message(test, effect, settings_, words):
     with pytest.raises(EffectError, match=words):
         needed_judgements(test, effect, **settings_)
 
 
-def test_where_there_is_hardly_an_effect_two_sided_tests_find_one_at_their_level():
+def test_two_sided_tests_reach_their_level_for_tiny_effects():
     assert power_of("preference", 0.5001, 50) == pytest.approx(0.05, abs=1e-3)
     assert power_of("correlation", 1e-4, 50, alpha=0.1) == pytest.approx(0.1, abs=1e-3)
     assert power_of("correlation", 1e-4, 50, two_sided=False) == pytest.approx(0.05, abs=1e-3)
 
 
-def test_tiny_samples_have_hardly_any_power():
+def test_tiny_samples_have_almost_no_power():
     assert power_of("correlation", 0.3, 0) == pytest.approx(0.05)
     assert power_of("williams", (0.5, 0.3, 0.5), 3) == 0
     assert power_of("preference", 0.6, 0) == pytest.approx(0.0455, abs=1e-4)

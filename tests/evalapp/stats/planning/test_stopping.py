@@ -1,5 +1,5 @@
-"""The early-stopping rule, on sequences worked by hand from its words: "win rate < lose rate for 5 consecutive checks;
-returns the checkpoint preceding the run of 5" (Zhou and Xu 2020)."""
+"""The early-stopping rule, on sequences worked by hand from its description: "win rate < lose rate for 5 consecutive
+checks; returns the checkpoint preceding the run of 5" (Zhou and Xu 2020)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evalapp.stats.planning.stopping import Check, StoppingRule, early_stop, fro
 
 
 def checks(signs: str) -> list[Check]:
-    """`+` won, `-` lost, `=` as many won as lost, `.` without comparisons; checkpoints are 100, 200, ..."""
+    """`+` won, `-` lost, `=` equally many wins and losses, `.` without comparisons; checkpoints are 100, 200, ..."""
     counts = {"+": (3, 1, 2), "-": (2, 1, 3), "=": (2, 4, 2), ".": (0, 0, 0)}
     return [Check(100 * (k + 1), *counts[sign]) for k, sign in enumerate(signs)]
 
@@ -27,7 +27,7 @@ def test_verdicts_are_counted_over_all_predecessors():
     assert check.is_worse
 
 
-def test_a_check_without_comparisons_has_no_rates():
+def test_check_without_comparisons_has_no_rates():
     check = Check.from_verdicts("first", [])
     assert math.isnan(check.win_rate)
     assert math.isnan(check.lose_rate)
@@ -37,22 +37,22 @@ def test_a_check_without_comparisons_has_no_rates():
 @pytest.mark.parametrize(
     ("signs", "best", "at", "used"),
     [
-        (".+-----", 200, 700, 7),  # the five lost ones are 300 to 700; 200 precedes them
+        (".+-----", 200, 700, 7),  # the five lost checks are 300 to 700; 200 precedes them
         (".-----", 100, 600, 6),  # lost from the first comparison on
-        (".+----+-----", 700, 1200, 12),  # four lost are not five; the run begins anew
-        (".+----=-----", 700, 1200, 12),  # a draw ends a run: the win rate is not smaller
-        (".+--.---+", 200, 800, 8),  # an unanswered check neither lengthens nor ends the run
-        (".+----", 200, None, 6),  # not stopped, but what precedes the run stands
+        (".+----+-----", 700, 1200, 12),  # four lost checks are not five; the run starts again
+        (".+----=-----", 700, 1200, 12),  # a draw ends a run: the win rate is not lower
+        (".+--.---+", 200, 800, 8),  # an unanswered check neither extends nor ends the run
+        (".+----", 200, None, 6),  # not stopped, but the checkpoint before the run is still the best
         (".+++", 400, None, 4),
         ("", None, None, 0),
     ],
 )
-def test_when_it_stops_and_what_it_keeps(signs, best, at, used):
+def test_when_it_stops_and_which_checkpoint_it_returns(signs, best, at, used):
     stop = early_stop(checks(signs))
     assert (stop.best, stop.at, stop.checks) == (best, at, used)
 
 
-def test_an_unanswered_check_without_a_run_is_the_newest():
+def test_unanswered_check_without_a_run_is_the_newest():
     rule = StoppingRule()
     for check in checks(".+."):
         rule.add(check)
@@ -73,12 +73,12 @@ def test_nothing_is_added_after_the_stop():
         rule.add(Check(3))
 
 
-def test_the_package_needs_no_django():
+def test_package_needs_no_django():
     code = "import sys, evalapp, evalapp.stats.planning.stopping; sys.exit('django' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
 
 
-def test_a_comparer_that_favours_a_place_favours_no_checkpoint():
+def test_comparer_biased_to_a_position_favours_no_checkpoint():
     asked: list[tuple[list[int], list[int]]] = []
 
     def first_wins(a, b):
@@ -87,7 +87,7 @@ def test_a_comparer_that_favours_a_place_favours_no_checkpoint():
 
     found = from_either_side(first_wins, range(1000), range(1000, 2000))
     assert abs(found.mean()) < 0.1
-    # Each pair once, whichever way round, and the verdict said of the first.
+    # Each pair once, in either order, with the verdict for the first.
     for place, (one, two, sign) in enumerate(zip(*asked[0], found, strict=True)):
         assert (one, two) == ((place, place + 1000) if sign > 0 else (place + 1000, place))
     larger = from_either_side(lambda a, b: np.sign(np.subtract(a, b)), [3, 1, 2, 5], [1, 3, 2, 4])

@@ -1,4 +1,4 @@
-"""Judgements that must change: by hand, against all possible changes, bounds."""
+"""The number of changed judgements that would change the order: by hand, against all possible changes, bounds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.evalapp.stats.ranking.comparison_data import GOLDEN, columns_of, draw
 
 
 def test_two_systems_by_hand():
-    # 7 to 4: 2 changes make it 5 to 6.
+    # 7 to 4: 2 changes give 5 to 6.
     found = fragility(["x"] * 11, ["y"] * 11, ["a"] * 7 + ["b"] * 4)
     assert (found.first, found.second) == ("x", "y")
     assert (found.n_flips, found.at_least, found.direct, found.exact) == (2, 2, 2, True)
@@ -25,14 +25,14 @@ def test_two_systems_by_hand():
     assert json.loads(json.dumps(found.as_dict()))["exact"]
 
 
-def test_the_golden_is_balanced_so_it_is_exact():
-    # Points 25.5 of 0, 20 of 2: a difference of 5.5 falls by 2 with each of the 9 wins of 0 over 2.
+def test_worked_example_is_balanced_so_it_is_exact():
+    # Points: 25.5 for 0, 20 for 2. Reversing one of the 9 wins of 0 over 2 reduces the difference of 5.5 by 2.
     found = fragility(*columns_of(GOLDEN))
     assert (found.first, found.second, found.n_flips, found.exact) == (0, 2, 3, True)
 
 
 def brute_force(a, b, verdict, first, second, model):
-    """The fewest changes over all sets of judgements and new verdicts."""
+    """The smallest number of changes, over all sets of judgements and new verdicts."""
     for n in range(1, len(verdict) + 1):
         for rows in itertools.combinations(range(len(verdict)), n):
             for new in itertools.product("ab", repeat=n):
@@ -68,7 +68,7 @@ def test_bounds_order_rows_and_balance(seed, model):
     assert found == fragility(first[order], second[order], verdict[order], model=model)
     if found.n_flips:
         assert found.at_least <= found.n_flips
-        # As many comparisons of each pair: the bounds meet.
+        # With equally many comparisons of each pair, the bounds meet.
         assert found.exact or model == "rao-kupper"
         assert found.direct is None or found.direct >= found.n_flips
 

@@ -26,35 +26,35 @@ def test_glickmans_example():
 
 
 def test_two_new_players():
-    """The same steps, worked out apart from the code."""
+    """The same steps, calculated independently of the code."""
     winner, loser = play(Player(), Player(), 1.0)
     near(winner, 1662.3109, 290.3190)
     near(loser, 1337.6891, 290.3190)
 
 
 @pytest.mark.parametrize(("tie", "low", "high"), [("half", 1409.0745, 1594.8703), ("paper", 1402.6797, 1598.4742)])
-def test_a_draw_by_both_rules(tie, low, high):
-    """Worked out apart from the code: 1409.07 / 1594.87 and 1402.68 / 1598.47."""
+def test_draw_by_both_rules(tie, low, high):
+    """Calculated independently of the code: 1409.07 / 1594.87 and 1402.68 / 1598.47."""
     a, b = play(Player(1400, 80), Player(1600, 60), 0.5, tie=tie)
     assert a.rating == pytest.approx(low, abs=6e-5)
     assert b.rating == pytest.approx(high, abs=6e-5)
 
 
-def test_the_papers_draw_is_a_share_of_win_and_loss():
+def test_draw_rule_of_the_paper_shares_win_and_loss():
     a, b = Player(1400, 80), Player(1600, 60)
     won, lost = play(a, b, 1.0)
     one, two = play(a, b, 0.5, tie="paper", share=0.25)
     assert one.rating - a.rating == pytest.approx(0.25 * (won.rating - a.rating))
     assert b.rating - two.rating == pytest.approx(0.25 * (b.rating - lost.rating))
     assert (one.volatility, two.volatility) == (a.volatility, b.volatility)
-    # 1 / phi'^2 = 1 / (phi^2 + sigma^2) + 1 / v does not know the result.
+    # 1 / phi'^2 = 1 / (phi^2 + sigma^2) + 1 / v does not depend on the result.
     assert one.deviation == pytest.approx(play(a, b, 0.5)[0].deviation, abs=1e-3)
     equal = play(Player(1500, 80), Player(1500, 60), 0.5, tie="paper")
     assert (equal[0].rating, equal[1].rating) == (1500.0, 1500.0)
     assert equal[0].deviation < 80
 
 
-def test_who_does_not_play_stays_as_uncertain_as_before():
+def test_inactive_player_stays_as_uncertain_as_before():
     found = play_games(3, [0] * 20, [1] * 20, [1] * 20)
     assert (found.rating[2], found.deviation[2], found.volatility[2], found.games[2]) == (1500, 350, 0.06, 0)
     assert found.games.tolist() == [20, 20, 0]
@@ -69,8 +69,8 @@ def sequence(n_players: int, n_games: int, seed: int):
 
 
 @pytest.mark.parametrize("tie", ["half", "paper"])
-def test_side_by_side_equals_one_after_the_other(tie):
-    """200 players make wide levels, so the arrays are at work; by hand the games are played one by one."""
+def test_parallel_games_equal_sequential_ones(tie):
+    """With 200 players the levels are wide, so arrays are used; the expected value plays the games one by one."""
     one, two, score = sequence(200, 2000, 5)
     levels = levels_of(one[None], two[None], 200)[0]
     assert len(one) / levels.max() > 12
@@ -83,8 +83,8 @@ def test_side_by_side_equals_one_after_the_other(tie):
     np.testing.assert_allclose(found.volatility, [p.volatility for p in players], rtol=1e-9)
 
 
-def test_a_game_may_count_anything_between_lost_and_won():
-    """Glickman 2012 by hand for s = .37 of 1400/80 against 1600/60; whatever the rule of draws, it is none."""
+def test_game_may_count_any_value_between_loss_and_win():
+    """Glickman 2012 by hand for s = .37 of 1400/80 against 1600/60; it is not a draw under either rule."""
     a, b, s = Player(1400, 80), Player(1600, 60), 0.37
     for tie in ("half", "paper"):
         found = play(a, b, s, tie=tie)
@@ -94,7 +94,7 @@ def test_a_game_may_count_anything_between_lost_and_won():
             g = 1 / math.sqrt(1 + 3 * phi_j**2 / math.pi**2)
             e = 1 / (1 + math.exp(-g * (mu - mu_j)))
             v = 1 / (g**2 * e * (1 - e))
-            # The volatility rests on f(x) = 0, here found by halving.
+            # The volatility is the root of f(x) = 0, found here by bisection.
             delta2, start = (v * g * (score - e)) ** 2, math.log(0.06**2)
             low, high = start - 5, start + 5
             for _ in range(200):
@@ -110,8 +110,8 @@ def test_a_game_may_count_anything_between_lost_and_won():
     assert lost.rating < play(a, b, s)[0].rating < drawn.rating
 
 
-def test_side_by_side_equals_one_after_the_other_for_any_score():
-    """Wide levels, where arrays are at work, and few players, where games are played one by one."""
+def test_parallel_games_equal_sequential_ones_for_any_score():
+    """Wide levels, where arrays are used, and few players, where games are played one by one."""
     for n in (200, 3):
         one, two, _ = sequence(n, 2000, 6)
         score = np.random.default_rng(8).random(2000)
@@ -126,8 +126,9 @@ def test_side_by_side_equals_one_after_the_other_for_any_score():
 
 
 @pytest.mark.parametrize("tau", [0.3, 0.5, 1.2])
-def test_every_way_of_the_iteration_ends_where_it_does_alone(tau):
-    """Upsets of every size, sure and unsure players: no step, one, two and many; both kinds of B, k above 1."""
+def test_iteration_in_arrays_converges_like_single_games(tau):
+    """Upsets of every size, certain and uncertain players: zero, one, two and many steps; both choices of B, k above
+    1."""
     rng = np.random.default_rng(3)
     n = 4000
     base = np.exp(rng.uniform(-4, 6, n))
@@ -139,13 +140,13 @@ def test_every_way_of_the_iteration_ends_where_it_does_alone(tau):
     rows = zip(*(column.tolist() for column in (delta2, base, a, variance)), strict=True)
     alone = [solve_log_variance(*row, tau) for row in rows]
     difference = np.abs(found - [value for value, _ in alone])
-    # An f that is 0 but for rounding may end a step sooner or later, no farther away than the rule's own 1e-6.
+    # If f is 0 up to rounding, the iteration may end one step earlier or later, within its tolerance of 1e-6.
     assert difference.max() < 1e-6
     assert np.quantile(difference, 0.99) < 1e-12
     np.testing.assert_allclose(grown, np.exp(found), rtol=1e-12)
 
 
-def test_an_upset_between_sure_players_takes_the_logarithm_branch():
+def test_upset_between_certain_players_takes_the_logarithm_branch():
     """delta^2 > phi^2 + v: the volatility rises; both ways of computing agree."""
     a, b = Player(1200, 40), Player(2300, 40)
     won = play(a, b, 1.0)[0]
@@ -155,7 +156,7 @@ def test_an_upset_between_sure_players_takes_the_logarithm_branch():
     assert found.rating[0] == pytest.approx(play(Player(), Player(), 1.0)[0].rating, abs=1e-9)
 
 
-def test_games_of_one_level_share_nobody():
+def test_games_of_one_level_share_no_player():
     one, two, _ = sequence(9, 300, 2)
     levels = levels_of(np.stack([one, one]), np.stack([two, two]), 9)
     np.testing.assert_array_equal(levels[0], levels[1])
@@ -170,8 +171,8 @@ def test_nobody_plays_against_itself():
         play_games(2, [1], [1], [1])
 
 
-def test_as_the_glicko2_package_where_its_formula_is_mended():
-    """glicko2 2.1.0 has the player's mu where step 5 of Glickman 2012 has its phi; with phi in its place it agrees."""
+def test_equals_the_glicko2_package_with_its_formula_corrected():
+    """glicko2 2.1.0 uses the player's mu where step 5 of Glickman 2012 has its phi; with phi the results agree."""
     glicko2 = pytest.importorskip("glicko2")
 
     class Mended(glicko2.Player):
@@ -196,10 +197,10 @@ def test_as_the_glicko2_package_where_its_formula_is_mended():
 @pytest.mark.parametrize("tie", ["half", "paper"])
 @pytest.mark.parametrize("score", [0.0, 0.5, 1.0])
 def test_players_far_apart(tie, score):
-    """Some 6,000 points apart 1 - E is 0 in doubles."""
+    """About 6,000 points apart, 1 - E is 0 in double precision."""
     strong, weak = Player(9000, 30), Player(1500, 30)
     for a, b in (play(strong, weak, score, tie=tie), play(weak, strong, score, tie=tie)):
         assert all(math.isfinite(x) for p in (a, b) for x in (p.rating, p.deviation, p.volatility))
     assert math.isfinite(update(Player(1e6, 30), [(weak, score)]).rating)
-    # The sure win changes next to nothing.
+    # The certain win changes almost nothing.
     assert play(strong, weak, 1.0)[0].rating == pytest.approx(9000, abs=1e-6)

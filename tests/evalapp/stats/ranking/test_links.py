@@ -1,4 +1,4 @@
-"""Systems that were never compared with each other get no order, by any method: random graphs of several parts."""
+"""Systems that were never compared get no order, by any method: random graphs of several components."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def rank(method, a, b, verdict, item):
 
 @st.composite
 def parts(draw):
-    """Judgements inside two or three parts of 2 to 4 systems, numbered at random; the part of each system."""
+    """Judgements within two or three components of 2 to 4 systems, numbered at random; the component of each system."""
     sizes = draw(st.lists(st.integers(2, 4), min_size=2, max_size=3))
     rng = np.random.default_rng(draw(st.integers(0, 2**16)))
     names = rng.permutation(sum(sizes))
@@ -50,11 +50,11 @@ def parts(draw):
 @settings(max_examples=40)
 @given(drawn=parts())
 @pytest.mark.parametrize("method", METHODS)
-def test_only_one_part_is_ranked_and_as_if_it_were_alone(method, drawn):
+def test_only_one_component_is_ranked_as_if_alone(method, drawn):
     a, b, verdict, item, part = drawn
     found = rank(method, a, b, verdict, item)
     ranked = [row for row in found.systems if row.is_ranked]
-    if not ranked:  # what Davidson's or Rao and Kupper's model cannot fit orders nobody
+    if not ranked:  # without a fit of Davidson's or Rao and Kupper's model there is no order
         assert any("fit perfectly" in row.estimate.note for row in found.systems)
         return
     (number,) = {part[row.system] for row in ranked}
@@ -67,7 +67,7 @@ def test_only_one_part_is_ranked_and_as_if_it_were_alone(method, drawn):
             assert (row.rank_low, row.rank_high) == (1, len(part))
     note = found.extras["connectivity"]["note"]
     assert note.startswith(f"the comparisons fall into {len(sizes)} parts that were never compared with each other")
-    # The part that is ranked is named first, of equally large ones, too.
+    # The ranked component is named first, also among equally large ones.
     assert set(found.extras["connectivity"]["components"][0]) == {row.system for row in ranked}
     assert ("only the largest part is ranked" in note) == (sorted(sizes)[-1] > sorted(sizes)[-2])
     assert "|part:largest|" in found.signature
@@ -83,7 +83,7 @@ def test_only_one_part_is_ranked_and_as_if_it_were_alone(method, drawn):
 
 @settings(max_examples=20)
 @given(drawn=parts())
-def test_games_of_an_evaluator_rate_one_part(drawn):
+def test_games_of_an_evaluator_rate_one_component(drawn):
     a, b, verdict, item, part = drawn
     sign = np.select([verdict == "a", verdict == "b"], [1, -1], 0)
     names = [f"s{number}" for number in range(len(part))]
@@ -119,7 +119,7 @@ def compared():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_tables_give_no_rank_across_parts_and_evaluators_follow_one(method):
+def test_tables_give_no_rank_across_components(method):
     found = compared()
     table = systems_by_comparisons(found, {**SETTINGS, "method": method}, aspect="q")
     assert {row["label"] for row in table["rows"] if row["rank"] is None} == {"h0", "h1"}
@@ -147,8 +147,8 @@ def test_the_reference_links_all_systems_of_m1():
 
 
 @pytest.mark.parametrize("method", [method for method in RANKINGS if method != "m1"])
-def test_the_note_about_parts_names_systems(method):
-    """Never their numbers, which mean nothing outside of the process."""
+def test_note_about_components_names_systems(method):
+    """Never their numbers, which mean nothing outside the process."""
     table = systems_by_comparisons(compared(), {**SETTINGS, "method": method}, aspect="q")
     parts = [["b0", "b1", "b2", "b3", "b4"], ["h0", "h1"]]
     assert [sorted(part) for part in table["extras"]["connectivity"]["components"]] == parts
@@ -157,8 +157,8 @@ def test_the_note_about_parts_names_systems(method):
     )
 
 
-def test_another_model_than_the_method_is_named():
-    """Glicko-2 and win rate have no test of ranks 1 and 2 of their own: Davidson's says whose it is."""
+def test_a_different_model_of_the_test_is_named():
+    """Glicko-2 and win rate have no test of ranks 1 and 2, so the table names Davidson's."""
     found = compared()
     better = np.where(found.system_a < found.system_b, "a", "b")
     flipped = np.random.default_rng(4).random(len(better)) < 0.2
@@ -173,9 +173,9 @@ def test_another_model_than_the_method_is_named():
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 6, 40])
-def test_a_few_wins_are_no_certain_rank_by_win_rate_either(n):
-    """All of five items agree in a sixteenth of pairs of equal systems (two-sided), of six in a thirty-second. The
-    interval is the exact one (Clopper-Pearson, as by SciPy); resampling would give [1, 1]."""
+def test_a_few_wins_give_no_certain_rank_by_win_rate(n):
+    """Five items all agree in a sixteenth of pairs of equal systems (two-sided), six in a thirty-second. The interval
+    is exact (Clopper-Pearson, as in SciPy); resampling would give [1, 1]."""
     found = rank_by_win_rate(np.arange(n), ["x"] * n, ["y"] * n, ["a"] * n)
     certain = [(1, 1), (2, 2)] if n >= 6 else [(1, 2), (1, 2)]
     assert [(row.rank_low, row.rank_high) for row in found.systems] == certain
@@ -189,9 +189,9 @@ def test_a_few_wins_are_no_certain_rank_by_win_rate_either(n):
         assert "exact interval" in best.note
 
 
-def test_ranks_of_an_undefeated_system_follow_how_often_it_played():
-    """x beat y always, z half of 60 times. Resampling gives x 1 each time; by the exact interval six wins, [.54, 1],
-    may as well come of a share below z's, twenty, [.83, 1], do not."""
+def test_ranks_of_an_undefeated_system_depend_on_its_number_of_games():
+    """x always beat y, and z in half of 60 games. Resampling ranks x first each time; by the exact interval, six wins,
+    [.54, 1], are compatible with a share below z's, twenty, [.83, 1], are not."""
     for n, low in ((5, 0.478), (6, 0.541), (20, 0.832)):
         item = np.arange(n + 60)
         verdict = ["a"] * n + ["a", "b"] * 30
@@ -214,21 +214,21 @@ def test_glicko_gives_no_certain_rank_for_few_wins(wins, certain):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_notes_of_parts_name_systems(method):
+def test_notes_about_components_name_systems(method):
     table = systems_by_comparisons(compared(), {**SETTINGS, "method": method}, aspect="q")
     assert table["extras"]["connectivity"]["components"] == [["b0", "b1", "b2", "b3", "b4"], ["h0", "h1"]]
     assert "b0, b1, b2, b3, b4. Not ranked: h0, h1" in table["extras"]["connectivity"]["note"]
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_nothing_but_cannot_decide_ranks_nobody(method):
+def test_only_cannot_decide_ranks_nobody(method):
     found = rank(method, ["x"] * 3, ["y"] * 3, ["cannot_decide"] * 3, np.arange(3))
     assert not any(row.is_ranked for row in found.systems)
     assert "largest part" not in found.extras.get("connectivity", {}).get("note", "")
 
 
 def test_glicko_gives_equal_records_one_value_and_one_rank():
-    """x and y beat z alike and drew with each other: simulated games alone would put one of them first."""
+    """x and y both beat z and drew with each other: simulated games alone would rank one of them first."""
     a, b = ["x"] * 8 + ["y"] * 8 + ["x"] * 2, ["z"] * 16 + ["y"] * 2
     found = rank("glicko2", a, b, (["a"] * 6 + ["b"] * 2) * 2 + ["tie"] * 2, np.arange(18))
     values = {row.system: (row.estimate.value, row.rank, row.rank_low, row.rank_high) for row in found.systems}

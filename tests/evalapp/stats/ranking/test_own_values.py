@@ -1,4 +1,4 @@
-"""Intervals and places of systems that have one value for all their texts."""
+"""Intervals and ranks of systems that have one value for all their texts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def mean_of(sums):
     return sums[..., 0] / sums[..., 1]
 
 
-def test_of_a_plain_mean_it_is_the_interval_of_means():
+def test_plain_mean_has_the_interval_of_means():
     """The same draws and percentiles as `rank_by_mean`, whose intervals are checked against simulations."""
     rng = np.random.default_rng(5)
     values, items = rng.normal(size=60), np.arange(60) // 2
@@ -26,15 +26,15 @@ def test_of_a_plain_mean_it_is_the_interval_of_means():
     assert found.note == ""
 
 
-def test_the_interval_of_a_ratio_by_hand():
-    """Five groups, one with sum 6/1 and four with 1/1: a resample that draws it k times is 1 + k. P(k = 0) = .33,
-    P(k > 3) = .0067, P(k > 2) = .058, so the ends are 1 and 4."""
+def test_interval_of_a_ratio_by_hand():
+    """Five groups, one with sum 6/1 and four with 1/1: a resample that draws the first k times gives 1 + k. P(k = 0) =
+    .33, P(k > 3) = .0067, P(k > 2) = .058, so the ends are 1 and 4."""
     found = interval_of_sums(2.0, np.array([[6.0, 1.0]] + [[1.0, 1.0]] * 4), list("abcde"), mean_of)
     assert (found.low, found.high) == (1.0, 4.0)
     assert found.note == "the interval rests on 5 groups only"
 
 
-def test_what_has_no_interval_says_why():
+def test_missing_interval_has_a_reason():
     one = interval_of_sums(2.0, np.array([[1.0, 1.0], [3.0, 1.0]]), ["a", "a"], mean_of)
     assert not one.has_interval
     assert "no interval: 1 groups only" in one.note
@@ -43,8 +43,8 @@ def test_what_has_no_interval_says_why():
     assert none.note
 
 
-def test_it_covers_the_true_value_as_often_as_it_says():
-    """200 samples of 80 groups of a ratio of means, E(x) / E(y) = 2: about 95 of 100 intervals hold it."""
+def test_coverage_is_nominal():
+    """200 samples of 80 groups of a ratio of means, E(x) / E(y) = 2: about 95 of 100 intervals cover it."""
     rng = np.random.default_rng(11)
     hits = 0
     for _ in range(200):
@@ -55,12 +55,13 @@ def test_it_covers_the_true_value_as_often_as_it_says():
     assert 180 <= hits <= 199
 
 
-def test_places_by_the_ends_of_intervals():
-    """By hand: a (3 to 4) is above c (0 to 1) and not told from b (.5 to 3.5); d has no interval: any place."""
+def test_ranks_from_the_ends_of_intervals():
+    """By hand: a (3 to 4) is above c (0 to 1) and not significantly different from b (.5 to 3.5); d has no interval, so
+    any rank."""
     low, high = np.array([3.0, 0.5, 0.0, np.nan]), np.array([4.0, 3.5, 1.0, np.nan])
     best, worst = places_by_ends(low, high)
     assert best.tolist() == [1, 1, 2, 1]
     assert worst.tolist() == [3, 4, 4, 4]
-    # Ends that touch tell nothing apart.
+    # Intervals that touch show no difference.
     assert places_by_ends(np.array([1.0, 0.0]), np.array([2.0, 1.0]))[0].tolist() == [1, 1]
     assert places_by_ends(np.zeros(0), np.zeros(0))[0].tolist() == []

@@ -1,4 +1,4 @@
-"""How many more comparisons separate the first two: by hand, by drawing that many, degenerate input."""
+"""How many more comparisons separate the first two systems: by hand, by simulation, degenerate input."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def test_two_systems_by_hand():
     needed = (gap / (1.959964 + 0.841621)) ** 2
     assert found.direct == found.spread == math.ceil(1 / needed / one - 100)
     assert found.p == pytest.approx(2 * (1 - 0.5 * (1 + math.erf(gap * math.sqrt(100 * one) / math.sqrt(2)))))
-    # The closed form of a preference of 55 %, 783 (docs/explanation/statistics/planning.md#worked-numbers),
-    # less the 100 there are.
+    # The closed form for a preference of 55 %, 783 (docs/explanation/statistics/planning.md#worked-numbers), minus the
+    # 100 existing comparisons.
     assert found.direct == pytest.approx(needed_judgements("preference", 0.55) - 100, rel=0.03)
     assert found.sentence == "About 690 more comparisons would separate ranks 1 and 2 (if all are of these two)."
 
 
-def test_comparisons_of_the_two_alone_need_fewer():
+def test_comparing_only_the_two_needs_fewer():
     found = separating(*columns_of(GOLDEN))
     assert (found.first, found.second) == (0, 2)
     assert 0 < found.direct < found.spread
@@ -36,17 +36,17 @@ def test_comparisons_of_the_two_alone_need_fewer():
 
 
 @pytest.mark.parametrize("model", ["bradley-terry", "davidson", "rao-kupper"])
-def test_so_many_more_do_separate_about_as_often_as_promised(model):
+def test_recommended_number_separates_as_often_as_promised(model):
     theta = np.array([0.25, 0.0, -0.6, -1.0])
     a, b, verdict, *_ = draw(theta, 400, seed=16)
     found = separating(a, b, verdict, model=model)
     assert found.first == 0
-    # The chance promised is .8, if the true difference is the one that was found.
+    # The promised power is .8 if the true difference equals the observed one.
     direct = found.direct
     assert 50 < direct < 5000
     gap, separated = found.difference.value / (400 / math.log(10)), []
     for seed in range(20):
-        # Bradley-Terry promises for comparisons by its own chances, which know no ties.
+        # Bradley-Terry computes the power from its own probabilities, which have no ties.
         one, two, won, *_ = draw([gap, 0.0], direct, seed=seed, log_nu=-30 if model == "bradley-terry" else -0.5)
         after = separating(
             np.concatenate([a, one]), np.concatenate([b, two]), np.concatenate([verdict, won]), model=model
@@ -55,7 +55,7 @@ def test_so_many_more_do_separate_about_as_often_as_promised(model):
     assert 0.5 < np.mean(separated) <= 1
 
 
-def test_nothing_more_is_needed_or_nothing_can_be_said():
+def test_nothing_more_needed_or_unknown():
     far = separating(["x"] * 50, ["y"] * 50, ["a"] * 45 + ["b"] * 5)
     assert (far.direct, far.spread) == (0, 0)
     assert far.sentence == "Ranks 1 and 2 differ (p < .001)."

@@ -1,4 +1,4 @@
-"""The games that Glicko-2 is played on: where a window ends, and how a pair is drawn."""
+"""The games that Glicko-2 uses: the end of a window, and the draw of a pair."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 from evalapp.stats.ranking.skill import WINDOW, VerdictTable, _Stream, rank_by_games
 
 
-def test_a_window_is_over_when_every_player_has_played_fifty_times():
-    """Two systems play every game: the order is noted after 50 games, and again, unchanged, after 100."""
+def test_window_ends_when_every_player_has_played_fifty_games():
+    """Two systems play every game: the order is recorded after 50 games and, unchanged, after 100."""
     always = VerdictTable.of(["x", "y"], [0], [1], [1])
     found = rank_by_games(always, seeds=3)
     assert (found.converged, found.games) == (1.0, 2 * WINDOW)
@@ -17,7 +17,7 @@ def test_a_window_is_over_when_every_player_has_played_fifty_times():
 
 
 @pytest.mark.parametrize("windows", [1, 3])
-def test_a_window_of_several_ends_with_the_game_that_brings_the_last_one_to_fifty(windows):
+def test_window_of_several_ends_with_the_last_player_at_fifty(windows):
     pairs = [(0, 1), (0, 2), (1, 2), (0, 3)]
     table = VerdictTable.of(list("wxyz"), [a for a, _ in pairs], [b for _, b in pairs], [1, 0, -1, 1])
     stream = _Stream(table, np.random.default_rng(4), 10**6, fixed=False)
@@ -31,19 +31,19 @@ def test_a_window_of_several_ends_with_the_game_that_brings_the_last_one_to_fift
             assert np.bincount(games[:-1].ravel(), minlength=4).min() == WINDOW - 1
 
 
-def test_every_pair_is_as_likely_however_many_verdicts_it_has():
-    """Of x and y there is one verdict, of y and z there are 999: by verdicts x would play 2 games of 2,000."""
+def test_every_pair_is_equally_likely_whatever_its_verdicts():
+    """x and y have one verdict, y and z have 999: drawn by verdict, x would play 2 games of 2,000."""
     table = VerdictTable.of(["x", "y", "z"], [0] + [1] * 999, [1] + [2] * 999, [1] * 1000)
     found = rank_by_games(table, seeds=4, fixed_games=2000)
     games = {row.system: row.games for row in found.systems}
-    # Each of 8,000 games is one of x with a probability of 1/2: 4,000 +- 45 of all, 1,000 +- 11 on average.
+    # Each of 8,000 games involves x with a probability of 1/2: 4,000 +- 45 of all, 1,000 +- 11 on average.
     assert games["x"] == pytest.approx(1000, abs=60)
     assert games["z"] == pytest.approx(1000, abs=60)
     assert games["y"] == 2000
 
 
-def test_every_verdict_of_a_pair_is_as_likely():
-    """One of four is lost, so are a quarter of the games."""
+def test_every_verdict_of_a_pair_is_equally_likely():
+    """One of four verdicts is a loss, so a quarter of the games are."""
     stream = _Stream(VerdictTable.of(["x", "y"], [0] * 4, [1] * 4, [1, 1, -1, 0]), np.random.default_rng(1), 8000, True)
     *_, score, _ = stream.take(80)
     assert len(score) == 8000

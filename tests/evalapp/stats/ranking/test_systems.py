@@ -1,4 +1,4 @@
-"""Systems by people: means, win rates, M1 by hand; rank intervals; degenerate input; order of rows."""
+"""Systems by human judgements: means, win rates, M1 by hand; rank intervals; degenerate input; order of rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_mean_is_over_raters_first_then_over_outputs():
     assert not rows["a"].estimate.has_interval
 
 
-def test_mean_interval_equals_a_plain_loop_over_written_out_items():
+def test_mean_interval_equals_a_plain_loop_over_copied_items():
     rng = np.random.default_rng(0)
     table = rng.normal(size=(15, 3)) + [0, 0.2, 2]
     item, system = (grid.ravel() for grid in np.meshgrid(np.arange(15), np.arange(3), indexing="ij"))
@@ -46,7 +46,7 @@ def test_mean_interval_equals_a_plain_loop_over_written_out_items():
     for row in found.systems:
         assert row.rank_low == np.percentile(ranks[:, row.system], 2.5, method="lower")
         assert row.rank_high == np.percentile(ranks[:, row.system], 97.5, method="higher")
-    # The third system is two standard deviations better: a rank set of its own.
+    # The third system is two standard deviations better: a separate rank set.
     rows = by_name(found)
     assert (rows[2].rank_low, rows[2].rank_high, rows[2].tier) == (1, 1, 1)
     assert {rows[0].tier, rows[1].tier} == {2}
@@ -56,7 +56,7 @@ def test_win_rate_worked_by_hand():
     verdict = ["a", "b", "tie", "both_bad", "cannot_decide"]
     found = rank_by_win_rate([0, 1, 2, 3, 4], ["x"] * 5, ["y"] * 5, verdict, resamples=0)
     rows = by_name(found)
-    # Without the undecided one: 1 win, 1 loss, 2 halves of 4.
+    # Without the undecided comparison: 1 win, 1 loss, 2 halves of 4.
     assert rows["x"].estimate.value == rows["y"].estimate.value == 0.5
     assert (rows["x"].n_ratings, rows["x"].n_outputs) == (4, 4)
     assert rows["x"].shares == {"win": 0.25, "tie": 0.25, "both_bad": 0.25, "cannot_decide": 0.0, "loss": 0.25}
@@ -87,7 +87,7 @@ def test_win_rates_mirror_when_sides_are_swapped():
     assert points == pytest.approx(200)
 
 
-def test_comparisons_of_a_system_with_itself_are_left_out_and_counted():
+def test_comparisons_of_a_system_with_itself_are_excluded_and_counted():
     found = rank_by_win_rate([0, 1], ["x", "x"], ["x", "y"], ["a", "a"], resamples=0)
     assert found.totals["self"] == 1
     assert by_name(found)["x"].n_ratings == 1
@@ -107,7 +107,7 @@ def test_m1_worked_by_hand():
     assert outputs["g"].n_ratings == 6
 
 
-def test_clusters_of_items_are_drawn_whole():
+def test_clusters_of_items_are_resampled_whole():
     rng = np.random.default_rng(0)
     values = np.repeat(rng.normal(size=10), 8)
     cluster = np.repeat(np.arange(10), 8)
@@ -123,7 +123,7 @@ def test_equal_systems_share_rank_and_tier():
     assert [(row.rank, row.rank_low, row.rank_high, row.tier) for row in found.systems] == [(1, 1, 2, 1)] * 2
 
 
-def test_without_judgements_there_is_a_reason_and_no_rank_before_others():
+def test_unjudged_system_has_a_reason_and_no_better_rank():
     found = rank_by_mean([1, 2, math.nan], [0, 1, 0], ["x", "x", "y"], resamples=20)
     last = found.systems[-1]
     assert last.system == "y"
@@ -135,7 +135,7 @@ def test_without_judgements_there_is_a_reason_and_no_rank_before_others():
     assert rank_by_m1([], [], []).systems == ()
 
 
-def test_one_item_gives_no_interval_and_says_so():
+def test_one_item_gives_no_interval_but_a_reason():
     row = rank_by_mean([1, 2], [0, 0], ["x", "y"], resamples=20).systems[0]
     assert row.estimate.note == "no interval: 1 items only, at least 5 are needed"
 
@@ -149,7 +149,7 @@ def test_unknown_verdicts_and_options_are_refused():
         rank_by_m1([0], ["x"], ["a"], per="item")
 
 
-def test_a_ranking_is_valid_json_with_its_settings():
+def test_ranking_is_valid_json_with_its_settings():
     found = rank_by_mean([1, 2, math.nan], [0, 1, 0], ["x", "x", "y"], resamples=20, seed=7)
     plain = json.loads(json.dumps(found.as_dict(), allow_nan=False))
     assert plain["signature"] == "method:mean|boot:inputs|resamples:20|seed:7|conf:0.95"
@@ -158,14 +158,14 @@ def test_a_ranking_is_valid_json_with_its_settings():
     assert plain["systems"][0]["estimate"]["value"] == 1.5
 
 
-def test_a_system_of_one_item_has_no_interval_and_may_stand_anywhere():
+def test_system_with_one_item_has_no_interval_and_any_rank():
     value = [5.0, 1, 2, 3, 4, 3, 1, 2, 1, 2, 1]
     system = ["one", *["x"] * 5, *["y"] * 5]
     rows = {row.system: row for row in rank_by_mean(value, [0, *range(5), *range(5)], system, resamples=200).systems}
     assert rows["one"].estimate.note == "no interval: 1 items only, at least 5 are needed"
     assert not rows["one"].estimate.has_interval
     assert (rows["one"].rank, rows["one"].rank_low, rows["one"].rank_high) == (1, 1, 3)
-    # Nobody can say that the others stand behind it, nor before.
+    # Whether the others rank before or after it is unknown.
     assert rows["x"].rank_low == 1
     assert rows["y"].rank_high == 3
     assert rows["x"].estimate.has_interval

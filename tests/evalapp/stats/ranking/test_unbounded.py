@@ -1,7 +1,8 @@
-"""Systems that never lost or never won, and groups between which all verdicts go one way: their ranks, in every model.
+"""Systems that never lost or never won, and groups between which all verdicts agree: their ranks, in every model.
 
-Expected orders are walked by hand (or by a plain search of chains), penalised fits by maximising the penalised
-likelihood with SciPy."""
+Expected orders are worked by hand (or by a plain search of chains), penalised fits by maximising the penalised
+likelihood with SciPy.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from evalapp.stats.ranking.unbounded import fit_penalised, penalised_differences
 
 
 def played(*results):
-    """Columns of results (winner, loser, wins of the one, wins of the other)."""
+    """Columns of results (winner, loser, wins of the first, wins of the second)."""
     rows = [
         (one, two, verdict)
         for one, two, wins, losses in results
@@ -36,7 +37,7 @@ def places(ranking):
 
 
 @pytest.mark.parametrize("method", MODELS)
-def test_the_undefeated_is_first_and_the_winless_last(method):
+def test_undefeated_is_first_and_winless_last(method):
     columns = played(("best", "x", 60, 0), ("best", "y", 60, 0), ("x", "y", 30, 30), ("x", "last", 60, 0))
     found = rank_by_comparisons(*columns, method=method)
     assert places(found) == {"best": (1, 1, 1), "x": (2, 2, 3), "y": (2, 2, 3), "last": (4, 4, 4)}
@@ -52,16 +53,16 @@ def test_the_undefeated_is_first_and_the_winless_last(method):
 
 @pytest.mark.parametrize("method", MODELS)
 @pytest.mark.parametrize("options", [{}, {"interval": "bootstrap", "resamples": 200}, {"adjust": "holm"}])
-def test_a_single_win_gives_an_order_but_no_certain_rank(method, options):
+def test_single_win_gives_an_order_but_no_certain_rank(method, options):
     found = rank_by_comparisons(*played(("best", "x", 1, 0), ("x", "y", 40, 20)), method=method, **options)
     assert places(found)["best"][:2] == (1, 1)
     assert places(found)["best"][2] == 3
     assert places(found)["x"][:2] == (2, 1)
 
 
-def test_how_many_wins_make_a_rank():
-    """Firth for two systems is half a win each: theta = ln(2 n + 1), variance 1 / (n p q). By hand z = 1.925 after 9
-    wins, 2.006 after 10."""
+def test_number_of_wins_for_a_certain_rank():
+    """Firth's penalty for two systems adds half a win to each: theta = ln(2 n + 1), variance 1 / (n p q). By hand z =
+    1.925 after 9 wins, 2.006 after 10."""
     for n, (rank_low, rank_high) in ((1, (1, 2)), (9, (1, 2)), (10, (2, 2)), (500, (2, 2))):
         found = rank_by_comparisons(*played(("x", "y", n, 0)))
         assert places(found)["y"] == (2, rank_low, rank_high)
@@ -72,24 +73,24 @@ def test_how_many_wins_make_a_rank():
         assert p[0, 1] == pytest.approx(2 * ndtr(-z))
 
 
-def test_wins_on_one_item_are_one_win():
+def test_wins_on_one_item_count_once():
     a, b, verdict = played(("x", "y", 60, 0))
     assert places(rank_by_comparisons(a, b, verdict, item=np.arange(60)))["y"] == (2, 2, 2)
     assert places(rank_by_comparisons(a, b, verdict, item=np.zeros(60, dtype=int)))["y"] == (2, 1, 2)
     assert places(rank_by_comparisons(a, b, verdict, item=np.arange(60) % 9))["y"] == (2, 1, 2)
 
 
-def test_chains_order_and_what_no_chain_joins_shares_ranks():
+def test_chains_give_order_and_unchained_systems_share_ranks():
     columns = played(("a", "b", 60, 0), ("b", "c", 60, 0), ("d", "c", 60, 0))
     found = places(rank_by_comparisons(*columns))
-    # a > b > c and d > c; nothing orders d against a or b.
+    # a > b > c and d > c; d is unordered relative to a and b.
     assert {name: place[0] for name, place in found.items()} == {"a": 1, "b": 2, "c": 4, "d": 1}
     assert found["d"] == (1, 1, 3)
-    assert found["a"] == (1, 1, 2)  # better than b and c for certain
+    assert found["a"] == (1, 1, 2)  # certainly better than b and c
     assert found["c"] == (4, 4, 4)
 
 
-def test_a_class_below_the_rated_one_is_ordered_by_its_own_ratings():
+def test_class_below_the_rated_one_is_ordered_by_its_own_ratings():
     columns = played(
         ("a", "b", 30, 20), ("b", "c", 30, 20), ("c", "d", 50, 0), ("d", "e", 45, 15), ("a", "e", 50, 0)
     )  # fmt: skip
@@ -100,7 +101,7 @@ def test_a_class_below_the_rated_one_is_ordered_by_its_own_ratings():
     assert {row.system: row.estimate.note for row in found.systems}["d"] == reason
 
 
-def test_the_penalised_fit_maximises_the_penalised_likelihood():
+def test_penalised_fit_maximises_the_penalised_likelihood():
     first, second = np.array([0, 0, 1, 2]), np.array([1, 2, 2, 3])
     counts = np.array([[6.0, 0, 0], [3, 2, 1], [0, 0, 2], [5, 0, 0]])
     theta, covariance = fit_penalised(4, first, second, counts)
@@ -124,7 +125,7 @@ def test_the_penalised_fit_maximises_the_penalised_likelihood():
 
 
 def chains(a, b, verdict):
-    """By a plain search: whom each system reaches by links from a winner to a loser, both ways for a tie."""
+    """Plain search for the systems that each system reaches by links from winner to loser, both ways for a tie."""
     links = {}
     for one, two, said in zip(a, b, verdict, strict=True):
         if one != two and said != "cannot_decide":
@@ -170,16 +171,16 @@ def test_small_tournaments_at_random(method, data):
         if name not in ranked:
             assert (row.rank_low, row.rank_high) == (1, len(rows))
             assert not row.estimate.is_defined
-    # Not a rank of a system depends on the order in which the judgements came.
+    # No rank depends on the order of the judgements.
     order = np.random.default_rng(n).permutation(len(a))
     items = {name: column[order] for name, column in items.items()}
     assert places(rank_by_comparisons(a[order], b[order], verdict[order], method=method, **items)) == places(found)
 
 
 @pytest.mark.parametrize("n_each", [1, 3, 6])
-def test_equal_systems_are_rarely_called_different(n_each):
-    """Four equal systems, few verdicts of each pair, so that many tournaments have an undefeated or a winless one: at
-    the 5 % level few of the pairs of different classes may differ."""
+def test_equal_systems_rarely_differ_significantly(n_each):
+    """Four equal systems with few verdicts per pair, so that many tournaments have an undefeated or a winless system:
+    at the 5 % level, few pairs from different classes may differ."""
     rng = np.random.default_rng(n_each)
     different = pairs = 0
     for _ in range(150):
@@ -194,10 +195,10 @@ def test_equal_systems_are_rarely_called_different(n_each):
     assert different / pairs < 0.06
 
 
-def test_a_prior_orders_by_its_values():
+def test_prior_orders_by_its_values():
     found = rank_by_comparisons(*played(("best", "x", 1, 0), ("x", "y", 40, 20)), prior_sd=2)
     assert all(row.estimate.is_defined for row in found.systems)
     values = [row.estimate.value for row in found.systems]
     assert values == sorted(values, reverse=True)
-    # A single win is no certain rank here either.
+    # A single win gives no certain rank here either.
     assert places(found)["best"][1:] == (1, 3)

@@ -21,7 +21,7 @@ from evalapp.stats.resampling.bootstrap import (
 )
 
 
-def test_draws_do_not_depend_on_chunks_and_do_depend_on_seed_and_stream():
+def test_draws_depend_on_seed_and_stream_but_not_on_chunks():
     whole = ClusterDraws(7, seed=5).take(10)
     parts = ClusterDraws(7, seed=5)
     assert np.array_equal(whole, np.concatenate([parts.take(3), parts.take(6), parts.take(1)], axis=1))
@@ -29,7 +29,7 @@ def test_draws_do_not_depend_on_chunks_and_do_depend_on_seed_and_stream():
     assert not np.array_equal(whole, ClusterDraws(7, seed=5, stream=1).take(10))
 
 
-def test_every_resample_draws_as_many_clusters_as_there_are():
+def test_every_resample_draws_the_number_of_clusters():
     counts = ClusterDraws(11, seed=0).take(200)
     assert counts.shape == (11, 200)
     assert (counts.sum(axis=0) == 11).all()
@@ -45,7 +45,7 @@ def test_chunks_add_up(resamples, rows):
     assert all(size > 0 for size in sizes)
 
 
-def test_resampled_sums_equal_sums_over_written_out_clusters():
+def test_resampled_sums_equal_sums_over_copied_clusters():
     columns = np.array([[1.0, 10.0], [2.0, 20.0], [4.0, 40.0]])
     sums = resampled_sums(columns, np.array([0, 1, 1]), 2, resamples=20, seed=1)
     counts = ClusterDraws(2, seed=1).take(20)
@@ -53,14 +53,14 @@ def test_resampled_sums_equal_sums_over_written_out_clusters():
     assert np.allclose(sums[:, 1], 10 * sums[:, 0])
 
 
-def test_percentiles_are_those_of_numpy_and_leave_out_undefined_resamples():
+def test_percentiles_equal_numpy_and_skip_undefined_resamples():
     values = np.arange(101.0)
     assert percentile_interval(values, 0.9) == (5.0, 95.0)
     assert percentile_interval(np.append(values, math.nan), 0.9) == (5.0, 95.0)
     assert all(math.isnan(end) for end in percentile_interval(np.array([math.nan])))
 
 
-def test_no_interval_says_why():
+def test_missing_interval_has_a_reason():
     point, values = Estimate.point(0.5, 9), np.linspace(0.4, 0.6, 10)
     assert with_interval(point, values, clusters={"items": 9}).has_interval
     assert with_interval(point, np.full(10, 0.5), clusters={"items": 9}).note == NO_WIDTH
@@ -74,7 +74,7 @@ def test_no_interval_says_why():
     assert with_interval(undefined, values, clusters={"items": 9}) is undefined
 
 
-def test_an_interval_from_few_clusters_says_so():
+def test_interval_from_few_clusters_has_a_note():
     point, values = Estimate.point(0.5, 9), np.linspace(0.4, 0.6, 50)
     few = with_interval(point, values, clusters={"items": 60, "systems": FEW_CLUSTERS - 1})
     assert few.has_interval
@@ -86,16 +86,16 @@ def test_an_interval_from_few_clusters_says_so():
     )
 
     def misses(n: int) -> float:
-        """The chance that percentiles of resamples miss the mean of n normal values."""
+        """The probability that percentiles of resamples miss the mean of n normal values."""
         return 2 * stats.t.cdf(-stats.norm.ppf(0.975) * math.sqrt((n - 1) / n), n - 1)
 
-    # Few are so many that an interval errs twice as often as it says.
+    # The limit for few clusters: an interval errs twice as often as its level says.
     assert misses(FEW_CLUSTERS) < 2 * 0.05 < misses(FEW_CLUSTERS - 1)
 
 
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
-def test_an_interval_without_a_finite_end_is_none():
-    """Sums of values about 1e308 overflow in some resamples; tables took the missing end for a number."""
+def test_interval_without_a_finite_end_is_missing():
+    """Sums of values near 1e308 overflow in some resamples; tables took the missing end for a number."""
     found = with_interval(Estimate.point(1.0, 20), np.array([1.0, np.inf] * 50), clusters={"items": 20})
     assert (found.has_interval, found.value) == (False, 1.0)
     assert found.note == "no interval: the values are too large to compute with"

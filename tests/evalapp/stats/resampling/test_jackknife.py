@@ -1,4 +1,5 @@
-"""Intervals over systems: equal to a plain jackknife; what has none says why; the difference of two correlations."""
+"""Intervals over systems: equal to a plain jackknife; undefined ones have a reason; the difference of two
+correlations."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ def test_equal_to_a_plain_jackknife(name):
     assert correlate(metric, human, system, np.zeros(9)).population == "these systems, items like these"
 
 
-def test_the_same_order_leaves_no_interval():
+def test_identical_order_has_no_interval():
     _, human, system = systems()
     found = correlate(2 * human, human, np.zeros(9), system, level="system")["spearman"]
     assert found.value == pytest.approx(1)
@@ -50,7 +51,7 @@ def test_the_same_order_leaves_no_interval():
     assert "the order is the same" in found.note
 
 
-def test_the_difference_joins_both_intervals():
+def test_difference_combines_both_intervals():
     one, human, system = systems(12)
     two = np.random.default_rng(5).normal(size=12) + human
     found = compare(one, two, human, np.zeros(12), system, level="system")
@@ -66,7 +67,7 @@ def test_the_difference_joins_both_intervals():
     assert "at least 6" in few.note
 
 
-def test_resamples_of_systems_can_still_be_asked_for():
+def test_resampling_of_systems_can_still_be_requested():
     metric, human, system = systems(12)
     drawn = correlate(metric, human, np.arange(12), system, level="system", bootstrap="both", resamples=50)
     assert "boot:both|resamples:50" in drawn.signature
