@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.evalapp.stats.test_recompute import QUALITY, data, write
 
 from evalapp import __version__
 from evalapp.stats.agreement.normalise import RATING_METHODS, normalise_ratings
@@ -15,6 +14,7 @@ from evalapp.versions import read_entry, read_settings, read_table, signed, spli
 from scoring.boards.data.files import ExportFolder
 from scoring.boards.kept_tables import CHOICES
 from scoring.boards.recompute import main, recompute_folder
+from tests.scoring.boards.test_recompute import QUALITY, data, write
 
 
 def test_signature_ends_with_the_version():

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
-from tests.evalapp.stats.test_evaluator_tables import SETTINGS, evaluators_table, world  # noqa: F401
 
 from evalapp.stats.correlation import matrix
 from evalapp.stats.correlation.coefficients import midranks
 from evalapp.stats.correlation.matrix import correlation_matrix
 from evalapp.stats.correlation.slices import slice_estimates
 from scoring.boards.further import MISSING, OTHERS, aspects_table, largest_parts, matrix_table, slices_table
+from tests.scoring.boards.test_evaluator_tables import SETTINGS, evaluators_table, world  # noqa: F401
 
 
 def scores(n=120, k=4, seed=2):
