@@ -1,10 +1,16 @@
 """Addresses of this room's pages."""
 
-from django.urls import path
+from collections.abc import Callable
+
+from django.http import HttpResponse
+from django.urls import URLPattern, path
 
 from .views import (
     campaign_checks,
+    campaign_flags,
     campaign_lists,
+    campaign_pages,
+    campaign_plans,
     campaign_quality,
     campaigns,
     exports,
@@ -13,12 +19,30 @@ from .views import (
     judging,
     uploads,
     writing,
-    writing_campaigns,
     writing_lists,
     writing_preview,
+    writing_show,
 )
 
 app_name = "annotation"
+
+
+def _make_shared_patterns(kind: campaign_pages.CampaignPages) -> list[URLPattern]:
+    """The pages that judging and writing campaigns share."""
+    base, options = f"projects/<slug:slug>/{kind.templates}/", {"kind": kind}
+    pages: dict[str, tuple[str, Callable[..., HttpResponse]]] = {
+        "new": ("new/", campaign_plans.campaign_new),
+        "edit": ("<int:pk>/plan/", campaign_plans.campaign_edit),
+        "delete": ("<int:pk>/delete/", campaign_plans.campaign_delete),
+        "flags": ("<int:pk>/flags/", campaign_flags.flag_list),
+        "flag-resolve": ("<int:pk>/flags/<int:flag>/resolve/", campaign_flags.flag_resolve),
+        "people": ("<int:pk>/people/", invitations.invitations),
+        "invitation-revoke": ("<int:pk>/people/<int:invitation>/revoke/", invitations.invitation_revoke),
+        "move": ("<int:pk>/<str:move>/", campaign_plans.campaign_move),
+    }
+    return [path(base + address, view, options, name=f"{kind.name}-{name}") for name, (address, view) in pages.items()]
+
+
 urlpatterns = [
     path("my/", judging.my_work, name="my-work"),
     path("my/writing/<int:pk>/", writing.write, name="write"),
@@ -40,14 +64,13 @@ urlpatterns = [
     path("my/<int:pk>/<slug:public>/skip/", judging.judge_skip, name="judge-skip"),
     path("my/<int:pk>/<slug:public>/flag/", judging.judge_flag, name="judge-flag"),
     path("projects/<slug:slug>/campaigns/", campaigns.campaign_list, name="campaign-list"),
-    path("projects/<slug:slug>/campaigns/new/", campaigns.campaign_new, name="campaign-new"),
     path(
-        "projects/<slug:slug>/campaigns/guidelines/", campaigns.guidelines_preview, name="campaign-guidelines-preview"
+        "projects/<slug:slug>/campaigns/guidelines/",
+        campaign_plans.guidelines_preview,
+        name="campaign-guidelines-preview",
     ),
     path("projects/<slug:slug>/campaigns/<int:pk>/", campaigns.campaign_show, name="campaign"),
-    path("projects/<slug:slug>/campaigns/<int:pk>/plan/", campaigns.campaign_edit, name="campaign-edit"),
     path("projects/<slug:slug>/campaigns/<int:pk>/preview/", campaigns.campaign_preview, name="campaign-preview"),
-    path("projects/<slug:slug>/campaigns/<int:pk>/delete/", campaigns.campaign_delete, name="campaign-delete"),
     path("projects/<slug:slug>/campaigns/<int:pk>/checks/", campaign_checks.checks, name="campaign-checks"),
     path(
         "projects/<slug:slug>/campaigns/<int:pk>/checks/<str:name>/<int:number>/remove/",
@@ -61,30 +84,8 @@ urlpatterns = [
     ),
     path("projects/<slug:slug>/campaigns/<int:pk>/texts/", campaign_lists.unit_list, name="campaign-units"),
     path("projects/<slug:slug>/campaigns/<int:pk>/quality/", campaign_quality.quality, name="campaign-quality"),
-    path("projects/<slug:slug>/campaigns/<int:pk>/flags/", campaign_lists.flag_list, name="campaign-flags"),
-    path(
-        "projects/<slug:slug>/campaigns/<int:pk>/flags/<int:flag>/resolve/",
-        campaign_lists.flag_resolve,
-        name="campaign-flag-resolve",
-    ),
-    path(
-        "projects/<slug:slug>/campaigns/<int:pk>/people/",
-        invitations.invitations,
-        {"sort": invitations.JUDGING},
-        name="campaign-people",
-    ),
-    path(
-        "projects/<slug:slug>/campaigns/<int:pk>/people/<int:invitation>/revoke/",
-        invitations.invitation_revoke,
-        {"sort": invitations.JUDGING},
-        name="campaign-invitation-revoke",
-    ),
-    path("projects/<slug:slug>/campaigns/<int:pk>/<str:move>/", campaigns.campaign_move, name="campaign-move"),
-    path("projects/<slug:slug>/writing/new/", writing_campaigns.writing_new, name="writing-new"),
-    path("projects/<slug:slug>/writing/<int:pk>/", writing_campaigns.writing_show, name="writing"),
-    path("projects/<slug:slug>/writing/<int:pk>/plan/", writing_campaigns.writing_edit, name="writing-edit"),
+    path("projects/<slug:slug>/writing/<int:pk>/", writing_show.writing_show, name="writing"),
     path("projects/<slug:slug>/writing/<int:pk>/preview/", writing_preview.preview, name="writing-preview"),
-    path("projects/<slug:slug>/writing/<int:pk>/delete/", writing_campaigns.writing_delete, name="writing-delete"),
     path("projects/<slug:slug>/writing/<int:pk>/references/", writing_lists.reference_list, name="writing-references"),
     path(
         "projects/<slug:slug>/writing/<int:pk>/references/<int:reference>/withdraw/",
@@ -96,26 +97,7 @@ urlpatterns = [
         writing_lists.reference_restore,
         name="writing-restore",
     ),
-    path("projects/<slug:slug>/writing/<int:pk>/flags/", writing_lists.flag_list, name="writing-flags"),
-    path(
-        "projects/<slug:slug>/writing/<int:pk>/flags/<int:flag>/resolve/",
-        writing_lists.flag_resolve,
-        name="writing-flag-resolve",
-    ),
     path("projects/<slug:slug>/writing/<int:pk>/attempts/", writing_lists.attempt_list, name="writing-attempts"),
-    path(
-        "projects/<slug:slug>/writing/<int:pk>/people/",
-        invitations.invitations,
-        {"sort": invitations.WRITING},
-        name="writing-people",
-    ),
-    path(
-        "projects/<slug:slug>/writing/<int:pk>/people/<int:invitation>/revoke/",
-        invitations.invitation_revoke,
-        {"sort": invitations.WRITING},
-        name="writing-invitation-revoke",
-    ),
-    path("projects/<slug:slug>/writing/<int:pk>/<str:move>/", writing_campaigns.writing_move, name="writing-move"),
     path("projects/<slug:slug>/uploads/", uploads.upload_list, name="upload-list"),
     path("projects/<slug:slug>/uploads/<int:pk>/", uploads.upload_show, name="upload-show"),
     path("projects/<slug:slug>/uploads/<int:pk>/store/", uploads.upload_store, name="upload-store"),
@@ -127,4 +109,6 @@ urlpatterns = [
     path("projects/<slug:slug>/exports/", exports.export_list, name="export-list"),
     path("projects/<slug:slug>/exports/<int:pk>/delete/", exports.export_delete, name="export-delete"),
     path("projects/<slug:slug>/exports/<int:pk>/<str:name>", exports.export_file, name="export-file"),
+    *_make_shared_patterns(campaign_pages.JUDGING),
+    *_make_shared_patterns(campaign_pages.WRITING),
 ]

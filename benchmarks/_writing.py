@@ -52,7 +52,8 @@ def prepare(people: int, references: int, seed: int, data: str, live: bool) -> l
     from django.contrib.sessions.backends.db import SessionStore
 
     from annotation.models import Item, Reference, ReferenceSet
-    from annotation.services.writing import create_writing, next_task, open_writing
+    from annotation.services.campaigns import create_writing, open_campaign
+    from annotation.services.writing import next_task
     from evalapp.accounts.models import Membership, Project, User
 
     texts = read_texts(Path(data) if data else None)
@@ -67,7 +68,7 @@ def prepare(people: int, references: int, seed: int, data: str, live: bool) -> l
         Reference.objects.bulk_create(rows)
     options = {"arms": ["scores"], "target": references + 100}
     plan = {"name": "Benchmark", "evaluator": EVALUATOR, "corpus": "", "options": options}
-    campaign = open_writing(user=owner, campaign=create_writing(user=owner, project=project, plan=plan))
+    campaign = open_campaign(user=owner, campaign=create_writing(user=owner, project=project, plan=plan))
     found = []
     for number in range(people):
         user = User.objects.create(username=f"annotator{number:02d}")

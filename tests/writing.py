@@ -11,8 +11,9 @@ import pytest
 
 from annotation.models import WritingCampaign
 from annotation.services import ports
+from annotation.services.campaigns import create_writing, open_campaign
 from annotation.services.ports import Candidate, Candidates, Reliability
-from annotation.services.writing import Desk, Outcome, create_writing, next_task, open_writing, submit_attempt
+from annotation.services.writing import Desk, Outcome, next_task, submit_attempt
 from tests.cast import Cast
 from tests.factories import make_items
 
@@ -74,7 +75,7 @@ def draft_writing(cast: Cast, items: int = 2, references: int = 1, **plan: Any) 
 
 
 def start_writing(cast: Cast, items: int = 2, references: int = 1, **plan: Any) -> WritingCampaign:
-    return open_writing(user=cast.researcher, campaign=draft_writing(cast, items, references, **plan))
+    return open_campaign(user=cast.researcher, campaign=draft_writing(cast, items, references, **plan))
 
 
 def start_constraint(cast: Cast, constraint: str, items: int = 1, **options: Any) -> WritingCampaign:

@@ -5,31 +5,25 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from annotation.models import Assignment, ItemFlag
-from annotation.selectors.judging import get_my_campaign, get_own_assignment, own_history, own_in_state, wire_own
+from annotation.models import Assignment
+from annotation.selectors.campaigns import get_own_campaign
+from annotation.selectors.judging import get_own_assignment, own_history, own_in_state, wire_own
 from annotation.selectors.judging_sheet import Sheet, make_sheet
+from annotation.services.bodies import read_answer, read_text, read_then, read_version
 from annotation.services.judging import WHY_TEXT, CampaignNotOpen, next_assignment, submit_answer
 from annotation.services.judging_acts import flag_assignment, save_draft, skip_assignment
-from annotation.services.judging_sent import read_answer, read_number, read_text, read_then
 from evalapp.common.api.fields import WholeSerializer, read_flag
 from evalapp.common.errors import BadInput, Fault, NotThere
 from evalapp.common.pagination import KeysetPagination
 
-_OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_OMIT_MICROSECONDS
-
-
-def fast_json(body: Any, status: int = 200) -> HttpResponse:
-    response = HttpResponse(orjson.dumps(body, option=_OPTIONS), status=status, content_type="application/json")
-    response.headers["Cache-Control"] = "no-store"
-    return response
-
+from .campaign_views import FlaggedSerializer, FlagInputSerializer, flag_unit, read_body
+from .responses import CONFLICT, ProblemSerializer, fast_json
 
 # ---- what goes over the wire, for the schema --------------------------------------------------------------
 
@@ -153,36 +147,7 @@ class SkippedSerializer(serializers.Serializer):
     why = serializers.CharField()
 
 
-class FlagInputSerializer(serializers.Serializer):
-    reason = serializers.ChoiceField(choices=ItemFlag.Reason.choices)
-    text = serializers.CharField(required=False, allow_blank=True, allow_null=True)
-
-
-class FlaggedSerializer(serializers.Serializer):
-    id = serializers.IntegerField()
-    reason = serializers.CharField()
-    text = serializers.CharField()
-
-
-class ProblemSerializer(serializers.Serializer):
-    type = serializers.CharField()
-    title = serializers.CharField()
-    status = serializers.IntegerField()
-    detail = serializers.CharField()
-    stored = serializers.DictField(required=False, allow_null=True)
-    yours = serializers.DictField(required=False)
-
-
-CONFLICT = OpenApiResponse(ProblemSerializer, description="Changed in the meantime; both versions are in the body.")
-
-
 # ---- the doors --------------------------------------------------------------------------------------------
-
-
-def read_body(request: Request) -> dict[str, Any]:
-    if not isinstance(request.data, dict):
-        raise BadInput("The body must be a JSON object.")
-    return request.data
 
 
 class NextAssignment(APIView):
@@ -229,7 +194,7 @@ class OwnAssignments(APIView):
         state = request.query_params.get("state", "")
         if state and state not in Assignment.State.values:
             raise BadInput(f"state must be one of: {', '.join(Assignment.State.values)}.")
-        campaign = get_my_campaign(user=request.user, campaign_id=int(number))
+        campaign = get_own_campaign(user=request.user, campaign_id=int(number))
         rows = own_in_state(own_history(user=request.user, campaign=campaign), state)
         paginator = self.pagination_class()
         page = paginator.paginate_queryset(rows, request, view=self)
@@ -251,11 +216,7 @@ class OwnAssignment(APIView):
     )
     def patch(self, request: Request, public: str) -> HttpResponse:
         body = read_body(request)
-        version = read_number(body, "version", (int,))
-        if version is None:
-            fault = Fault("Send the draft version this follows, 0 at first.", field="version")
-            raise BadInput("The version is missing.", faults=[fault])
-        saved = save_draft(user=request.user, public=public, version=version, draft=body.get("draft"))
+        saved = save_draft(user=request.user, public=public, version=read_version(body), draft=body.get("draft"))
         return fast_json(saved.wire())
 
 
@@ -303,14 +264,10 @@ class SkipAssignment(APIView):
 
 class FlagAssignment(APIView):
     @extend_schema(
-        summary="Say that something is wrong with what is shown",
+        summary="Flag an assignment",
         request=FlagInputSerializer,
         responses={201: FlaggedSerializer},
     )
     def post(self, request: Request, public: str) -> HttpResponse:
-        """Report that something is wrong with the item; the assignment stays open."""
-        body = read_body(request)
-        flag = flag_assignment(
-            user=request.user, public=public, reason=read_text(body, "reason"), text=read_text(body, "text")
-        )
-        return fast_json({"id": flag.pk, "reason": flag.reason, "text": flag.text}, status=201)
+        """Report a problem with the item; the assignment stays open."""
+        return flag_unit(request, public, flag_assignment)

@@ -1,40 +1,32 @@
-"""The researcher's door to campaigns: plan, open, pause, resume, close, watch, flags."""
+"""Judging campaigns in the API: the shared calls with their serializers, and progress."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django.http import HttpResponse
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
-from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotation.models import Campaign, ItemFlag
-from annotation.selectors.campaigns import campaign_plan, get_campaign, get_flag, list_campaigns
-from annotation.selectors.campaigns_watch import list_flags, watch_campaign
-from annotation.services import campaigns as services
-from annotation.services.judging_acts import resolve_flag
-from evalapp.accounts.selectors import get_project
-from evalapp.common.api.idempotency import idempotent
-from evalapp.common.pagination import KeysetPagination
+from annotation.selectors.campaigns import campaign_plan, get_campaign, list_campaigns
+from annotation.selectors.campaigns_watch import watch_campaign
+from annotation.services.campaigns import create_campaign
 
-from .assignments import CONFLICT, ProblemSerializer, fast_json, read_body
+from .campaign_views import BaseCampaignSerializer, CampaignAPI, make_views
+from .responses import fast_json
 
 
-class CampaignSerializer(serializers.ModelSerializer):
-    project = serializers.SlugRelatedField(slug_field="slug", read_only=True)
+class CampaignSerializer(BaseCampaignSerializer):
     opening = serializers.PrimaryKeyRelatedField(
-        read_only=True, allow_null=True, help_text="The run that makes the units."
+        read_only=True, allow_null=True, help_text="The run that creates the units."
     )
 
-    class Meta:
+    class Meta(BaseCampaignSerializer.Meta):
         model = Campaign
-        fields: tuple[str, ...] = (
-            "id", "project", "slug", "name", "kind", "state", "overlap", "lease_minutes", "max_per_annotator", "seed",
-            "unit_count", "practice_count", "control_count", "opening", "created_at", "opened_at", "closed_at",
-        )  # fmt: skip
+        fields = (*BaseCampaignSerializer.Meta.fields, "overlap", "practice_count", "control_count", "opening")
         read_only_fields = fields
 
 
@@ -142,106 +134,25 @@ class FlagSerializer(serializers.ModelSerializer):
         read_only_fields = fields
 
 
-class ProjectCampaigns(APIView):
-    pagination_class = KeysetPagination
-    keyset_order = ("-pk",)
-
-    @extend_schema(
-        summary="Campaigns of a project, newest first",
-        responses=CampaignSerializer(many=True),
-    )
-    def get(self, request: Request, slug: str) -> Response:
-        """The campaigns of a project, newest first."""
-        project = get_project(user=request.user, slug=slug, need="read")
-        paginator = self.pagination_class()
-        rows = paginator.paginate_queryset(list_campaigns(project=project), request, view=self)
-        return paginator.get_paginated_response(CampaignSerializer(rows, many=True).data)
-
-    @extend_schema(
-        summary="A new campaign, as a draft",
-        request=PlanSerializer,
-        responses={201: CampaignDetailSerializer, 400: ProblemSerializer, 409: CONFLICT},
-    )
-    @idempotent()
-    def post(self, request: Request, slug: str) -> Response:
-        """Make a draft of a campaign from a plan; nothing is handed out before it is opened."""
-        project = get_project(user=request.user, slug=slug, need="write")
-        campaign = services.create_campaign(project=project, user=request.user, plan=read_body(request))
-        return Response(CampaignDetailSerializer(campaign).data, status=201)
-
-
-class CampaignDetail(APIView):
-    @extend_schema(summary="One campaign with its plan", responses=CampaignDetailSerializer)
-    def get(self, request: Request, pk: int) -> Response:
-        """A campaign with its whole plan."""
-        return Response(CampaignDetailSerializer(get_campaign(user=request.user, campaign_id=pk)).data)
-
-    @extend_schema(
-        summary="Change a campaign",
-        description="A draft in any part; later only name, guidelines, limits and options.",
-        request=PlanSerializer(partial=True),
-        responses={200: CampaignDetailSerializer, 400: ProblemSerializer, 409: CONFLICT},
-    )
-    def patch(self, request: Request, pk: int) -> Response:
-        campaign = get_campaign(user=request.user, campaign_id=pk, need="write")
-        changed = services.update_campaign(campaign=campaign, user=request.user, changes=read_body(request))
-        return Response(CampaignDetailSerializer(changed).data)
-
-    @extend_schema(summary="Delete a campaign without judgements", responses={204: None, 409: CONFLICT})
-    def delete(self, request: Request, pk: int) -> Response:
-        """Delete a campaign that has no judgements."""
-        campaign = get_campaign(user=request.user, campaign_id=pk, need="write")
-        services.delete_campaign(campaign=campaign, user=request.user)
-        return Response(status=204)
-
-
-class CampaignMove(APIView):
-    """Open, pause, resume or close the campaign, as the address says; 409 where its state does not allow that."""
-
-    move = ""
-
-    @extend_schema(
-        request=None,
-        responses={
-            200: CampaignSerializer,
-            202: OpenApiResponse(CampaignSerializer, description="Large: a worker opens it, see `opening`."),
-            409: CONFLICT,
-        },
-    )
-    def post(self, request: Request, pk: int) -> Response:
-        campaign = get_campaign(user=request.user, campaign_id=pk, need="write")
-        moved = getattr(services, f"{self.move}_campaign")(campaign=campaign, user=request.user)
-        waiting = self.move == "open" and moved.state == Campaign.State.DRAFT
-        return Response(CampaignSerializer(moved).data, status=202 if waiting else 200)
-
-
 class CampaignProgressView(APIView):
-    @extend_schema(summary="How far a campaign is", responses=CampaignProgressSerializer)
+    @extend_schema(summary="Progress of a campaign", responses=CampaignProgressSerializer)
     def get(self, request: Request, pk: int) -> HttpResponse:
-        """How far a campaign is: by annotator, with flags and agreement so far."""
+        """Progress by annotator, with flags and agreement so far."""
         campaign = get_campaign(user=request.user, campaign_id=pk)
         return fast_json(watch_campaign(campaign).wire())
 
 
-class CampaignFlags(APIView):
-    pagination_class = KeysetPagination
-    keyset_order = ("-pk",)
-
-    @extend_schema(
-        summary="What annotators flagged",
-        responses=FlagSerializer(many=True),
+VIEWS = make_views(
+    CampaignAPI(
+        noun="campaign",
+        changeable="name, guidelines, limits and options",
+        model=Campaign,
+        flag_model=ItemFlag,
+        list_campaigns=list_campaigns,
+        create=create_campaign,
+        serializer=CampaignSerializer,
+        detail=CampaignDetailSerializer,
+        plan=PlanSerializer,
+        flag=FlagSerializer,
     )
-    def get(self, request: Request, pk: int) -> Response:
-        """What annotators reported about items, newest first."""
-        campaign = get_campaign(user=request.user, campaign_id=pk)
-        paginator = self.pagination_class()
-        rows = paginator.paginate_queryset(list_flags(campaign), request, view=self)
-        return paginator.get_paginated_response(FlagSerializer(rows, many=True).data)
-
-
-class FlagResolve(APIView):
-    @extend_schema(summary="A flag has been dealt with", request=None, responses=FlagSerializer)
-    def post(self, request: Request, pk: int) -> Response:
-        """Mark a report about an item as dealt with."""
-        flag = get_flag(user=request.user, flag_id=pk)
-        return Response(FlagSerializer(resolve_flag(user=request.user, flag=flag)).data)
+)

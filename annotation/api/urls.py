@@ -2,18 +2,14 @@
 
 from django.urls import path
 
-from . import assignments, campaigns, exports, judgements, rows, uploads, writing, writing_flags
+from . import assignments, campaigns, exports, judgements, rows, uploads, writing
 
 urlpatterns: list = [
-    path("projects/<slug:slug>/campaigns/", campaigns.ProjectCampaigns.as_view(), name="api-project-campaigns"),
-    path("campaigns/<int:pk>/", campaigns.CampaignDetail.as_view(), name="api-campaign"),
-    path("campaigns/<int:pk>/open/", campaigns.CampaignMove.as_view(move="open"), name="api-campaign-open"),
-    path("campaigns/<int:pk>/pause/", campaigns.CampaignMove.as_view(move="pause"), name="api-campaign-pause"),
-    path("campaigns/<int:pk>/resume/", campaigns.CampaignMove.as_view(move="resume"), name="api-campaign-resume"),
-    path("campaigns/<int:pk>/close/", campaigns.CampaignMove.as_view(move="close"), name="api-campaign-close"),
+    path("projects/<slug:slug>/campaigns/", campaigns.VIEWS.campaigns.as_view(), name="api-project-campaigns"),
+    path("campaigns/<int:pk>/", campaigns.VIEWS.detail.as_view(), name="api-campaign"),
     path("campaigns/<int:pk>/progress/", campaigns.CampaignProgressView.as_view(), name="api-campaign-progress"),
-    path("campaigns/<int:pk>/flags/", campaigns.CampaignFlags.as_view(), name="api-campaign-flags"),
-    path("flags/<int:pk>/resolve/", campaigns.FlagResolve.as_view(), name="api-flag-resolve"),
+    path("campaigns/<int:pk>/flags/", campaigns.VIEWS.flags.as_view(), name="api-campaign-flags"),
+    path("flags/<int:pk>/resolve/", campaigns.VIEWS.resolve_flag.as_view(), name="api-flag-resolve"),
     path("campaigns/<int:pk>/judgements/", judgements.CampaignJudgements.as_view(), name="api-campaign-judgements"),
     path("campaigns/<int:pk>/next/", assignments.NextAssignment.as_view(), name="api-campaign-next"),
     path("assignments/", assignments.OwnAssignments.as_view(), name="api-assignments"),
@@ -21,19 +17,13 @@ urlpatterns: list = [
     path("assignments/<slug:public>/submit/", assignments.SubmitAssignment.as_view(), name="api-assignment-submit"),
     path("assignments/<slug:public>/skip/", assignments.SkipAssignment.as_view(), name="api-assignment-skip"),
     path("assignments/<slug:public>/flag/", assignments.FlagAssignment.as_view(), name="api-assignment-flag"),
-    path("projects/<slug:slug>/writing/", writing.ProjectWriting.as_view(), name="api-project-writing"),
-    path("writing/<int:pk>/", writing.WritingDetail.as_view(), name="api-writing"),
-    path("writing/<int:pk>/open/", writing.WritingMove.as_view(move="open"), name="api-writing-open"),
-    path("writing/<int:pk>/pause/", writing.WritingMove.as_view(move="pause"), name="api-writing-pause"),
-    path("writing/<int:pk>/resume/", writing.WritingMove.as_view(move="resume"), name="api-writing-resume"),
-    path("writing/<int:pk>/close/", writing.WritingMove.as_view(move="close"), name="api-writing-close"),
+    path("projects/<slug:slug>/writing/", writing.VIEWS.campaigns.as_view(), name="api-project-writing"),
+    path("writing/<int:pk>/", writing.VIEWS.detail.as_view(), name="api-writing"),
     path("writing/<int:pk>/progress/", writing.WritingProgressView.as_view(), name="api-writing-progress"),
     path("writing/<int:pk>/references/", writing.WritingReferences.as_view(), name="api-writing-references"),
     path("writing/<int:pk>/attempts/", writing.WritingAttempts.as_view(), name="api-writing-attempts"),
-    path("writing/<int:pk>/flags/", writing_flags.WritingFlags.as_view(), name="api-writing-flags"),
-    path(
-        "writing-flags/<int:pk>/resolve/", writing_flags.WritingFlagResolve.as_view(), name="api-writing-flag-resolve"
-    ),
+    path("writing/<int:pk>/flags/", writing.VIEWS.flags.as_view(), name="api-writing-flags"),
+    path("writing-flags/<int:pk>/resolve/", writing.VIEWS.resolve_flag.as_view(), name="api-writing-flag-resolve"),
     path("writing/<int:pk>/next/", writing.NextWriting.as_view(), name="api-writing-next"),
     path(
         "writing/<int:pk>/next-confirmation/", writing.NextConfirmation.as_view(), name="api-writing-next-confirmation"
@@ -43,7 +33,7 @@ urlpatterns: list = [
     path("writing-tasks/<slug:public>/drop/", writing.WritingDrop.as_view(), name="api-writing-drop"),
     path("writing-tasks/<slug:public>/back/", writing.WritingBack.as_view(), name="api-writing-back"),
     path("writing-tasks/<slug:public>/done/", writing.WritingDone.as_view(), name="api-writing-done"),
-    path("writing-tasks/<slug:public>/flag/", writing_flags.WritingFlagged.as_view(), name="api-writing-flag"),
+    path("writing-tasks/<slug:public>/flag/", writing.WritingFlagged.as_view(), name="api-writing-flag"),
     path("writing-tasks/<slug:public>/skip/", writing.WritingSkip.as_view(), name="api-writing-skip"),
     path("written/<int:pk>/withdraw/", writing.WrittenWithdraw.as_view(), name="api-written-withdraw"),
     path("written/<int:pk>/restore/", writing.WrittenRestore.as_view(), name="api-written-restore"),
@@ -62,4 +52,9 @@ urlpatterns: list = [
     path("projects/<slug:slug>/exports/", exports.ExportList.as_view(), name="api-exports"),
     path("exports/<int:pk>/", exports.ExportShow.as_view(), name="api-export"),
     path("exports/<int:pk>/files/<str:name>", exports.ExportFile.as_view(), name="api-export-file"),
+    *(
+        path(f"{folder}/<int:pk>/{move}/", views.move.as_view(move=move), name=f"api-{name}-{move}")
+        for folder, name, views in (("campaigns", "campaign", campaigns.VIEWS), ("writing", "writing", writing.VIEWS))
+        for move in ("open", "pause", "resume", "close")
+    ),
 ]

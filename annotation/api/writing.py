@@ -11,34 +11,39 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotation.models import WritingAttempt, WritingCampaign, WrittenReference
-from annotation.selectors.writing import get_writing, list_writing, list_written, writing_plan
+from annotation.models import WritingAttempt, WritingCampaign, WritingFlag, WrittenReference
+from annotation.selectors.campaigns import get_campaign
+from annotation.selectors.writing import list_writing, list_written, writing_plan
 from annotation.selectors.writing_rows import attempt_row, list_attempts, written_row
 from annotation.selectors.writing_watch import watch
 from annotation.services import writing as services
+from annotation.services.bodies import read_flag, read_number, read_submission, read_text, read_version
+from annotation.services.campaigns import create_writing
 from annotation.services.judging import CampaignNotOpen
-from annotation.services.judging_sent import read_number, read_submission, read_text
-from evalapp.accounts.selectors import get_project, rater_names
+from evalapp.accounts.selectors import rater_names
 from evalapp.common.api.fields import WholeSerializer
-from evalapp.common.errors import BadInput, Fault
 from evalapp.common.pagination import KeysetPagination
 
-from .assignments import CONFLICT, ProblemSerializer, fast_json, read_body
+from .campaign_views import (
+    BaseCampaignSerializer,
+    CampaignAPI,
+    FlaggedSerializer,
+    FlagInputSerializer,
+    flag_unit,
+    make_views,
+    read_body,
+)
+from .responses import CONFLICT, ProblemSerializer, fast_json
 
 CANDIDATE = "Opaque id of the candidate; in rounds it has to be named."
 
 # ---- what goes over the wire, for the schema --------------------------------------------------------------
 
 
-class WritingSerializer(serializers.ModelSerializer):
-    project = serializers.SlugRelatedField(slug_field="slug", read_only=True)
-
-    class Meta:
+class WritingSerializer(BaseCampaignSerializer):
+    class Meta(BaseCampaignSerializer.Meta):
         model = WritingCampaign
-        fields: tuple[str, ...] = (
-            "id", "project", "slug", "name", "kind", "state", "seed", "lease_minutes", "max_per_annotator",
-            "evaluator", "corpus", "unit_count", "created_at", "opened_at", "closed_at",
-        )  # fmt: skip
+        fields = (*BaseCampaignSerializer.Meta.fields, "evaluator", "corpus")
         read_only_fields = fields
 
 
@@ -214,72 +219,11 @@ class WrittenSerializer(serializers.Serializer):
 # ---- those who plan and watch -----------------------------------------------------------------------------
 
 
-class ProjectWriting(APIView):
-    pagination_class = KeysetPagination
-    keyset_order = ("-pk",)
-
-    @extend_schema(summary="Writing campaigns of a project, newest first", responses=WritingSerializer(many=True))
-    def get(self, request: Request, slug: str) -> Response:
-        """The writing campaigns of a project, newest first."""
-        project = get_project(user=request.user, slug=slug, need="read")
-        paginator = self.pagination_class()
-        rows = paginator.paginate_queryset(list_writing(project=project), request, view=self)
-        return paginator.get_paginated_response(WritingSerializer(rows, many=True).data)
-
-    @extend_schema(
-        summary="A new writing campaign, as a draft",
-        request=WritingPlanSerializer,
-        responses={201: WritingDetailSerializer, 400: ProblemSerializer, 409: CONFLICT},
-    )
-    def post(self, request: Request, slug: str) -> Response:
-        """Make a draft of a writing campaign from a plan."""
-        project = get_project(user=request.user, slug=slug, need="write")
-        campaign = services.create_writing(user=request.user, project=project, plan=read_body(request))
-        return Response(WritingDetailSerializer(campaign).data, status=201)
-
-
-class WritingDetail(APIView):
-    @extend_schema(summary="One writing campaign with its plan", responses=WritingDetailSerializer)
-    def get(self, request: Request, pk: int) -> Response:
-        """A writing campaign with its whole plan."""
-        return Response(WritingDetailSerializer(get_writing(user=request.user, campaign_id=pk)).data)
-
-    @extend_schema(
-        summary="Change a writing campaign",
-        description="A draft in any part; later only name, guidelines and limits.",
-        request=WritingPlanSerializer(partial=True),
-        responses={200: WritingDetailSerializer, 400: ProblemSerializer, 409: CONFLICT},
-    )
-    def patch(self, request: Request, pk: int) -> Response:
-        campaign = get_writing(user=request.user, campaign_id=pk, need="write")
-        changed = services.update_writing(user=request.user, campaign=campaign, changes=read_body(request))
-        return Response(WritingDetailSerializer(changed).data)
-
-    @extend_schema(summary="Delete a writing campaign without attempts", responses={204: None, 409: CONFLICT})
-    def delete(self, request: Request, pk: int) -> Response:
-        """Delete a writing campaign without texts."""
-        campaign = get_writing(user=request.user, campaign_id=pk, need="write")
-        services.delete_writing(user=request.user, campaign=campaign)
-        return Response(status=204)
-
-
-class WritingMove(APIView):
-    """Open, pause, resume or close the campaign, as the address says; 409 where its state does not allow that."""
-
-    move = ""
-
-    @extend_schema(request=None, responses={200: WritingSerializer, 400: ProblemSerializer, 409: CONFLICT})
-    def post(self, request: Request, pk: int) -> Response:
-        campaign = get_writing(user=request.user, campaign_id=pk, need="write")
-        moved = getattr(services, f"{self.move}_writing")(user=request.user, campaign=campaign)
-        return Response(WritingSerializer(moved).data)
-
-
 class WritingProgressView(APIView):
     @extend_schema(summary="How far a writing campaign is, and how its sets grew", responses=WritingProgressSerializer)
     def get(self, request: Request, pk: int) -> HttpResponse:
         """How far a writing campaign is, with the predicted reliability by round and arm."""
-        campaign = get_writing(user=request.user, campaign_id=pk)
+        campaign = get_campaign(user=request.user, campaign_id=pk, model=WritingCampaign)
         return fast_json(watch(user=request.user, campaign=campaign).wire())
 
 
@@ -293,7 +237,7 @@ class WritingReferences(APIView):
     )  # fmt: skip
     def get(self, request: Request, pk: int) -> Response:
         """The references written in a campaign, newest first."""
-        campaign = get_writing(user=request.user, campaign_id=pk)
+        campaign = get_campaign(user=request.user, campaign_id=pk, model=WritingCampaign)
         paginator = self.pagination_class()
         page = paginator.paginate_queryset(list_written(campaign=campaign), request, view=self)
         pseudonyms = rater_names(campaign.project_id)
@@ -310,7 +254,7 @@ class WritingAttempts(APIView):
     )
     def get(self, request: Request, pk: int) -> Response:
         """Every text that was sent in a writing campaign, oldest first."""
-        campaign = get_writing(user=request.user, campaign_id=pk)
+        campaign = get_campaign(user=request.user, campaign_id=pk, model=WritingCampaign)
         paginator = self.pagination_class()
         page: list[WritingAttempt] = paginator.paginate_queryset(list_attempts(campaign=campaign), request, view=self)
         pseudonyms = rater_names(campaign.project_id)
@@ -345,14 +289,32 @@ class WrittenRestore(APIView):
         return Response(status=204)
 
 
+class WritingFlagSerializer(serializers.ModelSerializer):
+    item = serializers.CharField(source="task.unit.item.key", read_only=True)
+
+    class Meta:
+        model = WritingFlag
+        fields = ("id", "item", "reason", "text", "created_at", "resolved_at")
+        read_only_fields = fields
+
+
+VIEWS = make_views(
+    CampaignAPI(
+        noun="writing campaign",
+        changeable="name, guidelines and limits",
+        model=WritingCampaign,
+        flag_model=WritingFlag,
+        list_campaigns=list_writing,
+        create=create_writing,
+        serializer=WritingSerializer,
+        detail=WritingDetailSerializer,
+        plan=WritingPlanSerializer,
+        flag=WritingFlagSerializer,
+    )
+)
+
+
 # ---- those who write --------------------------------------------------------------------------------------
-
-
-def read_flag(body: dict[str, Any], name: str) -> bool | None:
-    value = body.get(name)
-    if value is not None and not isinstance(value, bool):
-        raise BadInput(f"{name} must be true or false.", faults=[Fault("Use true or false.", field=name)])
-    return value
 
 
 class NextWriting(APIView):
@@ -385,11 +347,9 @@ class WritingDesk(APIView):
     )
     def patch(self, request: Request, public: str) -> HttpResponse:
         body = read_body(request)
-        version = read_number(body, "version", (int,))
-        if version is None:
-            fault = Fault("Send the draft version this follows, 0 at first.", field="version")
-            raise BadInput("The version is missing.", faults=[fault])
-        saved = services.save_draft(user=request.user, public=public, draft=body.get("draft"), version=version)
+        saved = services.save_draft(
+            user=request.user, public=public, draft=body.get("draft"), version=read_version(body)
+        )
         return fast_json(saved.wire())
 
 
@@ -456,6 +416,17 @@ class WritingSkip(APIView):
         """Skip the item with a reason."""
         reason = read_text(read_body(request), "reason", most=300)
         return fast_json(services.skip_task(user=request.user, public=public, reason=reason).wire())
+
+
+class WritingFlagged(APIView):
+    @extend_schema(
+        summary="Flag an item",
+        description="Report a problem with the item; the task stays open.",
+        request=FlagInputSerializer,
+        responses={201: FlaggedSerializer, 400: ProblemSerializer},
+    )
+    def post(self, request: Request, public: str) -> HttpResponse:
+        return flag_unit(request, public, services.flag_task)
 
 
 class NextConfirmation(APIView):

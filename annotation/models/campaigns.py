@@ -1,65 +1,57 @@
-"""What judging is: campaigns with their aspects, the units to judge, the slots that make overlap a rule of the
-database, who holds what (assignments), and every version of every answer (judgements).
+"""Judging campaigns: their aspects, the units to judge, the slots that let the database enforce the overlap, the
+assignments of units to annotators, and every version of every answer (judgements).
 
-The rules kept here by constraints: a unit has exactly k slots; a slot has at most one holder; nobody gets a unit
-twice but by a deliberate repeat; a submission is stored once."""
+Database constraints enforce that a slot has at most one assignment, that an annotator gets a unit only once unless it
+is a planned repeat, and that a submission is stored once."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
-from evalapp.accounts.models import Project
-from evalapp.accounts.roles import Need
+from evalapp.accounts.models import Project, User
 from evalapp.common.models import Run
 
 from .data import Aspect, Item, Output, Reference
-from .planned import PlannedCampaign
+from .shared import BaseAssignment, BaseCampaign, BaseFlag, BaseMember, CampaignRows
 
 
-class Campaign(PlannedCampaign):
-    """One judging task. `plan` says what is judged (items, systems, pairs) until it is opened; `options` says how
-    (see `annotation.allocation.plan`). `revision` grows with every change of what annotators are shown."""
+class Campaign(BaseCampaign):
+    """A judging campaign. `plan` selects items, systems and pairs and is used when the campaign is opened; `options`
+    configure the judging (see `annotation.allocation.plan`). `revision` increases whenever something changes that
+    annotators are shown."""
 
     class Kind(models.TextChoices):
-        LIKERT = "likert", "Rating"
-        PAIRWISE = "pairwise", "Comparison of two outputs"
-        TURING = "turing", "Generation against reference"
+        LIKERT = "likert", _("Rating")
+        PAIRWISE = "pairwise", _("Comparison of two outputs")
+        TURING = "turing", _("Output or reference (Turing test)")
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="campaigns")
     kind = models.CharField(max_length=8, choices=Kind.choices)
     overlap = models.PositiveSmallIntegerField(default=1, validators=[MinValueValidator(1), MaxValueValidator(100)])
     plan = models.JSONField(default=dict, blank=True)
     revision = models.PositiveIntegerField(default=1)
-    #: Units that are not judged for the results, beside the `unit_count` of those that are.
+    #: Units that are not part of the results; `unit_count` counts the others.
     practice_count = models.PositiveIntegerField(default=0)
     control_count = models.PositiveIntegerField(default=0)
-    #: Adaptive choice of pairs: units taken from the pool so far; `unit_count` says how many there may be.
+    #: Adaptive pair selection: units taken from the pool so far, at most `unit_count`.
     begun_count = models.PositiveIntegerField(default=0)
-    #: Appended to the rater when an earlier campaign asks the same of the same outputs: both answers are kept.
+    #: Appended to rater ids if an earlier campaign has the same aspects and outputs, so that both answers are kept.
     rater_suffix = models.CharField(max_length=70, blank=True)
-    #: The run that makes the units of a large campaign.
+    #: The run that creates the units of a large campaign.
     opening = models.ForeignKey(Run, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
 
-    class Meta(PlannedCampaign.Meta):
+    class Meta(BaseCampaign.Meta):
         constraints = [models.UniqueConstraint(fields=["project", "slug"], name="one_campaign")]
 
 
-class CampaignRows(models.QuerySet):
-    """Rows with a `campaign` column: they carry systems and answers, hence the right to read."""
-
-    def visible_to(self, user: Any, need: Need = "read") -> CampaignRows:
-        return self.filter(campaign__project__in=Project.objects.visible_to(user, need))
-
-
 class CampaignAspect(models.Model):
-    """What is asked. In a rating: a scale from `low` to `high` in steps of `step` (null: continuous), `labels`
-    maps values to words. In a comparison: the question only."""
+    """A question of a campaign. Ratings have a scale from `low` to `high` in steps of `step` (null: continuous), and
+    `labels` maps values to words. Comparisons have the question only."""
 
     campaign = models.ForeignKey(Campaign, on_delete=models.CASCADE, related_name="aspects")
     aspect = models.ForeignKey(Aspect, on_delete=models.RESTRICT, related_name="+")
@@ -84,13 +76,13 @@ class CampaignAspect(models.Model):
 
 
 class Unit(models.Model):
-    """What is judged: an output; an unordered pair of outputs of one item; an output and a reference (Turing).
-    Practice and control units know the `expected` answer and `why`; both are judged outside the slots."""
+    """An output, an unordered pair of outputs of one item, or an output and a reference (Turing). Practice and control
+    units have the `expected` answer with its reason (`why`) and have no slots."""
 
     class Kind(models.TextChoices):
-        NORMAL = "normal", "Judged"
-        PRACTICE = "practice", "Practice"
-        CONTROL = "control", "Control"
+        NORMAL = "normal", _("Judged")
+        PRACTICE = "practice", _("Practice")
+        CONTROL = "control", _("Control")
 
     campaign = models.ForeignKey(Campaign, on_delete=models.CASCADE, related_name="units", db_index=False)
     kind = models.CharField(max_length=8, choices=Kind.choices, default=Kind.NORMAL)
@@ -100,7 +92,7 @@ class Unit(models.Model):
     reference = models.ForeignKey(Reference, null=True, on_delete=models.RESTRICT, related_name="+")
     expected = models.JSONField(null=True)
     why = models.TextField(blank=True)
-    #: Adaptive choice of pairs: the chance with which this unit's pair of systems was taken, once it was.
+    #: Adaptive pair selection: the probability with which this unit's pair of systems was selected.
     propensity = models.FloatField(null=True)
 
     objects = CampaignRows.as_manager()
@@ -113,14 +105,14 @@ class Unit(models.Model):
 
 
 class Slot(models.Model):
-    """One of the k places of a unit. `rank` is the place in the random order of the campaign; `swapped` says that
-    whoever takes this slot sees the sides exchanged. With adaptive choice of pairs a slot waits in the pool, under the
-    number of its pair of systems, until that pair is chosen."""
+    """A place for one annotator in a unit. `rank` is its position in the campaign's random order; `swapped` exchanges
+    the two sides for the annotator. With adaptive pair selection, slots stay in the pool, under the number of their
+    pair of systems, until that pair is selected."""
 
     class State(models.TextChoices):
-        POOL = "pool", "In the pool"
-        FREE = "free", "Free"
-        TAKEN = "taken", "Taken"
+        POOL = "pool", _("In the pool")
+        FREE = "free", _("Free")
+        TAKEN = "taken", _("Taken")
 
     campaign = models.ForeignKey(Campaign, on_delete=models.CASCADE, related_name="slots", db_index=False)
     unit = models.ForeignKey(Unit, on_delete=models.CASCADE, related_name="slots", db_index=False)
@@ -144,22 +136,14 @@ class Slot(models.Model):
         return f"slot {self.number} of unit {self.unit_id}"
 
 
-class CampaignMember(models.Model):
-    """An annotator in a campaign, with the counters of their own page. `seed` begins their random stream,
-    `practised` and `given` count assignments handed out (practice; all other)."""
+class CampaignMember(BaseMember):
+    """An annotator in a judging campaign. `seed` starts their random stream; `practised` and `given` count the
+    assignments they got (practice; all others)."""
 
     campaign = models.ForeignKey(Campaign, on_delete=models.CASCADE, related_name="members", db_index=False)
-    annotator = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     seed = models.BigIntegerField()
     practised = models.PositiveIntegerField(default=0)
     given = models.PositiveIntegerField(default=0)
-    done = models.PositiveIntegerField(default=0)
-    skipped = models.PositiveIntegerField(default=0)
-    seconds = models.FloatField(default=0)
-    joined_at = models.DateTimeField(default=timezone.now)
-    last_at = models.DateTimeField(null=True)
-
-    objects = CampaignRows.as_manager()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["campaign", "annotator"], name="one_campaign_member")]
@@ -169,39 +153,33 @@ class CampaignMember(models.Model):
 
 
 class AssignmentRows(CampaignRows):
-    def own(self, user: Any) -> AssignmentRows:
+    def own(self, user: User) -> AssignmentRows:
         return self.filter(annotator=user)
 
 
-class Assignment(models.Model):
-    """One unit in one person's hands. `public` is all that the person's browser learns of it. `slot` is null for
-    practice, controls, repeats and once the lease has passed; `version` counts the answers submitted."""
+class Assignment(BaseAssignment):
+    """A unit given to one annotator. `slot` is null for practice, control and repeated units and after the lease has
+    expired; `version` counts the submitted answers."""
 
     class State(models.TextChoices):
-        OPEN = "open", "Open"
-        SUBMITTED = "submitted", "Answered"
-        SKIPPED = "skipped", "Skipped"
-        EXPIRED = "expired", "Lease has passed"
+        OPEN = "open", _("Open")
+        SUBMITTED = "submitted", _("Answered")
+        SKIPPED = "skipped", _("Skipped")
+        EXPIRED = "expired", _("Expired")
 
     campaign = models.ForeignKey(Campaign, on_delete=models.CASCADE, related_name="assignments", db_index=False)
     unit = models.ForeignKey(Unit, on_delete=models.CASCADE, related_name="assignments", db_index=False)
     slot = models.ForeignKey(Slot, null=True, on_delete=models.SET_NULL, related_name="assignments", db_index=False)
     annotator = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)
-    public = models.CharField(max_length=24, unique=True)
     repeat_number = models.PositiveSmallIntegerField(default=0)
     order_number = models.PositiveIntegerField()
     side_swapped = models.BooleanField(default=False)
-    #: The unit's, as it was when this was handed out; null where the order was random.
+    #: Copy of the unit's propensity at the time of assignment; null if pairs are in random order.
     propensity = models.FloatField(null=True)
     state = models.CharField(max_length=9, choices=State.choices, default=State.OPEN)
     version = models.PositiveIntegerField(default=0)
-    lease_until = models.DateTimeField()
     opened_at = models.DateTimeField()
     submitted_at = models.DateTimeField(null=True)
-    draft = models.JSONField(null=True)
-    draft_version = models.PositiveIntegerField(default=0)
-    draft_saved_at = models.DateTimeField(null=True)
-    skip_reason = models.CharField(max_length=300, blank=True)
 
     objects = AssignmentRows.as_manager()
 
@@ -220,13 +198,10 @@ class Assignment(models.Model):
             models.Index(fields=["lease_until"], condition=Q(state="open"), name="assignment_lease"),
         ]
 
-    def __str__(self) -> str:
-        return self.public
-
 
 class Judgement(models.Model):
-    """One version of one answer, as the person saw it (sides not yet exchanged back). `extra` marks an answer
-    that came after its slot was given to somebody else: kept, but not counted towards the overlap."""
+    """One version of an answer, with the sides as the annotator saw them. `extra` marks an answer that arrived after
+    its slot was given to another annotator: it is stored but does not count towards the overlap."""
 
     campaign = models.ForeignKey(Campaign, on_delete=models.CASCADE, related_name="judgements", db_index=False)
     assignment = models.ForeignKey(Assignment, on_delete=models.CASCADE, related_name="judgements", db_index=False)
@@ -240,7 +215,7 @@ class Judgement(models.Model):
     note = models.TextField(blank=True)
     seconds = models.FloatField(null=True)
     extra = models.BooleanField(default=False)
-    #: Practice and control: whether the answer was the expected one.
+    #: Practice and control units: whether the answer was as expected.
     passed = models.BooleanField(null=True)
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -260,28 +235,11 @@ class Judgement(models.Model):
         return f"judgement {self.pk}"
 
 
-class ItemFlag(models.Model):
-    """An annotator's remark that something is wrong with a unit."""
-
-    class Reason(models.TextChoices):
-        BROKEN = "broken", "The text is broken or empty"
-        LANGUAGE = "language", "Wrong language"
-        OFFENSIVE = "offensive", "Offensive or private content"
-        UNCLEAR = "unclear", "The task does not fit this text"
-        OTHER = "other", "Something else"
+class ItemFlag(BaseFlag):
+    """A flag on a unit of a judging campaign."""
 
     campaign = models.ForeignKey(Campaign, on_delete=models.CASCADE, related_name="flags")
     assignment = models.ForeignKey(Assignment, on_delete=models.CASCADE, related_name="flags")
-    reason = models.CharField(max_length=9, choices=Reason.choices)
-    text = models.TextField(blank=True)
-    created_at = models.DateTimeField(default=timezone.now)
-    resolved_at = models.DateTimeField(null=True)
-    resolved_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
-
-    objects = CampaignRows.as_manager()
 
     class Meta:
         ordering = ["-id"]
-
-    def __str__(self) -> str:
-        return f"{self.reason}: {self.text}"

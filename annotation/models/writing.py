@@ -1,10 +1,10 @@
-"""Reference writing: campaigns, the items people write for (units), who writes (members), one person's work on one item
-(tasks), what they were offered (candidates), every text they sent (attempts) and what came of it (written references).
+"""Reference writing campaigns: the items to write for (units), the annotators (members), an annotator's work on an item
+(tasks), the candidates they are offered, every text they submit (attempts), and the resulting written references.
 
-The rules kept here by constraints: an item is in a campaign once; a person works on an item once and on one item at a
-time; a submission is stored once; an accepted attempt gives one reference; nobody confirms a text twice. A reference
-stands in its set as a row of `Reference` while it counts, and only then; who wrote it, how, and what was withdrawn is
-kept in `WrittenReference`."""
+Database constraints enforce that an item is in a campaign once, that an annotator works on an item once and on one item
+at a time, that a submission is stored once, that an accepted attempt creates one reference, and that an annotator
+confirms a text once. While a written reference counts, it has a row of `Reference` in its set; `WrittenReference` keeps
+its origin, also after it was withdrawn."""
 
 from __future__ import annotations
 
@@ -14,37 +14,38 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from evalapp.accounts.models import Project
 
-from .campaigns import CampaignRows, ItemFlag
 from .data import Item, Reference, ReferenceSet
-from .planned import PlannedCampaign
+from .shared import BaseAssignment, BaseCampaign, BaseFlag, BaseMember, CampaignRows
 
 
-class WritingCampaign(PlannedCampaign):
-    """`options` and `items` are those of `annotation.allocation.writing_plan`. `start_set` is what the campaign begins
-    from; `target_set` is the set that everybody adds to (null in rounds, and where each arm has a set of its own)."""
+class WritingCampaign(BaseCampaign):
+    """A campaign that collects references; see `annotation.allocation.writing_plan` for `options` and `items`. It
+    starts from the references in `start_set`. All annotators add to `target_set`; it is null in rounds and if each arm
+    has its own set."""
 
     class Kind(models.TextChoices):
-        REAM = "ream", "References with a reliability score"
-        CONSTRAINT = "constraint", "Writing under a constraint"
+        REAM = "ream", _("References with a reliability score")
+        CONSTRAINT = "constraint", _("Writing under a constraint")
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="writing_campaigns")
     kind = models.CharField(max_length=10, choices=Kind.choices, default=Kind.REAM)
     items = models.JSONField(default=dict, blank=True)
-    #: Names, not rows: both live in rooms downstream. Empty: none.
+    #: Names instead of foreign keys, because both tables belong to apps downstream. Empty: none.
     evaluator = models.CharField(max_length=200, blank=True)
     corpus = models.CharField(max_length=200, blank=True)
     start_set = models.ForeignKey(ReferenceSet, null=True, on_delete=models.RESTRICT, related_name="+")
     target_set = models.ForeignKey(ReferenceSet, null=True, on_delete=models.RESTRICT, related_name="+")
 
-    class Meta(PlannedCampaign.Meta):
+    class Meta(BaseCampaign.Meta):
         constraints = [models.UniqueConstraint(fields=["project", "slug"], name="one_writing_campaign")]
 
     @property
     def plan(self) -> dict[str, Any]:
-        """Which items, in the form that campaigns of judging have it."""
+        """The selection of items, in the same form as `Campaign.plan`."""
         return {"items": self.items}
 
     @property
@@ -53,8 +54,8 @@ class WritingCampaign(PlannedCampaign):
 
 
 class WritingUnit(models.Model):
-    """An item to write for. `rank` is its place in the random order of the campaign; `arm` is set where arms are
-    assigned to items. Whoever adds a reference holds this row."""
+    """An item to write for. `rank` is its position in the campaign's random order; `arm` is set if arms are assigned by
+    item. Adding a reference locks this row."""
 
     campaign = models.ForeignKey(WritingCampaign, on_delete=models.CASCADE, related_name="units", db_index=False)
     item = models.ForeignKey(Item, on_delete=models.RESTRICT, related_name="+")
@@ -73,24 +74,16 @@ class WritingUnit(models.Model):
         return f"writing unit {self.pk}"
 
 
-class WritingMember(models.Model):
-    """Somebody who writes. `number` counts from 0 in the order of coming; `arm` is empty where arms belong to items;
-    `set` is what this person adds to: their own in rounds, else one that others add to as well."""
+class WritingMember(BaseMember):
+    """An annotator in a writing campaign. `number` counts from 0 in the order of joining; `arm` is empty if arms are
+    assigned by item; `set` is the reference set that this annotator adds to: their own in rounds, otherwise shared."""
 
     campaign = models.ForeignKey(WritingCampaign, on_delete=models.CASCADE, related_name="members", db_index=False)
-    annotator = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     set = models.ForeignKey(ReferenceSet, on_delete=models.RESTRICT, related_name="+")
     number = models.PositiveIntegerField()
     group = models.PositiveIntegerField(default=0)
     arm = models.CharField(max_length=10, blank=True)
-    done = models.PositiveIntegerField(default=0)
-    skipped = models.PositiveIntegerField(default=0)
     accepted = models.PositiveIntegerField(default=0)
-    seconds = models.FloatField(default=0)
-    joined_at = models.DateTimeField(default=timezone.now)
-    last_at = models.DateTimeField(null=True)
-
-    objects = CampaignRows.as_manager()
 
     class Meta:
         constraints = [
@@ -102,35 +95,29 @@ class WritingMember(models.Model):
         return f"writing member {self.pk}"
 
 
-class WritingTask(models.Model):
-    """One person's work on one item. `round` counts the candidates and own texts dealt with; `public` is all that the
-    browser learns of it; the lease says how long the others of a group wait."""
+class WritingTask(BaseAssignment):
+    """An annotator's work on one item. `round` counts the candidates and own texts that are finished (accepted or
+    discarded); the others in a group wait until the lease expires."""
 
     class State(models.TextChoices):
-        OPEN = "open", "Open"
-        DONE = "done", "Done"
-        SKIPPED = "skipped", "Skipped"
+        OPEN = "open", _("Open")
+        DONE = "done", _("Done")
+        SKIPPED = "skipped", _("Skipped")
 
     class Why(models.TextChoices):
-        FINISHED = "finished", "The annotator was done"
-        FULL = "full", "The item has as many references as wanted"
-        EMPTY = "empty", "All candidates were dealt with"
+        FINISHED = "finished", _("Finished by the annotator")
+        FULL = "full", _("The item has the wanted number of references")
+        EMPTY = "empty", _("No candidates left")
 
     campaign = models.ForeignKey(WritingCampaign, on_delete=models.CASCADE, related_name="tasks", db_index=False)
     unit = models.ForeignKey(WritingUnit, on_delete=models.CASCADE, related_name="tasks", db_index=False)
     member = models.ForeignKey(WritingMember, on_delete=models.CASCADE, related_name="tasks", db_index=False)
     arm = models.CharField(max_length=10)
-    public = models.CharField(max_length=24, unique=True)
     state = models.CharField(max_length=7, choices=State.choices, default=State.OPEN)
     why = models.CharField(max_length=8, choices=Why.choices, blank=True)
     round = models.PositiveIntegerField(default=0)
-    lease_until = models.DateTimeField()
     opened_at = models.DateTimeField(default=timezone.now)
     closed_at = models.DateTimeField(null=True)
-    skip_reason = models.CharField(max_length=300, blank=True)
-    draft = models.JSONField(null=True)
-    draft_version = models.PositiveIntegerField(default=0)
-    draft_saved_at = models.DateTimeField(null=True)
 
     objects = CampaignRows.as_manager()
 
@@ -144,9 +131,6 @@ class WritingTask(models.Model):
             models.Index(fields=["member", "id"], name="writing_task_member"),
         ]
 
-    def __str__(self) -> str:
-        return self.public
-
     @property
     def item(self) -> Item:
         return self.unit.item
@@ -157,31 +141,19 @@ class WritingTask(models.Model):
 
     @property
     def shows_candidates(self) -> bool:
-        """Whether the annotator chooses from a list. In rounds the one candidate comes with the desk."""
+        """Whether the annotator chooses from a list. In rounds the page has a single candidate."""
         return bool(self.campaign.corpus) and not self.campaign.in_rounds
 
 
-class WritingFlag(models.Model):
-    """A writer's remark that something is wrong with an item."""
-
-    Reason = ItemFlag.Reason
+class WritingFlag(BaseFlag):
+    """A flag on an item of a writing campaign."""
 
     campaign = models.ForeignKey(WritingCampaign, on_delete=models.CASCADE, related_name="flags")
     task = models.ForeignKey(WritingTask, on_delete=models.CASCADE, related_name="flags")
-    reason = models.CharField(max_length=9, choices=ItemFlag.Reason.choices)
-    text = models.TextField(blank=True)
-    created_at = models.DateTimeField(default=timezone.now)
-    resolved_at = models.DateTimeField(null=True)
-    resolved_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
-
-    objects = CampaignRows.as_manager()
-
-    def __str__(self) -> str:
-        return f"{self.reason}: {self.text}"
 
 
 class WritingCandidate(models.Model):
-    """A text that was offered: to one task, or, with a `number`, to everybody in that round of the item."""
+    """A text offered as a reference to one task or, with a `number`, to all annotators in that round of the item."""
 
     campaign = models.ForeignKey(WritingCampaign, on_delete=models.CASCADE, related_name="candidates", db_index=False)
     unit = models.ForeignKey(WritingUnit, on_delete=models.CASCADE, related_name="candidates", db_index=False)
@@ -209,14 +181,14 @@ class WritingCandidate(models.Model):
 
 
 class WritingAttempt(models.Model):
-    """A text that was sent, or a candidate put aside (`text` empty). `text_before` is what the editor began with: the
-    text sent before for this candidate, or the candidate. The scores are the server's own, of the set as it stood when
-    the attempt was judged; they are kept for arms that do not see them, too. `counted`: it used up one of the edits."""
+    """A submitted text, or a discarded candidate (`text` is empty). `text_before` is the initial text of the editor:
+    the previous text for this candidate, or the candidate. The server computes both scores of the set at the time of
+    the decision, also for arms that do not see them. `counted`: the attempt used up one of the edits."""
 
     class Decision(models.TextChoices):
-        ACCEPT = "accept", "Accepted"
-        EDIT = "edit", "To be edited"
-        DROP = "drop", "Dropped"
+        ACCEPT = "accept", _("Accepted")
+        EDIT = "edit", _("Needs editing")
+        DROP = "drop", _("Discarded")
 
     campaign = models.ForeignKey(WritingCampaign, on_delete=models.CASCADE, related_name="attempts", db_index=False)
     task = models.ForeignKey(WritingTask, on_delete=models.CASCADE, related_name="attempts", db_index=False)
@@ -252,7 +224,7 @@ class WritingAttempt(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["task", "number"], name="one_writing_attempt"),
-            # The paper's rule, kept by the database as well: no score that failed to improve is ever accepted.
+            # The rule of the paper: a text whose score did not improve is never accepted.
             models.CheckConstraint(
                 condition=~Q(decision="accept") | Q(improved=None) | Q(improved=True), name="accepted_has_improved"
             ),
@@ -264,14 +236,14 @@ class WritingAttempt(models.Model):
 
 
 class WrittenReference(models.Model):
-    """What an accepted attempt gave. `reference` is its row in the set while it counts; null while it waits for others
-    to confirm it, when they refused it, and once it was withdrawn."""
+    """The reference from an accepted attempt. `reference` is its row in the set; it is null while the text waits for
+    confirmation, and after it was rejected or withdrawn."""
 
     class State(models.TextChoices):
-        WAITING = "waiting", "Waits for others"
-        SHOWN = "shown", "In the set"
-        REFUSED = "refused", "Refused by others"
-        WITHDRAWN = "withdrawn", "Withdrawn"
+        WAITING = "waiting", _("Waiting for confirmation")
+        SHOWN = "shown", _("In the set")
+        REFUSED = "refused", _("Rejected by other annotators")
+        WITHDRAWN = "withdrawn", _("Withdrawn")
 
     campaign = models.ForeignKey(WritingCampaign, on_delete=models.CASCADE, related_name="written", db_index=False)
     attempt = models.OneToOneField(WritingAttempt, on_delete=models.CASCADE, related_name="written")
@@ -287,7 +259,7 @@ class WrittenReference(models.Model):
     gain = models.FloatField(null=True)
     score = models.FloatField(null=True)
     created_at = models.DateTimeField(default=timezone.now)
-    #: In which state it was when it was withdrawn: where restoring leads back to.
+    #: The state before it was withdrawn, which restoring brings back.
     state_before = models.CharField(max_length=9, blank=True)
     withdrawn_at = models.DateTimeField(null=True)
     withdrawn_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
@@ -309,13 +281,13 @@ class WrittenReference(models.Model):
 
 
 class WrittenConfirmation(models.Model):
-    """Another annotator's comparison of a written text with the original, which they saw without knowing which is
-    which. `swapped`: the written text stood second."""
+    """Another annotator's blind comparison of a written text with the original. `swapped`: the written text was the
+    second one."""
 
     class Verdict(models.TextChoices):
-        WRITTEN = "written", "The written text is better"
-        ORIGINAL = "original", "The original is better"
-        TIE = "tie", "Equal"
+        WRITTEN = "written", _("The written text is better")
+        ORIGINAL = "original", _("The original is better")
+        TIE = "tie", _("Equally good")
 
     campaign = models.ForeignKey(WritingCampaign, on_delete=models.CASCADE, related_name="+", db_index=False)
     written = models.ForeignKey(WrittenReference, on_delete=models.CASCADE, related_name="confirmations")

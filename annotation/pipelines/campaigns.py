@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from annotation.services.campaigns import make_units
+from annotation.services.judging_plans import make_units
 from evalapp.common.runner import RunContext
 
 

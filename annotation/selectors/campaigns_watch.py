@@ -314,16 +314,6 @@ def list_judgements(campaign: Campaign) -> QuerySet[Judgement]:
     )
 
 
-def list_flags(campaign: Campaign, *, resolved: bool | None = None) -> QuerySet[ItemFlag]:
-    """Newest first, each with what it is about."""
-    rows = ItemFlag.objects.filter(campaign=campaign).select_related(
-        "assignment__annotator", "assignment__unit__item", "assignment__unit__output_a__system"
-    )
-    if resolved is not None:
-        rows = rows.filter(resolved_at__isnull=not resolved)
-    return rows.order_by("-pk")
-
-
 def list_unit_progress(campaign: Campaign) -> QuerySet[Unit]:
     """Normal units, each with `answers` and `held`, counted for the units of the page only. Of an adaptive campaign
     those that were begun: the others may never be."""

@@ -14,28 +14,13 @@ from annotation.models import Assignment, Campaign, CampaignMember, Judgement
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import NotThere
 
-from .judging_sheet import Sheet, make_sheet
+from .judging_sheet import Sheet
 from .own import Own, check_invited, own_campaigns
 
 
 def my_campaigns(*, user: Any) -> list[Own[Campaign, CampaignMember]]:
     """Campaigns that are or were open, in projects in which `user` may annotate; newest first."""
     return own_campaigns(Campaign, CampaignMember, user=user)
-
-
-def get_my_campaign(*, user: Any, campaign_id: int) -> Campaign:
-    """A campaign in which `user` may judge: not found for strangers, not allowed for viewers."""
-    campaign = Campaign.objects.select_related("project").filter(pk=campaign_id).first()
-    if campaign is None:
-        raise NotThere("There is no such campaign that you can see.")
-    project = get_project(user=user, slug=campaign.project.slug, need="annotate")
-    check_invited(project=project, campaign=campaign)
-    return campaign
-
-
-def get_my_sheet(campaign: Campaign) -> Sheet:
-    """Form, options and counts of a campaign, for its judging page."""
-    return make_sheet(campaign)
 
 
 def get_own_assignment(*, user: Any, public: str) -> Assignment:

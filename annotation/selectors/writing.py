@@ -17,7 +17,6 @@ from annotation.models import (
     WritingAttempt,
     WritingCampaign,
     WritingCandidate,
-    WritingFlag,
     WritingMember,
     WritingTask,
     WrittenReference,
@@ -55,33 +54,6 @@ def _count_of(rows: QuerySet[Any]) -> Coalesce:
     """Each table by itself: joined, every member would meet every reference."""
     own = rows.filter(campaign=OuterRef("pk")).order_by().values("campaign")
     return Coalesce(Subquery(own.annotate(n=Count("pk")).values("n")), 0)
-
-
-def get_writing(*, user: Any, campaign_id: int, need: Need = "read") -> WritingCampaign:
-    """One campaign if the user's role in its project covers `need`; 404 for strangers, 403 for a lesser role."""
-    campaign = _campaign(pk=campaign_id)
-    get_project(user=user, slug=campaign.project.slug, need=need)
-    return campaign
-
-
-def _campaign(**which: Any) -> WritingCampaign:
-    rows = WritingCampaign.objects.select_related("project", "start_set", "target_set")
-    if which.get("pk", 0) >= 2**63 or (campaign := rows.filter(**which).first()) is None:
-        raise NotThere("There is no such writing campaign that you can see.")
-    return campaign
-
-
-def list_writing_flags(*, campaign: WritingCampaign) -> QuerySet[WritingFlag]:
-    """What those who write flagged, newest first, each with its item."""
-    return WritingFlag.objects.filter(campaign=campaign).select_related("task__unit__item").order_by("-pk")
-
-
-def get_writing_flag(*, user: Any, flag_id: int) -> WritingFlag:
-    rows = WritingFlag.objects.select_related("campaign__project", "task__unit__item")
-    if flag_id >= 2**63 or (flag := rows.filter(pk=flag_id).first()) is None:
-        raise NotThere("There is no such flag that you can see.")
-    get_project(user=user, slug=flag.campaign.project.slug, need="write")
-    return flag
 
 
 def writing_plan(campaign: WritingCampaign) -> dict[str, Any]:
@@ -126,14 +98,6 @@ def list_written(*, campaign: WritingCampaign) -> QuerySet[WrittenReference]:
 def my_writing(*, user: Any) -> list[Own[WritingCampaign, WritingMember]]:
     """Campaigns that are or were open, in projects in which `user` may annotate; newest first."""
     return own_campaigns(WritingCampaign, WritingMember, user=user)
-
-
-def get_my_writing(*, user: Any, campaign_id: int) -> WritingCampaign:
-    """A campaign in which `user` may write: not found for strangers, not allowed for viewers."""
-    campaign = _campaign(pk=campaign_id)
-    project = get_project(user=user, slug=campaign.project.slug, need="annotate")
-    check_invited(project=project, campaign=campaign)
-    return campaign
 
 
 def get_my_desk_task(*, user: Any, public: str) -> WritingTask:

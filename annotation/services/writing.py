@@ -1,7 +1,6 @@
-"""Reference writing as doors call it: pages, API and commands import from here. The work is in `writing_plans` (a
-campaign from plan to end), `writing_handout` and `writing_desk` (what lies before somebody who writes),
-`writing_attempts` (texts that are sent), `writing_acts` (draft, end, skip, flag), `writing_back` (one's own last text
-taken back) and `writing_later` (confirm, withdraw)."""
+"""The services of the writing page, for pages and API: `writing_handout` and `writing_desk` (the page of an item),
+`writing_attempts` (submitted texts), `writing_acts` (draft, finish, skip, flag), `writing_back` (take back the last
+text) and `writing_later` (confirm, withdraw)."""
 
 from .writing_acts import Draft, finish_task, flag_task, save_draft, skip_task
 from .writing_answers import CandidateClosed, Outcome, RoundConflict, SubmissionConflict, TaskClosed
@@ -11,21 +10,8 @@ from .writing_candidates import remember_candidates
 from .writing_desk import WHY_TEXT, Desk, DeskCandidate, DeskReference, get_desk
 from .writing_handout import next_task
 from .writing_later import ToConfirm, confirm_reference, next_confirmation, restore_reference, withdraw_reference
-from .writing_plans import (
-    CHANGEABLE,
-    close_writing,
-    create_writing,
-    delete_writing,
-    estimate_writing,
-    list_opening_problems,
-    open_writing,
-    pause_writing,
-    resume_writing,
-    update_writing,
-)
 
 __all__ = [
-    "CHANGEABLE",
     "TEXT_LENGTH",
     "WHY_TEXT",
     "CandidateClosed",
@@ -39,27 +25,18 @@ __all__ = [
     "SubmissionConflict",
     "TaskClosed",
     "ToConfirm",
-    "close_writing",
     "confirm_reference",
-    "create_writing",
-    "delete_writing",
     "drop_candidate",
-    "estimate_writing",
     "finish_task",
     "flag_task",
     "get_desk",
-    "list_opening_problems",
     "next_confirmation",
     "next_task",
-    "open_writing",
-    "pause_writing",
     "remember_candidates",
     "restore_reference",
-    "resume_writing",
     "save_draft",
     "skip_task",
     "submit_attempt",
     "take_back_last",
-    "update_writing",
     "withdraw_reference",
 ]

@@ -14,7 +14,7 @@ from annotation.models import Output, Reference, WritingCandidate, WritingTask, 
 
 from . import ports
 from .ports import Candidate, Candidates
-from .writing_plans import start_of
+from .writing_plans import get_start_set_id
 
 
 def _opaque(*parts: object) -> str:
@@ -67,7 +67,7 @@ def candidates_of_rounds(task: WritingTask) -> tuple[int, str]:
 def _fetch(task: WritingTask) -> Candidates:
     """Without what every member begins with, and without outputs of the item."""
     campaign, item = task.campaign, task.unit.item
-    start = Reference.objects.filter(item=item, set=start_of(campaign)).values_list("text", flat=True)
+    start = Reference.objects.filter(item=item, set=get_start_set_id(campaign)).values_list("text", flat=True)
     outputs = Output.objects.filter(item=item).values_list("text", flat=True)
     exclude = (*start, *outputs)
     found = ports.candidates_for(

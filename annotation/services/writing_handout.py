@@ -28,7 +28,7 @@ from evalapp.common.errors import NotThere
 from .judging import CampaignNotOpen
 from .writing_desk import WHY_TEXT, Desk, Why, check_right, count_to_confirm, get_desk, goal_of
 from .writing_last import find_last
-from .writing_plans import begin_set, lock_campaign, set_name
+from .writing_plans import WRITING, begin_set, make_set_name
 
 
 def next_task(*, user: Any, campaign_id: int) -> Desk:
@@ -50,7 +50,7 @@ def next_task(*, user: Any, campaign_id: int) -> Desk:
 
 def lock_member(user: Any, campaign_id: int) -> WritingMember:
     """The person's row in the campaign, made at the first time; held until the end of the transaction, so that two
-    tabs follow each other. Its campaign is read once it is held, see `lock_campaign`."""
+    tabs follow each other. Its campaign is read once it is held, see `CampaignWork.find_locked`."""
     held = WritingMember.objects.select_for_update(no_key=True).values_list("pk", flat=True)
     own = held.filter(campaign_id=campaign_id if campaign_id < 2**63 else 0, annotator_id=user.pk or 0)
     pk = own.first() or held.get(pk=_join(user, campaign_id).pk)
@@ -60,7 +60,7 @@ def lock_member(user: Any, campaign_id: int) -> WritingMember:
 
 
 def _join(user: Any, campaign_id: int) -> WritingMember:
-    campaign = lock_campaign(campaign_id)
+    campaign = WRITING.find_locked(campaign_id)
     if campaign is None:
         raise NotThere("There is no such campaign that you can see.")
     check_right(user, campaign)
@@ -84,10 +84,10 @@ def _set_of(campaign: WritingCampaign, user: Any, number: int, arm: str) -> Refe
     if campaign.target_set is not None:
         return campaign.target_set
     if not campaign.in_rounds:
-        found = ReferenceSet.objects.filter(project=campaign.project, name=set_name(campaign, arm)).first()
+        found = ReferenceSet.objects.filter(project=campaign.project, name=make_set_name(campaign, arm)).first()
         return found or begin_set(campaign, arm)  # somebody deleted it before anybody wrote
     pseudonym = Membership.objects.get(project=campaign.project, user=user).pseudonym
-    taken = ReferenceSet.objects.filter(project=campaign.project, name=set_name(campaign, pseudonym)).exists()
+    taken = ReferenceSet.objects.filter(project=campaign.project, name=make_set_name(campaign, pseudonym)).exists()
     return begin_set(campaign, arm, f"{number}-{pseudonym}" if taken else pseudonym)
 
 

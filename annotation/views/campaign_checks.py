@@ -21,8 +21,8 @@ from evalapp.common.errors import Conflict, EvalappError
 from evalapp.common.forms import number_in
 from evalapp.common.pages import page
 
+from .campaign_pages import JUDGING
 from .campaign_tables import system_words
-from .campaigns import get_parts
 
 LISTS = {"practice": "Practice", "controls": "Control"}
 FOUND = 20
@@ -93,7 +93,7 @@ def _pasted(text: str) -> tuple[dict[str, list], str]:
 @require_http_methods(["GET", "POST"])
 def checks(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """`?q=` finds items, `?item=` shows one with its texts and the form for the expected answer."""
-    project, campaign = get_parts(request, slug, pk, "write")
+    project, campaign = JUDGING.get_parts(request, slug, pk, "write")
     if campaign.state != Campaign.State.DRAFT:
         raise Conflict("Practice and controls are fixed once a campaign has been opened. Make a copy to change them.")
     form = make_sheet(campaign).shown_form()
@@ -228,7 +228,7 @@ def _chosen(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
 @login_required
 @require_POST
 def check_remove(request: HttpRequest, slug: str, pk: int, name: str, number: int) -> HttpResponse:
-    _, campaign = get_parts(request, slug, pk, "write")
+    campaign = JUDGING.get_parts(request, slug, pk, "write")[1]
     rows = campaign_plan(campaign)[name] if name in LISTS else []
     if number >= len(rows):
         raise Conflict("That row is gone already. Reload the page.")

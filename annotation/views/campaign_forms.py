@@ -1,5 +1,5 @@
-"""The form of a campaign: from what a person types to a plan and back. The rules are those of
-`annotation.allocation.plan`; here their messages find the field that caused them."""
+"""The form of a judging plan. The rules are those of `annotation.allocation.plan`; the form shows their messages at the
+fields that caused them."""
 
 from __future__ import annotations
 
@@ -9,180 +9,156 @@ from typing import Any
 
 from django import forms
 from django.forms import BaseFormSet, formset_factory
+from django.http import QueryDict
+from django.utils.translation import gettext_lazy as _
 
 from annotation.allocation.plan import OPTIONS
-from annotation.allocation.plan_reading import slugify
 from annotation.models import Aspect, Campaign, System
+from annotation.selectors.campaigns import plan_choices
+from annotation.services.campaigns import create_campaign
+from evalapp.accounts.models import Project
 from evalapp.common.errors import Fault
 from evalapp.common.forms import number_in
 
+from .plan_forms import CHANGEABLE, PlanEditor, PlanForm, find_free_slug, list_slugs, pick_fields
+
 KINDS = (
-    ("likert", "Rating: one text at a time, one or more scales"),
-    ("pairwise", "Comparison: two texts of one item side by side, which is better?"),
-    ("turing", "Generation against reference: which of the two did a person write?"),
+    ("likert", _("Rating: one text at a time, on one or more scales")),
+    ("pairwise", _("Pairwise comparison: two texts for the same item, side by side")),
+    ("turing", _("Turing test: an output and a reference; which one was written by a person?")),
 )
-ITEMS = (
-    ("all", "All items"),
-    ("search", "Items that contain these words"),
-    ("groups", "These groups"),
-    ("keys", "These items"),
-)
-GOALS = (("ranking", "the whole ranking"), ("best", "which system is best"))
+GOALS = (("ranking", _("the whole ranking")), ("best", _("the best system")))
 ROWS_AT_FIRST = 2
-#: So many of the project's aspects are offered for a new campaign.
-OFFERED = 3
-#: Fields of the plan -> fields of this form, where the names differ.
-_PLACES = {
-    "slug": "name",
-    "items": "items_text",
-    "items.sample": "sample",
-    "items.keys": "items_text",
-    "items.groups": "items_text",
-    "items.search": "items_text",
-}
+#: The number of the project's aspects that are suggested for a new campaign.
+SUGGESTED = 3
 _PERCENT = ("control_rate", "repeat_share")
 _FLAGS = ("answer_on_key", "allow_note", "allow_skip", "allow_revise")
 
 
-class CampaignForm(forms.Form):
-    """Everything of a plan but aspects, practice and controls."""
+class CampaignForm(PlanForm):
+    """Everything of a plan except aspects, practice and control units."""
 
-    name = forms.CharField(max_length=200, help_text="Annotators see it.")
-    kind = forms.ChoiceField(choices=KINDS, widget=forms.RadioSelect, initial="likert", label="What people do")
-    items_choice = forms.ChoiceField(choices=ITEMS, widget=forms.RadioSelect, initial="all", label="Which items")
-    items_text = forms.CharField(
-        required=False,
-        label="Words, groups or items",
-        widget=forms.Textarea(attrs={"rows": 2}),
-        help_text="For “all items” leave it empty. Groups and items: one a line.",
-    )
-    sample = forms.IntegerField(
-        required=False, min_value=1, label="At most so many items", help_text="Drawn at random; empty: all of them."
-    )
+    help_texts = {
+        "name": _("Shown to annotators."),
+        "max_per_annotator": _("Maximum number of judgements per person. Leave empty for no limit."),
+        "lease_minutes": _("If a text is not answered in this time, it goes to another annotator. Typing renews it."),
+        "guidelines": _("Markdown. What to look at, what the ends of each scale mean, an example."),
+        "seed": _("Determines the sample, the order, the pairs and the sides."),
+    }
+
+    kind = forms.ChoiceField(choices=KINDS, widget=forms.RadioSelect, initial="likert", label=_("Task"))
     systems = forms.MultipleChoiceField(
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text="Whose outputs are judged; none ticked: all. Annotators never see these names.",
+        label=_("Systems"),
+        help_text=_("Leave all unchecked to judge every system. Annotators never see these names."),
     )
     steps = forms.ChoiceField(
-        choices=(("all", "every step"), ("last", "the last step only")),
-        label="Systems with training steps",
-        help_text="A system uploaded at several steps of its training is judged at",
+        choices=(("all", _("all steps")), ("last", _("the last step only"))),
+        label=_("Training steps"),
+        help_text=_("For systems with outputs from several steps of their training."),
     )
     pairs = forms.IntegerField(
         required=False,
         min_value=1,
-        label="Pairs wanted",
-        help_text="Balanced over pairs of systems; empty: every pair of every item.",
+        label=_("Number of pairs"),
+        help_text=_("Balanced over pairs of systems. Leave empty for all pairs of all items."),
     )
     adaptive = forms.BooleanField(
         required=False,
-        label="Choose pairs adaptively",
-        help_text="The next pair of systems is taken where it tells most about the ranking. “Pairs wanted” is then how "
-        "many are judged. Every judgement keeps the chance with which its pair was taken, for rankings to weigh by.",
+        label=_("Adaptive pair selection"),
+        help_text=_(
+            "Selects the pair of systems that is most informative for the ranking; “Number of pairs” of them are "
+            "judged. The probability of each selection is stored, so that rankings can weight by it."
+        ),
     )
     adaptive_goal = forms.ChoiceField(
-        choices=GOALS, initial=OPTIONS["adaptive_goal"], required=False, label="What shall become certain"
+        choices=GOALS, initial=OPTIONS["adaptive_goal"], required=False, label=_("Goal of the selection")
     )
     adaptive_floor = forms.IntegerField(
         min_value=5,
         max_value=100,
         initial=20,
         required=False,
-        label="Pairs drawn at random, per cent",
-        help_text="At least so many are drawn at random, so that no pair is left out and figures stay unbiased.",
+        label=_("Random pairs in per cent"),
+        help_text=_("Minimum share of pairs that are drawn at random, which keeps estimates unbiased."),
     )
     overlap = forms.IntegerField(
         min_value=1,
         max_value=100,
         initial=2,
-        help_text="How many people judge each text. Agreement needs at least two.",
-    )
-    max_per_annotator = forms.IntegerField(
-        required=False,
-        min_value=1,
-        label="At most per annotator",
-        help_text="Judgements of one person; empty: no limit.",
-    )
-    lease_minutes = forms.IntegerField(
-        min_value=1,
-        max_value=1440,
-        initial=30,
-        label="Minutes to answer",
-        help_text="A text that nobody answers in this time goes to somebody else. Typing renews it.",
-    )
-    guidelines = forms.CharField(
-        required=False,
-        max_length=100_000,
-        widget=forms.Textarea(attrs={"rows": 8}),
-        help_text="Markdown. What to look at, what each end of a scale means, an example.",
+        label=_("Overlap"),
+        help_text=_("How many annotators judge each text. Agreement needs at least two."),
     )
     answer_on_key = forms.BooleanField(
-        required=False, label="Submit at once when a key answers the only question", initial=OPTIONS["answer_on_key"]
+        required=False,
+        label=_("With a single question, submit as soon as a key selects an answer"),
+        initial=OPTIONS["answer_on_key"],
     )
-    allow_note = forms.BooleanField(required=False, label="A note may be written", initial=True)
-    allow_skip = forms.BooleanField(required=False, label="Texts may be skipped", initial=True)
+    allow_note = forms.BooleanField(required=False, label=_("Annotators can add a note"), initial=True)
+    allow_skip = forms.BooleanField(required=False, label=_("Annotators can skip texts"), initial=True)
     allow_revise = forms.BooleanField(
-        required=False, label="Answers may be corrected until the campaign closes", initial=True
+        required=False, label=_("Annotators can correct answers until the campaign is closed"), initial=True
     )
     control_rate = forms.IntegerField(
-        min_value=0, max_value=50, initial=10, label="Controls, per cent", help_text="Share of texts that are controls."
+        min_value=0,
+        max_value=50,
+        initial=10,
+        label=_("Control items in per cent"),
+        help_text=_("Share of texts with a known answer."),
     )
     repeat_share = forms.IntegerField(
         min_value=0,
         max_value=50,
         initial=0,
-        label="Repeats, per cent",
-        help_text="Share of texts shown to the same person again, to see how steady they are.",
+        label=_("Repeats in per cent"),
+        help_text=_("Share of texts shown to the same annotator again, to measure consistency."),
     )
     repeat_gap = forms.IntegerField(
-        min_value=0, max_value=10_000, initial=10, label="Texts between repeats", help_text="At least so many."
-    )
-    seed = forms.IntegerField(
-        min_value=0, max_value=2**31 - 1, initial=13, help_text="Decides sample, order, pairs and sides."
+        min_value=0,
+        max_value=10_000,
+        initial=10,
+        label=_("Texts between repeats"),
+        help_text=_("Minimum number of other texts before one is repeated."),
     )
 
     def __init__(self, *args: Any, systems: Sequence[System] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        label = _("%(name)s (%(count)s outputs)")
         self.fields["systems"].choices = [  # type: ignore[attr-defined]
-            (row.name, f"{row.name} ({getattr(row, 'output_count', 0):,} outputs)") for row in systems
+            (row.name, label % {"name": row.name, "count": f"{getattr(row, 'output_count', 0):,}"}) for row in systems
         ]
 
     @property
     def has_systems(self) -> bool:
         return bool(self.fields["systems"].choices)  # type: ignore[attr-defined]
 
-    def clean(self) -> dict[str, Any]:
-        data = super().clean() or {}
-        if data.get("items_choice") != "all" and not (data.get("items_text") or "").strip():
-            self.add_error("items_text", "Say which: words, groups or items.")
-        return data
-
     def as_plan(self) -> dict[str, Any]:
-        """The part of a plan this form holds (valid forms only)."""
+        """The part of a plan that this form contains (valid forms only)."""
         data = self.cleaned_data
-        items: dict[str, Any] = {}
-        text = data["items_text"].strip()
-        if data["items_choice"] == "search":
-            items["search"] = text
-        elif data["items_choice"] != "all":
-            items[data["items_choice"]] = [line.strip() for line in text.splitlines() if line.strip()]
-        if data["sample"]:
-            items["sample"] = data["sample"]
-        plan = {name: data[name] for name in ("name", "kind", "overlap", "max_per_annotator", "lease_minutes")}
-        plan |= {name: data[name] for name in ("guidelines", "seed", "systems", "steps")}
-        plan["items"] = items or "all"
+        plan = self.read_shared() | {name: data[name] for name in ("overlap", "systems", "steps")}
+        plan["options"] = _read_options(data, (*_FLAGS, "repeat_gap"), _PERCENT)
         if data["kind"] == "pairwise":
             plan["pairs"] = data["pairs"]
-        plan["options"] = {name: data[name] for name in (*_FLAGS, "repeat_gap")}
-        plan["options"] |= {name: data[name] / 100 for name in _PERCENT}
-        if data["kind"] == "pairwise":
-            plan["options"] |= _adaptive(data)
+            plan["options"] |= _read_adaptive(data)
         return plan
 
+    @classmethod
+    def read_initial(cls, plan: dict[str, Any]) -> dict[str, Any]:
+        options = plan["options"]
+        return (
+            super().read_initial(plan)
+            | {name: options[name] for name in (*_FLAGS, "repeat_gap", "adaptive", "adaptive_goal")}
+            | {name: round(100 * options[name]) for name in (*_PERCENT, "adaptive_floor")}
+        )
 
-def _adaptive(data: dict[str, Any]) -> dict[str, Any]:
-    """The options of adaptive choice; a field that was left empty keeps its usual value."""
+
+def _read_options(data: dict[str, Any], plain: Iterable[str], percent: Iterable[str]) -> dict[str, Any]:
+    return {name: data[name] for name in plain} | {name: data[name] / 100 for name in percent}
+
+
+def _read_adaptive(data: dict[str, Any]) -> dict[str, Any]:
+    """The options of adaptive pair selection; empty fields get their default values."""
     floor = data["adaptive_floor"]
     return {
         "adaptive": data["adaptive"],
@@ -192,19 +168,25 @@ def _adaptive(data: dict[str, Any]) -> dict[str, Any]:
 
 
 class AspectRow(forms.Form):
-    """One question. An empty name leaves the row out."""
+    """One question. Rows without a name are ignored."""
 
-    name = forms.CharField(required=False, max_length=100, help_text="Short: it names the column of the results.")
-    question = forms.CharField(
-        required=False, max_length=300, widget=forms.TextInput(attrs={"placeholder": "How natural is it?"})
+    name = forms.CharField(
+        required=False, max_length=100, label=_("Name"), help_text=_("Short; used as the column name of the results.")
     )
-    low = forms.FloatField(required=False, initial=1, label="Lowest")
-    high = forms.FloatField(required=False, initial=5, label="Highest")
-    step = forms.FloatField(required=False, initial=1, label="Step")
+    question = forms.CharField(
+        required=False,
+        max_length=300,
+        label=_("Question"),
+        widget=forms.TextInput(attrs={"placeholder": _("How natural is it?")}),
+    )
+    low = forms.FloatField(required=False, initial=1, label=_("Lowest"))
+    high = forms.FloatField(required=False, initial=5, label=_("Highest"))
+    step = forms.FloatField(required=False, initial=1, label=_("Step"))
     labels = forms.CharField(
         required=False,
-        widget=forms.Textarea(attrs={"rows": 2, "placeholder": "1 = awkward\n5 = native"}),
-        help_text="One a line, such as “1 = awkward”.",
+        label=_("Labels"),
+        widget=forms.Textarea(attrs={"rows": 2, "placeholder": _("1 = awkward\n5 = native")}),
+        help_text=_("One per line, for example “1 = awkward”."),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -224,13 +206,14 @@ class AspectRow(forms.Form):
             except ValueError:
                 mark = ""
             if not mark:
-                raise forms.ValidationError(f"“{line.strip()}” is not a label. Write the value, “=” and the word.")
+                message = _("“%(line)s” is not a label. Enter the value, “=” and the label.")
+                raise forms.ValidationError(message % {"line": line.strip()})
         return labels
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}
         if data.get("question") and not data.get("name"):
-            self.add_error("name", "Give the question a short name.")
+            self.add_error("name", _("Give the question a short name."))
         return data
 
 
@@ -238,7 +221,7 @@ AspectRows = formset_factory(AspectRow, extra=0)
 
 
 def aspect_rows(data: Any = None, *, initial: Iterable[dict[str, Any]] = (), add: int = 0) -> BaseFormSet:
-    """The rows as typed (with `add` more), or of a plan, or empty ones."""
+    """The rows as submitted (with `add` more), or with initial values."""
     if data is not None:
         if add:
             data = data.copy()
@@ -251,14 +234,14 @@ def aspect_rows(data: Any = None, *, initial: Iterable[dict[str, Any]] = (), add
     return AspectRows(initial=rows, prefix="aspects")
 
 
-def named(rows: BaseFormSet) -> list[AspectRow]:
+def list_named(rows: BaseFormSet) -> list[AspectRow]:
     return [row for row in rows.forms if row.cleaned_data.get("name")]
 
 
-def aspects_plan(rows: BaseFormSet, kind: str) -> list[dict[str, Any]]:
+def read_aspects(rows: BaseFormSet, kind: str) -> list[dict[str, Any]]:
     """The aspects of a plan (valid rows only)."""
-    found = []
-    for row in named(rows):
+    aspects = []
+    for row in list_named(rows):
         data = row.cleaned_data
         aspect = {"name": data["name"], "question": data["question"]}
         if kind == "likert":
@@ -268,42 +251,12 @@ def aspects_plan(rows: BaseFormSet, kind: str) -> list[dict[str, Any]]:
                 "step": None if data["step"] is None else _whole(data["step"]),
                 "labels": data["labels"],
             }
-        found.append(aspect)
-    return found
+        aspects.append(aspect)
+    return aspects
 
 
 def _whole(value: float) -> float | int:
     return int(value) if float(value).is_integer() else value
-
-
-def add_plan_faults(form: CampaignForm, rows: BaseFormSet, faults: Sequence[Fault], detail: str) -> None:
-    """Put what the plan's rules refuse where it was typed."""
-    places = named(rows)
-    for fault in faults or [Fault(detail)]:
-        found = re.match(r"aspects\[(\d+)\]\.?(\w*)", fault.field)
-        if found and int(found[1]) < len(places):
-            row = places[int(found[1])]
-            row.add_error(found[2] if found[2] in row.fields else None, fault.message)
-            continue
-        if fault.field.startswith("aspects"):
-            form.add_error(None, fault.message)
-            continue
-        name = _PLACES.get(fault.field, fault.field.removeprefix("options."))
-        form.add_error(name if name in form.fields else None, fault.message)
-
-
-def initial_from_plan(plan: dict[str, Any]) -> dict[str, Any]:
-    """What the form shows of a stored plan."""
-    found = {name: plan[name] for name in plan if name in CampaignForm.base_fields}
-    items = plan["items"] if isinstance(plan["items"], dict) else {}
-    choice = next((name for name in ("search", "groups", "keys") if items.get(name)), "all")
-    found["items_choice"] = choice
-    value = items.get(choice, "")
-    found["items_text"] = "\n".join(value) if isinstance(value, list) else value
-    found["sample"] = items.get("sample")
-    found |= {name: plan["options"][name] for name in (*_FLAGS, "repeat_gap", "adaptive", "adaptive_goal")}
-    found |= {name: round(100 * plan["options"][name]) for name in (*_PERCENT, "adaptive_floor")}
-    return found
 
 
 def rows_from_plan(plan: dict[str, Any]) -> list[dict[str, Any]]:
@@ -314,62 +267,80 @@ def rows_from_plan(plan: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def rows_from_project(aspects: Sequence[Aspect]) -> list[dict[str, Any]]:
-    """Aspects the project knows already, offered for a new campaign."""
+    """The aspects of the project, as a suggestion for a new campaign."""
     rated = [row for row in aspects if row.low is not None and row.high is not None]
-    return [{"name": row.name, "low": _whole(row.low), "high": _whole(row.high), "step": 1} for row in rated[:OFFERED]]
+    return [
+        {"name": row.name, "low": _whole(row.low), "high": _whole(row.high), "step": 1} for row in rated[:SUGGESTED]
+    ]
 
 
-class RunningForm(forms.Form):
-    """What may change while people judge."""
+class JudgingEditor(PlanEditor):
+    """The form of a judging plan with one row per aspect; `do=add-aspect` adds a row."""
 
-    name = CampaignForm.base_fields["name"]
-    guidelines = CampaignForm.base_fields["guidelines"]
-    max_per_annotator = CampaignForm.base_fields["max_per_annotator"]
-    lease_minutes = CampaignForm.base_fields["lease_minutes"]
-    answer_on_key = CampaignForm.base_fields["answer_on_key"]
-    allow_note = CampaignForm.base_fields["allow_note"]
-    allow_skip = CampaignForm.base_fields["allow_skip"]
-    allow_revise = CampaignForm.base_fields["allow_revise"]
-    control_rate = CampaignForm.base_fields["control_rate"]
-    adaptive = CampaignForm.base_fields["adaptive"]
-    adaptive_goal = CampaignForm.base_fields["adaptive_goal"]
-    adaptive_floor = CampaignForm.base_fields["adaptive_floor"]
+    form_class = CampaignForm
+    form: CampaignForm
+    create = staticmethod(create_campaign)
+
+    def __init__(self, project: Project, *, data: QueryDict | None = None, plan: dict[str, Any] | None = None) -> None:
+        self.project, self.choices = project, plan_choices(project=project)
+        initial = CampaignForm.read_initial(plan) if plan else None
+        self.form = CampaignForm(data, initial=initial, systems=self.choices["systems"])
+        if data is not None:
+            self.rows = aspect_rows(data, add=int(data.get("do") == "add-aspect"))
+        else:
+            self.rows = aspect_rows(
+                initial=rows_from_plan(plan) if plan else rows_from_project(self.choices["aspects"])
+            )
+
+    def is_valid(self) -> bool:
+        return self.form.is_valid() & self.rows.is_valid()
+
+    def as_plan(self) -> dict[str, Any]:
+        plan = self.form.as_plan()
+        return plan | {"aspects": read_aspects(self.rows, plan["kind"])}
+
+    def as_changes(self, campaign: Campaign) -> dict[str, Any]:
+        plan = self.as_plan()
+        if plan["kind"] != campaign.kind:
+            # The expected answers of ratings do not fit comparisons.
+            plan |= {"practice": [], "controls": []}
+            if campaign.kind == Campaign.Kind.PAIRWISE:
+                plan["pairs"] = None
+        return plan
+
+    def make_slug(self, name: str) -> str:
+        return find_free_slug(name, list_slugs(self.project, Campaign))
+
+    def add_faults(self, faults: Sequence[Fault], detail: str) -> None:
+        rows = list_named(self.rows)
+        for fault in faults or [Fault(detail)]:
+            match = re.match(r"aspects\[(\d+)\]\.?(\w*)", fault.field)
+            if match and int(match[1]) < len(rows):
+                row = rows[int(match[1])]
+                row.add_error(match[2] if match[2] in row.fields else None, fault.message)
+            else:
+                self.form.add_faults([fault], detail)
+
+    def get_context(self) -> dict[str, Any]:
+        return {"form": self.form, "rows": self.rows, **self.choices}
+
+
+_RUNNING_FIELDS = (*CHANGEABLE, *_FLAGS, "control_rate", "adaptive", "adaptive_goal", "adaptive_floor")
+
+
+class RunningForm(pick_fields(CampaignForm, _RUNNING_FIELDS)):  # type: ignore[misc]
+    """What can change while people judge."""
 
     def __init__(self, *args: Any, campaign: Campaign, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.options = {**OPTIONS, **campaign.options}
         if not campaign.plan.get("players"):
             for name in ("adaptive", "adaptive_goal", "adaptive_floor"):
                 del self.fields[name]
 
-    def as_changes(self, campaign: Campaign) -> dict[str, Any]:
+    def as_changes(self) -> dict[str, Any]:
         data = self.cleaned_data
-        options = {**OPTIONS, **campaign.options, **{name: data[name] for name in _FLAGS}}
-        options["control_rate"] = data["control_rate"] / 100
+        options = self.options | _read_options(data, _FLAGS, ("control_rate",))
         if "adaptive" in self.fields:
-            options |= _adaptive(data)
-        return {name: data[name] for name in ("name", "guidelines", "max_per_annotator", "lease_minutes")} | {
-            "options": options
-        }
-
-
-class LinkForm(forms.Form):
-    """An invitation of annotators."""
-
-    label = forms.CharField(
-        required=False, max_length=100, label="For whom", help_text="Only for your list, such as “first-year students”."
-    )
-    max_uses = forms.IntegerField(
-        min_value=1, max_value=10_000, initial=10, label="People", help_text="How many may join by this link."
-    )
-    days = forms.IntegerField(min_value=1, max_value=365, initial=14, label="Days", help_text="How long it works.")
-
-
-def free_slug(name: str, taken: set[str]) -> str:
-    """A short name for the address of a new campaign that none of the project has."""
-    base = slugify(name) or "campaign"
-    if base not in taken:
-        return base
-    number = 2
-    while f"{base[:58]}-{number}" in taken:
-        number += 1
-    return f"{base[:58]}-{number}"
+            options |= _read_adaptive(data)
+        return {name: data[name] for name in CHANGEABLE} | {"options": options}

@@ -16,14 +16,14 @@ from annotation.selectors.campaigns_quality import LATEST, campaign_quality
 from evalapp.common.pages import page
 from evalapp.side_figures import side_figure
 
-from .campaigns import get_parts, may_write
+from .campaign_pages import JUDGING, may_write
 from .writing_plots import Dot, Line, draw_rounds, looks
 
 
 @login_required
 @require_safe
 def quality(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    project, campaign = get_parts(request, slug, pk)
+    project, campaign = JUDGING.get_parts(request, slug, pk)
     if campaign.state == Campaign.State.DRAFT:
         return redirect("annotation:campaign", slug, pk)
     found = campaign_quality(campaign)

@@ -4,7 +4,6 @@ faster."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from functools import lru_cache
 from typing import Any
@@ -21,27 +20,25 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from annotation.models import Assignment, Campaign, ItemFlag
+from annotation.selectors.campaigns import get_own_campaign
 from annotation.selectors.judging import (
-    get_my_campaign,
-    get_my_sheet,
     get_own_assignment,
     my_campaigns,
     own_history,
     previous_assignment,
     wire_own,
 )
-from annotation.selectors.judging_sheet import Sheet
+from annotation.selectors.judging_sheet import Sheet, make_sheet
 from annotation.selectors.writing import my_writing
+from annotation.services.bodies import read_answer
 from annotation.services.judging import WHY_TEXT, Progress, Turn, next_assignment, submit_answer
 from annotation.services.judging_acts import flag_assignment, skip_assignment
-from annotation.services.judging_sent import read_answer
 from evalapp.common.errors import BadInput, Conflict, EvalappError
 from evalapp.common.forms import number_in
 from evalapp.common.markdown import render_markdown
 from evalapp.common.pages import page
 
-from .scripted import json_body, problem_answer, signed_in, wants_json
-from .writing_desk import store_key as writing_store_key
+from .scripted import json_body, make_store_key, problem_answer, signed_in, wants_json
 
 PAGE = "annotation/judging/page.html"
 ASSIGNMENT = "annotation/judging/page/_assignment.html"
@@ -52,11 +49,6 @@ _TITLES = {
     "paused": "Paused",
     "closed": "Closed",
 }
-
-
-def store_key(request: HttpRequest) -> str:
-    """Under which the browser keeps drafts and waiting answers: one person's never meet another's."""
-    return hashlib.sha256(f"judging {request.user.pk}".encode()).hexdigest()[:16]
 
 
 def questions_of(form: dict[str, Any], answer: dict[str, Any], errors: dict[str, list[str]]) -> list[dict[str, Any]]:
@@ -115,7 +107,7 @@ def card(
         "has_back": form["options"]["allow_revise"] and progress.done > 0,
         "state_words": {"title": _TITLES.get(why, ""), "text": WHY_TEXT.get(why, "")},
         "guidelines": render_markdown(campaign.guidelines) if campaign.guidelines else "",
-        "store_key": store_key(request),
+        "store_key": make_store_key(request, "judging"),
         **more,
     }
 
@@ -131,8 +123,8 @@ def my_work(request: HttpRequest) -> HttpResponse:
     context = {
         "campaigns": my_campaigns(user=request.user),
         "writing": my_writing(user=request.user),
-        "judging_key": store_key(request),
-        "writing_key": writing_store_key(request),
+        "judging_key": make_store_key(request, "judging"),
+        "writing_key": make_store_key(request, "writing"),
     }
     return page(request, "annotation/my/work.html", context, fragment="campaigns")
 
@@ -142,7 +134,7 @@ def my_work(request: HttpRequest) -> HttpResponse:
 @require_GET
 def judge(request: HttpRequest, pk: int) -> HttpResponse:
     """The judging page with the text to judge now."""
-    campaign = get_my_campaign(user=request.user, campaign_id=pk)
+    campaign = get_own_campaign(user=request.user, campaign_id=pk)
     turn = next_assignment(user=request.user, campaign_id=pk)
     return page(request, PAGE, turn_context(request, campaign, turn))
 
@@ -168,10 +160,10 @@ def _ahead(request: HttpRequest, turn: Turn) -> dict[str, Any]:
 
 def _own(request: HttpRequest, pk: int, public: str) -> tuple[Campaign, Assignment, Sheet]:
     row = get_own_assignment(user=request.user, public=public)
-    campaign = get_my_campaign(user=request.user, campaign_id=pk)
+    campaign = get_own_campaign(user=request.user, campaign_id=pk)
     if row.campaign_id != campaign.pk:
         raise BadInput("This text belongs to another campaign. Go back to your work.")
-    return campaign, row, get_my_sheet(campaign)
+    return campaign, row, make_sheet(campaign)
 
 
 def _own_context(
@@ -319,7 +311,7 @@ def _uuid(text: str) -> UUID:
 @require_GET
 def judge_back(request: HttpRequest, pk: int) -> HttpResponse:
     """To the last answer before the present text."""
-    campaign = get_my_campaign(user=request.user, campaign_id=pk)
+    campaign = get_own_campaign(user=request.user, campaign_id=pk)
     before = None
     if public := request.GET.get("from"):
         before = get_own_assignment(user=request.user, public=public).order_number
@@ -374,6 +366,6 @@ def _back_to(row: Assignment) -> str:
 @require_GET
 def guidelines(request: HttpRequest, pk: int) -> HttpResponse:
     """The guidelines of a campaign on a page of their own."""
-    campaign = get_my_campaign(user=request.user, campaign_id=pk)
+    campaign = get_own_campaign(user=request.user, campaign_id=pk)
     text = render_markdown(campaign.guidelines)
     return page(request, "annotation/judging/guidelines.html", {"campaign": campaign, "guidelines": text})

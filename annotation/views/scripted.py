@@ -3,6 +3,7 @@ answers say is made by the views of each page."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from functools import wraps
@@ -51,3 +52,8 @@ def json_body(request: HttpRequest) -> dict[str, Any]:
 def problem_answer(error: EvalappError, html: str = "") -> JsonResponse:
     body = from_domain(error) | ({"html": html} if html else {})
     return JsonResponse(body, status=error.status, content_type=CONTENT_TYPE, headers=wait_headers(error))
+
+
+def make_store_key(request: HttpRequest, work: str) -> str:
+    """The key under which a browser stores drafts and unsent answers, so that accounts on one computer do not mix."""
+    return hashlib.sha256(f"{work} {request.user.pk}".encode()).hexdigest()[:16]

@@ -15,8 +15,9 @@ from django.template.loader import render_to_string
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from annotation.models import WritingFlag
-from annotation.selectors.writing import get_my_desk_task, get_my_writing
+from annotation.models import WritingCampaign, WritingFlag
+from annotation.selectors.campaigns import get_own_campaign
+from annotation.selectors.writing import get_my_desk_task
 from annotation.services.writing import (
     Desk,
     confirm_reference,
@@ -255,7 +256,7 @@ def write_flag(request: HttpRequest, pk: int, public: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def write_confirm(request: HttpRequest, pk: int) -> HttpResponse:
     """Which is better, a text of somebody else or the original? Nobody is told which is which."""
-    get_my_writing(user=request.user, campaign_id=pk)
+    get_own_campaign(user=request.user, campaign_id=pk, model=WritingCampaign)
     if request.method == "POST":
         try:
             confirm_reference(
@@ -279,6 +280,6 @@ def write_confirm(request: HttpRequest, pk: int) -> HttpResponse:
 @require_GET
 def write_guidelines(request: HttpRequest, pk: int) -> HttpResponse:
     """The guidelines on a page of their own."""
-    campaign = get_my_writing(user=request.user, campaign_id=pk)
+    campaign = get_own_campaign(user=request.user, campaign_id=pk, model=WritingCampaign)
     context = {"campaign": campaign, "guidelines": render_markdown(campaign.guidelines)}
     return page(request, "annotation/writing/guidelines.html", context)

@@ -17,6 +17,7 @@ from annotation.services.writing_candidates import find_candidate
 from evalapp.common.markdown import render_markdown
 from evalapp.side_figures import side_figure
 
+from .scripted import make_store_key
 from .writing_forms import CONSTRAINT_WORDS
 from .writing_lists import source_words
 from .writing_plots import draw_growth
@@ -26,11 +27,6 @@ PLAIN_SHOWN = 20
 TITLES = {"empty": "All done", "limit": "All done", "draft": "Not open yet", "paused": "Paused", "closed": "Closed"}
 CLOSED_WORDS = {"done": "You are done with this item.", "skipped": "You have skipped this item."}
 LEVELS = {"accept": "good", "edit": "warn", "drop": "warn", "wait": "warn"}
-
-
-def store_key(request: HttpRequest) -> str:
-    """Under which the browser keeps drafts and waiting texts: one person's never meet another's."""
-    return hashlib.sha256(f"writing {request.user.pk}".encode()).hexdigest()[:16]
 
 
 def _url(name: str, *arguments: Any) -> str:
@@ -102,7 +98,7 @@ def base_context(request: HttpRequest, desk: Desk) -> dict[str, Any]:
         "last": desk.last,
         "last_url": reverse("annotation:write-back", args=[campaign.pk, desk.last.task]) if desk.last else "",
         "state_words": {"title": TITLES.get(desk.why, "All done"), "text": desk.why_text},
-        "store_key": store_key(request),
+        "store_key": make_store_key(request, "writing"),
         "guidelines": render_markdown(campaign.guidelines) if campaign.guidelines else "",
     }
 

@@ -1,5 +1,5 @@
-"""The form of a writing campaign: from what a person types to a plan and back. The rules are those of
-`annotation.allocation.writing_plan`; here their messages find the field that caused them."""
+"""The form of a writing plan. The rules are those of `annotation.allocation.writing_plan`; the form shows their
+messages at the fields that caused them."""
 
 from __future__ import annotations
 
@@ -7,143 +7,142 @@ from collections.abc import Sequence
 from typing import Any
 
 from django import forms
+from django.http import QueryDict
+from django.utils.translation import gettext_lazy as _
 
 from annotation.allocation.writing_plan import OPTIONS
-from evalapp.common.errors import Fault
+from annotation.models import Item, ReferenceSet, WritingCampaign
+from annotation.services import ports
+from annotation.services.campaigns import create_writing
+from evalapp.accounts.models import Project
 
-from .campaign_forms import ITEMS
+from .plan_forms import CHANGEABLE, PlanEditor, PlanForm, find_free_slug, list_slugs, pick_fields
 
 KINDS = (
-    ("ream", "References with REAM: more references, guided by the predicted reliability of the set"),
-    ("constraint", "Texts under a constraint: endings of several kinds, to try how robust a metric is"),
+    ("ream", _("References with REAM: more references per item, guided by the predicted reliability of the set")),
+    ("constraint", _("Texts under a constraint: several kinds of responses for testing the robustness of metrics")),
 )
 ARMS = (
-    ("scores", "With scores: the reliability of the set is shown live, and a text is added when it raises it"),
-    ("control", "Without scores: the same page, nothing is shown and nothing is refused"),
-    ("candidates", "Candidates only: texts of the corpus are taken as they are, or not"),
+    ("scores", _("With scores: annotators see the reliability of the set, and a text is added if it raises it")),
+    ("control", _("Without scores: the same page without scores; every text is accepted")),
+    ("candidates", _("Candidates only: annotators accept or discard texts from the corpus, without editing")),
 )
-ARM_NAMES = {"scores": "with scores", "control": "without scores", "candidates": "candidates only"}
-ASSIGN = (("annotator", "by annotator: a person stays in one arm"), ("item", "by item: an item stays in one arm"))
+ARM_NAMES = {"scores": _("with scores"), "control": _("without scores"), "candidates": _("candidates only")}
+ASSIGN = (
+    ("annotator", _("by annotator: each person stays in one arm")),
+    ("item", _("by item: each item stays in one arm")),
+)
 MODES = (
-    ("free", "free: everybody adds to one set of each item"),
-    ("rounds", "in rounds: a group sees the same candidate, everybody grows a set of their own"),
+    ("free", _("free: all annotators add to the same set of an item")),
+    ("rounds", _("in rounds: a group sees the same candidate, and each annotator adds to their own set")),
 )
 CONSTRAINTS = (
-    ("free", "free: any fitting text"),
-    ("avoid-original-words", "other words: none of the content words of the original"),
-    ("better-than-original", "better than the original, confirmed by others"),
-    ("minimally-wrong", "minimally wrong: the original, edited as little as needed to be wrong"),
+    ("free", _("free: any suitable text")),
+    ("avoid-original-words", _("other words: none of the content words of the original")),
+    ("better-than-original", _("better than the original, confirmed by other annotators")),
+    ("minimally-wrong", _("minimally wrong: the original, changed as little as needed to make it wrong")),
 )
-#: What annotators read of the constraint.
+#: What annotators are told about the constraint.
 CONSTRAINT_WORDS = {
     "free": "",
-    "avoid-original-words": "Use other words than the original.",
-    "better-than-original": "Write a text that is better than the original. Others will say whether it is.",
-    "minimally-wrong": "Change the original as little as needed to make it wrong.",
+    "avoid-original-words": _("Use other words than the original."),
+    "better-than-original": _("Write a text that is better than the original. Other annotators will compare the two."),
+    "minimally-wrong": _("Change the original as little as possible to make it wrong."),
 }
-NO_EVALUATOR = "none: write without scores"
-NO_CORPUS = "none: own texts only"
-_WHOLE = ("group_size", "max_attempts", "target", "candidates", "confirmations", "shared_words")
-_NONE = ("candidate_turns", "changed_words")
+NO_EVALUATOR = _("none: write without scores")
+NO_CORPUS = _("none: own texts only")
+TRAINING_NEEDS = _(
+    "It needs human ratings for outputs of several systems, and two or more references for some of the items. With the "
+    "small encoder, a few hundred items take minutes on a laptop; larger encoders need a GPU. The training page checks "
+    "whether there is enough data."
+)
 _REAM_ONLY = ("arms", "assign", "mode", "group_size", "max_attempts", "min_gain", "candidates", "candidate_turns")
 _CONSTRAINT_ONLY = ("constraint", "confirmations", "shared_words", "changed_words")
-_PLACES = {
-    "slug": "name",
-    "items": "items_text",
-    "items.sample": "sample",
-    "items.keys": "items_text",
-    "items.groups": "items_text",
-    "items.search": "items_text",
-}
 
 
-class WritingForm(forms.Form):
-    """Everything of a plan."""
+class WritingForm(PlanForm):
+    """Everything of a writing plan."""
 
-    name = forms.CharField(max_length=200, help_text="Annotators see it; the reference set gets its name from it.")
-    kind = forms.ChoiceField(choices=KINDS, widget=forms.RadioSelect, initial="ream", label="What is written")
+    help_texts = {
+        "name": _("Shown to annotators. The reference set is named after it."),
+        "max_per_annotator": _("Maximum number of items per person. Leave empty for no limit."),
+        "lease_minutes": _("The group stops waiting for an annotator who is inactive for this long. Typing renews it."),
+        "guidelines": _("Markdown. What a good reference is, with an example."),
+        "seed": _("Determines the arms, the order and the sample."),
+    }
 
-    evaluator = forms.ChoiceField(required=False, help_text="Whose predicted reliability guides the arm with scores.")
+    kind = forms.ChoiceField(choices=KINDS, widget=forms.RadioSelect, initial="ream", label=_("Task"))
+
+    evaluator = forms.ChoiceField(
+        required=False, label=_("Evaluator"), help_text=_("Predicts the reliability that guides the arm with scores.")
+    )
     arms = forms.MultipleChoiceField(
-        required=False, choices=ARMS, widget=forms.CheckboxSelectMultiple, help_text="Two or more are compared."
+        required=False,
+        choices=ARMS,
+        widget=forms.CheckboxSelectMultiple,
+        label=_("Arms"),
+        help_text=_("Select two or more to compare them."),
     )
     assign = forms.ChoiceField(
         choices=ASSIGN,
         initial="annotator",
-        label="Arms are given",
-        help_text="Balanced, where there are two or more.",
+        label=_("Assignment of arms"),
+        help_text=_("Balanced if there are several arms."),
     )
-    mode = forms.ChoiceField(choices=MODES, widget=forms.RadioSelect, initial="free", label="Several people on an item")
+    mode = forms.ChoiceField(choices=MODES, widget=forms.RadioSelect, initial="free", label=_("Collaboration"))
     group_size = forms.IntegerField(
-        min_value=2, max_value=100, initial=OPTIONS["group_size"], label="People in a group", help_text="In rounds."
+        min_value=2, max_value=100, initial=OPTIONS["group_size"], label=_("Group size"), help_text=_("In rounds.")
     )
     max_attempts = forms.IntegerField(
-        min_value=1, max_value=100, initial=OPTIONS["max_attempts"], label="Attempts",
-        help_text="So many edits of a candidate; then it is dropped.",
+        min_value=1, max_value=100, initial=OPTIONS["max_attempts"], label=_("Maximum edits"),
+        help_text=_("Maximum edits per candidate; after that it is discarded."),
     )  # fmt: skip
     min_gain = forms.FloatField(
-        min_value=0, max_value=0.99, initial=0.0, label="Least gain",
-        help_text="A text is added when the reliability grows by more than this. 0 is the rule of the paper.",
+        min_value=0, max_value=0.99, initial=0.0, label=_("Minimum gain"),
+        help_text=_("A text is added if the reliability increases by more than this. The paper uses 0."),
     )  # fmt: skip
     target = forms.IntegerField(
-        min_value=1, max_value=1000, initial=OPTIONS["target"], label="References wanted",
-        help_text="Of each item, those it starts from included.",
+        min_value=1, max_value=1000, initial=OPTIONS["target"], label=_("References per item"),
+        help_text=_("Including those that the campaign starts from."),
     )  # fmt: skip
 
-    corpus = forms.ChoiceField(required=False, label="Candidates from", help_text="Texts that may become references.")
+    corpus = forms.ChoiceField(
+        required=False, label=_("Corpus"), help_text=_("The source of candidates, which may become references.")
+    )
     candidates = forms.IntegerField(
-        min_value=1, max_value=1000, initial=OPTIONS["candidates"], label="Candidates of an item",
-        help_text="The nearest to its context, by Jaccard similarity of the words.",
+        min_value=1, max_value=1000, initial=OPTIONS["candidates"], label=_("Candidates per item"),
+        help_text=_("The texts most similar to the context (Jaccard similarity of words)."),
     )  # fmt: skip
     candidate_turns = forms.IntegerField(
-        required=False, min_value=1, max_value=1000, label="Turns they are looked up by",
-        help_text="The last so many of the context, 1 for the last one; empty: all of them.",
+        required=False, min_value=1, max_value=1000, label=_("Context turns for retrieval"),
+        help_text=_("The number of last turns to search with. Leave empty for all turns."),
     )  # fmt: skip
-    own_text = forms.BooleanField(required=False, initial=True, label="Texts of one's own may be written, too")
+    own_text = forms.BooleanField(required=False, initial=True, label=_("Annotators may also write their own texts"))
 
     constraint = forms.ChoiceField(
-        required=False, choices=CONSTRAINTS, widget=forms.RadioSelect, initial="free", label="The constraint"
+        required=False, choices=CONSTRAINTS, widget=forms.RadioSelect, initial="free", label=_("Constraint")
     )
     instruction = forms.CharField(
-        required=False, max_length=4000, widget=forms.Textarea(attrs={"rows": 2}),
-        help_text="Stands above every item, such as “Write another ending with other words.”",
+        required=False, max_length=4000, label=_("Instruction"), widget=forms.Textarea(attrs={"rows": 2}),
+        help_text=_("Shown above every item, for example “Write another response with other words.”"),
     )  # fmt: skip
     confirmations = forms.IntegerField(
-        min_value=0, max_value=20, initial=0, label="Confirmations",
-        help_text="So many other annotators must agree that a text is better than the original; at least one.",
+        min_value=0, max_value=20, initial=0, label=_("Confirmations"),
+        help_text=_("How many other annotators must prefer a text to the original; at least one."),
     )  # fmt: skip
     shared_words = forms.IntegerField(
-        min_value=0, max_value=1000, initial=0, label="Shared words",
-        help_text="So many content words of the original may come again.",
+        min_value=0, max_value=1000, initial=0, label=_("Shared words"),
+        help_text=_("Maximum number of content words from the original."),
     )  # fmt: skip
     changed_words = forms.IntegerField(
-        required=False, min_value=1, max_value=1000, label="Changed words",
-        help_text="At most so many words differ from the original; empty: no limit.",
+        required=False, min_value=1, max_value=1000, label=_("Changed words"),
+        help_text=_("Maximum number of words that differ from the original. Leave empty for no limit."),
     )  # fmt: skip
-
-    items_choice = forms.ChoiceField(choices=ITEMS, widget=forms.RadioSelect, initial="all", label="Which items")
-    items_text = forms.CharField(
-        required=False, label="Words, groups or items", widget=forms.Textarea(attrs={"rows": 2}),
-        help_text="For “all items” leave it empty. Groups and items: one a line.",
-    )  # fmt: skip
-    sample = forms.IntegerField(
-        required=False, min_value=1, label="At most so many items", help_text="Drawn at random; empty: all of them."
-    )
     start_set = forms.ChoiceField(
-        required=False, label="Start from", help_text="Copied, never changed: what is written goes to a set of its own."
+        required=False,
+        label=_("Start from"),
+        help_text=_("These references are copied and never changed; new texts go into a separate set."),
     )
-    max_per_annotator = forms.IntegerField(
-        required=False, min_value=1, label="At most per annotator", help_text="Items of one person; empty: no limit."
-    )
-    lease_minutes = forms.IntegerField(
-        min_value=1, max_value=1440, initial=30, label="Minutes without a key",
-        help_text="Who is away so long is waited for no more. Typing renews it.",
-    )  # fmt: skip
-    guidelines = forms.CharField(
-        required=False, max_length=100_000, widget=forms.Textarea(attrs={"rows": 8}),
-        help_text="Markdown. What a good reference is, with an example.",
-    )  # fmt: skip
-    seed = forms.IntegerField(min_value=0, max_value=2**31 - 1, initial=13, help_text="Decides arms, order and sample.")
 
     def __init__(
         self,
@@ -154,20 +153,20 @@ class WritingForm(forms.Form):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self._choose("evaluator", [("", NO_EVALUATOR), *evaluators])
-        self._choose("corpus", [("", NO_CORPUS), *corpora])
-        self._choose("start_set", list(sets))
+        self._set_choices("evaluator", [("", NO_EVALUATOR), *evaluators])
+        self._set_choices("corpus", [("", NO_CORPUS), *corpora])
+        self._set_choices("start_set", list(sets))
         if not self.is_bound and "arms" not in self.initial:
-            # Without an evaluator nobody can be shown scores.
+            # Without an evaluator there are no scores to show.
             self.initial["arms"] = ["scores", "control"] if evaluators else ["control"]
             self.initial["evaluator"] = evaluators[0][0] if evaluators else ""
             self.initial["corpus"] = corpora[0][0] if corpora else ""
 
-    def _choose(self, name: str, choices: list[tuple[str, str]]) -> None:
-        """A name that was chosen and is gone since stays to be seen."""
+    def _set_choices(self, name: str, choices: list[tuple[str, Any]]) -> None:
+        """A stored name that no longer exists remains visible as a choice."""
         given = str(self.initial.get(name) or "")
         if given and given not in dict(choices):
-            choices.append((given, f"{given} (not there)"))
+            choices.append((given, _("%(name)s (missing)") % {"name": given}))
         self.fields[name].choices = choices  # type: ignore[attr-defined]
 
     @property
@@ -179,64 +178,65 @@ class WritingForm(forms.Form):
         return len(self.fields["corpus"].choices) > 1  # type: ignore[attr-defined]
 
     def clean(self) -> dict[str, Any]:
-        data = super().clean() or {}
-        if data.get("items_choice") != "all" and not (data.get("items_text") or "").strip():
-            self.add_error("items_text", "Say which: words, groups or items.")
+        data = super().clean()
         if data.get("kind") == "ream" and not data.get("arms"):
-            self.add_error("arms", "Choose at least one arm.")
+            self.add_error("arms", _("Choose at least one arm."))
         if data.get("kind") == "ream" and "scores" in (data.get("arms") or []) and not data.get("evaluator"):
-            self.add_error("evaluator", "The arm with scores needs a trained evaluator. Choose one, or another arm.")
+            message = _("The arm with scores needs a trained evaluator. Choose one, or another arm.")
+            self.add_error("evaluator", message)
         return data
 
     def as_plan(self) -> dict[str, Any]:
-        """The plan this form holds (valid forms only)."""
+        """The plan that this form contains (valid forms only)."""
         data = self.cleaned_data
-        ream = data["kind"] == "ream"
-        items: dict[str, Any] = {}
-        text = data["items_text"].strip()
-        if data["items_choice"] == "search":
-            items["search"] = text
-        elif data["items_choice"] != "all":
-            items[data["items_choice"]] = [line.strip() for line in text.splitlines() if line.strip()]
-        if data["sample"]:
-            items["sample"] = data["sample"]
-        plan = {name: data[name] for name in ("name", "kind", "guidelines", "start_set", "lease_minutes", "seed")}
-        plan |= {"max_per_annotator": data["max_per_annotator"], "items": items or "all"}
-        plan |= {"evaluator": data["evaluator"] if ream else "", "corpus": data["corpus"] if ream else ""}
-        names = (*_REAM_ONLY, "own_text") if ream else _CONSTRAINT_ONLY
+        is_ream = data["kind"] == "ream"
+        plan = self.read_shared() | {"start_set": data["start_set"]}
+        plan |= {"evaluator": data["evaluator"] if is_ream else "", "corpus": data["corpus"] if is_ream else ""}
+        names = (*_REAM_ONLY, "own_text") if is_ream else _CONSTRAINT_ONLY
         plan["options"] = {name: data[name] for name in (*names, "target", "instruction")}
         return plan
 
-
-def writing_initial(plan: dict[str, Any]) -> dict[str, Any]:
-    """What the form shows of a stored plan."""
-    found = {name: plan[name] for name in plan if name in WritingForm.base_fields}
-    items = plan["items"] if isinstance(plan.get("items"), dict) else {}
-    choice = next((name for name in ("search", "groups", "keys") if items.get(name)), "all")
-    value = items.get(choice, "")
-    found |= {
-        "items_choice": choice,
-        "items_text": "\n".join(value) if isinstance(value, list) else value,
-        "sample": items.get("sample"),
-    }
-    options = {**OPTIONS, **plan["options"]}
-    return found | {name: options[name] for name in options if name in WritingForm.base_fields}
+    @classmethod
+    def read_initial(cls, plan: dict[str, Any]) -> dict[str, Any]:
+        options = {**OPTIONS, **plan["options"]}
+        return super().read_initial(plan) | {name: options[name] for name in options if name in cls.base_fields}
 
 
-def add_writing_faults(form: forms.Form, faults: Sequence[Fault], detail: str) -> None:
-    """Put what the plan's rules refuse where it was typed."""
-    for fault in faults or [Fault(detail)]:
-        name = _PLACES.get(fault.field, fault.field.removeprefix("options."))
-        form.add_error(name if name in form.fields else None, fault.message)
+class WritingEditor(PlanEditor):
+    """The form of a writing plan."""
+
+    form_class = WritingForm
+    form: WritingForm
+    create = staticmethod(create_writing)
+
+    def __init__(self, project: Project, *, data: QueryDict | None = None, plan: dict[str, Any] | None = None) -> None:
+        self.project = project
+        sets = ReferenceSet.objects.filter(project=project).order_by("pk").values_list("name", flat=True)
+        self.form = WritingForm(
+            data,
+            initial=WritingForm.read_initial(plan) if plan else None,
+            evaluators=ports.reliability_evaluators_of(project=project),
+            corpora=ports.corpora_of(project=project),
+            sets=[(name, name) for name in sets] or [("original", "original")],
+        )
+
+    def as_plan(self) -> dict[str, Any]:
+        return self.form.as_plan()
+
+    def make_slug(self, name: str) -> str:
+        taken = set(ReferenceSet.objects.filter(project=self.project).values_list("name", flat=True))
+        return find_free_slug(name[:36], taken | list_slugs(self.project, WritingCampaign))
+
+    def get_context(self) -> dict[str, Any]:
+        has_items = Item.objects.filter(project=self.project).exists()
+        return {"form": self.form, "has_items": has_items, "training_needs": TRAINING_NEEDS}
 
 
-class RunningWritingForm(forms.Form):
-    """What may change while people write."""
+class RunningWritingForm(pick_fields(WritingForm, CHANGEABLE)):  # type: ignore[misc]
+    """What can change while people write."""
 
-    name = WritingForm.base_fields["name"]
-    guidelines = WritingForm.base_fields["guidelines"]
-    max_per_annotator = WritingForm.base_fields["max_per_annotator"]
-    lease_minutes = WritingForm.base_fields["lease_minutes"]
+    def __init__(self, *args: Any, campaign: WritingCampaign, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
 
     def as_changes(self) -> dict[str, Any]:
         return dict(self.cleaned_data)

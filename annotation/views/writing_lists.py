@@ -11,21 +11,17 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from annotation.models import WritingAttempt, WritingCampaign, WritingFlag, WrittenReference
+from annotation.models import WritingAttempt, WritingCampaign, WrittenReference
 from annotation.selectors.writing import list_written
 from annotation.services import writing as services
-from annotation.services.judging_acts import resolve_flag
 from evalapp.accounts.selectors import rater_names
 from evalapp.common.errors import Conflict, NotThere
 from evalapp.common.pages import page
 from evalapp.common.pagination import keyset
 
-from .campaign_lists import show_flags
-from .campaigns import may_write
+from .campaign_pages import PAGE_SIZE, WRITING, may_write
 from .writing_forms import ARM_NAMES
-from .writing_parts import get_parts
 
-PAGE_SIZE = 50
 WHY_WORDS = {
     "irrelevant": "does not fit the context",
     "no-gain": "the set would not be more reliable",
@@ -79,7 +75,7 @@ def written_lines(rows: list[WrittenReference], pseudonyms: dict[int, str]) -> l
 @require_safe
 def reference_list(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """What was written, newest first."""
-    project, campaign = get_parts(request, slug, pk)
+    project, campaign = WRITING.get_parts(request, slug, pk)
     pseudonyms = pseudonyms_of(campaign)
     rows, wanted = _chosen(request, list_written(campaign=campaign), pseudonyms)
     found = keyset(rows, order=("-pk",), cursor=request.GET.get("cursor", ""), size=PAGE_SIZE)
@@ -98,7 +94,7 @@ def reference_list(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 @require_safe
 def attempt_list(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Every text that was sent and every candidate put aside, newest first."""
-    project, campaign = get_parts(request, slug, pk)
+    project, campaign = WRITING.get_parts(request, slug, pk)
     pseudonyms = pseudonyms_of(campaign)
     rows = WritingAttempt.objects.filter(campaign=campaign).select_related("task__unit__item", "member")
     rows, wanted = _chosen(request, rows, pseudonyms)
@@ -136,7 +132,7 @@ def _written(campaign: WritingCampaign, pk: int) -> WrittenReference:
 @require_http_methods(["GET", "POST"])
 def reference_withdraw(request: HttpRequest, slug: str, pk: int, reference: int) -> HttpResponse:
     """Take a reference out of its set, with a reason; it stays on record and can be restored."""
-    project, campaign = get_parts(request, slug, pk, "write")
+    project, campaign = WRITING.get_parts(request, slug, pk, "write")
     row = _written(campaign, reference)
     if request.method == "POST":
         reason = request.POST.get("reason", "")[:300]
@@ -153,7 +149,7 @@ def reference_withdraw(request: HttpRequest, slug: str, pk: int, reference: int)
 @login_required
 @require_POST
 def reference_restore(request: HttpRequest, slug: str, pk: int, reference: int) -> HttpResponse:
-    _, campaign = get_parts(request, slug, pk, "write")
+    campaign = WRITING.get_parts(request, slug, pk, "write")[1]
     row = _written(campaign, reference)
     try:
         services.restore_reference(user=request.user, reference_id=row.pk)
@@ -162,27 +158,3 @@ def reference_restore(request: HttpRequest, slug: str, pk: int, reference: int) 
     else:
         messages.success(request, "Restored. It is in its set again.")
     return redirect("annotation:writing-references", slug, pk)
-
-
-@login_required
-@require_safe
-def flag_list(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    """What writers remarked; those already dealt with under `?resolved=1`."""
-    project, campaign = get_parts(request, slug, pk)
-    resolved = request.GET.get("resolved") == "1"
-    rows = WritingFlag.objects.filter(campaign=campaign, resolved_at__isnull=not resolved)
-    rows = rows.select_related("task__unit__item", "task__member")
-    context = {"project": project, "campaign": campaign, "pseudonyms": pseudonyms_of(campaign), "resolved": resolved}
-    return show_flags(request, "annotation/writing/flags.html", rows, context)
-
-
-@login_required
-@require_POST
-def flag_resolve(request: HttpRequest, slug: str, pk: int, flag: int) -> HttpResponse:
-    _, campaign = get_parts(request, slug, pk, "write")
-    row = WritingFlag.objects.select_related("campaign__project").filter(campaign=campaign, pk=flag).first()
-    if row is None:
-        raise NotThere("There is no such flag in this campaign.")
-    resolve_flag(user=request.user, flag=row)
-    messages.success(request, "Marked as dealt with.")
-    return redirect("annotation:writing-flags", slug, pk)

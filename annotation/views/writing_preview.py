@@ -11,13 +11,13 @@ from django.views.decorators.http import require_safe
 from annotation.models import Item, Reference, WritingCampaign
 from annotation.services.writing import Desk, DeskCandidate, DeskReference
 from annotation.services.writing_desk import shown_originals
-from annotation.services.writing_plans import writing_items
+from annotation.services.writing_plans import select_writing_items
 from evalapp.common.markdown import render_markdown
 from evalapp.common.pages import page
 
+from .campaign_pages import WRITING
 from .writing_desk import item_context
 from .writing_forms import ARM_NAMES
-from .writing_parts import get_parts
 
 
 def _desk(campaign: WritingCampaign, item: Item, arm: str) -> Desk:
@@ -45,12 +45,12 @@ def _desk(campaign: WritingCampaign, item: Item, arm: str) -> Desk:
 @require_safe
 def preview(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """`?item=` counts through the items of the plan, `?arm=` chooses one of its arms."""
-    project, campaign = get_parts(request, slug, pk)
+    project, campaign = WRITING.get_parts(request, slug, pk)
     raw = request.GET.get("item", "0")
     number = int(raw) if raw.isdecimal() and len(raw) < 7 else 0
     arms = campaign.options["arms"]
     arm = request.GET.get("arm", "") if request.GET.get("arm", "") in arms else arms[0]
-    item = writing_items(campaign).order_by("order_key")[number : number + 1].first()
+    item = select_writing_items(campaign).order_by("order_key")[number : number + 1].first()
     context = {
         "project": project,
         "campaign": campaign,

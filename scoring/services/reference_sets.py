@@ -11,7 +11,7 @@ from django.db.models import ProtectedError, RestrictedError
 
 from annotation.models import Reference, ReferenceSet, WritingCampaign
 from annotation.models.data import ORIGINAL
-from annotation.services.writing_plans import start_of
+from annotation.services.writing_plans import get_start_set_id
 from evalapp.accounts.models import Project
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault
@@ -73,7 +73,7 @@ def delete_set(*, project: Project, user: Any = None, name: str, with_scores: bo
         raise Conflict("The set original holds what was uploaded. Undo the upload instead.")
     row = get_set(project, name)
     for campaign in _campaigns_of(row.set):
-        if campaign.in_rounds and start_of(campaign) == row.set.pk:
+        if campaign.in_rounds and get_start_set_id(campaign) == row.set.pk:
             raise Conflict(
                 f"Whoever joins the writing campaign “{campaign.name}” begins from {name}, so that all begin from the "
                 "same. Close the campaign first."

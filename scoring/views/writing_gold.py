@@ -6,7 +6,8 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
-from annotation.selectors.writing import get_writing
+from annotation.models import WritingCampaign
+from annotation.selectors.campaigns import get_campaign
 from annotation.views.writing_forms import ARM_NAMES
 from annotation.views.writing_watch import plot
 from evalapp.accounts.selectors import get_project
@@ -22,7 +23,7 @@ from ..selectors.writing_gold import gold_growth
 def writing_gold(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Gold reliability by round and arm, and in rounds by annotator."""
     project = get_project(user=request.user, slug=slug, need="read")
-    campaign = get_writing(user=request.user, campaign_id=pk)
+    campaign = get_campaign(user=request.user, campaign_id=pk, model=WritingCampaign)
     if campaign.project_id != project.pk:
         raise NotThere("There is no such writing campaign in this project.")
     found = gold_growth(user=request.user, campaign=campaign, aspect=request.GET.get("aspect", ""))

@@ -56,7 +56,7 @@ def _draft(world: World) -> None:
 
 
 def _writing_draft(world: World) -> None:
-    from annotation.services.writing import create_writing
+    from annotation.services.campaigns import create_writing
 
     plan = {"name": "More", "corpus": world.own.values["corpus"], "evaluator": "rater-alpha", "slug": "more"}
     draft = create_writing(project=world.own.project, user=world.cast.owner, plan=plan)

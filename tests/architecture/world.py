@@ -8,9 +8,10 @@ from uuid import uuid4
 
 from annotation.models import Assignment, ItemFlag, Upload, WritingCampaign, WrittenReference
 from annotation.services import campaigns, exports, judging
+from annotation.services.campaigns import create_writing, open_campaign
 from annotation.services.filters import create_filter
 from annotation.services.judging_acts import flag_assignment
-from annotation.services.writing import create_writing, flag_task, next_task, open_writing, submit_attempt
+from annotation.services.writing import flag_task, next_task, submit_attempt
 from evalapp.accounts.models import Membership, Project, User
 from evalapp.accounts.roles import Role
 from evalapp.accounts.services import create_invitation, create_token
@@ -136,7 +137,7 @@ def make_writing(project: Project, *, owner: User, corpus: str) -> WritingCampai
     """An open campaign of reference writing."""
     rater = make_trained(project, f"rater-{project.slug}", "ream")
     plan = {"name": "Writing", "corpus": corpus, "evaluator": rater.slug, "options": {"arms": ["scores"]}}
-    return open_writing(user=owner, campaign=create_writing(user=owner, project=project, plan=plan))
+    return open_campaign(user=owner, campaign=create_writing(user=owner, project=project, plan=plan))
 
 
 def make_world() -> World:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from annotation.models import WritingAttempt, WritingCampaign, WritingFlag, WritingTask, WrittenReference
-from annotation.services.writing import create_writing, open_writing
+from annotation.services.campaigns import create_writing, open_campaign
 from evalapp.accounts.roles import Role
 from tests.browser.conftest import PATIENCE, Site, new_database, queue, running_site
 from tests.browser.live_worker import PlayedWorker
@@ -67,7 +67,7 @@ def begin(cast: Cast, site: Site, settings: Any, worker: PlayedWorker) -> Callab
             "options": {"target": 5, **options},
         }  # fmt: skip
         campaign = create_writing(user=cast.researcher, project=cast.project, plan=plan)
-        return open_writing(user=cast.researcher, campaign=campaign)
+        return open_campaign(user=cast.researcher, campaign=campaign)
 
     return start
 

@@ -24,11 +24,11 @@ from annotation.models import (
     UploadFault,
     WrittenReference,
 )
-from annotation.services.campaigns import close_campaign, create_campaign, open_campaign
+from annotation.services.campaigns import close_campaign, create_campaign, create_writing, open_campaign
 from annotation.services.filters import create_filter
 from annotation.services.judging import next_assignment, submit_answer
 from annotation.services.judging_acts import flag_assignment
-from annotation.services.writing import create_writing, flag_task, next_task, open_writing, submit_attempt
+from annotation.services.writing import flag_task, next_task, submit_attempt
 from evalapp.accounts.services import create_invitation, create_token
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
@@ -235,7 +235,7 @@ def _add_writing(world: World) -> None:
     cast, slug = world.cast, world.cast.project.slug
     plan = {"name": "More replies", "guidelines": "Be *kind*.", "options": {"arms": ["control"], "target": 9}}
     draft = create_writing(user=cast.researcher, project=cast.project, plan={**plan, "slug": "writing-draft"})
-    written = open_writing(
+    written = open_campaign(
         user=cast.researcher, campaign=create_writing(user=cast.researcher, project=cast.project, plan=plan)
     )
     public = next_task(user=cast.annotator, campaign_id=written.pk).public
@@ -243,7 +243,7 @@ def _add_writing(world: World) -> None:
         submit_attempt(user=cast.annotator, public=public, submission=uuid4(), text=text, seconds=21.5)
     better = {"constraint": "better-than-original", "instruction": "Write a better reply."}
     plan = {"name": "Better ones", "kind": "constraint", "options": better}
-    compared = open_writing(
+    compared = open_campaign(
         user=cast.researcher, campaign=create_writing(user=cast.researcher, project=cast.project, plan=plan)
     )
     other = next_task(user=cast.researcher, campaign_id=compared.pk).public
@@ -468,7 +468,7 @@ def make_strange(cast: Cast) -> list[str]:
     own.append(reverse("annotation:judge", args=[campaign.pk]))
     plan = {"name": STRANGE[1], "slug": "strange", "guidelines": STRANGE[3], "options": {"arms": ["control"]}}
     writing = create_writing(user=cast.stranger, project=project, plan=plan)
-    writing = open_writing(user=cast.stranger, campaign=writing)
+    writing = open_campaign(user=cast.stranger, campaign=writing)
     public = next_task(user=cast.stranger, campaign_id=writing.pk).public
     for text in STRANGE[:4]:
         submit_attempt(user=cast.stranger, public=public, submission=uuid4(), text=text)

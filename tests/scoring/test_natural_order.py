@@ -25,10 +25,9 @@ from annotation.models.ordered import NaturalOrder
 from annotation.selectors.items import ItemFilter, neighbours
 from annotation.selectors.search import item_page
 from annotation.services import texts
-from annotation.services.campaigns import create_campaign, open_campaign
+from annotation.services.campaigns import create_campaign, create_writing, open_campaign
 from annotation.services.campaigns_preview import preview_assignment
 from annotation.services.texts import prepare_search
-from annotation.services.writing import create_writing
 from evalapp.common.pagination import _encode
 from evalapp.common.runner import execute_run
 from evalapp.names import is_natural_key, natural_key

@@ -10,8 +10,8 @@ from typing import Any
 from annotation.allocation.writing_plan import KINDS as WRITING_KINDS
 from annotation.allocation.writing_plan import read_writing_plan
 from annotation.models import Campaign, WritingCampaign
-from annotation.services.campaigns import create_campaign, open_campaign, parse_plan
-from annotation.services.writing import create_writing, open_writing
+from annotation.services.campaigns import create_campaign, create_writing, open_campaign
+from annotation.services.judging_plans import JUDGING
 from evalapp.accounts.models import Project
 from evalapp.common import commands
 from evalapp.common.errors import BadInput
@@ -37,7 +37,7 @@ class Command(commands.Command):
         return {"project": project, "campaigns": campaigns}
 
     def _make(self, project: Project, user: Any, raw: Any, opened: bool) -> dict[str, Any]:
-        parsed = parse_plan(raw)
+        parsed = JUDGING.parse_plan(raw)
         campaign = Campaign.objects.filter(project=project, slug=parsed.slug).first()
         kept = campaign is not None
         if campaign is None:
@@ -62,7 +62,7 @@ class Command(commands.Command):
         if campaign is None:
             campaign = create_writing(project=project, user=user, plan=raw)
         if opened and campaign.state == WritingCampaign.State.DRAFT:
-            campaign = open_writing(campaign=campaign, user=user)
+            campaign = open_campaign(campaign=campaign, user=user)
         self.say(
             f"{campaign.slug}: {'kept' if kept else 'made'}, {campaign.state}, {campaign.unit_count} items to write for"
         )

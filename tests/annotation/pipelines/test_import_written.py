@@ -22,8 +22,9 @@ from annotation.models import (
 from annotation.parsers.writer import COLUMNS, WRITTEN
 from annotation.pipelines.exports import write_export
 from annotation.selectors.writing_rows import attempt_row, written_row
+from annotation.services.campaigns import create_writing
 from annotation.services.undo import take_back_upload, undo_upload
-from annotation.services.writing import create_writing, withdraw_reference
+from annotation.services.writing import withdraw_reference
 from evalapp.accounts.models import Project
 from evalapp.common.errors import Conflict
 from tests.factories import make_items

@@ -9,8 +9,9 @@ import pytest
 
 from annotation.models import WrittenReference
 from annotation.pipelines.exports import write_folder
+from annotation.services.campaigns import create_writing, open_campaign
 from annotation.services.undo import take_back_upload
-from annotation.services.writing import create_writing, open_writing, withdraw_reference
+from annotation.services.writing import withdraw_reference
 from evalapp.accounts.models import Membership
 from evalapp.accounts.services import remove_member
 from evalapp.common.errors import Conflict
@@ -86,7 +87,7 @@ def test_upload_with_a_writing_campaign_stays(cast):
     campaign = create_writing(
         user=cast.owner, project=cast.project, plan={"name": "More", "options": {"arms": ["control"]}}
     )
-    open_writing(user=cast.owner, campaign=campaign)
+    open_campaign(user=cast.owner, campaign=campaign)
     with pytest.raises(Conflict) as error:
         take_back_upload(upload=upload, user=cast.owner)
     assert any("people write references for" in str(fault) for fault in error.value.faults)
@@ -97,7 +98,7 @@ def test_items_in_a_writing_campaign_are_not_replaced(cast):
 
     def begin(name, **plan):
         campaign = create_writing(user=cast.owner, project=cast.project, plan={"name": name, **plan})
-        return open_writing(user=cast.owner, campaign=campaign)
+        return open_campaign(user=cast.owner, campaign=campaign)
 
     def replace(**values):
         return take_in(cast.project, {"items.jsonl": [{**ITEMS[0], **values}]}, replace=True)

@@ -6,10 +6,10 @@ import pytest
 from django.utils import timezone
 
 from annotation.models import Assignment, CampaignMember
+from annotation.selectors.campaigns import list_flags
 from annotation.selectors.campaigns_quality import campaign_quality
 from annotation.selectors.campaigns_watch import (
     latest_judgements,
-    list_flags,
     list_unit_progress,
     pseudonyms_of,
     watch_campaign,

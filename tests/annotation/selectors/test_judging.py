@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from annotation.selectors.campaigns import get_own_campaign
 from annotation.selectors.judging import (
-    get_my_campaign,
     my_campaigns,
     own_history,
     previous_assignment,
@@ -35,11 +35,11 @@ def test_my_campaigns_needs_two_queries_and_shows_own_figures(cast, django_asser
 
 def test_campaign_permissions(cast):
     campaign = open_for(cast)
-    assert get_my_campaign(user=cast.annotator, campaign_id=campaign.pk) == campaign
+    assert get_own_campaign(user=cast.annotator, campaign_id=campaign.pk) == campaign
     with pytest.raises(NotAllowed):
-        get_my_campaign(user=cast.viewer, campaign_id=campaign.pk)
+        get_own_campaign(user=cast.viewer, campaign_id=campaign.pk)
     with pytest.raises(NotThere):
-        get_my_campaign(user=cast.stranger, campaign_id=campaign.pk)
+        get_own_campaign(user=cast.stranger, campaign_id=campaign.pk)
 
 
 def test_back_leads_through_own_answers(cast):

@@ -10,6 +10,7 @@ from annotation.models import Aspect, Campaign, Item, Output, Rating, Slot, Syst
 from annotation.selectors.campaigns import campaign_plan
 from annotation.selectors.run_results import campaign_gone
 from annotation.services import campaigns as services
+from annotation.services import judging_plans
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.models import AuditEvent, Run
@@ -231,7 +232,7 @@ def test_empty_selection_is_reported_before_anything_is_created(project, cast):
 
 
 def test_large_campaign_is_opened_by_a_worker(project, cast, client, monkeypatch):
-    monkeypatch.setattr(services, "HERE_AT_MOST", 5)
+    monkeypatch.setattr(judging_plans, "HERE_AT_MOST", 5)
     campaign = make(project, cast)
     waiting = services.open_campaign(campaign=campaign, user=cast.researcher, send=False)
     assert waiting.state == Campaign.State.DRAFT
@@ -249,7 +250,7 @@ def test_large_campaign_is_opened_by_a_worker(project, cast, client, monkeypatch
     campaign.refresh_from_db()
     assert campaign.state == Campaign.State.OPEN
     # Repeating the work after a lost worker changes nothing.
-    services.make_units(campaign_id=campaign.pk)
+    judging_plans.make_units(campaign_id=campaign.pk)
     assert campaign.units.count() == 18
     services.delete_campaign(campaign=campaign, user=cast.researcher)
     assert campaign_gone(ended) == "This campaign was deleted since."
@@ -278,7 +279,7 @@ def test_plan_states_a_scale_observed_from_ratings(cast):
     def scaled(low, high, name):
         return make(cast.project, cast, name=name, aspects=[{"name": "natural", "low": low, "high": high}])
 
-    with pytest.raises(BadInput, match=r"from 2 to 5 .* Use a scale that holds these ratings"):
+    with pytest.raises(BadInput, match=r"from 2 to 5 .* Use a scale that includes these ratings"):
         scaled(3, 5, "Narrow")
     scaled(0, 9, "Given up").delete()
     scaled(1, 5, "Stated")

@@ -110,7 +110,7 @@ def test_when_off_the_choice_is_random_and_recorded(cast):
 
 def test_cannot_be_enabled_later_or_for_ratings(cast):
     plain = open_for(cast, "pairwise", systems=SYSTEMS)
-    with pytest.raises(BadInput, match="opened with or without"):
+    with pytest.raises(BadInput, match="before the campaign is opened"):
         update_campaign(campaign=plain, user=cast.researcher, changes={"options": {"adaptive": True}})
     with pytest.raises(BadInput, match="Only a comparison"):
         open_for(cast, "likert", options={"adaptive": True}, slug="likert-2")

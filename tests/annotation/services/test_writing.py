@@ -6,27 +6,29 @@ import pytest
 
 from annotation.models import Reference, ReferenceSet, WritingAttempt, WritingMember, WritingTask, WrittenReference
 from annotation.selectors.writing import get_my_desk_task, list_writing, set_texts
+from annotation.services.campaigns import (
+    close_campaign,
+    create_writing,
+    delete_campaign,
+    open_campaign,
+    pause_campaign,
+    resume_campaign,
+    update_campaign,
+)
 from annotation.services.judging_acts import StaleDraft
 from annotation.services.ports import Candidate
 from annotation.services.writing import (
     CandidateClosed,
     SubmissionConflict,
     TaskClosed,
-    close_writing,
-    create_writing,
-    delete_writing,
     drop_candidate,
     finish_task,
     get_desk,
     next_task,
-    open_writing,
-    pause_writing,
     remember_candidates,
     restore_reference,
-    resume_writing,
     save_draft,
     skip_task,
-    update_writing,
     withdraw_reference,
 )
 from evalapp.accounts.roles import Role
@@ -66,22 +68,22 @@ def test_opening_creates_units_and_copies_the_start_set(cast, fake):
     copied = Reference.objects.filter(set=campaign.target_set).order_by("item", "position").values_list("item", "text")
     assert list(copied) == list(original)
     with pytest.raises(Conflict, match="Only a draft"):
-        open_writing(user=cast.researcher, campaign=campaign)
+        open_campaign(user=cast.researcher, campaign=campaign)
 
 
 def test_items_with_enough_references_are_left_out(cast, fake):
     campaign = draft_writing(cast, items=2, references=2, options={"target": 2})
-    with pytest.raises(BadInput, match="higher target"):
-        open_writing(user=cast.researcher, campaign=campaign)
+    with pytest.raises(BadInput, match="raise the target"):
+        open_campaign(user=cast.researcher, campaign=campaign)
     Reference.objects.filter(item__key="i001", position=1).delete()
-    assert open_writing(user=cast.researcher, campaign=campaign).unit_count == 1
+    assert open_campaign(user=cast.researcher, campaign=campaign).unit_count == 1
 
 
 def test_existing_set_of_that_name_is_never_taken_over(cast, fake):
     campaign = draft_writing(cast)
     ReferenceSet.objects.create(project=cast.project, name="more-replies")
     with pytest.raises(Conflict, match="already a reference set"):
-        open_writing(user=cast.researcher, campaign=campaign)
+        open_campaign(user=cast.researcher, campaign=campaign)
     campaign.refresh_from_db()
     assert (campaign.state, campaign.units.count()) == ("draft", 0)
 
@@ -89,25 +91,25 @@ def test_existing_set_of_that_name_is_never_taken_over(cast, fake):
 def test_unknown_evaluator_corpus_or_set_is_reported(cast, fake):
     campaign = draft_writing(cast, evaluator="gone", corpus="gone")
     with pytest.raises(BadInput) as error:
-        open_writing(user=cast.researcher, campaign=campaign)
+        open_campaign(user=cast.researcher, campaign=campaign)
     assert [fault.field for fault in error.value.faults] == ["evaluator", "corpus"]
     with pytest.raises(BadInput, match="no reference set"):
         create_writing(user=cast.researcher, project=cast.project, plan={"name": "x", "start_set": "gone"})
-    with pytest.raises(Conflict, match="already a writing campaign"):
+    with pytest.raises(Conflict, match="already a campaign"):
         create_writing(user=cast.researcher, project=cast.project, plan={"name": "More replies"})
 
 
 def test_changes_allowed_before_and_after_opening(cast, fake):
     campaign = draft_writing(cast)
-    campaign = update_writing(user=cast.researcher, campaign=campaign, changes={"options": {"target": 5}})
+    campaign = update_campaign(user=cast.researcher, campaign=campaign, changes={"options": {"target": 5}})
     assert campaign.options["target"] == 5
-    campaign = update_writing(user=cast.researcher, campaign=campaign, changes={"kind": "constraint"})
+    campaign = update_campaign(user=cast.researcher, campaign=campaign, changes={"kind": "constraint"})
     assert campaign.options["constraint"] == "free"
-    campaign = update_writing(user=cast.researcher, campaign=campaign, changes={"kind": "ream"})
-    open_writing(user=cast.researcher, campaign=campaign)
-    assert update_writing(user=cast.researcher, campaign=campaign, changes={"name": "New"}).name == "New"
+    campaign = update_campaign(user=cast.researcher, campaign=campaign, changes={"kind": "ream"})
+    open_campaign(user=cast.researcher, campaign=campaign)
+    assert update_campaign(user=cast.researcher, campaign=campaign, changes={"name": "New"}).name == "New"
     with pytest.raises(BadInput, match="fixed once"):
-        update_writing(user=cast.researcher, campaign=campaign, changes={"options": {"target": 6}})
+        update_campaign(user=cast.researcher, campaign=campaign, changes={"options": {"target": 6}})
 
 
 def test_only_unwritten_campaigns_can_be_deleted(cast, fake):
@@ -115,20 +117,20 @@ def test_only_unwritten_campaigns_can_be_deleted(cast, fake):
     desk = desk_of(cast.annotator, campaign)
     send(cast.annotator, desk, "plain")
     with pytest.raises(Conflict, match="Close it instead"):
-        delete_writing(user=cast.researcher, campaign=campaign)
+        delete_campaign(user=cast.researcher, campaign=campaign)
     WritingAttempt.objects.all().delete()
-    delete_writing(user=cast.researcher, campaign=campaign)
+    delete_campaign(user=cast.researcher, campaign=campaign)
     assert set(ReferenceSet.objects.values_list("name", flat=True)) == {"original"}
 
 
 def test_campaign_stays_while_another_starts_from_its_references(cast, fake):
     campaign = start_writing(cast)
     second = start_writing(cast, items=0, slug="second", start_set=campaign.target_set.name)
-    with pytest.raises(Conflict, match="Another writing campaign begins from"):
-        delete_writing(user=cast.researcher, campaign=campaign)
+    with pytest.raises(Conflict, match="Another writing campaign starts from"):
+        delete_campaign(user=cast.researcher, campaign=campaign)
     assert {row.slug: row.member_count for row in list_writing(project=cast.project)} == {campaign.slug: 0, "second": 0}
-    delete_writing(user=cast.researcher, campaign=second)
-    delete_writing(user=cast.researcher, campaign=campaign)
+    delete_campaign(user=cast.researcher, campaign=second)
+    delete_campaign(user=cast.researcher, campaign=campaign)
     assert set(ReferenceSet.objects.values_list("name", flat=True)) == {"original"}
 
 
@@ -167,7 +169,7 @@ def test_strangers_and_viewers_cannot_write(cast, fake):
     campaign = draft_writing(cast)
     with pytest.raises(Conflict, match="not open yet"):
         next_task(user=cast.annotator, campaign_id=campaign.pk)
-    open_writing(user=cast.researcher, campaign=campaign)
+    open_campaign(user=cast.researcher, campaign=campaign)
     with pytest.raises(NotThere):
         next_task(user=cast.stranger, campaign_id=campaign.pk)
     with pytest.raises(NotAllowed):
@@ -407,16 +409,16 @@ def test_draft_save_is_compare_and_set(cast, fake):
 def test_paused_and_closed_in_the_middle(cast, fake, other):
     campaign = start_writing(cast)
     desk = desk_of(cast.annotator, campaign)
-    pause_writing(user=cast.researcher, campaign=campaign)
+    pause_campaign(user=cast.researcher, campaign=campaign)
     assert send(cast.annotator, desk, "A good answer.").decision == "accept"
     assert desk_of(other, campaign).why == "paused"
-    resume_writing(user=cast.researcher, campaign=campaign)
-    close_writing(user=cast.researcher, campaign=campaign)
+    resume_campaign(user=cast.researcher, campaign=campaign)
+    close_campaign(user=cast.researcher, campaign=campaign)
     with pytest.raises(TaskClosed, match="closed"):
         send(cast.annotator, desk, "Too good, too late.")
     assert get_desk(user=cast.annotator, public=desk.public).draft["text"] == "Too good, too late."
-    with pytest.raises(Conflict, match="cannot do that"):
-        resume_writing(user=cast.researcher, campaign=campaign)
+    with pytest.raises(Conflict, match="not possible"):
+        resume_campaign(user=cast.researcher, campaign=campaign)
 
 
 def test_discarded_candidate_is_recorded_as_an_attempt(cast, fake):

@@ -17,11 +17,11 @@ from annotation.models import (
 )
 from annotation.selectors.writing_watch import grown_sets, watch
 from annotation.services import writing_acts, writing_attempts, writing_back
+from annotation.services.campaigns import close_campaign
 from annotation.services.own_data import withdraw_texts
 from annotation.services.ports import Candidate
 from annotation.services.writing import (
     NotLast,
-    close_writing,
     confirm_reference,
     drop_candidate,
     finish_task,
@@ -156,7 +156,7 @@ def test_allowed_at_the_campaigns_end_but_not_after_done_or_close(cast):
     assert get_desk(user=anna, public=desk.public).last is None
     WritingTask.objects.update(state="open", why="", closed_at=None)
     last = send(anna, desk, "A good one.").desk.last
-    close_writing(user=cast.researcher, campaign=campaign)
+    close_campaign(user=cast.researcher, campaign=campaign)
     with pytest.raises(NotLast, match="closed"):
         take_back_last(user=anna, public=last.task, reference=last.reference)
 
@@ -195,7 +195,7 @@ def test_refused_once_the_campaign_was_closed_meanwhile(cast, monkeypatch):
 
     def read_and_wait(**which):
         task = read(**which)
-        close_writing(user=cast.researcher, campaign=campaign)
+        close_campaign(user=cast.researcher, campaign=campaign)
         return task
 
     monkeypatch.setattr(writing_back, "get_my_desk_task", read_and_wait)

@@ -25,15 +25,8 @@ from annotation.models import (
 from annotation.selectors.writing import list_written
 from annotation.selectors.writing_watch import watch
 from annotation.services import writing_plans
-from annotation.services.writing import (
-    TaskClosed,
-    finish_task,
-    next_confirmation,
-    open_writing,
-    pause_writing,
-    update_writing,
-    withdraw_reference,
-)
+from annotation.services.campaigns import open_campaign, pause_campaign, update_campaign
+from annotation.services.writing import TaskClosed, finish_task, next_confirmation, withdraw_reference
 from annotation.services.writing_answers import Outcome
 from evalapp.accounts.roles import Role
 from tests.cast import Cast, join, make_cast, person
@@ -162,7 +155,7 @@ def test_joining_while_a_campaign_opens_uses_its_set(postgres_db: str, monkeypat
         return begin(*arguments, **named)
 
     monkeypatch.setattr(writing_plans, "begin_set", begin_slowly)
-    campaign = open_writing(user=cast.researcher, campaign=campaign)
+    campaign = open_campaign(user=cast.researcher, campaign=campaign)
     threads[0].join()
     assert [desk.member.set for desk in found] == [campaign.target_set]
     assert sorted(ReferenceSet.objects.values_list("name", flat=True)) == ["more-replies", "original"]
@@ -179,7 +172,7 @@ def test_two_concurrent_draft_changes_are_both_stored(postgres_db: str, monkeypa
     read = writing_plans.writing_plan
 
     def change(**changes: Any) -> Any:
-        return update_writing(user=cast.researcher, campaign=campaign, changes=changes)
+        return update_campaign(user=cast.researcher, campaign=campaign, changes=changes)
 
     def read_slowly(row: Any) -> Any:
         if threading.current_thread() is first:
@@ -202,7 +195,7 @@ def test_request_waiting_for_another_tab_sees_the_pause(postgres_db: str, monkey
     with transaction.atomic():
         WritingMember.objects.select_for_update(no_key=True).get()
         waiting = aside(lambda: desk_of(cast.annotator, campaign), found)
-        pause_writing(user=cast.researcher, campaign=campaign)
+        pause_campaign(user=cast.researcher, campaign=campaign)
     waiting.join()
     assert [desk.why for desk in found] == ["paused"]
     assert WritingTask.objects.count() == 1

@@ -161,8 +161,8 @@ def test_errors_appear_at_their_field_and_input_is_kept(cast: Cast, rita: Client
     [
         ({"aspects-0-name": "", "aspects-0-question": ""}, "Name at least one aspect"),
         ({"aspects-0-name": ""}, "Give the question a short name."),
-        ({"aspects-0-labels": "awkward"}, "Write the value"),
-        ({"items_choice": "groups"}, "Say which: words, groups or items."),
+        ({"aspects-0-labels": "awkward"}, "Enter the value"),
+        ({"items_choice": "groups"}, "Enter the words, groups or items."),
         ({"aspects-1-name": "naturalness"}, "An aspect is named twice."),
         ({"control_rate": "80"}, "less than or equal to 50"),
     ],
@@ -322,13 +322,13 @@ def test_open_pause_resume_close(cast: Cast, rita: Client) -> None:
     make_texts(cast)
     campaign = make_draft(cast)
     url = f"{BASE}{campaign.pk}/"
-    for move, words in (("open", "The campaign is open"), ("pause", "Paused."), ("resume", "Open again.")):
+    for move, words in (("open", "The campaign is open"), ("pause", "Paused."), ("resume", "open again")):
         assert words in read(rita.post(f"{url}{move}/", follow=True))
     assert "Close “Replies”?" in read(rita.get(f"{url}close/"))
     campaign.refresh_from_db()
     assert campaign.state == "open"
     assert "Closed." in read(rita.post(f"{url}close/", follow=True))
-    assert "cannot do that" in read(rita.post(f"{url}pause/", follow=True))
+    assert "not possible" in read(rita.post(f"{url}pause/", follow=True))
     read(rita.post(f"{url}explode/"), 404)
 
 

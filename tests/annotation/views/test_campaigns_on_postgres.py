@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from annotation.models import Assignment, Campaign
-from annotation.services import campaigns
+from annotation.services import campaigns, judging_plans
 from annotation.services.judging import next_assignment, submit_answer
 from annotation.services.judging_acts import flag_assignment, skip_assignment
 from evalapp.accounts.models import User
@@ -24,7 +24,7 @@ from tests.judging import ONE_QUESTION, make_draft, make_texts, open_comparison,
 def test_two_campaigns_opened_at_once_see_each_other(postgres_db: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ask the same about the same outputs. The second starts before the first is committed and must keep its
     raters apart, or each would replace the other's ratings."""
-    cast, asked, others = make_cast(), campaigns._asked_before, list[Future[Campaign]]()
+    cast, asked, others = make_cast(), judging_plans._asked_before, list[Future[Campaign]]()
     make_texts(cast, 2)
     first, second = (make_draft(cast, slug=slug, name=slug) for slug in ("one", "two"))
 
@@ -38,12 +38,12 @@ def test_two_campaigns_opened_at_once_see_each_other(postgres_db: str, monkeypat
 
         def meanwhile(campaign: Campaign) -> bool:
             found = asked(campaign)
-            monkeypatch.setattr(campaigns, "_asked_before", asked)
+            monkeypatch.setattr(judging_plans, "_asked_before", asked)
             others.append(pool.submit(work))
             wait(others, timeout=0.5)
             return found
 
-        monkeypatch.setattr(campaigns, "_asked_before", meanwhile)
+        monkeypatch.setattr(judging_plans, "_asked_before", meanwhile)
         assert campaigns.open_campaign(campaign=first, user=cast.researcher).rater_suffix == ""
         assert others[0].result().rater_suffix == f"@{second.pk}"
 

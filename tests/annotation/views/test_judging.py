@@ -286,7 +286,7 @@ def test_script_learns_why_an_answer_was_refused(cast: Cast, anna: Annotator) ->
     body = {"submission": str(uuid4()), "answer": {"naturalness": 4}, "next": "ahead"}
     assert "no such assignment" in sent(anna, other, shown, body, status=404)["detail"]
     assert "outside the scale" in sent(anna, campaign, shown, {**body, "answer": {"naturalness": 9}}, 400)["detail"]
-    assert "neither true nor ahead" in sent(anna, campaign, shown, {**body, "next": "all"}, 400)["detail"]
+    assert "next must be true" in sent(anna, campaign, shown, {**body, "next": "all"}, 400)["detail"]
     url = f"/my/{campaign.pk}/{shown}/submit/"
     assert anna.client.post(url, "[1]", content_type="application/json").status_code == 400
     assert Client().post(url, body, content_type="application/json").status_code == 401

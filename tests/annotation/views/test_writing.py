@@ -196,11 +196,11 @@ def test_done_skip_and_the_end(anna: Client, cast: Cast, fake: FakePorts) -> Non
 
 
 def test_closed_campaign_keeps_the_text_as_a_draft(anna: Client, cast: Cast, fake: FakePorts) -> None:
-    from annotation.services.writing import close_writing
+    from annotation.services.campaigns import close_campaign
 
     campaign = start_writing(cast, items=1)
     public = anna.get(at(campaign)).context["desk"].public
-    close_writing(user=cast.researcher, campaign=campaign)
+    close_campaign(user=cast.researcher, campaign=campaign)
     answer = post_json(anna, at(campaign, public), form("A good reply."))
     assert (answer.status_code, answer.headers["Content-Type"]) == (409, "application/problem+json")
     assert "kept as a draft" in answer.json()["detail"]

@@ -10,7 +10,8 @@ from django.test import Client
 from django.urls import reverse
 
 from annotation.models import Reference, WritingCampaign, WrittenReference
-from annotation.services.writing import create_writing, skip_task
+from annotation.services.campaigns import create_writing
+from annotation.services.writing import skip_task
 from evalapp.accounts.models import Invitation
 from evalapp.accounts.roles import Role
 from tests.cast import Cast, join, person
@@ -170,7 +171,7 @@ def test_references_are_listed_withdrawn_and_restored(rita: Client, cast: Cast, 
     assert "A good reply." in html
     assert "own text" in html
     html = rita.get(at(cast, "attempts", campaign.pk), {"arm": "scores"}).content.decode()
-    assert "To be edited" in html
+    assert "Needs editing" in html
     assert "the set would not be more reliable" in html
     assert "Withdraw this reference?" in rita.get(at(cast, "withdraw", campaign.pk, written.pk)).content.decode()
     rita.post(at(cast, "withdraw", campaign.pk, written.pk), {"reason": "a copy"})

@@ -10,7 +10,8 @@ from django.core.management import CommandError, call_command
 from django.urls import reverse
 
 from annotation.models import Output, Reference, WritingCampaign, WrittenReference
-from annotation.services.writing import create_writing, open_writing, withdraw_reference
+from annotation.services.campaigns import create_writing, open_campaign
+from annotation.services.writing import withdraw_reference
 from evalapp.common.errors import BadInput
 from evalapp.common.jobs import get_job
 from evalapp.common.models import Run
@@ -40,7 +41,7 @@ def written(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Cast:
             "options": {"constraint": constraint, "target": 3},
         }  # fmt: skip
         campaign = create_writing(user=cast.researcher, project=cast.project, plan=plan)
-        open_writing(user=cast.researcher, campaign=campaign)
+        open_campaign(user=cast.researcher, campaign=campaign)
         desk = desk_of(cast.annotator, campaign)
         for text in texts:
             desk = send(cast.annotator, desk, text).desk

@@ -8,7 +8,8 @@ import pytest
 from django.utils import timezone
 
 from annotation.models import Item, Output, Reference, ReferenceSet, Upload, WrittenReference
-from annotation.services.writing import create_writing, open_writing, withdraw_reference
+from annotation.services.campaigns import create_writing, open_campaign
+from annotation.services.writing import withdraw_reference
 from evalapp.common.models import Run
 from scoring.models import Score, ScoreSet
 from scoring.selectors.score_sets import count_of_upload, current_sets, list_states, scores_of_outputs
@@ -118,7 +119,7 @@ def test_what_people_write_later_makes_scores_against_their_set_stale(cast, scor
         "options": {"constraint": "free", "target": 3},
     }  # fmt: skip
     campaign = create_writing(user=cast.researcher, project=cast.project, plan=plan)
-    open_writing(user=cast.researcher, campaign=campaign)
+    open_campaign(user=cast.researcher, campaign=campaign)
     desk = send(cast.annotator, desk_of(cast.annotator, campaign), "Something quite else.").desk
     name = WrittenReference.objects.get().set.name
 

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from annotation.models import Output, ReferenceSet, Upload, WrittenReference
-from annotation.services.writing import create_writing, open_writing
+from annotation.services.campaigns import create_writing, open_campaign
 from scoring import enhanced_tables
 from scoring.models import Evaluator, ScoreSet
 from scoring.selectors.leaderboards import (
@@ -136,7 +136,7 @@ def test_what_people_write_into_a_scored_set_changes_the_state_of_the_data(cast,
         "options": {"constraint": "free", "target": 3},
     }  # fmt: skip
     campaign = create_writing(user=cast.researcher, project=cast.project, plan=plan)
-    open_writing(user=cast.researcher, campaign=campaign)
+    open_campaign(user=cast.researcher, campaign=campaign)
     desk = send(cast.annotator, desk_of(cast.annotator, campaign), "Something quite else.").desk
     name = WrittenReference.objects.get().set.name
     query = MatrixQuery(references=name)

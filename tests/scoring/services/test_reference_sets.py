@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from annotation.models import ReferenceSet
+from annotation.services.campaigns import close_campaign
 from annotation.services.undo import what_rests_on
-from annotation.services.writing import close_writing
 from evalapp.common.errors import BadInput, Conflict, NotThere
 from evalapp.common.models import AuditEvent
 from scoring.models import AnnotationTrace, ScoreSet
@@ -51,7 +51,7 @@ def test_the_common_start_of_rounds_stays_until_the_campaign_is_closed(cast, mon
     desk_of(cast.annotator, campaign)
     with pytest.raises(Conflict, match=r"“More replies” begins from more-replies-start.*Close the campaign first"):
         delete_set(project=cast.project, name=start)
-    close_writing(user=cast.researcher, campaign=campaign)
+    close_campaign(user=cast.researcher, campaign=campaign)
     delete_set(project=cast.project, name=start)
     assert not ReferenceSet.objects.filter(name=start).exists()
 
