@@ -183,7 +183,7 @@ def _watch(researcher: Visitor, owner: Visitor, number: int) -> None:
     assert "fred" not in researcher.text  # owners alone see who judges as whom
     researcher.follow("Judgements").sees("dlg-")
     researcher.follow("Flags").sees("ends in the middle")
-    researcher.follow("Watch").follow("Close…").send("Close").sees("Closed.")
+    researcher.follow("Watch").follow("Close…").send("Close").sees("The campaign is closed")
 
 
 def _score(researcher: Visitor) -> None:

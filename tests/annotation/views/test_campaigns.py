@@ -327,7 +327,7 @@ def test_open_pause_resume_close(cast: Cast, rita: Client) -> None:
     assert "Close “Replies”?" in read(rita.get(f"{url}close/"))
     campaign.refresh_from_db()
     assert campaign.state == "open"
-    assert "Closed." in read(rita.post(f"{url}close/", follow=True))
+    assert "The campaign is closed" in read(rita.post(f"{url}close/", follow=True))
     assert "not possible" in read(rita.post(f"{url}pause/", follow=True))
     read(rita.post(f"{url}explode/"), 404)
 
