@@ -6,9 +6,13 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import Any
 
 #: (line or None for the whole file, field or "", message)
 Report = Callable[[int | None, str, str], None]
+Row = dict[str, Any]
+#: (line, those values of a rejected row that identify it; may be empty)
+Lost = Callable[[int, Row], None]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from evalapp.names import explain_breaking
 
-from .rows import Row
+from .faults import Row
 from .writer import EXACT, plain_json
 
 #: (field, message)

@@ -10,8 +10,8 @@ from typing import Any
 
 from evalapp.names import explain_breaking
 
+from .faults import Row
 from .fields import MAX_NAME, Bad, is_whole, read_key, read_number, read_step, read_texts
-from .rows import Row
 from .writer import COLUMNS, encode_ordered
 
 MAX_SIGNATURE, MAX_NOTE = 500, 200

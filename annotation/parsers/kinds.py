@@ -12,6 +12,7 @@ import orjson
 
 from evalapp.names import explain_hidden, explain_line
 
+from .faults import Row
 from .fields import (
     MAX_NAME,
     Bad,
@@ -26,7 +27,6 @@ from .fields import (
     read_texts,
 )  # fmt: skip
 from .found import check_campaign, check_filter, check_score, check_score_set
-from .rows import Row
 from .writer import COLUMNS, WRITTEN, encode_ordered
 
 SYSTEM_KINDS = ("machine", "human", "reference", "control")

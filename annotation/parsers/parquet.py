@@ -17,8 +17,7 @@ from typing import IO, Any
 
 import orjson
 
-from .faults import Limits, Report, StopReading
-from .rows import Lost, Row
+from .faults import Limits, Lost, Report, Row, StopReading
 
 _MODULE = "annotation.parsers.parquet_process"
 _ROOT = Path(__file__).resolve().parents[2]

@@ -10,20 +10,16 @@ import re
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import IO, Any
 
 import orjson
 
-from .faults import Limits, Report, StopReading
+from .faults import Limits, Lost, Report, Row, StopReading
 from .files import Format, _too_long, damaged, read_lines
 from .writer import COLUMNS, GUARD
-
-Row = dict[str, Any]
-#: (line, what a faulty row still tells of which row it is; empty: nothing)
-Lost = Callable[[int, Row], None]
 
 _COLON = re.compile(rb'"\s*:')
 _LONG_NUMBER = re.compile(rb"\d{19}")

@@ -61,7 +61,7 @@ class Check:
         self.documents = documents or {}
         #: By table the place of a row of which nobody knows which one it is.
         self.lost = lost or {}
-        self.lookalikes = Lookalikes(self)
+        self.lookalikes = Lookalikes(project, staging)
         staging.execute("CREATE TEMP TABLE IF NOT EXISTS bad (n INTEGER PRIMARY KEY, a, b, c)")
 
     def fail(self, table: str, where: str, field: str, message: Message, extra: str = "") -> int:
@@ -236,7 +236,7 @@ def items(check: Check) -> None:
             "item",
             lambda key: (
                 f"There is no item “{key}”, neither in this upload nor stored."
-                + (check.lookalikes.say("items", key) or check.perhaps("items"))
+                + (check.lookalikes.suggest("items", key) or check.perhaps("items"))
             ),
             "t.item",
         )
@@ -375,7 +375,7 @@ def dialogues(check: Check) -> None:
         "dialogue",
         lambda key: (
             f"There is no dialogue “{key}”, neither in this upload nor stored."
-            + (check.lookalikes.say("dialogues", key) or check.perhaps("dialogues"))
+            + (check.lookalikes.suggest("dialogues", key) or check.perhaps("dialogues"))
         ),
         "t.dialogue",
     )

@@ -78,7 +78,7 @@ def aspects(check: Check, dataset: DatasetRow | None, dataset_file: int | None) 
             "aspect",
             lambda name: (
                 f"The project has no aspect “{name}” (only {', '.join(names)}). Name it in dataset.json."
-                + (check.lookalikes.say("aspects", name) or check.perhaps("dataset"))
+                + (check.lookalikes.suggest("aspects", name) or check.perhaps("dataset"))
             ),
             "t.aspect",
         )
@@ -157,7 +157,7 @@ def resolve(check: Check) -> None:
         check.fail(
             table, f"{missing} AND {unknown}", "system" if system == "system" else f"system_{system}",
             lambda name: f"There is no system “{name}”: no output of this upload or stored is by it."
-            + (check.lookalikes.say("systems", name) or check.perhaps("outputs", "dialogues", "systems")),
+            + (check.lookalikes.suggest("systems", name) or check.perhaps("outputs", "dialogues", "systems")),
             f"t.{system}",
         )  # fmt: skip
         check.fail(

@@ -259,7 +259,7 @@ class _Import:
         import_written.references(check)
         import_written.attempts(check)
         import_found.check(check)
-        hints = import_names.hints(check)
+        hints = import_names.find_hints(check.project, check.staging)
         Upload.objects.filter(pk=self.upload.pk).update(options={**self.options, "hints": hints})
         counts = {table: found for table in KINDS if (found := staging.counts(table))["rows"]}
         if given := staging.value(f"SELECT count(*) FROM systems WHERE act = '{REPLACE}' AND file IS NULL"):

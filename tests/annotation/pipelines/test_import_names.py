@@ -12,7 +12,7 @@ from tests.taking import faults_of, take_in
 
 pytestmark = pytest.mark.django_db
 NFC, NFD = "caf\u00e9", "cafe\u0301"
-SAME = "differ only in Unicode form, white space or characters that cannot be seen"
+SAME = "differ only in Unicode form, white space or invisible characters"
 
 
 def _outputs(*systems):
@@ -29,7 +29,7 @@ def test_two_systems_of_one_upload_and_one_stored(project):
     upload = take_in(project, files)
     assert upload.state == "done", faults_of(upload)
     assert upload.options["hints"] == [
-        f"The systems “{NFD}” (U+0301) and “{NFC}” (U+00E9) {SAME}. Are they one? Then give them one name."
+        f"The systems “{NFD}” (U+0301) and “{NFC}” (U+00E9) {SAME}. If they are the same, use one name."
     ]
     later = take_in(project, {"outputs.jsonl": _outputs("gpt\u200b", "g p t")})
     (hint,) = later.options["hints"]
