@@ -1,5 +1,5 @@
-"""Open campaigns for tests, made through the services. The texts name no system, so that a test can look for a
-system's name in everything an annotator is sent."""
+"""Open campaigns for tests, made through the services. The texts name no system, so that a test can search everything
+an annotator receives for a system's name."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The installation of docker-compose.yml as processes: from the files that the image gets, which they cannot write to,
-without capabilities, in the environment of the file alone, with secrets from files. It comes up in its order, works,
-goes on after a part is killed, and keeps everything over an upgrade. What an engine does itself (limits, a read-only
-root) is read in tests/architecture/test_compose.py."""
+"""The installation of docker-compose.yml as processes: from the files in the image, which they cannot write to, without
+capabilities, with only the environment of the file, and with secrets from files. It starts in order, works, survives
+the death of a part, and keeps its data over an upgrade. tests/architecture/test_compose.py reads what the engine
+enforces (limits, a read-only root)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.services.composed import ROOT, Composed, MissingVariable, interpolate
 
 
 def of_the_image(folder: Path) -> Path:
-    """The files that .dockerignore leaves to the image, as the repository has them."""
+    """The files that .dockerignore leaves in the image, as the repository has them."""
     kept = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard", *kept], cwd=ROOT, capture_output=True, text=True, check=True
@@ -39,7 +39,7 @@ def of_the_image(folder: Path) -> Path:
 
 @pytest.fixture
 def composed(tmp_path, postgres_db):
-    """The installation; Django of this process is on its database, too."""
+    """The installation; Django of this process uses its database."""
     app = of_the_image(tmp_path / "app")
     subprocess.run(["chmod", "-R", "a-w", app], check=True)
     with Composed(tmp_path / "made", database_url=postgres_db, app=app, tight=True) as made:
@@ -48,7 +48,7 @@ def composed(tmp_path, postgres_db):
 
 
 @pytest.mark.slow
-def test_the_same_processes_under_the_same_environment(composed):
+def test_same_processes_under_the_same_environment(composed):
     made = composed
     made.start("redis")
     assert "NOAUTH" in ask_redis(made, None)
@@ -56,7 +56,7 @@ def test_the_same_processes_under_the_same_environment(composed):
     made.once("prepare")
     assert (made.folder / "data/static/staticfiles.json").exists()
     made.start("web", "worker-cpu", "beat")
-    # Nobody learns a secret by looking at the list of processes.
+    # The list of processes reveals no secret.
     if without_rights():
         for name, pid in made.pids().items():
             status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
@@ -69,13 +69,13 @@ def test_the_same_processes_under_the_same_environment(composed):
     first = uploaded(made, token, "alpha", ["one", "two"])
     assert first["state"] == "done", first
 
-    # A worker that dies comes back by its restart policy, and takes what has waited.
+    # The restart policy brings back a dead worker, which takes the waiting runs.
     made.kill("worker-cpu")
     second = uploaded(made, token, "beta", ["three"], wait=False)
     made.start("worker-cpu")
     assert followed(made, token, second["id"])["state"] == "done"
 
-    # An upgrade: everything ends, `prepare` runs again, everything starts; the data are those of before.
+    # An upgrade: everything ends, `prepare` runs again, everything starts; the data are unchanged.
     rows = items_by_project()
     for name in ("beat", "worker-cpu", "web"):
         assert made.stop(name) in {0, -15}, made.log(name)
@@ -88,7 +88,7 @@ def test_the_same_processes_under_the_same_environment(composed):
 
 
 def owner() -> str:
-    """The token of somebody who may do everything."""
+    """The token of a user who may do everything."""
     user = User.objects.create_user(username="olga", password="correct-horse-battery", is_superuser=True)
     return create_token(user=user, name="trial", scopes=["read", "write", "manage"], days=1)[1]
 
@@ -132,7 +132,7 @@ def ask_redis(made: Composed, password: str | None) -> str:
         return f"NOAUTH {error}"
 
 
-def test_variables_are_read_as_compose_reads_them():
+def test_variables_are_parsed_as_compose_parses_them():
     assert interpolate("a ${X:-b} $${Y} ${Z}", {"Z": "z"}) == "a b ${Y} z"
     assert interpolate("${X:-b}", {"X": "x"}) == "x"
     with pytest.raises(MissingVariable, match="ALLOWED_HOSTS: set it"):

@@ -1,7 +1,9 @@
-"""The floors of real, human-rated data: `load`, `score` and `meta` give the table of ../shared/data/README.md.
+"""The trivial baselines of real, human-rated data: `load`, `score` and `meta` give the table of
+../shared/data/README.md.
 
-Expected values are that table's, Pearson / Spearman with the mean rating, to within .002. Systems are left out by
-their kinds, which the commands are told; no code knows their names."""
+Expected values come from that table, Pearson / Spearman with the mean rating, to within .002. Systems are left out by
+kind, which the commands receive; no code knows their names.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from django.core.management import call_command
 
 from annotation.models import Item, Reference, ReferenceSet
 
-# What is compared are the values; a few resamples do for the intervals beside them.
+# The values are compared; a few resamples are enough for their intervals.
 pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.usefixtures("few_draws")]
 
 WITHIN = 0.002
@@ -43,10 +45,10 @@ NO_REFERENCE = {"systems": "no-reference"}
 USR = ("Original Ground Truth=reference", "New Human Generated=human")
 RANKME = "likert_apart_"
 
-# dstc7_dev and scratchplot: since version 0.2 words of every script count, before that [a-z0-9'] alone did, as in the
-# table (dstc7_dev has 22 outputs, scratchplot 24 whose words are other ones now; see docs/results/floors.md). e2e:
-# `x#2` is the person x, for the table it is somebody else: of 395 such ratings of quality 90 repeat one and do not
-# count, the others join x's order of the item.
+# dstc7_dev and scratchplot: since version 0.2 words of every script count; the table counted only [a-z0-9'] (22 outputs
+# of dstc7_dev and 24 of scratchplot have other words now; see docs/results/floors.md). e2e: `x#2` is the person x, but
+# the table treats it as another rater: of 395 such ratings of quality, 90 are repeats and do not count, the others join
+# x's ranks of the item.
 FLOORS = [
     Floor("novikova", "informativeness", 2460, (0.101, 0.117), (0.123, 0.117)),
     Floor("novikova", "naturalness", 2460, (-0.159, -0.166), (0.141, 0.155)),
@@ -83,7 +85,7 @@ def command(name: str, *arguments: str) -> dict[str, Any]:
 
 
 def floors_of(shared_data: Any, folder: str) -> tuple[str, list[Floor]]:
-    """The project of a folder, in which every row of the table is as it says; and those rows."""
+    """The project of a folder, in which every row of the table has its printed value; and those rows."""
     floors = [floor for floor in FLOORS if floor.folder == folder]
     slug = folder.replace("_", "-")
     kinds = [part for kind in floors[0].kinds for part in ("--system-kind", kind)]
@@ -111,19 +113,19 @@ def pair(row: dict[str, Any]) -> Pair:
     return row["pearson"]["value"], row["spearman"]["value"]
 
 
-#: Those with more to say have a test of their own.
+#: Rows with further checks have their own test.
 APART = ("dstc7_dev", "dailydialog_multiref")
 
 
 @pytest.mark.parametrize("folder", list(dict.fromkeys(floor.folder for floor in FLOORS if floor.folder not in APART)))
-def test_floors(shared_data, folder):
+def test_baselines(shared_data, folder):
     floors_of(shared_data, folder)
 
 
 def test_undefined_is_not_zero(shared_data):
-    """dstc7_dev, F1 (.163/.154 and .141/.131 with words of every script; .162/.153 and .140/.129 in the table, before).
-    25 contexts have no reference, so 225 of the 6,516 outputs have no F1. The table counts them as 0; here they are
-    undefined and left out. Both are computed, so the difference is that rule and nothing else."""
+    """dstc7_dev, F1 (.163/.154 and .141/.131 with words of every script; .162/.153 and .140/.129 in the table,
+    earlier). 25 contexts have no reference, so 225 of the 6,516 outputs have no F1. The table counts them as 0; here
+    they are undefined and left out. Computing both shows that this rule is the only difference."""
     import numpy as np
 
     from evalapp.accounts.models import Project
@@ -150,7 +152,7 @@ def test_undefined_is_not_zero(shared_data):
 
 
 def test_original_reference_alone(shared_data):
-    """dailydialog_multiref with the original reference alone, which stands last: .227/.147 in the table."""
+    """dailydialog_multiref with only the original reference, which is last: .227/.147 in the table."""
     slug, (floor,) = floors_of(shared_data, "dailydialog_multiref")
     item = Item.objects.filter(project__slug=slug).first()
     assert item is not None

@@ -1,4 +1,4 @@
-"""From an upload to the tables of a paper, by commands and by the addresses of pages."""
+"""From an upload to the tables of a paper, by commands and by page addresses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ SYSTEMS = ("alpha-net", "beta-net", "gamma-net")
 
 
 def write_folder(folder):
-    """Twelve items with references and topics, three systems of falling quality, ratings by two and comparisons."""
+    """Twelve items with references and topics, three systems of decreasing quality, ratings by two people, and
+    comparisons."""
     rng = random.Random(7)
     items, outputs, ratings, comparisons = [], [], [], []
     for k in range(12):
@@ -79,12 +80,12 @@ def test_from_upload_to_latex(tmp_path, db):
     evaluators = json.loads(command("meta", "paper", "--json"))
     rows = {row["evaluator"]: row for row in evaluators["rows"]}
     assert rows["both"]["pearson"]["value"] > 0.5
-    assert "random" in rows  # a sentinel that nobody applied stands there with its reason
+    assert "random" in rows  # a baseline that was not applied is listed with its reason
     assert rows["both"]["letters"]
     assert "Noise ceiling" in command("meta", "paper", "--coefficient", "kendall")
     assert [part["name"] for part in json.loads(command("meta", "paper", "--slices", "--json"))["parts"]]
 
-    # The same figures by pages, down to the files that a paper takes in.
+    # The same figures on pages, including the files that a paper includes.
     user = person("rita")
     Membership.objects.create(project=Project.objects.get(slug="paper"), user=user, role="researcher", pseudonym="r")
     visitor = Visitor()
@@ -105,7 +106,7 @@ def test_from_upload_to_latex(tmp_path, db):
     page.follow("By part of the items").sees("travel", "food")
     page.follow("Against each other").sees("neighbours say the most alike")
 
-    # Kept as it stands, and nothing has changed since.
+    # Stored as a snapshot, and nothing has changed since.
     command("snapshot", "paper", "take", "--name", "submitted", "--set", "aspect=better", "--set", "method=davidson")
     page = visitor.go("/projects/paper/snapshots/submitted/")
     assert page.download("LaTeX").decode().startswith(f"% {systems['signature']}")

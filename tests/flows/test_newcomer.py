@@ -1,6 +1,6 @@
-"""The newcomer's story through pages alone: look at the demonstration, upload, ask people, score, rank, export. Links
-are followed by their words and forms are filled in as they stand on the page; only the worker is played here, by
-executing the runs that the pages have queued."""
+"""The newcomer's path through pages alone: look at the demonstration, upload, ask people, score, rank, export. Links
+are followed by their text and forms are filled in as displayed; only the worker is simulated, by executing the runs
+that the pages have queued."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def command(*words: str) -> dict[str, Any]:
 
 
 def worker() -> None:
-    """What a worker would do with the queue."""
+    """Executes queued runs, as a worker would."""
     while (number := Run.objects.filter(state=Run.State.QUEUED).values_list("pk", flat=True).first()) is not None:
         execute_run(number)
 
@@ -42,8 +42,8 @@ def lines(*rows: dict[str, Any]) -> SimpleUploadedFile:
 
 @pytest.fixture
 def demo(monkeypatch, written_demo) -> dict[str, str]:
-    """The demonstration with its cheap metrics; its passwords. The tables of the first look are left to the pages:
-    after every scoring those that are there would be computed anew."""
+    """The demonstration with its cheap metrics; its passwords. Pages compute the tables on demand: otherwise every
+    scoring would recompute existing ones."""
     monkeypatch.setattr("evalapp.management.commands.demo.EVALUATORS", ("length", "overlap", "random", "token-f1"))
     monkeypatch.setattr("evalapp.management.commands.demo.TABLES", ())
     return command("demo")["passwords"]
@@ -158,7 +158,7 @@ def _judge(annotator: Visitor, number: int) -> None:
     answer = "answer.naturalness"
     annotator.send("Submit and next", status=422).sees("Could a person have said this?")
     annotator.send("Submit and next", {answer: 1}).sees("Expected differently", "A friend would say it.")
-    assert Rating.objects.count() == rated  # practice is no rating
+    assert Rating.objects.count() == rated  # practice gives no rating
     annotator.follow("Next").sees("0 of 6")
     for name in ("written", "shuffled"):
         assert name not in annotator.content.decode()  # blind
@@ -172,7 +172,7 @@ def _judge(annotator: Visitor, number: int) -> None:
     assert Rating.objects.count() == rated + 2
     versions = Judgement.objects.filter(campaign=number, current=True).order_by("pk").values_list("version", flat=True)
     assert list(versions) == [1, 1, 2]  # the practice answer, the first, the corrected one
-    # What an annotator must not see: the project's data, other people's campaigns, results.
+    # Hidden from annotators: the project's data, other people's campaigns, results.
     for path in ("items/", "systems/", "evaluation/", "exports/", f"campaigns/{number}/"):
         assert annotator.client.get(f"/projects/demo/{path}").status_code in {403, 404}
 
@@ -180,7 +180,7 @@ def _judge(annotator: Visitor, number: int) -> None:
 def _watch(researcher: Visitor, owner: Visitor, number: int) -> None:
     owner.go(f"/projects/demo/campaigns/{number}/").sees("2 of 6 judgements", "fred")
     researcher.go(f"/projects/demo/campaigns/{number}/").sees("2 of 6 judgements", "Agreement so far")
-    assert "fred" not in researcher.text  # owners alone see who judges as whom
+    assert "fred" not in researcher.text  # only owners see who judges under which name
     researcher.follow("Judgements").sees("dlg-")
     researcher.follow("Flags").sees("ends in the middle")
     researcher.follow("Watch").follow("Close…").send("Close").sees("The campaign is closed")
@@ -196,9 +196,10 @@ def _score(researcher: Visitor) -> None:
 
 def _rank(researcher: Visitor) -> None:
     researcher.follow("Systems").sees("95 %", "simulated")
-    # Rank, lines that join what cannot be told apart, system, step, value and, in a narrow window, its interval.
+    # Rank, lines joining systems that do not differ significantly, system, step, value and, in a narrow window, its
+    # interval.
     ranked = {row[2]: float(row[4].split()[0]) for row in researcher.table()}
-    # The order the demonstration is made to have; the newcomer's own system was taken back.
+    # The demonstration is constructed to have this order; the newcomer's own system was removed.
     assert ranked["written"] > ranked["retrieval"] > ranked["constant"]
     assert "newcomer" not in ranked
     assert researcher.download("CSV").startswith(b"rank,")

@@ -1,5 +1,5 @@
 """A program with a token, on three real sets: upload the folder's files, follow the run, score, read the leaderboards,
-take the upload back. Addresses of the API only; the worker is played by executing the queued runs."""
+undo the upload. Only addresses of the API; the worker is simulated by executing the queued runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from evalapp.common.runner import execute_run
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
-# set, aspect, rows (the set's README), Pearson of length and of token-f1 (its table of floors) to within .002
+# set, aspect, rows (the set's README), Pearson of length and of token-f1 (its table of baselines) to within .002
 SETS = [
     ("grade_dailydialog", "coherence", {"outputs": 300}, -0.222, 0.091),
     ("union_roc", "reasonable", {"outputs": 400}, -0.116, 0.012),
@@ -80,7 +80,7 @@ def test_upload_score_rank(cast, shared_data, name, aspect, rows, length, f1):
     assert found["token-f1"]["value"] == pytest.approx(f1, abs=0.002)
     assert all(found[k]["low"] < found[k]["value"] < found[k]["high"] for k in ("length", "token-f1"))
 
-    # What scores rest on is not taken away; a stranger's token sees nothing of it.
+    # An upload with scores cannot be undone; a stranger's token sees nothing.
     assert program.client.delete(f"/api/v1/uploads/{made['id']}/").status_code == 409
     other = Program(create_token(user=cast.stranger, name="other", scopes=["read"], days=1)[1])
     for path in (here + "outputs/", f"/api/v1/uploads/{made['id']}/", here + "leaderboards/systems/"):

@@ -1,5 +1,5 @@
-"""From a plan to a table that leaves somebody out, by clicks and commands: comparisons with adaptive choice of pairs,
-the quality page, agreement, a named filter, the leaderboard without those it names, how many judgements are needed."""
+"""From a plan to a table that excludes a rater, by clicks and commands: comparisons with adaptive choice of pairs, the
+quality page, agreement, a named filter, the leaderboard without filtered raters, the number of judgements needed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def command(name: str, *arguments: str) -> dict[str, Any]:
 
 
 def judge(user: Any, campaign: Campaign, *, honest: bool) -> None:
-    """The better system wins; who is not honest always takes the first side, in a second."""
+    """The better system wins; a dishonest rater always takes the first side, within a second."""
     shown = next_assignment(user=user, campaign_id=campaign.pk).shown
     while shown is not None:
         unit = Unit.objects.select_related("output_a__system", "output_b__system").get(pk=shown.unit_id)
@@ -44,7 +44,7 @@ def judge(user: Any, campaign: Campaign, *, honest: bool) -> None:
         shown = sent.next
 
 
-def test_from_a_plan_to_a_table_without_somebody(cast):
+def test_from_a_plan_to_a_table_without_a_rater(cast):
     make_outputs(cast.project, make_items(cast.project, 20), SYSTEMS)
     rita = Visitor()
     rita.go("/account/sign-in/").send("Sign in", {"username": "rita", "password": PASSWORD})

@@ -1,5 +1,5 @@
-"""A training that is stopped by a comparative evaluator of the server: a real one, trained there, asked through the API
-and answered by a real live worker. The encoder is tiny: what is tested is the way."""
+"""A training that is stopped by a comparative evaluator on the server: a real one, trained there, called through the
+API and answered by a real live worker. The encoder is tiny: the test covers the path."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["encoder", "file_database", "installation", "part"]
 
 @pytest.fixture
 def client(installation: Installation, encoder: str, settings: Any, part: Path) -> Client:
-    """Olga's, of an installation with a trained comparative evaluator and a worker that answers."""
+    """Olga's client, for an installation with a trained comparative evaluator and a worker that answers."""
     settings.ARTEFACTS_DIR = Path(installation.env["EVALAPP_DATA"]) / "artefacts"
     installation.env["ENCODERS"] = encoder
     start(installation, "live", "live")
@@ -38,7 +38,7 @@ def client(installation: Installation, encoder: str, settings: Any, part: Path) 
     return Client("http://testserver", secret, transport=httpx.WSGITransport(app=application))
 
 
-def test_a_trained_evaluator_of_the_server_compares(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+def test_trained_evaluator_on_the_server_compares(client: Client, caplog: pytest.LogCaptureFixture) -> None:
     comparer = client.evaluator("comparative-1", project="demo")
     monitor = Monitor(comparer, ["Where are you from?", ["Hi.", "Hello. How are you?"]], timeout=120)
     monitor.ask_first()

@@ -1,6 +1,6 @@
 """From data to a trained evaluator to its place on the leaderboards, on a sixth of the demonstration: by command line
-for everything that learns, and by a visitor without script; both with a real worker. The encoder is tiny and the
-training a few steps: what is tested is the way, not the figures."""
+for every learned evaluator, and by a visitor without JavaScript; both with a real worker. The encoder is tiny and
+training takes a few steps: the test covers the path, not the figures."""
 
 from __future__ import annotations
 
@@ -41,8 +41,10 @@ def workshop(installation: Installation, encoder: str, settings: Any, part: Path
 
 
 @pytest.mark.server("redis")
-def test_all_that_learns_goes_from_training_to_the_leaderboards(workshop: None, encoder: str, part: Path) -> None:
-    """By commands; the worker works, the commands follow it."""
+def test_every_learned_evaluator_goes_from_training_to_the_leaderboards(
+    workshop: None, encoder: str, part: Path
+) -> None:
+    """By commands, which wait for the worker."""
     outputs = len(read(part / "outputs.jsonl"))
     for entry in LEARNERS:
         mine = f"my-{entry.name}"
@@ -53,7 +55,7 @@ def test_all_that_learns_goes_from_training_to_the_leaderboards(workshop: None, 
         scored = command("score", mine, "--project", "demo", *words(entry.options, SHORT_SCORING))
         assert scored["outputs"] == outputs, entry.name
         assert scored["undefined"] < outputs, entry.name
-        # The demonstration's dialogues are texts of their own: who learns from them alone has seen no item.
+        # The demonstration's dialogues are separate texts: an evaluator trained only on them has seen no item.
         assert (scored["in_training"] > 0) == ("dialogues" not in entry.train_needs), entry.name
         assert len(command("systems", "demo", "--by", mine)["rows"]) >= 7
     workers = set(Run.objects.filter(kind__in=["train", "score"], queue="gpu").values_list("worker", flat=True))
@@ -67,9 +69,9 @@ def test_all_that_learns_goes_from_training_to_the_leaderboards(workshop: None, 
 
 
 @pytest.mark.server("redis")
-def test_a_visitor_trains_applies_and_compares_all_five(workshop: None, encoder: str) -> None:
+def test_visitor_trains_applies_and_compares_all_five(workshop: None, encoder: str) -> None:
     visitor = sign_in("rita", PASSWORD)
-    # The worker trains the others while one is looked at closely.
+    # The worker trains the others while one is inspected closely.
     trainings = {name: _train(visitor, name, encoder) for name in LEARNED if name != "shared-bert"}
     _look_closely(visitor, encoder)
     scorings = []
@@ -90,7 +92,7 @@ def test_a_visitor_trains_applies_and_compares_all_five(workshop: None, encoder:
 
 
 def _train(visitor: Visitor, name: str, encoder: str) -> Run:
-    """Through the form: the check, then the training, which then stands in the queue."""
+    """Through the form: the check, then the training, which is then queued."""
     entry = get_entry(name)
     wishes: dict[str, Any] = {"encoder": encoder, "name": f"my-{name}", "folds": 1, "apply": None}
     wishes |= fields(entry.train_options, SHORT) | ({"aspect": "naturalness"} if entry.aspect == "one" else {})
@@ -101,7 +103,7 @@ def _train(visitor: Visitor, name: str, encoder: str) -> Run:
 
 
 def _look_closely(visitor: Visitor, encoder: str) -> None:
-    """One evaluator with everything its pages say on the way."""
+    """Follows one evaluator through every page on the way."""
     visitor.go("/projects/demo/evaluators/")
     visitor.sees("Catalogue", "shared-bert").follow("Train shared-bert").sees("Which data count", "Rarely needed")
     wishes = {"encoder": encoder, "folds": 2, "name": "natural", "option_epochs": 1, "option_max_steps": 6}
@@ -125,7 +127,7 @@ def _look_closely(visitor: Visitor, encoder: str) -> None:
 
 
 def _evaluation(visitor: Visitor) -> Visitor:
-    """The page of evaluators, once its table is there: one that takes longer than a page may is made by a run."""
+    """The page of evaluators, once its table exists; a run computes tables that take too long for a page."""
     page = "/projects/demo/evaluation/?aspect=naturalness"
     visitor.go(page)
     if "It is being computed in run" in visitor.text:

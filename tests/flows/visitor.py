@@ -1,5 +1,5 @@
-"""Somebody with a browser and no script: opens pages, follows links by their words, fills in the forms that stand
-there. Knows no field name beyond those it is told, sends what the page itself would send, CSRF token included."""
+"""A person with a browser without JavaScript: opens pages, follows links by their text, fills in displayed forms. Knows
+only the field names it is given, and sends exactly what the page would send, including the CSRF token."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Visitor:
 
     @property
     def text(self) -> str:
-        """The words of the page, blanks made one."""
+        """The text of the page with white space normalised."""
         return " ".join(self.tree.find("body").text_content().split())
 
     def sees(self, *words: str) -> Visitor:
@@ -43,7 +43,7 @@ class Visitor:
         return self._take(self.client.get(path, follow=True), path, status)
 
     def follow(self, words: str, status: int = 200) -> Visitor:
-        """The link of these words; an exact one first."""
+        """Follows the link with this text; an exact match comes first."""
         links = [(" ".join(a.text_content().split()), a.get("href")) for a in self.tree.xpath("//a[@href]")]
         found = [href for text, href in links if text == words] or [href for text, href in links if words in text]
         assert found, f"no link “{words}” on {self.path}; there are {[text for text, _ in links]}"
@@ -64,7 +64,7 @@ class Visitor:
         files: dict[str, Any] | None = None,
         status: int = 200,
     ) -> Visitor:
-        """Fill in the form that has this button and press it; None empties a field."""
+        """Fills in the form with this button and presses it; None clears a field."""
         form, pressed = self._form(button)
         given = dict(values or {})
         known = {field.get("name") for field in form.xpath(".//input|.//select|.//textarea")}
@@ -89,7 +89,7 @@ class Visitor:
     def _form(self, button: str) -> tuple[Any, Any]:
         found = []
         for form in self.tree.xpath("//form"):
-            # A button may stand elsewhere and name its form.
+            # A button may be outside its form and name it.
             own = form.xpath(".//button[not(@form)]")
             for pressed in own + self.tree.xpath("//button[@form=$name]", name=form.get("id") or "-"):
                 words = " ".join(pressed.text_content().split())
@@ -112,7 +112,7 @@ class Visitor:
 
 
 def _check_choices(form: Any, name: str, values: list[Any]) -> None:
-    """Nobody can choose what a page does not offer."""
+    """Fails for a choice that the page does not offer."""
     offered = form.xpath(".//select[@name=$name]/option", name=name)
     offered += form.xpath(".//input[@name=$name and (@type='radio' or @type='checkbox')]", name=name)
     if offered:

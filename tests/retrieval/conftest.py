@@ -1,4 +1,4 @@
-"""A folder of its own for corpora, and no open index left over."""
+"""A temporary folder for corpora, and no index left open."""
 
 from __future__ import annotations
 

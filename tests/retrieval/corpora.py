@@ -1,4 +1,4 @@
-"""Corpora for tests, made through the services as people would."""
+"""Corpora for tests, made through the services as people would make them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def execute(corpus: Corpus) -> Run:
 
 
 def make_corpus(project: Project, name: str = "talk", pairs: Iterable[tuple[str, str]] = PAIRS, **facts: Any) -> Corpus:
-    """A corpus whose index is built."""
+    """A corpus with a finished index."""
     corpus = create_corpus(project=project, user=None, name=name, **facts)
     add_file(corpus=corpus, user=None, file=incoming(as_jsonl(pairs)), through=project, send=False)
     run = execute(corpus)

@@ -1,5 +1,5 @@
-"""A server in memory in the place of Elasticsearch: what the room asks of `retrieval.services.elastic`, nothing else.
-The real server is asked in `pipelines/test_elastic_server.py`."""
+"""A server in memory instead of Elasticsearch: only the calls that the app makes through `retrieval.services.elastic`.
+The real server is tested in `pipelines/test_elastic_server.py`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WHY = "nothing answers at http://127.0.0.1:9 (Connection refused); start it or c
 
 
 class Server:
-    """`rows[name]`: what is held. `down`: nothing answers. `asked`: how often it was asked at all."""
+    """`rows[name]`: stored rows. `down`: nothing answers. `asked`: total number of requests."""
 
     def __init__(self) -> None:
         self.rows: dict[str, list[Any]] = {}
@@ -90,7 +90,7 @@ class Opened:
 
 
 def start_server(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Server:
-    """From now on the installation uses Elasticsearch, and this is it."""
+    """Makes the installation use this server as Elasticsearch."""
     settings.ELASTICSEARCH_URL = "http://127.0.0.1:9"
     server = Server()
     for name in ("rebuild", "append", "drop", "state_of", "health", "open_index"):

@@ -1,5 +1,5 @@
-"""A `ream` one can see through, in place of a trained one: the reliability of a set is the share of the alphabet's
-first ten letters that its references hold, so that a reference helps when it brings a new letter."""
+"""A transparent `ream` in place of a trained one: the reliability of a set is the share of the alphabet's first ten
+letters in its references, so a reference helps if it brings a new letter."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def worth(texts: Sequence[str], skip: str = "") -> float:
 
 
 class SeeThrough:
-    """A member as the pipeline uses it."""
+    """A member as used by the pipeline."""
 
     def __init__(self, slug: str, trained_on: frozenset[str] = frozenset(), skip: str = "") -> None:
         self.signature, self.trained_on, self.skip = f"{slug}|see-through", trained_on, skip
@@ -53,7 +53,7 @@ class SeeThrough:
 
 
 def see_through(monkeypatch: pytest.MonkeyPatch, project: Project, **members: list[SeeThrough]) -> None:
-    """Evaluators of these slugs in the project, answered by these members."""
+    """Evaluators with these slugs in the project, answered by these members."""
     from scoring.pipelines import annotate
 
     for slug in members:
@@ -68,7 +68,7 @@ def see_through(monkeypatch: pytest.MonkeyPatch, project: Project, **members: li
 
 
 def fill_references(project: Project, n: int = 4) -> list[Item]:
-    """Items with the references `a b`, `c`, `a`, `d e`; each in a group of its own."""
+    """Items with the references `a b`, `c`, `a`, `d e`, each in its own group."""
     original, _ = ReferenceSet.objects.get_or_create(project=project, name="original")
     items = []
     for k in range(n):
@@ -80,7 +80,7 @@ def fill_references(project: Project, n: int = 4) -> list[Item]:
 
 
 def annotate(project: Project, user: Any = None, **wishes: Any) -> Run:
-    """Choose here and now."""
+    """Selects references synchronously."""
     asked = AnnotateWishes(**{"evaluator": "judge", "into": "chosen", **wishes})
     run = execute_run(start_annotation(project=project, user=user, wishes=asked, send=False).pk)
     assert run is not None

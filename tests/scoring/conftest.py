@@ -36,7 +36,7 @@ def scored(cast, score):
 
 @pytest.fixture
 def toy(cast, monkeypatch):
-    """The cast's project with 12 items and ratings, and an evaluator in the catalogue that learns in a moment."""
+    """The cast's project with 12 items and ratings, and an evaluator in the catalogue that learns instantly."""
     from scoring.ml import registry
 
     put_toy_into_catalogue(monkeypatch)

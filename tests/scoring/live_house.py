@@ -1,4 +1,4 @@
-"""Real workers for tests of this room: one for trainings, one for online scores, on one database file and one Redis."""
+"""Real workers for tests of this app: one for trainings, one for online scores, on one database file and one Redis."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.evalapp.common.conftest import Installation
 
 
 def start(house: Installation, name: str, queues: str) -> subprocess.Popen:
-    """A worker of these queues in whose catalogue the toy evaluator stands; ended with the installation."""
+    """A worker of these queues with the toy evaluator in its catalogue; it ends with the installation."""
     command = [
         sys.executable, "-m", "celery", "--quiet", "-A", "evalapp", "worker", "--include", "tests.scoring.toy_worker",
         "--pool", "prefork", "--concurrency", "1", "--queues", queues, "--hostname", f"{name}@%h",

@@ -1,4 +1,4 @@
-"""Corpora and candidates for programs."""
+"""The API of corpora and candidates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def api(cast) -> APIClient:
     return client
 
 
-def test_a_corpus_by_file(api):
+def test_corpus_from_a_file(api):
     file = SimpleUploadedFile("corpus.jsonl", as_jsonl(PAIRS))
     made = api.post(f"{ROOT}corpora/", {"name": "talk", "licence": "CC0", "file": file}, format="multipart")
     assert made.status_code == 202, made.json()
@@ -44,7 +44,7 @@ def test_a_corpus_by_file(api):
     assert api.get(f"{ROOT}corpora/talk/").status_code == 404
 
 
-def test_a_corpus_of_rows(api, cast):
+def test_corpus_from_rows(api, cast):
     nothing = api.post(f"{ROOT}corpora/", {"name": "own", "derive": "dialogues"}, format="json")
     assert nothing.status_code == 400
     assert not Corpus.objects.exists()
@@ -66,7 +66,7 @@ def test_a_corpus_of_rows(api, cast):
         (["talk"], 400),
     ],
 )
-def test_faulty_requests(api, body, status):
+def test_invalid_requests(api, body, status):
     assert api.post(f"{ROOT}corpora/", body, format="json").status_code == status
     assert not Corpus.objects.exists()
 
@@ -102,6 +102,6 @@ def test_candidates(api, cast):
         ({"corpus": "talk", "item": "i\0"}, 400),
     ],
 )
-def test_faulty_questions(api, cast, query, status):
+def test_invalid_queries(api, cast, query, status):
     make_corpus(cast.project)
     assert api.get(f"{ROOT}candidates/", query).status_code == status

@@ -36,7 +36,7 @@ STRANGE = [
 
 @pytest.fixture(scope="module")
 def where(elasticsearch_url):
-    """Makes addresses of indexes that are deleted at the end."""
+    """Creates addresses of indexes that are deleted at the end."""
     made = []
 
     def address(name: str) -> str:
@@ -63,7 +63,7 @@ def both(folder, where, pairs, *, shards: int = 1, language: str = "en"):
 
 
 def invented(count: int, seed: int):
-    """Few words in few lengths: equal rows and equal similarities by the hundred."""
+    """Few words and few lengths give hundreds of equal rows and equal similarities."""
     rng = random.Random(seed)
     words = [*"abcdefgh"] + [f"w{n}" for n in range(40)]
     weights = [40] * 8 + [1] * 40
@@ -94,7 +94,7 @@ def test_real_queries_have_the_same_answers_in_both(tmp_path, where, shared_data
         rows = [json.loads(line) for _, line in zip(range(26_000), file, strict=False)]
     pairs = [(row["query"], row["response"]) for row in rows]
     embedded, elastic = both(tmp_path, where("real"), pairs[:22_000], shards=2)
-    assert elastic.count >= 20_000  # from there on a sample tells where to begin
+    assert elastic.count >= 20_000  # from this size on, a sample determines the starting point
     rng = random.Random(13)
     for number in range(1000):
         one, two = rng.choice(pairs)[0], rng.choice(pairs)[0]
@@ -111,7 +111,7 @@ def test_ties_distinct_responses_and_exclusion(pair, options):
         assert elastic.search(text, k, **options) == embedded.search(text, k, **options), (text, k)
 
 
-def test_a_tie_beyond_k_goes_by_rows(pair):
+def test_ties_beyond_k_are_ordered_by_row(pair):
     embedded, elastic, _ = pair
     hits = elastic.search("a b c", 250)
     assert hits == embedded.search("a b c", 250)
@@ -119,20 +119,20 @@ def test_a_tie_beyond_k_goes_by_rows(pair):
     assert [hit.row for hit in hits[:200]] == sorted(hit.row for hit in hits[:200])
 
 
-def test_everything_that_shares_a_token_is_found(pair):
+def test_every_row_that_shares_a_token_is_found(pair):
     embedded, elastic, _ = pair
     assert elastic.search("w7 w8", 5000) == embedded.search("w7 w8", 5000)
 
 
 @pytest.mark.parametrize("text", ["", "   ", "?!", "unheardof", *(query for query, _ in STRANGE)])
-def test_strange_texts(pair, text):
+def test_unusual_texts(pair, text):
     embedded, elastic, _ = pair
     assert elastic.tokens(text) == embedded.tokens(text)
     assert elastic.search(text, 30) == embedded.search(text, 30)
     assert elastic.find(text, 30) == embedded.find(text, 30)
 
 
-def test_no_hits_are_asked_for(pair):
+def test_zero_hits_requested(pair):
     assert pair[1].search("a", 0) == pair[1].find("a", -1) == []
 
 
@@ -142,7 +142,7 @@ def test_free_text_search(pair):
         assert elastic.find(text, 25) == embedded.find(text, 25), text
 
 
-def test_texts_beyond_the_servers_limit_of_clauses(pair):
+def test_texts_beyond_the_servers_clause_limit(pair):
     embedded, elastic, _ = pair
     rng = random.Random(3)
     for size in (300, CLAUSES, 10_000):
@@ -165,7 +165,7 @@ def test_characters(tmp_path, where):
 FEW = [(f"word number {n}", f"answer {n}", None) for n in range(50)]
 
 
-def test_rows_are_added_replaced_and_taken_out(where):
+def test_rows_are_added_replaced_and_removed(where):
     place = where("changed")
     made = load(place, FEW)
     index = open_index(place)
@@ -173,7 +173,7 @@ def test_rows_are_added_replaced_and_taken_out(where):
 
     more = [Row(50, "brand new", "yes", {"licence": "MIT"}), Row(3, "brand new too", "no")]
     assert append(place, more, version="second").count == 2
-    assert append(place, more, version="second").count == 2  # the same again changes nothing
+    assert append(place, more, version="second").count == 2  # repeating changes nothing
     assert [(hit.row, hit.meta) for hit in index.search("brand new")] == [(50, {"licence": "MIT"}), (3, None)]
     delete_rows(place, [50, 49, 1000], version="third")
     assert [hit.row for hit in index.search("brand new")] == [3]
@@ -182,7 +182,7 @@ def test_rows_are_added_replaced_and_taken_out(where):
     assert (index.count, index.version) == (49, "third")
 
 
-def test_an_index_cut_by_another_unicode_says_so_until_it_is_made_anew(where, monkeypatch):
+def test_index_of_another_unicode_version_reports_it_until_rebuilt(where, monkeypatch):
     place = where("older")
     with monkeypatch.context() as patch:
         patch.setattr("retrieval.index.elastic_writer.unicodedata", SimpleNamespace(unidata_version="1.1"))
@@ -190,7 +190,7 @@ def test_an_index_cut_by_another_unicode_says_so_until_it_is_made_anew(where, mo
     for _ in range(2):
         with pytest.warns(UserWarning, match=r"cut into words by Unicode 1\.1, queries are by .*`manage\.py reindex`"):
             open_index(place).close()
-        append(place, [Row(50, "brand new", "yes")], version="second")  # the others are as they were
+        append(place, [Row(50, "brand new", "yes")], version="second")  # the others are unchanged
     assert state(place).unicode == "1.1"
     load(place, FEW)
     with warnings.catch_warnings():
@@ -199,7 +199,7 @@ def test_an_index_cut_by_another_unicode_says_so_until_it_is_made_anew(where, mo
     assert state(place).unicode == unicodedata.unidata_version
 
 
-def test_a_new_index_takes_the_place_of_the_old_in_one_step(where, elasticsearch_url):
+def test_new_index_replaces_the_old_in_one_step(where, elasticsearch_url):
     place = where("swapped")
     load(place, FEW, shards=2)
     index = open_index(place)
@@ -218,7 +218,7 @@ def test_a_new_index_takes_the_place_of_the_old_in_one_step(where, elasticsearch
         index.search("word")
 
 
-def test_a_load_that_is_cut_leaves_the_old_index_serving(where, elasticsearch_url):
+def test_interrupted_load_leaves_the_old_index_serving(where, elasticsearch_url):
     place = where("cut")
     load(place, FEW)
 
@@ -232,14 +232,14 @@ def test_a_load_that_is_cut_leaves_the_old_index_serving(where, elasticsearch_ur
     assert len(connect(elasticsearch_url, Access()).indices.get(index=place.rpartition("/")[2] + ".*").body) == 1
 
 
-def test_an_empty_corpus_is_an_index_without_hits(where):
+def test_empty_corpus_is_an_index_without_hits(where):
     place = where("empty")
     load(place, [])
     index = open_index(place)
     assert (index.count, index.search("word"), index.find("word")) == (0, [], [])
 
 
-def test_a_field_the_mapping_does_not_name_is_refused(where, monkeypatch):
+def test_unmapped_field_is_refused(where, monkeypatch):
     usual = elastic_layout.document
     monkeypatch.setattr(elastic_layout, "document", lambda *given: usual(*given) | {"stray": 1})
     with pytest.raises(IndexUnavailable, match="stray"):
@@ -249,7 +249,7 @@ def test_a_field_the_mapping_does_not_name_is_refused(where, monkeypatch):
 # ---- servers that cannot answer ------------------------------------------------------------------------------------
 
 
-def test_an_index_that_is_missing_being_built_or_of_another_format(where, elasticsearch_url):
+def test_index_that_is_missing_incomplete_or_of_another_format(where, elasticsearch_url):
     place = where("absent")
     with pytest.raises(IndexUnavailable, match=r"there is no index absent-.*manage\.py reindex"):
         open_index(place)
@@ -262,7 +262,7 @@ def test_an_index_that_is_missing_being_built_or_of_another_format(where, elasti
         open_index(place)
 
 
-def test_a_red_index_says_so(where, elasticsearch_url, elasticsearch_alone):
+def test_red_index_is_reported(where, elasticsearch_url, elasticsearch_alone):
     place = where("red")
     client, name = connect(elasticsearch_url, Access()), place.rpartition("/")[2]
     client.indices.create(
@@ -300,18 +300,18 @@ def test_nothing_answers():
 
 
 @pytest.mark.parametrize("where", ["http://127.0.0.1:1", "http://127.0.0.1:1/Corpus", "http://x:y@/a", "http://h/a b"])
-def test_what_is_no_address(where):
+def test_invalid_address(where):
     with pytest.raises(ValueError, match="is no address of an index"):
         open_index(where)
 
 
-def test_a_file_of_certificates_that_is_not_there(tmp_path):
+def test_missing_certificate_file(tmp_path):
     with pytest.raises(IndexUnavailable, match=r"there is no file .*ca\.pem"):
         open_index("https://127.0.0.1:1/corpus", ca_certs=str(tmp_path / "ca.pem"))
 
 
 class Pretender(http.server.BaseHTTPRequestHandler):
-    """Answers everything with what the test says."""
+    """Answers every request as the test specifies."""
 
     status, body, product = 200, {}, "Elasticsearch"
 
@@ -346,7 +346,7 @@ class Pretender(http.server.BaseHTTPRequestHandler):
         ),
     ],
 )
-def test_servers_that_are_something_else(status, body, product, why):
+def test_servers_that_are_not_elasticsearch(status, body, product, why):
     handler = type("Handler", (Pretender,), {"status": status, "body": body, "product": product})
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -1,4 +1,4 @@
-"""A real Elasticsearch that is stopped and started again: in the middle of a session and of a load."""
+"""A real Elasticsearch that is stopped and restarted: in the middle of a session and of a load."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROWS = 6000
 
 @pytest.fixture
 def folder():
-    """One the server's own user may enter."""
+    """A folder that the server's own user may enter."""
     made = Path(tempfile.mkdtemp(prefix="evalapp-restart-"))
     made.chmod(0o755)
     yield made
@@ -35,7 +35,7 @@ def rows(word: str, count: int):
 @pytest.mark.promise("index")
 @pytest.mark.slow
 @pytest.mark.server("elasticsearch")
-def test_a_server_that_goes_and_comes_back(folder):
+def test_server_stops_and_returns(folder):
     with Family() as family:
         try:
             url = servers.start("elasticsearch", family, folder)
@@ -54,7 +54,7 @@ def test_a_server_that_goes_and_comes_back(folder):
 
         def stopped_in_the_middle():
             for row in rows("new", ROWS):
-                if row.row == ROWS - 1000:  # requests before this one are with the server or under way
+                if row.row == ROWS - 1000:  # earlier requests have arrived or are in transit
                     family.end()
                     with pytest.raises(IndexUnavailable) as error:
                         session.search("old number 7")
@@ -70,7 +70,7 @@ def test_a_server_that_goes_and_comes_back(folder):
         assert starting == [url]
         assert all(line.startswith("nothing answers at http://127.0.0.1") for line in said)
         assert len(said) == 2
-        # The load went on where the server had stopped; the session that was open all the time sees its rows.
+        # The load continued where the server had stopped; the session that stayed open sees its rows.
         assert loaded.count == ROWS
         assert len(before) == 100
         hits = session.search("new number 7", 5)

@@ -1,4 +1,4 @@
-"""The plan of a search, against a few lines that answer the queries it makes: exact whatever the server's order is."""
+"""The search plan, tested with a few lines that answer its queries: exact for any order of the server."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def cut(text: str) -> frozenset[str]:
 
 
 class Server:
-    """Documents by row, and the part of the query language that a search uses, in single precision as Lucene has it.
-    Rows of equal score come in no particular order."""
+    """Documents by row, and the part of the query language that a search uses, in single precision like Lucene. Rows
+    with equal scores come in no particular order."""
 
     def __init__(self, texts: list[tuple[str, str]], seed: int = 0) -> None:
         self.documents = [layout.document(layout.Row(n, q, r), cut(q), cut(r)) for n, (q, r) in enumerate(texts)]
@@ -105,9 +105,9 @@ some_rows = st.lists(st.tuples(some_text, st.sampled_from(["yes", "no", "well"])
 
 @settings(max_examples=120)
 @given(some_rows, some_text, st.integers(1, 12), st.integers(0, 3), st.booleans())
-def test_any_search_is_the_scan(texts, text, k, seed, barring):
+def test_every_search_equals_a_scan(texts, text, k, seed, barring):
     barred = [layout.reply("yes")] if barring else []
-    # A margin of nothing and an estimate from a handful of rows: every way through the plan is taken.
+    # A margin of zero and an estimate from a handful of rows: every path through the plan is taken.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(elastic_search, "_SMALL", 5)
         patch.setattr(elastic_search, "_size", lambda k: k)
@@ -124,49 +124,49 @@ def test_few_clauses_and_long_rows(clauses, monkeypatch):
     for number in range(8):
         text = " ".join(rng.choices(words, k=(2, 6, 20, 55)[number % 4]))
         assert server.search(text).best(10) == scan(texts, text, 10), text
-    # What shares a word by its response alone is no hit, however many are wanted.
+    # Sharing a word only in the response is not a hit, however many are requested.
     answered = [(f"{query} only{number}", " ".join(words[:3])) for number, (query, _) in enumerate(texts)]
     long = " ".join([*words[:8], *(f"rare{n}" for n in range(70))])
     assert Server(answered).search(long).best(200) == scan(answered, long, 200)
-    # A part of a disjunction is not divided: one length of a text is the least that is asked at once.
+    # A part of a disjunction is not split: one text length is the smallest unit of a request.
     assert server.clauses <= clauses + 1
 
 
 @pytest.mark.parametrize("text", ["a b c", "a", "j"])
-def test_hundreds_of_equal_rows_are_settled_by_their_numbers(text):
+def test_hundreds_of_equal_rows_are_ordered_by_number(text):
     texts = [("a b c", "r")] * 200 + [("a b", "r")] * 200 + [("a", "r")] * 200 + [("a b c d e f", "r")] * 200
     random.Random(1).shuffle(texts)
     for k in (1, 150, 250, 601):
         server = Server(texts, k)
         assert server.search(text).best(k) == scan(texts, text, k)
-        assert server.asked <= 3  # to gather, to gather at the value that was found, to settle
+        assert server.asked <= 3  # to collect, to collect at the value found, to settle
 
 
-def test_rows_of_equal_value_and_another_length_come_by_their_numbers():
-    # One of one word and two of six are equally near to four words, and the latter have the lower score.
+def test_rows_of_equal_value_and_different_length_are_ordered_by_number():
+    # One of one word and two of six are equally similar to four words, and the latter score lower.
     texts = [("a b e f g h", "r")] * 300 + [("a", "r")] * 200
     for k in (20, 100, 240):
         server = Server(texts, k)
         assert server.search("a b c d").best(k) == scan(texts, "a b c d", k)
         assert server.asked <= 3
-    # Here both kinds have the same score, but for what single precision makes of it.
+    # Here both kinds have the same score, up to single precision.
     ten = "a b c d e f g h i j"
     texts = [("a b c d e f " + " ".join(f"w{n}" for n in range(10)), "r"), ("g h i", "r")] * 150
     for k in (20, 75, 110):
         assert Server(texts, k).search(ten).best(k) == scan(texts, ten, k)
 
 
-def test_a_value_that_was_expected_too_high_hides_nothing(monkeypatch):
+def test_overestimated_value_hides_nothing(monkeypatch):
     monkeypatch.setattr(elastic_search, "_SMALL", 5)
     monkeypatch.setattr(Search, "_estimate", lambda *_: Fraction(9, 10))
-    # Nine of ten words and three others: .69, found on the way. Eight of the ten: .8, and too short to be looked at.
+    # Nine of ten words and three others: .69, found on the way. Eight of the ten: .8, and too short to be examined.
     texts = [("a b c d e f g h i x y z", "r")] * 20 + [("a b c d e f g h", "r")] * 5
     ten = "a b c d e f g h i j"
     assert Server(texts).search(ten).best(10) == scan(texts, ten, 10)
 
 
-def test_rows_that_go_away_between_two_searches_are_no_hits():
-    # One of one word and two of six are equally near to four: which are the first is for a second search to say.
+def test_rows_deleted_between_two_searches_are_no_hits():
+    # One of one word and two of six are equally similar to four: a second search determines which come first.
     texts = [("a", "r"), ("a b e f g h", "r")] * 300
     server = Server(texts)
     asked = []
@@ -182,20 +182,20 @@ def test_rows_that_go_away_between_two_searches_are_no_hits():
     assert len(asked) > 2
 
 
-def test_a_text_far_longer_than_every_row_sends_no_empty_request(monkeypatch):
+def test_text_far_longer_than_every_row_sends_no_empty_request(monkeypatch):
     monkeypatch.setattr(elastic_search, "_SMALL", 5)
     texts = [("a b", "r"), ("b c", "r"), ("a c", "r")] * 4
     server = Server(texts)
 
     def ask(bodies):
-        assert bodies  # a request without a search is refused by the server
+        assert bodies  # the server refuses a request without a search
         return server.ask(bodies)
 
     text = " ".join(["a", *(f"w{n}" for n in range(30))])
     assert Search(ask, cut, lambda: 2, cut(text), len(texts), 2).best(3) == scan(texts, text, 3)
 
 
-def test_buckets_hold_every_length_once():
+def test_buckets_contain_every_length_once():
     lengths = range(1, 3000)
     for length in lengths:
         (bucket,) = layout.buckets(length, length)
@@ -207,5 +207,5 @@ def test_buckets_hold_every_length_once():
     assert layout.buckets(5, 4) == []
 
 
-def test_a_sixteenth_of_the_rows_stands_in_the_sample():
+def test_sample_contains_a_sixteenth_of_the_rows():
     assert 0.9 < sum(map(layout.sampled, range(100_000))) * layout.SAMPLE / 100_000 < 1.1

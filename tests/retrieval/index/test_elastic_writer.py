@@ -1,4 +1,4 @@
-"""Sending rows to a server that is busy, away, or will not have one; without a server."""
+"""Sending rows to a server that is busy, down, or refuses one; without a server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OPERATIONS = [[b'{"index":{"_id":"%d"}}' % number, b"{}"] for number in range(3)
 
 
 class Client:
-    """Answers one request after the other with what the test says; an exception is raised."""
+    """Answers consecutive requests as the test specifies; an exception is raised."""
 
     def __init__(self, *answers) -> None:
         self.answers = list(answers)
@@ -46,7 +46,7 @@ def send(client: Client, patience: float = 60) -> int:
     return elastic_writer._Sender(client, ADDRESS, "corpus", patience).send(OPERATIONS, None)  # type: ignore[arg-type]
 
 
-def test_only_what_was_refused_is_sent_again_after_growing_pauses(pauses):
+def test_only_refused_rows_are_resent_after_growing_pauses(pauses):
     client = Client([201, 429, 429], ApiError("busy", META, {}), ConnectionError("away"), [503, 201], [200])
     assert send(client) == 3
     assert client.sent == [3, 2, 2, 2, 1]
@@ -59,7 +59,7 @@ def test_patience_ends(pauses):
     assert pauses == []
 
 
-def test_a_row_the_server_can_never_take_is_named(pauses):
+def test_row_that_can_never_be_stored_is_named(pauses):
     with pytest.raises(IndexUnavailable, match=r'refused \{"index":\{"_id":"1"\}\}: no'):
         send(Client([201, 400, 201]))
     assert pauses == []

@@ -1,4 +1,4 @@
-"""The embedded index against a scan of all rows with Python sets, and its life on disk."""
+"""The embedded index compared with a scan of all rows by Python sets, and its life on disk."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ALPHABET = "abcdefghijklmnopqrstuvwxyzäöüßéèêабвгдежзийклмν
 
 @pytest.fixture(autouse=True)
 def _no_waiting_for_the_disk():
-    """Hundreds of small indexes are written here; that each file reaches the disk is what takes the time."""
+    """Hundreds of small indexes are written here; syncing each file to disk would take most of the time."""
     with mock.patch("os.fsync"):
         yield
 
@@ -50,7 +50,7 @@ def places(hits):
 
 @st.composite
 def corpora(draw):
-    """Parts of a corpus out of few words, so that sets, pairs and values meet often; and texts to look for."""
+    """Parts of a corpus of few words, so that sets, pairs and values often coincide; and query texts."""
     rng = random.Random(draw(st.integers(0, 2**32)))
     letters = ALPHABET[: draw(st.sampled_from([2, 6, 45]))]
 
@@ -67,8 +67,8 @@ def corpora(draw):
 @given(
     corpora(), st.sampled_from([8, 16, 1 << 18]), st.sampled_from([1, 40, 1 << 20]), st.sampled_from([1, 7, 1 << 15])
 )
-def test_search_and_find_are_a_scan_of_all_rows(tmp_path, corpus, block, at_once, batch):
-    """Ties and all, over appended and joined segments, with the sizes of blocks and batches down to their least."""
+def test_search_and_find_equal_a_scan_of_all_rows(tmp_path, corpus, block, at_once, batch):
+    """Including ties, over appended and merged segments, with minimal block and batch sizes."""
     (first, *more), texts = corpus
     pairs = list(dict.fromkeys(itertools.chain(first, *more)))
     queries = [tokens(query) for query, _ in pairs]
@@ -93,7 +93,7 @@ def test_search_and_find_are_a_scan_of_all_rows(tmp_path, corpus, block, at_once
 
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(corpora(), st.integers(1, 12))
-def test_distinct_goes_on_until_there_are_k_responses(tmp_path, corpus, k):
+def test_distinct_continues_until_there_are_k_responses(tmp_path, corpus, k):
     parts, texts = corpus
     pairs = list(dict.fromkeys(itertools.chain(*parts)))
     queries = [tokens(query) for query, _ in pairs]
@@ -151,7 +151,7 @@ def test_many_responses_of_one_query_share_an_entry(tmp_path):
     assert len(np.load(tmp_path / "index" / name / "query.row_starts.npy")) == 2  # one set, and the end
 
 
-def test_what_finds_nothing(tmp_path):
+def test_queries_without_hits(tmp_path):
     build(rows_of([("hello you", "hi"), ("😂 😂", "what is funny"), ("...", "say something")]), tmp_path / "index")
     with open_index(tmp_path / "index") as index:
         for text in ("", "?!", "unheard-of words"):
@@ -175,7 +175,7 @@ def test_long_texts(tmp_path):
         assert len(index.search("w1")[0].response) == 1_000_000
 
 
-def test_an_empty_corpus(tmp_path):
+def test_empty_corpus(tmp_path):
     (tmp_path / "empty.jsonl").write_text("\n  \n")
     built = build(tmp_path / "empty.jsonl", tmp_path / "index")
     assert (built.count, built.added) == (0, 0)
@@ -184,7 +184,7 @@ def test_an_empty_corpus(tmp_path):
     assert append(tmp_path / "index", rows_of([("a", "b")])).count == 1
 
 
-def test_meta_marks_and_duplicates(tmp_path):
+def test_meta_flags_and_duplicates(tmp_path):
     lines = [
         '\ufeff{"query": "é", "response": "\\u2028 a\\n", "meta": {"id": 7}, "other": 1}',
         '{"response": "\\u2028 a\\n", "query": "\\u00e9"}',
@@ -217,7 +217,7 @@ def test_meta_marks_and_duplicates(tmp_path):
         (b'{"query": "\xff", "response": "b"}', r"c\.jsonl:2: is not UTF-8"),
     ],
 )
-def test_a_broken_line_is_named_and_nothing_changes(tmp_path, line, message):
+def test_broken_line_is_named_and_nothing_changes(tmp_path, line, message):
     build(rows_of([("old", "row")]), tmp_path / "index")
     before = sorted(path.name for path in (tmp_path / "index").iterdir())
     (tmp_path / "c.jsonl").write_bytes(b'{"query": "a", "response": "b"}\n' + line + b"\n")
@@ -232,7 +232,7 @@ def test_a_broken_line_is_named_and_nothing_changes(tmp_path, line, message):
         assert [hit.response for hit in index.search("old")] == ["row"]
 
 
-def test_faults_of_whole_files_and_of_rows_given(tmp_path):
+def test_errors_in_whole_files_and_in_given_rows(tmp_path):
     with pytest.raises(CorpusError, match="check the path"):
         build(tmp_path / "none.jsonl", tmp_path / "index")
     (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(b'{"query": "a", "response": "b"}\n' * 99)[:-12])
@@ -246,7 +246,7 @@ def test_faults_of_whole_files_and_of_rows_given(tmp_path):
         build(tmp_path / "long.jsonl", tmp_path / "index")
 
 
-def test_readers_keep_what_they_opened_and_old_files_go(tmp_path):
+def test_readers_keep_their_version_and_old_files_are_deleted(tmp_path):
     folder = tmp_path / "index"
     build(rows_of([(f"old {row}", "first") for row in range(40)]), folder)
     old = open_index(folder)
@@ -262,9 +262,9 @@ def test_readers_keep_what_they_opened_and_old_files_go(tmp_path):
         old.search("old")
 
 
-def test_an_index_cut_by_another_unicode_says_so_until_it_is_cut_anew(tmp_path):
+def test_index_of_another_unicode_version_reports_it_until_rebuilt(tmp_path):
     folder = tmp_path / "index"
-    for rows, left in ((2, False), (100, True)):  # two rows are joined with a third, which cuts them anew
+    for rows, left in ((2, False), (100, True)):  # two rows are merged with a third, which tokenises them again
         build(rows_of([(f"q{row}", "r") for row in range(rows)]), folder)
         open_index(folder).close()
         written = read_manifest(folder)
@@ -275,7 +275,7 @@ def test_an_index_cut_by_another_unicode_says_so_until_it_is_cut_anew(tmp_path):
         assert (read_manifest(folder)["unicode"] == "1.1") is left
 
 
-def test_small_segments_are_joined(tmp_path):
+def test_small_segments_are_merged(tmp_path):
     folder = tmp_path / "index"
     build(rows_of([(f"q{row}", "r") for row in range(100)]), folder)
     counts = []
@@ -297,8 +297,8 @@ def test_small_segments_are_joined(tmp_path):
         assert [index.search(f"q{row}")[0].row for row in (0, 99, 100, 123)] == [0, 99, 100, 123]
 
 
-def test_progress_may_end_the_work(tmp_path):
-    """At every step it is told of: nothing of the work is left, and the exception is its own."""
+def test_progress_callback_may_stop_the_work(tmp_path):
+    """An exception at any step leaves no partial work and is passed on."""
     file = tmp_path / "c.jsonl"
     file.write_text("".join(json.dumps({"query": f"q{row}", "response": "r"}) + "\n" for row in range(9)))
     seen = []
@@ -338,7 +338,7 @@ def test_damage_is_named(tmp_path):
     whole = texts.read_bytes()
 
     texts.write_bytes(whole.replace(b'"c"', b'"x"'))
-    open_index(folder).close()  # the size is right; only `verify` reads all
+    open_index(folder).close()  # the size is right; only `verify` reads everything
     with pytest.raises(IndexFormatError, match=r"texts\.jsonl: does not have the content"):
         verify(folder)
     texts.write_bytes(whole[:-1])
@@ -352,7 +352,7 @@ def test_damage_is_named(tmp_path):
     manifest.write_text(json.dumps({**written, "format": 2}))
     with pytest.raises(IndexFormatError, match="of format 2, this program reads 1; build it again"):
         append(folder, rows_of([("a", "b")]))
-    assert texts.parent.is_dir()  # perhaps of a newer program: left alone
+    assert texts.parent.is_dir()  # possibly from a newer version: left alone
     manifest.write_text("{")
     with pytest.raises(IndexFormatError, match="cannot be read"):
         open_index(folder)
@@ -360,8 +360,8 @@ def test_damage_is_named(tmp_path):
     assert not texts.parent.exists()
 
 
-def test_a_reader_follows_a_swap_between_manifest_and_files(tmp_path, monkeypatch):
-    """The manifest is read, then a writer swaps and tidies up: the reader reads the new manifest."""
+def test_reader_follows_a_swap_between_manifest_and_files(tmp_path, monkeypatch):
+    """After the reader has read the manifest, a writer swaps and cleans up: the reader reads the new manifest."""
     from retrieval.index import embedded
 
     folder = tmp_path / "index"
@@ -374,8 +374,9 @@ def test_a_reader_follows_a_swap_between_manifest_and_files(tmp_path, monkeypatc
         assert [hit.response for hit in index.search("new")] == ["b"]
 
 
-def test_different_sets_with_one_sum_are_told_apart(tmp_path):
-    """Sets meet by a sum of hashes; were all sums equal, the tokens themselves would decide, under another salt."""
+def test_different_sets_with_one_hash_sum_are_distinguished(tmp_path):
+    """Sets are looked up by a sum of hashes; if all sums were equal, the tokens themselves would decide, with another
+    salt."""
     from retrieval.index import inversion
 
     real = inversion._sums

@@ -1,4 +1,4 @@
-"""The order by floats is the order of the fractions, and the walk to k distinct responses."""
+"""Ordering by floats equals ordering by fractions, and the traversal to k distinct responses."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ def overlaps(draw):
 
 
 @given(overlaps(), overlaps())
-def test_floats_compare_as_the_fractions_do(first, second):
+def test_floats_compare_like_the_fractions(first, second):
     exact = [Fraction(common, one + other - common) for common, one, other in (first, second)]
     floats = [jaccard(*first), jaccard(*second)]
     assert (floats[0] < floats[1], floats[0] == floats[1]) == (exact[0] < exact[1], exact[0] == exact[1])
 
 
 @given(st.integers(1, 1 << 25), st.integers(1, 1 << 25))
-def test_neighbouring_fractions_stay_apart(common, more):
-    """The closest that two of them come: a / b and (a + 1) / (b + 1) or a / (b + 1), with b near the bound."""
+def test_neighbouring_fractions_remain_distinct(common, more):
+    """The closest pairs of fractions: a / b and (a + 1) / (b + 1) or a / (b + 1), with b near the bound."""
     union = min(common + more, (1 << 26) - 2)
     if common < union:
         assert common / (union + 1) < common / union < (common + 1) / (union + 1)
 
 
-def test_nothing_has_no_similarity():
+def test_empty_texts_have_no_similarity():
     assert jaccard(0, 0, 0) == 0.0
 
 
@@ -52,7 +52,7 @@ def test_when_two_responses_are_the_same(one, other, same):
     assert (response_key(one) == response_key(other)) is same
 
 
-def test_a_stream_is_read_no_further_than_needed():
+def test_stream_is_read_no_further_than_needed():
     read = []
 
     def stream():

@@ -1,4 +1,4 @@
-"""The least overlap that reaches a threshold, against fractions; searches are tested in test_embedded.py."""
+"""The smallest overlap that reaches a threshold, against fractions; searches are tested in test_embedded.py."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from retrieval.index.postings import _needed
 
 
 @given(st.integers(1, 60), st.data())
-def test_the_needed_overlap_is_the_least_that_reaches_the_threshold(size, data):
-    """For every length, with a threshold that is itself a value of the index, where a step too far loses ties."""
+def test_required_overlap_is_the_smallest_that_reaches_the_threshold(size, data):
+    """For every length, with a threshold that is itself a value of the index, where one step too far loses ties."""
     known = data.draw(st.integers(1, size))
     other = data.draw(st.integers(1, 80))
     common = data.draw(st.integers(0, min(size, other)))

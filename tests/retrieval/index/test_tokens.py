@@ -1,4 +1,4 @@
-"""The expected tokens are the definition in `retrieval.index.tokens`, point by point, applied by hand."""
+"""The expected tokens follow the definition in `retrieval.index.tokens`, applied by hand point by point."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ def test_words(text, expected):
         ("𠀀𠀁", {"𠀀", "𠀁"}),
     ],
 )
-def test_characters_stand_alone_in_scripts_without_spaces(text, expected):
+def test_characters_are_separate_tokens_in_scripts_without_spaces(text, expected):
     assert tokens(text, CHARACTERS) == expected
 
 
-def test_a_language_code_chooses_the_tokenizer():
+def test_language_code_selects_the_tokenizer():
     assert [tokenizer_for(code) for code in ("zh", "zh-CN", "ja_JP", "TH", "yue", "km")] == [CHARACTERS] * 6
     assert [tokenizer_for(code) for code in ("zho", "jpn", "tha", "lao", "khm", "mya-MM")] == [CHARACTERS] * 6
     assert [tokenizer_for(code) for code in ("en", "ko", "he", "de-CH", "")] == [WORDS] * 5
 
 
-def test_an_unknown_tokenizer_is_refused():
+def test_unknown_tokenizer_is_refused():
     with pytest.raises(ValueError, match="choose one of words, characters"):
         tokens("a", "subwords")
 
 
-def test_of_a_long_token_the_beginning_counts():
+def test_long_token_counts_by_its_beginning():
     assert tokens("x" * 1_000_000 + " y") == {"x" * LONGEST, "y"}
     assert tokens_in_order(["x" * 500, "y"]) == ["x" * LONGEST, END, "y", END]
 
@@ -66,7 +66,7 @@ LETTERS = "aBz9_.,'\x01\x04’é\u0301ß你かที่हि😂\U0001f1e9\U000
 
 
 @given(st.lists(st.text(st.sampled_from(LETTERS) | st.characters(exclude_categories=["Cs"]), max_size=12), max_size=8))
-def test_texts_taken_together_have_the_tokens_each_has_alone(texts):
+def test_batched_texts_have_the_same_tokens_as_single_ones(texts):
     for tokenizer in TOKENIZERS:
         found = tokens_in_order(texts, tokenizer)
         each: list[set[str]] = [set()]
@@ -80,7 +80,7 @@ def test_texts_taken_together_have_the_tokens_each_has_alone(texts):
 
 
 @given(st.text(st.sampled_from("aZ09'.,_ \n-\x01\x03\x04"), max_size=14))
-def test_ascii_is_split_as_the_definition_says(text):
+def test_ascii_is_split_by_the_definition(text):
     run = "[a-z0-9]+"
     pattern = re.compile(rf"{run}(?:(?:'|(?<=[0-9])[.,](?=[0-9])){run})*")
     for tokenizer in TOKENIZERS:

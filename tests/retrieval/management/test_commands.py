@@ -65,7 +65,7 @@ def test_without_a_project_it_is_shared_and_needs_no_run(cast, file):
     assert command("corpus", "list", "--project", "alpha")["corpora"][0]["project"] is None
 
 
-def test_every_faulty_row_is_told_and_nothing_is_made(cast, file):
+def test_every_invalid_row_is_reported_and_nothing_created(cast, file):
     file.write_bytes(as_jsonl(PAIRS) + b'{"query": "a"}\n{"response": "b"}\n')
     with pytest.raises(CommandError) as raised:
         command("corpus", "add", "talk", str(file), "--project", "alpha", "--here")
@@ -92,13 +92,13 @@ def test_every_faulty_row_is_told_and_nothing_is_made(cast, file):
         (["reindex", "nowhere"], "no project", 2),
     ],
 )
-def test_wrong_usage_says_the_way_out(cast, words, why, code):
+def test_wrong_usage_suggests_a_remedy(cast, words, why, code):
     with pytest.raises(CommandError, match=why) as raised:
         command(*words)
     assert raised.value.returncode == code
 
 
-def test_doctor_tells_what_is_well_and_what_is_not(cast):
+def test_doctor_reports_good_and_bad_parts(cast):
     assert checks()[0].state == "optional"
     corpus = make_corpus(cast.project)
     assert [(check.name, check.found) for check in checks()] == [("corpora", "1 of 1 ready, 5 pairs")]

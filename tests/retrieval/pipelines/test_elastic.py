@@ -1,4 +1,4 @@
-"""Elasticsearch is told in step with the corpus, and later what it missed; the embedded index answers meanwhile."""
+"""Elasticsearch is updated with the corpus, and later catches up; the embedded index answers meanwhile."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def test_the_server_follows_the_corpus(cast, server):
     hits, note = find_like(corpus, "where are you going", 2)
     assert ([hit.response for hit in hits], note) == (["To the lake.", "To the hills behind the station."], "")
     add(corpus)
-    assert (server.sent, held(server)[-1]) == (6, "Home.")  # only what was new
+    assert (server.sent, held(server)[-1]) == (6, "Home.")  # only the new rows
     assert [check.name for check in checks()] == ["corpora"]
-    server.unicode = "1.1"  # of a Python of long ago
+    server.unicode = "1.1"  # of a much older Python
     (older,) = checks()[1:]
     assert (older.state, older.found[:50]) == ("optional", "Elasticsearch: its rows were cut into words by Uni")
     assert "reindex alpha --corpus talk" in older.way_out
@@ -62,7 +62,7 @@ def test_the_server_follows_the_corpus(cast, server):
     assert server.rows == {}
 
 
-def test_an_outage_changes_no_answer_and_is_caught_up(cast, server):
+def test_outage_changes_no_answer_and_is_caught_up(cast, server):
     corpus = make_corpus(cast.project)
     server.down = True
     run = add(corpus)
@@ -79,18 +79,18 @@ def test_an_outage_changes_no_answer_and_is_caught_up(cast, server):
     runs = Run.objects.count()
     assert catch_up()["waiting"] == 1  # tried a moment ago
     OutboxRow.objects.update(tried_at=row.tried_at - timedelta(minutes=1))
-    assert catch_up()["waiting"] == 1  # still down, and no run was made that could only fail
+    assert catch_up()["waiting"] == 1  # still down, and no run was created that could only fail
     assert Run.objects.count() == runs
     server.down = False
     OutboxRow.objects.update(tried_at=None)
     assert catch_up()["loads"] == 1
-    assert catch_up()["loads"] == 0  # the run is under way
+    assert catch_up()["loads"] == 0  # the run is active
     assert execute(corpus).state == Run.State.SUCCEEDED
     assert (corpus.elastic_revision, OutboxRow.objects.count(), held(server)[-1]) == (2, 0, "Home.")
     assert find_like(corpus, "where to", 1)[1] == ""
 
 
-def test_a_server_that_stops_in_the_middle_is_asked_once_in_a_while(cast, server):
+def test_server_that_stops_midway_is_tried_occasionally(cast, server):
     corpus = make_corpus(cast.project)
     find_like(corpus, "where", 1)
     server.down = True
@@ -110,7 +110,7 @@ def test_a_server_that_stops_in_the_middle_is_asked_once_in_a_while(cast, server
     assert find_like(corpus, "where are you going", 1)[1] == ""
 
 
-def test_a_shared_corpus_without_a_project_is_caught_up_too(cast, server):
+def test_shared_corpus_without_a_project_also_catches_up(cast, server):
     corpus = make_corpus(cast.project, shared=True)
     server.down = True
     add(corpus)
@@ -121,7 +121,7 @@ def test_a_shared_corpus_without_a_project_is_caught_up_too(cast, server):
     assert held(server)[-1] == "Home."
 
 
-def test_what_the_server_lost_is_sent_anew(cast, server):
+def test_rows_lost_by_the_server_are_sent_again(cast, server):
     corpus = make_corpus(cast.project)
     server.rows.clear()
     assert "no such index" in checks()[1].found
@@ -129,7 +129,7 @@ def test_what_the_server_lost_is_sent_anew(cast, server):
     assert len(held(server)) == 6
 
 
-def test_what_was_to_be_made_anew_is_after_an_outage(cast, server):
+def test_pending_rebuild_happens_after_an_outage(cast, server):
     corpus = make_corpus(cast.project)
     server.rows.clear()
     server.down = True
@@ -145,12 +145,12 @@ def test_what_was_to_be_made_anew_is_after_an_outage(cast, server):
     execute(corpus)
     assert server.sent == sent  # once
     server.down = True
-    assert not load(corpus, Plain(), again=True)  # as the command for a shared corpus does, without a run
+    assert not load(corpus, Plain(), again=True)  # like the command for a shared corpus, without a run
     assert OutboxRow.objects.get().attempts == 1
 
 
-def test_a_gap_that_an_interrupted_addition_left_is_filled(cast, server):
-    """Several requests are under way at once: a later one may have come through where an earlier one did not."""
+def test_gap_left_by_an_interrupted_addition_is_filled(cast, server):
+    """Several requests are in transit at once: a later one may have arrived where an earlier one did not."""
     corpus = make_corpus(cast.project)
     server.down = True
     add(corpus, as_jsonl([("Where to?", "Home."), ("And then?", "To bed.")]))
@@ -164,7 +164,7 @@ def test_a_gap_that_an_interrupted_addition_left_is_filled(cast, server):
     assert (corpus.elastic_revision, find_like(corpus, "where to", 1)[0][0].response) == (2, "Home.")
 
 
-def test_corpora_of_before_wait_for_reindex(cast, monkeypatch, settings):
+def test_older_corpora_wait_for_reindex(cast, monkeypatch, settings):
     corpus = make_corpus(cast.project)
     server = start_server(monkeypatch, settings)
     assert "newest pairs" in find_words(corpus, "lake", 1)[1]
@@ -173,7 +173,7 @@ def test_corpora_of_before_wait_for_reindex(cast, monkeypatch, settings):
     assert len(held(server)) == 5
 
 
-def test_a_worker_begins_with_what_is_left_over(cast, server, monkeypatch):
+def test_worker_starts_with_leftover_work(cast, server, monkeypatch):
     sent = []
     monkeypatch.setattr("retrieval.tasks.app.send_task", lambda name, **named: sent.append((name, named["queue"])))
 
@@ -186,8 +186,8 @@ def test_a_worker_begins_with_what_is_left_over(cast, server, monkeypatch):
 
 
 @pytest.mark.promise("index")
-def test_a_dead_address_costs_a_line_and_no_time(cast, settings):
-    """The real client, and an address at which nothing listens."""
+def test_dead_address_costs_a_line_and_no_time(cast, settings):
+    """The real client, with an address where nothing listens."""
     settings.ELASTICSEARCH_URL = "http://127.0.0.1:9"
     corpus = make_corpus(cast.project)
     assert corpus.run.result["elasticsearch"] == "is told later"

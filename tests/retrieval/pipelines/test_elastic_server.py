@@ -1,4 +1,4 @@
-"""The whole way on a real Elasticsearch: corpus, outbox, load, search, loss, deletion."""
+"""The complete path on a real Elasticsearch: corpus, outbox, load, search, loss, deletion."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.retrieval.corpora import PAIRS, as_jsonl, execute, incoming, make_cor
 
 pytestmark = [pytest.mark.django_db, pytest.mark.server("elasticsearch")]
 TEXTS = ("where are you going", "Nice lake behind the station", "are they home", "?", "indeed")
-#: Words of a query language, of its JSON, of scripts, of fields: here all of it is text like any other.
+#: Words of a query language, its JSON, scripts and fields: here all are ordinary text.
 HOSTILE = (
     "response:* OR _exists_:query", "+where -station", '") OR ("', "wh?re* home~2", "/.*/", "[0 TO *]", "_id:1 row:0",
     '{"match_all": {}}', '"}}, "query": {"match_all": {}}, "x": {"y": "', "doc['row'].value + ${jndi:ldap://x}",
@@ -27,7 +27,7 @@ HOSTILE = (
 
 
 @pytest.mark.promise("index")
-def test_a_corpus_lives_on_a_real_server(cast, corpora_dir, elasticsearch_url, settings):
+def test_corpus_on_a_real_server(cast, corpora_dir, elasticsearch_url, settings):
     settings.ELASTICSEARCH_URL = elasticsearch_url
     corpus = make_corpus(cast.project, pairs=[*PAIRS, ("😀 where?", "东京"), PAIRS[0], (HOSTILE[0], HOSTILE[7])])
     try:
@@ -42,7 +42,7 @@ def test_a_corpus_lives_on_a_real_server(cast, corpora_dir, elasticsearch_url, s
             assert hits == own.search(text, 9, distinct=True)
             assert find_words(corpus, text, 3)[0] == own.find(text, 3)
         assert find_like(corpus, HOSTILE[0], 1)[0][0].response == HOSTILE[7]
-        assert elastic.state_of(corpus).count == 8  # nothing that was asked changed anything
+        assert elastic.state_of(corpus).count == 8  # no query changed anything
         own.close()
         elastic.drop(elastic.name_of(corpus))
         with pytest.raises(IndexUnavailable):

@@ -1,4 +1,4 @@
-"""The job `index`: taking in, bad input, twice, adding, cancelled, killed in the middle, deleted meanwhile."""
+"""The job `index`: import, invalid input, repeated, adding, cancelled, killed midway, deleted meanwhile."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def responses(corpus: Corpus, text: str = "where are you going") -> list[str]:
     return [hit.response for hit in find_like(corpus, text, 10)[0]]
 
 
-def test_a_file_becomes_an_index(cast):
+def test_file_becomes_an_index(cast):
     corpus = make_corpus(cast.project, pairs=[*PAIRS, PAIRS[0]])
     assert (corpus.state, corpus.count, corpus.duplicates, corpus.revision) == ("ready", 5, 1, 1)
     assert corpus.bytes > 0
@@ -68,7 +68,7 @@ def test_running_twice_gives_the_same(cast):
     assert (corpus.count, corpus.version) == (before["count"], before["version"])
 
 
-def test_what_is_added_extends_the_index(cast):
+def test_additions_extend_the_index(cast):
     corpus = make_corpus(cast.project)
     assert add(corpus, as_jsonl([PAIRS[0], ("Where to?", "Home.")])).result["added"] == 1
     assert (corpus.count, corpus.duplicates) == (6, 1)
@@ -97,7 +97,7 @@ def test_what_is_added_extends_the_index(cast):
     ],
     ids=["nothing", "blank", "no response", "half", "json", "latin", "gz", "cut", "long", "columns"],
 )
-def test_a_faulty_row_refuses_the_whole_file(cast, content, name, line, words):
+def test_invalid_row_refuses_the_whole_file(cast, content, name, line, words):
     corpus = make_corpus(cast.project)
     run = add(corpus, content, name)
     assert run.state == Run.State.FAILED
@@ -107,11 +107,11 @@ def test_a_faulty_row_refuses_the_whole_file(cast, content, name, line, words):
     part = corpus.parts.latest("pk")
     assert (part.state, part.fault_count >= 1) == ("refused", True)
     assert (corpus.state, corpus.count, corpus.revision) == ("ready", 5, 1)
-    assert len(list(folder_of(corpus.pk).glob("*"))) == 3  # nothing of the refused file stays
+    assert len(list(folder_of(corpus.pk).glob("*"))) == 3  # nothing of the refused file remains
     assert responses(corpus)
 
 
-def test_strange_texts_are_taken_as_they_are(cast):
+def test_unusual_texts_are_stored_unchanged(cast):
     long = " ".join(f"word{n}" for n in range(10_000))
     pairs = [
         ("😀 🎉", "🥳"),
@@ -133,14 +133,14 @@ def test_strange_texts_are_taken_as_they_are(cast):
     assert responses(chinese, "去哪") == ["去湖边"]
 
 
-def test_csv_and_gzip_are_read_with_their_further_columns(cast):
+def test_csv_and_gzip_keep_additional_columns(cast):
     corpus = create_corpus(project=cast.project, user=None, name="table")
     content = gzip.compress(b"query,response,licence\nwhere,here,CC0\n")
     assert add(corpus, content, f"{'pairs' * 50}.csv.gz").state == Run.State.SUCCEEDED
     assert find_like(corpus, "where", 1)[0][0].meta == {"licence": "CC0"}
 
 
-def test_the_rows_of_a_project_become_pairs(cast):
+def test_project_rows_become_pairs(cast):
     project = cast.project
     Dialogue.objects.create(project=project, key="d1", turns=["Hi!", "Hello.", "", "How are you?", "Fine."])
     CorpusPair.objects.create(project=project, position=0, query="Hi!", response="Hello.", meta={"source": "film"})
@@ -152,14 +152,14 @@ def test_the_rows_of_a_project_become_pairs(cast):
         found[kind] = execute(corpus).result
     assert found["dialogues"]["read"] == 2
     assert found["dialogues"]["left_out"] == 2
-    assert found["corpus"]["added"] == 0  # stands among the dialogues
+    assert found["corpus"]["added"] == 0  # one of the dialogues
     assert found["items"]["read"] == 4
     assert [hit.response for hit in find_like(corpus, "Yes?", 9)[0]] == [
         "Answer 0 to i000.", "Answer 1 to i000.", "Answer 0 to i001.", "Answer 1 to i001.",
     ]  # fmt: skip
 
 
-def test_a_cancelled_run_says_so_and_can_be_tried_again(cast, monkeypatch):
+def test_cancelled_run_is_reported_and_can_be_retried(cast, monkeypatch):
     corpus = create_corpus(project=cast.project, user=None, name="talk")
     add_file(corpus=corpus, user=None, file=incoming(as_jsonl(PAIRS)), send=False)
 
@@ -177,8 +177,8 @@ def test_a_cancelled_run_says_so_and_can_be_tried_again(cast, monkeypatch):
 
 
 @pytest.mark.parametrize("end", ["cancelled while it waited", "no memory", "lost too often"])
-def test_however_its_run_ends_a_corpus_without_an_index_says_why(cast, monkeypatch, end):
-    """It was “being built” for ever."""
+def test_corpus_without_an_index_gives_the_reason(cast, monkeypatch, end):
+    """Once, it stayed “being built” forever."""
     corpus = create_corpus(project=cast.project, user=None, name="talk")
     add_file(corpus=corpus, user=None, file=incoming(as_jsonl(PAIRS)), send=False)
     corpus.refresh_from_db()
@@ -200,7 +200,7 @@ def test_however_its_run_ends_a_corpus_without_an_index_says_why(cast, monkeypat
     assert (corpus.state, corpus.error, again.corpus_id) == ("ready", "", corpus.pk)
 
 
-def test_a_corpus_deleted_meanwhile_leaves_no_files(cast):
+def test_corpus_deleted_meanwhile_leaves_no_files(cast):
     corpus = create_corpus(project=cast.project, user=None, name="talk")
     add_file(corpus=corpus, user=None, file=incoming(as_jsonl(PAIRS)), send=False)
     folder = folder_of(corpus.pk)
@@ -260,9 +260,9 @@ for number, (place, name) in enumerate([(index, "build_embedded"), (embedded, "_
 """
 
 
-def test_a_worker_killed_in_the_middle_changes_nothing_and_the_next_ends_it(tmp_path):
-    """In a process and a database of its own, so that the kills are real: before the index is touched, before the new
-    one takes its place, and before the row knows of it."""
+def test_worker_killed_midway_changes_nothing_and_the_next_finishes(tmp_path):
+    """In a separate process and database, so that the kills are real: before the index is touched, before the new one
+    replaces it, and before the row records it."""
     env = {**os.environ, "EVALAPP_DATA": str(tmp_path), "DJANGO_SETTINGS_MODULE": "evalapp.settings.test"}
     env.pop("DATABASE_URL", None)
     command = [sys.executable, "-c", KILLED]

@@ -1,4 +1,4 @@
-"""Candidates for an item: turns, what is left out, free text, and one line wherever there are none."""
+"""Candidates for an item: turns, exclusions, free text, and one line wherever there are none."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def ask(item: Item, corpus: str = "talk", **asked):
     return ports.candidates_for(project=item.project, corpus=corpus, item=item, **{"k": 10, **asked})
 
 
-def test_the_context_is_compared_as_asked(cast, item):
+def test_context_is_compared_as_requested(cast, item):
     make_corpus(cast.project)
     last = ask(item, turns=1)
-    # tokens: yes where are you going; of "where are you going" 4 are common: 4/5; of "where are you now" 3/6
+    # tokens: yes where are you going; 4 are shared with "where are you going": 4/5; with "where are you now" 3/6
     assert [(row.text, round(row.jaccard, 3)) for row in last.rows] == [
         ("To the lake.", 0.8), ("To the hills behind the station.", 0.8), ("At home.", 0.5),
         ("They always are.", 0.143),
@@ -42,7 +42,7 @@ def test_the_context_is_compared_as_asked(cast, item):
     assert context_text(Item(context=[], source="name[Blue Spice]"), 1) == "name[Blue Spice]"
 
 
-def test_what_is_there_already_is_left_out(cast, item):
+def test_existing_references_are_excluded(cast, item):
     make_corpus(cast.project, pairs=[*PAIRS, ("Where are you going?", "to  the LAKE.")])
     system = System.objects.create(project=cast.project, name="s")
     Output.objects.create(project=cast.project, item=item, system=system, text="At home.")
@@ -53,7 +53,7 @@ def test_what_is_there_already_is_left_out(cast, item):
     ]  # fmt: skip
 
 
-def test_licence_and_source_come_with_each(cast, item):
+def test_each_candidate_has_licence_and_source(cast, item):
     corpus = make_corpus(cast.project, licence="CC BY 4.0", source="daily talk")
     add = b'{"query": "Where are you going?", "response": "Out.", "licence": "CC0", "source": "a film"}\n'
     add_file(corpus=corpus, user=None, file=incoming(add), send=False)
@@ -63,7 +63,7 @@ def test_licence_and_source_come_with_each(cast, item):
     assert sources["Out."] == {"corpus": "talk", "row": 5, "licence": "CC0", "origin": "a film"}
 
 
-def test_rows_of_several_projects_carry_their_own_licence_and_source(cast, item):
+def test_rows_of_several_projects_have_their_own_licence_and_source(cast, item):
     Project.objects.filter(pk=cast.project.pk).update(licence="CC BY 4.0", source="daily talk")
     cast.project.refresh_from_db()
     others = [
@@ -82,7 +82,7 @@ def test_rows_of_several_projects_carry_their_own_licence_and_source(cast, item)
     }  # fmt: skip
 
 
-def test_one_line_says_why_there_are_none(cast, item):
+def test_one_line_explains_missing_candidates(cast, item):
     assert "not there any more" in ask(item).note
     corpus = create_corpus(project=cast.project, user=None, name="talk")
     add_file(corpus=corpus, user=None, file=incoming(as_jsonl(PAIRS)), send=False)
@@ -98,13 +98,13 @@ def test_one_line_says_why_there_are_none(cast, item):
     assert all("\n" not in ask(unlike, text=text).note for text in ("", "lake station"))
 
 
-def test_a_damaged_index_is_a_note_too(cast, item):
+def test_damaged_index_also_gives_a_note(cast, item):
     corpus = make_corpus(cast.project)
     (index_path(corpus.pk) / "manifest.json").write_text("{")
     assert "damaged" in ask(item).note
 
 
-def test_an_open_index_follows_its_corpus(cast, item):
+def test_open_index_follows_its_corpus(cast, item):
     corpus = make_corpus(cast.project)
     before = len(ask(item, turns=1).rows)
     add_file(corpus=corpus, user=None, file=incoming(as_jsonl([("Where are you?", "Here.")])), send=False)
@@ -112,7 +112,7 @@ def test_an_open_index_follows_its_corpus(cast, item):
     assert len(ask(item, turns=1).rows) == before + 1
 
 
-def test_words_are_looked_for_until_there_are_so_many_different_responses(cast, item):
+def test_search_continues_until_there_are_enough_different_responses(cast, item):
     often = [(f"how are you {n}", "Fine.") for n in range(120)]
     make_corpus(cast.project, pairs=[*often, ("how are you today my dear old friend", "Tired.")])
     assert [row.text for row in ask(item, text="how are", k=2).rows] == ["Fine.", "Tired."]

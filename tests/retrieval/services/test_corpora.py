@@ -1,4 +1,4 @@
-"""Making, sharing and deleting corpora, and what a deleted project leaves."""
+"""Creating, sharing and deleting corpora, and the leftovers of a deleted project."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("corpora_dir")]
         ({"name": "talk", "tokenizer": "bytes"}, "tokenizer"),
     ],
 )
-def test_a_name_language_and_tokenizer_are_checked(cast, facts, field):
+def test_name_language_and_tokenizer_are_validated(cast, facts, field):
     with pytest.raises(BadInput) as raised:
         create_corpus(project=cast.project, user=None, **facts)
     assert [fault.field for fault in raised.value.faults] == [field]
 
 
-def test_names_are_unique_among_what_a_project_sees(cast):
+def test_names_are_unique_within_a_projects_view(cast):
     create_corpus(project=cast.project, user=None, name="talk")
     create_corpus(project=cast.foreign, user=None, name="talk")
     shared = create_corpus(project=cast.foreign, user=None, name="films", shared=True)
@@ -47,7 +47,7 @@ def test_names_are_unique_among_what_a_project_sees(cast):
     assert "shared" in dict(choices_for(project=cast.project))["films"]
 
 
-def test_who_may_see_and_change_what(cast):
+def test_permissions(cast):
     own = create_corpus(project=cast.project, user=None, name="own")
     shared = create_corpus(project=cast.project, user=None, name="shared", shared=True)
     foreign = create_corpus(project=cast.foreign, user=None, name="foreign")
@@ -80,7 +80,7 @@ def test_deleting_leaves_no_files(cast, corpora_dir):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_files_go_with_the_corpus_and_with_the_project(cast, corpora_dir):
+def test_files_are_deleted_with_the_corpus_and_the_project(cast, corpora_dir):
     first, second = make_corpus(cast.project, "first"), make_corpus(cast.project, "second")
     shared = make_corpus(cast.project, "shared", shared=True)
     delete_corpus(corpus=first, user=None)
@@ -92,7 +92,7 @@ def test_files_go_with_the_corpus_and_with_the_project(cast, corpora_dir):
     assert (shared.home, shared.run, shared.state) == (None, None, "ready")
 
 
-def test_what_cannot_be_added_leaves_nothing(cast, settings):
+def test_refused_addition_leaves_nothing(cast, settings):
     corpus = create_corpus(project=cast.project, user=None, name="talk")
     with pytest.raises(BadInput, match="no dialogues"):
         add_rows(corpus=corpus, user=None, project=cast.project, kind="dialogues")
@@ -103,7 +103,7 @@ def test_what_cannot_be_added_leaves_nothing(cast, settings):
     assert not list(folder_of(corpus.pk).glob("received-*"))
 
 
-def test_an_index_run_can_be_asked_for(cast):
+def test_index_run_can_be_requested(cast):
     corpus = make_corpus(cast.project)
     run = get_job("index").ask(project=cast.project, user=cast.researcher, params={"corpus": "talk"})
     assert run.kind == "index"

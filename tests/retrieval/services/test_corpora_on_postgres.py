@@ -1,4 +1,5 @@
-"""Corpora on PostgreSQL, which checks foreign keys by itself: one made, extended, listed, and gone with its project."""
+"""Corpora on PostgreSQL, which enforces foreign keys: one is created, extended, listed, and deleted with its
+project."""
 
 from __future__ import annotations
 

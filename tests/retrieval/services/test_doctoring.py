@@ -1,5 +1,5 @@
-"""The line of `manage.py doctor` about the Elasticsearch server; those about corpora are in the tests of the room's
-pipelines."""
+"""The line of `manage.py doctor` about the Elasticsearch server; the pipeline tests of this app cover the lines about
+corpora."""
 
 from evalapp.ops.checks import MISSING, OK, OPTIONAL
 from retrieval.services.doctoring import server_checks
@@ -11,7 +11,7 @@ def test_elasticsearch_is_optional_until_named(settings):
     assert (check.state, check.found) == (OPTIONAL, "ELASTICSEARCH_URL is not set; the built-in index is used")
 
 
-def test_a_named_one_that_does_not_answer_is_missing_and_its_password_is_not_shown(settings):
+def test_named_server_that_does_not_answer_is_reported_without_its_password(settings):
     settings.ELASTICSEARCH_URL = "http://elastic:secret@127.0.0.1:1"
     (check,) = server_checks()
     assert check.state == MISSING
@@ -20,7 +20,7 @@ def test_a_named_one_that_does_not_answer_is_missing_and_its_password_is_not_sho
     assert "secret" not in check.found + check.way_out
 
 
-def test_a_real_one_tells_its_version_and_health(settings, elasticsearch_url):
+def test_real_server_reports_its_version_and_health(settings, elasticsearch_url):
     settings.ELASTICSEARCH_URL = elasticsearch_url.replace("://", "://elastic:secret@")
     (check,) = server_checks()
     assert check.state == OK

@@ -1,4 +1,4 @@
-"""Open indexes: one for all who search, replaced when the content changes, closed when nobody uses them."""
+"""Open indexes: shared by all searches, replaced when the content changes, closed when unused."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def test_one_index_serves_all_until_the_content_changes(made):
     assert len(made) == 1
 
     def search(index: Any) -> bool:
-        handles.ask(corpus(version="b"), lambda newer: newer)  # somebody else, meanwhile
+        handles.ask(corpus(version="b"), lambda newer: newer)  # another search, meanwhile
         return index.closed
 
     assert handles.ask(corpus(), search) == (False, "")
     assert [index.closed for index in made] == [True, False]
 
 
-def test_only_so_many_stay_open(made):
+def test_number_of_open_indexes_is_limited(made):
     for pk in range(handles.MOST_OPEN + 2):
         handles.ask(corpus(pk), lambda index: index)
     assert [index.closed for index in made] == [True, True] + [False] * handles.MOST_OPEN
@@ -58,7 +58,7 @@ def test_only_so_many_stay_open(made):
     assert all(index.closed for index in made)
 
 
-def test_a_replaced_folder_is_opened_once_more(made):
+def test_replaced_folder_is_opened_again(made):
     asked = []
 
     def search(index: Any) -> str:

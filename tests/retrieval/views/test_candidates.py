@@ -1,4 +1,4 @@
-"""The list beside the editor: rows with opaque ids, search, one line when there is nothing, and whose it is."""
+"""The candidate list next to the editor: rows with opaque ids, search, one line when it is empty, and access."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_candidates_are_listed_and_remembered(annotator, desk, cast):
     assert WritingCandidate.objects.count() == 25
 
 
-def test_words_are_searched_for(annotator, desk):
+def test_words_can_be_searched(annotator, desk):
     page = get(annotator, desk, "?q=years").content.decode()
     assert "Something else." in page
     assert page.count("<li") == 1
@@ -64,21 +64,21 @@ def test_words_are_searched_for(annotator, desk):
     assert "<li" not in none
 
 
-def test_a_corpus_that_is_gone_is_one_line(annotator, desk):
+def test_missing_corpus_is_one_line(annotator, desk):
     Corpus.objects.all().delete()
     response = get(annotator, desk)
     assert response.status_code == 200
     assert "not there any more" in response.content.decode()
 
 
-def test_deleting_a_corpus_that_is_in_use_says_so(desk, cast):
+def test_deleting_a_corpus_in_use_is_refused(desk, cast):
     client = Client()
     client.force_login(cast.researcher)
     page = client.get(reverse("retrieval:corpus-delete", args=["alpha", CORPUS])).content.decode()
     assert "1 campaign of reference writing under way offers its candidates" in page
 
 
-def test_nobody_else_sees_them(desk, cast):
+def test_other_people_cannot_see_candidates(desk, cast):
     for user in (cast.researcher, cast.owner, cast.viewer, cast.stranger):
         client = Client()
         client.force_login(user)

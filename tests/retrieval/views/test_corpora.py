@@ -1,4 +1,4 @@
-"""Pages of corpora: making one by a form, what its page tells, the search box, adding, deleting."""
+"""Pages of corpora: creating one by form, its page, the search box, adding, deleting."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def text(response) -> str:
     return response.content.decode()
 
 
-def test_a_corpus_is_made_and_tried(researcher, cast):
+def test_corpus_is_created_and_searched(researcher, cast):
     assert "No corpus yet" in text(researcher.get(address("corpus-list")))
     assert "Made of" in text(researcher.get(address("corpus-new")))
     form = {"name": "talk", "source_kind": "file", "language": "en", "licence": "CC0", "source": "tests"}
@@ -60,7 +60,7 @@ def test_a_corpus_is_made_and_tried(researcher, cast):
     assert "talk" in text(researcher.get(address("corpus-list")))
 
 
-def test_faults_stand_at_their_fields(researcher, cast):
+def test_errors_appear_at_their_fields(researcher, cast):
     empty = researcher.post(address("corpus-new"), {"name": "Talk!", "source_kind": "file", "language": "en"})
     assert empty.status_code == 422
     assert "Choose a file" in text(empty)
@@ -91,7 +91,7 @@ def test_sharing_needs_an_owner(researcher, cast):
     assert researcher.post(address("corpus-delete", "all")).status_code == 403
 
 
-def test_a_refused_file_is_told_row_by_row(researcher, cast):
+def test_refused_file_is_reported_row_by_row(researcher, cast):
     corpus = make_corpus(cast.project)
     bad = SimpleUploadedFile("more.jsonl", as_jsonl(PAIRS[:1]) + b'{"query": "<b>x"}\n')
     assert researcher.post(address("corpus-add", "talk"), {"source_kind": "file", "file": bad}).status_code == 302
@@ -102,7 +102,7 @@ def test_a_refused_file_is_told_row_by_row(researcher, cast):
     assert "more.jsonl" in page
 
 
-def test_rows_of_the_project_are_offered_where_there_are_some(researcher, cast):
+def test_project_rows_are_offered_where_they_exist(researcher, cast):
     corpus = make_corpus(cast.project)
     assert "dialogues" not in text(researcher.get(address("corpus-add", "talk")))
     Dialogue.objects.create(project=cast.project, key="d", turns=["Hi!", "Hello."])
@@ -111,7 +111,7 @@ def test_rows_of_the_project_are_offered_where_there_are_some(researcher, cast):
     assert execute(corpus).result["added"] == 1
 
 
-def test_indexing_anew_and_deleting(researcher, cast):
+def test_reindex_and_delete(researcher, cast):
     corpus = make_corpus(cast.project)
     assert researcher.post(address("corpus-index", "talk")).status_code == 302
     assert execute(corpus).state == Run.State.SUCCEEDED
@@ -120,7 +120,7 @@ def test_indexing_anew_and_deleting(researcher, cast):
     assert not Corpus.objects.exists()
 
 
-def test_pages_take_few_queries(researcher, cast, django_assert_max_num_queries):
+def test_pages_need_few_queries(researcher, cast, django_assert_max_num_queries):
     corpus = make_corpus(cast.project)
     for n in range(3):
         add_file(corpus=corpus, user=cast.researcher, file=incoming(as_jsonl([(f"a {n}", "b")])), send=False)

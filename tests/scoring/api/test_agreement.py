@@ -1,4 +1,4 @@
-"""Agreement, filters and the planner for programs."""
+"""The API of agreement, filters and the planner."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_every_aspect_and_one_in_detail(api):
     assert api.get(BASE + "power/?efect=0.7").json()["errors"][0]["field"] == "efect"
 
 
-def test_a_filter_from_making_to_withdrawal(api):
+def test_filter_from_creation_to_withdrawal(api):
     refused = api.post(BASE + "rater-filters/", {"name": "x", "raters": ["nobody"], "reason": "why"}, format="json")
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, "raters")
     made = api.post(BASE + "rater-filters/", {"name": "x", "raters": ["r1"], "reason": "why"}, format="json")

@@ -30,11 +30,11 @@ def artefacts(settings, tmp_path: Path) -> None:
 
 def client(user) -> APIClient:
     found = APIClient()
-    found.force_login(user)  # a real session: bodies above 64 KB are taken from nobody else
+    found.force_login(user)  # a real session: bodies above 64 KB need one
     return found
 
 
-def test_a_training_is_asked_for_followed_and_looked_at(toy):
+def test_training_is_requested_followed_and_shown(toy):
     api = client(toy.researcher)
     wishes = {"evaluator": "toy", "options": {"frozen": True, "epochs": 2}, "folds": 2, "name": "mine"}
     checked = api.post(f"{BASE}runs/", {"kind": "plan", **wishes}, format="json")
@@ -65,7 +65,7 @@ def test_a_training_is_asked_for_followed_and_looked_at(toy):
     assert api.get(f"{BASE}evaluators/trained/mine/").status_code == 404
 
 
-def test_wrong_wishes_are_problems_with_their_fields(toy):
+def test_invalid_options_are_problems_with_their_fields(toy):
     api = client(toy.researcher)
     answer = api.post(f"{BASE}runs/", {"kind": "train", "evaluator": "toy", "folds": "x", "pace": 1}, format="json")
     assert answer.status_code == 400
@@ -76,7 +76,7 @@ def test_wrong_wishes_are_problems_with_their_fields(toy):
     assert client(toy.viewer).post(f"{BASE}runs/", {"kind": "train", "evaluator": "toy"}).status_code == 403
 
 
-def test_the_catalogue_says_what_learns(toy):
+def test_catalogue_names_learned_evaluators(toy):
     rows = {row["name"]: row for row in client(toy.viewer).get("/api/v1/evaluators/").json()["results"]}
     assert rows["toy"]["learns"] is True
     assert rows["toy"]["train_needs"] == ["ratings"]
@@ -85,7 +85,7 @@ def test_the_catalogue_says_what_learns(toy):
     assert rows["chrf"]["learns"] is False
 
 
-def test_an_evaluator_is_taken_in(toy):
+def test_evaluator_is_imported(toy):
     evaluator = train(toy.project, folds=1)
     folder = artefact_folder(evaluator)
     files = [SimpleUploadedFile(file.name, (folder / file.name).read_bytes()) for file in files_of(evaluator)]
@@ -101,7 +101,7 @@ def test_an_evaluator_is_taken_in(toy):
     assert (misspelt.status_code, misspelt.json()["errors"][0]["field"]) == (400, "nmae")
 
 
-def test_online_scores_are_asked_of_the_live_worker(toy, monkeypatch):
+def test_online_scores_come_from_the_live_worker(toy, monkeypatch):
     evaluator = train(toy.project, folds=1, name="mine")
     asked: list[dict] = []
     askers: list[str] = []
@@ -152,7 +152,7 @@ def test_online_scores_are_asked_of_the_live_worker(toy, monkeypatch):
         ("reliability", {"context": [], "references": ["x"], "aspect": "beauty", "pairs": []}, {"aspect", "pairs"}),
     ],
 )
-def test_what_online_scores_do_not_read_is_refused_with_its_place(cast, monkeypatch, what, body, fields):
+def test_unknown_members_of_online_scores_are_refused_with_their_path(cast, monkeypatch, what, body, fields):
     monkeypatch.setattr(online, "ask_live", lambda request, asker: pytest.fail("it was asked"))
     refused = client(cast.viewer).post(f"/api/v1/evaluators/chrf/{what}/", body, format="json")
     assert refused.status_code == 400
@@ -170,12 +170,12 @@ def test_what_online_scores_do_not_read_is_refused_with_its_place(cast, monkeypa
         ("snapshots/", {"board": "systems", "into": "c"}),
     ],
 )
-def test_other_bodies_name_what_they_do_not_know(cast, address, body):
+def test_other_bodies_name_unknown_members(cast, address, body):
     refused = client(cast.researcher).post(f"{BASE}{address}", body, format="json")
     assert (refused.status_code, [row["field"] for row in refused.json()["errors"]]) == (400, ["into"])
 
 
-def test_a_busy_worker_is_no_part_that_is_down(cast, monkeypatch):
+def test_busy_worker_does_not_count_as_down(cast, monkeypatch):
     def busy(request, asker):
         raise Busy("The worker is loading sbr. Try again in 10 s.", wait=10)
 
@@ -186,7 +186,7 @@ def test_a_busy_worker_is_no_part_that_is_down(cast, monkeypatch):
     assert found.json()["type"].endswith("#busy")
 
 
-def test_who_may_ask_for_online_scores(toy, monkeypatch):
+def test_permission_to_request_online_scores(toy, monkeypatch):
     train(toy.project, folds=1, name="mine")
     monkeypatch.setattr(
         online, "ask_live", lambda request, asker: {"signature": "", "scores": [1.0], "reasons": [""], "notes": []}
@@ -210,7 +210,7 @@ def test_who_may_ask_for_online_scores(toy, monkeypatch):
     assert judging.post("/api/v1/evaluators/chrf/score/", body, format="json").status_code == 403
 
 
-def test_what_cannot_be_asked_is_said(toy, monkeypatch):
+def test_impossible_requests_are_explained(toy, monkeypatch):
     api = client(toy.viewer)
 
     def post(body: dict, name: str = "chrf"):
@@ -226,7 +226,7 @@ def test_what_cannot_be_asked_is_said(toy, monkeypatch):
         in post({"pairs": [{"text": "a"}], "options": {"encoder": "/x"}}, "bertscore").json()["detail"]
     )
 
-    # One text beside a thousand references, and many texts that are long.
+    # One text with a thousand references, and many long texts.
     costly = post({"pairs": [{"text": "a" * 300, "references": ["b"] * 1000}]})
     assert (costly.status_code, costly.json()["errors"][0]["field"]) == (400, "pairs")
     assert "each reference beside text and context; this needs 301,000" in costly.json()["errors"][0]["message"]
@@ -259,8 +259,8 @@ def test_what_cannot_be_asked_is_said(toy, monkeypatch):
     assert apply_evaluator(project=toy.project, evaluator="length", send=False).state == "queued"
 
 
-def test_one_that_came_without_its_folder_stands_in_the_list(cast):
-    """As an import of scores leaves it: a row, no record."""
+def test_evaluator_without_its_folder_is_listed(cast):
+    """As after an import of scores: a row, no record."""
     kind, state = Evaluator.Kind.TRAINED, Evaluator.State.DAMAGED
     Evaluator.objects.create(project=cast.project, slug="ream-1", name="ream", kind=kind, state=state, damage="away")
     api = client(cast.viewer)

@@ -1,4 +1,4 @@
-"""The API of this room from outside."""
+"""The API of this app from outside."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_leaderboards(viewer):
     assert "6" not in evaluators["note"] or "3 systems" in evaluators["note"]
 
 
-def test_wrong_parameter_is_a_problem_document(viewer):
+def test_invalid_parameter_is_a_problem_document(viewer):
     response = viewer.get(f"{API}/leaderboards/systems/?method=elo")
     assert response.status_code == 400
     assert response["Content-Type"] == "application/problem+json"
@@ -63,8 +63,8 @@ def test_wrong_parameter_is_a_problem_document(viewer):
 
 
 @pytest.mark.parametrize("board", ["systems", "evaluators", "aspects", "matrix", "pairs", "slices"])
-def test_a_misspelt_parameter_of_a_table_is_refused(viewer, board):
-    # Left out, the answer would be the figures of another question, such as of another aspect.
+def test_misspelt_table_parameter_is_refused(viewer, board):
+    # If ignored, the answer would belong to another question, for example another aspect.
     response = viewer.get(f"{API}/leaderboards/{board}/?sistems=machine")
     assert response.status_code == 400
     (fault,) = response.json()["errors"]
@@ -73,7 +73,7 @@ def test_a_misspelt_parameter_of_a_table_is_refused(viewer, board):
     assert "systems" in fault["message"]
 
 
-def test_a_misspelt_filter_of_scores_is_refused(viewer):
+def test_misspelt_score_filter_is_refused(viewer):
     response = viewer.get(f"{API}/scores/?evaluater=length")
     assert response.json()["errors"][0]["field"] == "evaluater"
     assert viewer.get(f"{API}/scores/?evaluator=length&format=json").status_code == 200
@@ -90,7 +90,7 @@ def test_scoring_is_a_run(client, scored):
     assert [row["field"] for row in wrong.json()["errors"]] == ["nonsense", "evaluator"]
 
 
-def test_encoders_are_those_of_the_installation(client, scored):
+def test_listed_encoders_are_installed(client, scored):
     client.force_login(scored.researcher)
     body = {"kind": "score", "evaluator": "bertscore", "options": {"encoder": "/etc"}}
     response = client.post(f"{API}/runs/", body, content_type="application/json")
@@ -108,14 +108,14 @@ def test_roles(client, scored):
 
 
 @pytest.mark.parametrize("address", ["scores/?item=%00", "scores/?references=%00", "leaderboards/systems/?aspect=a%00"])
-def test_no_address_asks_for_a_nul(cast, client, address):
-    """PostgreSQL knows no such text and would end in an error of the server."""
+def test_nul_in_any_address_is_refused(cast, client, address):
+    """PostgreSQL cannot store it, which would be a server error."""
     client.force_login(cast.viewer)
     assert client.get(f"/api/v1/projects/alpha/{address}").status_code == 400
 
 
 @pytest.mark.parametrize("name", ["evaluators", "reference-sets", "rater-filters", "snapshots", ""])
-def test_a_list_on_one_page_says_so(viewer, name):
+def test_single_page_list_has_no_further_pages(viewer, name):
     address = f"{API}/{name}/" if name else reverse("api-catalogue")
     answer = viewer.get(address).json()
     assert set(answer) == {"results", "next", "previous"}

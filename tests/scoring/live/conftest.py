@@ -1,4 +1,4 @@
-"""A real installation for trainings and online scores, one for each file: workers take seconds to come up."""
+"""A real installation for trainings and online scores, one per file: workers take seconds to start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the worker makes of requests about sets of references, in this process; and what it keeps in memory."""
+"""The worker's answers to requests about reference sets, in this process; and its memory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def ask(kind: str, **rest):
     return execute(json.loads(json.dumps(request)), lambda: None)
 
 
-def test_a_set_that_is_written_and_the_check_of_it_give_one_number(folder, encoder):
+def test_written_set_and_its_check_get_one_number(folder, encoder):
     texts = ["cat sat", "the dog"]
     found = ask("writing", references=texts, text="no tea", candidates=["i ran", "i ran", " "])
     expected = untrained(find_encoder(encoder))
@@ -60,7 +60,7 @@ def test_candidates_get_a_share_of_the_time(folder, monkeypatch):
     assert [value is None for value in found["candidates"][1:]] == [False] * 4 + [True] * 2
 
 
-def test_a_changed_encoder_is_said_and_not_loaded_at_every_key(folder, encoder, monkeypatch):
+def test_changed_encoder_is_reported_and_not_reloaded_at_every_key(folder, encoder, monkeypatch):
     save_model("bert", find_encoder(encoder).folder, 100, layers=1, positions=64, seed=8)
     loads: list[int] = []
     request = {"references": ["cat"], "text": "", "candidates": []}
@@ -74,20 +74,20 @@ def test_a_changed_encoder_is_said_and_not_loaded_at_every_key(folder, encoder, 
     assert loads == [1]
 
 
-def test_what_is_no_ream_is_refused(folder):
+def test_other_evaluators_than_ream_are_refused(folder):
     found = execute({"kind": "sets", "source": {"name": "length"}, "item": ITEM, "sets": [["a"]]}, lambda: None)
     assert found["error"] == "bad-input"
     assert "length says nothing about the reliability" in found["detail"]
 
 
-def test_an_item_that_it_learned_from_in_another_group_is_no_new_one(folder, encoder):
+def test_training_item_in_another_group_is_not_new(folder, encoder):
     source = {"folder": "1/seen", "slug": "seen"}
     untrained(find_encoder(encoder), groups=("g1",), items=("i1",)).save_pretrained(folder.parent / "seen")
     notes = []
-    for is_own in (True, False):  # elsewhere another item goes by this name
+    for is_own in (True, False):  # another item has this name elsewhere
         item = {**ITEM, "group": "new", "is_own": is_own}
         notes.append(ask("writing", source=source, item=item, references=["cat sat"])["notes"])
-    # And one that it never saw, in whose group it is now.
+    # And an unseen item that is now in its group.
     for beside in (["i1"], ["i3"]):
         item = {**ITEM, "key": "i2", "group": "new", "is_own": True, "beside": beside}
         notes.append(ask("writing", source=source, item=item, references=["cat sat"])["notes"])
@@ -95,7 +95,7 @@ def test_an_item_that_it_learned_from_in_another_group_is_no_new_one(folder, enc
     assert notes == [[learned], [], [learned], []]
 
 
-def test_two_texts_are_compared_by_what_compares(folder, encoder):
+def test_two_texts_are_compared_by_a_comparative_evaluator(folder, encoder):
     judges = [untrained_judge(find_encoder(encoder), seed) for seed in (1, 2)]
     whole = CrossFitted(judges[0].entry, judges)
     pairs = [
@@ -110,7 +110,7 @@ def test_two_texts_are_compared_by_what_compares(folder, encoder):
     assert found["probabilities"][0] == pytest.approx(
         dict(zip(("worse", "tie", "better"), mean, strict=True)), abs=1e-6
     )
-    # Read in both orders, a verdict turns round with the texts.
+    # When read in both orders, a verdict is reversed with the texts.
     assert found["verdicts"][0] == -found["verdicts"][1]
     assert found["verdicts"][2] == 1
     assert 0 <= found["swap_consistency"] <= 1
@@ -123,7 +123,7 @@ def test_two_texts_are_compared_by_what_compares(folder, encoder):
     assert "length scores single texts" in refused["detail"]
 
 
-def test_the_model_longest_unused_goes_with_what_it_knew(folder):
+def test_least_recently_used_model_is_dropped_with_its_cache(folder):
     models = WarmModels(1)
     first = models.get_writing({"folder": "1/rater", "slug": "rater"}, {}, lambda: None)
     assert models.get_writing({"folder": "1/rater", "slug": "rater"}, {}, lambda: None) is first
@@ -132,7 +132,7 @@ def test_the_model_longest_unused_goes_with_what_it_knew(folder):
     assert models.get_writing({"folder": "1/rater", "slug": "rater"}, {}, lambda: None) is not first
 
 
-def test_what_is_gone_or_damaged_is_said_without_its_place(folder, tmp_path):
+def test_missing_or_damaged_evaluator_is_reported_without_its_path(folder, tmp_path):
     (folder / "config.json").write_text("[]")
     damaged = ask("sets", sets=[["cat"]])
     assert damaged["error"] == "unavailable"
@@ -146,7 +146,7 @@ def test_what_is_gone_or_damaged_is_said_without_its_place(folder, tmp_path):
     assert str(tmp_path) not in damaged["detail"] + gone["detail"]
 
 
-def test_the_models_of_all_folds_answer_and_say_so(encoder):
+def test_models_of_all_folds_answer_and_say_so(encoder):
     raters = [untrained(find_encoder(encoder)), untrained(find_encoder(encoder))]
     pairs = [{"text": text, "references": ["the cat sat", "a dog"], "context": ["you like"]} for text in ("cat", "dog")]
     found = answering.score_pairs(CrossFitted(raters[0].entry, raters), pairs)

@@ -1,5 +1,5 @@
-"""Lanes: of the requests of one person and task only the latest is worth an answer. Redis is real, the worker is
-played."""
+"""Lanes: among the requests of one person and task, only the latest needs an answer. Redis is real, the worker is
+simulated."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def in_thread(found: list, **rest) -> threading.Thread:
     return thread
 
 
-def test_a_later_request_releases_the_earlier_and_an_earlier_one_never_replaces_it(client, monkeypatch):
+def test_later_request_releases_the_earlier_and_is_never_replaced_by_it(client, monkeypatch):
     outcomes: dict[str, list] = {"first": [], "second": [], "other": []}
     threads = [in_thread(outcomes["first"], place=Place("a", 17))]
     wait_until(lambda: len(client.sent) == 1)
@@ -56,7 +56,7 @@ def test_a_later_request_releases_the_earlier_and_an_earlier_one_never_replaces_
     assert outcomes["first"] == [Superseded]
     with pytest.raises(Superseded):
         ask_live(REQUEST, timeout=20, place=Place("a", 16))
-    # The worker gets all three numbers; what was superseded is dropped unexecuted.
+    # The worker gets all three numbers and drops superseded ones unexecuted.
     wait_until(lambda: len(client.sent) == 3)
     executed: list[dict] = []
     monkeypatch.setattr(
@@ -71,7 +71,7 @@ def test_a_later_request_releases_the_earlier_and_an_earlier_one_never_replaces_
     assert not client.keys("evalapp:live:*:answer")
 
 
-def test_an_answer_that_comes_when_its_request_was_superseded_goes_to_nobody(client, monkeypatch):
+def test_answer_to_a_superseded_request_goes_to_nobody(client, monkeypatch):
     outcomes: list = []
     first = in_thread(outcomes, place=Place("a", 1))
     wait_until(lambda: len(client.sent) == 1)
@@ -91,8 +91,8 @@ def test_an_answer_that_comes_when_its_request_was_superseded_goes_to_nobody(cli
     assert not client.exists(asking.answer_key(client.sent[0]))
 
 
-def test_a_request_without_an_answer_ends_with_its_time(client):
-    """Whoever asked is told what the worker is at, and when to ask again: nothing is down."""
+def test_unanswered_request_ends_at_its_time_limit(client):
+    """The caller learns that the worker is busy and when to try again: nothing is down."""
     for state, said, wait in ((None, "busy with others", 2), ("loading sbr", "loading sbr", 10)):
         if state:
             client.set(asking.STATE_KEY, state)
@@ -111,8 +111,8 @@ def test_lanes_wait_longer_than_others_in_a_full_queue(client):
         ask_live(REQUEST, timeout=0.1, place=Place("a", 1))
 
 
-def test_a_process_asks_on_the_connections_that_it_has(client, monkeypatch):
-    """The first question opens one to put it, one to wait on; all later ones use them again."""
+def test_process_reuses_its_connections(client, monkeypatch):
+    """The first request opens two connections, one to send and one to wait; later requests reuse them."""
     opened: list[str] = []
     connect = redis.connection.Connection._connect
 
@@ -131,8 +131,8 @@ def test_a_process_asks_on_the_connections_that_it_has(client, monkeypatch):
     assert len(opened) == 2
 
 
-def test_the_worker_stops_when_nobody_waits_any_more(client, monkeypatch):
-    """The time of who asked, not one of its own; an evaluator tells of its progress, and that ends it."""
+def test_worker_stops_when_nobody_waits(client, monkeypatch):
+    """The caller's time limit applies, not the worker's: the evaluator's progress callback ends the work."""
     ended: list = []
 
     def execute(request, loading, check):
@@ -166,7 +166,7 @@ def given_up(seconds: float) -> type[Exception] | None:
     return None
 
 
-def test_one_person_leaves_room_for_others(client, monkeypatch):
+def test_one_person_leaves_capacity_for_others(client, monkeypatch):
     monkeypatch.setattr(asking, "MOST_OF_ONE_PERSON", 2)
     outcomes: list = []
     threads = [in_thread(outcomes, asker="7") for _ in range(2)]
@@ -188,7 +188,7 @@ def test_one_person_leaves_room_for_others(client, monkeypatch):
     assert not client.exists(asking.asker_key("7"))
 
 
-def test_who_died_waiting_gives_the_place_back_in_time(client, monkeypatch):
+def test_dead_waiter_releases_its_place_in_time(client, monkeypatch):
     monkeypatch.setattr(asking, "MOST_OF_ONE_PERSON", 1)
     client.zadd(asking.asker_key("7"), {"dead": int(time.time() * 1000) - 1})
     with pytest.raises(Unavailable, match="No score within"):

@@ -1,4 +1,4 @@
-"""One request ends in time, and gives what the whole would give."""
+"""Each request ends in time, and its slices give the same result as the whole."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scoring.ml import Record, load
 from scoring.ml.base import Partial
 
 
-def test_every_reference_is_read_beside_text_and_context():
+def test_every_reference_is_read_with_text_and_context():
     assert cost_of_pair({"text": "aaaa"}) == 4
     assert cost_of_pair({"text": "aaaa", "context": ["b", "cc"], "references": ["d", "eeee"]}) == 2 * 7 + 5
     assert cost_of_pair({"a": "aa", "b": "b", "context": ["ccc"]}) == 9
@@ -23,7 +23,7 @@ def test_every_reference_is_read_beside_text_and_context():
 
 
 @pytest.mark.parametrize("name", ["chrf", "distinct-1"])
-def test_slices_give_what_the_whole_gives(name):
+def test_slices_equal_the_whole(name):
     records = [Record(f"word{n % 7} " * 900, (f"word{n % 5} and more",)) for n in range(20)]
     records += [Record("", ("a",)), Record("a")]
     assert len(records[0].text) * len(records) > 2 * SLICE
@@ -34,7 +34,7 @@ def test_slices_give_what_the_whole_gives(name):
 
 
 class Slow:
-    """Takes a tenth of a second for a text and tells of no progress before the end, as several do."""
+    """Takes a tenth of a second per text and reports no progress before the end, like several evaluators."""
 
     name, members, depends_on_batch, remarks, signature = "slow", None, False, (), "slow"
 
@@ -55,7 +55,7 @@ class Slow:
         return 0.5
 
 
-def test_who_tells_of_no_progress_is_ended_between_slices(monkeypatch):
+def test_evaluator_without_progress_is_stopped_between_slices(monkeypatch):
     slow = Slow()
     monkeypatch.setattr(answering, "_models", [type("Kept", (), {"get": lambda *_: slow})()])
     request = {"kind": "score", "source": {"name": "slow"}, "pairs": [{"text": "a" * SLICE}] * 64}
@@ -69,8 +69,8 @@ def test_who_tells_of_no_progress_is_ended_between_slices(monkeypatch):
     assert slow.n < 100
 
 
-def test_what_takes_long_to_load_is_not_computed_for_nobody(monkeypatch):
-    """It is kept, so that who asks next has an answer."""
+def test_nothing_is_computed_for_nobody_after_a_slow_load(monkeypatch):
+    """The model stays loaded, so the next request has an answer."""
     slow = Slow()
 
     def get(*_):
@@ -83,7 +83,7 @@ def test_what_takes_long_to_load_is_not_computed_for_nobody(monkeypatch):
     assert slow.n == 0
 
 
-def test_a_score_without_end_is_null_with_a_reason(monkeypatch):
+def test_non_finite_score_is_null_with_a_reason(monkeypatch):
     evaluator = load("length")
     monkeypatch.setattr(evaluator, "measure", lambda records, progress: Partial(np.array([math.inf, 2.0])))
     found = answering.score_pairs(evaluator, [{"text": "a"}, {"text": "b"}])

@@ -1,4 +1,4 @@
-"""A training that two processes share, on a real worker: cancelled, and its worker killed."""
+"""A training shared by two processes, on a real worker: cancelled, and its worker killed."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tests.scoring.ml.tiny import tiny_encoder
 
 pytestmark = [pytest.mark.slow, pytest.mark.server("redis")]
 
-#: For a worker and what it starts to come up and load their libraries on a machine that is busy otherwise.
+#: The time for a worker and its children to start and load their libraries on a busy machine.
 PATIENCE = 180
 
 
 def sharing(run: Run) -> list[psutil.Process]:
-    """The processes that share a training, once it is under way."""
+    """The processes that share a training, once it is active."""
 
     def under_way() -> bool:
         run.refresh_from_db()
@@ -36,7 +36,7 @@ def sharing(run: Run) -> list[psutil.Process]:
 
 
 def gone(process: psutil.Process) -> bool:
-    """Also where nobody asks for how it ended, as of those whose owner was killed."""
+    """Also for processes that no parent waits for, such as those of a killed owner."""
     try:
         return process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

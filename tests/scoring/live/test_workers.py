@@ -1,5 +1,5 @@
-"""Trainings and online scores by real workers: killed, cancelled, and both at once. They come up once for the file;
-its first test wants no worker of the queue live, its last one kills it."""
+"""Trainings and online scores by real workers: killed, cancelled, and both at once. They start once for the file; its
+first test needs no worker of the live queue, its last one kills it."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from tests.scoring.training import checkpoints_in, train
 
 pytestmark = [pytest.mark.slow, pytest.mark.server("redis")]
 
-#: Never comes to its end while a test looks.
+#: Never ends while a test looks.
 LONG = {"epochs": 5000, "learning_rate": 1e-4}
-#: For workers to come up and load their libraries on a machine that is busy otherwise.
+#: The time for workers to start and load their libraries on a busy machine.
 PATIENCE = 180
 
 
@@ -63,7 +63,7 @@ def pair(text: str = "It says something more.") -> dict:
 
 
 def warm(people, evaluator: Evaluator) -> bool:
-    """Whether the live worker answers; the first calls may be too late, since it loads the model meanwhile."""
+    """Whether the live worker answers; the first calls may time out while it loads the model."""
     try:
         score_pairs(user=people.viewer, evaluator=evaluator.slug, pairs=[pair()])
     except Unavailable:
@@ -71,15 +71,15 @@ def warm(people, evaluator: Evaluator) -> bool:
     return True
 
 
-def test_without_a_worker_of_the_queue_it_is_said_at_once(people):
+def test_missing_worker_of_the_queue_is_reported_at_once(people):
     with pytest.raises(Unavailable, match="No worker serves the queue live"):
         score_pairs(user=people.viewer, evaluator="length", pairs=[pair()])
 
 
-def test_a_killed_training_ends_with_the_weights_of_an_uninterrupted_one(work, people, tmp_path):
+def test_killed_training_ends_with_the_weights_of_an_uninterrupted_one(work, people, tmp_path):
     encoder = tiny_encoder("bert", tmp_path / "encoder", dropout=0.1)
     options = {"epochs": 60, "learning_rate": 1e-3, "encoder": encoder}
-    # One thread each: with two, this process and the worker's came out different in the last digits.
+    # One thread each: with two, this process and the worker differed in the last digits.
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -101,7 +101,7 @@ def test_a_killed_training_ends_with_the_weights_of_an_uninterrupted_one(work, p
     assert CurvePoint.objects.filter(run=run).exists()
 
 
-def test_cancelling_takes_effect_within_five_seconds_and_retry_goes_on(work, people, tmp_path):
+def test_cancelling_takes_effect_within_five_seconds_and_retry_continues(work, people, tmp_path):
     run = ask(people.project, encoder=tiny_encoder("bert", tmp_path / "encoder"), **LONG)
     wait_until(lambda: state_of(run) == Run.State.RUNNING and run.done > 50, seconds=PATIENCE)
     wait_until(lambda: checkpoints_in(work_folder(run)))
@@ -116,7 +116,7 @@ def test_cancelling_takes_effect_within_five_seconds_and_retry_goes_on(work, peo
     wait_until(lambda: state_of(run) == Run.State.CANCELLED)
 
 
-def test_live_scores_come_in_time_while_a_training_runs(work, live, people, settings, tmp_path):
+def test_live_scores_arrive_in_time_during_a_training(work, live, people, settings, tmp_path):
     evaluator = train(people.project, folds=2)
     run = ask(people.project, seed=7, encoder=tiny_encoder("bert", tmp_path / "encoder"), **LONG)
     settings.LIVE_TIMEOUT_MS = 2000
@@ -136,7 +136,7 @@ def test_live_scores_come_in_time_while_a_training_runs(work, live, people, sett
     cancel_run(run=run)
 
 
-def test_what_cannot_be_answered_is_said(house, live, people, settings):
+def test_unanswerable_requests_are_explained(house, live, people, settings):
     evaluator = train(people.project, folds=1)
     settings.LIVE_TIMEOUT_MS = 60_000
     answer = score_pairs(user=people.viewer, evaluator="token-f1", pairs=[{"text": "x"}])
@@ -148,7 +148,7 @@ def test_what_cannot_be_answered_is_said(house, live, people, settings):
     os.utime(artefact_folder(evaluator) / "evaluator.json", (1, 1))
     with pytest.raises(Unavailable, match=r"card\.md missing"):
         score_pairs(user=people.viewer, evaluator=evaluator.slug, pairs=[pair()])
-    # Asleep, it answers nothing; what nobody waits for any more is dropped, and nothing stays behind.
+    # Asleep, it answers nothing; abandoned requests are dropped, and nothing remains.
     os.killpg(live.pid, signal.SIGSTOP)
     settings.LIVE_TIMEOUT_MS = 300
     for _ in range(3):
@@ -160,11 +160,11 @@ def test_what_cannot_be_answered_is_said(house, live, people, settings):
     settings.LIVE_TIMEOUT_MS = 20_000
     assert score_pairs(user=people.viewer, evaluator="length", pairs=[pair("one two")])["scores"] == [2.0]
     assert not client.keys("evalapp:live:*:*")
-    # A full queue is said at once.
-    house.kill(live)  # its last sign of life is some seconds old at most
+    # A full queue is reported at once.
+    house.kill(live)  # its last heartbeat is at most a few seconds old
     client.delete("live")
     client.rpush("live", *["x"] * asking.MOST_WAITING)
     began = time.monotonic()
     with pytest.raises(Unavailable, match="has 32 requests before this one"):
         score_pairs(user=people.viewer, evaluator="length", pairs=[pair()])
-    assert time.monotonic() - began < 10  # of the twenty seconds that an answer is waited for
+    assert time.monotonic() - began < 10  # out of the twenty seconds to wait for an answer

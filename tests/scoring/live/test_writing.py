@@ -1,4 +1,4 @@
-"""The score beside the editor by a real live worker: there, killed while somebody types, and back."""
+"""The score next to the editor from a real live worker: available, killed while a person types, and back."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tests.scoring.written import put_ream
 from tests.writing import desk_of, start_writing
 
 pytestmark = pytest.mark.server("redis")
-#: For a worker to come up and load its libraries on a machine that is busy otherwise.
+#: The time for a worker to start and load its libraries on a busy machine.
 PATIENCE = 180
 
 
-def test_a_killed_worker_costs_the_score_and_nothing_else(house, settings, tmp_path):
+def test_killed_worker_costs_only_the_score(house, settings, tmp_path):
     cast = make_cast()
     put_ream(cast.project, tiny_encoder("bert", tmp_path / "encoder", layers=1))
     campaign = start_writing(cast, references=2, evaluator="rater", corpus="", options={"arms": ["scores"]})

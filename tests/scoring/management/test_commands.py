@@ -49,7 +49,7 @@ def test_score_here_needs_no_worker(cast):
     assert "4 unchanged" in text_of("score", "length", "--project", "alpha", "--here")
 
 
-def test_score_says_why_outputs_have_no_score(cast):
+def test_score_explains_outputs_without_a_score(cast):
     items = make_items(cast.project, 3)
     make_outputs(cast.project, items)
     Reference.objects.filter(item__in=items[1:]).delete()
@@ -57,14 +57,14 @@ def test_score_says_why_outputs_have_no_score(cast):
     assert f"  {bare} undefined: no references" in text_of("score", "chrf", "--project", "alpha", "--here")
 
 
-def test_what_is_trained_is_applied_by_the_command_that_train_prints(toy):
+def test_trained_evaluator_is_applied_by_the_printed_command(toy):
     told = text_of("train", "toy", "--project", "alpha", "--folds", "1", "--name", "mine", "--here", "--verbosity", "0")
     words = shlex.split(told.partition("Apply it with: ")[2].splitlines()[0])
     assert words == ["manage.py", "score", "mine", "--project", "alpha"]
     assert command(*words[1:], "--here")["state"] == "succeeded"
 
 
-def test_what_it_learned_from_is_told_beside_its_scores(toy, settings, tmp_path):
+def test_training_data_are_named_with_its_scores(toy, settings, tmp_path):
     settings.ARTEFACTS_DIR = tmp_path
     evaluator = train(toy.project, folds=1)
     told = text_of("score", evaluator.slug, "--project", "alpha", "--here")
@@ -93,7 +93,7 @@ def test_score_against_a_named_set(cast):
     assert score_set.summary[0]["mean"] == pytest.approx(1.0)
 
 
-def test_a_set_that_holds_nothing_for_the_outputs_ends_the_command_at_once(cast):
+def test_set_without_references_for_the_outputs_is_refused_at_once(cast):
     make_outputs(cast.project, make_items(cast.project, 2))
     ReferenceSet.objects.create(project=cast.project, name="bare")
     with pytest.raises(CommandError, match="The reference set bare has no reference for any output") as caught:
@@ -115,22 +115,22 @@ def test_a_set_that_holds_nothing_for_the_outputs_ends_the_command_at_once(cast)
         (("systems", "alpha", "--by", "nosuch"), "nosuch", 2),
         (("meta", "alpha", "--aspect", "nosuch"), "nosuch", 2),
         (("meta", "alpha", "--references", "nosuch"), "nosuch", 2),
-        # Arguments that do not go together are wrong whatever there is.
+        # Incompatible arguments are an error for any data.
         (("meta", "alpha", "--level", "system", "--grouping", "item"), "one value per system", 2),
     ],
 )
-def test_mistakes_say_the_way_out_and_names_of_nothing_are_wrong_usage(cast, arguments, says, code):
+def test_mistakes_suggest_a_remedy_and_unknown_names_are_usage_errors(cast, arguments, says, code):
     with pytest.raises(CommandError, match=says) as caught:
         command(*arguments)
     assert caught.value.returncode == code, caught.value
 
 
-def test_only_methods_that_work_are_offered(cast):
+def test_only_working_methods_are_offered(cast):
     with pytest.raises(CommandError, match="invalid choice: 'elo'"):
         command("systems", "alpha", "--method", "elo")
 
 
-def test_subsets_leave_out_kinds(scored):
+def test_subsets_exclude_kinds(scored):
     System.objects.filter(name="sys-a").update(kind="reference")
     System.objects.filter(name="sys-b").update(kind="control")
     names = {
@@ -142,7 +142,7 @@ def test_subsets_leave_out_kinds(scored):
     assert counts == {"all": 24, "no-reference": 16, "machine": 8}
 
 
-def test_meta_has_sentinels_and_signatures(scored):
+def test_meta_has_baselines_and_signatures(scored):
     found = command("meta", "alpha", "--ratings", "rank")
     rows = {row["evaluator"]: row for row in found["rows"]}
     assert {"length", "overlap", "random", "token-f1"} == set(rows)
@@ -155,8 +155,8 @@ def test_meta_has_sentinels_and_signatures(scored):
 
 
 def test_win_rate_and_m1_by_hand(scored):
-    """sys-a beats sys-b twice and ties once: (1 + 1 + 1/2) / 3; against the reference it is judged better, worse,
-    undecided: 2 of 3 better or equal."""
+    """sys-a beats sys-b twice and ties once: (1 + 1 + 1/2) / 3; against the reference it is better, worse, undecided: 2
+    of 3 better or equal."""
     aspect = scored.project.aspects.get()
     outputs = {(o.item_id, o.system.name): o for o in Output.objects.select_related("system")}
     items = sorted({item for item, _ in outputs})[:3]
@@ -177,7 +177,7 @@ def test_win_rate_and_m1_by_hand(scored):
     found = command("systems", "alpha", "--method", "m1")
     assert [row["value"] for row in found["rows"]] == pytest.approx([2 / 3])
     assert found["n_simulated"] == 3
-    # Two more find the second text better: four of five judgements, three of three outputs.
+    # Two more prefer the second text: four of five judgements, three of three outputs.
     for rater in ("q", "s"):
         Comparison.objects.create(
             project=scored.project, output_a=outputs[items[1], "sys-a"], reference=0, aspect=aspect, rater=rater,
@@ -191,12 +191,12 @@ def test_win_rate_and_m1_by_hand(scored):
 
 
 @pytest.mark.parametrize("name", ["bleu-corpus", "chrf", "perplexity", "distinct-1"])
-def test_the_value_of_a_system_is_what_the_library_gives(scored, score, name):
+def test_system_value_equals_the_library(scored, score, name):
     from scoring.ml import load
     from scoring.selectors.inputs import get_reference_set, iterate_inputs
 
     project = scored.project
-    # Whole chunks of items that nobody wrote for.
+    # Whole batches of items without outputs.
     Item.objects.bulk_create(Item(project=project, key=f"z{k:02}", context=["x"], group=f"z{k}") for k in range(40))
     score(project, name)
     stored = {(row["system"], row["step"]): row for row in ScoreSet.objects.get(evaluator__slug=name).systems}
@@ -208,13 +208,13 @@ def test_the_value_of_a_system_is_what_the_library_gives(scored, score, name):
     for key, texts in records.items():
         assert stored[key]["value"] == pytest.approx(load(name).system_score(texts), rel=1e-9)
         assert stored[key]["n"] == len(texts)
-        # Without words in common with others every word is as likely: no resample differs, so there is no interval.
+        # Without words shared with others, every word is equally likely: all resamples agree, so there is no interval.
         is_same = name == "perplexity" and NO_WIDTH in stored[key]["note"]
         assert is_same == (name == "perplexity" and np.ptp(load(name).evaluate(texts).values) < 1e-9)
         assert (stored[key]["low"] is None) == (name == "distinct-1" or is_same)
 
 
-def test_values_of_before_there_were_intervals_get_them_when_scored_again(scored, score):
+def test_older_values_get_intervals_when_scored_again(scored, score):
     score(scored.project, "chrf")
     sets = ScoreSet.objects.filter(evaluator__slug="chrf")
     rows = sets.get().systems
@@ -229,7 +229,7 @@ def test_system_level_metric_has_its_own_value(scored, score):
     found = command("systems", "alpha", "--by", "bleu-corpus")
     assert {row["system"]: row["value"] for row in found["rows"]} == pytest.approx(own)
     assert all(row["low"] <= row["value"] <= row["high"] for row in found["rows"])
-    assert all("rests on" in row["note"] for row in found["rows"])  # of few groups
+    assert all("rests on" in row["note"] for row in found["rows"])  # from few groups
     assert found["n_clusters"] > 1
     score(scored.project, "distinct-1")
     found = command("systems", "alpha", "--by", "distinct-1")
@@ -258,7 +258,7 @@ def test_agreement_and_power(cast):
         command("power", "--effect", "much")
 
 
-def test_a_list_of_snapshots_has_the_signatures_of_its_tables(scored):
+def test_snapshot_list_has_the_signatures_of_its_tables(scored):
     taken = command("snapshot", "alpha", "take", "--name", "first")
     shown = command("snapshot", "alpha", "show", "first")
     (listed,) = command("snapshot", "alpha", "list")["results"]

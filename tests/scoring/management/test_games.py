@@ -1,4 +1,4 @@
-"""Systems ranked by games that a trained evaluator decides: by command, API and page, and what cannot be asked."""
+"""Systems ranked by games decided by a trained evaluator: by command, API and page, and impossible requests."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests.scoring.training import make_trained
 pytestmark = pytest.mark.django_db
 SYSTEMS = ("sys-a", "sys-b", "sys-c", "sys-d", "sys-e")
 WORDS = {"sys-a": "yes the cat", "sys-b": "no dog ran", "sys-c": "tea", "sys-d": "i like you", "sys-e": "mat on mat"}
-#: Numbers of random networks that see a difference between these systems.
+#: Seeds of random networks that distinguish these systems.
 DECIDED = (3, 5)
 ASKED = ("--seeds", "3", "--items", "6")
 
@@ -49,8 +49,8 @@ def source(tmp_path_factory):
 
 @pytest.fixture
 def filled(cast, settings, tmp_path):
-    """Eight items, each a group of its own, with outputs of five systems, the last a reference; people rate them, and
-    simulated raters the other way round."""
+    """Eight items, each its own group, with outputs of five systems, the last a reference; people rate them, and
+    simulated raters in reverse."""
     settings.ARTEFACTS_DIR = tmp_path / "artefacts"
     outputs = make_outputs(cast.project, make_items(cast.project, 8), SYSTEMS)
     for output in outputs:
@@ -70,7 +70,7 @@ def filled(cast, settings, tmp_path):
 
 
 def make_judge(project, source, slug="judge", folds=((0,), (1,)), outcome="") -> Evaluator:
-    """A comparative evaluator that learned nothing, each of its models from the items of these numbers."""
+    """An untrained comparative evaluator whose models each claim the items with these numbers as training data."""
     row = make_trained(project, slug, "comparative")
     members = [
         untrained(source, seed, *(f"g{n:03d}" for n in seen), outcome=outcome)
@@ -91,7 +91,7 @@ def judged(filled, source):
 
 @contextmanager
 def refused(kind: type[Exception], text: str) -> Iterator[None]:
-    """What comes is refused in these words."""
+    """Checks that the call is refused with this message."""
     with pytest.raises(kind) as caught:
         yield
     assert text in str(caught.value)
@@ -107,7 +107,7 @@ def play(*words: str) -> dict:
     return json.loads(command("games", *ASKED, *words, "--here", "--json"))
 
 
-def test_the_table_is_what_the_library_says(judged):
+def test_table_equals_the_library(judged):
     assert {name: set(kinds) for name, kinds in LEFT_OUT.items()} == IN_THE_STATISTICS
     found = play()
     table = found["table"]
@@ -131,18 +131,18 @@ def test_the_table_is_what_the_library_says(judged):
         "method:glicko2|tie:half|tau:0.5|window:50|seeds:3|seed:13|items:6|ranks:firth|conf:0.95|by:"
     )
     assert table["evaluator"]["signature"] == judge.signature
-    # Both models saw no group, so every pair was judged by one that had not learned from it.
+    # Neither model saw any group, so every pair was judged by a model not trained on it.
     assert (table["evaluator"]["n_in_training"], table["n_simulated"]) == (0, 0)
     shown = command("systems", "--by", "judge", "--method", "glicko2")
     assert table["signature"] in shown
     assert "win / tie / loss %" in shown
     assert shown == command("games", *ASKED, "--here")
     assert json.loads(command("systems", "--by", "judge", "--method", "glicko2", "--json"))["rows"] == table["rows"]
-    # Nothing is kept but the run.
+    # Only the run is stored.
     assert not Leaderboard.objects.exists()
 
 
-def test_people_are_not_taken_for_simulated_raters(judged):
+def test_people_are_not_mistaken_for_simulated_raters(judged):
     people, simulated = play()["table"]["extras"]["people"]
     assert (people["simulated"], simulated["simulated"]) == (False, True)
     assert (people["aspect"], people["judged_by"], people["n_systems"], people["n_judgements"]) == (
@@ -166,23 +166,23 @@ def test_options_of_games_and_of_the_evaluator(judged):
     assert "seed:7|items:4|" in table["signature"]
     assert table["signature"].endswith("|by:judge|systems:machine")
     assert found["url"] == "/projects/alpha/systems/?by=judge&method=glicko2&systems=machine"
-    # The table of all systems is another one.
+    # The table of all systems is a different one.
     with refused(CommandError, "judge has not compared these systems yet. Let it: manage.py games alpha --by judge"):
         command("systems", "--by", "judge", "--method", "glicko2")
     assert "sys-e" not in command("systems", "--by", "judge", "--method", "glicko2", "--systems", "machine")
-    # What a game is expected to count, of one that was trained before that was an option.
+    # Expected scores of games, from an evaluator trained before this was an option.
     expected = play("--set", "outcome=expected")["table"]
     assert "|outcome:expected|" in expected["signature"]
     assert "|outcome:expected|" in expected["evaluator"]["signature"]
     with refused(CommandError, "leave it out, or give outcome=verdict with it"):
         play("--set", "outcome=expected", "--set", "tie_rule=paper")
-    # Both symmetric readings or one.
+    # Both symmetric readings, or one.
     one_way = play("--set", "symmetric=no")["table"]
     assert one_way["extras"]["swap_consistency"] is None
 
 
-def test_games_count_what_is_expected_where_the_evaluator_does(filled, source):
-    """The shares that people see stay those of verdicts."""
+def test_games_use_expected_scores_if_the_evaluator_does(filled, source):
+    """The displayed shares remain those of verdicts."""
     make_judge(filled.project, source, outcome="expected")
     found = play()["table"]
     judge = load(artefact_folder(Evaluator.objects.get()))
@@ -201,7 +201,7 @@ def test_games_count_what_is_expected_where_the_evaluator_does(filled, source):
     values = [{row["label"]: row["value"] for row in table["rows"]} for table in (found, by_verdict)]
     assert values[0] != values[1]
     assert play("--set", "outcome=verdict", "--set", "tie_rule=paper")["table"]["signature"].count("tie:paper") == 1
-    # Said before anything is queued.
+    # Reported before anything is queued.
     runs = Run.objects.count()
     with refused(BadInput, "judge: tie_rule says what a draw counts, and of expected outcomes none is a draw"):
         start_games(project=filled.project, wishes=GamesWishes(options={"tie_rule": "paper"}))
@@ -212,7 +212,7 @@ def test_games_count_what_is_expected_where_the_evaluator_does(filled, source):
     assert Run.objects.count() == runs
 
 
-def test_items_that_it_learned_from_are_marked(filled, source):
+def test_training_items_are_marked(filled, source):
     make_judge(filled.project, source, "single", folds=((0, 1, 2),))
     found = play("--items", "8")["table"]
     # Three of the eight items, ten pairs of systems.
@@ -220,7 +220,7 @@ def test_items_that_it_learned_from_are_marked(filled, source):
     assert any("30 of the verdicts are on items that it learned from" in line for line in found["findings"])
 
 
-def test_checkpoints_play_each_for_itself_and_who_has_no_such_item_is_named(judged):
+def test_checkpoints_play_separately_and_unmatched_ones_are_named(judged):
     system = System.objects.get(name="sys-a")
     for item in Item.objects.all():
         for step in (10, 20):
@@ -233,7 +233,7 @@ def test_checkpoints_play_each_for_itself_and_who_has_no_such_item_is_named(judg
     assert "Without an output for these items: late." in table["findings"]
 
 
-def test_what_cannot_be_asked_is_said(filled, source, score):
+def test_impossible_requests_are_explained(filled, source, score):
     def ask(**params):
         return get_job("games").ask(project=filled.project, user=None, params=params)
 
@@ -281,13 +281,13 @@ def test_what_cannot_be_asked_is_said(filled, source, score):
         ask()
 
 
-def test_more_pairs_than_one_run_may_compare(judged, monkeypatch):
+def test_too_many_pairs_for_one_run(judged, monkeypatch):
     monkeypatch.setattr("scoring.selectors.game_texts.MOST_VERDICTS", 59)
     with refused(CommandError, "That is 60 pairs of texts, and one run compares at most 59"):
         play()
 
 
-def test_cancelled_games_are_played_again_and_say_the_same(judged, monkeypatch):
+def test_cancelled_games_are_repeated_with_the_same_result(judged, monkeypatch):
     phases: list[str] = []
     original = RunContext.progress
 
@@ -309,7 +309,7 @@ def test_cancelled_games_are_played_again_and_say_the_same(judged, monkeypatch):
     assert play()["table"]["rows"] == run.result["table"]["rows"]
 
 
-def test_what_a_deleted_evaluator_said_is_not_anothers(judged, source):
+def test_verdicts_of_a_deleted_evaluator_are_not_reused(judged, source):
     play()
     Evaluator.objects.filter(slug="judge").delete()
     make_judge(judged.project, source, folds=((2,), (3,)))
@@ -317,7 +317,7 @@ def test_what_a_deleted_evaluator_said_is_not_anothers(judged, source):
         command("systems", "--by", "judge", "--method", "glicko2")
 
 
-def test_programs_ask_for_it_and_read_it(judged):
+def test_api_requests_and_reads_games(judged):
     api = APIClient()
     api.force_authenticate(judged.researcher)
     table = "/api/v1/projects/alpha/leaderboards/systems/?by=judge&method=glicko2"
@@ -349,7 +349,7 @@ def test_programs_ask_for_it_and_read_it(judged):
     assert viewer.post("/api/v1/projects/alpha/runs/", wishes, format="json").status_code == 403
 
 
-def test_the_page_asks_for_it_and_shows_it(judged, score, client, django_assert_max_num_queries):
+def test_page_requests_and_shows_games(judged, score, client, django_assert_max_num_queries):
     score(judged.project, "length")
     page, door = (
         reverse("scoring:systems", args=["alpha"]) + "?by=judge&method=glicko2",
@@ -359,7 +359,7 @@ def test_the_page_asks_for_it_and_shows_it(judged, score, client, django_assert_
     text = client.get(page).content.decode()
     assert "No games yet." in text
     assert '<option value="glicko2" selected>Glicko-2 (games)</option>' in text
-    # Its scores are another table; of what has scores alone there is no other.
+    # Its scores are another table; an evaluator with only scores has no other.
     assert "no complete scores" in client.get(page.removesuffix("&method=glicko2")).content.decode()
     other = client.get(page.replace("judge", "length")).content.decode()
     assert "Mean score of length" in other
@@ -412,7 +412,7 @@ def run_table() -> dict:
 
 
 def test_from_training_to_games_by_command(filled, tmp_path, settings):
-    """With an evaluator that was really trained here, each group judged by the model that did not see it."""
+    """With a really trained evaluator; each group is judged by the model that did not see it."""
     folder = tiny_encoder("bert", tmp_path / "tiny")
     settings.ENCODERS = [folder]
     short = ("--set", "epochs=1", "--set", "human_epochs=1", "--set", "pairs_per_epoch=16", "--set", "human_pairs=16")

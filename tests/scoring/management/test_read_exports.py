@@ -1,4 +1,4 @@
-"""Library and recompute read what the product writes: every format of `dump` gives the same rows as `load`."""
+"""Library and recompute read the product's output: every format of `dump` gives the same rows as `load`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ COMPARED = ("item", "system_a", "system_b", "rater", "aspect", "verdict")
 
 @pytest.fixture
 def original(tmp_path: Path) -> Path:
-    """Everything a training reads, with texts that spreadsheets take for formulas, line breaks, steps and speakers."""
+    """Everything that training reads, with texts that spreadsheets take for formulas, line breaks, steps and
+    speakers."""
     folder = tmp_path / "original"
     folder.mkdir()
     write_everything(folder)
@@ -43,7 +44,7 @@ def original(tmp_path: Path) -> Path:
     return folder
 
 
-def test_every_export_is_the_same_dataset_and_trains(original, tmp_path):
+def test_every_export_is_the_same_dataset_and_can_be_trained_on(original, tmp_path):
     call_command("load", str(original), "--project", "all", verbosity=0)
     found = {}
     for name in FORMATS:
@@ -64,7 +65,7 @@ def test_every_export_is_the_same_dataset_and_trains(original, tmp_path):
         for table in ("systems", "items", "outputs", "ratings", "comparisons", "dialogues", "aspects"):
             assert getattr(data, table) == getattr(first, table), (name, table)
         assert data == first, name
-    # Nothing of what was loaded is missing: exports sort rows and put every item into a group.
+    # No loaded row is missing: exports sort rows and put every item into a group.
     source = read_dataset(original)
     assert {row.text for row in first.outputs} == {row.text for row in source.outputs}
     assert {(r.rater, r.item, r.system, r.aspect, r.value, r.step) for r in first.ratings} == {
@@ -79,8 +80,8 @@ def test_every_export_is_the_same_dataset_and_trains(original, tmp_path):
     np.testing.assert_array_equal(values[0], values[2])
 
 
-def test_recompute_reads_what_load_stores_of_every_export(original, tmp_path):
-    """`evalapp.stats` may not import the readers of `load`: docs/decisions/recompute-reads-exports.md."""
+def test_recompute_reads_every_export_like_load(original, tmp_path):
+    """`evalapp.stats` may not import the parsers of `load`: docs/decisions/recompute-reads-exports.md."""
     call_command("load", str(original), "--project", "all", verbosity=0)
     for name in FORMATS:
         call_command("dump", "all", str(tmp_path / name), "--format", name, verbosity=0)
@@ -127,8 +128,8 @@ def test_recompute_reads_what_load_stores_of_every_export(original, tmp_path):
         ("Ratings.jsonl", "", "would not be read"),
     ],
 )
-def test_recompute_refuses_what_only_load_reads(tmp_path, file, content, problem):
-    """Everything that an export does not write is an error that says the way out, never rows left out or misread."""
+def test_recompute_refuses_input_that_only_load_reads(tmp_path, file, content, problem):
+    """Input that no export contains is an error with a remedy; rows are never skipped or misread."""
     (tmp_path / file).write_text(content, encoding="utf-8")
     with pytest.raises(FolderError, match=problem) as error:
         list(ExportFolder(tmp_path).rows("ratings"))

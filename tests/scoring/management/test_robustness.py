@@ -1,4 +1,4 @@
-"""The robustness report of texts that people wrote under constraints: which texts stand in which row, against what."""
+"""The robustness report of texts that people wrote under constraints: the row of each text, and its baseline."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ORIGINAL = "Answer 0 to i000."
 
 @pytest.fixture
 def written(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Cast:
-    """One item with its original; written freely, in other words, and wrongly; and a text that was withdrawn."""
+    """One item with its original; texts written freely, as a paraphrase, and wrongly; and a withdrawn text."""
     fill_ports(monkeypatch)
     items = make_items(cast.project, 2, 1)
     make_outputs(cast.project, items)
@@ -56,7 +56,7 @@ def report(*words: str) -> str:
     return out.getvalue()
 
 
-def test_each_text_stands_in_the_row_of_its_constraint_against_the_original(written):
+def test_each_text_is_in_the_row_of_its_constraint_against_the_original(written):
     found = texts_by_kind(written.project)
     assert list(found) == ["MGE", "HWE", "LDHWE", "HWEBQ", "AE"]
     assert {kind: [record.text for record in records] for kind, records in found.items() if kind != "MGE"} == {
@@ -68,10 +68,10 @@ def test_each_text_stands_in_the_row_of_its_constraint_against_the_original(writ
     assert {record.item for records in found.values() for record in records} == {"i000"}
 
 
-def test_the_report(written):
+def test_report(written):
     found = json.loads(report("token-f1", "--json"))
     rows = {row["kind"]: row for row in found["rows"]}
-    # Three of four words in common with the original; none.
+    # Three of four words shared with the original; none.
     assert (rows["AE"]["n"], rows["AE"]["score"]) == (1, pytest.approx(0.75))
     assert (rows["LDHWE"]["n"], rows["LDHWE"]["mean"], rows["LDHWE"]["sd"]) == (1, 0.0, None)
     assert (rows["HWEBQ"]["n"], rows["HWEBQ"]["score"]) == (0, None)
@@ -82,7 +82,7 @@ def test_the_report(written):
     assert "0.750" in text
 
 
-def test_without_such_texts_it_says_what_to_do(cast):
+def test_without_such_texts_it_explains_what_to_do(cast):
     make_items(cast.project, 1, 1)
     with pytest.raises(CommandError, match="Start a writing campaign of that kind first"):
         report("token-f1")
@@ -90,13 +90,13 @@ def test_without_such_texts_it_says_what_to_do(cast):
 
 
 def bring_wrong_answers(project) -> None:
-    """Three items with three references each; two with wrong answers of their own, one of them empty."""
+    """Three items with three references each; two with their own wrong answers, one of them empty."""
     for number, item in enumerate(make_items(project, 3, 3)):
         item.meta = [{"adversarial_negatives": ["Wrong 0.", "Wrong."]}, {"adversarial_negatives": [""]}, {}][number]
         item.save()
 
 
-def test_items_with_wrong_answers_of_their_own_are_texts_too(cast):
+def test_wrong_answers_of_items_are_also_texts(cast):
     bring_wrong_answers(cast.project)
     found = texts_by_kind(cast.project)
     first, second, third = (
@@ -111,7 +111,7 @@ def test_items_with_wrong_answers_of_their_own_are_texts_too(cast):
     assert rows == {"MGE": 0, "HWE": 1, "LDHWE": 1, "HWEBQ": 0, "AE": 1}
 
 
-def test_the_page_says_what_is_missing_computes_in_a_run_and_shows_the_table(written, client):
+def test_page_reports_missing_scores_computes_in_a_run_and_shows_the_table(written, client):
     url = reverse("scoring:robustness", args=["alpha"])
     client.force_login(written.researcher)
     page = client.get(url).content.decode()
@@ -123,7 +123,7 @@ def test_the_page_says_what_is_missing_computes_in_a_run_and_shows_the_table(wri
     assert f"run {run.pk}</a> (waiting)" in client.get(url).content.decode()
     assert execute_run(run.pk).state == "succeeded"
     run.refresh_from_db()
-    # Machines' outputs, and a text of each of three kinds.
+    # Machine outputs, and one text of each of three kinds.
     assert (run.done, run.total) == (sum(row["n"] for row in run.result["rows"]),) * 2
     page = client.get(url).content.decode()
     assert "0.750" in page
@@ -132,7 +132,7 @@ def test_the_page_says_what_is_missing_computes_in_a_run_and_shows_the_table(wri
     assert client.post(url, {"evaluator": "token-f1"}).status_code == 403
 
 
-def test_the_empty_page_says_how_to_collect_texts(cast, client):
+def test_empty_page_explains_how_to_collect_texts(cast, client):
     client.force_login(cast.researcher)
     page = client.get(reverse("scoring:robustness", args=["alpha"])).content.decode()
     assert "There are no texts to compare yet." in page

@@ -1,4 +1,4 @@
-"""The selection report of a project: who picks which checkpoint or variant, by command, API and page."""
+"""The selection report of a project: which checkpoint or variant each evaluator selects, by command, API and page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def checkpoints(cast, score):
     """One system at steps 10, 20, 30, rated 2, 5, 3, with texts that grow; two variants, of which the shorter is rated
-    higher. Ten items, each a group of its own. Applied: length."""
+    higher. Ten items, each its own group. Applied: length."""
     aspect = Aspect.objects.create(project=cast.project, name="quality", low=1, high=5)
     meta = {VARIANT_OF: "net"}
     systems = [
@@ -51,12 +51,12 @@ def report(*words: str) -> str:
     return out.getvalue()
 
 
-def test_the_report(checkpoints):
+def test_report(checkpoints):
     assert VARIANT_OF == IN_THE_LIBRARY
     found = json.loads(report("--json"))
     assert (found["aspect"], found["n_items"], found["n_learned"], found["judged_by"]) == ("quality", 10, 0, "ratings")
     rows = {(row["evaluator"], row["kind"]): row for row in found["rows"]}
-    # The longest are step 30, rated 3 where 5 was there, and the variant rated 1 where 4 was.
+    # The longest are step 30, rated 3 instead of the possible 5, and the variant rated 1 instead of 4.
     steps, variants = rows[("length", "steps")], rows[("length", "variants")]
     assert (steps["wins"], steps["runs"], steps["human"]["value"]) == (0, 10, 3.0)
     assert (variants["wins"], variants["human"]["value"]) == (0, 1.0)
@@ -71,8 +71,8 @@ def test_the_report(checkpoints):
     assert Run.objects.filter(kind="selection").latest("pk").params["variants"] == {"mine": ["wide", "deep"]}
 
 
-def test_what_an_evaluator_learned_from_is_left_out(checkpoints, monkeypatch):
-    """Its choice among texts that it was trained to prefer would say nothing."""
+def test_training_data_of_an_evaluator_are_excluded(checkpoints, monkeypatch):
+    """Its choice among texts that it was trained to prefer would mean nothing."""
 
     def learned(project, name, aspect):
         found = load(name)
@@ -90,7 +90,7 @@ def test_what_an_evaluator_learned_from_is_left_out(checkpoints, monkeypatch):
         report("--seed", "2")
 
 
-def test_what_cannot_be_asked_is_said(checkpoints):
+def test_impossible_requests_are_explained(checkpoints):
     def ask(**params):
         return get_job("selection").ask(project=checkpoints.project, user=None, params=params)
 
@@ -113,7 +113,7 @@ def test_what_cannot_be_asked_is_said(checkpoints):
         ask()
 
 
-def test_the_page_asks_for_it_and_shows_it(checkpoints, client):
+def test_page_requests_and_shows_the_report(checkpoints, client):
     page, door = reverse("scoring:steps", args=["alpha"]), reverse("scoring:choose", args=["alpha"])
     client.force_login(checkpoints.researcher)
     assert "Nothing was computed yet." in client.get(page).content.decode()
@@ -133,13 +133,13 @@ def test_the_page_asks_for_it_and_shows_it(checkpoints, client):
     assert client.post(door).status_code == 403
 
 
-def test_the_way_to_variants_without_steps(checkpoints, client):
-    """The page of checkpoints is reached from the table of systems also where no system has any."""
+def test_navigation_to_variants_without_steps(checkpoints, client):
+    """The table of systems links to the page of checkpoints even if no system has any."""
     client.force_login(checkpoints.viewer)
     page = "/projects/alpha/systems/?method=mean"
     assert "Over training steps" in client.get(page).content.decode()
     Output.objects.filter(step__isnull=False).delete()
-    page += "&systems=machine"  # a table that was not kept before
+    page += "&systems=machine"  # a table that was not stored before
     assert "Which variant each evaluator would choose" in client.get(page).content.decode()
     assert client.get("/projects/alpha/systems/steps/").status_code == 200
     System.objects.update(meta={})

@@ -1,4 +1,4 @@
-"""Tiny random causal language models with a word tokenizer, saved the way real ones are."""
+"""Tiny random causal language models with a word tokenizer, saved like real ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ WORDS = ["<pad>", "<unk>", "<s>", "</s>", "the", "cat", "dog", "sat", "on", "mat
 
 
 def tiny_causal(family: str, folder: Path, *, positions: int = 32, seed: int = 5) -> str:
-    """Save a random gpt2 or llama (width 32, 2 layers) that reads `positions` tokens; return its folder."""
+    """Saves a random gpt2 or llama (width 32, 2 layers) that reads `positions` tokens; returns its folder."""
     import torch
     import transformers as t
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
@@ -40,7 +40,7 @@ def tiny_causal(family: str, folder: Path, *, positions: int = 32, seed: int = 5
 
 
 def plain_log_likelihood(folder: str, text: str, context: str = "") -> tuple[float, int]:
-    """The sum over the text's tokens by one forward pass without windows, and how many tokens it has."""
+    """The sum over the text's tokens from one forward pass without windows, and the number of tokens."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 

@@ -1,4 +1,4 @@
-"""Tiny randomly initialised encoders of several architectures, saved the way real ones are."""
+"""Tiny randomly initialised encoders of several architectures, saved like real ones."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ARCHITECTURES = ("bert", "roberta", "distilbert", "deberta-v2", "modernbert")
 
 
 def save_tokenizer(folder: Path) -> int:
-    """A word tokenizer with class and separator tokens that reads 30 tokens; returns its vocabulary's size."""
+    """A word tokenizer with class and separator tokens that reads 30 tokens; returns its vocabulary size."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
@@ -63,7 +63,7 @@ def save_tokenizer(folder: Path) -> int:
 
 @pytest.fixture(scope="session")
 def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
-    """The folder of a tiny encoder by architecture; made once a session."""
+    """The folder of a tiny encoder by architecture; created once per session."""
     made: dict[str, str] = {}
 
     def make(architecture: str = "bert") -> str:
@@ -78,7 +78,7 @@ def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], st
 
 @pytest.fixture(scope="session")
 def tiny_family(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
-    """The folder of a tiny encoder with its family's own kind of tokenizer; 2 layers, 64 tokens; made once."""
+    """The folder of a tiny encoder with its family's own kind of tokenizer; 2 layers, 64 tokens; created once."""
     root = tmp_path_factory.mktemp("families")
 
     def make(family: str = "bert") -> str:

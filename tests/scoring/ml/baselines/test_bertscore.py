@@ -1,4 +1,4 @@
-"""BERTScore against the bert-score package at its batch size 1, idf, rescaling, many references, signatures."""
+"""BERTScore against the bert-score package at its batch size 1, idf, rescaling, multiple references, signatures."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_equals_bert_score_on_the_installed_encoder():
 
 
 @pytest.mark.parametrize("component", ["precision", "recall", "f1"])
-def test_score_is_the_component_asked_for(tiny_encoder, component):
+def test_score_is_the_requested_component(tiny_encoder, component):
     found = load("bertscore", encoder=tiny_encoder(), component=component, device="cpu").evaluate(RECORDS)
     np.testing.assert_array_equal(found.values, found.components[component])
 
@@ -124,7 +124,7 @@ def test_rescaling_without_constants_is_refused(tiny_encoder):
         load("bertscore", encoder=tiny_encoder(), rescale=True)
 
 
-def test_default_layer_is_three_quarters_up(tiny_encoder):
+def test_default_layer_is_at_three_quarters_of_the_depth(tiny_encoder):
     assert load("bertscore", encoder=tiny_encoder()).layer == 3
     assert load("bertscore").layer == 5
 
@@ -142,9 +142,9 @@ def test_signature_names_everything(tiny_encoder):
     assert len({load("bertscore", encoder=folder, **given).signature for given in same}) == 1
 
 
-def test_idf_of_one_reference_weighs_tokens_alike(tiny_encoder):
-    """log((N + 1) / (df + 1)) is 0 for every token of the only reference: identical texts had 0, the value of an empty
-    text. So it is for a text of tokens that every reference has."""
+def test_idf_of_one_reference_weights_tokens_equally(tiny_encoder):
+    """log((N + 1) / (df + 1)) is 0 for every token of a single reference: identical texts scored 0, like an empty text.
+    The same holds for a text of tokens found in every reference."""
     weighted, plain = (load("bertscore", encoder=tiny_encoder(), idf=idf, device="cpu") for idf in (True, False))
     for rows in (
         [Record("the cat sat", ("the cat sat",))],
@@ -152,7 +152,7 @@ def test_idf_of_one_reference_weighs_tokens_alike(tiny_encoder):
     ):
         np.testing.assert_allclose(weighted.score(rows), plain.score(rows), atol=1e-12)
     assert weighted.score([Record("the cat sat", ("the cat sat",))])[0] == pytest.approx(1, abs=1e-6)
-    # Both references have "the cat", so that all of its weights are 0; "mat" and "dog" have log(3 / 2).
+    # Both references contain "the cat", so all of its weights are 0; "mat" and "dog" have log(3 / 2).
     rows = [Record("the cat", ("the cat",)), Record("the cat mat", ("the cat mat", "the cat dog"))]
     found = weighted.evaluate([*rows, Record("the cat dog", ("the cat dog",))])
     np.testing.assert_allclose(found.values, 1, atol=1e-6)
@@ -163,7 +163,7 @@ def test_idf_depends_on_the_call(tiny_encoder):
     assert not load("bertscore", encoder=tiny_encoder()).depends_on_batch
 
 
-def test_saved_evaluator_notices_another_encoder(tiny_encoder, tmp_path):
+def test_saved_evaluator_detects_another_encoder(tiny_encoder, tmp_path):
     import shutil
 
     from scoring.ml import ScoringError

@@ -89,7 +89,7 @@ def test_corpus_bleu_of_one_text_is_its_sentence_bleu():
 
 
 def test_closest_reference_length_prefers_the_shorter():
-    # Text of 4, references of 3 and 5: equally close, 3 is taken, so there is no brevity penalty.
+    # Text of 4 tokens, references of 3 and 5: equally close, 3 is used, so there is no brevity penalty.
     record = Record("a b c d", ("a b c", "a b c d e"))
     assert load("bleu-4").score([record])[0] == pytest.approx(100, abs=1e-12)
     assert load("bleu-4").score([Record("a b c d", ("a b c d e",))])[0] == pytest.approx(100 * np.exp(-0.25), abs=1e-9)

@@ -1,7 +1,7 @@
-"""BLEURT by a tiny random regression checkpoint, beside a plain forward pass of transformers.
+"""BLEURT with a tiny random regression checkpoint, compared with a plain forward pass of transformers.
 
-The published numbers (BLEURT-20 gives .999050 and .793022 for its two example pairs) need weights nobody may download
-in a test.
+The published values (BLEURT-20 gives .999050 and .793022 for its two example pairs) need weights that no test may
+download.
 """
 
 from __future__ import annotations
@@ -92,16 +92,16 @@ def test_all_pairs_blank_texts_and_missing_references(checkpoint):
     assert (found.n_empty, found.n_duplicate, found.reasons[1]) == (1, 1, "no references")
 
 
-def test_long_pairs_are_cut_and_counted(checkpoint):
+def test_long_pairs_are_truncated_and_counted(checkpoint):
     evaluator = load("bleurt", encoder=checkpoint, device="cpu", max_length=12)
     found = evaluator.evaluate([Record("i like tea", ("the cat " * 9,)), Record("i like tea", ("no",))])
     assert found.n_truncated == 1
-    # 12 tokens less 3 special ones: the text keeps its 3, the reference its first 6.
+    # 12 tokens minus 3 special ones: the text keeps its 3, the reference its first 6.
     shorter = evaluator.score([Record("i like tea", ("the cat the cat the cat",))])
     assert found.values[0] == pytest.approx(shorter[0], abs=1e-5)
 
 
-def test_without_a_checkpoint_it_says_what_to_do(tmp_path, tiny_encoder):
+def test_missing_checkpoint_is_explained(tmp_path, tiny_encoder):
     with pytest.raises(InvalidOption, match="no default: the folder of a BLEURT converted"):
         load("bleurt")
     with pytest.raises(EncoderError, match="is no regression checkpoint but a BertModel"):
@@ -122,8 +122,8 @@ def test_signature_and_saving(checkpoint, tmp_path):
     np.testing.assert_array_equal(load(tmp_path).score(RECORDS), evaluator.score(RECORDS))
 
 
-def test_an_encoder_that_only_calls_itself_a_checkpoint_is_refused(tmp_path):
-    """Its head would be drawn at random, anew each time it is loaded."""
+def test_encoder_without_a_regression_head_is_refused(tmp_path):
+    """Its head would be initialised at random on every load."""
     folder = tiny_encoder("bert", tmp_path)
     path = tmp_path / "config.json"
     said = {

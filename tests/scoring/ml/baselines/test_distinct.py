@@ -27,8 +27,8 @@ def test_expectation_adjusted_by_hand():
 
 
 @pytest.mark.parametrize("name", ["distinct-1", "distinct-2"])
-def test_the_scale_is_open_above(name: str):
-    """It said 0..1; seven different ones of C = 7 with V = 2 are 7 / (2 (1 - .5^7)) = 3.53."""
+def test_scale_has_no_upper_limit(name: str):
+    """It was documented as 0..1; seven different ones with C = 7 and V = 2 give 7 / (2 (1 - .5^7)) = 3.53."""
     assert load(name).entry.scale == (0, None)
     row = Record(" ".join("abcdefg" if name == "distinct-1" else "abcdefgh"))
     assert load(name, expected=True, vocabulary=2).score([row])[0] == pytest.approx(7 / (2 * (1 - 0.5**7)))
@@ -49,5 +49,5 @@ def test_adjustment_removes_the_length_bias():
     assert adjusted.score([short])[0] == pytest.approx(adjusted.score([long])[0], abs=0.02)
 
 
-def test_nothing_written_is_undefined_for_a_system():
+def test_system_without_text_is_undefined():
     assert math.isnan(load("distinct-2").system_score([Record("one"), Record("")]))

@@ -1,4 +1,4 @@
-"""Embedding average, extrema and greedy against plain loops over the encoder's hidden states."""
+"""Embedding average, extrema and greedy matching against plain loops over the encoder's hidden states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""METEOR by hand, beside nltk with and without WordNet, and what it says when WordNet is missing."""
+"""METEOR by hand, compared with nltk with and without WordNet, and its message when WordNet is missing."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def tiny_wordnet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class NoSynonyms:
-    """A WordNet without any word, for nltk."""
+    """An empty WordNet for nltk."""
 
     def synsets(self, word: str) -> list[object]:
         return []
@@ -67,7 +67,7 @@ def test_by_hand():
     record = Record("the cat on mat", ("the cat mat",))
     expected = 0.75 / (0.9 * 0.75 + 0.1) * (1 - 0.5 * (2 / 3) ** 3)
     assert load("meteor", synonyms="none").score([record])[0] == pytest.approx(expected, abs=1e-15)
-    # The one number nltk's own documentation gives.
+    # The only value in nltk's own documentation.
     hyp = "It is a guide to action which ensures that the military always obeys the commands of the party"
     ref = "It is a guide to action that ensures that the military will forever heed Party commands"
     assert load("meteor", synonyms="none").score([Record(hyp, (ref,))])[0] == pytest.approx(0.6944, abs=5e-5)
@@ -79,10 +79,10 @@ def test_stages_and_their_order():
     def aligned(hyp: list[int], ref: list[int], synonyms=None) -> list[tuple[int, int]]:
         return align(Words.of(hyp, stems), Words.of(ref, stems), synonyms)
 
-    assert aligned([0, 1, 2], [2, 1, 0]) == [(0, 2), (1, 1), (2, 0)]  # equal words before stems
+    assert aligned([0, 1, 2], [2, 1, 0]) == [(0, 2), (1, 1), (2, 0)]  # exact matches before stems
     assert aligned([0, 0], [2, 1, 2]) == [(0, 0), (1, 2)]
     assert aligned([0], [1, 1]) == []
-    assert aligned([0], [1, 1], lambda stem: (1,)) == [(0, 1)]  # the last free place
+    assert aligned([0], [1, 1], lambda stem: (1,)) == [(0, 1)]  # the last free position
     assert count_chunks([(0, 2), (1, 1), (2, 0)]) == 3
     assert count_chunks([(0, 0), (1, 1), (3, 2)]) == 2
     assert count_chunks([]) == 0
@@ -105,7 +105,7 @@ def test_equals_nltk_with_wordnet(tiny_wordnet, nltk_wordnet, hyp, refs):
     assert found == pytest.approx(by_nltk(hyp, tuple(refs), nltk_wordnet, gamma=0.4), abs=1e-12)
 
 
-def test_synonyms_count_and_the_signature_says_so(tiny_wordnet, monkeypatch):
+def test_synonyms_count_and_are_in_the_signature(tiny_wordnet, monkeypatch):
     record = Record("the hound", ("the dog",))
     monkeypatch.setenv("WNSEARCHDIR", str(tiny_wordnet))
     with_them, without = load("meteor"), load("meteor", synonyms="none")
@@ -116,7 +116,7 @@ def test_synonyms_count_and_the_signature_says_so(tiny_wordnet, monkeypatch):
     assert with_them.notes == without.notes == ()
 
 
-def test_without_wordnet_it_says_so_or_refuses(no_wordnet):
+def test_missing_wordnet_is_reported_or_refused(no_wordnet):
     evaluator = load("meteor")
     evaluator.score([Record("a cat", ("a cat",))])
     assert evaluator.signature == (

@@ -1,4 +1,5 @@
-"""MoverScore beside a plain computation from transformers' hidden states, and what is left out of a bag of words."""
+"""MoverScore compared with a plain computation from transformers' hidden states, and the tokens excluded from a bag of
+words."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def plain_scores(folder: str, records: list[Record], *, layers: int = 1, n: int = 1, idf: bool = True) -> list[float]:
-    """The definition word by word: one text at a time, one general linear program a pair."""
+    """The definition taken literally: one text at a time, one general linear program per pair."""
     import torch
     from transformers import AutoModel, AutoTokenizer
 
@@ -81,12 +82,12 @@ def plain_scores(folder: str, records: list[Record], *, layers: int = 1, n: int 
 @pytest.mark.parametrize(
     "options", [{}, {"idf": False}, {"n_gram": 2}, {"layers": 3}, {"layers": 2, "n_gram": 3}], ids=str
 )
-def test_equals_the_definition_word_by_word(encoder, options):
+def test_equals_the_literal_definition(encoder, options):
     given = {"layers": options.get("layers", 1), "n": options.get("n_gram", 1), "idf": options.get("idf", True)}
     expected = plain_scores(encoder, RECORDS, **given)
     found = load("moverscore", encoder=encoder, device="cpu", **options).score(RECORDS)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
-    if not given["idf"]:  # its first reference is the text itself, but each side has an idf of its own
+    if not given["idf"]:  # its first reference is the text itself, but each side has its own idf
         assert found[1] == pytest.approx(1.0, abs=1e-6)
 
 
@@ -112,7 +113,7 @@ def test_continuations_punctuation_and_stop_words_have_no_mass(encoder):
 
 
 @pytest.mark.parametrize("family", ["roberta", "deberta-v2", "modernbert"])
-def test_words_are_found_by_the_marks_of_other_tokenizers(family, tmp_path):
+def test_word_starts_of_other_tokenizers_are_recognised(family, tmp_path):
     folder = make_encoder(family, tmp_path / family)
     evaluator = load("moverscore", encoder=folder, device="cpu", idf=False)
     tokenized = evaluator.encoder.tokenize(["cats like tea !"])
@@ -164,8 +165,8 @@ def test_signature(encoder):
 
 
 @pytest.mark.parametrize("name", ["moverscore", "bertscore", "embedding-average", "embedding-greedy"])
-def test_a_vocabulary_may_leave_numbers_out(name, tmp_path):
-    """The largest number was taken to be how many there are."""
+def test_vocabulary_may_skip_ids(name, tmp_path):
+    """Once, the largest id was taken for the vocabulary size."""
     folder = Path(make_encoder("bert", tmp_path / "encoder"))
     tokenizer = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
     vocabulary = tokenizer["model"]["vocab"]

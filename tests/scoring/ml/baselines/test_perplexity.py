@@ -1,4 +1,4 @@
-"""Perplexity under causal models and n-grams: sums by hand, what trains on what, systems, empty texts."""
+"""Perplexity under causal models and n-grams: sums by hand, training data, systems, empty texts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     return tiny_causal("gpt2", tmp_path_factory.mktemp("gpt2"))
 
 
-def test_a_causal_model_by_hand(folder):
+def test_causal_model_by_hand(folder):
     evaluator = load("perplexity", encoder=folder, device="cpu")
     found = evaluator.evaluate(RECORDS)
     pairs = [plain_log_likelihood(folder, record.text) for record in RECORDS]
@@ -56,7 +56,7 @@ def test_conditioned_on_the_context_or_source(folder):
         load("perplexity", context=True)
 
 
-def test_n_grams_learn_from_the_references_of_other_groups_only():
+def test_n_grams_learn_only_from_references_of_other_groups():
     records = [*RECORDS, Record("x y", ("i like tea .",), group="g1"), Record("no", ("yes yes",), item="9")]
     folds = CrossFit(records, folds=3, order=3, tokenizer="13a", lowercase=True)
     assert folds.fold[group_of(records[0])] == folds.fold[group_of(records[4])]
@@ -69,7 +69,7 @@ def test_n_grams_learn_from_the_references_of_other_groups_only():
         assert found.components["tokens"][row] == tokens[0] == len(record.text.split()) + 1
 
 
-def test_an_output_that_copies_its_own_reference_gains_nothing_by_it():
+def test_copying_its_own_reference_gains_nothing():
     own = Record("unheard words of mine", ("unheard words of mine",), item="a")
     without = Record("unheard words of mine", ("something else",), item="a")
     others = [Record("x", (f"the cat sat {n}",), item=str(n)) for n in range(6)]
@@ -84,7 +84,7 @@ def test_without_other_groups_it_is_undefined_with_a_reason():
     assert np.isnan(load("perplexity").score([Record("a b"), Record("c")])).all()
 
 
-def test_a_saved_n_gram_model_scores_texts_one_by_one(tmp_path):
+def test_saved_n_gram_model_scores_single_texts(tmp_path):
     model = WordNgrams.fit(["the cat sat on the mat .", "i like tea ."], order=2)
     model.save(tmp_path)
     evaluator = load("perplexity", encoder=str(tmp_path))
@@ -96,8 +96,8 @@ def test_a_saved_n_gram_model_scores_texts_one_by_one(tmp_path):
     assert evaluator.signature == f"perplexity|lm:kn2|train:saved@{model.fingerprint[:8]}|case:lc|tok:13a|v:0.2.0.dev0"
 
 
-def test_no_text_is_worse_than_none():
-    """A word of foreign letters stood below an empty text, at 14 for every letter."""
+def test_no_text_is_worse_than_an_empty_one():
+    """Once, a word of foreign letters scored below an empty text, at 14 per letter."""
     records = [*RECORDS, Record("字" * 500, ("a",), item="5"), Record("", ("a",), item="6")]
     found = load("perplexity").evaluate(records)
     assert found.values.min() == found.values[-1] == found.values[-2] == -20.0
@@ -140,7 +140,7 @@ def test_perplexity_of_references_under_a_generator(folder):
         ppl_reference(folder, [Record("a")])
 
 
-def test_people_are_more_fluent_than_shuffled_people(shared_data: Path):
+def test_human_texts_are_more_fluent_than_shuffled_ones(shared_data: Path):
     data = read_dataset(shared_data / "dailydialog_multiref")
     records = [r for r in data.outputs_with_context() if r.system == "human"]
     rng = np.random.default_rng(13)
@@ -149,8 +149,8 @@ def test_people_are_more_fluent_than_shuffled_people(shared_data: Path):
     assert evaluator.system_score(records) > evaluator.system_score(shuffled)
 
 
-def test_weights_of_other_names_are_refused(tmp_path):
-    """They would be drawn at random, anew each time the model is loaded."""
+def test_weights_with_other_names_are_refused(tmp_path):
+    """They would be initialised at random on every load."""
     folder = tiny_causal("gpt2", tmp_path)
     path = tmp_path / "model.safetensors"
     weights = {f"other.{name}": value for name, value in load_file(path).items()}

@@ -1,4 +1,4 @@
-"""ROUGE-L against rouge-score, plain dynamic programming, and scripts that package cannot read."""
+"""ROUGE-L against rouge-score, plain dynamic programming, and scripts that the package cannot read."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ def test_equals_rouge_score(hyp, refs):
         assert found == pytest.approx(expected, abs=1e-12)
 
 
-def test_english_by_default_with_the_tokens_of_rouge_score():
-    """rouge-score 0.1.2 knows no symbols: $5 is 5, and "+" no token. They counted as words before version 0.2."""
+def test_default_is_english_with_the_tokens_of_rouge_score():
+    """rouge-score 0.1.2 ignores symbols: $5 is 5, and "+" is no token. Before version 0.2 they counted as words."""
     hyp, ref = "It costs $5 + tax.", "It costs 5 and tax"
     expected = RougeScorer(["rougeL"]).score(ref, hyp)["rougeL"].fmeasure
     english = load("rouge-l")
     assert english.score([Record(hyp, (ref,))])[0] == pytest.approx(expected, abs=1e-12) == 2 * 4 / (4 + 5)
     assert "|tok:rouge-score|" in english.signature
     assert "|tok:unicode|" in load("rouge-l", lang="de").signature
-    # Six tokens, "$" and "+" among them, with four in common with five.
+    # Six tokens, including "$" and "+", four of them shared with five.
     assert load("rouge-l", lang="de").score([Record(hyp, (ref,))])[0] == pytest.approx(2 * 4 / (6 + 5))
 
 
@@ -68,7 +68,7 @@ def test_by_hand_with_beta():
 @pytest.mark.parametrize("line", ["ฉันชอบกินข้าวผัด", "我喜欢喝茶。", "お茶が好き", "مرحبا بالعالم", "😀"])
 def test_identical_text_in_any_script_is_one(line):
     assert load("rouge-l", lang="und").score([Record(line, (line,))])[0] == 1.0
-    # The tokens of English would lose it, which is not the same as a text that shares nothing with the reference.
+    # English tokenization would drop it, which differs from a text that shares nothing with the reference.
     english = load("rouge-l")
     assert np.isnan(english.score([Record(line, (line,)), Record("tea", (line,))])).all()
     way_out = "set `lang` to the language of the texts, or tokenize=unicode"

@@ -8,7 +8,7 @@ from scoring.ml import Record, load
 
 
 def test_length_counts_words_of_every_script():
-    """Expected by hand; before version 0.2 whatever is not a-z, 0-9 or ' was no word, and Thai had 0."""
+    """Expected by hand; before version 0.2 only a-z, 0-9 and ' formed words, so Thai had 0."""
     texts = ["Don't stop, 3.5!", "...", "ไทย", "Übergrößenträger", "Привет, мир", "今天很好"]
     assert load("length").score([Record(text) for text in texts]).tolist() == [4, 0, 3, 1, 2, 4]
 
@@ -25,7 +25,7 @@ def test_overlap_with_context_and_source():
     assert evaluator.notes == ("1 of 4 undefined: no context or source",)
 
 
-def test_random_depends_on_what_is_scored_only():
+def test_random_depends_only_on_the_scored_input():
     rows = [Record("text", item=str(n), system="s") for n in range(2000)]
     values = load("random").score(rows)
     assert len(set(values)) == 2000
@@ -35,6 +35,6 @@ def test_random_depends_on_what_is_scored_only():
     assert not np.array_equal(load("random", seed=14).score(rows), values)
 
 
-def test_random_golden():
+def test_random_known_value():
     # First 53 bits of sha256("13 US i US s US None US text"), US = 0x1f, computed with coreutils' sha256sum.
     assert load("random").score([Record("text", item="i", system="s")])[0] == 0.019170831401663313

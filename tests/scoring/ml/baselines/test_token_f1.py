@@ -12,11 +12,11 @@ from scoring.ml import Query, Record, load
 
 
 def test_by_hand():
-    # "the the cat" against "the cat sat": common 2 of 3 and 3.
+    # "the the cat" against "the cat sat": 2 common tokens of 3 and 3.
     assert load("token-f1").score([Record("the the cat", ("x", "the cat sat"))])[0] == pytest.approx(2 / 3)
 
 
-def test_case_and_punctuation_do_not_count():
+def test_case_and_punctuation_are_ignored():
     assert load("token-f1").score([Record("The CAT!", ("the cat",))])[0] == 1.0
 
 
@@ -25,7 +25,7 @@ def test_texts_without_word_tokens_get_zero():
 
 
 def test_no_letter_is_lost():
-    """Before version 0.2 "café" was the word "caf", and a Russian text had no word at all."""
+    """Before version 0.2, "café" was the word "caf", and a Russian text had no word."""
     rows = [Record("café", ("caf",)), Record("Привет, мир", ("привет мир!",)), Record("добрый день", ("добрый вечер",))]
     assert load("token-f1").score(rows).tolist() == [0.0, 1.0, 0.5]
 

@@ -1,4 +1,4 @@
-"""The transport solver beside a network simplex, the one-dimensional closed form and linear assignment."""
+"""The transport solver compared with a network simplex, the one-dimensional closed form and linear assignment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def random_problem(rng: np.random.Generator, n: int, m: int) -> Problem:
 
 
 def by_network_simplex(problem: Problem, scale: int = 10**6) -> float:
-    """The same problem in whole numbers, as networkx wants them; the rounding goes to the last mass."""
+    """The same problem in integers, as networkx needs them; the last mass absorbs the rounding."""
     sides = []
     for masses in (problem.supply, problem.demand):
         whole = np.rint(masses * scale).astype(int)
@@ -36,7 +36,7 @@ def by_network_simplex(problem: Problem, scale: int = 10**6) -> float:
 
 
 def test_by_hand():
-    # .3 + .7 against .5 + .5: .3 stays at cost 1, .2 goes from the second to the first at 5, .5 at 2.
+    # .3 + .7 against .5 + .5: .3 stays at cost 1, .2 moves from the second to the first at 5, .5 at 2.
     problem = Problem(np.array([0.3, 0.7]), np.array([0.5, 0.5]), np.array([[1.0, 9.0], [5.0, 2.0]]))
     assert transport_costs([problem])[0] == pytest.approx(0.3 * 1 + 0.2 * 5 + 0.5 * 2, abs=1e-12)
     one = Problem(np.array([1.0]), np.array([0.25, 0.75]), np.array([[2.0, 4.0]]))
@@ -62,7 +62,7 @@ def test_equals_the_closed_form_on_a_line():
     np.testing.assert_allclose(transport_costs(problems), expected, rtol=0, atol=1e-9)
 
 
-def test_equals_assignment_where_masses_are_equal_and_blocks_do_not_matter(monkeypatch):
+def test_equals_assignment_with_equal_masses_and_any_blocks(monkeypatch):
     rng = np.random.default_rng(3)
     costs = [rng.random((size, size)) for size in (2, 5, 12, 40)]
     problems = [Problem(np.full(len(c), 1 / len(c)), np.full(len(c), 1 / len(c)), c) for c in costs]

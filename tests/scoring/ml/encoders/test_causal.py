@@ -1,4 +1,4 @@
-"""Log-probabilities of causal models beside a plain forward pass, windows, and folders that are none."""
+"""Log-probabilities of causal models compared with a plain forward pass, windows, and invalid folders."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_neither_batch_nor_order_matters(folder):
     np.testing.assert_allclose(small.log_likelihoods(TEXTS, CONTEXTS)[0], together, rtol=0, atol=1e-5)
 
 
-def test_a_long_text_is_read_in_windows(folder):
+def test_long_text_is_read_in_windows(folder):
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -52,7 +52,7 @@ def test_a_long_text_is_read_in_windows(folder):
     ids = [2, *tokenizer(text)["input_ids"]]
     expected = 0.0
     for place in range(1, len(ids)):
-        # Windows end at 8, 11, 14, ...; a token stands in the first that reaches it.
+        # Windows end at 8, 11, 14, ...; a token is scored in the first window that reaches it.
         end = min(len(ids), 8 if place < 8 else 8 + 3 * ((place - 8) // 3 + 1))
         window = ids[max(0, end - 8) : end]
         with torch.no_grad():
@@ -64,7 +64,7 @@ def test_a_long_text_is_read_in_windows(folder):
 
 
 @pytest.mark.parametrize(("longest", "stride"), [(8, 3), (8, 7), (8, 1), (2, 1), (64, 32)])
-def test_windows_score_every_token_once_with_enough_before_it(longest, stride):
+def test_windows_score_every_token_once_with_enough_context(longest, stride):
     for length, first in ((n, first) for n in range(2, 40) for first in range(1, n)):
         windows = plan_windows(length, first, longest, stride)
         scored = [place for begin, start, end in windows for place in range(start, end)]
@@ -74,25 +74,25 @@ def test_windows_score_every_token_once_with_enough_before_it(longest, stride):
             assert start - begin >= min(start, longest - stride)
 
 
-def test_a_context_longer_than_the_window_gives_way(folder):
+def test_context_longer_than_the_window_is_truncated(folder):
     model = CausalModel(find_encoder(folder), device="cpu", max_length=8)
     found, tokens = model.log_likelihoods(["i like tea"], ["the cat sat on the mat . " * 5])
     assert np.isfinite(found[0])
     assert tokens[0] == 3
 
 
-def test_the_window_is_the_models_unless_less_is_asked_for(folder):
+def test_window_is_the_models_unless_a_smaller_one_is_given(folder):
     assert CausalModel(find_encoder(folder)).max_length == 32
     assert CausalModel(find_encoder(folder), max_length=100).max_length == 32
     assert CausalModel(find_encoder(folder), max_length=9, stride=100).stride == 8
 
 
-def test_an_encoder_is_no_causal_model(tiny_encoder):
+def test_encoder_is_not_a_causal_model(tiny_encoder):
     with pytest.raises(EncoderError, match="is no causal language model but a BertModel"):
         CausalModel(find_encoder(tiny_encoder()))
 
 
-def test_half_a_surrogate_pair_is_read_as_a_character_that_is_none(folder):
+def test_lone_surrogate_is_read_as_a_replacement_character(folder):
     model = CausalModel(find_encoder(folder), device="cpu")
     broken, whole = model.log_likelihoods(["the \ud800 cat"]), model.log_likelihoods(["the \ufffd cat"])
     assert [part.tolist() for part in broken] == [part.tolist() for part in whole]

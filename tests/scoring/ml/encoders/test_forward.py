@@ -1,4 +1,5 @@
-"""The forward without padding equals the model's own for every family: all tokens, first tokens, pair classifiers."""
+"""The forward pass without padding equals the model's own for every family: all tokens, first tokens, pair
+classifiers."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def make_pairs(tokenizer: PairTokenizer, n: int = 9, longest: int = 14, seed: in
 
 
 def own_states(model, encodings: Encodings) -> list[torch.Tensor]:
-    """The model's own forward over each input alone."""
+    """The model's own forward pass over each input alone."""
     states = []
     for encoding in encodings:
         types = {} if encoding.type_ids is None else {"token_type_ids": torch.tensor([encoding.type_ids])}
@@ -38,7 +39,7 @@ def own_states(model, encodings: Encodings) -> list[torch.Tensor]:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_equal_to_the_models_own_forward(tiny_family, family):
+def test_equal_to_the_models_own_forward_pass(tiny_family, family):
     source = find_encoder(tiny_family(family))
     tokenizer, model = PairTokenizer(source), load_model(source)
     encodings = make_pairs(tokenizer)
@@ -62,7 +63,7 @@ def test_the_installed_encoder(tiny_family):
 
 
 @pytest.mark.parametrize("family", UNPADDED)
-def test_bf16_stays_near(tiny_family, family):
+def test_bf16_is_close(tiny_family, family):
     source = find_encoder(tiny_family(family))
     tokenizer = PairTokenizer(source)
     batch = collate(make_pairs(tokenizer), tokenizer.pad_id, "cpu")
@@ -75,8 +76,8 @@ def test_bf16_stays_near(tiny_family, family):
 
 @pytest.mark.parametrize("family", UNPADDED)
 def test_first_tokens_need_no_keys_and_values_of_the_others(tiny_family, family, monkeypatch):
-    """Matrices applied once an input give what they give token by token, large biases included; a part that is more
-    than a product, as an adapter makes it, is asked itself."""
+    """Matrices applied once per input give the same as token by token, also with large biases; a module that is more
+    than a product, such as an adapter, is called itself."""
     source = find_encoder(tiny_family(family))
     tokenizer, model = PairTokenizer(source), load_model(source)
     batch = collate(make_pairs(tokenizer), tokenizer.pad_id, "cpu")
@@ -98,7 +99,7 @@ def test_first_tokens_need_no_keys_and_values_of_the_others(tiny_family, family,
     assert not module._is_plain(last, short.bfloat16())
 
 
-def test_gradients_and_training_take_the_models_own_forward(tiny_family):
+def test_gradients_and_training_use_the_models_own_forward_pass(tiny_family):
     source = find_encoder(tiny_family("bert"))
     tokenizer, model = PairTokenizer(source), load_model(source)
     batch = collate(make_pairs(tokenizer), tokenizer.pad_id, "cpu")
@@ -109,7 +110,7 @@ def test_gradients_and_training_take_the_models_own_forward(tiny_family):
         assert module._parts(model.train(), batch) is None
 
 
-def test_trained_weights_are_seen_at_once(tiny_family):
+def test_trained_weights_take_effect_at_once(tiny_family):
     source = find_encoder(tiny_family("bert"))
     tokenizer, model = PairTokenizer(source), load_model(source)
     batch = collate(make_pairs(tokenizer), tokenizer.pad_id, "cpu")
@@ -163,7 +164,7 @@ def test_pair_classifier_does_not_depend_on_batch_or_order(tiny_family, family):
     torch.testing.assert_close(run(encodings, 10_000, half) / scale, run(encodings, 1, half) / scale, atol=2e-2, rtol=0)
 
 
-def test_pair_classifier_halves_its_batches_and_says_what_was_cut(tiny_family):
+def test_pair_classifier_halves_its_batches_and_reports_truncation(tiny_family):
     tokenizer = PairTokenizer(find_encoder(tiny_family("bert")), max_length=24)
     model = classifier(tiny_family("bert"))
     rng = random.Random(5)

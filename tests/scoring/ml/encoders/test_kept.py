@@ -1,4 +1,4 @@
-"""Vectors kept in files: pairs are told apart by their sides, a second file takes over what the first one has."""
+"""Vectors cached in files: pairs are distinguished by their sides, a second file reuses those of the first."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def pairs(encoder: PairEncoder, *texts: str) -> Encodings:
     return encoder.tokenize([Record(text, context=("where do you row",)) for text in texts]).encodings
 
 
-def test_what_another_fold_encoded_is_taken_over(
+def test_vectors_of_another_fold_are_reused(
     encoder: PairEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
@@ -44,7 +44,7 @@ def test_what_another_fold_encoded_is_taken_over(
     np.testing.assert_allclose(second[1], alone[0], atol=1e-6)
 
 
-def test_the_same_tokens_on_other_sides_are_another_pair(encoder: PairEncoder, tmp_path: Path) -> None:
+def test_same_tokens_on_other_sides_are_another_pair(encoder: PairEncoder, tmp_path: Path) -> None:
     ids, lengths = np.array([2, 7, 3, 8, 3], dtype=np.int32), np.array([5])
     sides = [np.array(row, dtype=np.int8) for row in ([0, 0, 0, 1, 1], [0, 0, 0, 0, 0])]
     one, two = (

@@ -1,4 +1,4 @@
-"""Bare encoders for inference and training: local safetensors, attention by choice, fewer layers, refusals."""
+"""Bare encoders for inference and training: local safetensors, choice of attention, fewer layers, refusals."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ def copied(tiny_family, tmp_path) -> Path:
 
 
 def renamed(folder: Path, name) -> EncoderSource:
-    """The folder with other names of its weights, without those that get none."""
+    """The folder with its weights renamed, without those that get no name."""
     weights = {name(key): value for key, value in load_file(folder / "model.safetensors").items() if name(key)}
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     return find_encoder(str(folder))
 
 
 def changed(folder: Path, **entries: object) -> EncoderSource:
-    """The folder with other entries of its config.json."""
+    """The folder with changed entries in its config.json."""
     path = folder / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **entries}), encoding="utf-8")
     return find_encoder(str(folder))
 
 
 def refused(source: EncoderSource, message: str) -> None:
-    """Both by the check and by loading itself."""
+    """Refused both by the check and by loading itself."""
     with pytest.raises(EncoderError, match=message):
         check_encoder(source)
     with pytest.raises(EncoderError, match=message):
@@ -72,7 +72,7 @@ def test_eager_attention_can_be_differentiated_twice(tiny_family):
     model = load_model(find_encoder(tiny_family("roberta")), attention="eager")
     torch.manual_seed(13)
     vectors = torch.randn(1, 5, 32, requires_grad=True)
-    # Weighed: the plain sum after a layer's normalisation is 0 whatever comes in.
+    # Weighted: the plain sum after a layer's normalisation is always 0.
     weighed = model(inputs_embeds=vectors).last_hidden_state * torch.randn(32)
     (slope,) = torch.autograd.grad(weighed.sum(), vectors, create_graph=True)
     slope.pow(2).sum().backward()
@@ -93,15 +93,15 @@ def test_only_local_safetensors_without_foreign_code(tiny_family, monkeypatch):
     assert (asked["local_files_only"], asked["trust_remote_code"], asked["use_safetensors"]) == (True, False, True)
 
 
-def test_layers_above_are_dropped_and_bf16_is_kept(tiny_family):
+def test_upper_layers_are_dropped_and_bf16_is_preserved(tiny_family):
     model = load_model(find_encoder(tiny_family("bert")), layer=1, dtype="bf16")
     assert len(model.encoder.layer) == 1
     assert model.dtype == torch.bfloat16
 
 
 @pytest.mark.parametrize("kind", [AlbertConfig, MPNetConfig, ElectraConfig])
-def test_a_layer_is_the_one_of_the_whole_encoder(tmp_path, kind):
-    """ALBERT has one layer and goes through it again and again."""
+def test_layer_equals_that_of_the_whole_encoder(tmp_path, kind):
+    """ALBERT has one layer and applies it repeatedly."""
     sizes = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48}
     AutoModel.from_config(kind(**sizes, vocab_size=60)).save_pretrained(tmp_path)
     source = find_encoder(str(tmp_path))
@@ -113,7 +113,7 @@ def test_a_layer_is_the_one_of_the_whole_encoder(tmp_path, kind):
             torch.testing.assert_close(found, whole[layer], atol=1e-5, rtol=0)
 
 
-def test_weights_that_are_none_and_unknown_kinds_are_refused(tiny_family, tmp_path):
+def test_invalid_weights_and_unknown_kinds_are_refused(tiny_family, tmp_path):
     source = find_encoder(tiny_family("bert"))
     config = (source.folder / "config.json").read_text(encoding="utf-8")
     (tmp_path / "config.json").write_text(config, encoding="utf-8")
@@ -125,15 +125,15 @@ def test_weights_that_are_none_and_unknown_kinds_are_refused(tiny_family, tmp_pa
         load_model(find_encoder(str(tmp_path)))
 
 
-def test_a_folder_without_tokenizer_is_refused(tiny_family, tmp_path):
+def test_folder_without_tokenizer_is_refused(tiny_family, tmp_path):
     for name in ("config.json", "model.safetensors"):
         (tmp_path / name).symlink_to(find_encoder(tiny_family("bert")).folder / name)
     with pytest.raises(EncoderError, match=r"holds no tokenizer: copy its tokenizer\.json"):
         load_tokenizer(find_encoder(str(tmp_path)))
 
 
-def test_a_tokenizer_in_an_artefact_is_loaded_as_its_encoders(tiny_family, tmp_path, monkeypatch):
-    """The config.json beside it is the evaluator's; read as an encoder's, transformers would warn of it."""
+def test_tokenizer_in_an_artefact_loads_like_its_encoders(tiny_family, tmp_path, monkeypatch):
+    """The config.json next to it is the evaluator's; read as an encoder's, transformers would warn about it."""
     source = find_encoder(tiny_family("bert"))
     for path in source.folder.glob("*token*"):
         (tmp_path / path.name).symlink_to(path)
@@ -147,7 +147,7 @@ def test_a_tokenizer_in_an_artefact_is_loaded_as_its_encoders(tiny_family, tmp_p
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_family_passes_the_check_which_reads_no_weights(tiny_family, family):
+def test_every_family_passes_the_check_without_reading_weights(tiny_family, family):
     check_encoder(find_encoder(tiny_family(family)))
 
 
@@ -155,18 +155,18 @@ def test_the_installed_encoder_passes_the_check():
     check_encoder(find_encoder())
 
 
-def test_weights_of_other_names_are_refused_and_not_drawn_at_random(copied):
+def test_weights_with_other_names_are_refused_and_not_randomised(copied):
     message = r"lacks embeddings\.LayerNorm\.bias, .* and 34 more of the weights of a BertModel: copy the folder again"
     refused(renamed(copied, lambda name: f"other.{name}"), message)
 
 
-def test_a_layer_that_is_missing_is_named(copied):
+def test_missing_layer_is_named(copied):
     refused(
         renamed(copied, lambda name: "" if ".layer.1." in name else name), r"lacks encoder\.layer\.1\.\S+, .*13 more"
     )
 
 
-def test_a_folder_that_calls_itself_another_kind_is_refused(copied):
+def test_folder_of_a_mislabelled_kind_is_refused(copied):
     refused(changed(copied, model_type="gpt2"), "of the weights of a GPT2Model")
 
 
@@ -175,14 +175,14 @@ def test_sizes_that_do_not_fit_the_weights_are_named(copied):
     refused(changed(copied, hidden_size=32, vocab_size=10), r"word_embeddings\.weight \d+x32 for 10x32")
 
 
-def test_a_configuration_that_is_none_is_refused(copied):
+def test_invalid_configuration_is_refused(copied):
     refused(changed(copied, num_attention_heads=5), "cannot be loaded .*multiple of the number of attention heads")
     source = changed(copied, num_attention_heads=4, num_hidden_layers="2")
     refused(source, "config.json of .* cannot be used .*expected int|cannot be loaded .*expected int")
 
 
 @pytest.mark.parametrize("content", [b"garbage" * 100, b"", None], ids=["garbage", "empty", "cut off"])
-def test_damaged_weights_are_refused_as_all_else(copied, content):
+def test_damaged_weights_are_refused(copied, content):
     path = copied / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-50] if content is None else content)
     source = find_encoder(str(copied))
@@ -194,8 +194,8 @@ def test_damaged_weights_are_refused_as_all_else(copied, content):
 @pytest.mark.parametrize(
     "kind", ["BertForMaskedLM", "RobertaForMaskedLM", "DistilBertForMaskedLM", "AlbertForMaskedLM", "MPNetForMaskedLM"]
 )
-def test_the_encoder_of_a_masked_language_model_is_taken_without_its_pooler(kind, tmp_path):
-    """Its weights stand under another name, and of the pooler, which no reading uses, there are none."""
+def test_encoder_of_a_masked_language_model_loads_without_its_pooler(kind, tmp_path):
+    """Its weights have another prefix, and the pooler, which is never used, has none."""
     sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
     made = getattr(transformers, kind)
     saved = made(made.config_class(**sizes, vocab_size=60))
@@ -210,7 +210,7 @@ def test_tied_weights_are_not_missing(family, tmp_path):
     load_pretrained(find_encoder(tiny_causal(family, tmp_path)), "AutoModelForCausalLM")
 
 
-def test_a_head_that_is_missing_is_refused(tiny_family):
+def test_missing_head_is_refused(tiny_family):
     source = find_encoder(tiny_family("bert"))
     with pytest.raises(EncoderError, match=r"lacks classifier\.bias, classifier\.weight of the weights of a Bert"):
         load_pretrained(source, "AutoModelForSequenceClassification")
@@ -219,13 +219,13 @@ def test_a_head_that_is_missing_is_refused(tiny_family):
 
 
 @pytest.mark.parametrize("content", ["{", "{}", "[]", "null", ""])
-def test_a_tokenizer_that_is_there_but_broken_is_not_called_absent(copied, content):
+def test_broken_tokenizer_is_not_reported_as_missing(copied, content):
     (copied / "tokenizer.json").write_text(content, encoding="utf-8")
     with pytest.raises(EncoderError, match=r"the tokenizer in \S+ cannot be read .*: copy the folder again"):
         load_tokenizer(find_encoder(str(copied)))
 
 
-def test_the_tokenizer_of_another_encoder_is_found_out(copied, tiny_family):
+def test_tokenizer_of_another_encoder_is_detected(copied, tiny_family):
     shutil.copy(Path(tiny_family("roberta")) / "tokenizer.json", copied)
     with pytest.raises(
         EncoderError, match=r"gives the token number \d+, but it has \d+ word vectors: copy the tokenizer"

@@ -80,7 +80,7 @@ def test_mean_and_extrema_by_hand():
     np.testing.assert_allclose(extreme_vectors(side), [[2.0, -3.0], [5.0, -5.0]])
 
 
-def test_extrema_prefers_the_positive_of_two_equals():
+def test_extrema_prefers_the_positive_of_equal_magnitudes():
     side = Side(torch.tensor([[2.0], [-2.0]]), np.ones(2), np.array([2]))
     assert extreme_vectors(side)[0, 0] == 2.0
 

@@ -1,4 +1,4 @@
-"""Encoders whose tokenizer is a SentencePiece model alone, as the published DeBERTa-v3 folders hold it."""
+"""Encoders with only a SentencePiece model as tokenizer, like the published DeBERTa-v3 folders."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def deberta(tmp_path_factory) -> Path:
     return folder
 
 
-def test_the_folder_is_read_and_cut_as_sentencepiece_cuts(deberta):
+def test_folder_is_read_and_tokenised_like_sentencepiece(deberta):
     import sentencepiece
 
     assert not (deberta / "tokenizer.json").exists()
@@ -53,7 +53,7 @@ def test_the_folder_is_read_and_cut_as_sentencepiece_cuts(deberta):
         assert tokenizer(text)["input_ids"] == [1, *theirs.encode(text), 2]
 
 
-def test_a_metric_and_a_trained_evaluator_work_on_it(deberta, tmp_path):
+def test_metric_and_trained_evaluator_work_with_it(deberta, tmp_path):
     found = load("bertscore", encoder=str(deberta)).evaluate(
         [Record("the cat sat", ("the cat sat",)), Record("you like tea", ("the cat sat",)), Record("वाह", ("the cat",))]
     )
@@ -67,18 +67,18 @@ def test_a_metric_and_a_trained_evaluator_work_on_it(deberta, tmp_path):
     records = data.outputs_with_context()[:8]
     expected = evaluator.score(records)
     evaluator.save_pretrained(tmp_path / "out")
-    shutil.rmtree(encoder)  # the artefact holds the tokenizer
+    shutil.rmtree(encoder)  # the artefact contains the tokenizer
     np.testing.assert_allclose(load(tmp_path / "out").score(records), expected, atol=1e-6)
 
 
-def test_what_is_not_installed_is_named(deberta, monkeypatch):
+def test_missing_package_is_named(deberta, monkeypatch):
     monkeypatch.setattr(loading, "_is_installed", lambda name: name != "sentencepiece")
     with pytest.raises(EncoderError, match=r"sentencepiece is not installed: install requirements\.txt"):
         load_tokenizer(find_encoder(str(deberta)))
 
 
-def test_every_sentencepiece_model_goes_along_with_an_artefact():
-    """ALBERT and XLNet call theirs spiece.model, Llama tokenizer.model, XLM-R sentencepiece.bpe.model."""
+def test_every_sentencepiece_model_is_copied_into_an_artefact():
+    """Its file is spiece.model in ALBERT and XLNet, tokenizer.model in Llama, sentencepiece.bpe.model in XLM-R."""
     models = {name for name in TOKENIZER_FILES if name.endswith(".model")}
     assert {"spm.model", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model"} == models
     assert models < set(BINARY)

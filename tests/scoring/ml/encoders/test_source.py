@@ -39,7 +39,7 @@ def test_folder(tmp_path):
     assert (found.name, found.n_layers) == ("mine", 3)
 
 
-def test_a_folder_whose_configuration_cannot_be_read_is_none(tmp_path):
+def test_folder_with_an_unreadable_configuration_is_invalid(tmp_path):
     name = make(tmp_path / "mine", {"model_type": "bert", "num_hidden_layers": 3})
     (tmp_path / "mine" / "config.json").write_text('{"model_type": "be', encoding="utf-8")
     with pytest.raises(EncoderError, match=r"config\.json cannot be read .*: copy the encoder's folder again"):
@@ -48,7 +48,7 @@ def test_a_folder_whose_configuration_cannot_be_read_is_none(tmp_path):
 
 @pytest.mark.parametrize("content", ["[1]", "null", '"bert"'])
 @pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json"])
-def test_a_configuration_that_is_no_object_is_none(tmp_path, file, content):
+def test_configuration_that_is_not_an_object_is_invalid(tmp_path, file, content):
     name = make(tmp_path / "mine", {"model_type": "bert", "num_hidden_layers": 3})
     (tmp_path / "mine" / file).write_text(content, encoding="utf-8")
     with pytest.raises(EncoderError, match=r"\.json holds no JSON object: copy the encoder's folder again"):
@@ -56,7 +56,7 @@ def test_a_configuration_that_is_no_object_is_none(tmp_path, file, content):
 
 
 @pytest.mark.parametrize("wrong", ["32", [32], 1.5, True, float("inf")])
-def test_sizes_that_are_no_whole_numbers_are_named(tmp_path, wrong):
+def test_non_integer_sizes_are_named(tmp_path, wrong):
     source = find_encoder(make(tmp_path / "mine", {"hidden_size": wrong, "type_vocab_size": wrong}))
     with pytest.raises(EncoderError, match=r"says hidden_size: .*, which is no whole number"):
         _ = source.width
@@ -93,7 +93,7 @@ def test_longest_input(tmp_path, config, tokenizer, asked, expected):
     assert find_encoder(make(tmp_path / "m", config, tokenizer)).max_length(asked) == expected
 
 
-def test_refusals_say_the_way_out(tmp_path):
+def test_refusals_suggest_a_remedy(tmp_path):
     with pytest.raises(EncoderError, match="hf download no-such/encoder"):
         find_encoder("no-such/encoder")
     with pytest.raises(EncoderError, match="neither a folder nor in the local cache"):

@@ -49,12 +49,12 @@ def test_layer_is_the_hidden_state_of_that_layer(tiny_encoder, architecture, lay
     with torch.inference_mode():
         states = full(torch.tensor([encodings[0].ids]), output_hidden_states=True)
         expected = states.hidden_states[layer][0]
-        if architecture == "modernbert" and 0 < layer < 4:  # its closing norm stands behind the last layer kept
+        if architecture == "modernbert" and 0 < layer < 4:  # its final norm follows the last layer kept
             expected = full.final_norm(expected)
     np.testing.assert_allclose(encoder.encode(encodings).vectors.numpy(), expected.numpy(), rtol=0, atol=1e-4)
 
 
-def test_long_text_loses_its_end_and_is_counted(tiny_encoder):
+def test_long_text_is_truncated_at_the_end_and_counted(tiny_encoder):
     encoder = TextEncoder(find_encoder(tiny_encoder()), device="cpu", max_length=6)
     found = encoder.tokenize(["the cat sat on a mat", "the cat sat on", ""])
     assert found.truncated.tolist() == [True, False, False]
@@ -62,14 +62,14 @@ def test_long_text_loses_its_end_and_is_counted(tiny_encoder):
     assert found.encodings[0].ids == found.encodings[1].ids
 
 
-def test_limit_of_the_tokenizer_holds(tiny_encoder):
+def test_tokenizer_limit_is_respected(tiny_encoder):
     encoder = TextEncoder(find_encoder(tiny_encoder("roberta")), device="cpu")
     found = encoder.tokenize([" ".join(["cat"] * 100)])
     assert len(found.encodings[0].ids) == 30
     assert encoder.encode(found.encodings).vectors.shape == (30, 32)
 
 
-def test_bf16_is_near(tiny_encoder):
+def test_bf16_is_close(tiny_encoder):
     source, texts = find_encoder(tiny_encoder()), make_texts(4)
     exact = vectors_of(TextEncoder(source, device="cpu"), texts)
     for one, two in zip(exact, vectors_of(TextEncoder(source, device="cpu", dtype="bf16"), texts), strict=True):
@@ -83,7 +83,7 @@ def test_unknown_layer_is_refused(tiny_encoder):
         TextEncoder(find_encoder(tiny_encoder()), layer=9)
 
 
-def test_nothing_is_loaded_before_it_is_needed(tiny_encoder, monkeypatch):
+def test_nothing_is_loaded_before_use(tiny_encoder, monkeypatch):
     monkeypatch.setattr(AutoModel, "from_pretrained", lambda *a, **k: pytest.fail("loaded"))
     encoder = TextEncoder(find_encoder(tiny_encoder()), device="cpu")
     assert encoder.max_length == 30

@@ -1,4 +1,4 @@
-"""Single, pair and triple inputs of every family: the tokenizer's own form, and one rule of cutting."""
+"""Single, pair and triple inputs of every family: the tokenizer's own format, and one truncation rule."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def own_pair(made: PairTokenizer, one: str, two: str | None = None) -> list[int]
 
 
 def room_of(made: PairTokenizer) -> int:
-    """Tokens a pair has beside the special ones."""
+    """Number of tokens of a pair, excluding special tokens."""
     return made.max_length - made.tokenizer.num_special_tokens_to_add(pair=True)
 
 
 def marks_of(made: PairTokenizer) -> tuple[int, list[int], int]:
-    """The special tokens before, between and behind a pair."""
+    """The special tokens before, between and after a pair."""
     ids, inside = own_pair(made, "a", "a"), content(made, "a")
     return ids[0], ids[1 + len(inside) : -1 - len(inside)], ids[-1]
 
@@ -40,7 +40,7 @@ def content(made: PairTokenizer, text: str) -> list[int]:
     return made.tokenizer(text, add_special_tokens=False)["input_ids"]
 
 
-def test_short_inputs_are_what_the_tokenizer_itself_makes(source):
+def test_short_inputs_equal_the_tokenizers_own(source):
     made = PairTokenizer(source)
     found = made.pairs([ONE, "", ONE], [TWO, TWO, ""], cut="left")
     expected = made.tokenizer([ONE, "", ONE], [TWO, TWO, ""])
@@ -53,7 +53,7 @@ def test_short_inputs_are_what_the_tokenizer_itself_makes(source):
     assert [list(e.ids) for e in made.texts([ONE, ""]).encodings] == [own_pair(made, ONE), own_pair(made, "")]
 
 
-def test_a_dialogue_loses_its_oldest_turns_and_a_prompt_its_end(source):
+def test_dialogue_loses_its_oldest_turns_and_a_prompt_its_end(source):
     made = PairTokenizer(source, max_length=20)
     turns = ("dog " * 20 + "dog", "yes, you ran", "i like tea")
     budget = room_of(made)
@@ -69,7 +69,7 @@ def test_a_dialogue_loses_its_oldest_turns_and_a_prompt_its_end(source):
         assert ids[-len(second) - 1 : -1] == second
 
 
-def test_the_candidate_is_whole_up_to_half_and_more_where_there_is_room(source):
+def test_candidate_is_whole_up_to_half_or_more_where_there_is_room(source):
     made = PairTokenizer(source, max_length=23)
     budget = room_of(made)
     long = "cat " * 30
@@ -78,10 +78,10 @@ def test_the_candidate_is_whole_up_to_half_and_more_where_there_is_room(source):
     assert found.truncated.tolist() == [True] * 4
     assert found.encodings.lengths.tolist() == [23] * 4
     assert whole > budget
-    # Of two long texts the candidate keeps the lower half of the tokens, the context the rest.
+    # With two long texts, the candidate keeps the lower half of the tokens, the context the rest.
     ids = list(found.encodings[0].ids)
     assert ids[-1 - budget // 2 : -1] == content(made, long)[: budget // 2]
-    # Beside one short word it keeps all but that word.
+    # With one short word, it keeps all but that word's tokens.
     room = budget - len(content(made, "dog"))
     assert list(found.encodings[1].ids)[-1 - room : -1] == content(made, long)[:room]
 
@@ -122,7 +122,7 @@ def test_each_side_of_segments_has_its_own_half(source):
     assert list(whole.encodings[0].ids) == own_pair(made, "you no", "no")
 
 
-def test_special_tokens_in_a_text_are_text(source):
+def test_special_tokens_in_a_text_are_plain_text(source):
     made = PairTokenizer(source)
     mark = made.tokenizer.sep_token
     found = made.texts([f"no {mark} no"]).encodings[0]
@@ -141,7 +141,7 @@ def test_order_and_repetition_do_not_matter(source):
     assert together.encodings[1] == together.encodings[3]
 
 
-def test_records_are_cut_by_what_they_answer(tiny_family):
+def test_records_are_truncated_by_their_context_kind(tiny_family):
     made = PairTokenizer(find_encoder(tiny_family("bert")), max_length=12)
     words = "cat dog sat on mat tea i you like no yes the ran"
     records = [Record("yes", context=(words,)), Record("yes", source=words), Record("yes")]
@@ -156,7 +156,7 @@ def test_records_are_cut_by_what_they_answer(tiny_family):
     assert found.truncated.tolist() == [True, True, False, False]
 
 
-def test_lengths_follow_positions_and_the_sentinel_is_no_limit(tiny_family):
+def test_lengths_follow_positions_and_the_placeholder_is_no_limit(tiny_family):
     assert PairTokenizer(find_encoder(tiny_family("roberta"))).max_length == 64
     assert PairTokenizer(find_encoder(tiny_family("deberta-v2"))).max_length == 64
     made = PairTokenizer(find_encoder(tiny_family("deberta-v2")))
@@ -170,7 +170,7 @@ def test_turns_are_joined_by_the_separator(tiny_family):
     )
 
 
-def test_too_short_a_length_says_what_to_do(tiny_family):
+def test_too_short_length_suggests_a_remedy(tiny_family):
     made = PairTokenizer(find_encoder(tiny_family("bert")), max_length=4)
     assert made.texts([ONE]).encodings.lengths.tolist() == [4]
     with pytest.raises(EncoderError, match="a length of 4 leaves no room beside 3 special tokens"):
@@ -183,8 +183,8 @@ def test_nothing_to_tokenise(tiny_family):
     assert made.texts([]).truncated.dtype == np.bool_
 
 
-def test_half_a_surrogate_pair_is_read_as_a_character_that_is_none(source):
-    """JSON can say one, as `"\\ud800"`; no tokenizer takes it."""
+def test_lone_surrogate_is_read_as_a_replacement_character(source):
+    """JSON can contain one, as `"\\ud800"`, but no tokenizer accepts it."""
     made = PairTokenizer(source)
     broken, whole = ["the \ud800 cat", "tea \udc00\ud800", ONE], ["the \ufffd cat", "tea \ufffd\ufffd", ONE]
     found, expected = made.pairs(broken, broken, cut="left"), made.pairs(whole, whole, cut="left")
@@ -192,7 +192,7 @@ def test_half_a_surrogate_pair_is_read_as_a_character_that_is_none(source):
     assert [list(e.ids) for e in made.texts(broken).encodings] == [list(e.ids) for e in made.texts(whole).encodings]
 
 
-def test_a_token_the_encoder_has_no_vector_for_is_named(tiny_family):
+def test_token_without_an_embedding_is_named(tiny_family):
     source = find_encoder(tiny_family("bert"))
     made = PairTokenizer(replace(source, config={**source.config, "vocab_size": 6}))
     with pytest.raises(EncoderError, match=r"gives the token number .*, but it has 6 word vectors"):

@@ -1,4 +1,4 @@
-"""ADEM: its arithmetic, both ways to solve it, and the common frame."""
+"""ADEM: its arithmetic, both solvers, and the common framework."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="session")
 def rated() -> Dataset:
-    """16 items with three outputs each; people like replies that share words with the reference."""
+    """16 items with three outputs each; raters prefer replies that share words with the reference."""
     rng = np.random.default_rng(3)
     items, outputs, ratings = [], [], []
     for number in range(16):
@@ -53,7 +53,7 @@ def parts(n: int, size: int, seed: int = 1) -> Components:
 
 
 @torch.no_grad()
-def test_the_score_is_two_products_brought_to_the_scale() -> None:
+def test_score_is_two_products_mapped_to_the_scale() -> None:
     sizes = {"vector": 2, "components": 2, "affine": False, "inputs": "both", "l1": 0.0, "l2": 0.0}
     net = AdemNetwork.from_source(None, sizes)
     net.axes.copy_(torch.eye(2))
@@ -71,14 +71,14 @@ def test_the_score_is_two_products_brought_to_the_scale() -> None:
     assert float(net(c, r, y, labels=torch.tensor([0.75]))["loss"]) == pytest.approx(4 + 0.5 * 8 + 0.1 * 6)
 
 
-def test_first_scores_lie_around_the_middle_as_lowe_begins() -> None:
+def test_initial_scores_are_near_the_middle_as_in_lowe() -> None:
     x = np.array([2.0, 4.0, 10.0])
     alpha, beta = first_scale(x, 1, 5)
     np.testing.assert_allclose((x - alpha) / beta, 3 + 4 * (x - x.mean()) / 8)
     assert first_scale(np.array([2.0, 2.0]), 1, 5)[1] == 1.0
 
 
-def test_both_ways_to_solve_agree_with_the_normal_equations() -> None:
+def test_both_solvers_agree_with_the_normal_equations() -> None:
     rng = np.random.default_rng(2)
     for n in (5, 60):  # fewer rows than features, and more
         given = parts(n, 3)
@@ -90,7 +90,7 @@ def test_both_ways_to_solve_agree_with_the_normal_equations() -> None:
         np.testing.assert_allclose(solve(given, targets, 0.3), expected, atol=1e-6)
 
 
-def test_principal_axes_are_those_of_largest_variance() -> None:
+def test_principal_axes_have_the_largest_variance() -> None:
     rng = np.random.default_rng(4)
     x = rng.normal(size=(200, 3)) * [5.0, 1.0, 0.1] + 7
     mean, axes = principal_axes(x, 2)
@@ -131,7 +131,7 @@ def test_undefined_empty_and_several_references(trained: Any) -> None:
     assert values[3] != values[4]
 
 
-def test_it_fits_what_it_is_shown_and_reports(encoder: str, rated: Dataset) -> None:
+def test_fits_its_training_data_and_reports(encoder: str, rated: Dataset) -> None:
     seen: list[TrainingProgress] = []
     evaluator = fit("adem", rated, dev=rated, encoder=encoder, l2=1e-4, progress=seen.append, components=20)
     records = rated.outputs_with_context()
@@ -141,7 +141,7 @@ def test_it_fits_what_it_is_shown_and_reports(encoder: str, rated: Dataset) -> N
     assert evaluator.record.correlations[0]["aspect"] == "overall"
 
 
-def test_the_grid_is_chosen_on_the_held_out_part(encoder: str, rated: Dataset) -> None:
+def test_grid_is_selected_on_the_held_out_part(encoder: str, rated: Dataset) -> None:
     evaluator = fit("adem", rated, encoder=encoder, **SMALL)
     errors = {row["l2"]: row["dev_loss"] for row in evaluator.record.log}
     assert len(errors) == 8
@@ -152,10 +152,8 @@ def test_the_grid_is_chosen_on_the_held_out_part(encoder: str, rated: Dataset) -
 
 @pytest.mark.parametrize("ratings", ["rank", "z"])
 @pytest.mark.parametrize("profile", ["recommended", "paper"])
-def test_what_was_made_comparable_has_no_part_in_the_scale(
-    encoder: str, rated: Dataset, ratings: str, profile: str
-) -> None:
-    """Ranks lie within 0 to 10 and were taken for ratings on it: scores of 4.8 for ranks around .5."""
+def test_comparable_ratings_do_not_affect_the_scale(encoder: str, rated: Dataset, ratings: str, profile: str) -> None:
+    """Ranks lie within 0 to 10 and were taken for ratings on that scale: scores of 4.8 for ranks around .5."""
     found = []
     for aspect in (Aspect("overall", 1, 10), Aspect("overall", -10, 10)):
         data = replace(rated, aspects=(aspect,))
@@ -189,7 +187,7 @@ def test_gradient_steps_resume_and_depend_on_the_seed(encoder: str, rated: Datas
 
 
 @pytest.mark.parametrize("inputs", ["text", "context"])
-def test_sentinels_read_one_side_only(encoder: str, rated: Dataset, inputs: str) -> None:
+def test_baselines_read_only_one_side(encoder: str, rated: Dataset, inputs: str) -> None:
     evaluator = fit("adem", rated, encoder=encoder, inputs=inputs, **SMALL)
     base = Record("cat sat", references=("dog",), context=("you like",))
     text, context = replace(base, text="no tea"), replace(base, context=("i ran on",))
@@ -200,7 +198,7 @@ def test_sentinels_read_one_side_only(encoder: str, rated: Dataset, inputs: str)
         plan("adem", rated, encoder=encoder, inputs=inputs, affine=False)
 
 
-def test_what_is_missing_is_said_before_training(encoder: str, rated: Dataset) -> None:
+def test_missing_input_is_reported_before_training(encoder: str, rated: Dataset) -> None:
     with pytest.raises(TrainingDataError, match="no ratings"):
         plan("adem", replace(rated, ratings=()), encoder=encoder)
     with pytest.raises(TrainingDataError, match="there are: overall"):
@@ -227,8 +225,8 @@ def test_what_is_missing_is_said_before_training(encoder: str, rated: Dataset) -
     assert found.steps == 8
 
 
-def test_what_is_left_out_is_told_by_its_cause(encoder: str, rated: Dataset) -> None:
-    """An empty text was "without context or reference"."""
+def test_exclusions_are_reported_by_cause(encoder: str, rated: Dataset) -> None:
+    """Once, an empty text was reported as "without context or reference"."""
     changed = {"i1": {"references": ()}, "i2": {"context": ()}, "i3": {"references": (), "context": (" ",)}}
     items = tuple(replace(item, **changed.get(item.id, {})) for item in rated.items)
     data = replace(rated, items=items, outputs=(replace(rated.outputs[0], text=""), *rated.outputs[1:]))
@@ -244,10 +242,10 @@ def test_what_is_left_out_is_told_by_its_cause(encoder: str, rated: Dataset) -> 
     assert found.record.examples == {"rated outputs": 38}
 
 
-def test_the_folds_share_their_vectors(
+def test_folds_share_their_vectors(
     encoder: str, rated: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each text is encoded once, and the models are those of folds that encode everything by themselves."""
+    """Each text is encoded once, and the models equal those of folds that encode everything themselves."""
     encoded: list[int] = []
     batches = UtteranceEncoder.batches
 

@@ -1,5 +1,5 @@
-"""What the held-out rows of ADEM have a part in: the choice of the ridge, and its last solution where they were cut
-off from the training data; not the principal axes, nor the scale."""
+"""The use of ADEM's held-out rows: they select the ridge penalty, and join the last solution if they were split off
+from the training data; they do not affect the principal axes or the scale."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.scoring.ml.tiny import tiny_encoder
 
 
 def rated(n: int, name: str) -> Dataset:
-    """As many items with one rated output each."""
+    """Items with one rated output each."""
     ids = [f"{name}{number}" for number in range(n)]
     return Dataset(
         name,
@@ -38,11 +38,10 @@ def job(folder: Path, train: Dataset, dev: Dataset | None = None, **options: Any
 
 @pytest.mark.parametrize("method", ["ridge", "gradient"])
 @pytest.mark.parametrize("cut_off", [False, True])
-def test_axes_and_scale_are_of_what_is_learned_from(
+def test_axes_and_scale_come_from_training_data(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, cut_off: bool
 ) -> None:
-    """Vectors that differ along the first axis of 32 where they are learned from, and far more along the second where
-    they are held out."""
+    """Training vectors differ along the first of 32 axes, held-out ones far more along the second."""
     encoder = tiny_encoder("bert", tmp_path / "encoder")
     train, dev = rated(20, "t"), None if cut_off else rated(4, "d")
     given = job(tmp_path, train, dev, encoder=encoder, components=1, method=method, epochs=1)
@@ -68,10 +67,10 @@ def test_axes_and_scale_are_of_what_is_learned_from(
 
 
 @pytest.mark.parametrize("cut_off", [False, True])
-def test_what_was_cut_off_is_solved_for_in_the_end(tmp_path: Path, cut_off: bool) -> None:
+def test_split_off_rows_join_the_final_solution(tmp_path: Path, cut_off: bool) -> None:
     """One component each: contexts and replies of 1, references of 0, so that a score is M alone.
 
-    M is 1 + sum(label - 1) / (n + weight): of three labels of 2 and a weight of 1 it is 1.75. With the held-out label
+    M is 1 + sum(label - 1) / (n + weight): with three labels of 2 and a weight of 1 it is 1.75. With the held-out label
     of 6 it is 2.6.
     """
     sizes = {"vector": 1, "components": 1, "affine": False, "inputs": "both", "l1": 0.0, "l2": 0.0}
@@ -83,5 +82,5 @@ def test_what_was_cut_off_is_solved_for_in_the_end(tmp_path: Path, cut_off: bool
         found = _ridge(network, job(tmp_path, rated(4, "t"), l2=1.0), Components(one, nothing, one), part)
     assert float(network.M.detach()) == pytest.approx(2.6 if cut_off else 1.75)
     assert float(network.N.detach()) == 1.0
-    # What chooses the weight is how far those that did not teach are from it.
+    # The error on rows outside the training data selects the weight.
     assert found.metrics == {"loss": pytest.approx((6 - 1.75) ** 2), "l2": 1.0}

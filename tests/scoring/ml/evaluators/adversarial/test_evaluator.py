@@ -24,7 +24,7 @@ MACHINES = ["no no", "tea tea", "yes yes no", "no tea yes"]
 
 
 def data(n_items: int = 12, seed: int = 3, **changes: Any) -> Dataset:
-    """References are sentences; both machines repeat themselves. Ratings for the card."""
+    """References are sentences; both machines repeat themselves. Ratings are for the model card."""
     rng = np.random.default_rng(seed)
     items, outputs, ratings = [], [], []
     for number in range(n_items):
@@ -63,7 +63,7 @@ def weights(evaluator: Any) -> torch.Tensor:
     return torch.cat([value.flatten() for value in evaluator.artefact.network.state_dict().values()])
 
 
-def test_people_score_above_machines(trained: Adversarial) -> None:
+def test_human_texts_score_above_machine_texts(trained: Adversarial) -> None:
     machines = trained.score(data(8, seed=9).outputs_with_context())
     people = trained.score(human_records())
     assert people.min() > 0.5 > machines.max()
@@ -105,7 +105,7 @@ def test_same_seed_same_weights(encoder: str) -> None:
     assert not torch.equal(weights(one), weights(other))
 
 
-def test_a_training_that_was_cut_off_ends_with_the_same_weights(
+def test_interrupted_training_ends_with_the_same_weights(
     encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(finetune_module, "CHECKPOINT_SECONDS", 0.0)
@@ -148,7 +148,7 @@ def test_the_loss_weighs_and_is_the_mean_cross_entropy(trained: Adversarial) -> 
     assert float(loss) == pytest.approx(float(expected), rel=1e-4)
 
 
-def test_inputs_are_what_the_option_says(encoder: str) -> None:
+def test_inputs_follow_the_option(encoder: str) -> None:
     records = data(4).outputs_with_context()
     blind = fit("adversarial", data(), encoder=encoder, epochs=1, inputs="text")
     changed = [replace(record, context=("no yes",)) for record in records]
@@ -159,7 +159,7 @@ def test_inputs_are_what_the_option_says(encoder: str) -> None:
     assert "inputs:context" in deaf.signature
 
 
-def test_the_context_is_read(trained: Adversarial) -> None:
+def test_context_is_read(trained: Adversarial) -> None:
     records = data(4).outputs_with_context()
     changed = [replace(record, context=("no yes on the mat",)) for record in records]
     assert (trained.score(records) != trained.score(changed)).all()
@@ -192,7 +192,7 @@ def test_profiles(encoder: str) -> None:
     assert sorted(own) == [1, 32]
 
 
-def test_what_is_held_out(encoder: str) -> None:
+def test_held_out_part(encoder: str) -> None:
     alone = fit("adversarial", data(12), encoder=encoder, epochs=1)
     assert len(alone.record.dev_groups) == 1
     assert len(alone.record.groups) == 11
@@ -219,7 +219,7 @@ def test_any_family_of_encoders(family: str, tiny_family: Callable[[str], str], 
     np.testing.assert_allclose(load(tmp_path / "out").score(records), found.score(records), atol=1e-5)
 
 
-def test_bad_input_is_named_before_training(encoder: str, tmp_path: Path) -> None:
+def test_invalid_input_is_named_before_training(encoder: str, tmp_path: Path) -> None:
     whole = data()
     bare = tuple(replace(item, references=()) for item in whole.items)
     with pytest.raises(TrainingDataError, match="add references to the items"):

@@ -1,4 +1,4 @@
-"""Which texts the adversarial baseline reads, and how its classes are balanced."""
+"""The texts that the adversarial baseline reads, and the balance of its classes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def data() -> Dataset:
     return Dataset("hand", systems=systems, items=items, outputs=outputs)
 
 
-def test_who_wrote_what() -> None:
+def test_origin_of_texts() -> None:
     texts = collect_texts(data())
     said = [(r.item, r.system, r.text, int(label)) for r, label in zip(texts.records, texts.labels, strict=True)]
     assert said == [
@@ -45,7 +45,7 @@ def test_who_wrote_what() -> None:
     assert all(record.references == () for record in texts.records)
 
 
-def test_what_a_person_wrote_in_the_same_context_is_no_machines_text() -> None:
+def test_human_text_of_the_same_context_is_no_machine_text() -> None:
     whole = data()
     copied = (Output("i1", "m1", "yes"), Output("i2", "m1", "yes"))
     texts = collect_texts(replace(whole, outputs=(*copied, *whole.outputs)))
@@ -63,7 +63,7 @@ def unequal() -> Dataset:
     return Dataset("unequal", items=items, outputs=tuple(outputs))
 
 
-def test_as_many_of_each_class_are_drawn_anew_each_epoch() -> None:
+def test_equal_numbers_per_class_are_drawn_each_epoch() -> None:
     texts = collect_texts(unequal())
     assert (texts.n_people, texts.n_machines) == (6, 33)
     drawn = []
@@ -83,8 +83,8 @@ def test_as_many_of_each_class_are_drawn_anew_each_epoch() -> None:
     )
 
 
-def test_a_small_system_gives_way_to_the_others_when_it_is_used_up() -> None:
-    # 6 texts of machines wanted, the small system has 2 of them.
+def test_exhausted_small_system_gives_way_to_others() -> None:
+    # 6 machine texts are needed; the small system has 2.
     found = unequal()
     few = replace(found, outputs=tuple(o for o in found.outputs if o.system == "large" or o.item in ("i0", "i1")))
     texts = collect_texts(few)
@@ -94,7 +94,7 @@ def test_a_small_system_gives_way_to_the_others_when_it_is_used_up() -> None:
 
 
 @pytest.mark.parametrize("alike", [True, False])
-def test_weighted_classes_weigh_alike(alike: bool) -> None:
+def test_weighted_classes_have_equal_weight(alike: bool) -> None:
     texts = collect_texts(unequal())
     weights = row_weights(texts, balance="weight", systems_alike=alike)
     people = texts.labels > 0.5
@@ -107,7 +107,7 @@ def test_weighted_classes_weigh_alike(alike: bool) -> None:
 
 
 def test_balanced_log_loss_by_hand() -> None:
-    # People: -log .8; machines: -log .5 and -log .9; the classes' means weigh alike.
+    # Human: -log .8; machine: -log .5 and -log .9; the class means have equal weight.
     expected = (-math.log(0.8) + (-math.log(0.5) - math.log(0.9)) / 2) / 2
     assert balanced_log_loss([1, 0, 0], [0.8, 0.5, 0.1]) == pytest.approx(expected)
     assert math.isnan(balanced_log_loss([1, 1], [0.5, 0.5]))

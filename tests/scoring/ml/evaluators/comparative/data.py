@@ -1,4 +1,4 @@
-"""Small data with everything a comparative evaluator learns from; what is better is plain to see."""
+"""Small data with every source for a comparative evaluator, in which the better text is obvious."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def make(
     references: bool = True,
     prefix: str = "i",
 ) -> Dataset:
-    """People write "yes", machines "no"; the later a checkpoint, the fewer "no". Ratings and comparisons follow the
-    number of "no"; systems m1 (few) and m2 (many) have no steps, ngram has four."""
+    """People write "yes", machines "no"; later checkpoints have fewer "no". Ratings and comparisons follow the number
+    of "no"; systems m1 (few) and m2 (many) have no steps, ngram has four."""
     rng = np.random.default_rng(seed)
 
     def text(n_no: int) -> str:
@@ -58,8 +58,8 @@ def make(
 
 
 def untrained(source: EncoderSource, seed: int, *groups: str, outcome: str = "") -> Comparative:
-    """As a training would leave it that saw these groups and learned nothing; without an `outcome` one of before that
-    was noted."""
+    """An evaluator as saved after training on these groups, but untrained; without an `outcome`, one saved before that
+    was recorded."""
     entry = get_entry("comparative")
     options = entry.train_defaults("recommended")
     torch.manual_seed(seed)

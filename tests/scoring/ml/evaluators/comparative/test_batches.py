@@ -1,4 +1,4 @@
-"""Batches: every judged pair once an epoch, the same again for the same epoch, the curriculum by stages."""
+"""Batches: every judged pair once per epoch, the same for the same epoch, the curriculum by stages."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def rows_of(batches: PairBatches) -> list[tuple[tuple[int, ...], float]]:
     return found
 
 
-def test_every_judged_pair_once_an_epoch_from_either_side(reader, job):
+def test_every_judged_pair_once_per_epoch_in_either_order(reader, job):
     given = pairs(37)
     batches = PairBatches(JudgedDraw(given, job), 37, 8, reader, job, epochs=30)
     batches.set_epoch(0)
@@ -60,7 +60,7 @@ def test_every_judged_pair_once_an_epoch_from_either_side(reader, job):
     assert rows_of(batches) != first
     batches.set_epoch(0)
     assert rows_of(batches) == first
-    # A resumed training asks for a batch in the middle first.
+    # A resumed training first requests a batch in the middle.
     fresh = PairBatches(JudgedDraw(given, job), 37, 8, reader, job, epochs=30)
     fresh.set_epoch(0)
     assert torch.equal(fresh[3]["input_ids"], batches[3]["input_ids"])
@@ -68,7 +68,7 @@ def test_every_judged_pair_once_an_epoch_from_either_side(reader, job):
         batches[5]
 
 
-def test_strong_and_weak_pairs_one_for_one(job):
+def test_strong_and_weak_pairs_alternate(job):
     data = make(12)
     samples = Samples.of(data)
     strong = StrongPairs(samples, same_context=0.8, tie=True)
@@ -91,9 +91,9 @@ def test_strong_and_weak_pairs_one_for_one(job):
     assert len(from_weak(alone)) == 100
 
 
-def test_the_curriculum_ends_where_the_training_does(job):
-    """docs/explanation/evaluators/comparative.md#weak-pairs: m(p) falls with the progress of the training,
-    which a limit of steps may end."""
+def test_curriculum_ends_with_the_training(job):
+    """docs/explanation/evaluators/comparative.md#weak-pairs: m(p) falls with the progress of training, which a step
+    limit may end."""
     entry = get_entry("comparative")
     options = entry.parse_train_options("recommended", {"strong": "no", "human": "no", "pairs_per_epoch": 320,
                                                         "epochs": 3, "max_steps": 3})  # fmt: skip
@@ -101,12 +101,12 @@ def test_the_curriculum_ends_where_the_training_does(job):
     assert (phase.steps, phase.n_pairs) == (3, 320)
     last = phase.draw(0, 64, 96)
     margins = {round(abs((p.a.step or 0) - (p.b.step or 0)) / 1000, 3) for p in last}
-    # After two of three steps m(2/3) = 0.217; as if 30 steps were to come it would be 0.742.
+    # After two of three steps m(2/3) = 0.217; if 30 steps were to come, it would be 0.742.
     assert min(margins) == 0.3
 
 
-def test_people_who_are_divided_evenly_call_it_a_tie(reader):
-    """It was held to be "worse", from whichever side the pair was read."""
+def test_evenly_divided_raters_make_a_tie(reader):
+    """Once, it counted as "worse" in both orders."""
     one, two = Samples.of(make(20)).generated[:2]
     given = [Pair(one, two, (0.5, 0.0, 0.5)), Pair(two, one, (0.5, 0.0, 0.5)), Pair(one, two, (0.1, 0.2, 0.7))]
     held_out = HeldOut(given, reader, "cpu")
@@ -114,7 +114,7 @@ def test_people_who_are_divided_evenly_call_it_a_tie(reader):
     assert held_out.majority == pytest.approx(2 / 3)
 
 
-def test_a_short_training_has_ten_stages(reader, job):
+def test_short_training_has_ten_stages(reader, job):
     draw = JudgedDraw(pairs(37), job)
     assert PairBatches(draw, 32 * 100, 32, reader, job, epochs=3).chunk == 16
     assert PairBatches(draw, 320, 32, reader, job, epochs=3).chunk == 3

@@ -1,4 +1,4 @@
-"""The comparative evaluator whole: training, verdicts, scores, ratings, saving, options, refusals."""
+"""The comparative evaluator as a whole: training, verdicts, scores, ratings, saving, options, refusals."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ def quick(encoder: str, data=None, **options) -> Comparative:
 
 @pytest.fixture(scope="module")
 def plain(encoder) -> Comparative:
-    """One of three steps a phase with nothing asked for but that."""
+    """An evaluator trained for three steps per phase with only this option."""
     return quick(encoder)
 
 
 @pytest.fixture(scope="module")
 def people_and_machines(encoder) -> Comparative:
-    """One that learned from strong pairs alone."""
+    """One trained only on strong pairs."""
     return quick(encoder, strong="yes", human="no", weak="no")
 
 
-#: Counting the likeliest class, with draws as half a win and as the paper has them.
+#: Using the likeliest class, with ties as half a win and as in the paper.
 VERDICT = {"outcome": "verdict"}
 PAPERS = {"outcome": "verdict", "tie_rule": "paper"}
 
@@ -81,8 +81,8 @@ def again(evaluator: Comparative, **options) -> Comparative:
     return Comparative(evaluator.entry, evaluator.artefact, options)
 
 
-def test_it_learns_what_is_better(trained):
-    """Fewer "no" is better in this data; unseen items."""
+def test_learns_the_better_text(trained):
+    """Fewer "no" is better in these data; unseen items."""
     unseen = {(r.item, r.system): r for r in make(12, 20, steps=False, prefix="u").outputs_with_context()}
     a = [record for (_, system), record in unseen.items() if system == "m1"]
     b = [record for (_, system), record in unseen.items() if system == "m2"]
@@ -111,7 +111,7 @@ def test_blank_texts_lose_and_two_are_tied(trained):
     full, blank = Record("yes yes", context=("tea",)), Record("  ", context=("tea",))
     found = trained.judge([full, blank, blank], [blank, full, blank])
     assert found.signs.tolist() == [1, -1, 0]
-    # Nothing was read, so nothing turned round; nan is no JSON.
+    # Nothing was read, so there is no swap consistency, and nan is not JSON.
     assert found.swap_consistency is None
     assert trained.score([blank]).tolist() == [0.0]
     with pytest.raises(InvalidOption, match="found 1 and 2"):
@@ -138,11 +138,11 @@ def test_scores_are_points_against_fixed_references(trained):
 
 
 @pytest.mark.parametrize("outcome", ["verdict", "expected"])
-def test_order_batch_and_length_of_the_call_do_not_matter(trained, outcome):
+def test_order_batch_and_call_length_do_not_matter(trained, outcome):
     records = make(4, 6).outputs_with_context()
     few = again(trained, n_references=6, outcome=outcome)
     scores = few.score(records)
-    # Probabilities are those of single precision, whatever is computed beside them.
+    # Probabilities equal those of single precision, whatever else is in the batch.
     near = {"rtol": 1e-7} if outcome == "verdict" else {"rtol": 1e-5, "atol": 1e-3}
     np.testing.assert_allclose(few.score(records[::-1]), scores[::-1], **near)
     np.testing.assert_allclose([few.score([record])[0] for record in records[:5]], scores[:5], **near)
@@ -177,7 +177,7 @@ def test_skill_of_single_texts(trained):
     alone = skill.evaluate(records[:1])
     assert np.isnan(alone.values).all()
     assert alone.reasons == ("there is no other text to play against",)
-    # Two games reach at most four of the texts: what never played has no rating.
+    # Two games involve at most four of the texts: a text that never played has no rating.
     few = again(trained, by="skill", plays=2).evaluate(records)
     assert len(records) - 4 <= np.isnan(few.values).sum() < len(records)
     assert {reason for reason, value in zip(few.reasons, few.values, strict=True) if np.isnan(value)} == {
@@ -187,14 +187,14 @@ def test_skill_of_single_texts(trained):
     np.testing.assert_allclose(skill.score(records[::-1])[::-1], values)
 
 
-def test_only_what_is_too_long_itself_counts_as_cut_in_skill(trained):
+def test_only_texts_that_are_too_long_count_as_truncated_in_skill(trained):
     records = make(3, 4).outputs_with_context()
     records[5] = replace(records[5], text=records[5].text + " long" * 800)
     found = again(trained, by="skill").evaluate(records)
     assert found.n_truncated == again(trained, by="references").evaluate(records).n_truncated == 1
 
 
-def test_the_tie_rule_counts_where_there_are_draws(trained, monkeypatch):
+def test_tie_rule_matters_where_there_are_ties(trained, monkeypatch):
     def judge(self, a, b, *, progress=None):
         signs = (np.arange(len(a)) % 3 - 1).astype(np.int8)
         return Verdicts(signs, np.zeros((len(a), 3)), None, np.zeros(len(a), dtype=np.bool_))
@@ -206,8 +206,8 @@ def test_the_tie_rule_counts_where_there_are_draws(trained, monkeypatch):
 
 
 def test_expected_outcomes_by_hand(trained, monkeypatch):
-    """Most likely are ties throughout, so verdicts say nothing; 3 p(better) + p(tie) points, p(better) + p(tie) / 2 of
-    a game."""
+    """Ties are always the likeliest class, so verdicts give no order; 3 p(better) + p(tie) points, p(better) + p(tie) /
+    2 per game."""
     records = make(2, 5).outputs_with_context()
     lean = {record.text: 0.02 * place for place, record in enumerate(records)}
 
@@ -221,13 +221,13 @@ def test_expected_outcomes_by_hand(trained, monkeypatch):
     assert len(set(again(trained, **VERDICT).score(records).tolist())) == 1
     expected = []
     for record in records:
-        # Of the references none is among these texts.
+        # None of the references is among these texts.
         better, tie = 0.2 + (lean[record.text] - 0.1) / 4, 0.6
         expected.append(50 * (3 * better + tie))
     np.testing.assert_allclose(trained.score(records), expected)
     np.testing.assert_allclose(again(trained, points="share").score(records), np.array(expected) / 150)
     assert trained.score(records).max() <= 150
-    # Skill of texts, and of systems: the mean lean of every system is another.
+    # Skill of texts and of systems: the mean lean of every system differs.
     by_skill, tied = (again(trained, by="skill", plays=3000, **o).score(records) for o in ({}, VERDICT))
     assert np.corrcoef(by_skill, list(lean.values()))[0, 1] > 0.9
     assert len(set(tied.round(9).tolist())) == 1
@@ -241,14 +241,14 @@ def test_expected_outcomes_by_hand(trained, monkeypatch):
     assert set(verdicts.rank(of, seeds=3).ratings.std(axis=1).round(9).tolist()) == {0.0}
 
 
-def test_an_expected_outcome_turns_round_with_its_texts(trained):
+def test_expected_outcome_is_reversed_with_its_texts(trained):
     records = make(6, 11).outputs_with_context()
     a, b = records[::2], records[1::2]
     ours, theirs = trained.counted(trained.judge(a, b)), trained.counted(trained.judge(b, a))
     np.testing.assert_allclose(theirs, 1 - ours, atol=1e-6)
     probabilities = trained.judge(a, b).probabilities
     np.testing.assert_allclose(ours, probabilities[:, 2] + probabilities[:, 1] / 2, atol=1e-6)
-    # Verdicts are what they were, and so are blank texts.
+    # Verdicts are unchanged, and so are blank texts.
     np.testing.assert_array_equal(trained.compare(a, b), again(trained, **VERDICT).compare(a, b))
     full, blank = Record("yes yes", context=("tea",)), Record("  ", context=("tea",))
     assert trained.counted(trained.judge([full, blank, blank, full], [blank, full, blank, full])).tolist() == [
@@ -256,7 +256,7 @@ def test_an_expected_outcome_turns_round_with_its_texts(trained):
     ]  # fmt: skip
 
 
-def test_a_rule_of_draws_needs_draws(trained):
+def test_tie_rule_needs_ties(trained):
     with pytest.raises(InvalidOption, match=r"tie_rule.*leave it out, or give outcome=verdict with it"):
         again(trained, tie_rule="paper")
     with pytest.raises(InvalidOption, match=r"tie_rule.*outcome=verdict"):
@@ -270,13 +270,13 @@ def test_a_rule_of_draws_needs_draws(trained):
 
 
 def before(evaluator: Comparative) -> Comparative:
-    """As a folder holds it that was saved before an outcome was noted."""
+    """The settings as stored in a folder saved before outcomes were recorded."""
     state = {name: value for name, value in evaluator.artefact.state.items() if name != "outcome"}
     return Comparative(evaluator.entry, replace(evaluator.artefact, state=state))
 
 
-def test_what_was_saved_before_outcomes_were_noted_stays_as_it_was(trained, tmp_path):
-    """Its signature is in databases, and its fixtures hold what its verdicts counted."""
+def test_evaluators_saved_before_outcomes_are_unchanged(trained, tmp_path):
+    """Its signature is in databases, and its fixtures hold scores from verdicts."""
     records = make(4, 5).outputs_with_context()
     saved = before(again(trained, **VERDICT).with_fixtures(records))
     saved.save_pretrained(tmp_path / "old")
@@ -290,20 +290,21 @@ def test_what_was_saved_before_outcomes_were_noted_stays_as_it_was(trained, tmp_
         "form", "sym", "by", "refs", "points", "dt", "v"
     ]  # fmt: skip
     assert old.rank(systems(), seeds=2, max_games=500).signature.startswith("method:glicko2|tie:half|")
-    # Asked for, the other way is another score.
+    # On request, the other method gives another score.
     asked = load(tmp_path / "old", outcome="expected")
     assert asked.signature == trained.signature != old.signature
     np.testing.assert_allclose(asked.score(records), trained.score(records), atol=1e-3)
 
 
-def test_an_outcome_that_nobody_knows_is_refused(trained):
+def test_unknown_outcome_is_refused(trained):
     state = {**trained.artefact.state, "outcome": ["median"]}
     with pytest.raises(ArtefactError, match=r"says outcome: \['median'\], which is not one of verdict, expected"):
         Comparative(trained.entry, replace(trained.artefact, state=state))
 
 
-def test_read_one_way_the_place_of_a_text_is_drawn(trained, monkeypatch):
-    """A network that always prefers the first text made "a" the better system by its name, and a text by its row."""
+def test_one_way_reading_randomises_the_position(trained, monkeypatch):
+    """A network that always prefers the first text once made "a" the better system by its name, and a text by its
+    row."""
 
     def judge(self, a, b, *, progress=None):
         row = np.tile([0.0, 0.0, 1.0], (len(a), 1))
@@ -336,13 +337,13 @@ def test_systems_by_skill(trained):
         assert again(trained, **options).rank(systems(), seeds=2, max_games=500).tie == rule
 
 
-def test_the_verdict_table_is_made_of_shared_items(trained):
+def test_verdict_table_uses_shared_items(trained):
     two = {"x": systems()["m1-None"][:5], "y": systems()["m2-None"][3:]}
     table = trained.verdict_table(two)
     assert (table.systems, len(table)) == (("x", "y"), 2)
     np.testing.assert_array_equal(table.verdicts, trained.compare(two["x"][3:5], two["y"][:2]))
     assert len(trained.verdict_table(systems(), max_items=3)) == 15 * 3
-    # Of the items of the two only i3 and i4 can be compared.
+    # Among the items of the two, only i3 and i4 can be compared.
     assert len(trained.verdict_table(two, max_items=2)) == 2
     with pytest.raises(InvalidOption, match="at least two systems"):
         trained.rank({"x": two["x"]})
@@ -368,8 +369,8 @@ def test_saved_and_loaded(trained, tmp_path):
     assert "compared pairs" in (tmp_path / "out" / "card.md").read_text(encoding="utf-8")
 
 
-def test_one_verdict_that_falls_otherwise_elsewhere_does_not_refuse_a_folder(trained):
-    """A score is a count of verdicts: rounding of another machine may turn one on the border, 3 of 150 points."""
+def test_one_different_verdict_does_not_reject_a_folder(trained):
+    """A score counts verdicts: rounding on another machine may change a borderline one, 3 of 150 points."""
     old = before(again(trained, **VERDICT).with_fixtures(make(4, 5).outputs_with_context()))
     (fixture, *rest) = old.artefact.fixtures
     for points, refused in ((3.0, False), (7.0, True)):
@@ -382,7 +383,7 @@ def test_one_verdict_that_falls_otherwise_elsewhere_does_not_refuse_a_folder(tra
             other.verify()
 
 
-def test_the_same_seed_gives_the_same_weights(encoder, plain):
+def test_same_seed_gives_the_same_weights(encoder, plain):
     again, other = quick(encoder, seed=plain.artefact.seed), quick(encoder, seed=2)
     assert same(plain, again)
     assert plain.references == again.references
@@ -390,7 +391,7 @@ def test_the_same_seed_gives_the_same_weights(encoder, plain):
 
 
 @pytest.mark.parametrize("stop_at", [("supervised", 2), ("human", 1)])
-def test_a_training_that_was_cut_off_ends_alike(encoder, plain, tmp_path, monkeypatch, stop_at):
+def test_interrupted_training_ends_with_the_same_weights(encoder, plain, tmp_path, monkeypatch, stop_at):
     monkeypatch.setattr(finetune_module, "CHECKPOINT_SECONDS", 0.0)
 
     class Stop(Exception):
@@ -409,19 +410,19 @@ def test_a_training_that_was_cut_off_ends_alike(encoder, plain, tmp_path, monkey
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean", "sides"])
-def test_the_gradient_reaches_the_encoder_and_the_heads(encoder, pooling):
+def test_gradient_reaches_the_encoder_and_the_heads(encoder, pooling):
     before = weights(quick(encoder, human="no", pooling=pooling, learning_rate=0.0))
     after = weights(quick(encoder, human="no", pooling=pooling))
     assert before.keys() == after.keys()
     moved = {name for name, value in after.items() if not torch.equal(value, before[name])}
     assert {"classifier.weight", "encoder.embeddings.word_embeddings.weight"} <= moved
     assert "encoder.encoder.layer.1.output.dense.weight" in moved
-    # BERT's own pooler lends its weights to the dense layer, and is not in the way of the gradient.
+    # BERT's own pooler initialises the dense layer and does not block the gradient.
     assert ("dense.weight" in moved) == (pooling == "cls")
     assert not any(name.startswith("encoder.pooler") for name in moved)
 
 
-def test_plan_counts_the_time_of_scoring_the_held_out_part(encoder):
+def test_plan_includes_the_time_to_score_the_held_out_part(encoder):
     def seconds(**more):
         found = plan("comparative", make(), encoder=encoder, aspect="fluency", **more).seconds
         assert found is not None
@@ -430,15 +431,15 @@ def test_plan_counts_the_time_of_scoring_the_held_out_part(encoder):
     bare = seconds()
     few, many = (seconds(dev=make(6), references=n) - bare for n in (5, 50))
     assert few > 0
-    # 36 rated texts beside each reference, and six compared pairs.
+    # 36 rated texts with each reference, and six compared pairs.
     assert many / few == pytest.approx((36 * 50 + 6) / (36 * 5 + 6))
-    # Compared pairs are read for the card, too; references and rated texts are more.
+    # Compared pairs are also read for the card; references and rated texts are more.
     assert bare < seconds(dev=replace(make(6), ratings=())) < bare + few
     assert seconds(dev=replace(make(6), ratings=(), comparisons=())) == pytest.approx(bare)
 
 
-def test_the_card_reads_rated_texts_and_compared_pairs(encoder, monkeypatch):
-    """Seconds are tokens here. Beside each of two references, both ways, ten rated texts of each of six outputs; and
+def test_card_reads_rated_texts_and_compared_pairs(encoder, monkeypatch):
+    """Here seconds are tokens. Ten rated texts of each of six outputs with each of two references, in both orders; and
     each of ten compared pairs."""
     monkeypatch.setattr(evaluator_module, "scoring_seconds", lambda encoder, n_tokens, device="auto": n_tokens)
 
@@ -452,7 +453,7 @@ def test_the_card_reads_rated_texts_and_compared_pairs(encoder, monkeypatch):
     assert after() == pytest.approx(rated + compared)
 
 
-def test_plan_says_what_will_be_learned(encoder):
+def test_plan_names_the_training_pairs(encoder):
     found = plan("comparative", make(), encoder=encoder)
     assert found.examples["texts of people"] == 20
     assert found.examples["texts of machines"] == 60
@@ -482,7 +483,7 @@ def test_each_source_alone(encoder, people_and_machines, source):
     assert evaluator.aspects == (("fluency",) if source == "human" else ())
 
 
-def test_without_ties_nothing_is_tied(encoder):
+def test_without_ties_there_are_no_tied_verdicts(encoder):
     evaluator = quick(encoder, tie=False)
     records = make(4, 5).outputs_with_context()
     found = evaluator.judge(records[:12], records[12:])
@@ -490,7 +491,7 @@ def test_without_ties_nothing_is_tied(encoder):
     assert (found.signs != 0).all()
 
 
-def test_without_comparison_it_is_the_adversarial_evaluator(encoder):
+def test_without_comparison_it_equals_the_adversarial_evaluator(encoder):
     evaluator = fit("comparative", make(), dev=make(4, 9, prefix="d"), encoder=encoder, comparison=False,
                     epochs=6, learning_rate=3e-3, pairs_per_epoch=160)  # fmt: skip
     people = [Record(text, context=i.context) for i in make(4, 5).items for text in i.references]
@@ -505,7 +506,7 @@ def test_without_comparison_it_is_the_adversarial_evaluator(encoder):
         plan("comparative", make(), encoder=encoder, comparison=False, human="yes")
 
 
-def test_without_pretraining_the_encoder_is_drawn(encoder):
+def test_without_pretraining_the_encoder_is_random(encoder):
     one = quick(encoder, pretrained=False, learning_rate=0.0, human_learning_rate=0.0)
     two = quick(encoder, learning_rate=0.0, human_learning_rate=0.0)
     name = "encoder.embeddings.word_embeddings.weight"
@@ -530,12 +531,12 @@ def test_profiles(encoder, plain):
     assert (plain.symmetric, plain.tie_rule, plain.reader.form) == (True, "half", "shared")
     assert (plain.outcome, plain.artefact.state["outcome"], plain.grain) == ("expected", "expected", 0.0)
     assert "|by:references|outcome:expected|refs:" in plain.signature
-    # Either way of counting may be chosen of either.
+    # Each profile can use either method.
     assert again(evaluator, outcome="expected").outcome == "expected"
     assert again(plain, **PAPERS).tie_rule == "paper"
 
 
-def test_sentinels_read_one_part_only(encoder):
+def test_baselines_read_only_one_part(encoder):
     records = make(4, 5).outputs_with_context()
     elsewhere = [replace(record, context=("ran on",)) for record in records]
     other_text = [replace(record, text="tea tea") for record in records]
@@ -545,12 +546,12 @@ def test_sentinels_read_one_part_only(encoder):
     assert "inputs:text" in text.signature
 
 
-def test_other_options_do_what_they_say(encoder):
+def test_other_options_take_effect(encoder):
     drawn = quick(encoder, human="no")
     for options in ({"pooling": "mean"}, {"smoothing": 0.4}, {"margin": 0.8},
                     {"curriculum": False}, {"same_context": 0.0}, {"form": "own"}, {"words": 1}):  # fmt: skip
         assert not same(drawn, quick(encoder, human="no", **options)), options
-    # 26 judged pairs are four steps: two epochs of them end before the tenth step.
+    # 26 judged pairs are four steps: two epochs end before the tenth step.
     few = {"max_steps": 10, "human_pairs": 20}
     base = quick(encoder, **few)
     for options in ({"tau": 3.0}, {"human_epochs": 3}, {"human_learning_rate": 1e-3}):
@@ -562,7 +563,7 @@ def test_other_options_do_what_they_say(encoder):
     assert plan("comparative", make(), encoder=encoder, ratings="rank").examples["pairs from ratings"] > 0
 
 
-def test_a_collapsed_first_epoch_begins_again(encoder, monkeypatch, tmp_path):
+def test_collapsed_first_epoch_restarts(encoder, monkeypatch, tmp_path):
     monkeypatch.setattr(training, "COLLAPSE", 1.0)
     options = {**FAST, "restarts": 2, "human": "no"}
     evaluator = fit("comparative", make(6), dev=make(4, 9, prefix="d"), encoder=encoder, folder=tmp_path, **options)
@@ -575,7 +576,7 @@ def test_a_collapsed_first_epoch_begins_again(encoder, monkeypatch, tmp_path):
 
 
 def blank(data: Dataset, *systems: str) -> Dataset:
-    """The outputs of these systems, or of all, without a text; no two blank ones are written alike."""
+    """The outputs of these systems, or of all, without text; all blank texts are spelled differently."""
     return replace(
         data,
         outputs=tuple(
@@ -616,16 +617,16 @@ NOT_ENOUGH = make(6)
         ),
     ],
 )
-def test_what_is_missing_is_said_before_training(encoder, data, options, message):
+def test_missing_input_is_reported_before_training(encoder, data, options, message):
     with pytest.raises(TrainingDataError, match=message):
         plan("comparative", data, encoder=encoder, **options)
 
 
 def test_empty_outputs_are_in_no_pair_and_counted(encoder):
-    """Blank ones written differently counted as different texts; with all blank it learned from them."""
+    """Once, blank texts spelled differently counted as different texts; if all were blank, it learned from them."""
     found = plan("comparative", blank(make(6), "m1"), encoder=encoder)
     assert "6 outputs are empty: left out" in found.notes
-    # Every verdict is between m1 and m2; of each item's ratings those of m2 and four steps of ngram are left.
+    # Every verdict is between m1 and m2; of each item's ratings, those of m2 and four steps of ngram remain.
     assert "compared pairs" not in found.examples
     whole = plan("comparative", make(6), encoder=encoder)
     assert whole.examples["pairs from ratings"] > found.examples["pairs from ratings"] >= 6 * 10 - 10
@@ -636,8 +637,8 @@ def test_empty_outputs_are_in_no_pair_and_counted(encoder):
 
 
 @pytest.mark.parametrize("tau", [None, 0.0])
-def test_where_everything_is_tied_a_lower_tau_is_no_way_out(encoder, tau):
-    """It was always said to lower tau, at tau=0 too."""
+def test_lower_tau_is_not_suggested_if_everything_is_tied(encoder, tau):
+    """Once, it always suggested to lower tau, even at tau=0."""
     data = make(6, comparisons=False)
     alike = replace(data, ratings=tuple(replace(row, value=3.0) for row in data.ratings))
     with pytest.raises(TrainingDataError, match="tied, whatever tau is: collect judgements that differ") as refused:
@@ -648,8 +649,8 @@ def test_where_everything_is_tied_a_lower_tau_is_no_way_out(encoder, tau):
         plan("comparative", alike, encoder=encoder, tau=tau, tie=False, strong="no", weak="no")
 
 
-def test_an_encoder_that_could_not_be_loaded_again_is_refused_before_training(encoder, tmp_path):
-    """It was trained for as long as it took, saved, and refused when it was loaded."""
+def test_encoder_that_cannot_be_reloaded_is_refused_before_training(encoder, tmp_path):
+    """Once, it was fully trained and saved, and refused when loaded."""
     folder = shutil.copytree(encoder, tmp_path / "other")
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     (folder / "config.json").write_text(json.dumps({**config, "model_type": "big_bird"}), encoding="utf-8")
@@ -659,12 +660,12 @@ def test_an_encoder_that_could_not_be_loaded_again_is_refused_before_training(en
         ComparativeNetwork.from_source(find_encoder(str(folder)), {"pooling": "cls", "tie": True, "single": False})
 
 
-def test_an_encoder_that_does_not_end_its_texts_is_refused_before_training(encoder, tmp_path):
+def test_encoder_that_does_not_end_its_texts_is_refused_before_training(encoder, tmp_path):
     folder = shutil.copytree(encoder, tmp_path / "other")
     tokenizer = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
     (folder / "tokenizer.json").write_text(json.dumps({**tokenizer, "post_processor": None}), encoding="utf-8")
     config = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
-    plain = {**config, "tokenizer_class": "PreTrainedTokenizerFast"}  # its own class would put the marks back
+    plain = {**config, "tokenizer_class": "PreTrainedTokenizerFast"}  # its own class would restore the markers
     (folder / "tokenizer_config.json").write_text(json.dumps(plain), encoding="utf-8")
     with pytest.raises(EncoderError, match="choose pooling=mean or pooling=cls"):
         plan("comparative", make(6), encoder=str(folder))
@@ -672,7 +673,7 @@ def test_an_encoder_that_does_not_end_its_texts_is_refused_before_training(encod
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean", "sides"])
-def test_verdicts_are_the_same_when_it_is_loaded(encoder, tmp_path, pooling):
+def test_verdicts_are_the_same_after_loading(encoder, tmp_path, pooling):
     evaluator = quick(encoder, pooling=pooling)
     evaluator.save_pretrained(tmp_path / "saved")
     records = make(4, 5).outputs_with_context()
@@ -698,7 +699,7 @@ def test_one_system_needs_pairs_across_contexts(encoder):
     assert found.examples["pairs from ratings"] > 8
 
 
-def test_identical_outputs_are_counted_and_left_out(encoder):
+def test_identical_outputs_are_counted_and_excluded(encoder):
     data = make(6)
     same_text = tuple(replace(o, text="cat sat") if o.system in ("m1", "m2") else o for o in data.outputs)
     found = plan("comparative", replace(data, outputs=same_text), encoder=encoder)

@@ -1,4 +1,4 @@
-"""Comparative evaluators of several folds as one: who judges which pair, systems, folders."""
+"""Comparative evaluators of several folds as one: the judge of each pair, systems, folders."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def texts(group: str, *words: str) -> list[Record]:
     return [Record(text, context=("you like",), item=f"{group}-{n}", group=group) for n, text in enumerate(words)]
 
 
-def test_a_pair_is_judged_by_those_that_saw_neither_text(folds):
+def test_pair_is_judged_by_folds_that_saw_neither_text(folds):
     one, two, three = folds.judges
     a, b = texts("g1", "cat sat", "no"), texts("g1", "the dog ran", "yes yes")
     mean = (two.judge(a, b).probabilities + three.judge(a, b).probabilities) / 2
     np.testing.assert_allclose(folds.judge(a, b).probabilities, mean, atol=1e-6)
     assert np.abs(one.judge(a, b).probabilities - mean).max() > 1e-3
-    # Of two folds there is one left; of texts from elsewhere all.
+    # One of two folds remains; for texts from elsewhere, all do.
     both = folds.judge(a, texts("g2", "tea", "mat on mat"))
     alone = three.judge(a, texts("g2", "tea", "mat on mat"))
     np.testing.assert_allclose(both.probabilities, alone.probabilities, atol=1e-6)
@@ -63,7 +63,7 @@ def test_systems_are_rated(folds):
     assert "each fold's texts were rated among themselves" in by_skill.remarks[0]
 
 
-def test_expected_outcomes_are_of_the_mean_probabilities(folds):
+def test_expected_outcomes_come_from_mean_probabilities(folds):
     systems = {name: texts("g1", *(f"{name} {word}" for word in ("cat", "tea", "mat"))) for name in ("yes", "no", "i")}
     expected = join_folds([Comparative(judge.entry, judge.artefact, {"outcome": "expected"}) for judge in folds.judges])
     assert (expected.outcome, folds.outcome) == ("expected", "verdict")
@@ -76,7 +76,7 @@ def test_expected_outcomes_are_of_the_mean_probabilities(folds):
     assert expected.rank(systems, seeds=2, max_games=300).tie is None
 
 
-def test_a_training_that_began_before_outcomes_were_noted_counts_one_way(folds, tmp_path):
+def test_training_started_before_outcomes_uses_one_method(folds, tmp_path):
     source = folds.judges[0].artefact.encoder
     judges = [untrained(source, seed, f"g{seed}", outcome=outcome) for seed, outcome in ((1, ""), (2, "expected"))]
     mixed = join_folds(judges)
@@ -90,7 +90,7 @@ def test_a_training_that_began_before_outcomes_were_noted_counts_one_way(folds, 
     assert {judge.outcome for judge in asked.judges} == {"expected"}
 
 
-def test_the_verdicts_are_told_with_what_they_are_about(folds):
+def test_verdicts_are_returned_with_their_subject(folds):
     systems = {name: texts("g1", *(f"{name} {word}" for word in ("cat", "tea", "mat"))) for name in ("yes", "no", "i")}
     found, table = folds.encounters(systems), folds.verdict_table(systems)
     assert (found.systems, len(found.items)) == (("i", "no", "yes"), 9)
@@ -106,7 +106,7 @@ def test_the_verdicts_are_told_with_what_they_are_about(folds):
     assert set(folds.encounters(systems, max_items=2, seed=5).items) == set(some.items)
 
 
-def test_the_catalogue_says_who_compares():
+def test_catalogue_names_comparative_evaluators():
     for entry in catalogue():
         if entry.learns:
             assert issubclass(entry.load_implementation(), PairJudge) == entry.compares, entry.name
@@ -114,8 +114,8 @@ def test_the_catalogue_says_who_compares():
             assert not entry.compares
 
 
-def test_a_folder_of_folds_is_a_comparer(folds, tmp_path):
-    """Evaluators of small projects are cross-fitted, and a training is to be stopped by what was downloaded."""
+def test_folder_of_folds_is_a_comparer(folds, tmp_path):
+    """Evaluators of small projects are cross-fitted, and a downloaded one must be able to stop a training."""
     folds.save_pretrained(tmp_path / "out")
     loaded = load(tmp_path / "out")
     assert isinstance(loaded, Comparer)
@@ -125,7 +125,7 @@ def test_a_folder_of_folds_is_a_comparer(folds, tmp_path):
     assert "folds:3" in loaded.signature
 
 
-def test_checkpoints_are_chosen_by_comparing(folds):
+def test_checkpoints_are_selected_by_comparison(folds):
     told: list[tuple[int, int]] = []
     report = selection_report(
         make(6), {"folds": folds}, aspect="fluency", runs=2, progress=lambda *done: told.append(done)

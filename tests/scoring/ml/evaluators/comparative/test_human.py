@@ -1,4 +1,4 @@
-"""Pairs from people: verdicts joined, ratings by their difference, tau, scope."""
+"""Pairs from human judgements: merged verdicts, rating differences, tau, scope."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def as_dict(pairs) -> dict[tuple[str, str, str], tuple[float, float, float]]:
     return {(p.a.item, p.a.system, p.b.system): p.target for p in pairs.pairs}
 
 
-def test_verdicts_on_one_pair_are_shares():
+def test_verdicts_on_one_pair_become_shares():
     rows = (verdict("a", "b", "a", "r1"), verdict("b", "a", "a", "r2"), verdict("a", "b", "tie", "r3"),
             verdict("a", "b", "both_bad", "r4"), verdict("a", "b", "cannot_decide", "r5"))  # fmt: skip
     pairs = found(dataset(comparisons=rows))
@@ -46,8 +46,8 @@ def test_verdicts_on_one_pair_are_shares():
     assert found(only_tied, tie=False).tied == 1
 
 
-def test_a_blank_text_is_in_no_pair():
-    """It is the worst by definition, so there is nothing to learn of it."""
+def test_blank_text_is_in_no_pair():
+    """It is the worst text by definition, so it teaches nothing."""
     values = {("i0", "a"): [4], ("i0", "b"): [1], ("i0", "c"): [3]}
     whole = dataset(ratings=ratings(values), comparisons=(verdict("a", "b", "a"), verdict("a", "c", "a")))
     texts = {("i0", "b"): " \n", ("i1", "c"): ""}
@@ -55,7 +55,7 @@ def test_a_blank_text_is_in_no_pair():
     for how in ("context", "rater", "all", "both"):
         pairs = found(replace(whole, outputs=outputs), rating_pairs=how)
         assert {(p.a.system, p.b.system) for p in pairs.pairs} == {("a", "c")}, how
-        # The other blank one nobody judged.
+        # Nobody judged the other blank text.
         assert pairs.empty == 1
     assert found(whole).empty == 0
 
@@ -68,7 +68,7 @@ def ratings(values: dict[tuple[str, str], list[float]]) -> tuple[Rating, ...]:
     )
 
 
-def test_means_differ_by_more_than_half_a_point_of_five():
+def test_means_must_differ_by_more_than_half_a_point_of_five():
     """Tau = 0.5 for means on a scale of 1 to 5, 0 for one rater."""
     rows = ratings({("i0", "a"): [3, 4], ("i0", "b"): [3, 3], ("i0", "c"): [1, 2]})
     pairs = found(dataset(ratings=rows))
@@ -83,8 +83,8 @@ def test_means_differ_by_more_than_half_a_point_of_five():
 
 
 @pytest.mark.parametrize("pairing", ["context", "all"])
-def test_one_text_that_was_rated_twice_makes_means_of_no_others(pairing):
-    """One repeat within a campaign of single ratings turned every pair into a tie."""
+def test_one_text_rated_twice_does_not_make_means_of_others(pairing):
+    """Once, a single repeat in a campaign with single ratings turned every pair into a tie."""
     wide = (Aspect("good", 0, 100),)
     values = {("i0", "a"): [50], ("i0", "b"): [44], ("i0", "c"): [40]}
     said = as_dict(found(replace(dataset(ratings=ratings(values)), aspects=wide), rating_pairs=pairing))
@@ -94,8 +94,8 @@ def test_one_text_that_was_rated_twice_makes_means_of_no_others(pairing):
     assert said == {("i0", "a", "b"): (0, 0, 1), ("i0", "a", "c"): (0, 1, 0), ("i0", "b", "c"): (0, 1, 0)}
 
 
-def test_a_held_out_part_has_the_tau_of_what_is_learned(tmp_path):
-    """Without a scale in the data it is that of the ratings; each part had one of its own."""
+def test_held_out_part_has_the_tau_of_the_training_data(tmp_path):
+    """Without a declared scale, the range of ratings is used; once, each part had its own."""
     wide = replace(dataset(ratings=ratings({("i0", "a"): [1, 1], ("i0", "b"): [9, 9]})), aspects=())
     narrow = replace(dataset(ratings=ratings({("i1", "a"): [5, 5], ("i1", "b"): [5.5, 5.5]})), aspects=())
     job = make_job("comparative", wide, narrow, "recommended", None, 13, None, tmp_path, silent,
@@ -106,7 +106,7 @@ def test_a_held_out_part_has_the_tau_of_what_is_learned(tmp_path):
     assert as_dict(material.judged_pairs(narrow, "good")) == {("i1", "a", "b"): (0, 1, 0)}
 
 
-def test_means_that_come_as_one_rating_are_means():
+def test_means_given_as_one_rating_are_means():
     """Tau = 0 is for a single integer rater; 4.8 was a mean (dailydialog_multiref: rater "mean")."""
     rows = ratings({("i0", "a"): [3.4], ("i0", "b"): [3.2], ("i0", "c"): [4.8], ("i1", "a"): [3.0]})
     said = as_dict(found(dataset(ratings=rows), rating_pairs="rater"))
@@ -115,14 +115,14 @@ def test_means_that_come_as_one_rating_are_means():
     assert as_dict(found(dataset(ratings=rows)))[("i0", "a", "b")] == (0, 1, 0)
 
 
-def test_means_that_differ_by_tau_are_tied_whatever_their_rounding():
+def test_means_that_differ_by_tau_are_tied_despite_rounding():
     """7/3 - 11/6 is 0.5, in floating point 0.5000000000000002."""
     rows = ratings({("i0", "a"): [2, 2, 3], ("i0", "b"): [1, 2, 2, 2, 2, 2]})
     assert as_dict(found(dataset(ratings=rows)))[("i0", "a", "b")] == (0, 1, 0)
 
 
-def test_verdicts_against_references_are_learned_from():
-    """Zhou and Xu 2020: pairwise judgements are used directly; a reference is a text, too."""
+def test_verdicts_against_references_are_training_data():
+    """Zhou and Xu 2020: pairwise judgements are used directly; a reference is also a text."""
     data = dataset(comparisons=(
         Comparison("i0", "a", None, "r1", "good", "b", reference_b=1),
         Comparison("i0", "a", None, "r2", "good", "tie", reference_b=1),
@@ -134,25 +134,25 @@ def test_verdicts_against_references_are_learned_from():
     assert said == {("text 0 a", "two"): (0.5, 0.5, 0), ("text 0 a", "one"): (0, 0, 1)}
 
 
-def test_who_rates_in_two_campaigns_is_one_person():
-    """`r` rated i0, `r@12` i1 and i0 once more: one person's 4 and 2, and no pair of a text with itself."""
+def test_rater_of_two_campaigns_is_one_person():
+    """`r` rated i0, `r@12` rated i1 and i0 again: one person's 4 and 2, and no pair of a text with itself."""
     said = (("r", "i0", 4), ("r@12", "i1", 2), ("r@12", "i0", 1))
     rows = tuple(Rating(rater, "good", value, item=item, system="a") for rater, item, value in said)
     pairs = found(dataset(ratings=rows), rating_pairs="rater").pairs
     assert [(p.a.item, p.b.item, p.target) for p in pairs] == [("i0", "i1", (0.0, 0.0, 1.0))]
 
 
-def test_which_texts_are_paired():
+def test_pairing_of_texts():
     rows = ratings({(f"i{n}", s): [n + 1, 5 - n] for n in range(3) for s in "ab"})
     data = dataset(ratings=rows)
     items = {(p.a.item, p.b.item) for p in found(data, rating_pairs="context").pairs}
     assert items == {("i0", "i0"), ("i1", "i1"), ("i2", "i2")}
-    # All that one person rated, of one context or of two: 15 pairs of each of two people.
+    # All texts rated by one person, in one context or in two: 15 pairs for each of two people.
     own = found(data, rating_pairs="rater").pairs
     assert len(own) == 30
     assert sum(p.a.item == p.b.item for p in own) == 6
     apart = [p for p in own if p.a.item != p.b.item]
-    # One person's 1 for i0 is below that person's 2 for i1, the other one says 5 and 4.
+    # One person's 1 for i0 is below that person's 2 for i1; the other gives 5 and 4.
     said = {p.target for p in apart if (p.a.item, p.b.item) == ("i0", "i1")}
     assert said == {(1.0, 0.0, 0.0), (0.0, 0.0, 1.0)}
     assert len(found(data, rating_pairs="all").pairs) == 15
@@ -161,13 +161,13 @@ def test_which_texts_are_paired():
     assert sum(p.a.item == p.b.item for p in both) == sum(p.a.item != p.b.item for p in both) == 3
 
 
-def test_identical_texts_say_nothing():
+def test_identical_texts_teach_nothing():
     data = dataset(comparisons=(verdict("a", "b", "a"),))
     same = replace(data, outputs=tuple(replace(o, text="the same") for o in data.outputs))
     assert (found(same).pairs, found(same).identical) == ((), 1)
 
 
-def test_the_same_draws_for_the_same_seed():
+def test_same_seed_gives_the_same_draws():
     rows = ratings({(f"i{n}", s): [n + 1.0] for n in range(3) for s in "abc"})
     one, two = (found(dataset(ratings=rows), rating_pairs="all", most=10) for _ in range(2))
     assert one.pairs == two.pairs

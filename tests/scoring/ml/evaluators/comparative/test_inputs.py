@@ -1,4 +1,4 @@
-"""Both input forms, what is left out for the sentinels, and where long texts end."""
+"""Both input forms, the parts omitted for trivial baselines, and the truncation of long texts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_mixed_pairs_keep_their_order(source):
     assert len(reader.pairs([], []).encodings) == 0
 
 
-def test_sentinels_leave_a_part_out(source):
+def test_baselines_omit_a_part(source):
     assert words(PairReader(source, inputs="text"), A, B) == "[CLS] cat [SEP] dog [SEP]"
     assert words(PairReader(source, inputs="context", form="own"), A, OTHER) == "[CLS] tea mat [SEP] ran [SEP]"
 
@@ -51,7 +51,7 @@ def test_each_side_has_half_of_the_tokens_and_loses_its_oldest_turns(source):
     reader = PairReader(source, form="own", max_length=11)
     found = reader.pairs([Record("cat dog", context=("tea",) * 6)], [B])
     assert bool(found.truncated[0])
-    # (11 - 3) // 2 = 4 tokens a side.
+    # (11 - 3) // 2 = 4 tokens per side.
     assert (
         found.encodings[0].ids[1:5]
         == reader.pairs([Record("cat dog", context=("tea", "tea"))], [B]).encodings[0].ids[1:5]
@@ -66,7 +66,7 @@ def test_each_side_has_half_of_the_tokens_and_loses_its_oldest_turns(source):
         ("one. two three four five six. seven", 5, "one. two three four five six."),
         ("one two three four", 2, "one two"),
         ("short.", 5, "short."),
-        # Neither one word of ten, nor all of them.
+        # Neither one word of ten, nor all words.
         ("oh. two three four five six seven eight nine ten.", 6, "oh. two three four five six"),
         ("he said “two three.” four five", 4, "he said “two three.”"),
         ("one  two.\nthree", None, "one  two.\nthree"),
@@ -76,8 +76,8 @@ def test_long_texts_end_at_the_nearest_sentence(text, limit, expected):
     assert cut_at_sentence(text, limit) == expected
 
 
-def test_who_loses_words_counts_as_cut(source):
-    """Truncation is reported, never silent; the tokenizer saw only what was left."""
+def test_texts_that_lose_words_count_as_truncated(source):
+    """Truncation is reported, never silent; the tokenizer only saw the remaining text."""
     for form in ("own", "shared"):
         reader = PairReader(source, form=form, words=2)
         long, ended = Record("cat sat. on mat", context=("tea",)), Record("cat sat on.", context=("tea",))

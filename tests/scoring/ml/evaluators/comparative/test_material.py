@@ -1,4 +1,4 @@
-"""What a comparative training learns from and is judged on: which ratings, which part, which references."""
+"""The training and validation data of a comparative evaluator: ratings, held-out part, references."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def material(folder: Path, train: Dataset, dev: Dataset | None = None, seed: int
 
 
 def disputed() -> Dataset:
-    """Forty items with texts a and b. One person has a wide scale and gives every a 5 and every b 1; of the first item
-    two others who give all the rest 2 give b 3."""
+    """Forty items with texts a and b. One person uses a wide scale and gives every a 5 and every b 1; for the first
+    item, two others who otherwise give 2 rate b 3."""
     items = tuple(Item(f"i{n}", ("hello",), group=f"g{n}") for n in range(40))
     outputs = tuple(Output(item.id, system, f"{system} {item.id}") for item in items for system in "ab")
     rows = [
@@ -44,11 +44,11 @@ def disputed() -> Dataset:
         # docs/explanation/statistics/human-scores.md#comparable-ratings:
         # spreads of 1.936, .405 and .405 make 2.07, -2.47 and -2.47 of 4, -1 and -1.
         ("z", WORSE_TARGET),
-        # Of each person's two ranks of the item, .25 and .75: (.75 + .25 + .25) / 3 against (.25 + .75 + .75) / 3.
+        # With each person's two ranks of the item, .25 and .75: (.75 + .25 + .25) / 3 against (.25 + .75 + .75) / 3.
         ("rank", WORSE_TARGET),
     ],
 )
-def test_ratings_are_made_comparable_as_the_option_says(tmp_path: Path, method: str, first: Target) -> None:
+def test_ratings_are_made_comparable_by_the_option(tmp_path: Path, method: str, first: Target) -> None:
     found = material(
         tmp_path, disputed(), ratings=method, rating_pairs="context", human="yes", strong="no", weak="no"
     ).human  # fmt: skip
@@ -56,7 +56,7 @@ def test_ratings_are_made_comparable_as_the_option_says(tmp_path: Path, method: 
     said = {(pair.a.item, pair.a.system): pair.target for pair in found.pairs}
     assert len(said) == 40
     assert said["i0", "a"] == first
-    # Where the two say nothing the wide one decides.
+    # Where the two give no difference, the first person decides.
     assert said["i1", "a"] == BETTER_TARGET
 
 
@@ -69,8 +69,8 @@ def test_ratings_are_made_comparable_as_the_option_says(tmp_path: Path, method: 
     ],
     ids=["strong", "weak", "human"],
 )
-def test_held_out_pairs_are_of_the_held_out_part(tmp_path: Path, phase: str, kinds: dict[str, str]) -> None:
-    """The weights that are kept are the best on texts that nothing was learned from."""
+def test_held_out_pairs_come_from_the_held_out_part(tmp_path: Path, phase: str, kinds: dict[str, str]) -> None:
+    """The stored weights are the best on texts outside the training data."""
     train, dev = make(10), make(6, 9, prefix="d")
     found = material(tmp_path, train, dev, **kinds).held_out(phase)
     assert len(found) > 8
@@ -80,8 +80,8 @@ def test_held_out_pairs_are_of_the_held_out_part(tmp_path: Path, phase: str, kin
     assert material(tmp_path, train, None, **kinds).held_out(phase) == []
 
 
-def test_the_references_of_a_score_are_drawn_by_the_seed(tmp_path: Path) -> None:
-    """Zhou and Xu 2020: 50 machine-written texts at random, kept with the model; not those that stand first."""
+def test_references_of_a_score_are_drawn_by_the_seed(tmp_path: Path) -> None:
+    """Zhou and Xu 2020: 50 machine-written texts at random, stored with the model; not simply the first ones."""
     train = make(10)
 
     def chosen(seed: int, n: int = 6) -> list[tuple[str, str]]:
@@ -94,6 +94,6 @@ def test_the_references_of_a_score_are_drawn_by_the_seed(tmp_path: Path) -> None
     assert chosen(0) == drawn[0]
     assert len({tuple(one) for one in drawn.values()}) == 30
     assert {len(set(one)) for one in drawn.values()} == {6}
-    # 180 draws of some 60 texts leave few out.
+    # 180 draws from about 60 texts leave few out.
     assert len({text for one in drawn.values() for text in one}) > 0.8 * len(everything)
     assert sorted(chosen(0, 1_000)) == sorted(everything)

@@ -1,4 +1,4 @@
-"""What the dry check says of whose texts count as people's and as machines', and of those that are both."""
+"""The dry check's report on which texts count as human and as machine, and on texts that are both."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def with_truth(data: Dataset, *kinds: System) -> Dataset:
-    """The references once more as outputs of a system, as a file of human texts holds them."""
+    """test_undeclared_system_counts_as_a_machine_and_the_plan_says_so"""
     again = tuple(Output(item.id, TRUTH, f" {item.references[0]}\n") for item in data.items)
     return replace(data, outputs=(*data.outputs, *again), systems=(*data.systems, *kinds))
 
 
-def test_a_system_nobody_declared_counts_as_a_machine_and_the_plan_says_so(encoder: str) -> None:
+def test_declared_kind_resolves_texts_that_are_both(encoder: str) -> None:
     data = with_truth(make(6))
     found = plan("comparative", data, encoder=encoder, aspect="fluency")
     assert f"texts counted as people's: the references; as machines': {TRUTH}, m1, m2, ngram" in found.notes
@@ -39,7 +39,7 @@ def test_a_system_nobody_declared_counts_as_a_machine_and_the_plan_says_so(encod
     assert f'manage.py load with --system-kind "{TRUTH}=human"' in note
 
 
-def test_once_its_kind_is_said_nothing_is_both(encoder: str) -> None:
+def test_nothing_is_reported_where_origin_is_not_used(encoder: str) -> None:
     data = with_truth(make(6), System(TRUTH, "human"))
     notes = plan("comparative", data, encoder=encoder, aspect="fluency").notes
     assert f"texts counted as people's: the references, {TRUTH}; as machines': m1, m2, ngram" in notes
@@ -47,14 +47,14 @@ def test_once_its_kind_is_said_nothing_is_both(encoder: str) -> None:
 
 
 def test_nothing_is_said_where_it_is_not_learned_from(encoder: str) -> None:
-    """With strong=no it does not matter who wrote a text."""
+    """test_many_systems_are_abbreviated"""
     assert plan("comparative", with_truth(make(6)), encoder=encoder, strong="no").notes == ()
     alone = plan("comparative", make(6, references=False), encoder=encoder)
     assert alone.notes == ("texts counted as people's: none; as machines': m1, m2, ngram",)
 
 
 def test_many_systems_are_named_in_part() -> None:
-    """Blank texts are no one's, controls neither people's nor machines'."""
+    """A reference of another item is no reference here."""
     items = (Item("i", references=("yes yes",)), Item("j", references=("no",)))
     outputs = [Output("i", f"m{n}", "yes  yes") for n in range(8)]
     outputs += [Output("j", "m7", "no"), Output("i", "blank", " ")]

@@ -32,7 +32,7 @@ def weak(dataset: Dataset, **options) -> WeakPairs:
     return WeakPairs(dataset, Samples.of(dataset), **{**OPTIONS, **options})
 
 
-def test_who_wrote_what():
+def test_origin_of_texts():
     data = make(2)
     data = replace(
         data,
@@ -47,7 +47,7 @@ def test_who_wrote_what():
     assert {record.system for record in samples.generated} == {"m1", "m2", "ngram"}
 
 
-def test_strong_pairs_are_balanced_and_true():
+def test_strong_pairs_are_balanced_and_correct():
     samples = Samples.of(make(20))
     strong = StrongPairs(samples, same_context=0.8, tie=True)
     pairs = strong.draw(np.random.default_rng(1), 3000)
@@ -62,14 +62,14 @@ def test_strong_pairs_are_balanced_and_true():
             assert (a.system, a.step) == (b.system, b.step)
         assert a.text != b.text
     decisive = [pair.a.item == pair.b.item for pair in pairs if pair.target != TIE_TARGET]
-    # 80 % in one item, and one in twenty of the others by chance.
+    # 80 % within one item, and one in twenty of the others by chance.
     assert np.mean(decisive) == pytest.approx(0.81, abs=0.04)
     ties = [(id(pair.a) in real) for pair in pairs if pair.target == TIE_TARGET]
     assert np.mean(ties) == pytest.approx(0.5, abs=0.07)
 
 
 def collapsed(generated: Callable[[int], str], real: Callable[[int], str] = "people said {}".format) -> Dataset:
-    """Forty items with one text of people and one of a generator each."""
+    """Forty items with one human text and one text of a generator each."""
     items = tuple(Item(f"i{n}", ("so",), references=(real(n),)) for n in range(40))
     outputs = tuple(Output(item.id, "dull", generated(n)) for n, item in enumerate(items))
     return Dataset("collapsed", systems=(System("dull"),), items=items, outputs=outputs)
@@ -86,12 +86,12 @@ def collapsed(generated: Callable[[int], str], real: Callable[[int], str] = "peo
         pytest.param("it said {}".format, lambda n: "yes", 1.0, id="one text of people"),
     ],
 )
-def test_classes_are_equally_frequent_however_often_a_generator_repeats_itself(generated, real, generated_ties):
-    """docs/explanation/evaluators/comparative.md#strong-pairs: classes are sampled uniformly, half of the ties
-    among generated texts where those differ."""
+def test_classes_are_equally_frequent_even_with_repetitive_generators(generated, real, generated_ties):
+    """docs/explanation/evaluators/comparative.md#strong-pairs: classes are sampled uniformly, half of the ties among
+    generated texts where those differ."""
     strong = StrongPairs(Samples.of(collapsed(generated, real)), same_context=0.8, tie=True)
     pairs = strong.draw(np.random.default_rng(1), 3000)
-    # Twenty draws in a row may all give the text that nine in ten have.
+    # Twenty consecutive draws may all give the text that nine of ten outputs share.
     assert np.mean([pair.a.text == pair.b.text for pair in pairs]) < 0.01
     counts = Counter(pair.target for pair in pairs)
     assert [counts[target] / 3000 for target in (WORSE_TARGET, TIE_TARGET, BETTER_TARGET)] == pytest.approx(
@@ -129,7 +129,7 @@ def test_later_checkpoints_are_better_by_the_margin():
     assert np.mean(first) == pytest.approx(0.5, abs=0.1)
 
 
-def test_the_margin_falls_as_training_goes_on():
+def test_margin_falls_during_training():
     """0.10 + 0.70 (1 - min(1, p / 0.8)): docs/explanation/evaluators/comparative.md#weak-pairs."""
     assert [margin_floor(p, 0.1) for p in (0.0, 0.4, 0.8, 1.0)] == pytest.approx([0.8, 0.45, 0.1, 0.1])
     found = weak(make(6))
@@ -143,7 +143,7 @@ def test_the_margin_falls_as_training_goes_on():
     assert margins(0.4, found) == {0.6, 0.9}
     assert margins(1.0, found) == {0.3, 0.6, 0.9}
     assert margins(0.0, weak(make(6), curriculum=False)) == {0.3, 0.6, 0.9}
-    # Where no pair is so far apart, the farthest.
+    # If no pair is far enough apart, the farthest is used.
     near = replace(make(6), outputs=tuple(o for o in make(6).outputs if o.step in (400, 700)))
     assert margins(0.0, weak(near)) == {0.3}
 
@@ -152,7 +152,8 @@ def test_two_almost_converged_checkpoints_are_not_paired():
     steps = [100, 400, 820, 900, 1000]
     assert converged_steps(steps, None) == {820, 900, 1000}
     losses = {100: 3.0, 400: 2.015, 820: 2.01, 900: 2.0, 1000: 2.03}
-    # From 400 on within 1 % of the least, 2.0; that it rises again at the end makes no text of 1000 better than 900's.
+    # From 400 on, losses are within 1 % of the minimum, 2.0; the rise at the end does not make a text of 1000 better
+    # than one of 900.
     assert converged_steps(steps, losses) == {400, 820, 900, 1000}
     assert converged_steps(steps, losses | {400: 2.03}) == {820, 900, 1000}
     assert converged_steps(steps, {5: 1.0}) == frozenset()
@@ -161,7 +162,7 @@ def test_two_almost_converged_checkpoints_are_not_paired():
         data, systems=(System("ngram", meta={"dev_losses": {"100": 3.0, "400": 2.0, "700": 2.0, "1000": 2.01}}),)
     )
     assert {(r.earlier, r.later) for r in weak(with_losses).rungs["ngram"]} == {(100, 400), (100, 700), (100, 1000)}
-    # A loss that is no finite number is not known: the rest decides.
+    # A non-finite loss counts as unknown: the rest decides.
     unknown = {"dev_losses": {"100": float("nan"), "400": 2.0, "700": float("inf"), "1000": 2.01}}
     found = weak(replace(data, systems=(System("ngram", meta=unknown),)))
     assert (400, 1000) not in {(r.earlier, r.later) for r in found.rungs["ngram"]}
@@ -169,7 +170,7 @@ def test_two_almost_converged_checkpoints_are_not_paired():
 
 
 @pytest.mark.parametrize("said", [{"100": None}, {"100": "n/a"}, {"final": 2.0}, [2.0, 1.9], 3, {"100": [1]}])
-def test_dev_losses_that_cannot_be_read_are_named(said):
+def test_unreadable_dev_losses_are_named(said):
     data = replace(make(6), systems=(System("ngram", meta={"dev_losses": said}),))
     with pytest.raises(TrainingDataError, match="dev_losses of ngram must be numbers by training step"):
         weak(data)
@@ -181,6 +182,6 @@ def test_smoothing():
     assert smoothed(BETTER_TARGET, 0.0, True) == BETTER_TARGET
 
 
-def test_a_pair_seen_from_the_other_side():
+def test_pair_seen_from_the_other_side():
     a, b = Samples.of(make(1)).real[:2]
     assert Pair(a, b, (0.1, 0.2, 0.7)).mirrored() == Pair(b, a, (0.7, 0.2, 0.1))

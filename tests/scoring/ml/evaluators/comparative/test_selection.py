@@ -1,4 +1,4 @@
-"""Where to stop, which settings to take; random settings."""
+"""Where to stop, and which settings to choose; random settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scoring.ml.types import Record
 
 
 class ByNumber:
-    """The text is a number: more is better."""
+    """The text is a number; larger is better."""
 
     def compare(self, a: Sequence[Record], b: Sequence[Record]) -> np.ndarray:
         return np.array([np.sign(float(x.text) - float(y.text)) for x, y in zip(a, b, strict=True)], dtype=np.int8)
@@ -44,14 +44,14 @@ def test_each_checkpoint_against_its_two_predecessors():
     assert checks_of(ByNumber(), {n: outputs(n) for n in range(5)}, previous=1)[4].n == 3
 
 
-def test_the_checkpoint_before_five_lost_checks_is_kept():
+def test_checkpoint_before_five_lost_checks_is_returned():
     quality = [1, 2, 3, 1.9, 1.8, 1.7, 1.6, 1.5, 9]
     found = select_checkpoint(ByNumber(), {n: outputs(value) for n, value in enumerate(quality)})
     assert (found.best, found.at) == (2, 7)
     assert select_checkpoint(ByNumber(), {n: outputs(n) for n in range(4)}).best == 3
 
 
-def test_the_best_variant_is_first():
+def test_best_variant_is_first():
     found = select_variant(ByNumber(), {"a": outputs(1), "b": outputs(5), "c": outputs(3)}, seeds=3)
     assert found.order == ("b", "c", "a")
 

@@ -1,4 +1,5 @@
-"""The texts of a pair are told apart in both forms and with every encoder, and pooled without padding as with it."""
+"""The texts of a pair are distinguished in both forms and with every encoder, and pooled equally with and without
+padding."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def sides(ids: list[list[int]], between: int) -> list[list[int]]:
 
 
 def test_sides_by_hand():
-    # 1 opens, 9 ends, 0 pads.
+    # 1 is the start, 9 the end, 0 padding.
     assert sides([[1, 5, 9, 6, 7, 9, 8, 9, 0], [1, 5, 9, 6, 9, 0, 0, 0, 0]], 1) == [
         [2, 2, 2, 0, 0, 2, 1, 2, 2],
         [0, 0, 2, 1, 2, 2, 2, 2, 2],
@@ -47,9 +48,9 @@ def test_pooled_by_hand():
     assert pool_sides(hidden, torch.tensor([[2, 2, 2, 2, 1, 2]])).tolist() == [[0.0, 4.0, 4.0, 0.0]]
 
 
-@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "chinese-bert"])  # it knows no such word
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "chinese-bert"])  # it has no such word
 @pytest.mark.parametrize("form", ["own", "shared"])
-def test_the_texts_are_found_in_what_was_read(tiny_family, family, form):
+def test_texts_are_located_in_the_input(tiny_family, family, form):
     source = find_encoder(tiny_family(family))
     reader = PairReader(source, form=form)
     encodings = reader.pairs(FIRSTS, SECONDS).encodings
@@ -67,7 +68,7 @@ def test_the_texts_are_found_in_what_was_read(tiny_family, family, form):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_without_padding_as_with_it(tiny_family, family):
+def test_padding_makes_no_difference(tiny_family, family):
     source = find_encoder(tiny_family(family))
     reader, model = PairReader(source), load_model(source)
     batch = collate(reader.pairs(FIRSTS, SECONDS).encodings, reader.pad_id, "cpu")
@@ -80,7 +81,7 @@ def test_without_padding_as_with_it(tiny_family, family):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_network_says_the_same_in_training_and_applied(tiny_family, family):
+def test_network_gives_the_same_in_training_and_inference(tiny_family, family):
     source = find_encoder(tiny_family(family))
     reader = PairReader(source)
     separator, between = reader.separator
@@ -100,7 +101,7 @@ def test_the_network_says_the_same_in_training_and_applied(tiny_family, family):
     assert network.classifier.weight.shape == (3, 4 * 32)
 
 
-def test_a_tokenizer_that_ends_texts_otherwise_is_refused(tiny_family, monkeypatch):
+def test_tokenizer_that_ends_texts_differently_is_refused(tiny_family, monkeypatch):
     reader = PairReader(find_encoder(tiny_family("bert")))
     monkeypatch.setattr(reader.tokenizer, "segments", lambda a, b: reader.tokenizer.texts([""]))
     with pytest.raises(EncoderError, match="choose pooling=mean or pooling=cls"):

@@ -20,14 +20,14 @@ FORWARD = np.array([[0.1, 0.2, 0.7], [0.5, 0.3, 0.2], [0.2, 0.5, 0.3]])
 BACKWARD = np.array([[0.3, 0.3, 0.4], [0.1, 0.3, 0.6], [0.2, 0.6, 0.2]])
 
 
-def test_what_comparisons_count_by_hand():
+def test_outcomes_by_hand():
     signs = signs_of(FORWARD)
     assert signs.tolist() == [1, -1, 0]
     assert (points_of(signs).tolist(), scores_of(signs).tolist()) == ([3, 0, 1], [1, 0, 0.5])
     np.testing.assert_allclose(expected_points(FORWARD), [2.3, 0.9, 1.4])
     np.testing.assert_allclose(expected_scores(FORWARD), [0.8, 0.35, 0.55])
     np.testing.assert_allclose(expected_scores(FORWARD[:, ::-1]), [0.2, 0.65, 0.45])
-    # Where one class is certain both ways count alike; one text against itself is half a win without rounding.
+    # If one class is certain, both methods agree; a text against itself is half a win without rounding.
     certain = np.eye(3)
     np.testing.assert_array_equal(expected_points(certain), points_of(signs_of(certain)))
     np.testing.assert_array_equal(expected_scores(certain), scores_of(signs_of(certain)))
@@ -35,7 +35,7 @@ def test_what_comparisons_count_by_hand():
     assert (expected_scores(symmetrised(odd, odd)) == 0.5).all()
 
 
-def test_both_readings_are_joined_by_hand():
+def test_merging_both_readings_by_hand():
     found = symmetrised(FORWARD, BACKWARD)
     np.testing.assert_allclose(found[0], [(0.1 + 0.4) / 2, 0.25, (0.7 + 0.3) / 2])
     np.testing.assert_allclose(found.sum(axis=1), 1)
@@ -43,12 +43,12 @@ def test_both_readings_are_joined_by_hand():
     np.testing.assert_array_equal(signs_of(symmetrised(BACKWARD, FORWARD)), [-1, 1, 0])
 
 
-def test_swap_consistency_is_the_share_that_turns_round():
-    """1 and 1 (does not turn), -1 and 1 (turns), 0 and 0 (turns)."""
+def test_swap_consistency_is_the_share_of_reversed_verdicts():
+    """1 and 1 (not reversed), -1 and 1 (reversed), 0 and 0 (reversed)."""
     assert swap_consistency(FORWARD, BACKWARD) == 2 / 3
 
 
-def test_equally_better_and_worse_is_a_tie():
+def test_equally_likely_better_and_worse_is_a_tie():
     assert signs_of(np.array([[0.4, 0.2, 0.4], [0.5, 0.0, 0.5]])).tolist() == [0, 0]
 
 
@@ -56,7 +56,7 @@ def test_points():
     assert points_of(np.array([1, 0, -1], dtype=np.int8)).tolist() == [3, 1, 0]
 
 
-def test_softmax_survives_large_logits():
+def test_softmax_handles_large_logits():
     np.testing.assert_allclose(softmax(np.array([[1000.0, 0.0, -1e4]])), [[1, 0, 0]])
 
 

@@ -18,7 +18,7 @@ REFERENCE, GENERATED = np.array([0.2, -0.5, 1.3]), np.array([-0.4, 0.1, 0.9])
 C, VARIANCE = np.array([0.9, 0.5, 0.7]), np.array([0.01, 0.04, 0.0025])
 
 
-def test_golden_arithmetic() -> None:
+def test_worked_arithmetic() -> None:
     p_gen = probability_of_generation(GENERATED, REFERENCE)
     np.testing.assert_allclose(p_gen, [0.354344, 0.645656, 0.401312], atol=5e-7)
     weights = system_weights(C, 1 - VARIANCE, 3)
@@ -37,7 +37,7 @@ def test_extremes_stay_probabilities() -> None:
     assert mean_negative_log(np.zeros(1)) == pytest.approx(-np.log(1e-6))
 
 
-def test_certainty_of_the_model_lies_between_three_quarters_and_one() -> None:
+def test_model_certainty_is_between_three_quarters_and_one() -> None:
     # Var of 0, 1 is 1/4; of equal passes 0.
     np.testing.assert_allclose(model_certainty(np.array([[0.0, 1.0], [0.3, 0.3]])), [0.75, 1.0])
 

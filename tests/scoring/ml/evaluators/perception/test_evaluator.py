@@ -57,7 +57,7 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 QUICK: dict[str, Any] = {"epochs": 1, "batch_size": 8, "penalty": "none"}
-#: Passes with dropout where not their number but what is made of them is at stake.
+#: Dropout passes where their number does not matter.
 FEW: dict[str, Any] = {"mc_passes": 3}
 
 
@@ -81,7 +81,7 @@ def of(records: list[Record], system: str) -> list[Record]:
     return [record for record in records if record.system == system]
 
 
-def test_it_learns_what_can_be_told_apart(trained: Perception) -> None:
+def test_learns_separable_data(trained: Perception) -> None:
     records = data(8, seed=5).outputs_with_context()
     near, far = trained.system_score(of(records, "near")), trained.system_score(of(records, "far"))
     assert 0 <= far < near <= 1
@@ -135,7 +135,7 @@ def test_several_references_are_averaged(trained: Perception) -> None:
     assert trained.score([both])[0] == pytest.approx(trained.score([one, two]).mean(), abs=1e-6)
 
 
-def test_certainty_of_the_model_is_the_mean_of_that_with_each_reference(few: Perception) -> None:
+def test_model_certainty_is_the_mean_over_references(few: Perception) -> None:
     context = ("the dog ran",)
     pairs = [Record("you like the tea", (text,), context) for text in REFERENCES]
     m, mean = few.certainty(pairs)
@@ -144,11 +144,11 @@ def test_certainty_of_the_model_is_the_mean_of_that_with_each_reference(few: Per
 
 
 @pytest.mark.parametrize("uncertainty", ["both", "data", "model", "none"])
-def test_empty_texts_drag_a_system_down_with_all_their_weight(trained: Perception, uncertainty: str) -> None:
+def test_empty_texts_lower_a_system_with_full_weight(trained: Perception, uncertainty: str) -> None:
     evaluator = Perception(trained.entry, trained.artefact, {**FEW, "uncertainty": uncertainty})
     records = of(data(4, seed=6).outputs_with_context(), "near")
     values, weights = evaluator.system_weights([*records, replace(records[0], text=" ")])
-    # Nothing is more certain than that: c = m = 1.
+    # Nothing is more certain: c = m = 1.
     assert (values[-1], weights[-1]) == (0.0, 2.0 if uncertainty == "both" else 1.0)
     assert weights[-1] >= weights.max()
     wanted = values @ weights / weights.sum()
@@ -156,12 +156,12 @@ def test_empty_texts_drag_a_system_down_with_all_their_weight(trained: Perceptio
 
 
 def rewritten(whole: Dataset, **texts: str) -> Dataset:
-    """With these texts for all outputs of these systems."""
+    """The data with these texts for all outputs of these systems."""
     return replace(whole, outputs=tuple(replace(row, text=texts.get(row.system, row.text)) for row in whole.outputs))
 
 
-def test_what_is_left_out_is_counted(encoder: str) -> None:
-    """Empty outputs and those without references went without a word."""
+def test_exclusions_are_counted(encoder: str) -> None:
+    """Once, empty outputs and those without references were dropped silently."""
     whole = data(12)
     outputs = tuple(
         replace(row, text=" ") if row.item in ("i0", "i1") and row.system == "far" else row for row in whole.outputs
@@ -175,12 +175,12 @@ def test_what_is_left_out_is_counted(encoder: str) -> None:
             plan("perception", rewritten(whole, near=" ", far=""), encoder=encoder, conditional=conditional)
 
 
-def test_one_system_and_one_text_are_said(encoder: str) -> None:
+def test_single_system_and_single_text_are_reported(encoder: str) -> None:
     whole = data(12)
     alone = replace(whole, outputs=tuple(row for row in whole.outputs if row.system == "near"))
     said = "all texts are of near: the reader knows no other system's"
     assert any(said in note for note in plan("perception", alone, encoder=encoder).notes)
-    # As in the paper: one model for each system.
+    # As in the paper: one model per system.
     assert not any(said in note for note in plan("perception", alone, encoder=encoder, models="per_system").notes)
     assert not any(said in note for note in plan("perception", whole, encoder=encoder).notes)
     constant = plan("perception", rewritten(whole, far="no"), encoder=encoder, models="per_system").notes
@@ -192,10 +192,10 @@ def test_one_system_and_one_text_are_said(encoder: str) -> None:
 @pytest.mark.parametrize(
     ("models", "phase"), [("shared", "training"), ("per_system", "training near")], ids=["shared", "per system"]
 )
-def test_a_training_that_was_cut_off_ends_with_the_same_weights(
+def test_interrupted_training_ends_with_the_same_weights(
     models: str, phase: str, encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Cut off between two steps with the lazy penalty, and with the weight of the confidence on its way."""
+    """Interrupted between two steps with the lazy penalty, and while the confidence weight is changing."""
     monkeypatch.setattr(finetune, "CHECKPOINT_SECONDS", 0.0)
     arguments: dict[str, Any] = {
         "dev": data(5, seed=4), "encoder": encoder, "models": models, "epochs": 3, "batch_size": 4,
@@ -216,14 +216,14 @@ def test_a_training_that_was_cut_off_ends_with_the_same_weights(
     resumed = fit(
         "perception", data(12), folder=tmp_path, progress=lambda told: seen.append((told.phase, told.done)), **arguments
     )  # fmt: skip
-    # The step before was kept.
+    # The previous step was saved.
     assert seen[0] == (phase, 5)
     assert resumed.record.metrics == whole.record.metrics
     weights = whole.artefact.network.state_dict()
     assert all(torch.equal(value, weights[name]) for name, value in resumed.artefact.network.state_dict().items())
 
 
-def test_one_model_for_each_system(encoder: str, tmp_path: Path) -> None:
+def test_one_model_per_system(encoder: str, tmp_path: Path) -> None:
     found = fit(
         "perception", data(12), dev=data(5, seed=4), encoder=encoder, models="per_system", learning_rate=1e-3, **QUICK
     )
@@ -240,7 +240,7 @@ def test_one_model_for_each_system(encoder: str, tmp_path: Path) -> None:
     assert {row["system"] for row in found.record.log} == {"near", "far"}
 
 
-def test_a_system_may_have_any_name(encoder: str, tmp_path: Path) -> None:
+def test_system_may_have_any_name(encoder: str, tmp_path: Path) -> None:
     names = {"near": "../../near", "far": "org/far" + "x" * 300}
     whole = data(8)
     named = replace(whole, outputs=tuple(replace(row, system=names[row.system]) for row in whole.outputs))
@@ -252,7 +252,7 @@ def test_a_system_may_have_any_name(encoder: str, tmp_path: Path) -> None:
 
 
 def any_item(n_items: int = 12, n_references: int = 20, seed: int = 3) -> Dataset:
-    """Texts on some items, references on others; both are drawn from the same few words."""
+    """Outputs on some items, references on others; both use the same few words."""
     rng = np.random.default_rng(seed)
     words = ["cat", "sat", "on", "mat", "you", "like", "tea", "the", "dog", "ran", "no", "yes"]
     texts = [" ".join(rng.permutation(words)[:5]) for _ in range(n_items + n_references)]
@@ -264,7 +264,7 @@ def any_item(n_items: int = 12, n_references: int = 20, seed: int = 3) -> Datase
     return Dataset("any", items=(*written, *others), outputs=outputs)
 
 
-def test_unconditional_texts_meet_fixed_references(encoder: str) -> None:
+def test_unconditional_texts_are_paired_with_fixed_references(encoder: str) -> None:
     found = fit("perception", any_item(), encoder=encoder, conditional=False, n_references=2, **QUICK)
     records = data(4, seed=6).outputs_with_context()
     other = [replace(record, context=("you no",), references=("mat mat",)) for record in records]
@@ -274,13 +274,13 @@ def test_unconditional_texts_meet_fixed_references(encoder: str) -> None:
     assert len(found.artefact.state["references"]) == 2
 
 
-def test_an_unconditional_reader_did_not_learn_from_the_references_it_scores_with(encoder: str) -> None:
+def test_unconditional_discriminator_was_not_trained_on_its_references(encoder: str) -> None:
     job = make_job("perception", any_item(), None, "recommended", encoder, 13, None, Path(), silent,
                    {"conditional": False, **QUICK})  # fmt: skip
     kept, texts = kept_apart(job, unconditional(any_item()))
     assert len(kept) == 4
     assert sorted([*kept, *texts.pool]) == sorted(item.references[0] for item in any_item().items if item.references)
-    # The dev part meets neither: others of its own, or those kept where it has no others.
+    # The dev part uses neither: it has its own references, or the fixed ones if there are no others.
     trainer = _Trainer(job, texts, None, kept)
     dev = unconditional(any_item(seed=4))
     met = trainer._met(replace(dev, pool=(*dev.pool, *texts.pool))).pool
@@ -288,28 +288,28 @@ def test_an_unconditional_reader_did_not_learn_from_the_references_it_scores_wit
     assert trainer._met(replace(dev, pool=texts.pool)).pool == tuple(kept)
 
 
-def test_texts_that_are_written_as_references_are_stand_near_one_half(encoder: str) -> None:
-    """Texts and references of one kind: no reader can tell unseen ones apart, whatever it remembers of those it saw."""
+def test_texts_like_references_score_near_one_half(encoder: str) -> None:
+    """Texts and references of one kind: no discriminator can separate unseen ones, whatever it memorised."""
     scores, accuracies = [], []
     for seed in (1, 2, 3):
         found = fit("perception", any_item(30, 40, seed), dev=any_item(30, 40, seed + 10), encoder=encoder, seed=seed,
                     conditional=False, confidence=False, penalty="none", epochs=12, batch_size=32,
                     learning_rate=5e-3, n_references=12)  # fmt: skip
-        # The last epoch's dev figure: the reader knows its own references by heart then.
+        # The last epoch's dev figure: by then the discriminator has memorised its own references.
         accuracies.append(found.record.log[-1]["dev_accuracy"])
         scores.append(found.system_score(any_item(60, 0, seed + 20).outputs_with_context()))
     assert np.mean(scores) == pytest.approx(0.5, abs=0.1)
     assert np.mean(accuracies) == pytest.approx(0.5, abs=0.15)
 
 
-def test_an_unconditional_reader_wants_more_references_than_it_keeps(encoder: str) -> None:
+def test_unconditional_discriminator_needs_more_references_than_it_keeps(encoder: str) -> None:
     few = any_item(n_references=4)
     with pytest.raises(TrainingDataError, match=r"keeps 4 references.* there are 4 different ones"):
         plan("perception", few, encoder=encoder, conditional=False, **QUICK)
     one_left = replace(few, outputs=tuple(replace(row, text=few.items[-1].references[0]) for row in few.outputs))
     said = []
     for seed in range(20):
-        # Only where the seed keeps the three others.
+        # Only if the seed keeps the three others.
         try:
             plan("perception", one_left, encoder=encoder, conditional=False, n_references=3, seed=seed, **QUICK)
         except TrainingDataError as error:
@@ -319,11 +319,11 @@ def test_an_unconditional_reader_wants_more_references_than_it_keeps(encoder: st
     assert all("texts are the same: it would" in message for message in said if message not in left)
 
 
-def test_without_condition_a_text_meets_several_references_an_epoch(encoder: str, tmp_path: Path) -> None:
-    """Gu, Wu and Yu 2021: each generation is paired with r = 4 random references, fresh ones in each epoch."""
+def test_unconditional_text_is_paired_with_several_references_per_epoch(encoder: str, tmp_path: Path) -> None:
+    """Gu, Wu and Yu 2021: each generation is paired with r = 4 random references, new ones in each epoch."""
     given = {"conditional": False, "n_references": 3, **QUICK}
     whole = any_item()
-    # The third text repeats a reference: nothing tells the two apart, so that they do not meet.
+    # The third text equals a reference, so the two are not paired.
     same = whole.items[-1].references[0]
     outputs = (*whole.outputs[:2], replace(whole.outputs[2], text=same), *whole.outputs[3:])
     texts = unconditional(replace(whole, outputs=outputs))
@@ -340,7 +340,7 @@ def test_without_condition_a_text_meets_several_references_an_epoch(encoder: str
         drawn.append(references.tolist())
     assert drawn[0] != drawn[1]
     assert met_by_third == set(texts.pool) - {same}
-    # 12 texts three times each, 8 in a step.
+    # 12 texts three times each, 8 per step.
     assert plan("perception", whole, encoder=encoder, **given).steps == 5
 
 
@@ -350,12 +350,12 @@ def test_text_alone_does_not_see_the_context(encoder: str) -> None:
     other = [replace(record, context=("you no",)) for record in records]
     np.testing.assert_allclose(found.score(records), found.score(other), atol=1e-6)
     assert "inputs:text" in found.signature
-    # A tenth of its twelve groups chose the epoch: the card must not say that it learned from them.
+    # A tenth of its twelve groups selected the epoch: the card must not count them as training data.
     assert (len(found.record.groups), len(found.record.dev_groups)) == (11, 1)
     assert len(found.trained_on) == 12
 
 
-def test_without_confidence_all_are_trusted_alike(encoder: str) -> None:
+def test_without_confidence_all_have_equal_trust(encoder: str) -> None:
     found = fit("perception", data(12), encoder=encoder, confidence=False, **QUICK)
     records = data(4, seed=6).outputs_with_context()
     assert (found.evaluate(records).components["confidence"] == 1).all()
@@ -364,7 +364,7 @@ def test_without_confidence_all_are_trusted_alike(encoder: str) -> None:
     np.testing.assert_allclose(found.system_weights(records)[1], found.certainty(records)[0])
 
 
-def test_learning_rates_are_chosen_on_the_held_out_part(encoder: str) -> None:
+def test_learning_rates_are_selected_on_the_held_out_part(encoder: str) -> None:
     found = fit(
         "perception", data(12), dev=data(5, seed=4), encoder=encoder, learning_rates="1e-9,3e-3", epochs=4,
         batch_size=8, penalty="none",
@@ -373,7 +373,7 @@ def test_learning_rates_are_chosen_on_the_held_out_part(encoder: str) -> None:
     assert plan("perception", data(12), encoder=encoder, learning_rates="1e-9,3e-3", **QUICK).steps == 2 * 3
 
 
-def test_a_rate_that_diverges_is_not_the_best(encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_diverging_rate_is_not_the_best(encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"learning_rates": "0.1,0.2,0.3"}
     job = make_job("perception", data(), data(4), "recommended", encoder, 13, None, tmp_path, silent, given)
     trainer = _Trainer(job, learnable(data()), learnable(data(4)), [])
@@ -386,7 +386,7 @@ def test_a_rate_that_diverges_is_not_the_best(encoder: str, tmp_path: Path, monk
     assert trainer.chosen == {"training": 0.2}
 
 
-def test_a_reader_whose_answers_are_no_numbers_has_no_loss(encoder: str, tmp_path: Path) -> None:
+def test_discriminator_with_nan_outputs_has_no_loss(encoder: str, tmp_path: Path) -> None:
     job = make_job("perception", data(), data(4), "recommended", encoder, 13, None, tmp_path, silent, {})
     trainer = _Trainer(job, learnable(data()), learnable(data(4)), [])
     network = trainer._network(1, "none").eval()
@@ -404,10 +404,10 @@ SHORT = {"epochs": 1, "batch_size": 8, "max_steps": 2}
     [((0.8, 0.7), "none"), ((0.7, 0.8), "pair"), ((0.7, 0.7), "none"), ((0.6, None), "none"), ((None, 0.4), "pair")],
     ids=["hinders", "profits", "equal", "pair diverged", "none diverged"],
 )
-def test_the_penalty_stays_where_held_out_pairs_profit(
+def test_penalty_stays_where_held_out_pairs_benefit(
     encoder: str, monkeypatch: pytest.MonkeyPatch, accuracies: tuple[float | None, float | None], kept: str
 ) -> None:
-    """Beta = 0 where the accuracy on held-out pairs does not profit; which is recorded."""
+    """Beta = 0 if the accuracy on held-out pairs does not improve; the choice is recorded."""
     told = dict(zip(("none", "pair"), accuracies, strict=True))
     seen: dict[str, torch.Tensor] = {}
     train = _Trainer._train
@@ -432,12 +432,12 @@ def test_the_penalty_stays_where_held_out_pairs_profit(
     assert found.record.steps == 4
 
 
-def test_a_reader_that_chose_its_penalty_is_kept_as_it_is(encoder: str, tmp_path: Path) -> None:
-    """Really trained twice: the accuracies are those of the two trainings by themselves."""
+def test_discriminator_with_the_selected_penalty_is_unchanged(encoder: str, tmp_path: Path) -> None:
+    """Really trained twice: the accuracies equal those of two separate trainings."""
     given = {"dev": data(5, seed=4), "encoder": encoder, "epochs": 2, "batch_size": 8, "learning_rate": 2e-3}
     found = fit("perception", data(12), **given)
     alone = {penalty: fit("perception", data(12), penalty=penalty, **given) for penalty in ("none", "pair")}
-    # Each draws its own batches and hints, of the same data: `pair` under the same name as alone.
+    # Each draws its own batches and hints from the same data: `pair` is named as if trained alone.
     assert found.artefact.state["penalties"]["pair"] == alone["pair"].record.metrics["accuracy"]
     assert found.record.steps == sum(one.record.steps for one in alone.values())
     assert plan("perception", data(12), **given).steps == found.record.steps
@@ -456,7 +456,7 @@ def test_without_held_out_texts_the_penalty_stays(encoder: str) -> None:
     assert "|gp:pair/4|" in found.signature
     assert "penalties" not in found.artefact.state
     assert not any(said in note for note in plan("perception", data(12), encoder=encoder, **SHORT).notes)
-    # A model of each system is chosen on its own texts, one penalty for all.
+    # Each system's model is selected on its own texts, with one penalty for all.
     dev = data(5, seed=4)
     near = replace(dev, outputs=tuple(output for output in dev.outputs if output.system == "near"))
     apart = {"encoder": encoder, "models": "per_system", **SHORT}
@@ -466,26 +466,26 @@ def test_without_held_out_texts_the_penalty_stays(encoder: str) -> None:
     assert len(whole.artefact.state["learning_rates"]) == 2
 
 
-def test_folds_that_kept_different_penalties_say_so(encoder: str, tmp_path: Path) -> None:
+def test_folds_with_different_penalties_say_so(encoder: str, tmp_path: Path) -> None:
     one, other = (
         fit("perception", data(12), encoder=encoder, penalty=penalty, **SHORT) for penalty in ("pair", "none")
     )
     assert "|gp:pair/4+none/4|" in join_folds([one, other]).signature
     assert "|gp:pair/4|" in join_folds([one, one]).signature
-    # Of many values a hash: a signature has its length.
+    # Many values are hashed to limit the signature's length.
     seeds = [replace(one.artefact, seed=seed) for seed in (1, 2, 3)]
     many = join_folds([Perception(one.entry, artefact, {}) for artefact in seeds])
     assert re.search(r"\|seed:3@[0-9a-f]{8}\|", many.signature)
 
 
-def test_the_papers_profile_has_the_penalty_at_every_step(encoder: str) -> None:
+def test_paper_profile_applies_the_penalty_at_every_step(encoder: str) -> None:
     found = plan("perception", data(12), dev=data(5, seed=4), encoder=encoder, profile="paper", **SHORT)
     assert found.steps == 2 * 2  # two systems, two steps each
     with pytest.raises(InvalidOption, match="penalty"):
         plan("perception", data(12), encoder=encoder, penalty="choose")
 
 
-def test_the_dry_check_counts_tokens_and_penalised_steps(encoder: str) -> None:
+def test_dry_check_counts_tokens_and_penalised_steps(encoder: str) -> None:
     given = {**QUICK, "penalty": "none"}
     plain = plan("perception", data(12), encoder=encoder, **given)
     cut = plan("perception", data(12), encoder=encoder, max_steps=1, **given)
@@ -508,7 +508,7 @@ def test_same_seed_same_weights_with_the_penalty(encoder: str) -> None:
     assert not torch.equal(one, other)
 
 
-def test_cross_fitted_systems_are_scored_by_readers_that_did_not_see_them(encoder: str, tmp_path: Path) -> None:
+def test_cross_fitted_systems_are_scored_by_unexposed_discriminators(encoder: str, tmp_path: Path) -> None:
     fitted = cross_fit("perception", data(12), folds=2, folder=tmp_path, encoder=encoder, **QUICK)
     members = [Perception(one.entry, one.artefact, FEW) for one in fitted.members]
     found = CrossFitted(fitted.entry, members, FEW)
@@ -519,7 +519,7 @@ def test_cross_fitted_systems_are_scored_by_readers_that_did_not_see_them(encode
         value, weight = member.system_weights([record])
         values[place], weights[place] = value[0], weight[0]
     assert found.system_score(records) == pytest.approx(float(values @ weights / weights.sum()), abs=1e-6)
-    # One text that nobody saw weighs as one text, though both models read it.
+    # A text that neither model saw counts once, although both read it.
     stranger = Record("no", ("you like tea",), ("i like you",), system="near", group="new")
     both = [member.system_weights([stranger]) for member in members]
     values = np.append(values, np.mean([value[0] for value, _ in both]))
@@ -528,7 +528,7 @@ def test_cross_fitted_systems_are_scored_by_readers_that_did_not_see_them(encode
     assert found.system_score([*records, stranger]) == pytest.approx(wanted, abs=1e-6)
 
 
-def test_texts_that_equal_a_reference_teach_nothing() -> None:
+def test_texts_equal_to_a_reference_teach_nothing() -> None:
     whole = data(3)
     same = tuple(
         replace(output, text=" you like tea ") if output.system == "near" else output for output in whole.outputs
@@ -548,11 +548,11 @@ def test_robustness_by_kind(trained: Perception) -> None:
     assert rows["MGE"].score < rows["HWE"].score
     assert rows["HWEBQ"].n == 0
     assert np.isnan(rows["HWEBQ"].score)
-    # Jaccard with "a b": 1/3, 0, 0 -> the first of the least.
+    # Jaccard with "a b": 1/3, 0, 0 -> the first of the smallest.
     assert least_overlapping("a b", ["a c", "d", "e"]) == 1
 
 
-def test_kinds_are_on_one_scale_where_scores_depend_on_the_call() -> None:
+def test_kinds_share_one_scale_where_scores_depend_on_the_call() -> None:
     """Perplexity learns from the references in the call: those of all kinds."""
     perplexity = load("perplexity")
     kinds = {
@@ -566,13 +566,13 @@ def test_kinds_are_on_one_scale_where_scores_depend_on_the_call() -> None:
     assert told[-1] == 4
 
 
-def test_an_encoder_that_could_not_be_loaded_again_is_refused_by_the_check(encoder: str, tmp_path: Path) -> None:
+def test_encoder_that_cannot_be_reloaded_is_refused_by_the_check(encoder: str, tmp_path: Path) -> None:
     other = of_another_kind(encoder, tmp_path)
     with pytest.raises(EncoderError, match="is of the kind 'big_bird'"):
         plan("perception", data(), encoder=other)
 
 
-def test_bad_input_is_named_before_training(encoder: str) -> None:
+def test_invalid_input_is_named_before_training(encoder: str) -> None:
     with pytest.raises(TrainingDataError, match="no outputs"):
         plan("perception", data(outputs=()), encoder=encoder)
     bare = tuple(replace(item, references=()) for item in data().items)
@@ -591,7 +591,7 @@ def test_bad_input_is_named_before_training(encoder: str) -> None:
     several = {"encoder": encoder, "learning_rates": "1e-5,1e-4"}
     with pytest.raises(TrainingDataError, match=r"give a dev part$"):
         plan("perception", data(8), **several)
-    # It was found out when the other systems had been trained.
+    # Once, it was detected after the other systems had been trained.
     near = replace(data(4, seed=4), outputs=tuple(row for row in data(4, seed=4).outputs if row.system == "near"))
     with pytest.raises(TrainingDataError, match="give a dev part with texts of far"):
         plan("perception", data(), dev=near, models="per_system", **several)

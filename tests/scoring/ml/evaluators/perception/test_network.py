@@ -33,7 +33,7 @@ def network(folder: str, **changes: Any) -> PerceptionNetwork:
 
 
 def pairs(rows: int = 3, seed: int = 1) -> dict[str, torch.Tensor]:
-    """Sides of unequal length with padding at the end."""
+    """Sides of unequal length, padded at the end."""
     generator = torch.Generator().manual_seed(seed)
     found = {}
     for prefix, length in (("gen_", 6), ("ref_", 8)):
@@ -58,7 +58,7 @@ def test_loss_is_equation_13_without_hints_and_dropout(folder: str) -> None:
     torch.testing.assert_close(found["p_ref"], p_ref)
 
 
-def test_budget_moves_the_weight_of_confidence(folder: str) -> None:
+def test_budget_adjusts_the_confidence_weight(folder: str) -> None:
     net = network(folder)
     net.last_confidence_loss = 0.2
     net.adapt(0.3)
@@ -90,7 +90,7 @@ def test_every_mode_reaches_the_encoder_or_the_head(folder: str, mode: str) -> N
     assert any("layer.0.attention" in name for name in moved) == (mode != "pooled")
 
 
-def test_lazy_penalty_comes_every_fourth_step_four_times_as_heavy(folder: str) -> None:
+def test_lazy_penalty_comes_every_fourth_step_with_fourfold_weight(folder: str) -> None:
     lazy, always, never = (
         network(folder, penalty="pooled", penalty_every=4, confidence=False).train(),
         network(folder, penalty="pooled", confidence=False).train(),
@@ -107,7 +107,7 @@ def test_lazy_penalty_comes_every_fourth_step_four_times_as_heavy(folder: str) -
 
 
 def test_pooled_penalty_is_a_bound_on_the_last_layer(folder: str) -> None:
-    # With a linear l1 the gradient by the pooled vector is the constant w.
+    # With a linear l1, the gradient with respect to the pooled vector is the constant w.
     net = network(folder, penalty="pooled", confidence=False).train()
     weight = net.l1[0].weight.detach()
     plain = network(folder, confidence=False).train()
@@ -120,7 +120,7 @@ def test_pooled_penalty_is_a_bound_on_the_last_layer(folder: str) -> None:
 def test_padding_does_not_enter_the_penalty(folder: str, mode: str) -> None:
     net = network(folder, penalty=mode, confidence=False).train()
     assert net.encoder is not None
-    # Trained encoders have a vector for padding, tiny new ones zeros.
+    # Trained encoders have a padding vector, tiny new ones have zeros.
     net.encoder.get_input_embeddings().weight.data[0] = 0.5  # type: ignore[union-attr,operator]
     inputs = pairs()
     longer = {
@@ -135,7 +135,7 @@ def test_padding_does_not_enter_the_penalty(folder: str, mode: str) -> None:
     assert found[0] == pytest.approx(found[1], rel=1e-5)
 
 
-def test_the_double_backward_is_the_derivative_by_finite_differences(folder: str) -> None:
+def test_double_backward_equals_finite_differences(folder: str) -> None:
     """The gradient of the `pair` penalty against central differences, in double precision."""
     net = network(folder, penalty="pair", confidence=False).double().train()
     inputs = pairs(2)
@@ -178,7 +178,7 @@ def test_every_family_can_be_penalised(family: str, mode: str, tiny_family: Call
     net(**inputs)["loss"].backward()
     assert all(torch.isfinite(p.grad).all() for p in net.parameters() if p.grad is not None)
     if mode == "pair":
-        # Embeddings in place of tokens must read the same text.
+        # Embeddings in place of tokens must give the same text.
         net.eval()
         side = {k[4:]: v for k, v in inputs.items() if k.startswith("gen_")}
         torch.testing.assert_close(net.vectors(net._embedded(side)), net.vectors(side), atol=1e-5, rtol=1e-5)

@@ -1,4 +1,4 @@
-"""Mean and spread of systems over readers that differ in their seed."""
+"""Mean and spread of systems over discriminators with different seeds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_mean_and_spread() -> None:
     assert (alone.n, alone.mean, math.isnan(alone.sd)) == (1, pytest.approx(0.2), True)
 
 
-def test_readers_of_other_kinds_are_refused() -> None:
+def test_discriminators_of_other_kinds_are_refused() -> None:
     with pytest.raises(ValueError, match="differ in more than their seed"):
         scores_over_seeds([reader(1, 0.1), reader(2, 0.2, "|inputs:text")], {"a": [Record("x")]})
     with pytest.raises(ValueError, match="no evaluator"):

@@ -1,4 +1,4 @@
-"""What a training of `perception` does at each step, worked by hand from what its network says."""
+"""The steps of a `perception` training, worked by hand from its network's outputs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ QUICK: dict[str, Any] = {"epochs": 1, "batch_size": 8, "penalty": "none"}
 
 
 def data(near: int = 8, far: int = 8, seed: int = 3, prefix: str = "i") -> Dataset:
-    """Items with a reference each; `near` wrote for the first so many of them, `far` for others."""
+    """Items with one reference each; `near` has outputs for the first of them, `far` for others."""
     rng = np.random.default_rng(seed)
     items = tuple(
         Item(f"{prefix}{n}", ("hello",), references=(" ".join(rng.choice(WORDS, 3)),), group=f"{prefix}{n}")
@@ -52,8 +52,8 @@ def dropping(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize(("budget", "factor"), [(1_000.0, 1.01), (0.0, 0.99)], ids=["ample", "none"])
-def test_the_weight_of_confidence_adapts_at_every_step(encoder: str, budget: float, factor: float) -> None:
-    """From 0.1 on: divided by 1.01 where the budget exceeds the loss of confidence, else by 0.99."""
+def test_confidence_weight_adapts_at_every_step(encoder: str, budget: float, factor: float) -> None:
+    """From 0.1 on: divided by 1.01 if the budget exceeds the confidence loss, else by 0.99."""
     given = {**QUICK, "epochs": 3, "patience": None}
     found = fit("perception", data(), dev=data(2, 2, seed=4, prefix="d"), encoder=encoder, budget=budget, **given)
     weights = {row["step"]: row["dev_confidence_weight"] for row in found.record.log}
@@ -74,9 +74,9 @@ def pairs(rows: int) -> dict[str, torch.Tensor]:
     }
 
 
-def test_hints_are_for_some_and_confidence_pays_for_all(encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Equations 10 to 13 in training: p' = c p + 1 - c where there is a hint, p where there is none; the loss of
-    confidence is of c itself, hint or not."""
+def test_hints_go_to_some_and_all_pay_for_confidence(encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equations 10 to 13 in training: p' = c p + 1 - c with a hint, p without one; the confidence loss uses c itself,
+    hint or not."""
     hints = torch.tensor([1.0, 0.0, 0.0, 1.0])
     asked: list[torch.Tensor] = []
 
@@ -89,23 +89,23 @@ def test_hints_are_for_some_and_confidence_pays_for_all(encoder: str, monkeypatc
     vectors = [net.vectors({k[4:]: v for k, v in inputs.items() if k.startswith(side)}) for side in ("gen_", "ref_")]
     p = net(**inputs)["p_ref"].detach()
     c = net.confide(vectors[0] + vectors[1]).detach()
-    # Confidences that are worth telling from 1 and from each other.
+    # Confidences clearly different from 1 and from each other.
     assert 0.1 < float(c.max()) < 0.9
     told = torch.stack([c[0] * p[0] + 1 - c[0], p[1], p[2], c[3] * p[3] + 1 - c[3]])
     loss_of_confidence = -c.log().mean()
     assert net.last_confidence_loss == pytest.approx(float(loss_of_confidence), rel=1e-5)
     assert net.last_loss == pytest.approx(float(-told.log().mean() + 0.1 * loss_of_confidence), rel=1e-5)
     assert [chances.tolist() for chances in asked] == [[0.5] * 4]
-    # Held out nothing is drawn: all get the hint.
+    # The held-out part is deterministic: all get the hint.
     net.eval()
     loss = net(**inputs)["loss"].detach()
     assert len(asked) == 1
     torch.testing.assert_close(loss, -(c * p + 1 - c).log().mean() + 0.1 * loss_of_confidence)
 
 
-def test_the_penalty_comes_as_often_and_as_heavy_as_asked(encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seven steps at next to no rate: at the 1st, 4th and 7th 3 x 2.5 x (|w| - 1)^2 stand beside -mean log p, where w
-    are the weights of the last layer, by whose vector the pooled penalty takes the gradient."""
+def test_penalty_has_the_requested_frequency_and_weight(encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven steps at a learning rate near 0: at the 1st, 4th and 7th, 3 x 2.5 x (|w| - 1)^2 is added to -mean log p,
+    where w is the last layer's weight, the gradient of the pooled penalty."""
     extra: list[float] = []
     forward = PerceptionNetwork.forward
 
@@ -127,8 +127,8 @@ def test_the_penalty_comes_as_often_and_as_heavy_as_asked(encoder: str, monkeypa
     assert extra == pytest.approx([7.5 * penalty, 0, 0, 7.5 * penalty, 0, 0, 7.5 * penalty], rel=1e-3, abs=1e-5)
 
 
-def test_each_pair_has_a_place_of_its_own_between_its_texts() -> None:
-    """WGAN-GP: eps ~ U(0, 1) per pair. Between ones and zeros stands eps itself."""
+def test_each_pair_is_interpolated_at_its_own_point() -> None:
+    """WGAN-GP: eps ~ U(0, 1) per pair. Between ones and zeros, the value is eps itself."""
     mask = torch.ones(400, 2, dtype=torch.int64)
     torch.manual_seed(5)
     one, zero = ({"inputs_embeds": torch.full((400, 2, 3), value), "attention_mask": mask} for value in (1.0, 0.0))
@@ -141,8 +141,8 @@ def test_each_pair_has_a_place_of_its_own_between_its_texts() -> None:
     assert float(share.mean()) == pytest.approx(0.5, abs=0.05)
 
 
-def test_in_one_model_for_all_the_smaller_system_takes_part_as_often(encoder: str, tmp_path: Path) -> None:
-    """Three texts against eight: eight pairs each in every epoch, each of the three two or three times."""
+def test_smaller_system_has_equal_share_in_one_model_for_all(encoder: str, tmp_path: Path) -> None:
+    """Three texts against eight: eight pairs each per epoch, each of the three two or three times."""
     whole = data(3, 8)
     job = make_job("perception", whole, None, "recommended", encoder, 13, None, tmp_path, silent, QUICK)
     texts = learnable(whole)
@@ -157,12 +157,12 @@ def test_in_one_model_for_all_the_smaller_system_takes_part_as_often(encoder: st
         assert sorted(met[:3]) == [2, 3, 3]
         assert met[3:] == [1] * 8
         often.add(met.index(2))
-    # Who is left out of the last round is drawn.
+    # The texts skipped in the last round are random.
     assert len(often) > 1
     assert fit("perception", whole, encoder=encoder, **QUICK).record.steps == 16 // 8
 
 
-def test_the_certainty_of_the_model_is_drawn_by_its_seed(dropping: str) -> None:
+def test_model_certainty_is_drawn_by_its_seed(dropping: str) -> None:
     found = fit("perception", data(), encoder=dropping, max_steps=1, **QUICK)
     assert isinstance(found, Perception)
     records = data(3, 3, seed=9).outputs_with_context()
@@ -176,7 +176,7 @@ def test_the_certainty_of_the_model_is_drawn_by_its_seed(dropping: str) -> None:
     assert all(a != b for a, b in zip(one, other, strict=True))
 
 
-def test_the_model_of_a_system_is_chosen_on_texts_of_that_system(encoder: str) -> None:
+def test_model_of_a_system_is_selected_on_texts_of_that_system(encoder: str) -> None:
     """-mean log(1 - P_gen) of that system's held-out texts: P_gen is their score by that system's model."""
     dev = data(5, 3, seed=4, prefix="d")
     found = fit("perception", data(), dev=dev, encoder=encoder, models="per_system", learning_rate=1e-3, **QUICK)
