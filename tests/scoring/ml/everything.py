@@ -1,4 +1,4 @@
-"""A set that has something for every evaluator that learns, and the options that keep each of them small."""
+"""A data set with training data for every learned evaluator, and the options that keep each one small."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.scoring.ml.tiny import WORDS
 
 ASPECTS = ("naturalness", "quality")
 N_ITEMS = 24
-#: How each is kept small; everything else as a user leaves it.
+#: How each is kept small; everything else has its default.
 SMALL: dict[str, dict[str, Any]] = {
     "comparative": {"epochs": 1, "human_epochs": 1, "aspect": "naturalness", "max_steps": 6},
     "ream": {"epochs": 2, "aspect": "naturalness", "metric": "bleu-star", "combinations": 3, "foreign": 3},
@@ -21,7 +21,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "maude": {"epochs": 1, "hidden": 16, "down": 12, "decoder": 16},
     "adversarial": {"epochs": 1},
 }
-#: As small, for trainings whose scores nobody looks at.
+#: Equally small, for trainings whose scores do not matter.
 SMALLEST: dict[str, dict[str, Any]] = {
     **{name: {"max_steps": 1} for name in ("maude", "ruber", "infersent", "bert-nli", "adversarial", "perception")},
     **{name: {"max_steps": 1, "aspect": "quality"} for name in ("comparative", "adem")},
@@ -35,7 +35,7 @@ def write(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def write_everything(root: Path) -> Path:
-    """An interchange folder with everything any of them learns from; the fewer "no", the better."""
+    """An interchange folder with training data for each; fewer "no" means better."""
     rng = np.random.default_rng(7)
 
     def text(n_no: int) -> str:

@@ -1,4 +1,4 @@
-"""What stands in an artefact's folder is what was put there, and what is damaged is named."""
+"""An artefact's folder contains what was saved, and damage is named."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ RECORDS = [Record("the cat sat", ("a dog",), ("you like tea",)), Record("no", ("
 
 @pytest.fixture(scope="module")
 def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of an evaluator that trained its encoder."""
+    """The folder of an evaluator with a trained encoder."""
     root = tmp_path_factory.mktemp("tuned")
     encoder = tiny_encoder("bert", root / "encoder", layers=1)
-    # Its tokenizer reads less than the encoder has positions for.
+    # Its tokenizer's limit is below the encoder's positions.
     path = root / "encoder" / "tokenizer_config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "model_max_length": 40}))
     items = tuple(Item(f"i{n}", context=(f"tea {n}",), references=(f"dog {n} ran",)) for n in range(12))
@@ -42,7 +42,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def frozen(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of an evaluator beside whose network an encoder stands that was not trained."""
+    """The folder of an evaluator with a frozen encoder."""
     root = tmp_path_factory.mktemp("frozen")
     source = find_encoder(tiny_encoder("bert", root / "encoder", layers=1))
     untrained(source).with_fixtures(RECORDS).save_pretrained(root / "out")
@@ -61,7 +61,7 @@ def edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
     path.write_text(json.dumps(content), encoding="utf-8")
 
 
-def test_fixtures_may_hold_any_end_of_line(tmp_path: Path) -> None:
+def test_fixtures_may_contain_any_line_ending(tmp_path: Path) -> None:
     source = find_encoder(tiny_encoder("bert", tmp_path / "encoder", layers=1))
     texts = ("cat\u2028dog", "cat\x85dog", "cat\x0cdog\n\u2029", "half a \ud800 pair")
     made = untrained(source).with_fixtures([Record(text, ("cat",), ("no",)) for text in texts])
@@ -70,8 +70,8 @@ def test_fixtures_may_hold_any_end_of_line(tmp_path: Path) -> None:
     assert [fixture.record.text for fixture in loaded.artefact.fixtures] == list(texts)  # type: ignore[attr-defined]
 
 
-def test_what_is_kept_of_texts_may_hold_half_a_surrogate_pair(tmp_path: Path) -> None:
-    """`comparative` keeps texts in its state; what is not broken stays readable."""
+def test_stored_texts_may_contain_a_lone_surrogate(tmp_path: Path) -> None:
+    """`comparative` stores texts in its state; intact ones stay readable."""
     source = find_encoder(tiny_encoder("bert", tmp_path / "encoder", layers=1))
     made, state = untrained(source, groups=("a \ud800",)), {"shown": ["cat \ud800", "猫"]}
     type(made)(made.entry, replace(made.artefact, state=state)).save_pretrained(tmp_path / "out")
@@ -82,7 +82,7 @@ def test_what_is_kept_of_texts_may_hold_half_a_surrogate_pair(tmp_path: Path) ->
     assert "猫" in (tmp_path / "out" / "evaluator.json").read_text(encoding="utf-8")
 
 
-def test_what_was_loaded_and_saved_again_is_the_same(folder: Path, tmp_path: Path) -> None:
+def test_loading_and_saving_again_changes_nothing(folder: Path, tmp_path: Path) -> None:
     once = load(folder)
     once.save_pretrained(tmp_path / "again")
     names = sorted(path.name for path in folder.iterdir())
@@ -91,7 +91,7 @@ def test_what_was_loaded_and_saved_again_is_the_same(folder: Path, tmp_path: Pat
         assert (folder / name).read_bytes() == (tmp_path / "again" / name).read_bytes(), name
 
 
-def test_artefacts_of_before_these_were_counted_load(folder: Path) -> None:
+def test_older_artefacts_without_counts_load(folder: Path) -> None:
     def older(content: dict[str, Any]) -> None:
         del content["fixtures"], content["encoder"]["max_length"]
         content["encoder"].pop("tokenizer", None)
@@ -105,7 +105,7 @@ def test_artefacts_of_before_these_were_counted_load(folder: Path) -> None:
 
 @pytest.mark.parametrize(("version", "today"), [("0.1.0", "z-shrunk"), (None, "z-shrunk"), ("0.2.0", "z")])
 def test_z_scores_of_the_first_version_keep_their_meaning(folder: Path, version: str | None, today: str) -> None:
-    """0.1.0 called z what is z-shrunk now; evaluators trained on it go on saying what they learned from."""
+    """0.1.0 called z-shrunk `z`; evaluators trained with it still state what they learned from."""
 
     def as_saved(content: dict[str, Any]) -> None:
         content["settings"]["ratings"] = "z"
@@ -137,21 +137,21 @@ def test_z_scores_of_the_first_version_keep_their_meaning(folder: Path, version:
         ({"evaluator": "maude"}, r"evaluator\.json does not fit|config\.json is damaged|model\.safetensors is not"),
     ],
 )
-def test_a_header_that_says_something_else_is_refused(folder: Path, change: dict[str, Any], message: str) -> None:
+def test_contradicting_header_is_refused(folder: Path, change: dict[str, Any], message: str) -> None:
     edit(folder / "evaluator.json", lambda content: content.update(change))
     with pytest.raises(ArtefactError, match=message):
         load(folder)
 
 
 @pytest.mark.parametrize("content", [b"null", b"[]", b"{}", b"", b"\xff\xfe"])
-def test_a_configuration_that_is_none_is_named(folder: Path, content: bytes) -> None:
+def test_invalid_configuration_is_named(folder: Path, content: bytes) -> None:
     (folder / "config.json").write_bytes(content)
     with pytest.raises(ArtefactError, match=r"config\.json is damaged .*; copy it again"):
         load(folder)
 
 
 @pytest.mark.parametrize("network", [{}, [], "x"])
-def test_sizes_that_are_none_are_named(folder: Path, network: object) -> None:
+def test_invalid_sizes_are_named(folder: Path, network: object) -> None:
     edit(folder / "config.json", lambda content: content.update(network=network))
     with pytest.raises(ArtefactError, match=r"config\.json is damaged"):
         load(folder)
@@ -174,8 +174,8 @@ def test_weights_that_do_not_fit_the_configuration_are_named(folder: Path) -> No
             load(folder)
 
 
-def test_a_configuration_of_enormous_sizes_takes_no_memory(tuned: Path, tmp_path: Path) -> None:
-    """An upload of some kilobytes asked for 150 GB."""
+def test_configuration_with_enormous_sizes_takes_no_memory(tuned: Path, tmp_path: Path) -> None:
+    """Once, an upload of some kilobytes requested 150 GB."""
     folder = Path(shutil.copytree(tuned, tmp_path / "copy"))
     sizes = {"vocab_size": 2_000_000, "hidden_size": 19_200, "intermediate_size": 20_000}
     edit(folder / "config.json", lambda content: content["encoder"].update(sizes))
@@ -184,7 +184,7 @@ def test_a_configuration_of_enormous_sizes_takes_no_memory(tuned: Path, tmp_path
 
 
 @pytest.mark.parametrize("content", [b"null", b"[]", b"", b"\xff\xfe garbage"])
-def test_a_damaged_tokenizer_is_named(tuned: Path, tmp_path: Path, content: bytes) -> None:
+def test_damaged_tokenizer_is_named(tuned: Path, tmp_path: Path, content: bytes) -> None:
     folder = Path(shutil.copytree(tuned, tmp_path / "copy"))
     (folder / "tokenizer_config.json").write_bytes(content)
     with pytest.raises(ArtefactError, match=r"tokenizer_config\.json is damaged"):
@@ -199,7 +199,7 @@ def test_a_damaged_tokenizer_is_named(tuned: Path, tmp_path: Path, content: byte
 
 
 @pytest.mark.parametrize("content", ["{}", None])
-def test_a_tokenizer_that_would_cut_elsewhere_is_refused(tuned: Path, tmp_path: Path, content: str | None) -> None:
+def test_tokenizer_with_another_limit_is_refused(tuned: Path, tmp_path: Path, content: str | None) -> None:
     folder = Path(shutil.copytree(tuned, tmp_path / "copy"))
     path = folder / "tokenizer_config.json"
     path.unlink() if content is None else path.write_text(content)
@@ -210,7 +210,7 @@ def test_a_tokenizer_that_would_cut_elsewhere_is_refused(tuned: Path, tmp_path: 
         load(folder)
 
 
-def test_an_encoder_that_now_reads_less_is_refused(tmp_path: Path) -> None:
+def test_encoder_with_a_lower_limit_is_refused(tmp_path: Path) -> None:
     source = find_encoder(tiny_encoder("bert", tmp_path / "encoder", layers=1))
     untrained(source).with_fixtures(RECORDS).save_pretrained(tmp_path / "out")
     edit(tmp_path / "encoder" / "tokenizer_config.json", lambda content: content.update(model_max_length=20))
@@ -218,8 +218,8 @@ def test_an_encoder_that_now_reads_less_is_refused(tmp_path: Path) -> None:
         load(tmp_path / "out")
 
 
-def test_a_frozen_encoder_that_has_moved_can_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One below the present folder was noted by its bare name, as if it could be fetched from anywhere."""
+def test_moved_frozen_encoder_can_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An encoder below the current folder was once recorded by its bare name, as if it could be downloaded."""
     monkeypatch.chdir(tmp_path)
     tiny_encoder("bert", tmp_path / "mine", layers=1)
     untrained(find_encoder("mine")).with_fixtures(RECORDS).save_pretrained(tmp_path / "out")
@@ -231,7 +231,7 @@ def test_a_frozen_encoder_that_has_moved_can_be_named(tmp_path: Path, monkeypatc
     tiny_encoder("bert", tmp_path / "other", layers=1, seed=8)
     with pytest.raises(ArtefactError, match="put that version back or train again"):
         load(tmp_path / "out", encoder=str(tmp_path / "other"))
-    # The models of a cross-fitting share the one that is named.
+    # The models of a cross-fitting share the named one.
     member = load(tmp_path / "out", encoder=str(tmp_path / "moved"))
     assert isinstance(member, TrainedEvaluator)
     CrossFitted(member.entry, [member, member]).save_pretrained(tmp_path / "folds")
@@ -242,7 +242,7 @@ def test_a_frozen_encoder_that_has_moved_can_be_named(tmp_path: Path, monkeypatc
     np.testing.assert_allclose(folds.score(RECORDS), before, atol=1e-12)
 
 
-def test_fixtures_that_were_lost_are_missed(folder: Path) -> None:
+def test_lost_fixtures_are_detected(folder: Path) -> None:
     path = folder / "fixtures.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     path.write_text("".join(lines[1:]), encoding="utf-8")
@@ -257,7 +257,7 @@ def test_fixtures_that_were_lost_are_missed(folder: Path) -> None:
     "change",
     [{"text": 5}, {"text": None}, {"references": "one"}, {"references": [1]}, {"context": None}, {"source": 0}],
 )
-def test_a_fixture_whose_texts_are_none_is_refused(folder: Path, change: dict[str, Any]) -> None:
+def test_fixture_with_invalid_texts_is_refused(folder: Path, change: dict[str, Any]) -> None:
     path = folder / "fixtures.jsonl"
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     rows[0]["record"].update(change)
@@ -267,14 +267,14 @@ def test_a_fixture_whose_texts_are_none_is_refused(folder: Path, change: dict[st
 
 
 @pytest.mark.parametrize("name", ["split.json", "train_log.jsonl"])
-def test_other_files_that_are_damaged_are_named(folder: Path, name: str) -> None:
+def test_damage_in_other_files_is_named(folder: Path, name: str) -> None:
     (folder / name).write_text("[")
     with pytest.raises(ArtefactError, match=f"{name} is damaged"):
         load(folder)
 
 
-def test_what_a_score_needs_of_the_state_is_looked_at_when_it_is_loaded(tmp_path: Path) -> None:
-    """`adem` gives a blank text the low end of its scale, which stands in its state."""
+def test_state_needed_for_scores_is_checked_on_loading(tmp_path: Path) -> None:
+    """`adem` gives a blank text the low end of its scale, which is in its state."""
     from scoring.ml.evaluators.adem.evaluator import Adem
     from scoring.ml.evaluators.adem.network import AdemNetwork
     from scoring.ml.registry import get_entry
@@ -293,7 +293,7 @@ def test_what_a_score_needs_of_the_state_is_looked_at_when_it_is_loaded(tmp_path
         load(tmp_path / "out")
 
 
-def test_a_saved_baseline_whose_options_are_none_is_refused(tmp_path: Path) -> None:
+def test_saved_baseline_with_invalid_options_is_refused(tmp_path: Path) -> None:
     load("bleu-1").save_pretrained(tmp_path)
     edit(tmp_path / "evaluator.json", lambda content: content.update(options=None))
     with pytest.raises(ScoringError, match="does not fit"):

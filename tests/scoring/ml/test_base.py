@@ -1,4 +1,4 @@
-"""What all evaluators share: undefined, empty, duplicates, order, progress."""
+"""Behaviour shared by all evaluators: undefined, empty, duplicates, order, progress."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scoring.ml import Record, ScoringError, catalogue, load
 
 LIGHT = [entry for entry in catalogue() if "encoder" not in entry.needs]
-# Perplexity learns from references instead of measuring against them.
+# Perplexity learns from references instead of comparing with them.
 AGAINST = [entry for entry in LIGHT if "references" in entry.needs and entry.name != "perplexity"]
 words = st.lists(
     st.sampled_from(
@@ -66,7 +66,7 @@ def test_empty_text_is_worst_and_counted(entry):
 
 
 @pytest.mark.parametrize("entry", AGAINST, ids=lambda entry: entry.name)
-def test_without_references_undefined_with_reason(entry):
+def test_without_references_undefined_with_a_reason(entry):
     evaluator = load(entry.name)
     values = evaluator.score([Record("text"), Record("text", (" ",)), Record("text", ("text",))])
     assert np.isnan(values).tolist() == [True, True, False]
@@ -78,13 +78,13 @@ def test_without_references_undefined_with_reason(entry):
 
 
 @pytest.mark.parametrize("entry", AGAINST, ids=lambda entry: entry.name)
-def test_identical_text_gets_the_top_in_any_script(entry):
+def test_identical_text_gets_the_maximum_in_any_script(entry):
     lines = ["the cat sat on the mat .", "ฉันชอบกินข้าวผัด", "我喜欢喝茶。", "मुझे चाय पसंद है", "Ich trinke Tee!"]
     rows = [Record(line, (line, "other words here")) for line in lines]
     options = {"tokenize": "char"} if "bleu" in entry.name else {"lang": "und"} if entry.name == "rouge-l" else {}
     values = load(entry.name, **options).score(rows)
     expected = entry.scale[1]
-    if entry.name == "meteor":  # a single chunk of m tokens still costs .5 / m^3: these are 7, 1, 1, 4 and 4
+    if entry.name == "meteor":  # a single chunk of m tokens costs .5 / m^3: these have 7, 1, 1, 4 and 4 tokens
         expected = 1 - 0.5 / np.array([7, 1, 1, 4, 4]) ** 3
     np.testing.assert_allclose(values, expected, rtol=1e-12)
 
@@ -103,7 +103,7 @@ def test_more_references_never_lower_the_best():
         assert values == sorted(values)
 
 
-def test_system_score_is_the_mean_of_the_defined():
+def test_system_score_is_the_mean_of_defined_scores():
     rows = [Record("a b", ("a b",)), Record("c", ("d",)), Record("e")]
     assert load("token-f1").system_score(rows) == 0.5
 
@@ -132,6 +132,6 @@ def test_progress_reaches_the_end_and_may_stop_the_work():
         ((Record(text) for text in "ab"), "found generator"),
     ],
 )
-def test_what_is_no_list_of_records_is_refused_with_the_way_to_one(name, given, found):
+def test_invalid_records_are_refused_with_a_hint(name, given, found):
     with pytest.raises(ScoringError, match=f"takes a list of records, {found}.*Record.text=.*outputs_with_context"):
         load(name).score(given)

@@ -49,9 +49,9 @@ def test_reads_all_kinds_of_rows(tmp_path):
     assert data.ratings[1].simulated
     assert data.comparisons[1].reference_b == 0
     assert data.comparisons[1].system_b is None
-    # Left out it is the output without a step, or the only one: docs/reference/interchange-format.md.
+    # If omitted, it means the output without a step, or the only one: docs/reference/interchange-format.md.
     assert (data.comparisons[0].step_a, data.comparisons[0].step_b) == (None, 3)
-    # What is read can be learned from: of an output with a step the row was passed over, or ended in a KeyError.
+    # The rows can be used in training: once, a row for an output with a step was skipped or raised a KeyError.
     assert [(row.a.system, row.b.step) for row in compared_records(data, "overall")] == [("s", 3)]
 
 
@@ -85,7 +85,7 @@ def test_tables_and_gzip_equal_jsonl(tmp_path):
         ({"items": [ITEM], "outputs": [{**OUTPUT, "step": "x"}]}, r"step must be a whole number from 0"),
         ({"items": [ITEM], "outputs": [OUTPUT], "ratings": [{**RATING, "system": "t"}]}, "unknown output 't' of 'i1'"),
         ({"items": [ITEM], "outputs": [OUTPUT], "ratings": [{**RATING, "value": "many"}]}, "value must be a number"),
-        # Of another step: rows that nothing would have read.
+        # Rows for another step, which nothing would have read.
         ({"items": [ITEM], "outputs": [OUTPUT], "ratings": [{**RATING, "step": 7}]}, "names step 7 of 's' for 'i1'"),
         (
             {"items": [ITEM], "outputs": [{**OUTPUT, "step": 7}, {**OUTPUT, "step": 8}], "ratings": [RATING]},
@@ -96,12 +96,12 @@ def test_tables_and_gzip_equal_jsonl(tmp_path):
         ({"systems": [{"id": "s", "kind": "robot"}]}, "must be one of machine, human, reference, control"),
     ],
 )  # fmt: skip
-def test_faulty_rows_say_file_line_and_reason(tmp_path, files, message):
+def test_invalid_rows_name_file_line_and_reason(tmp_path, files, message):
     with pytest.raises(DatasetError, match=message):
         read_dataset(write(tmp_path, **files))
 
 
-def test_missing_folder_files_and_doubles(tmp_path):
+def test_missing_folder_files_and_duplicates(tmp_path):
     with pytest.raises(DatasetError, match="no such folder"):
         read_dataset(tmp_path / "nowhere")
     with pytest.raises(DatasetError, match="holds no file of the interchange format"):
@@ -112,29 +112,29 @@ def test_missing_folder_files_and_doubles(tmp_path):
         read_dataset(tmp_path)
 
 
-def test_wrong_encoding_is_told(tmp_path):
+def test_wrong_encoding_is_reported(tmp_path):
     write(tmp_path)
     (tmp_path / "items.jsonl").write_bytes('{"id": "é"}'.encode("latin-1"))
     with pytest.raises(DatasetError, match="UTF-8"):
         read_dataset(tmp_path)
 
 
-def test_the_name_of_the_data_is_one_line(tmp_path):
-    """As `manage.py load` has it: after a line break, LaTeX would read an instruction."""
+def test_name_of_the_data_is_one_line(tmp_path):
+    """As in `manage.py load`: LaTeX would execute the text after a line break."""
     write(tmp_path, items=[ITEM])
     (tmp_path / "dataset.json").write_text(json.dumps({**HEADER, "name": "A\n\\input{x}"}), encoding="utf-8")
     with pytest.raises(DatasetError, match=r"dataset.json.*name: A name holds no line breaks.*U\+000A LINE FEED"):
         read_dataset(tmp_path)
 
 
-def test_error_carries_its_facts(tmp_path):
+def test_error_has_attributes(tmp_path):
     with pytest.raises(DatasetError) as caught:
         read_dataset(write(tmp_path, items=[ITEM, ITEM]))
     assert (caught.value.file, caught.value.line) == ("items.jsonl", 2)
 
 
-def test_names_that_load_takes_and_no_header(tmp_path):
-    """Several files of a kind, as `manage.py load` takes them, and no dataset.json."""
+def test_file_names_of_load_without_dataset_json(tmp_path):
+    """Several files per kind, as `manage.py load` accepts them, and no dataset.json."""
     (tmp_path / "items.jsonl").write_text(json.dumps(ITEM) + "\n", encoding="utf-8")
     (tmp_path / "outputs-gpt.jsonl").write_text(json.dumps({**OUTPUT, "system": "gpt"}) + "\n", encoding="utf-8")
     (tmp_path / "outputs_old.csv").write_text("item,system,text\ni1,old,no\n", encoding="utf-8")
@@ -150,7 +150,7 @@ def test_names_that_load_takes_and_no_header(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["output.jsonl", "my-ratings.csv", "ratings.xlsx", "data.parquet", "items.jsonl.zip"])
-def test_a_file_of_data_that_is_not_read_is_an_error(tmp_path, name):
+def test_unread_data_file_is_an_error(tmp_path, name):
     write(tmp_path, items=[ITEM])
     (tmp_path / name).write_bytes(b"x")
     with pytest.raises(DatasetError, match=f"{name}: would not be read"):

@@ -1,4 +1,4 @@
-"""Tokenised inputs in arrays: they read like a list, are taken, joined and told apart."""
+"""Tokenised inputs in arrays behave like a list and can be indexed, joined and compared."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scoring.ml.encodings import Encoding, Encodings, ragged_places
 ROWS = [Encoding((5, 6, 7), (0, 0, 1)), Encoding((8,), (1,)), Encoding((5, 6, 7), (0, 1, 1)), Encoding((8,), (1,))]
 
 
-def test_reads_like_a_list():
+def test_behaves_like_a_list():
     found = Encodings.of(ROWS)
     assert list(found) == ROWS
     assert found[-1] == ROWS[-1]
@@ -29,7 +29,7 @@ def test_take_and_join():
     assert len(Encodings.of([])) == 0
 
 
-def test_distinct_tells_token_types_apart():
+def test_distinct_distinguishes_token_types():
     unique, places = Encodings.of(ROWS).distinct()
     assert list(unique) == ROWS[:3]
     assert places.tolist() == [0, 1, 2, 1]
@@ -39,7 +39,7 @@ def test_distinct_tells_token_types_apart():
     assert places.tolist() == [0, 1, 2, 0]
 
 
-def test_a_token_takes_five_bytes():
+def test_token_takes_five_bytes():
     found = Encodings.of(ROWS)
     assert (found.ids.itemsize, found.type_ids.itemsize) == (4, 1)
 

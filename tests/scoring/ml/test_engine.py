@@ -20,7 +20,7 @@ def make_encodings(n: int = 50, seed: int = 1) -> list[Encoding]:
 
 
 def masked_sum(batch) -> torch.Tensor:
-    """Depends on every token and on the mask, not on padding."""
+    """Depends on every token and on the mask, but not on padding."""
     return (batch.input_ids * batch.attention_mask).sum(dim=1, keepdim=True).float()
 
 
@@ -36,11 +36,11 @@ def test_plan_batches_is_sorted_within_budget_and_complete():
     assert all(len(batch) * lengths[batch[0]] <= 64 for batch in batches)
 
 
-def test_one_input_longer_than_the_budget_stands_alone():
+def test_input_longer_than_the_budget_is_alone():
     assert [batch.tolist() for batch in plan_batches([2, 99, 2], 4)] == [[1], [0, 2]]
 
 
-def test_a_quarter_full_batch_ends_where_the_length_changes():
+def test_quarter_full_batch_ends_where_the_length_changes():
     assert [batch.tolist() for batch in plan_batches([5, 5, 4, 4, 4], 40)] == [[0, 1], [2, 3, 4]]
     assert [batch.tolist() for batch in plan_batches([5, 4, 4, 4, 3], 40)] == [[0, 1, 2, 3], [4]]
     assert [batch.tolist() for batch in plan_batches([3, 2, 1], 40)] == [[0, 1, 2]]
@@ -103,7 +103,7 @@ def test_batches_are_halved_until_they_fit_and_stay_so():
     assert max(sizes) <= 60
 
 
-def test_main_memory_running_out_is_understood_too():
+def test_running_out_of_main_memory_is_also_recognised():
     def cramped(batch) -> torch.Tensor:
         if len(batch.input_ids) > 1:
             raise RuntimeError("[enforce fail] DefaultCPUAllocator: not enough memory: you tried to allocate")
@@ -112,7 +112,7 @@ def test_main_memory_running_out_is_understood_too():
     torch.testing.assert_close(Engine(device="cpu").map(make_encodings(), cramped), EXPECTED)
 
 
-def test_a_single_input_that_does_not_fit_says_what_to_do():
+def test_single_input_that_does_not_fit_suggests_a_remedy():
     def full(batch) -> torch.Tensor:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
@@ -120,7 +120,7 @@ def test_a_single_input_that_does_not_fit_says_what_to_do():
         Engine(device="cpu").map([Encoding(tuple(range(20)))], full)
 
 
-def test_other_errors_pass():
+def test_other_errors_are_raised():
     def broken(batch) -> torch.Tensor:
         raise RuntimeError("shape mismatch")
 
@@ -174,7 +174,7 @@ def test_items_are_tokenised_in_chunks_and_progress_reaches_the_end(monkeypatch)
     assert seen[-1] == (25, 25)
 
 
-def test_progress_may_end_the_work():
+def test_progress_callback_may_stop_the_work():
     def stop(done: int, total: int) -> None:
         raise InterruptedError
 

@@ -1,6 +1,6 @@
-"""Length and token-F1 on real data against the floors table in the README of the shared data sets.
+"""Length and token-F1 on real data against the table of baselines in the README of the shared data sets.
 
-The table gives Pearson and Spearman of item-level scores with the mean rating; here with plain scipy.
+The table gives Pearson and Spearman of item-level scores with the mean rating; here computed with plain scipy.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from scoring.ml import Dataset, load, read_dataset
 
 TRUTH = ("Original Ground Truth",)
 HUMANS = ("Original Ground Truth", "New Human Generated")
-# dstc7_dev: since version 0.2 words of every script count, before that [a-z0-9'] alone did, as in the
-# table (dstc7_dev has 22 outputs whose words are other ones now; see docs/results/floors.md).
-# set, aspect, systems left out, n, length, F1 (None: the table has no such number)
+# dstc7_dev: since version 0.2 words of every script count; the table counted only [a-z0-9'] (22 outputs have other
+# words now; see docs/results/floors.md). set, aspect, excluded systems, n, length, F1 (None: not in the table)
 ROWS = [
     ("novikova", "informativeness", (), 2460, (0.101, 0.117), (0.123, 0.117)),
     ("novikova", "naturalness", (), 2460, (-0.159, -0.166), (0.141, 0.155)),
@@ -44,7 +43,7 @@ TOLERANCE = 0.002
 
 @lru_cache(maxsize=1)
 def read(folder: Path) -> Dataset:
-    """Read once for all rows of the table, which stand together."""
+    """Reads each set once for all its rows, which are adjacent in the table."""
     return read_dataset(folder)
 
 
@@ -70,9 +69,9 @@ def mean_ratings(data: Dataset, aspect: str, *, ranked: bool = False) -> dict[tu
 
 
 def correlations(folder: Path, name: str, ratings: dict[tuple[str, str], float], without=()) -> tuple[int, list]:
-    """How many outputs are rated, and Pearson and Spearman as the table computed them.
+    """The number of rated outputs, and Pearson and Spearman as computed for the table.
 
-    225 outputs of dstc7_dev have no reference: token-F1 is undefined there, the table counted it as 0.
+    225 outputs of dstc7_dev have no reference: token-F1 is undefined there, but the table counted it as 0.
     """
     found = scores_of(folder, name)
     rated = [key for key in found if key in ratings and key[1] not in without]
@@ -82,7 +81,7 @@ def correlations(folder: Path, name: str, ratings: dict[tuple[str, str], float],
 
 
 @pytest.mark.parametrize(("name", "aspect", "without", "n", "length", "f1"), ROWS)
-def test_floors(shared_data: Path, name, aspect, without, n, length, f1):
+def test_baselines(shared_data: Path, name, aspect, without, n, length, f1):
     folder = shared_data / name
     ratings = mean_ratings(read(folder), aspect)
     assert correlations(folder, "length", ratings, without) == (n, pytest.approx(length, abs=TOLERANCE))
@@ -99,12 +98,12 @@ def test_outputs_without_references_are_undefined_not_zero(shared_data: Path):
     defined = ~np.isnan(scores)
     people = np.array([ratings[key] for key in rated])
     assert (len(rated), int(defined.sum())) == (6516, 6291)
-    # Only over the defined ones the correlation is .169 / .156, with zeros for the others .163 / .154.
+    # Over the defined ones, the correlation is .169 / .156; with zeros for the others it is .163 / .154.
     assert pearsonr(scores[defined], people[defined])[0] == pytest.approx(0.1685, abs=1e-4)
 
 
 @pytest.mark.slow
-def test_floors_of_open_scales_by_rank(shared_data: Path):
+def test_baselines_of_open_scales_by_rank(shared_data: Path):
     folder = shared_data / "e2e"
     for aspect, length, f1 in E2E:
         ratings = mean_ratings(read(folder), aspect, ranked=True)

@@ -1,4 +1,4 @@
-"""The pages about the library, run from top to bottom, with a small encoder in place of the installed one."""
+"""The pages about the library, run from top to bottom, with a small encoder instead of the installed one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def blocks(page: str) -> list[str]:
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the pages' folders lie."""
+    """The directory of the pages' folders."""
     for name in ("my-folder", "my-dialogues", "folder"):
         (tmp_path / name).mkdir()
         write_everything(tmp_path / name)
@@ -30,7 +30,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def small(block: str, evaluator: str) -> str:
-    """The block with a training of seconds."""
+    """The block with a training that takes seconds."""
     options = {**SMALL[evaluator], "encoder": "encoder"}
     block = block.replace("dev=dev", f"dev=dev, **{options!r}")
     return block.replace('("recommended", {})', f'("recommended", {options!r})')
@@ -45,7 +45,7 @@ def test_scores_of_a_folder() -> None:
 
 
 @pytest.mark.usefixtures("here")
-def test_a_training_as_the_reference_shows_it(tmp_path: Path) -> None:
+def test_training_as_in_the_reference(tmp_path: Path) -> None:
     imports, training, correlation = blocks("reference/library.md")
     names: dict[str, object] = {}
     exec(imports, names)
@@ -56,7 +56,7 @@ def test_a_training_as_the_reference_shows_it(tmp_path: Path) -> None:
 
 
 def test_replies_of_dialogues(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With dialogues alone, as the page says: each of its figures is there."""
+    """With only dialogues, as on the page, which contains each figure."""
     for name in ("items", "outputs", "ratings", "comparisons"):
         (here / "my-dialogues" / f"{name}.jsonl").unlink()
     names: dict[str, object] = {}

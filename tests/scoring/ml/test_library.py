@@ -1,4 +1,4 @@
-"""The library as a researcher meets it: a folder is read, split, learned from, scored, saved and loaded again."""
+"""The library from a researcher's view: a folder is read, split, trained on, scored, saved and loaded again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scoring.ml import Dataset, TrainingProgress, catalogue, fit, load, plan, re
 from tests.scoring.ml.everything import ASPECTS, SMALL, write_everything
 from tests.scoring.ml.tiny import tiny_encoder
 
-#: Those that learn what people said about one aspect, or about several.
+#: Evaluators that learn from ratings of one aspect, or of several.
 WITH_ASPECT = ("comparative", "ream", "shared-bert")
 
 
@@ -100,7 +100,7 @@ def test_from_a_folder_to_scores_and_back_from_the_disk(
     CHECKS[name](loaded, test)
 
 
-def test_an_aspect_it_did_not_learn_is_refused(folder: Path, encoder: str) -> None:
+def test_unlearned_aspect_is_refused(folder: Path, encoder: str) -> None:
     data = read_dataset(folder)
     evaluator = fit("adversarial", data, encoder=encoder, epochs=1, max_steps=1)
     with pytest.raises(ValueError, match="learned no aspect"):
@@ -110,12 +110,12 @@ def test_an_aspect_it_did_not_learn_is_refused(folder: Path, encoder: str) -> No
 
 
 @pytest.mark.parametrize("seed", ["abc", -1, 2**31, 1.5, True, None])
-def test_a_seed_that_is_none_is_refused_before_anything_is_trained(folder: Path, encoder: str, seed: Any) -> None:
-    """It was trained by it, and the folder could not be read again."""
+def test_invalid_seed_is_refused_before_training(folder: Path, encoder: str, seed: Any) -> None:
+    """Once, it was used in training, and the folder could not be read again."""
     with pytest.raises(ValueError, match="option 'seed' must be a whole number from 0"):
         plan("adem", read_dataset(folder), encoder=encoder, aspect="quality", seed=seed)
 
 
-def test_the_catalogue_names_everything_that_learns() -> None:
+def test_catalogue_names_every_learned_evaluator() -> None:
     learns = {entry.name for entry in catalogue() if entry.learns}
     assert {*SMALL, "ruber", "infersent", "bert-nli", "adem"} <= learns

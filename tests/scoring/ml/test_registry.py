@@ -1,4 +1,4 @@
-"""The catalogue, loading by name and from a folder, options, and that none of it needs torch."""
+"""The catalogue, loading by name and from a folder, options, all without importing torch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RECORDS = [
 ]
 
 
-def test_names_are_the_promised_ones_and_unique():
+def test_names_are_promised_and_unique():
     names = [entry.name for entry in catalogue()]
     assert len(set(names)) == len(names)
     promised = {"length", "overlap", "random", "bleu-1", "bleu-2", "bleu-3", "bleu-4", "bleu-avg", "bleu-star",
@@ -26,7 +26,7 @@ def test_names_are_the_promised_ones_and_unique():
     assert promised <= set(names)
 
 
-def test_entries_explain_themselves():
+def test_entries_have_descriptions():
     for entry in catalogue():
         assert entry.summary.endswith(".")
         assert entry.kind in ("sentinel", "baseline", "trained")
@@ -61,7 +61,7 @@ def test_unknown_option_lists_the_existing_ones():
         ("chrf", {"char_order": 10**400}, "whole number"),
     ],
 )
-def test_bad_option_values_are_refused(name, options, message):
+def test_invalid_option_values_are_refused(name, options, message):
     with pytest.raises(InvalidOption, match=message):
         load(name, **options)
 
@@ -83,14 +83,14 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("name", "option", "value", "message"), WRONG)
-def test_texts_of_training_are_refused_before_any_data_are_read(name, option, value, message):
-    """They came to light in the dry check of a worker only, one at a time."""
+def test_training_options_are_refused_before_data_are_read(name, option, value, message):
+    """Once, only a worker's dry check found them, one at a time."""
     with pytest.raises(InvalidOption, match=message) as caught:
         get_entry(name).parse_train_options("recommended", {option: value})
     assert caught.value.option == option
 
 
-def test_what_is_right_is_taken_as_it_is():
+def test_valid_options_are_unchanged():
     given = {"sizes": "1, 3,5", "negatives": "remove, add", "train_device": "cuda:1", "metric": "chrf"}
     assert given.items() <= get_entry("ream").parse_train_options("recommended", given).items()
     for beta in ("share", "grid", ".3,.2"):
@@ -99,7 +99,7 @@ def test_what_is_right_is_taken_as_it_is():
     assert rates == "1e-5, 3e-5"
 
 
-def test_all_options_that_are_wrong_are_told_at_once():
+def test_all_invalid_options_are_reported_at_once():
     wrong = {"metric": "nonsense", "sizes": "a,b", "negatives": "foo", "nothing": 1}
     with pytest.raises(InvalidOption) as caught:
         get_entry("ream").parse_train_options("recommended", wrong)
@@ -108,7 +108,7 @@ def test_all_options_that_are_wrong_are_told_at_once():
         assert repr(name) in str(caught.value)
 
 
-def test_no_evaluator_takes_a_device_that_there_is_none_of():
+def test_no_evaluator_accepts_a_missing_device():
     options = [
         (entry, option)
         for entry in catalogue()
@@ -133,7 +133,7 @@ def test_ream_takes_every_metric_that_compares_with_one_reference():
     assert metric.choices[:2] == ("bleu-star", "token-f1")
 
 
-def test_option_texts_from_forms_are_understood():
+def test_option_texts_from_forms_are_parsed():
     assert load("bleu-star", lowercase="yes", smooth_value="0.5").options["lowercase"] is True
     assert load("chrf", word_order="2").options["word_order"] == 2
     assert load("chrf", word_order=2.0).options["word_order"] == 2
@@ -154,7 +154,7 @@ def test_options_survive_saving_and_may_be_overridden(tmp_path):
     assert load(tmp_path, beta=1).signature.count("nw:2|beta:1") == 1
 
 
-def test_broken_artifact_is_told(tmp_path):
+def test_broken_artifact_is_reported(tmp_path):
     (tmp_path / "evaluator.json").write_text(json.dumps({"options": {}}), encoding="utf-8")
     with pytest.raises(ScoringError, match="not a saved evaluator"):
         load(tmp_path)

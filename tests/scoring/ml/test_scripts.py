@@ -1,5 +1,5 @@
-"""Every evaluator on texts of 12 scripts: equal texts reach its own maximum, different ones do not, or a score is
-undefined and says why. Before version 0.2 metrics gave 0 to texts that are no ASCII, and 1 to different ones."""
+"""Every evaluator on texts in 12 scripts: equal texts reach its maximum, different ones do not, or the score is
+undefined with a reason. Before version 0.2, metrics gave 0 to non-ASCII texts, and 1 to different ones."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TRAINED = [entry.name for entry in catalogue() if entry.learns]
 
 
 def own_maximum(evaluator, text: str) -> float:
-    """What equal texts get: the top of the scale; in METEOR a single chunk of m words gets 1 - gamma / m^3."""
+    """The score of equal texts: the top of the scale; in METEOR, a single chunk of m words gets 1 - gamma / m^3."""
     if evaluator.name == "meteor":
         return 1 - 0.5 / len(tokenize(text.lower(), evaluator.tokenizer)) ** 3
     top = evaluator.scale[1]
@@ -67,7 +67,7 @@ def test_equal_texts_reach_the_maximum_and_different_ones_do_not(entry, is_told,
             continue
         top = own_maximum(evaluator, text)
         assert equal == pytest.approx(top, abs=1e-6 * top)
-        if np.isnan(different):  # the encoder reads one of the two only
+        if np.isnan(different):  # the encoder reads only one of the two
             assert found.reasons[place + 1]
             continue
         assert different < top * 0.99
@@ -76,7 +76,7 @@ def test_equal_texts_reach_the_maximum_and_different_ones_do_not(entry, is_told,
 
 
 @pytest.mark.parametrize("language", TEXTS)
-def test_sentinels_know_words_of_every_script(language):
+def test_baselines_know_words_of_every_script(language):
     one, two = TEXTS[language]
     assert load("length").score([Record(one), Record(f"{one}. {two}!")]).tolist() == [
         len(split_words(one)),
@@ -92,8 +92,9 @@ def test_sentinels_know_words_of_every_script(language):
 
 @pytest.mark.parametrize("language", TEXTS)
 @pytest.mark.parametrize("name", ["distinct-1", "distinct-2"])
-def test_repetition_shows_in_every_script(name, language):
-    """A text after itself has half as many different words; a remark says where it is cut at spaces that it lacks."""
+def test_repetition_is_detected_in_every_script(name, language):
+    """A text followed by itself has half the share of distinct words; a note says if it is split at spaces that it
+    lacks."""
     one, _ = TEXTS[language]
     joint = "" if language in ("zh", "ja", "th") else " "
     rows = [Record(one), Record(one + joint + one)]
@@ -105,7 +106,7 @@ def test_repetition_shows_in_every_script(name, language):
 
 
 @pytest.mark.parametrize("language", TEXTS)
-def test_perplexity_tells_known_from_unknown_texts(language):
+def test_perplexity_distinguishes_known_from_unknown_texts(language):
     one, two = TEXTS[language]
     rows = [Record(one, (one,), item=f"i{number}") for number in range(8)] + [Record(two, (one,), item="j")]
     values = load("perplexity", lang=language).score(rows)
@@ -130,7 +131,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("family", ["bert", "roberta"])
 @pytest.mark.parametrize("name", TRAINED)
 def test_trained_evaluators_score_what_their_encoder_reads(name, family, everything, tiny_family):
-    """The tiny BERT knows Latin letters only, the tiny RoBERTa reads the bytes of every script."""
+    """The tiny BERT only knows Latin letters, the tiny RoBERTa reads the bytes of every script."""
     evaluator = fit(name, read_dataset(everything), encoder=tiny_family(family), **SMALLEST[name])
     rows = [
         Record(text, pair, context=(pair[0],), item=f"{language}{place}", system="s1")
@@ -143,7 +144,7 @@ def test_trained_evaluators_score_what_their_encoder_reads(name, family, everyth
 
 
 def check_by_family(found, rows, family):
-    """Of BERT's only the ASCII texts have a score; no score is missing for another reason."""
+    """With BERT, only the ASCII texts have a score; no score is missing for another reason."""
     missing = np.isnan(found.values[: len(rows)])
     readable = [row.text.isascii() for row in rows]
     if family == "roberta":
@@ -163,7 +164,7 @@ def test_reading_of_texts(tiny_family):
     assert reader is not None
     texts = ["the cat", "the cat (ran)", "วันนี้", "วันนี้ 3.", " ", "cat วันนี้", "a" * 150, "[UNK]"]
     found = reader.look(texts)
-    # A digit beside unknown words tells nothing of them; what looks like the unknown token is text.
+    # A digit next to unknown words does not make them known; text that looks like the unknown token is text.
     assert [found[text] for text in texts] == [
         Known.ALL, Known.SOME, Known.NONE, Known.NONE, Known.ALL, Known.SOME, Known.NONE, found["[UNK]"],
     ]  # fmt: skip
@@ -173,7 +174,7 @@ def test_reading_of_texts(tiny_family):
 
 
 def test_unknown_words_are_counted_and_unreadable_references_do_not_count():
-    """The installed MiniLM knows no Thai. A Thai reference beside an English one is as if it were not there."""
+    """The installed MiniLM knows no Thai. A Thai reference next to an English one is ignored."""
     evaluator = load("bertscore")
     english, thai = TEXTS["en"][0], TEXTS["th"][0]
     rows = [
@@ -190,7 +191,7 @@ def test_unknown_words_are_counted_and_unreadable_references_do_not_count():
 
 
 def test_trainings_and_games_count_texts_with_unknown_words(monkeypatch):
-    """The installed MiniLM knows no Thai: said before a training, in its card, and with a ranking by games."""
+    """The installed MiniLM knows no Thai: reported before a training, in its card, and with a ranking by games."""
     from scoring.ml.encoders.source import find_encoder
     from scoring.ml.training.checks import unknown_note
     from scoring.ml.types import Dataset, Item, Output
@@ -232,7 +233,7 @@ OPTIONS = {
 
 
 @pytest.mark.parametrize("entry", STATED, ids=lambda entry: entry.name)
-def test_no_score_leaves_the_stated_scale(entry):
+def test_no_score_leaves_the_declared_scale(entry):
     """Not even by rounding: BERTScore of equal texts was 1.0000001192, BLEU 100.00000000000004."""
     rng = np.random.default_rng(5)
     words = [word for pair in TEXTS.values() for text in pair for word in text.split()] + ["a", "the", "42", "!", "👍"]
@@ -248,5 +249,5 @@ def test_no_score_leaves_the_stated_scale(entry):
         assert np.isfinite(values[~np.isnan(values)]).all()
 
 
-def test_stated_scales_are_those_of_the_catalogue_by_default():
+def test_declared_scales_are_those_of_the_catalogue_by_default():
     assert [entry.name for entry in STATED if load(entry.name).scale != entry.scale] == []

@@ -1,4 +1,4 @@
-"""The selection report: steps and variants, what each evaluator picks, what people think of it."""
+"""The selection report: steps and variants, each evaluator's choice, and human scores of the choice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scoring.ml.types import Aspect, Comparison, Dataset, Item, Output, Rating, 
 
 
 def dataset(n_items: int = 20, *, by: str = "ratings") -> Dataset:
-    """Step 20 is people's best, with the longest text; of the variants v2, with the shortest."""
+    """Step 20 has the best human score and the longest text; among the variants, v2 has the shortest."""
     items = tuple(Item(f"i{n}", ("hello",), references=("a b c",), group=f"g{n // 2}") for n in range(n_items))
     quality = {("m", 10): 1, ("m", 20): 4, ("m", 30): 3, ("v1", None): 2, ("v2", None): 5}
     words = {("m", 10): 1, ("m", 20): 4, ("m", 30): 2, ("v1", None): 3, ("v2", None): 1}
@@ -40,7 +40,7 @@ def dataset(n_items: int = 20, *, by: str = "ratings") -> Dataset:
 
 
 class Shorter:
-    """Compares by length, the shorter the better; not an evaluator of the catalogue."""
+    """Compares by length and prefers the shorter text; not an evaluator of the catalogue."""
 
     def compare(self, a: Sequence[Record], b: Sequence[Record]) -> np.ndarray:
         return np.array([np.sign(len(y.text) - len(x.text)) for x, y in zip(a, b, strict=True)], dtype=np.int8)
@@ -50,7 +50,7 @@ def row(report, evaluator: str, kind: str):
     return next(r for r in report.rows if (r.evaluator, r.kind) == (evaluator, kind))
 
 
-def test_what_there_is_to_choose():
+def test_candidates_to_choose_from():
     found = find_choices(dataset())
     assert [(c.name, c.kind, c.candidates) for c in found] == [
         ("m", "steps", ("10", "20", "30")),
@@ -60,7 +60,7 @@ def test_what_there_is_to_choose():
     assert named[1].name == "mine"
 
 
-def test_picks_wins_and_peoples_scores():
+def test_choices_wins_and_human_scores():
     report = selection_report(
         dataset(), {"length": load("length"), "bleu-corpus": load("bleu-corpus"), "shorter": Shorter()}, aspect="good"
     )
@@ -69,7 +69,7 @@ def test_picks_wins_and_peoples_scores():
     assert {pick.picked for pick in length.picks} == {"20"}
     assert row(report, "length", "variants").wins == 0
     assert row(report, "length", "variants").human.value == 2.0
-    # Step 20 loses against 10; 30 loses against 10 and wins against 20, so the run of lost checks ends with it.
+    # Step 20 loses against 10; 30 loses against 10 and wins against 20, which ends the run of lost checks.
     shorter = row(report, "shorter", "steps")
     assert ({pick.picked for pick in shorter.picks}, shorter.human.value) == ({"30"}, 3.0)
     assert row(report, "shorter", "variants").wins == 10
@@ -84,7 +84,7 @@ def test_picks_wins_and_peoples_scores():
     assert json.loads(json.dumps(report.as_dict()))["rows"][0]["runs"] == 10
 
 
-def test_comparisons_count_where_nobody_rated():
+def test_comparisons_count_where_there_are_no_ratings():
     report = selection_report(dataset(by="comparisons"), {"length": load("length")}, aspect="good")
     assert row(report, "length", "steps").human.value == 1.0
     assert report.simulated == 40
@@ -98,8 +98,8 @@ def test_fewer_groups_than_runs():
     assert not row(one, "length", "steps").human.has_interval
 
 
-def test_the_interval_of_a_few_runs_is_students():
-    """1.96 standard errors of ten runs hold 92 of 100 true means, of two runs 70."""
+def test_interval_of_a_few_runs_is_students():
+    """1.96 standard errors of ten runs cover 92 of 100 true means, of two runs 70."""
     noisy = dataset(20)
     values = np.random.default_rng(1).normal(size=len(noisy.ratings))
     rows = tuple(replace(r, value=r.value + float(v)) for r, v in zip(noisy.ratings, values, strict=True))
@@ -110,7 +110,7 @@ def test_the_interval_of_a_few_runs_is_students():
     assert (found.human.low, found.human.high) == pytest.approx((expected.low, expected.high))
 
 
-def test_nothing_to_choose_or_nobody_to_ask():
+def test_nothing_to_choose_or_no_judgements():
     plain = replace(dataset(), systems=(), outputs=tuple(o for o in dataset().outputs if o.step is None))
     with pytest.raises(SelectionError, match="nothing to choose from"):
         selection_report(plain, {}, aspect="good")
@@ -119,7 +119,7 @@ def test_nothing_to_choose_or_nobody_to_ask():
 
 
 class First:
-    """Prefers whatever it reads first, and has the paper's rule of draws."""
+    """Prefers whatever it reads first, and uses the paper's tie rule."""
 
     tie_rule = "paper"
 
@@ -136,7 +136,7 @@ def test_no_candidate_is_always_read_first():
 
 
 class Leaning:
-    """Calls every pair tied, and leans to the shorter text."""
+    """Calls every pair tied, but leans to the shorter text."""
 
     outcome, tie_rule = "expected", "half"
 
@@ -151,8 +151,8 @@ class Leaning:
         return (1 + found.lean) / 2
 
 
-def test_variants_are_rated_by_what_the_evaluator_counts():
-    """Its verdicts are all ties: by them it would take whichever comes first. Steps are chosen by verdicts."""
+def test_variants_are_rated_by_the_evaluators_outcome():
+    """Its verdicts are all ties: by verdicts, the first variant would be chosen. Steps are chosen by verdicts."""
     report = selection_report(dataset(), {"leaning": Leaning(), "shorter": Shorter()}, aspect="good", runs=2)
     picked = {(row.evaluator, row.kind): {pick.picked for pick in row.picks} for row in report.rows}
     assert picked["leaning", "variants"] == picked["shorter", "variants"] == {"v2"}
@@ -160,7 +160,7 @@ def test_variants_are_rated_by_what_the_evaluator_counts():
     assert picked["leaning", "steps"] == {"30"}
 
 
-def test_variants_are_rated_by_the_evaluators_own_rule_of_draws(monkeypatch):
+def test_variants_are_rated_by_the_evaluators_own_tie_rule(monkeypatch):
     asked: list[dict] = []
 
     def rank(table, **options):

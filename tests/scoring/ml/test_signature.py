@@ -1,4 +1,4 @@
-"""Signatures in the manner of sacrebleu."""
+"""Signatures in the style of sacrebleu."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_bleu_star_signature():
     assert load("bleu-star").short_signature == "bleu-star|#:var|c:mixed|e:yes|tok:13a|s:exp|v:0.2.0.dev0"
 
 
-def test_everything_that_changes_a_score_stands_in_the_signature():
+def test_signature_contains_everything_that_changes_a_score():
     signatures = {
         load("bleu-star", **options).signature
         for options in ({}, {"lang": "zh"}, {"lang": "th"}, {"lowercase": True}, {"smooth": "method1"},
@@ -35,7 +35,7 @@ def test_same_tokeniser_same_signature():
     assert load("bleu-star", lang="zh").signature == load("bleu-star", tokenize="zh").signature
 
 
-def test_text_hash_keeps_borders():
+def test_text_hash_depends_on_boundaries():
     assert text_hash(["ab", "c"]) != text_hash(["a", "bc"])
     assert len(text_hash(["\ud800"])) == 8
 

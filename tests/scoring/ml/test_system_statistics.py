@@ -1,4 +1,4 @@
-"""Statistics of texts whose sums make a system's score: what an interval draws anew must be the score itself."""
+"""Statistics of texts whose sums give a system's score: a resampled interval must be based on the score itself."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def records(n: int = 24) -> list[Record]:
 
 
 def agrees(measure, found: list[Record], rel: float = 1e-9) -> None:
-    """Sums over all, over parts, and over texts drawn twice, against the score of just these texts."""
+    """Sums over all, over parts, and over repeated texts, against the score of exactly these texts."""
     rows = measure.system_statistics(found)
     assert rows.shape[0] == len(found)
     counts = np.random.default_rng(3).integers(0, 3, (5, len(found)))
@@ -52,15 +52,15 @@ def agrees(measure, found: list[Record], rel: float = 1e-9) -> None:
     ],
     ids=["bleu", "bleu of five orders", "chrf", "chrf++"],
 )
-def test_of_texts_against_references(name: str, options: dict[str, object]) -> None:
+def test_texts_with_references(name: str, options: dict[str, object]) -> None:
     agrees(load(name, **options), records())
     nothing = [record for record in records() if not record.references]
     assert nothing
     assert np.isnan(load(name, **options).system_score(nothing))
 
 
-def test_of_perplexity(tmp_path: Path) -> None:
-    """By a model that does not change with the texts: n-grams of the other items' references do."""
+def test_perplexity(tmp_path: Path) -> None:
+    """By a model that does not change with the texts, unlike n-grams of other items' references."""
     from tests.scoring.ml.causal import tiny_causal
 
     measure = load("perplexity", encoder=tiny_causal("gpt2", tmp_path))
@@ -68,14 +68,14 @@ def test_of_perplexity(tmp_path: Path) -> None:
     assert measure.system_statistics([Record(""), Record(" ")]).tolist() == [[0.0, 0.0]] * 2
 
 
-def test_of_perception_and_its_folds(tmp_path: Path) -> None:
+def test_perception_and_its_folds(tmp_path: Path) -> None:
     encoder = tiny_encoder("bert", tmp_path / "encoder", dropout=0.1)
     items = tuple(Item(f"i{k}", ("hello",), references=("cat sat on mat",), group=f"g{k}") for k in range(24))
     outputs = tuple(Output(item.id, "s", TEXTS[k % 4]) for k, item in enumerate(items))
     data = Dataset("hand", items=items, outputs=outputs)
     reader = fit("perception", data, encoder=encoder, penalty="none", **QUICK)
     reader.options["mc_passes"] = 3
-    # An empty text's 0 is certain; one without references has no value.
+    # An empty text's 0 is certain; a text without references has no value.
     assert reader.system_statistics([Record("", ("cat",))]).tolist() == [[0.0, 2.0, 0.0, 1.0]]
     assert reader.system_statistics([Record("cat")]).tolist() == [[0.0] * 4]
     agrees(reader, data.outputs_with_context(), 1e-6)
@@ -85,7 +85,7 @@ def test_of_perception_and_its_folds(tmp_path: Path) -> None:
     agrees(folds, data.outputs_with_context(), 1e-6)
 
 
-def test_what_is_no_sum_has_no_statistics() -> None:
+def test_measures_that_are_not_sums_have_no_statistics() -> None:
     assert load("distinct-1").system_statistics(records()) is None
     assert load("length").system_statistics(records()) is None
     with pytest.raises(NotImplementedError, match="distinct-1"):

@@ -70,7 +70,7 @@ def test_outputs_with_context_carry_their_item():
     assert (record.context, record.references) == (("hi",), ("ref",))
 
 
-def test_one_text_is_no_list_of_references_or_turns():
+def test_single_string_is_not_a_list_of_references_or_turns():
     # Its characters would be taken for them, and the score would be a number.
     with pytest.raises(InvalidRecords, match="references of a record is a list of texts, not one text"):
         Record("the cat", references="the cat")

@@ -1,4 +1,4 @@
-"""Tiny randomly initialised encoders of every family the library reads, saved the way real ones are."""
+"""Tiny randomly initialised encoders of every supported family, saved like real ones."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ LETTERS = list("abcdefghijklmnopqrstuvwxyz0123456789.,!?'-[]")
 CHINESE = list("你好我是的不了在有他这中大来上个国猫狗喝茶很喜欢天气今真。，！？")
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 FAMILIES = ("bert", "roberta", "distilbert", "deberta-v2", "modernbert", "chinese-bert")
-#: Families whose pair inputs carry token types.
+#: Families whose pair inputs have token types.
 TYPED = ("bert", "chinese-bert")
 
 
 def tiny_encoder(
     family: str, folder: Path, *, layers: int = 2, max_length: int = 64, seed: int = 7, dropout: float = 0.0
 ) -> str:
-    """Save a random encoder (width 32, 4 heads) with a tokenizer of its family's own kind; return its folder.
+    """Saves a random encoder (width 32, 4 heads) with a tokenizer of its family's own kind; returns its folder.
 
-    `max_length` counts tokens with the special ones; RoBERTa's position numbers start behind its padding.
+    `max_length` counts tokens including special ones; RoBERTa's position numbers start after its padding.
     """
     folder.mkdir(parents=True, exist_ok=True)
     size = save_tokenizer(family, folder, max_length)
@@ -30,7 +30,7 @@ def tiny_encoder(
 
 
 def of_another_kind(encoder: str, folder: Path) -> str:
-    """The same encoder, calling itself one that no artefact may bring along."""
+    """The same encoder, declared as a kind that no artefact may contain."""
     for path in Path(encoder).iterdir():
         (folder / path.name).write_bytes(path.read_bytes())
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
@@ -39,7 +39,7 @@ def of_another_kind(encoder: str, folder: Path) -> str:
 
 
 def save_tokenizer(family: str, folder: Path, max_length: int) -> int:
-    """Write the tokenizer's files; return the size of its vocabulary."""
+    """Writes the tokenizer's files; returns the size of its vocabulary."""
     tokenizer = _tokenizer(family, max_length)
     tokenizer.save_pretrained(folder)
     return len(tokenizer)
@@ -48,7 +48,7 @@ def save_tokenizer(family: str, folder: Path, max_length: int) -> int:
 def save_model(
     family: str, folder: Path, size: int, *, layers: int, positions: int, seed: int = 7, dropout: float = 0.0
 ) -> None:
-    """Write config.json and model.safetensors; weights are larger than fresh ones, so that mistakes show."""
+    """Writes config.json and model.safetensors; weights are larger than fresh ones, so that mistakes are visible."""
     import torch
     import transformers as t
 
@@ -119,7 +119,7 @@ def _tokenizer(family: str, max_length: int) -> Any:
         pieces = [(token, 0.0) for token in SPECIAL]
         pieces += [("\u2581" + word, -2.0) for word in WORDS]
         pieces += [(letter, -5.0) for letter in ["\u2581", *LETTERS]]
-        # What this family's tokenizers carry when nobody set a limit.
+        # The value in this family's tokenizers when no limit was set.
         return t.DebertaV2Tokenizer(vocab=pieces, unk_id=1, model_max_length=int(1e30))
     return _modernbert_tokenizer(max_length)
 
@@ -154,7 +154,7 @@ def _byte_symbols() -> list[str]:
 
 
 def _merges(vocabulary: dict[str, int]) -> list[tuple[str, str]]:
-    """Pairs that build the words letter by letter, with and without the space before them; adds the pieces."""
+    """Merges that build the words letter by letter, with and without a preceding space; adds the pieces."""
     merges: dict[tuple[str, str], None] = {}
     for word in WORDS:
         for symbols in (word, "\u0120" + word):

@@ -9,7 +9,7 @@ import nltk
 import pytest
 from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
-# Part of speech: senses, each the words as the data file spells them.
+# Part of speech: senses, each a list of words as the data file spells them.
 SENSES = {
     "noun": [["dog", "domestic_dog", "hound"], ["goose"], ["cat"], ["church"], ["glass"], ["spectacle"], ["man"],
              ["wolf"], ["dog", "frank"], ["S"]],
@@ -27,7 +27,7 @@ LICENCE = "  1 WordNet 3.0 Copyright of nobody: a tiny database for tests.  \n"
 
 
 def write_wordnet(folder: Path) -> Path:
-    """All files a reader of WordNet asks for, nltk's too."""
+    """All files that a WordNet parser reads, including nltk's."""
     folder.mkdir(parents=True, exist_ok=True)
     for part, senses in SENSES.items():
         symbol = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}[part]
@@ -53,7 +53,7 @@ def write_wordnet(folder: Path) -> Path:
 
 
 def nltk_reader(folder: Path) -> WordNetCorpusReader:
-    """nltk's reader of the same files, a folder corpora/wordnet; it refuses any that is not on its data path."""
+    """nltk's parser of the same files in a folder corpora/wordnet; it refuses any outside its data path."""
     data = str(folder.parent.parent)
     if data not in nltk.data.path:
         nltk.data.path.append(data)

@@ -1,4 +1,4 @@
-"""Annotation as a run: what is chosen, by which model, from what, and that it is all or nothing."""
+"""Selecting references as a run: which are chosen, by which model, from which candidates; all or nothing."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def project(cast, monkeypatch, settings, tmp_path):
     return cast.project
 
 
-def test_withheld_references_that_help_are_taken_and_told(project) -> None:
+def test_helpful_withheld_references_are_taken_and_reported(project) -> None:
     run = annotate(project, controls=True)
     assert run.state == Run.State.SUCCEEDED, run.error
     for item in project.items.all():
         texts = texts_of(project, "chosen", item)
-        assert worth(texts) == 0.5  # all five letters there are
+        assert worth(texts) == 0.5  # all five available letters
         assert texts[0] == texts_of(project, "chosen-raw", item)[0]
         assert len(texts_of(project, "chosen-random", item)) == len(texts)
         trace = AnnotationTrace.objects.get(set__name="chosen", item=item)
@@ -58,7 +58,7 @@ def test_withheld_references_that_help_are_taken_and_told(project) -> None:
     assert AuditEvent.objects.filter(verb="references.stored").count() == 3
 
 
-def test_options_of_choosing(project) -> None:
+def test_selection_options(project) -> None:
     annotate(project, max=2)
     annotate(project, into="greedy", max=2, greedy=True)
     annotate(project, into="proud", min_gain=0.15)
@@ -83,7 +83,7 @@ def test_each_item_is_judged_by_a_model_that_did_not_see_its_group(project) -> N
     assert judge.members[0].asked == ["k2", "k3"]
 
 
-def test_items_of_the_training_are_told(project, monkeypatch) -> None:
+def test_training_items_are_reported(project, monkeypatch) -> None:
     everything = frozenset({"g0", "g1", "g2", "g3"})
     monkeypatch.setattr(pipeline, "members_of", lambda _found: [SeeThrough("judge", everything)])
     run = annotate(project)
@@ -91,7 +91,7 @@ def test_items_of_the_training_are_told(project, monkeypatch) -> None:
     assert "learned from" in ReferenceSet.objects.get(name="chosen").meta["notes"][0]
 
 
-def test_the_mix_is_the_union_of_two(project) -> None:
+def test_mix_is_the_union_of_two(project) -> None:
     annotate(project, evaluator="second", into="alone")
     run = annotate(project, evaluator="second", mix="judge")
     item = project.items.get(key="k0")
@@ -102,8 +102,8 @@ def test_the_mix_is_the_union_of_two(project) -> None:
     assert run.state == Run.State.SUCCEEDED
 
 
-def test_the_reliability_of_a_mix_is_that_of_the_whole_set(project) -> None:
-    """As the first of the two sees it: what the second added counts, too."""
+def test_reliability_of_a_mix_is_that_of_the_whole_set(project) -> None:
+    """As rated by the first of the two, including the second one's additions."""
     run = annotate(project, evaluator="judge", mix="second", max=2)
     whole = {item.pk: texts_of(project, "chosen", item) for item in project.items.all()}
     assert max(len(texts) for texts in whole.values()) > 2
@@ -125,7 +125,7 @@ def test_outputs_as_candidates_are_marked(project) -> None:
     assert run.result["added"] == 4
 
 
-def test_a_corpus_is_asked_without_outputs_and_present_references(project, monkeypatch) -> None:
+def test_corpus_is_searched_without_outputs_and_present_references(project, monkeypatch) -> None:
     make_outputs(project, list(project.items.all()), ("sys-a",))
     asked: list[dict[str, Any]] = []
 
@@ -145,7 +145,7 @@ def test_a_corpus_is_asked_without_outputs_and_present_references(project, monke
     }  # fmt: skip
 
 
-def test_a_corpus_that_does_not_answer_fails_the_run(project, monkeypatch) -> None:
+def test_unresponsive_corpus_fails_the_run(project, monkeypatch) -> None:
     monkeypatch.setitem(ports._WRITING, "candidates", lambda **_: Candidates(note="The index is being rebuilt."))
     monkeypatch.setitem(ports._WRITING, "corpora", lambda *, project: [("talk", "Talk")])
     run = annotate(project, candidates="corpus:talk")
@@ -154,7 +154,7 @@ def test_a_corpus_that_does_not_answer_fails_the_run(project, monkeypatch) -> No
     assert not ReferenceSet.objects.filter(name="chosen").exists()
 
 
-def test_a_last_item_unlike_everything_does_not_fail_the_run(project, monkeypatch) -> None:
+def test_unmatched_last_item_does_not_fail_the_run(project, monkeypatch) -> None:
     def candidates(*, item: Any, **_: Any) -> Candidates:
         if item.key == "k3":
             return Candidates(note="No query of “talk” shares a word with the context.")
@@ -164,14 +164,14 @@ def test_a_last_item_unlike_everything_does_not_fail_the_run(project, monkeypatc
     monkeypatch.setitem(ports._WRITING, "corpora", lambda *, project: [("talk", "Talk")])
     monkeypatch.setattr("retrieval.selectors.corpora.find_corpus", lambda project, name: name)
     monkeypatch.setattr("retrieval.services.candidates.find_like", lambda corpus, context, k: ([], ""))
-    monkeypatch.setattr(pipeline, "CHUNK", 3)  # the fourth item is looked at alone
+    monkeypatch.setattr(pipeline, "CHUNK", 3)  # the fourth item is processed alone
     run = annotate(project, candidates="corpus:talk")
     assert run.state == Run.State.SUCCEEDED, run.error
     assert (run.result["items"], run.result["without_candidates"]) == (4, 1)
     assert "1 items had no candidate" in " ".join(ReferenceSet.objects.get(name="chosen").meta["notes"])
 
 
-def test_a_preview_stores_nothing_and_shows_every_step(project) -> None:
+def test_preview_stores_nothing_and_shows_every_step(project) -> None:
     run = preview(project)
     assert run.state == Run.State.SUCCEEDED, run.error
     assert [row["key"] for row in run.result["items"]] == ["k0", "k1", "k2", "k3"]
@@ -179,7 +179,7 @@ def test_a_preview_stores_nothing_and_shows_every_step(project) -> None:
     assert list(ReferenceSet.objects.values_list("name", flat=True)) == ["original"]
 
 
-def test_an_attempt_after_a_lost_one_comes_to_the_same_set(project, monkeypatch) -> None:
+def test_attempt_after_a_lost_one_gives_the_same_set(project, monkeypatch) -> None:
     annotate(project, into="whole")
     whole = texts_of(project, "whole")
     keep = pipeline._Work._keep
@@ -199,7 +199,7 @@ def test_an_attempt_after_a_lost_one_comes_to_the_same_set(project, monkeypatch)
     monkeypatch.setattr(pipeline._Work, "_keep", keep)
     file = Path(pipeline.settings.ARTEFACTS_DIR) / "work" / str(run.pk) / "annotated.jsonl"
     with file.open("ab") as half:
-        half.write(b'{"pk": 3, "ha')  # what kill -9 leaves
+        half.write(b'{"pk": 3, "ha')  # the state after kill -9
     run = execute_run(retry_run(run=run).pk)
     assert run.state == Run.State.SUCCEEDED, run.error
     assert lines == 3
@@ -210,12 +210,12 @@ def test_an_attempt_after_a_lost_one_comes_to_the_same_set(project, monkeypatch)
 
 
 def _requeue(run: Run) -> Run:
-    """As a worker that was lost between storing and telling."""
+    """The state of a worker that was lost between storing and reporting."""
     Run.objects.filter(pk=run.pk).update(state=Run.State.QUEUED, result=None)
     return run
 
 
-def test_nothing_is_stored_when_the_second_set_cannot_be(project, monkeypatch) -> None:
+def test_nothing_is_stored_if_the_second_set_cannot_be(project, monkeypatch) -> None:
     choose = pipeline._Work.choose
 
     def meanwhile(self: Any) -> None:
@@ -230,7 +230,7 @@ def test_nothing_is_stored_when_the_second_set_cannot_be(project, monkeypatch) -
     assert not ReferenceSet.objects.filter(name__in=["chosen", "chosen-raw"]).exists()
 
 
-def test_a_name_that_is_taken_by_now_is_told_before_anything_is_chosen(project, monkeypatch) -> None:
+def test_name_taken_meanwhile_is_reported_before_selection(project, monkeypatch) -> None:
     monkeypatch.setattr(pipeline._Work, "choose", lambda self: pytest.fail("it chose"))
     run = start_annotation(project=project, wishes=AnnotateWishes("judge", "chosen", controls=True), send=False)
     ReferenceSet.objects.create(project=project, name="chosen-random")
@@ -238,14 +238,14 @@ def test_a_name_that_is_taken_by_now_is_told_before_anything_is_chosen(project, 
     assert (run.state, "“chosen-random” by now. Delete it" in run.error) == (Run.State.FAILED, True)
 
 
-def test_a_name_is_never_overwritten(project) -> None:
+def test_name_is_never_overwritten(project) -> None:
     annotate(project)
     for name in ("chosen", "original"):
         with pytest.raises(Conflict, match="none is overwritten"):
             annotate(project, into=name, seed=14)
 
 
-def test_names_that_are_not_there_are_told(project) -> None:
+def test_unknown_names_are_reported(project) -> None:
     make_outputs(project, list(project.items.all()), ("sys-a", "sys-b"))
     with pytest.raises(BadInput) as refused:
         annotate(project, candidates="outputs", systems=("sys-a", "sys-typo"), items=("k1", "kx"))
@@ -256,7 +256,7 @@ def test_names_that_are_not_there_are_told(project) -> None:
         annotate(project, systems=("sys-a",))
 
 
-def test_the_file_survives_odd_texts(project) -> None:
+def test_file_supports_unusual_texts(project) -> None:
     Reference.objects.filter(item__key="k0", position=1).update(text="c \u2028 \\N \U0001f600 \t")
     Reference.objects.filter(item__key="k0", position=3).update(text=json.dumps({"d": "e"}))
     annotate(project)

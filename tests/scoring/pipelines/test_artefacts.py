@@ -1,4 +1,4 @@
-"""Evaluators that somebody brings: what is taken in scores as it did; everything else is refused with its file."""
+"""Imported evaluators: an accepted one scores as before; everything else is refused with the file's name."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def artefacts(settings, tmp_path: Path) -> None:
 
 
 def as_files(folder: Path) -> Files:
-    """A folder as a form sends it."""
+    """The files of a folder as submitted by a form."""
     found: Files = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file():
@@ -55,7 +55,7 @@ def take_in(project, files: Files, name: str = "") -> Run:
 
 
 @pytest.mark.parametrize("folds", [1, 2])
-def test_what_was_downloaded_is_taken_in_and_scores_the_same(toy, folds):
+def test_downloaded_evaluator_is_imported_and_scores_the_same(toy, folds):
     original = train(toy.project, folds=folds)
     run = take_in(toy.foreign, as_files(artefact_folder(original)), "from-alpha")
     assert run.state == Run.State.SUCCEEDED, run.error
@@ -76,13 +76,13 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", sorted(entry.name for entry in catalogue() if entry.learns))
-def test_whatever_is_trained_here_is_taken_in_elsewhere(settings, everything, tmp_path, name):
-    """What goes through the Trainer of transformers has one entry more in its configuration, and was refused."""
+def test_every_trained_evaluator_can_be_imported_elsewhere(settings, everything, tmp_path, name):
+    """The Trainer of transformers adds an entry to the configuration, which was once refused."""
     encoder = str(everything / "encoder")
     settings.ENCODERS = [encoder]
     fit(name, read_dataset(everything), encoder=encoder, **SMALLEST[name]).save_pretrained(tmp_path / "made")
     check_folder(tmp_path / "made")
-    # Those of before had that entry written down.
+    # Older ones had that entry written out.
     path = tmp_path / "made" / "config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
     assert "use_cache" not in config
@@ -100,19 +100,19 @@ def score(project, *slugs: str) -> None:
 
 
 def marked(project, slug: str) -> set[str]:
-    """The items whose scores count as seen in training."""
+    """The items whose scores are marked as training data."""
     rows = Score.objects.filter(score_set__project=project, score_set__evaluator__slug=slug, in_training=True)
     return set(rows.values_list("output__item__key", flat=True))
 
 
 @pytest.mark.parametrize("folds", [1, 2])
-def test_what_comes_back_still_knows_its_items_in_other_groups_and_by_other_names(toy, folds):
-    """It lost its marks once the items had a group; by their names alone it would lose them with these."""
+def test_reimported_evaluator_knows_its_items_in_other_groups_and_names(toy, folds):
+    """Once, the marks were lost when items got a group; by names alone they would be lost with the names."""
     original = train(toy.project, folds=folds)
     assert take_in(toy.project, as_files(artefact_folder(original)), "copy").state == Run.State.SUCCEEDED
     score(toy.project, original.slug, "copy")
     seen = marked(toy.project, original.slug)
-    # Of 12 groups one is left untouched; with folds somebody did not see each.
+    # One of 12 groups is unused; with folds, every group is unseen by one model.
     assert len(seen) == (11 if folds == 1 else 0)
     assert marked(toy.project, "copy") == seen
     Item.objects.filter(project=toy.project).update(group="g")
@@ -125,8 +125,8 @@ def test_what_comes_back_still_knows_its_items_in_other_groups_and_by_other_name
 
 
 @pytest.mark.parametrize("folds", [1, 2])
-def test_what_it_learned_from_is_known_when_it_is_uploaded_again_by_other_names(toy, folds):
-    """Copies of every item it was trained on stood beside them as if nobody had seen them."""
+def test_training_data_uploaded_under_other_names_are_recognised(toy, folds):
+    """Once, copies of every training item were treated as unseen."""
     original = train(toy.project, folds=folds)
     score(toy.project, original.slug)
     seen, first = marked(toy.project, original.slug), scores_of(toy.project, original.slug)
@@ -142,7 +142,7 @@ def test_what_it_learned_from_is_known_when_it_is_uploaded_again_by_other_names(
     assert taken.state == "done", taken.fault_count
     score(toy.project, original.slug)
     assert marked(toy.project, original.slug) == seen | {f"copy-{key}" for key in seen}
-    # With folds each copy is scored by the model that did not see what it is a copy of.
+    # With folds, each copy is scored by the model that did not see its original.
     now = scores_of(toy.project, original.slug)
     assert {key: now[f"copy-{key[0]}", key[1]] for key in first} == pytest.approx(first)
 
@@ -155,8 +155,8 @@ def scores_of(project, slug: str) -> dict[tuple[str, str], float]:
     }
 
 
-def test_one_from_elsewhere_has_not_seen_what_goes_by_the_same_names(toy):
-    """Numbers name items in most projects: it left next to nothing to compare on."""
+def test_foreign_evaluator_has_not_seen_items_of_the_same_names(toy):
+    """Most projects name items by number: once, almost nothing was left to compare on."""
     original = train(toy.project, folds=1)
     fill(toy.foreign)
     Item.objects.filter(project=toy.foreign).update(context=["Of something else."])
@@ -173,7 +173,7 @@ def marked_groups(evaluator: Evaluator) -> list[str]:
     return json.loads((artefact_folder(evaluator) / "split.json").read_text())["train"]
 
 
-def test_one_that_was_saved_before_contents_were_noted_goes_by_names(toy):
+def test_evaluator_saved_before_contents_were_recorded_uses_names(toy):
     original = train(toy.project, folds=1)
     folder = artefact_folder(original)
     split = json.loads((folder / "split.json").read_text())
@@ -200,7 +200,7 @@ NO_PAIRS = {
 }  # fmt: skip
 
 
-def test_what_does_not_fit_is_refused_with_its_file(toy):
+def test_mismatched_parts_are_refused_with_their_file(toy):
     folder = artefact_folder(train(toy.project, folds=1))
 
     def content(name: str) -> dict:
@@ -218,13 +218,13 @@ def test_what_does_not_fit_is_refused_with_its_file(toy):
     assert "of the kind 'gpt2'" in refused("config.json", {**content("config.json"), "encoder": {"model_type": "gpt2"}})
     foreign = {"model_type": "bert", "auto_map": {}}
     assert "foreign code" in refused("config.json", {**content("config.json"), "encoder": foreign})
-    # Sizes that do not go together end in an error of the encoder's own.
+    # Incompatible sizes end in an error of the encoder's own.
     uneven = {"model_type": "bert", "hidden_size": 30, "num_attention_heads": 4, "num_hidden_layers": 1}
     assert "is damaged (ValueError" in refused("config.json", {**content("config.json"), "encoder": uneven})
     header = content("evaluator.json")
     assert "names the evaluator 'chrf'" in refused("evaluator.json", {**header, "evaluator": "chrf"})
     assert "fitting “settings”" in refused("evaluator.json", {**header, "settings": []})
-    # The card is written anew of what the record holds.
+    # The card is rewritten from the record.
     for figures in ({"correlations": [{}]}, {"verdicts": [{"aspect": "a"}]}, {"verdicts": [{**NO_PAIRS}]}):
         record = {**header["record"], **figures}
         assert "is damaged" in refused("evaluator.json", {**header, "record": record})
@@ -239,7 +239,7 @@ def test_what_does_not_fit_is_refused_with_its_file(toy):
     assert not Evaluator.objects.filter(project=toy.foreign).exists()
 
 
-def test_names_are_checked_before_anything_is_kept(toy, settings):
+def test_names_are_checked_before_anything_is_stored(toy, settings):
     def send(files: Files, name: str = "") -> None:
         receive_artefact(project=toy.project, user=None, name=name, files=files)
 
@@ -258,13 +258,13 @@ def test_names_are_checked_before_anything_is_kept(toy, settings):
 
 
 @pytest.mark.parametrize("name", REQUIRED)
-def test_what_is_missing_is_told_from_the_names_alone(cast, client, name):
-    """It was told by the run, behind every training that waited for the GPU."""
+def test_missing_files_are_detected_from_the_names_alone(cast, client, name):
+    """Once, the run reported them, behind every training waiting for the GPU."""
     client.force_login(cast.researcher)
     api, page = "/api/v1/projects/alpha/evaluators/trained/", "/projects/alpha/evaluators/upload/"
 
     def send(address: str, **fields: list[str]):
-        # A field has a name with a hyphen.
+        # A field name contains a hyphen.
         files = {field.replace("_", "-"): [SimpleUploadedFile(n, b"x") for n in ns] for field, ns in fields.items()}
         return client.post(address, files)
 
@@ -282,7 +282,7 @@ def test_what_is_missing_is_told_from_the_names_alone(cast, client, name):
     assert not Run.objects.filter(kind="artefact").exists()
 
 
-def test_folds_that_are_missing_are_told_from_the_names_alone(cast, settings):
+def test_missing_folds_are_detected_from_the_names_alone(cast, settings):
     def refused(**fields: list[str]) -> list[tuple[str, str]]:
         files = {field.replace("_", "-"): [SimpleUploadedFile(n, b"x") for n in ns] for field, ns in fields.items()}
         with pytest.raises(BadInput) as error:
@@ -297,7 +297,7 @@ def test_folds_that_are_missing_are_told_from_the_names_alone(cast, settings):
     assert refused(fold_0=whole, fold_1=whole) == [("files", "evaluator.json is missing.")]
     ((field, text),) = refused(files=["evaluator.json"])
     assert (field, "are missing. Of a cross-fitted evaluator the files of its folds" in text) == ("files", True)
-    # A wrong name beside what is missing for it: both.
+    # A wrong name and a missing file: both are reported.
     given = [name for name in whole if name != "model.safetensors"]
     assert [text.split(" ")[0] for _, text in refused(files=[*given, "pytorch_model.bin"])] == [
         "pytorch_model.bin", "model.safetensors",
@@ -305,7 +305,7 @@ def test_folds_that_are_missing_are_told_from_the_names_alone(cast, settings):
     assert not Path(settings.ARTEFACTS_DIR).exists()
 
 
-def test_the_tar_is_what_tarfile_reads_and_as_long_as_it_says(toy):
+def test_tar_is_valid_and_has_the_declared_length(toy):
     evaluator = train(toy.project, folds=2)
     response = send_tar(evaluator)
     content = b"".join(response.streaming_content)

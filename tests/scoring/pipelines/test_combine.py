@@ -1,4 +1,4 @@
-"""Several evaluators as one, from the request to its row on the leaderboard."""
+"""Several evaluators combined into one, from the request to its row on the leaderboard."""
 
 from __future__ import annotations
 
@@ -52,20 +52,20 @@ def values_of(project, slug):
     return np.array([np.nan if v is None else v for v in rows.values_list("value", flat=True)])
 
 
-def test_mean_of_z_is_the_mean_of_what_the_parts_say(scored):
+def test_mean_of_z_is_the_mean_of_its_parts(scored):
     made = combine(scored.project, "length", "token-f1", name="both")
     parts = [values_of(scored.project, name) for name in ("length", "token-f1")]
     expected = np.mean([(x - x.mean()) / x.std() for x in parts], axis=0)
     np.testing.assert_allclose(values_of(scored.project, "both"), expected, atol=1e-12)
     assert made.n_in_training == 0
-    assert made.references == "original"  # token-f1 is measured against these
+    assert made.references == "original"  # the references of token-f1
     assert made.full_signature.startswith("combined|method:mean-z|parts:length@")
     rows = {row["evaluator"]: row for row in rank_evaluators(scored.project, EvaluatorsQuery())["rows"]}
     assert rows["both"]["kind"] == "combined"
     assert rows["both"]["pearson"]["value"] is not None
 
 
-def test_stacked_marks_what_it_learned_from_and_can_be_done_again(scored):
+def test_stacked_combination_marks_its_training_data_and_can_be_repeated(scored):
     made = combine(scored.project, "length", "token-f1", method="stacked", name="stack")
     record = made.evaluator.record
     seen = set(Score.objects.filter(score_set=made, in_training=True).values_list("output__item__group", flat=True))
@@ -84,8 +84,8 @@ def test_stacked_marks_what_it_learned_from_and_can_be_done_again(scored):
     assert ScoreSet.objects.filter(evaluator__slug="stack").count() == 1
 
 
-def test_a_combination_is_as_old_as_its_parts(scored, score):
-    """It stayed as up to date whatever became of the scores that it was made of."""
+def test_combination_is_as_old_as_its_parts(scored, score):
+    """Once, it counted as up to date whatever happened to its parts' scores."""
     project = scored.project
 
     def stale(name):
@@ -104,8 +104,8 @@ def test_a_combination_is_as_old_as_its_parts(scored, score):
     assert stale("both") == ["", "another signature was scored later"]
 
 
-def test_a_stacked_combination_is_as_old_as_the_ratings_it_learned_from(scored):
-    """It stayed as up to date whatever people said afterwards."""
+def test_stacked_combination_is_as_old_as_its_ratings(scored):
+    """Once, it counted as up to date whatever ratings came later."""
     project = scored.project
     combine(project, "length", "token-f1", method="stacked", name="stack")
     combine(project, "length", "token-f1", name="both")
@@ -129,7 +129,7 @@ def test_a_stacked_combination_is_as_old_as_the_ratings_it_learned_from(scored):
     assert stale() == f"upload {upload.pk} changed items, outputs, references or ratings later"
 
 
-def test_what_cannot_be_combined_says_why(scored, settings, tmp_path):
+def test_impossible_combinations_are_explained(scored, settings, tmp_path):
     settings.ARTEFACTS_DIR = tmp_path
     combine(scored.project, "length", "random", name="pair")
     with pytest.raises(BadInput, match="from 2 to 50"):
@@ -149,14 +149,14 @@ def test_what_cannot_be_combined_says_why(scored, settings, tmp_path):
         start_curves(project=scored.project, wishes=CurveWishes("ream-1", seed=-1), send=False)
 
 
-def test_a_part_without_any_score_is_refused_and_not_taken_into_a_combination_without_any(scored, score):
+def test_part_without_any_score_is_refused(scored, score):
     Item.objects.filter(project=scored.project).update(context=[], source=None)
     assert score(scored.project, "overlap").result["undefined"] == 24
     with pytest.raises(BadInput, match="overlap is undefined for every output here, and so would the combination be"):
         start_combination(project=scored.project, wishes=CombineWishes(("length", "overlap")), send=False)
 
 
-def test_the_signature_of_very_many_parts_still_fits():
+def test_signature_of_very_many_parts_fits():
     sets = [ScoreSet(evaluator=Evaluator(slug=f"evaluator-of-some-length-{k}"), signature="x") for k in range(50)]
     params = {"method": "stacked", "aspect": "quality", "ratings": "raw", "share": 0.5, "seed": 13}
     full, short = signature_of(params, sets)
@@ -168,16 +168,16 @@ def test_the_signature_of_very_many_parts_still_fits():
     assert len(short) <= 300
 
 
-def test_large_sets_are_kept_as_columns(scored, monkeypatch, settings, tmp_path):
+def test_large_sets_are_cached_as_columns(scored, monkeypatch, settings, tmp_path):
     settings.ARTEFACTS_DIR = tmp_path
     monkeypatch.setattr(columns, "MIN_KEPT", 5)
     made = combine(scored.project, "length", "random", name="pair")
     path = file_of(made)
     assert path.is_file()
-    Score.objects.filter(score_set=made).update(value=7.0)  # what only the database knows
+    Score.objects.filter(score_set=made).update(value=7.0)  # only in the database
     kept = load_columns(made)
     assert not (kept.value == 7.0).any()
-    path.write_bytes(path.read_bytes()[:100])  # cut short
+    path.write_bytes(path.read_bytes()[:100])  # truncated
     assert (load_columns(made).value == 7.0).all()
     found = read_columns(made)
     some = np.array([found.output[3], -1, found.output[0]])
@@ -186,8 +186,8 @@ def test_large_sets_are_kept_as_columns(scored, monkeypatch, settings, tmp_path)
     assert not path.exists()
 
 
-def test_tables_of_a_large_project_are_the_same_from_files(scored, monkeypatch, settings, tmp_path):
-    """Systems by an evaluator and the matrix, from the database and from what a run has kept."""
+def test_tables_of_a_large_project_are_equal_from_files(scored, monkeypatch, settings, tmp_path):
+    """Systems by an evaluator and the matrix, from the database and from a run's cached files."""
     settings.ARTEFACTS_DIR = tmp_path
     queries = [SystemsQuery(by="length"), MatrixQuery(), EvaluatorsQuery()]
     before = [compute_leaderboard(project=scored.project, query=query).table for query in queries]
@@ -226,8 +226,9 @@ def test_by_command_page_and_deletion(scored, client):
     assert {"evaluator.combined", "evaluator.deleted"} <= verbs
 
 
-def test_the_deletion_of_a_part_is_announced_and_told_afterwards(scored, score, client, settings, tmp_path):
-    """The question named the part's own scores alone; then two pages and two commands sent people round in a circle."""
+def test_deleting_a_part_is_announced_and_reported(scored, score, client, settings, tmp_path):
+    """Once, the confirmation only named the part's own scores; then two pages and two commands sent people in a
+    circle."""
     settings.ARTEFACTS_DIR = tmp_path
     part = make_trained(scored.project, "comp-a")
     ScoreSet.objects.filter(evaluator__slug="random").update(evaluator=part)
@@ -271,21 +272,21 @@ def test_the_deletion_of_a_part_is_announced_and_told_afterwards(scored, score, 
     assert (again.status_code, way in unescape(again.content.decode())) == (400, True)
     with pytest.raises(BadInput, match=r"There is no evaluator comp-a in alpha\."):
         start_combination(project=scored.project, wishes=CombineWishes(("length", "comp-a")))
-    # A run that failed before and is tried again says the same.
+    # Retrying a run that failed earlier gives the same message.
     run = execute_run(
         enqueue_run(
             kind="combine", project=scored.project, params=found["comb-1"].score_set.run.params, title="t", send=False
         ).pk
     )
     assert (run.state, run.error) == ("failed", way)
-    # Where others are out of date, too, what can be applied again is said of these alone.
+    # If others are also out of date, the advice to apply again is limited to these.
     Output.objects.filter(pk=Output.objects.first().pk).update(text="quite another text")
     score(scored.project, "length")
     board = client.get(reverse("scoring:evaluation", args=["alpha"])).content.decode()
     assert "Apply what can be again on the evaluator’s page" in board
 
 
-def test_deletion_leaves_the_files_of_others(scored, settings, tmp_path, django_capture_on_commit_callbacks):
+def test_deletion_keeps_files_of_others(scored, settings, tmp_path, django_capture_on_commit_callbacks):
     settings.ARTEFACTS_DIR = tmp_path
     (tmp_path / "kept").write_text("x")
     made = combine(scored.project, "length", "random", name="pair")
@@ -294,7 +295,7 @@ def test_deletion_leaves_the_files_of_others(scored, settings, tmp_path, django_
     assert (tmp_path / "kept").exists()
 
 
-def test_a_retry_never_takes_the_place_of_what_has_its_name_now(scored):
+def test_retry_never_replaces_the_current_owner_of_a_name(scored):
     wishes = CombineWishes(("length", "random"), name="pair")
     first = start_combination(project=scored.project, wishes=wishes, send=False)
     cancel_run(run=first)

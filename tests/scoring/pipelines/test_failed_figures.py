@@ -1,5 +1,4 @@
-"""After a side figure failed: how long its table lasts, what `recompute` says of its export, what is in the place of a
-plot."""
+"""After a failed side figure: the lifetime of its table, `recompute` of its export, and the image instead of a plot."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.parametrize(("file", "name", "target", "query"), TABLES, ids=lambda value: str(value)[:40])
-def test_recompute_says_that_the_figure_was_missing_in_the_export(
+def test_recompute_reports_the_figure_missing_in_the_export(
     few_draws, whole, monkeypatch, capsys, tmp_path, lenient_figures, file, name, target, query  # noqa: F811
 ):  # fmt: skip
     project, folder = whole.project, tmp_path / "out"
@@ -52,7 +51,7 @@ def test_recompute_says_that_the_figure_was_missing_in_the_export(
     assert f"stopped their computation: {name}\n" in said
     assert f"all equal; {len(lacking)} lack figures that failed when the export was written." in said
     assert "DIFFERENT" not in said
-    # A figure that is there is compared as always.
+    # Existing figures are compared as always.
     path = folder / "leaderboard.json"
     document = json.loads(path.read_text())
     changed = next(one for one in document["tables"] if one["table"].get("failed"))
@@ -62,7 +61,7 @@ def test_recompute_says_that_the_figure_was_missing_in_the_export(
     assert "1 NOT equal" in capsys.readouterr().out
 
 
-def test_a_number_that_differs_is_found_beside_a_missing_figure():
+def test_changed_number_is_found_next_to_a_missing_figure():
     kept = {
         "rows": [{"evaluator": "m", "value": 0.5, "pa": {"value": None, "n": 0, "note": FAILED}}],
         "findings": ["b"],
@@ -78,7 +77,7 @@ def test_a_number_that_differs_is_found_beside_a_missing_figure():
     strict = _Comparison()
     strict.walk("", kept, found)
     assert len(strict.differences) > 1
-    # A figure that the export has and the data do not give is a difference.
+    # A figure that the export has but the data do not give is a difference.
     comparison = _Comparison(incomplete=True)
     comparison.walk(
         "", {"findings": ["a", "b"], "test": "|test:none|k:1"}, {"findings": ["b"], "test": "|test:none|k:2"}
@@ -86,7 +85,7 @@ def test_a_number_that_differs_is_found_beside_a_missing_figure():
     assert [one.where for one in comparison.differences] == ["findings (rows)", "findings[0]", "test"]
 
 
-def test_a_table_without_a_figure_does_not_last(few_draws, whole, client, monkeypatch, lenient_figures):  # noqa: F811
+def test_table_without_a_figure_expires(few_draws, whole, client, monkeypatch, lenient_figures):  # noqa: F811
     project, url = whole.project, address(whole.project, RATED)
     client.force_login(whole.researcher)
     with monkeypatch.context() as broken:
@@ -95,22 +94,22 @@ def test_a_table_without_a_figure_does_not_last(few_draws, whole, client, monkey
         assert "The noise ceiling could not be computed" in client.get(url).content.decode()
     row = find_leaderboard(project, RATED)
     assert row.table["failed"] == ["The noise ceiling"]
-    # Not at once: a page that asks for itself again, and its plots, do not compute it each time.
+    # Not at once: a page that reloads itself, and its plots, do not recompute it each time.
     assert get_leaderboard(project=project, query=RATED).computed_at == row.computed_at
     ago = timezone.now() - timedelta(seconds=RETRY_SECONDS + 1)
     Leaderboard.objects.filter(pk=row.pk).update(computed_at=ago, seconds=RETRY_SECONDS)
-    assert get_leaderboard(project=project, query=RATED).computed_at == ago  # it takes long: later
+    assert get_leaderboard(project=project, query=RATED).computed_at == ago  # later, because computing takes long
     Leaderboard.objects.filter(pk=row.pk).update(seconds=1.0)
     assert "could not be computed" not in client.get(url).content.decode()
     row.refresh_from_db()
     assert "failed" not in row.table
     assert row.computed_at > ago
-    # A complete one lasts.
+    # A complete one does not expire.
     Leaderboard.objects.filter(pk=row.pk).update(computed_at=ago)
     assert get_leaderboard(project=project, query=RATED).computed_at == ago
 
 
-def test_a_table_of_tables_names_what_failed_in_them(few_draws, whole, monkeypatch, lenient_figures):  # noqa: F811
+def test_table_of_tables_names_their_failures(few_draws, whole, monkeypatch, lenient_figures):  # noqa: F811
     Leaderboard.objects.filter(project=whole.project).delete()
     monkeypatch.setattr(f"{BOARDS}.metrics.compute.ceiling_of", fail)
     assert compute_leaderboard(project=whole.project, query=AspectsQuery()).table["failed"] == ["The noise ceiling"]
@@ -124,7 +123,7 @@ PLOTS = [
 
 
 @pytest.mark.parametrize(("name", "arguments"), PLOTS)
-def test_a_plot_that_fails_answers_with_an_image(
+def test_failed_plot_answers_with_an_image(
     few_draws, whole, client, monkeypatch, caplog, lenient_figures, name, arguments  # noqa: F811
 ):  # fmt: skip
     cache.clear()
@@ -151,7 +150,7 @@ def test_a_plot_that_fails_answers_with_an_image(
             assert (file.status_code, file["Content-Type"]) == (500, "text/plain; charset=utf-8")
             assert file.content.startswith(b"This plot could not be drawn")
     assert any(record.exc_info and "injected" in str(record.exc_info[1]) for record in caplog.records)
-    # The failure was not kept.
+    # The failure was not cached.
     assert client.get(url, {"v": "1"}).status_code == 200
 
 
@@ -161,7 +160,7 @@ def test_every_plot_with_an_address_is_made_to_fail():
     assert {str(one.name) for one in urlpatterns if str(one.name).endswith("-svg")} == {name for name, _ in PLOTS}
 
 
-def test_pages_come_without_their_curves(scored, client, monkeypatch, lenient_figures):
+def test_pages_appear_without_their_curves(scored, client, monkeypatch, lenient_figures):
     """The page of a trained evaluator, of a training, and of the gold reliability of references."""
     from scoring.views import evaluators, trained, writing_gold
 

@@ -1,4 +1,4 @@
-"""How far a training is as a whole. The expected seconds are worked by hand from the clock's."""
+"""The overall progress of a training. The expected seconds are calculated by hand from the clock's."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ def texts(done: int, total: int, phase: str = "held-out scores") -> TrainingProg
     return TrainingProgress(done, total, phase=phase)
 
 
-def test_a_phase_of_a_fold_is_told_of_its_own_model():
-    # The second of three folds of 10 steps each, at its fourth.
+def test_phase_of_a_fold_reports_its_own_model():
+    # The second of three folds of 10 steps each, at its fourth step.
     assert of_model(step(14, 30, "fold 2 of 3, training")) == (1, "training", 4, 10)
     assert of_model(texts(5, 71)) == (0, "held-out scores", 5, 71)
     assert of_model(TrainingProgress(7, None, phase="fold 1 of 2, reading texts")) == (0, "reading texts", 7, None)
 
 
-def test_steps_are_not_all_of_it(clock):
-    """Two models of 3 steps, checked at 840 s together, of which 600 come after the steps."""
+def test_steps_are_only_a_part(clock):
+    """Two models of 3 steps, estimated at 840 s together, of which 600 come after the steps."""
     outlook = Outlook(models=2, steps=6, seconds=840.0, afterwards=600.0, clock=clock)
     share, left = outlook.tell(step(1, 6, "fold 1 of 2, training"))
     assert (share, left) == (0.0, 840.0)  # nothing is measured yet
     clock.now = 20.0
-    # 10 s a step: one more, then 300 s of scores; and the same again of 330 s, the first step at the begin.
+    # 10 s per step: one more, then 300 s of scores; and again 330 s, with the first step at the start.
     share, left = outlook.tell(step(3, 6, "fold 1 of 2, training"))
     assert left == pytest.approx(300 + 320)
     assert share == pytest.approx(20 / 640)
-    # In the held-out part, 5 of 71 texts after 25 s more: as measured, not as checked.
+    # In the held-out part, 5 of 71 texts after 25 s more: as measured, not as estimated.
     outlook.tell(texts(0, 142, "fold 1 of 2, held-out scores"))
     clock.now = 45.0
     share, left = outlook.tell(texts(5, 142, "fold 1 of 2, held-out scores"))
@@ -53,7 +53,7 @@ def test_steps_are_not_all_of_it(clock):
     assert 20 / 640 < share < 0.1
 
 
-def test_a_model_that_is_done_tells_how_long_the_next_takes(clock):
+def test_finished_model_predicts_the_duration_of_the_next(clock):
     outlook = Outlook(models=2, steps=20, seconds=None, clock=clock)
     assert outlook.tell(step(1, 20, "fold 1 of 2, training")) is None, "nobody checked how long it takes"
     clock.now = 30.0
@@ -62,7 +62,7 @@ def test_a_model_that_is_done_tells_how_long_the_next_takes(clock):
     assert outlook.tell(step(11, 20, "fold 2 of 2, training")) == (pytest.approx(0.5), pytest.approx(50.0))
 
 
-def test_what_an_earlier_attempt_did_tells_no_duration(clock):
+def test_work_of_an_earlier_attempt_gives_no_duration(clock):
     outlook = Outlook(models=2, steps=20, seconds=100.0, is_new=False, clock=clock)
     outlook.tell(texts(70, 142, "fold 1 of 2, held-out scores"))
     clock.now = 2.0
@@ -71,7 +71,7 @@ def test_what_an_earlier_attempt_did_tells_no_duration(clock):
     assert share == pytest.approx(0.5)
 
 
-def test_further_phases_of_steps_are_counted_by_the_plan(clock):
+def test_further_step_phases_are_counted_by_the_plan(clock):
     outlook = Outlook(models=1, steps=30, seconds=10.0, clock=clock)
     outlook.tell(step(0, 10, "strong"))
     clock.now = 5.0
@@ -82,7 +82,7 @@ def test_further_phases_of_steps_are_counted_by_the_plan(clock):
     assert outlook.tell(step(1, 20, "weak"))[1] == pytest.approx(19)
 
 
-def test_the_share_never_gets_less(clock):
+def test_progress_never_decreases(clock):
     outlook = Outlook(models=1, steps=100, seconds=100.0, clock=clock)
     outlook.tell(step(1, 100))
     shares = []

@@ -1,4 +1,4 @@
-"""Curves of reliability, and an annotation, by a real cross-fitted `ream` on a tiny encoder."""
+"""Curves of reliability, and a selection of references, by a real cross-fitted `ream` on a tiny encoder."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def store(project: Project, dataset: Dataset) -> None:
-    """The dataset as rows."""
+    """Stores the dataset as rows."""
     original = ReferenceSet.objects.create(project=project, name="original")
     aspect = Aspect.objects.create(project=project, name="overall", low=1, high=5)
     systems = {row.system: row.system for row in dataset.outputs}
@@ -86,13 +86,13 @@ def test_curves_of_one_and_transfer_to_another(project) -> None:
     assert all(-1 <= point["low"] <= point["value"] <= point["high"] <= 1 for point in size["gold"])
     growth = {line["name"]: line["points"] for line in found["panels"]["growth"]["lines"]}
     assert list(growth) == ["chosen", "3 chosen, then random", "random"]
-    # All orders begin with the same reference and go the first half together.
+    # All orders start with the same reference and share the first half.
     assert growth["chosen"][0] == growth["random"][0]
     assert [p["value"] for p in growth["chosen"][:3]] == [p["value"] for p in growth["3 chosen, then random"][:3]]
     predicted = found["panels"]["predicted"]["lines"][0]["points"]
     assert [p["value"] for p in predicted] == sorted(
         p["value"] for p in predicted
-    )  # it takes only what it finds better
+    )  # it only takes references that it rates better
     names = [line["name"] for line in found["panels"]["transfer-other"]["lines"]]
     assert names == ["chosen for chrf", "chosen for token-f1", "random"]
     row = found["table"][0]
@@ -104,7 +104,7 @@ def test_curves_of_one_and_transfer_to_another(project) -> None:
     assert again.result["n_simulated"] == Rating.objects.filter(output__item__key="i0").count() > 0
 
 
-def test_each_fold_chooses_for_what_it_did_not_see(project) -> None:
+def test_each_fold_selects_for_unseen_items(project) -> None:
     run = annotate(project, evaluator="one", mix="two", into="mixed", controls=True)
     assert run.state == Run.State.SUCCEEDED, run.error
     assert run.result["in_training"] == 0
@@ -114,7 +114,7 @@ def test_each_fold_chooses_for_what_it_did_not_see(project) -> None:
     assert Reference.objects.filter(set__name="mixed-raw").count() == 12
 
 
-def test_what_cannot_be_drawn_is_said(project) -> None:
+def test_missing_curves_are_explained(project) -> None:
     with pytest.raises(BadInput, match="Name another"):
         curves(project, evaluator="one", other="one")
     Rating.objects.all().delete()

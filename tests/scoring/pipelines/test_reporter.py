@@ -1,4 +1,4 @@
-"""What the log of a run says of an evaluation: after which epoch it was, and few of its figures."""
+"""The run log's line about an evaluation: its epoch, and a few figures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.scoring.ml.tiny import tiny_encoder
 
 
 class Told(Reporter):
-    """The lines of a training alone: no bar, no points."""
+    """Only the lines of a training: no bar, no points."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -32,15 +32,15 @@ def step(done: int, evaluated: float | None = None, foremost: tuple[str, ...] = 
     return TrainingProgress(done, 9, loss=1.0, metrics=found, evaluated=evaluated, foremost=foremost)
 
 
-def test_a_line_names_the_epoch_that_was_evaluated() -> None:
-    """The first step after an evaluation tells it, even where that step ends the next epoch."""
+def test_line_names_the_evaluated_epoch() -> None:
+    """The first step after an evaluation reports it, even if that step ends the next epoch."""
     told = Told()
     for progress in (step(1), step(2, 1.0, ("loss",), loss=0.5), step(3, 2.0, ("loss",), loss=0.25), step(4, 2.0)):
         told(progress)
     assert told.lines == ["training, after epoch 1: loss 0.5", "training, after epoch 2: loss 0.25"]
 
 
-def test_what_an_earlier_attempt_told_is_not_told_again() -> None:
+def test_reports_of_an_earlier_attempt_are_not_repeated() -> None:
     told = Told()
     for evaluated in (2.0, 2.0, 3.0):
         told(step(7, evaluated, ("loss",), loss=0.5))
@@ -52,11 +52,11 @@ def test_what_an_earlier_attempt_told_is_not_told_again() -> None:
     [
         (("f1", "mcc"), "f1 0.5, mcc 0.25, and 7 more: see the card"),
         (("f1", "mcc", *"abcdefg"), "f1 0.5, mcc 0.25, a 0, b 1, c 2, d 3, and 3 more: see the card"),
-        # One that is no number is not there.
+        # A non-finite figure is omitted.
         (("auroc", "mcc"), "mcc 0.25, and 8 more: see the card"),
     ],
 )  # fmt: skip
-def test_few_figures_are_told_the_deciding_one_first(foremost: tuple[str, ...], line: str) -> None:
+def test_few_figures_are_shown_the_deciding_one_first(foremost: tuple[str, ...], line: str) -> None:
     found = {**{name: float(k) for k, name in enumerate("abcdefg")}, "mcc": 0.25, "f1": 0.5}
     told = Told()
     told(step(1))
@@ -64,15 +64,15 @@ def test_few_figures_are_told_the_deciding_one_first(foremost: tuple[str, ...], 
     assert told.lines == [f"training, after epoch 1: {line}"]
 
 
-def test_a_training_of_several_aspects_tells_the_means_over_them(tmp_path: Path) -> None:
-    """shared-bert finds a dozen figures for each aspect; those that are drawn as curves are told."""
+def test_training_of_several_aspects_reports_means(tmp_path: Path) -> None:
+    """shared-bert computes a dozen figures per aspect; the reported ones are those drawn as curves."""
     told = Told()
     fit(
         "shared-bert", data(8), dev=data(6, seed=4), encoder=tiny_encoder("bert", tmp_path), epochs=3, progress=told,
         batch_size=64, patience=None,
     )  # fmt: skip
     figures = "macro_f1 [-.\\d]+, mcc [-.\\d]+, auroc [.\\d]+, accuracy [.\\d]+, and \\d+ more: see the card"
-    # One batch an epoch; of the last evaluation no step is left to tell.
+    # One batch per epoch; no step is left to report the last evaluation.
     assert len(told.lines) == 2
     for number, line in enumerate(told.lines, start=1):
         assert re.fullmatch(f"training, after epoch {number}: {figures}", line)

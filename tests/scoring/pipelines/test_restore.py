@@ -1,4 +1,4 @@
-"""Scores and filters out of an upload: what is faulty, what is never overwritten, what undo refuses."""
+"""Scores and filters in an upload: invalid rows, protected rows, and refused undo."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def scores(*rows: dict[str, Any], of: dict[str, Any] = SET) -> dict[str, Any]:
     return {"score_sets.jsonl": [of], "scores.jsonl": list(rows or SCORES)}
 
 
-def test_scores_come_with_the_outputs_they_are_of(cast, client):
+def test_scores_come_with_their_outputs(cast, client):
     upload = take_in(cast.project, {**WHOLE, **scores()})
     assert upload.state == "done", faults_of(upload)
     (found,) = ScoreSet.objects.filter(project=cast.project)
@@ -56,7 +56,7 @@ def test_scores_come_with_the_outputs_they_are_of(cast, client):
     assert found.scored_at.isoformat() == SET["scored_at"]
     assert [row["label"] for row in found.summary] == ["s", "t"]
     assert Score.objects.get(score_set=found, value=0.5).input_hash == 2**62
-    # Its weights did not come: it says so and cannot be applied.
+    # Its weights are missing: this is reported, and it cannot be applied.
     evaluator = Evaluator.objects.get(slug="ream-1")
     assert (evaluator.state, evaluator.options) == ("damaged", {"seed": 13})
     assert "weights did not come" in evaluator.damage
@@ -64,7 +64,7 @@ def test_scores_come_with_the_outputs_they_are_of(cast, client):
     for page in ("evaluators/", "evaluators/ream-1/", "evaluation/", "scores/"):
         assert client.get(f"/projects/alpha/{page}").status_code in (200, 404), page
     assert b"weights did not come" in client.get("/projects/alpha/evaluators/ream-1/").content
-    # One that was scored here since rests on it; its own go with it.
+    # An evaluator scored here since depends on it; its own scores are removed with it.
     Score.objects.filter(score_set=found, value=0.25).delete()
     output = Output.objects.get(item__key="i2")
     Score.objects.create(score_set=found, output=output, value=0.75, input_hash=5)
@@ -77,8 +77,9 @@ def test_scores_come_with_the_outputs_they_are_of(cast, client):
     assert not Evaluator.objects.exists()
 
 
-def test_what_came_without_its_folder_is_applied_nowhere(cast, monkeypatch):
-    """The run looked into the folder of all evaluators and failed with another reason, which the page then showed."""
+def test_evaluator_without_its_folder_cannot_be_applied(cast, monkeypatch):
+    """Once, the run looked into the folder of all evaluators and failed for another reason, which the page then
+    showed."""
     take_in(cast.project, {**WHOLE, **scores()})
     away = Evaluator.objects.get(slug="ream-1")
     monkeypatch.setattr("scoring.services.robustness.find_sources", lambda project: SimpleNamespace(is_empty=False))
@@ -99,8 +100,8 @@ def test_what_came_without_its_folder_is_applied_nowhere(cast, monkeypatch):
     assert "weights did not come" in away.damage
 
 
-def test_scores_are_as_old_as_the_upload_that_brought_them(cast):
-    """They were made before it, of the very texts that came with them."""
+def test_scores_are_as_old_as_their_upload(cast):
+    """They were computed before it, from exactly the texts that came with them."""
     take_in(cast.project, {**WHOLE, **scores()})
     assert [state.stale for state in list_states(cast.project, 3)] == [""]
     grown = [{**ITEMS[0], "references": ["Hi.", "Hey.", "Hello there."]}]
@@ -109,7 +110,7 @@ def test_scores_are_as_old_as_the_upload_that_brought_them(cast):
     assert state.stale == f"upload {later.pk} changed items, outputs or references later"
 
 
-def test_the_same_again_and_more_and_other(cast):
+def test_repeated_extended_and_changed_scores(cast):
     take_in(cast.project, {**WHOLE, **scores(*SCORES[:2])})
     more = take_in(cast.project, scores())
     assert more.counts["scores"] == {"rows": 3, "added": 1, "same": 2, "replaced": 0, "faulty": 0}
@@ -139,15 +140,15 @@ def test_the_same_again_and_more_and_other(cast):
         ({"campaigns.jsonl": [{"campaign": "c", "kind": "likert"}]}, "told must be an object"),
     ],
 )
-def test_faults(cast, files, message):
+def test_errors(cast, files, message):
     upload = take_in(cast.project, {**WHOLE, **files})
     assert upload.state == "faulty"
     assert message in "; ".join(faults_of(upload))
     assert not ScoreSet.objects.exists()
 
 
-def test_undo_takes_back_an_upload_that_brought_only_what_was_found(cast):
-    """Each upload its own scores; the set and its evaluator with the last of them."""
+def test_undo_removes_an_upload_of_scores_only(cast):
+    """Each upload has its own scores; the set and its evaluator are removed with the last one."""
     take_in(cast.project, WHOLE)
     slow = {"name": "slow", "raters": ["r"], "reason": "slow"}
     table = {"kind": "systems", "params": {"aspect": "quality"}, "table": TABLE}
@@ -167,11 +168,11 @@ def test_undo_takes_back_an_upload_that_brought_only_what_was_found(cast):
     assert removed == {"scores": 2, "score sets": 1, "tables": 1, "filters": 1}
 
 
-def test_undo_keeps_a_filter_that_was_used_since(scored):
-    """It went, and another one could take the name that the signatures of snapshots and combinations have."""
+def test_undo_keeps_a_filter_used_since(scored):
+    """Once, it was removed, and another could take the name that signatures of snapshots and combinations contain."""
     slow = {"name": "slow", "raters": ["r1"], "reason": "slow"}
     upload = take_in(scored.project, {"filters.jsonl": [slow]})
-    get_leaderboard(project=scored.project, query=SystemsQuery(filter="slow"))  # looked at, nothing more
+    get_leaderboard(project=scored.project, query=SystemsQuery(filter="slow"))  # viewed, nothing more
     take_snapshot(project=scored.project, query=SystemsQuery(filter="slow"), slug="kept")
     wishes = CombineWishes(("length", "token-f1"), "stacked", "stack", filter="slow")
     assert execute_run(start_combination(project=scored.project, wishes=wishes, send=False).pk).state == "succeeded"
@@ -184,7 +185,7 @@ def test_undo_keeps_a_filter_that_was_used_since(scored):
     assert not RaterFilter.objects.exists()
 
 
-def test_filters_never_change_and_campaigns_here_know_better(cast):
+def test_filters_never_change_and_local_campaigns_take_precedence(cast):
     slow = {"name": "slow", "raters": ["r"], "reason": "slow", "withdrawn_at": "2026-05-01T12:00:00+00:00"}
     told = {"campaign": "c", "kind": "likert", "told": {"units": 3}}
     take_in(cast.project, {**WHOLE, "filters.jsonl": [slow], "campaigns.jsonl": [told]})
@@ -199,8 +200,8 @@ def test_filters_never_change_and_campaigns_here_know_better(cast):
     assert own.counts["campaigns"]["same"] == 1
 
 
-def test_a_table_that_is_no_table_is_refused_before_anything_is_stored(cast, client, monkeypatch):
-    """One without method made the overview of the project fail with an error 500 until it was computed anew."""
+def test_invalid_table_is_refused_before_anything_is_stored(cast, client, monkeypatch):
+    """Once, one without a method broke the project overview with an error 500 until it was recomputed."""
     sound = {"kind": "systems", "params": {"aspect": "quality"}, "table": TABLE}
     bare = {**sound, "table": {"kind": "systems", "rows": [{"label": "s"}]}}
     newer = {**sound, "params": {"aspect": "quality", "mood": "good"}}
@@ -216,19 +217,20 @@ def test_a_table_that_is_no_table_is_refused_before_anything_is_stored(cast, cli
     assert take_in(cast.project, {**WHOLE, "leaderboard.json": {"tables": [sound]}}).state == "done"
     client.force_login(cast.viewer)
     assert client.get("/projects/alpha/").status_code == 200
-    # What another program made need not tell all that the API promises; of a large project it is answered meanwhile.
+    # Other programs' tables need not have all fields promised by the API; large projects use them until their own are
+    # ready.
     monkeypatch.setattr(leaderboards, "MAX_ROWS_IN_REQUEST", 0)
     answer = client.get("/api/v1/projects/alpha/leaderboards/systems/?aspect=quality")
     assert (answer.status_code, answer.json()["detail"][:18]) == (202, "The table is large")
 
 
 def told(weights: str, name: str = "ream-1@original") -> dict[str, Any]:
-    """The set of the export of an evaluator with these weights."""
+    """The score set from the export of an evaluator with these weights."""
     return {**SET, "id": name, "signature": SET["signature"].replace("|v:1", f"|w:{weights}|v:1")}
 
 
 def test_scores_of_another_evaluator_with_the_same_name_are_refused(cast):
-    """They became scores of the one that was trained here."""
+    """Once, they became scores of the evaluator trained here."""
     ours = make_trained(cast.project, "ream-1", name="ream")
     Evaluator.objects.filter(pk=ours.pk).update(signature="ream|w:0a0a0a0a|v:1")
     other = take_in(cast.project, {**WHOLE, **scores(of=told("0b0b0b0b"))})

@@ -1,4 +1,4 @@
-"""Applying an evaluator: what is scored, what is kept, what is counted. Expected values are worked by hand."""
+"""Applying an evaluator: scored outputs, unchanged scores, counts. Expected values are worked by hand."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def apply(project, name, **rest):
     return run
 
 
-def test_length_is_counted_for_every_output(cast):
+def test_length_is_computed_for_every_output(cast):
     outputs = make_outputs(cast.project, make_items(cast.project, 3))
     run = apply(cast.project, "length")
     assert run.result["scored"] == len(outputs) == 6
@@ -75,7 +75,7 @@ def test_only_changed_inputs_are_scored_again(cast):
     assert changed.value == pytest.approx(1.0)  # equal to its reference
 
 
-def test_context_does_not_matter_to_what_ignores_it(cast):
+def test_context_does_not_matter_to_metrics_that_ignore_it(cast):
     items = make_items(cast.project, 2)
     make_outputs(cast.project, items)
     apply(cast.project, "length")
@@ -94,7 +94,7 @@ def test_other_options_are_another_evaluator_with_its_own_set(cast):
     assert ScoreSet.objects.count() == 2
 
 
-def test_undefined_is_null_with_its_reason(cast):
+def test_undefined_is_null_with_a_reason(cast):
     items = make_items(cast.project, 2)
     make_outputs(cast.project, items)
     Reference.objects.filter(item=items[0]).delete()
@@ -112,7 +112,7 @@ def test_undefined_is_null_with_its_reason(cast):
     assert Score.objects.get(is_empty=True).value == 0.0
 
 
-def test_corpus_measure_keeps_a_value_of_each_system(cast):
+def test_corpus_measure_stores_a_value_per_system(cast):
     make_outputs(cast.project, make_items(cast.project, 3))
     apply(cast.project, "bleu-corpus")
     rows = ScoreSet.objects.get().systems
@@ -126,7 +126,7 @@ def test_named_reference_set_must_exist(cast):
         apply_evaluator(project=cast.project, evaluator="token-f1", references="better", send=False)
 
 
-def test_a_set_without_a_reference_for_any_output_is_refused_before_the_run(cast, client):
+def test_set_without_a_reference_for_any_output_is_refused_before_the_run(cast, client):
     *items, more = make_items(cast.project, 3)
     make_outputs(cast.project, items)
     empty = ReferenceSet.objects.create(project=cast.project, name="mine")
@@ -148,7 +148,7 @@ def test_a_set_without_a_reference_for_any_output_is_refused_before_the_run(cast
     apply(cast.project, "length")
 
 
-def test_faults_say_the_way_out(cast):
+def test_errors_suggest_a_remedy(cast):
     with pytest.raises(BadInput, match="no outputs yet"):
         apply_evaluator(project=cast.project, evaluator="length", send=False)
     with pytest.raises(NotThere, match="Did you mean"):
@@ -166,7 +166,7 @@ def test_same_request_joins_the_waiting_run(cast):
     assert first.pk == again.pk
 
 
-def test_interrupted_run_goes_on_where_it_stopped(cast, monkeypatch):
+def test_interrupted_run_continues_where_it_stopped(cast, monkeypatch):
     from scoring.pipelines import score
     from scoring.selectors import inputs
 
@@ -190,7 +190,7 @@ def test_interrupted_run_goes_on_where_it_stopped(cast, monkeypatch):
     assert ScoreSet.objects.get().scored_at is not None
 
 
-def test_a_run_that_ends_without_a_score_leaves_no_evaluator(cast, monkeypatch):
+def test_run_without_a_score_leaves_no_evaluator(cast, monkeypatch):
     from scoring.pipelines import score
 
     make_outputs(cast.project, make_items(cast.project, 2))
@@ -204,7 +204,7 @@ def test_a_run_that_ends_without_a_score_leaves_no_evaluator(cast, monkeypatch):
     assert execute_run(run.pk).state == Run.State.FAILED
     assert not ScoreSet.objects.exists()
     assert not Evaluator.objects.exists()
-    # It is as if nobody had asked: retried it makes both anew, and one that was complete before keeps what it has.
+    # No trace of the request remains: a retry creates both again, and an evaluator that was complete keeps its scores.
     monkeypatch.setattr(score, "store_scores", stored)
     retry_run(run=run)
     assert execute_run(run.pk).state == Run.State.SUCCEEDED
@@ -216,7 +216,7 @@ def test_a_run_that_ends_without_a_score_leaves_no_evaluator(cast, monkeypatch):
     assert (Score.objects.count(), ScoreSet.objects.get().scored_at is None) == (4, False)
 
 
-def test_a_trained_evaluator_stays_without_the_scores_of_a_run_that_failed(cast, settings, tmp_path):
+def test_trained_evaluator_stays_after_a_failed_scoring_run(cast, settings, tmp_path):
     settings.ARTEFACTS_DIR = tmp_path
     trained = make_trained(cast.project, "mine")
     run = Run.objects.create(project=cast.project, kind="score", title="Score with mine", state="running")
@@ -230,7 +230,7 @@ def test_a_trained_evaluator_stays_without_the_scores_of_a_run_that_failed(cast,
     assert Evaluator.objects.get() == trained
 
 
-def test_sets_that_another_run_took_away_are_opened_again(cast, monkeypatch):
+def test_sets_removed_by_another_run_are_recreated(cast, monkeypatch):
     from scoring.pipelines import score
 
     make_outputs(cast.project, make_items(cast.project, 2))
@@ -270,7 +270,7 @@ def test_two_runs_never_fill_one_set_at_once(cast, monkeypatch):
     assert (run.state, ScoreSet.objects.get().run_id) == ("failed", other.pk)
     assert run.error.startswith(f"Run {other.pk} is just filling the same scores (length). Retry this run")
     assert set(Score.objects.values_list("value", flat=True)) == {6.0}
-    # It waits for a moment, too.
+    # It also waits for a moment.
     monkeypatch.setattr(score, "PATIENCE", 60.0)
     monkeypatch.setattr(score.time, "sleep", lambda _: Run.objects.filter(pk=other.pk).update(state="cancelled"))
     assert apply(cast.project, "length").result["scored"] == 4
@@ -278,8 +278,8 @@ def test_two_runs_never_fill_one_set_at_once(cast, monkeypatch):
 
 
 @pytest.mark.server("postgres")
-def test_a_worker_that_was_taken_for_lost_stores_beside_the_next(postgres_db):
-    """Both put the same rows in the place of what is there."""
+def test_worker_presumed_lost_may_store_next_to_its_successor(postgres_db):
+    """Both replace the existing rows by the same ones."""
     cast = make_cast()
     outputs = make_outputs(cast.project, make_items(cast.project, 2))
     apply(cast.project, "length")
@@ -305,7 +305,7 @@ def test_a_worker_that_was_taken_for_lost_stores_beside_the_next(postgres_db):
     assert Score.objects.count() == len(outputs)
 
 
-def test_what_depends_on_the_others_is_scored_together_or_not_at_all(cast, monkeypatch):
+def test_interdependent_scores_are_computed_together_or_not_at_all(cast, monkeypatch):
     from scoring.ml.baselines.token_f1 import TokenF1
 
     items = make_items(cast.project, 3)
@@ -348,13 +348,13 @@ def test_slug_names_what_is_not_default():
     assert len(long) <= 80
 
 
-def test_stored_hashes_are_those_of_the_set_and_come_in_one_question_a_chunk(cast, django_assert_num_queries):
+def test_stored_hashes_match_the_set_and_need_one_query_per_chunk(cast, django_assert_num_queries):
     make_outputs(cast.project, make_items(cast.project, 5))
     apply(cast.project, "length")
     apply(cast.project, "random")
     other, ours = ScoreSet.objects.order_by("pk")
     Score.objects.filter(score_set=ours, output=Output.objects.first()).delete()
-    # Is there any score, names of systems; then items and outputs of each of three chunks, and the end.
+    # Whether any score exists, names of systems; then items and outputs of each of three chunks, and the end.
     with django_assert_num_queries(2 + 3 * 2 + 1):
         chunks = list(iterate_inputs(cast.project, references=None, known=ours, items=2))
     assert [len(chunk) for chunk in chunks] == [4, 4, 2]
@@ -365,7 +365,7 @@ def test_stored_hashes_are_those_of_the_set_and_come_in_one_question_a_chunk(cas
     assert Score.objects.filter(score_set=other).count() == 10
 
 
-def test_systems_are_measured_anew_only_when_something_changed(cast, monkeypatch):
+def test_system_scores_are_recomputed_only_after_a_change(cast, monkeypatch):
     from scoring.ml import load
 
     items = make_items(cast.project, 3)
@@ -389,7 +389,7 @@ def test_systems_are_measured_anew_only_when_something_changed(cast, monkeypatch
     assert [row["n"] for row in after.summary] == [2, 3]
 
 
-def test_perplexity_learns_from_the_references_of_other_items(cast):
+def test_perplexity_learns_from_references_of_other_items(cast):
     items = make_items(cast.project, 3)
     make_outputs(cast.project, items)
     apply(cast.project, "perplexity")
@@ -397,15 +397,15 @@ def test_perplexity_learns_from_the_references_of_other_items(cast):
     assert all(value is not None and value < 0 and not note for value, note in notes)
     score_set = ScoreSet.objects.get()
     assert score_set.references == "original"
-    # No text equals another one, and every system has a corpus value of its own.
+    # No two texts are equal, and every system has its own corpus value.
     assert {row["n"] for row in score_set.systems} == {3}
-    # With fewer items than two there is nothing to learn from.
+    # With fewer than two items there is nothing to learn from.
     Item.objects.filter(pk__in=[item.pk for item in items[1:]]).delete()
     apply(cast.project, "perplexity")
     assert set(Score.objects.values_list("value", "note")) == {(None, "no references of other items to learn from")}
 
 
-def test_what_an_evaluator_has_to_say_about_this_machine_stands_in_the_log(cast, monkeypatch):
+def test_machine_notes_of_an_evaluator_are_logged(cast, monkeypatch):
     from scoring.ml.baselines import meteor
 
     monkeypatch.setattr(meteor, "find_wordnet", lambda: None)
@@ -435,7 +435,7 @@ class _TwoAspects:
         )
 
 
-def test_an_aspect_that_was_scored_alone_takes_no_row_from_the_others(cast, monkeypatch, settings, tmp_path):
+def test_separately_scored_aspect_takes_no_row_from_the_others(cast, monkeypatch, settings, tmp_path):
     from scoring.pipelines import score
 
     settings.ARTEFACTS_DIR = tmp_path
@@ -469,7 +469,7 @@ def test_an_aspect_that_was_scored_alone_takes_no_row_from_the_others(cast, monk
         assert values == {"tone": len(output.text), "wit": 2 * len(output.text)}
 
 
-def test_the_name_of_a_trained_one_is_never_taken_for_a_baseline(cast, settings, tmp_path):
+def test_name_of_a_trained_evaluator_is_never_a_baseline(cast, settings, tmp_path):
     settings.ARTEFACTS_DIR = tmp_path
     make_outputs(cast.project, make_items(cast.project, 1))
     make_trained(cast.project, "random-seed-7")
@@ -479,7 +479,7 @@ def test_the_name_of_a_trained_one_is_never_taken_for_a_baseline(cast, settings,
     apply(cast.project, "random")
 
 
-def test_an_upload_while_it_is_scored_makes_it_stale(cast, monkeypatch):
+def test_upload_during_scoring_makes_the_scores_stale(cast, monkeypatch):
     from annotation.models import Upload
     from scoring.pipelines import score
 

@@ -1,4 +1,4 @@
-"""Scores that another program made, as files (FAULTS F6)."""
+"""Scores computed by another program, as files (FAULTS F6)."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ def _files(project, **more):
     return {"score_sets.jsonl": [{**SET, **more}], "scores.jsonl": scores}
 
 
-def test_they_load_without_the_hash_of_the_input(project):
+def test_scores_load_without_the_input_hash(project):
     upload = take_in(project, _files(project))
     assert upload.state == "done", faults_of(upload)
     scores = Score.objects.filter(score_set=ScoreSet.objects.get())
     assert scores.count() == 3
-    # Each counts as another input, so none is said to be a duplicate.
+    # Each counts as a different input, so none is called a duplicate.
     assert scores.values("input_hash").distinct().count() == 3
     again = take_in(project, _files(project))
     assert all(counts["same"] == counts["rows"] for counts in again.counts.values())
 
 
 @pytest.mark.parametrize("more", [{"kind": "sentinel"}, {"name": "other"}])
-def test_the_same_set_of_another_kind_is_not_the_same(project, more):
+def test_same_set_of_another_kind_is_different(project, more):
     take_in(project, _files(project))
     upload = take_in(project, _files(project, **more))
     assert upload.state == "faulty"

@@ -1,4 +1,4 @@
-"""No side figure takes down a table, a page or an export: each is made to fail, and the rest is looked at."""
+"""No failed side figure breaks a table, a page or an export: each is made to fail, and the rest is checked."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ DETAIL = AgreementQuery(aspect="quality", judged="ratings")
 PAIRS = PairsQuery(aspect="quality")
 BOARDS, STATS = "scoring.boards", "evalapp.stats.planning"
 
-#: Where the figure is computed, its name, what is made to fail, the table that has it.
+#: Where the figure is computed, its name, the function made to fail, the table that contains it.
 TABLES = [
     ("systems/compute.py", "How many more comparisons separate ranks 1 and 2", "systems.compute.separating", DAVIDSON),
     ("systems/compute.py", "How many changed judgements swap ranks 1 and 2", "systems.compute.fragility", DAVIDSON),
@@ -79,14 +79,14 @@ TABLES = [
      "scoring.services.leaderboards.with_staleness", RATED),
 ]  # fmt: skip
 
-#: Of the quality of a campaign.
+#: Figures of a campaign's quality.
 WATCHED = [
     ("The ranking so far", "_rows"), ("The margin of a system", "precision"), ("Agreement as it grows", "growth"),
     ("Answers over time", "drift"), ("The advice to stop", "advice"), ("The power so far", "power_left"),
     ("The bias of the side", "sides"),
 ]  # fmt: skip
 
-#: What only a page shows: its name, what fails, and the table behind the page.
+#: Figures shown only on a page: name, function made to fail, and the table behind the page.
 SHOWN = [
     ("scoring/views/boards.py", "The lines that join systems", "boards.joined", DAVIDSON),
     ("scoring/views/boards.py", "The bars of wins, ties and losses", "boards._bar", DAVIDSON),
@@ -95,7 +95,7 @@ SHOWN = [
     ("scoring/views/evaluator_boards.py", "The remarks on figures", "evaluator_boards.remarks_of", PAIRS),
 ]
 
-#: In an export: what fails, and the line that says so.
+#: In an export: the function made to fail, and the line that reports it.
 EXPORTED = [
     ("annotation/exporters/card.py", "The head of README.md", "annotation.exporters.card._yaml"),
     ("annotation/exporters/card.py", "The summary of README.md", "annotation.exporters.card._about"),
@@ -111,7 +111,7 @@ EXPORTED = [
     ("scoring/selectors/exports.py", "A table of agreement", "scoring.selectors.exports._without_raters"),
 ]  # fmt: skip
 
-#: Those that tests of their own below make fail.
+#: Figures that separate tests below make fail.
 OTHERS = [
     ("evalapp/common/overview.py", "A section of this overview"), ("evalapp/common/overview.py", "A next step"),
     ("evalapp/common/overview.py", "The column {}"),
@@ -144,7 +144,7 @@ def address(project, query) -> str:
 
 
 @pytest.mark.parametrize(("file", "name", "target", "query"), TABLES, ids=lambda value: str(value)[:40])
-def test_the_table_and_its_page_come_without_the_figure(
+def test_table_and_page_appear_without_the_figure(
     few_draws, whole, client, monkeypatch, caplog, lenient_figures, file, name, target, query  # noqa: F811
 ):  # fmt: skip
     project = whole.project
@@ -178,7 +178,7 @@ def test_the_table_and_its_page_come_without_the_figure(
 
 
 @pytest.mark.parametrize(("file", "name", "target", "query"), SHOWN, ids=lambda value: str(value)[:40])
-def test_the_page_comes_without_what_only_it_shows(
+def test_page_appears_without_its_own_figures(
     few_draws, whole, client, monkeypatch, lenient_figures, file, name, target, query  # noqa: F811
 ):  # fmt: skip
     client.force_login(whole.researcher)
@@ -191,14 +191,14 @@ def test_the_page_comes_without_what_only_it_shows(
         assert "length" in page.content.decode() or "sys-a" in page.content.decode()
 
 
-def test_the_export_comes_without_what_fails(few_draws, whole, monkeypatch, tmp_path, lenient_figures):  # noqa: F811
+def test_export_is_written_without_the_failed_part(few_draws, whole, monkeypatch, tmp_path, lenient_figures):  # noqa: F811
     for _, _, target in EXPORTED:
         monkeypatch.setattr(target if target.startswith("scoring") else f"{BOARDS}.{target}", fail)
     Leaderboard.objects.filter(project=whole.project, kind="systems").delete()
     monkeypatch.setattr(f"{BOARDS}.systems.compute.side_bias", fail)
     out = io.StringIO()
     call_command("dump", whole.project.slug, str(tmp_path / "out"), stdout=out, stderr=io.StringIO())
-    said = {"The agreement of README.md and DATASHEET.md"}  # the parts that hold it fail as a whole
+    said = {"The agreement of README.md and DATASHEET.md"}  # the parts that contain it fail as a whole
     card = (tmp_path / "out" / "README.md").read_text()
     for _, name, _ in EXPORTED:
         shown = name[0].lower() + name[1:]
@@ -222,7 +222,7 @@ def test_agreement_of_an_export_may_fail(few_draws, whole, monkeypatch, tmp_path
     assert "The agreement of README.md and DATASHEET.md could not be computed" in card
 
 
-def test_a_run_of_an_export_names_what_fails(few_draws, whole, monkeypatch, lenient_figures):  # noqa: F811
+def test_export_run_names_the_failed_part(few_draws, whole, monkeypatch, lenient_figures):  # noqa: F811
     monkeypatch.setattr("annotation.exporters.card._judgements", fail)
     run = exports.request_export(project=whole.project, user=whole.owner)
     run = execute_run(run.pk)
@@ -231,7 +231,7 @@ def test_a_run_of_an_export_names_what_fails(few_draws, whole, monkeypatch, leni
 
 
 @pytest.mark.parametrize(("name", "target"), WATCHED)
-def test_the_quality_of_a_campaign_comes_without_the_figure(cast, client, monkeypatch, lenient_figures, name, target):
+def test_campaign_quality_appears_without_the_figure(cast, client, monkeypatch, lenient_figures, name, target):
     campaign = open_for(cast, "pairwise", items=12, systems=("sys-a", "sys-b", "sys-c"), pairs=30)
     judge(cast.annotator, campaign, lambda shown: "ab"[shown.unit_id % 2])
     cache.clear()
@@ -241,7 +241,7 @@ def test_the_quality_of_a_campaign_comes_without_the_figure(cast, client, monkey
     page = client.get(url)
     assert page.status_code == 200
     assert failure_sentence([name]) in page.content.decode().replace("&#x27;", "'")
-    # It is not kept: once mended, the next look has the figure.
+    # The failure is not cached: once repaired, the next view has the figure.
     monkeypatch.undo()
     assert "could not be computed" not in client.get(url).content.decode()
 
@@ -260,7 +260,7 @@ def test_plots_and_reports_of_a_campaign_may_fail(cast, client, monkeypatch, len
     assert "could not be computed" in page.content.decode()
 
 
-def test_the_overview_comes_without_a_section(cast, client, monkeypatch, lenient_figures):
+def test_overview_appears_without_a_section(cast, client, monkeypatch, lenient_figures):
     from evalapp.common import overview
 
     for name in ("_sections", "_steps", "_counts"):
@@ -273,7 +273,7 @@ def test_the_overview_comes_without_a_section(cast, client, monkeypatch, lenient
     assert "could not be computed" in page.content.decode()
 
 
-def test_equally_long_texts_of_the_rated_take_nothing_down(cast, client, tmp_path):
+def test_equal_lengths_of_rated_texts_break_nothing(cast, client, tmp_path):
     """Items 1, 2; A "no", B "ja", C "maybe"; A beats B, B beats A, C beats A: only A and B can be rated."""
     project, texts = cast.project, {"A": "no", "B": "ja", "C": "maybe"}
     items = make_items(project, 2)
@@ -300,14 +300,14 @@ def test_equally_long_texts_of_the_rated_take_nothing_down(cast, client, tmp_pat
     assert all(outcome.is_equal for outcome in recompute_folder(tmp_path / "out"))
 
 
-def test_a_campaign_in_the_datasheet_may_fail(cast, monkeypatch, tmp_path, lenient_figures):
+def test_campaign_in_the_datasheet_may_fail(cast, monkeypatch, tmp_path, lenient_figures):
     open_for(cast, "pairwise", items=4, systems=("sys-a", "sys-b"), pairs=4)
     monkeypatch.setattr("annotation.exporters.datasheet._campaign", fail)
     call_command("dump", "alpha", str(tmp_path / "out"), stdout=io.StringIO(), stderr=io.StringIO())
     assert "A campaign of DATASHEET.md could not be computed" in (tmp_path / "out" / "README.md").read_text()
 
 
-def test_pages_of_writing_come_without_their_plots(cast, client, monkeypatch, lenient_figures):
+def test_writing_pages_appear_without_their_plots(cast, client, monkeypatch, lenient_figures):
     ports = fill_ports(monkeypatch)
     campaign = start_writing(cast, items=2, references=2)
     assert ports is not None
@@ -325,7 +325,7 @@ def test_pages_of_writing_come_without_their_plots(cast, client, monkeypatch, le
     assert "could not be computed" in page.content.decode()
 
 
-def test_the_page_of_steps_comes_without_the_best(scored, client, monkeypatch, lenient_figures):
+def test_page_of_steps_appears_without_the_best(scored, client, monkeypatch, lenient_figures):
     Output.objects.filter(project=scored.project).update(step=100)
     monkeypatch.setattr("scoring.views.steps.best_steps", fail)
     client.force_login(scored.researcher)
@@ -354,7 +354,7 @@ def test_p_values_and_agreement_of_games_may_fail(monkeypatch, lenient_figures):
     assert failed == ["How far the order is that of people"]
 
 
-def test_figures_with_training_data_may_fail(few_draws, scored, monkeypatch, lenient_figures):
+def test_training_data_figures_may_fail(few_draws, scored, monkeypatch, lenient_figures):
     from scoring.boards.metrics import compute as meta_tables
 
     ScoreSet.objects.filter(project=scored.project, evaluator__slug="token-f1").update(n_in_training=3)
@@ -375,7 +375,7 @@ def test_figures_with_training_data_may_fail(few_draws, scored, monkeypatch, len
 
 
 def names_in_source() -> set[tuple[str, str]]:
-    """(file, name) of every `side_figure(...)` of the program; what is filled in is {}."""
+    """(file, name) of every `side_figure(...)` in the product; interpolated values become {}."""
     found = set()
     for room in ("evalapp", "annotation", "retrieval", "scoring"):
         for path in (ROOT / room).rglob("*.py"):
@@ -390,7 +390,7 @@ def names_in_source() -> set[tuple[str, str]]:
 
 
 def test_every_side_figure_is_made_to_fail():
-    """A new one needs a line in a table above: where it fails, the rest must have been looked at."""
+    """A new figure needs a line in a table above: where it fails, the rest must have been checked."""
 
     def matches(file, name, known_file, known):
         head, mark, tail = name.partition("{}")

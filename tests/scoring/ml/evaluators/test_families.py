@@ -1,4 +1,4 @@
-"""Encoders of every family under the evaluators that work on cached vectors: learn, save, load, the same scores."""
+"""Encoders of every family under the evaluators that use cached vectors: train, save, load, equal scores."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from scoring.ml import fit, load
 from scoring.ml.types import Aspect, Dataset, Dialogue, Item, Output, Rating
 from tests.scoring.ml.tiny import WORDS
 
-#: Those with BERT are tested where each evaluator is.
+#: The tests of each evaluator cover BERT.
 FAMILIES = ("roberta", "distilbert", "deberta-v2", "modernbert")
-#: Quick ones. What learns is the evaluator's own part, or where it can be tuned the encoder too.
+#: Fast ones. The evaluator's own part is trained, and also the encoder where it can be tuned.
 OPTIONS: dict[str, dict[str, Any]] = {
     "adem": {"components": 4, "l2": 0.1},
     "maude": {"epochs": 1, "hidden": 8, "down": 8, "decoder": 8},
@@ -29,7 +29,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def data() -> Dataset:
-    """Ten items and dialogues of texts of several lengths; four systems, whose longer outputs are rated higher."""
+    """Ten items and dialogues with texts of several lengths; four systems, whose longer outputs are rated higher."""
     rng = np.random.default_rng(8)
 
     def text(n: int) -> str:
@@ -56,7 +56,7 @@ def test_any_family_of_encoders(name: str, family: str, tiny_family: Callable[[s
     encoder = shutil.copytree(tiny_family(family), tmp_path / "encoder")
     found = fit(name.split()[0], whole, encoder=str(encoder), **OPTIONS[name])
     records = whole.outputs_with_context()
-    # What a `ream` scores with is a metric; what it learned is its reliability.
+    # A `ream` scores with a metric; it learns the reliability.
     part = "reliability" if "ream" in name else ""
 
     def values(evaluator: Any, given: Any) -> Any:
@@ -66,11 +66,11 @@ def test_any_family_of_encoders(name: str, family: str, tiny_family: Callable[[s
     whole_values = values(found, records)
     assert np.isfinite(whole_values).all()
     assert len(set(whole_values.round(5))) >= len(whole.items) / 2
-    # Nor does it matter what stands beside a text: padding is never read.
+    # Padding is never read, so the other texts in the batch do not matter.
     for row in (0, 17, 39):
         assert values(found, records[row : row + 1])[0] == pytest.approx(whole_values[row], abs=1e-5)
     found.save_pretrained(tmp_path / "out")
-    if "tuned" in name:  # it stands in the artefact's own folder
+    if "tuned" in name:  # it is in the artefact's own folder
         shutil.rmtree(encoder)
     loaded = load(tmp_path / "out")
     np.testing.assert_allclose(values(loaded, records), whole_values, atol=1e-6)

@@ -1,4 +1,4 @@
-"""Dropout that knows nothing of the other rows."""
+"""Dropout that does not depend on the other rows."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tests.scoring.ml.tiny import tiny_encoder
 
 
 @pytest.mark.parametrize("family", ["bert", "deberta-v2", "mpnet", "modernbert"])
-def test_every_family_takes_it(family: str, tmp_path: Path) -> None:
-    """DeBERTa and MPNet keep dropout of attention in modules, DeBERTa another one on its table of places."""
+def test_every_family_supports_it(family: str, tmp_path: Path) -> None:
+    """DeBERTa and MPNet have modules for attention dropout, DeBERTa another one on its table of relative positions."""
     if family == "mpnet":
         sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
         AutoModel.from_config(MPNetConfig(**sizes, vocab_size=60)).save_pretrained(tmp_path)
     else:
         tiny_encoder(family, tmp_path, dropout=0.1)
     model = load_model(find_encoder(str(tmp_path)))
-    # As many rows as DeBERTa's table of relative places has.
+    # As many rows as DeBERTa's table of relative positions.
     ids = torch.randint(5, 30, (16, 7), generator=torch.Generator().manual_seed(1))
     mask = torch.ones_like(ids)
     mask[0, 4:] = 0
@@ -55,14 +55,14 @@ def test_rates_and_scale() -> None:
         state.seeds = torch.arange(50)
         found = module(x)
     kept = (found != 0).double().mean()
-    # 120,000 draws: the share lies within four standard errors of .7 * .9.
+    # 120,000 draws: the share is within four standard errors of .7 * .9.
     assert abs(float(kept) - 0.63) < 4 * (0.63 * 0.37 / 120_000) ** 0.5
     torch.testing.assert_close(found[found != 0], torch.full_like(found[found != 0], 1 / 0.7 / 0.9))
     assert module(x) is not None
     assert torch.equal(module(x), x)
 
 
-def test_a_row_does_not_see_its_neighbours_or_its_padding() -> None:
+def test_row_does_not_depend_on_its_neighbours_or_padding() -> None:
     module = Two().eval()
     x = torch.randn(4, 5, 6)
     seeds = torch.tensor([11, 22, 33, 44])
@@ -77,7 +77,7 @@ def test_a_row_does_not_see_its_neighbours_or_its_padding() -> None:
     assert not torch.equal(another, alone[:, :5])
 
 
-def test_neighbouring_features_places_and_passes_are_independent() -> None:
+def test_neighbouring_features_positions_and_passes_are_independent() -> None:
     module = torch.nn.Sequential(torch.nn.Dropout(0.5)).eval()
     draws = []
     with monte_carlo(module) as state:
@@ -92,7 +92,7 @@ def test_neighbouring_features_places_and_passes_are_independent() -> None:
         assert abs(float(correlation)) < 5 / n**0.5
 
 
-def test_row_seeds_ignore_padding_and_tell_orders_apart() -> None:
+def test_row_seeds_ignore_padding_and_distinguish_orders() -> None:
     ids = torch.tensor([[5, 6, 7, 0, 0], [6, 5, 7, 0, 0]])
     mask = torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 0, 0]])
     seeds = row_seeds(ids, mask, 1)

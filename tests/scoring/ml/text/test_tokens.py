@@ -1,4 +1,4 @@
-"""Tokenisers against sacrebleu and rouge-score, and hand-worked Unicode cases."""
+"""Tokenisers against sacrebleu and rouge-score, and Unicode cases worked by hand."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ awkward = st.text(
 def test_tokens_equal_sacrebleu(name, text):
     tokens = PEERS[name](text.rstrip()).split()
     assert tokenize(text, name) == tokens
-    # A table has the same tokens, by their numbers.
+    # A table has the same tokens, by number.
     table = token_table(["0. .5", text, ".5 0.", text], name)
     assert table.row(1).tolist() == table.row(3).tolist()
     assert [len(set(tokens)), len(tokens)] == [len(set(table.row(1).tolist())), table.lengths[1]]
@@ -88,7 +88,7 @@ def test_token_table_numbers_equal_tokens_equally():
     assert same.ids.tolist() == table.ids.tolist()
 
 
-def test_character_table_leaves_white_space_out():
+def test_character_table_omits_white_space():
     table = character_table(["a b", "猫\n", ""])
     assert table.lengths.tolist() == [2, 1, 0]
     assert table.row(1).tolist() == [ord("猫")]

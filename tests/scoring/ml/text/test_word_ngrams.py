@@ -1,4 +1,4 @@
-"""The n-gram model beside its formula written with dictionaries, sums of probabilities, and saving."""
+"""The n-gram model compared with its formula written with dictionaries, sums of probabilities, and saving."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ def test_probabilities_after_any_history_sum_to_one(training, history, order):
     assert np.exp(found.reshape(5, -1)[:, -1]).sum() == pytest.approx(1, abs=1e-12)
 
 
-def test_a_bigram_by_hand():
-    # b a | b b, order 2. Bigrams <s>b 2, ba 1, a</s> 1, bb 1, b</s> 1: D = 4 / (4 + 2) = 2/3. Words before: a 1 (b),
-    # b 2 (<s>, b), </s> 2 (a, b): D_1 = 1 / (1 + 4) = 1/5, total 5, 3 types. P(a) = .8/5 + .2*3/5 * 1/3 = .2.
-    # After b: a 1, b 1, </s> 1: P(a | b) = (1 - 2/3)/3 + (2/3)(3/3) * .2 = 1/9 + 2/15.
+def test_bigram_by_hand():
+    # b a | b b, order 2. Bigrams <s>b 2, ba 1, a</s> 1, bb 1, b</s> 1: D = 4 / (4 + 2) = 2/3. Preceding words: a 1 (b),
+    # b 2 (<s>, b), </s> 2 (a, b): D_1 = 1 / (1 + 4) = 1/5, total 5, 3 types. P(a) = .8/5 + .2*3/5 * 1/3 = .2. After b:
+    # a 1, b 1, </s> 1: P(a | b) = (1 - 2/3)/3 + (2/3)(3/3) * .2 = 1/9 + 2/15.
     model = KneserNey.fit([[BEGIN, 3, 2, END], [BEGIN, 3, 3, END]], 4, 2)
     found = model.log_probabilities([[BEGIN, 3, 2]], np.full(2, math.log(1 / 3)))
     assert np.exp(found[1]) == pytest.approx(1 / 9 + 2 / 15, abs=1e-15)
@@ -90,13 +90,13 @@ def test_familiar_words_in_order_are_likelier_and_every_word_has_a_probability()
 
 
 def test_spelling_sums_to_one_over_short_words():
-    # With one letter the words are "", a, aa, ...: their probabilities sum to 1 but for what goes to other letters.
+    # With one letter, the words are "", a, aa, ...: their probabilities sum to 1 except for the share of other letters.
     model = WordNgrams.fit(["a aa a", "a"])
     spelled = model._spell(["a" * n for n in range(60)])
     assert 0.9 < np.exp(spelled).sum() <= 1
 
 
-def test_neither_order_nor_neighbours_matter():
+def test_order_and_neighbours_do_not_matter():
     one, two = WordNgrams.fit(TEXTS), WordNgrams.fit(TEXTS[::-1])
     assert one.fingerprint == two.fingerprint
     asked = [*TEXTS, "a new text", ""]

@@ -1,4 +1,4 @@
-"""The reader of WordNet's files on a tiny database written here, beside nltk's reader of the same files."""
+"""The parser of WordNet's files on a tiny database written here, compared with nltk's."""
 
 from __future__ import annotations
 

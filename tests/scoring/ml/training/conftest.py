@@ -1,4 +1,4 @@
-"""The toy evaluator stands in the catalogue while these tests run."""
+"""Registers the toy evaluator in the catalogue while these tests run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.scoring.ml.training.toy import ENTRY
 
 @pytest.fixture(scope="module", autouse=True)
 def toy_in_catalogue() -> Iterator[None]:
-    # For the whole module: fixtures of that scope train it, too.
+    # For the whole module: fixtures of that scope also train it.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(registry, "LEARNED", (*registry.LEARNED, ENTRY))
         registry.catalogue.cache_clear()

@@ -1,4 +1,5 @@
-"""Stands in for `scoring.ml.training.process`: the same words, no training; the job's profile says what it does."""
+"""Stands in for `scoring.ml.training.process`: the same messages, no training; the job's profile decides its
+behaviour."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ def main() -> int:
     if job.profile == "killed":
         if rank == 1:
             os.kill(os.getpid(), 9)
-        # What a process says that lost another one; it may be heard before.
+        # The message of a process that lost another one; it may arrive earlier.
         time.sleep(0.1)
         say({"failed": True})
     if job.profile == "done":

@@ -1,4 +1,4 @@
-"""Trainings of every evaluator whose encoder learns as one job, so that processes have to be started once for all."""
+"""Trainings of every evaluator with a trainable encoder as one job, so that processes are started once for all."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from tests.scoring.ml.training.toy_entry import ENTRY as TOY
 
 Parts = dict[str, tuple[str, dict[str, Any], bool]]
 WEIGHTED = {"epochs": 1, "balance": "weight", "batch_size": 4}
-#: name -> evaluator, its options, and whether there is held-out data. Without, the last weights are kept, which each
-#: process has made for itself.
+#: name -> evaluator, its options, and whether there is held-out data. Without, the last weights are stored, which each
+#: process has computed itself.
 PARTS: Parts = {
     "pairs": (
         "comparative",
-        # 7 rows are shares of 4 and 3, and the last batch of 22 pairs is one row, so that one process has none.
+        # 7 rows are shares of 4 and 3, and the last batch of 22 pairs is one row, which leaves one process without any.
         {"pairs_per_epoch": 22, "batch_size": 7, "epochs": 2, "human_epochs": 1, "patience": 1},
         True,
     ),
     "begun again": (
         "comparative",
-        # Nothing is learned at this rate, and the first token's vector says the same of all pairs: the first epoch is
-        # taken for a collapse.
+        # At this rate nothing is learned, and the first token's vector is the same for all pairs: the first epoch
+        # counts as collapsed.
         {
             "pairs_per_epoch": 8,
             "batch_size": 4,
@@ -54,9 +54,9 @@ PARTS: Parts = {
     "recomputed": ("adversarial", {**WEIGHTED, "gradient_checkpointing": True}, False),
     "half": ("adversarial", {**WEIGHTED, "train_dtype": "bf16"}, False),
 }
-#: As it is used, with dropout and hints.
+#: As in production, with dropout and hints.
 DRAWN: Parts = {
-    # The loss of confidence in two rows is now above this budget, now below it.
+    # The confidence loss of two rows alternates above and below this budget.
     "confidence": (
         "perception",
         {"batch_size": 4, "epochs": 3, "penalty": "interpolate", "budget": 0.76, "learning_rate": 1e-5},
@@ -79,7 +79,7 @@ FAULTY = replace(TOY, name="faulty", implementation="tests.scoring.ml.training.m
 
 
 def data() -> Dataset:
-    """Eight items, too few for a part to be held out unasked; of half of the outputs one aspect is not known."""
+    """Eight items, too few for a held-out part by default; one aspect is unknown for half of the outputs."""
     found = toy_data(8)
     sense = [Rating("r1", "sense", 6 - one.value, one.item, one.system) for one in found.ratings[::2]]
     return replace(found, aspects=(*found.aspects, Aspect("sense", 1, 6)), ratings=(*found.ratings, *sense))
@@ -92,7 +92,7 @@ def job_of(entry: Entry, folder: Path, dev: Dataset | None = None, **options: An
 
 
 def parts_of(job: FitJob, parts: Parts) -> dict[str, FitJob]:
-    """Each part as a job of its own, in a folder of its own."""
+    """Each part as its own job, in its own folder."""
     common = {"encoder": job.options["encoder"], "processes": job.processes, "learning_rate": 0.01}
     return {
         name: job_of(get_entry(evaluator), job.folder / name, job.dev if held_out else None, **{**common, **own})
@@ -101,15 +101,15 @@ def parts_of(job: FitJob, parts: Parts) -> dict[str, FitJob]:
 
 
 def uncut(job: FitJob) -> FitJob:
-    """The training that other tests cut off."""
+    """The training that other tests interrupt."""
     common = {"encoder": job.options["encoder"], "processes": job.processes}
     return job_of(OFTEN, job.folder / "uncut", epochs=3, learning_rate=1e-3, **common)
 
 
 @contextmanager
 def comparable() -> Iterator[None]:
-    """Nothing is dropped, and a step is the gradient itself: AdamW makes the same of a gradient and of its double, and
-    steps of the rounding where a gradient is 0 (of a key's bias), and so does clipping."""
+    """Without dropout, and with plain gradient steps: AdamW and clipping treat a gradient and its double alike, and
+    turn rounding into steps where a gradient is 0 (of a key's bias)."""
     arguments = finetune._Arguments
     plain = {"optim": "sgd", "max_grad_norm": 1e9}
     with pytest.MonkeyPatch.context() as patch:
@@ -138,7 +138,7 @@ def note(part: FitJob, rank: int) -> Artefact:
 
 
 class Often(Toy):
-    """Keeps a checkpoint at every step."""
+    """Saves a checkpoint at every step."""
 
     @classmethod
     def train(cls, job: FitJob) -> Artefact:

@@ -1,4 +1,4 @@
-"""What reaches the optimiser in a training as it runs."""
+"""Records what reaches the optimiser during a training."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 @dataclass(frozen=True)
 class Step:
-    """One step: of each group of weights the rate and the decay, and the norm of all gradients as they are used."""
+    """One step: rate and decay of each parameter group, and the norm of all gradients as used."""
 
     rates: tuple[float, ...]
     decays: tuple[float, ...]
@@ -28,7 +28,7 @@ class Step:
 
 @contextmanager
 def steps_taken() -> Iterator[list[Step]]:
-    """The steps of all optimisers while this lasts."""
+    """Collects the steps of all optimisers within the context."""
     found: list[Step] = []
 
     def note(optimizer: torch.optim.Optimizer, *_: Any) -> None:

@@ -1,5 +1,5 @@
-"""The card's agreement with people: correlations, verdicts on compared pairs, how many groups their intervals rest on,
-and what it says where these are few."""
+"""The card's agreement with human judgements: correlations, verdicts on compared pairs, the number of groups behind
+their intervals, and warnings where these are few."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WARNING = "say little"
 
 
 def trained(n_groups: int) -> TrainedEvaluator:
-    """Agreement is measured on 12 items with two outputs each, in so many groups."""
+    """Agreement is measured on 12 items with two outputs each, in this number of groups."""
     dev = toy_data(12, seed=9)
     items = tuple(replace(item, group=f"g{number % n_groups}") for number, item in enumerate(dev.items))
     return fit("toy", toy_data(12), dev=replace(dev, items=items), frozen=True, epochs=1)
@@ -40,21 +40,21 @@ def counts(card: str) -> dict[str, tuple[str, str]]:
 
 
 @pytest.mark.parametrize("n_groups", [12, 10, 9, 3, 1])
-def test_the_groups_stand_beside_n_and_few_are_warned_of(tmp_path: Path, n_groups: int) -> None:
+def test_groups_are_shown_with_n_and_few_give_a_warning(tmp_path: Path, n_groups: int) -> None:
     """10 is the bound of the leaderboards (`FEW_CLUSTERS`); of one group there is no interval
     to warn of."""
     evaluator = trained(n_groups)
     evaluator.save_pretrained(tmp_path / "out")
     card = (tmp_path / "out" / CARD).read_text(encoding="utf-8")
     assert counts(card) == dict.fromkeys(("toy", "length", "overlap", "random"), ("24", str(n_groups)))
-    assert (WARNING in card) == (n_groups == 9)  # of 3 there is no interval
+    assert (WARNING in card) == (n_groups == 9)  # 3 give no interval
     assert (f"so few groups ({n_groups})" in card) == (n_groups == 9)
     assert ("[" in card.partition("## Agreement")[2]) == (n_groups > 4)
-    # As it is read again: the number stands in the record.
+    # Read back: the number is in the record.
     assert load(tmp_path / "out").card == card
 
 
-def test_a_record_of_before_the_groups_were_counted_says_what_it_knows() -> None:
+def test_record_without_group_counts_shows_the_rest() -> None:
     few, many = trained(3), trained(12)
     old = [
         with_rows(one, ({k: v for k, v in row.items() if k != "n_groups"} for row in one.record.correlations))
@@ -66,7 +66,7 @@ def test_a_record_of_before_the_groups_were_counted_says_what_it_knows() -> None
     assert WARNING not in card
 
 
-def test_of_several_numbers_the_least_and_the_greatest_are_named() -> None:
+def test_differing_counts_are_shown_as_a_range() -> None:
     evaluator = trained(6)
     rows = [dict(row) for row in evaluator.record.correlations]
     rows[2]["n_groups"], rows[3]["n_groups"] = 8, 12  # row 1 has no interval: length predicts these ratings exactly
@@ -105,13 +105,13 @@ def unmeasured() -> TrainedEvaluator:
     return measured_on(None)
 
 
-def test_where_nothing_was_judged_both_ways_are_named(unmeasured: TrainedEvaluator) -> None:
+def test_without_judgements_both_ways_are_explained(unmeasured: TrainedEvaluator) -> None:
     said = agreement(unmeasured)
     assert "Not measured: neither ratings for fluency of three outputs or more nor comparisons for fluency" in said
     assert "|" not in said
 
 
-def test_where_outputs_were_only_compared_the_verdicts_are_shown(tmp_path: Path) -> None:
+def test_compared_outputs_are_shown_by_verdicts(tmp_path: Path) -> None:
     evaluator = measured_on(compared(toy_data(12, seed=9)))
     said = agreement(evaluator)
     assert "Not measured" not in said
@@ -120,19 +120,19 @@ def test_where_outputs_were_only_compared_the_verdicts_are_shown(tmp_path: Path)
         (name, str(evaluator.record.verdicts[0]["n_pairs"])) for name in ("toy", "length", "overlap", "random")
     ]
     assert "chose its weights, so rather too good" in said
-    # As it is read again: the figures stand in the record.
+    # Read back: the figures are in the record.
     evaluator.save_pretrained(tmp_path / "out")
     assert agreement(load(tmp_path / "out")) == said
 
 
-def test_where_people_did_both_both_are_shown() -> None:
+def test_ratings_and_comparisons_are_both_shown() -> None:
     dev = toy_data(12, seed=9)
     said = agreement(measured_on(replace(compared(dev), ratings=dev.ratings)))
     assert said.index("| Pearson |") < said.index(HEADING)
     assert said.count("| length | fluency |") == 2
 
 
-def test_a_folder_of_before_says_what_it_said(tmp_path: Path) -> None:
+def test_older_folder_shows_the_same(tmp_path: Path) -> None:
     evaluator = measured_on(toy_data(12, seed=9))
     evaluator.save_pretrained(tmp_path / "out")
     path = tmp_path / "out" / ARTIFACT
@@ -144,7 +144,7 @@ def test_a_folder_of_before_says_what_it_said(tmp_path: Path) -> None:
     assert old.card == evaluator.card
 
 
-def test_a_row_says_its_pairs_and_what_drawing_would_reach(unmeasured: TrainedEvaluator) -> None:
+def test_row_states_its_pairs_and_the_chance_level(unmeasured: TrainedEvaluator) -> None:
     said = with_verdicts(unmeasured, ROW, {**ROW, "evaluator": "length", "n_missing": 2, "ties": "fitted"})
     assert f"{HEADING}\n|---|---|---|---|---|---|\n" in said
     assert "| toy | fluency | 40 | 20 | 0.700 [0.600, 0.800] | 0.550 [0.450, 0.650] |" in said
@@ -161,7 +161,7 @@ def test_a_row_says_its_pairs_and_what_drawing_would_reach(unmeasured: TrainedEv
     assert "simulated" not in said
 
 
-def test_a_row_says_its_own_ties_simulated_judgements_and_few_groups(unmeasured: TrainedEvaluator) -> None:
+def test_row_states_its_ties_simulated_judgements_and_few_groups(unmeasured: TrainedEvaluator) -> None:
     row = {**ROW, "ties": "own", "simulated": 1200, "n_split": 0, "n_identical": 0}
     said = with_verdicts(unmeasured, {**row, "n_groups_decided": 9})
     assert "toy said by itself what is tied." in said

@@ -1,4 +1,4 @@
-"""Cross-fitting: nobody scores what it saw."""
+"""Cross-fitting: no model scores its training data."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def test_every_group_is_scored_by_the_model_that_did_not_see_it(tmp_path: Path) 
     assert "folds:3" in loaded.signature
 
 
-def test_what_a_fold_cannot_score_is_undefined_though_another_could() -> None:
-    """A model for each system may lack one in a fold whose training texts had none of it."""
+def test_score_missing_in_its_fold_is_undefined_even_if_another_fold_has_it() -> None:
+    """An evaluator with one model per system may lack one in a fold without training texts for it."""
 
     def member(group: str, system: str) -> Any:
         return SimpleNamespace(
@@ -60,9 +60,9 @@ def test_what_a_fold_cannot_score_is_undefined_though_another_could() -> None:
     assert evaluator.undefined(Record("tea", group="g2", system="b")) == ""
 
 
-def test_what_folds_say_of_themselves_is_what_their_models_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A blank text got the catalogue's low end or 0, where a model may have a lower one; and texts that must be scored
-    together were scored in parts."""
+def test_folds_report_like_their_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once, a blank text got the catalogue's low end or 0, although a model may have a lower one; and texts that must
+    be scored together were scored in parts."""
     one, two = (Toy(ENTRY, artefact=None) for _ in range(2))  # type: ignore[arg-type]
     monkeypatch.setattr(Toy, "worst", property(lambda self: -2.0 if self is two else -1.0))
     monkeypatch.setattr(Toy, "worst_of", lambda self, component: -3.0)
@@ -86,7 +86,7 @@ def test_too_few_groups_are_refused(tmp_path: Path) -> None:
         cross_fit("toy", toy_data(4), folder=tmp_path)
 
 
-def test_an_item_that_was_moved_takes_along_who_saw_it() -> None:
+def test_moved_item_is_still_known_to_its_models() -> None:
     def model(*groups: str, items: tuple[str, ...]) -> Toy:
         record = SimpleNamespace(groups=groups, dev_groups=(), items=items)
         return Toy(ENTRY, artefact=SimpleNamespace(record=record))  # type: ignore[arg-type]
@@ -95,20 +95,20 @@ def test_an_item_that_was_moved_takes_along_who_saw_it() -> None:
     folds = CrossFitted(ENTRY, [one, two])
     assert folds.trained_on == frozenset()
     folds.regroup({"a": "g2", "b": "g2", "c": "", "new": "g4"})
-    # One of the two learned from g2, the other from an item that is there now: nobody may score what it holds.
+    # One of the two learned from g2, the other from an item that is there now: neither may score its items.
     assert (one.trained_on, two.trained_on) == ({"g1", "g2"}, {"g2", "item:c"})
     assert folds.trained_on == {"g2"}
     # Into a group, and out of one.
     folds.regroup({"a": "", "b": "g2", "c": "g3"})
     assert (one.trained_on, two.trained_on) == ({"g1", "item:a"}, {"g2", "item:c", "g3"})
-    # It is looked at for every text, so it is not made anew for each.
+    # It is called for every text, so it must not be rebuilt each time.
     assert two.trained_on is two.trained_on
     folds.regroup({})
     assert (one.trained_on, two.trained_on) == ({"g1"}, {"g2", "item:c"})
     assert two.trained_on is two.trained_on
 
 
-def test_items_of_a_dialogue_stay_with_it_and_count_as_seen() -> None:
+def test_items_of_a_dialogue_follow_it_and_count_as_seen() -> None:
     """An item whose group is a dialogue's name was cut from it."""
     items = tuple(Item(f"d{n}-{turn}", ("tea",), group=f"d{n}") for n in range(10) for turn in range(2))
     dialogues = tuple(Dialogue(f"d{n}", ("tea", "no")) for n in range(12))
@@ -119,12 +119,12 @@ def test_items_of_a_dialogue_stay_with_it_and_count_as_seen() -> None:
     assert training_names("", "i1") == ("item:i1",)
 
 
-def test_an_item_that_came_into_a_group_is_still_known_by_its_name() -> None:
-    """Only the group was looked for, though the item was noted when it had none."""
+def test_item_moved_into_a_group_is_still_recognised() -> None:
+    """Once, only the group was looked up, although the item was recorded when it had none."""
     assert training_names("g", "i1") == ("g", "dialogue:g", "item:i1")
 
 
-def test_other_data_are_known_by_what_they_are_not_by_their_names() -> None:
+def test_other_data_are_recognised_by_content_not_by_name() -> None:
     def model(*groups: str, contents: tuple[str, ...] = ()) -> Toy:
         record = SimpleNamespace(groups=groups, dev_groups=(), items=(), contents=contents)
         return Toy(ENTRY, artefact=SimpleNamespace(record=record))  # type: ignore[arg-type]
@@ -133,13 +133,13 @@ def test_other_data_are_known_by_what_they_are_not_by_their_names() -> None:
     one, two, old = model("g1", contents=(tea,)), model("item:b", contents=(tea, wine)), model("g1", "item:b")
     folds = CrossFitted(ENTRY, [one, two])
     folds.recognise([("a", "g1", cake), ("b", "", cake), ("c", "g2", tea), ("d", "", wine), ("e", "g2", cake)])
-    # What shares a group with it shares content; the same names mean nothing.
+    # Items in a shared group share content; equal names mean nothing.
     assert (one.trained_on, two.trained_on) == ({"g2"}, {"g2", "item:d"})
     assert folds.unseen(Record("x", item="d")) == (0,)
     assert folds.unseen(Record("x", item="b")) == (0, 1)
-    # The same twice: what it learned from is the one that still has its name.
+    # The same content twice: the training item is the one that kept its name.
     two.recognise([("a", "g1", tea), ("b", "g2", tea), ("d", "", wine), ("e", "", wine)])
     assert two.trained_on == {"g2", "item:d", "item:e"}
-    # Saved before it was noted what the items are: names are all there is.
+    # Saved before contents were recorded, so only names are available.
     old.recognise([("b", "g5", cake)])
     assert old.trained_on == {"g1", "item:b", "g5"}

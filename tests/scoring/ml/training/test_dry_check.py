@@ -1,4 +1,4 @@
-"""What the dry check says of an encoder: it refuses all that the training would refuse, whatever is trained."""
+"""The dry check of encoders: it refuses everything that training would refuse, for every evaluator."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEARNERS = ("adem", "adversarial", "bert-nli", "infersent", "maude", "ruber", "s
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
-    """Enough of everything for each of them."""
+    """Enough data for each evaluator."""
     numbers = range(12)
     return Dataset(
         "all",
@@ -78,7 +78,7 @@ def checked(name: str, data: Dataset, folder: Path) -> Plan:
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_an_encoder_that_can_be_used_is_taken(name: str, data: Dataset, folder: Path) -> None:
+def test_usable_encoder_is_accepted(name: str, data: Dataset, folder: Path) -> None:
     assert checked(name, data, folder).steps > 0
 
 
@@ -94,7 +94,7 @@ def test_an_encoder_that_can_be_used_is_taken(name: str, data: Dataset, folder: 
     ],
 )
 @pytest.mark.parametrize("name", LEARNERS)
-def test_an_encoder_that_cannot_be_used_is_refused(
+def test_unusable_encoder_is_refused(
     name: str, data: Dataset, folder: Path, damage: Callable[[Path], None], message: str
 ) -> None:
     damage(folder)
@@ -103,7 +103,7 @@ def test_an_encoder_that_cannot_be_used_is_refused(
 
 
 @pytest.mark.parametrize("name", ["infersent", "ruber"])
-def test_what_reads_words_needs_to_know_how_many_there_are(name: str, data: Dataset, folder: Path) -> None:
+def test_word_encoder_needs_its_vocabulary_size(name: str, data: Dataset, folder: Path) -> None:
     path = folder / "config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps({key: value for key, value in config.items() if key != "vocab_size"}), encoding="utf-8")
@@ -112,14 +112,14 @@ def test_what_reads_words_needs_to_know_how_many_there_are(name: str, data: Data
 
 
 @pytest.mark.parametrize("name", ["comparative", "perception", "ream", "shared-bert"])
-def test_texts_that_are_cut_are_told_before_training(name: str, data: Dataset, folder: Path) -> None:
-    """Of texts of ten thousand words nothing was said before they were scored."""
+def test_truncated_texts_are_reported_before_training(name: str, data: Dataset, folder: Path) -> None:
+    """Once, texts of ten thousand words were not reported before scoring."""
     third = tuple(Output(row.item, "c", f"{row.text} {place}") for place, row in enumerate(data.outputs[::2]))
     rated = tuple(Rating("r", "good", float(1 + place % 5), row.item, "c") for place, row in enumerate(third))
     short = replace(
         data, systems=(*data.systems, System("c")), outputs=(*data.outputs, *third), ratings=(*data.ratings, *rated)
     )
-    # As many tokens as words; the encoder reads 64.
+    # One token per word; the encoder reads 64.
     items = tuple(
         replace(item, references=tuple("cat " * 90 + text for text in item.references)) for item in data.items
     )
@@ -141,10 +141,10 @@ def test_texts_that_are_cut_are_told_before_training(name: str, data: Dataset, f
     ],
 )
 @pytest.mark.parametrize("name", LEARNERS)
-def test_a_device_that_is_not_there_is_told_by_the_option_that_was_given(
+def test_missing_device_is_reported_with_the_given_option(
     name: str, data: Dataset, folder: Path, monkeypatch: pytest.MonkeyPatch, gpus: int, asked: str, why: str
 ) -> None:
-    """The way out named `device`, which is an option of scoring."""
+    """Once, the hint named `device`, which is an option of scoring."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: gpus > 0)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
     with pytest.raises(InvalidOption, match=re.escape(f"option 'train_device' is '{asked}', but {why}")) as found:

@@ -14,7 +14,7 @@ from scoring.ml.types import Comparison, Dataset, Item, Output, Rating
 
 
 def test_operations_by_hand(tiny_family, monkeypatch):
-    """Width 32, inner 48, 2 layers: 2 (4 * 32^2 + 2 * 32 * 48) = 14,336 weights; DistilBERT names them otherwise."""
+    """Width 32, inner 48, 2 layers: 2 (4 * 32^2 + 2 * 32 * 48) = 14,336 weights; DistilBERT names them differently."""
     monkeypatch.setattr(estimate, "layer_speed", lambda device, width: estimate.Speed(1e6, 3.0))
     for family in ("bert", "distilbert"):
         source = find_encoder(tiny_family(family))
@@ -24,7 +24,7 @@ def test_operations_by_hand(tiny_family, monkeypatch):
         assert estimate.scoring_seconds(source, 1000, "cpu") == pytest.approx(seconds / 3)
 
 
-def test_the_speed_is_measured_once_and_leaves_random_numbers_alone():
+def test_speed_is_measured_once_and_preserves_the_random_state():
     import torch
 
     torch.manual_seed(1)
@@ -38,9 +38,9 @@ def test_the_speed_is_measured_once_and_leaves_random_numbers_alone():
     assert torch.get_num_threads() == threads
 
 
-def test_the_range_grows_with_what_else_the_machine_does(monkeypatch):
-    """0.4 of 60 s to 3.5 times, where nothing was measured twice as far; where other work makes steps take 1.6 times as
-    long, the longest is 1.6 times that, and never more than four times."""
+def test_range_grows_with_other_load_on_the_machine(monkeypatch):
+    """0.4 to 3.5 times 60 s, twice as wide without a measurement; if other work slows steps by a factor of 1.6, the
+    maximum is 1.6 times higher, but never more than four times."""
     monkeypatch.setattr(estimate, "_speeds", {})
     assert estimate.estimate_range(60) == (24, 210)
     assert estimate.estimate_range(60, measured=False) == (12, 420)
@@ -51,7 +51,7 @@ def test_the_range_grows_with_what_else_the_machine_does(monkeypatch):
 
 
 #: Trainings of the default encoder, seed 13, on two cores: data, estimate in seconds, processor seconds of both cores.
-#: Half of the latter is the time that the training takes where nothing else runs.
+#: Half the latter is the duration on an idle machine.
 MEASURED = [
     ("adem, usr_topicalchat, 360 outputs", 24.0, 21.6), ("adem, the same again", 24.0, 29.1),
     ("maude, grade_convai2, 80 conversations", 10.3, 12.7), ("maude, 120 conversations", 12.3, 29.9),
@@ -63,24 +63,23 @@ MEASURED = [
 
 
 @pytest.mark.parametrize(("training", "seconds", "processor_seconds"), MEASURED)
-def test_measured_trainings_lie_in_their_range(monkeypatch, training, seconds, processor_seconds):
+def test_measured_trainings_are_in_their_range(monkeypatch, training, seconds, processor_seconds):
     monkeypatch.setattr(estimate, "_speeds", {})
     low, high = estimate.estimate_range(seconds)
     assert low <= processor_seconds / 2 <= high, training
 
 
-def test_trainings_beside_other_work_lie_in_their_range(monkeypatch):
-    """Seconds by the clock of the last two, where steps took 2.2 and 2.3 times as long as their processor time."""
+def test_trainings_under_other_load_are_in_their_range(monkeypatch):
+    """Clock seconds of the last two, where steps took 2.2 and 2.3 times their processor time."""
     for seconds, slowed, took in ((9.5, 2.2, 27.1), (24.3, 2.33, 124.1)):
         monkeypatch.setattr(estimate, "_speeds", {("cpu", 384): estimate.Speed(1.0, slowed)})
         low, high = estimate.estimate_range(seconds)
         assert low <= took <= high
 
 
-def test_a_measured_training_of_ream_lies_in_its_range(monkeypatch):
+def test_measured_training_of_ream_is_in_its_range(monkeypatch):
     """dailydialog_multiref, 48 items, 672 sets, 1 epoch: estimate 12.7 s, 96.6 processor seconds of two cores; its
-    estimate comes from a rule, not from this machine. Trainings of perception were not measured to
-    their end."""
+    estimate comes from a rule, not from this machine. Trainings of perception were not measured to the end."""
     monkeypatch.setattr(estimate, "_speeds", {})
     low, high = estimate.estimate_range(12.7, measured=False)
     assert low <= 96.6 / 2 <= high
@@ -88,8 +87,8 @@ def test_a_measured_training_of_ream_lies_in_its_range(monkeypatch):
 
 @pytest.fixture
 def dev(monkeypatch) -> Dataset:
-    """Two items, of which each has a context of 10 words and a reference of 10; an output of 20 words each, and one of
-    which nobody thought anything. Seconds are tokens here: 2 + 1.3 of a word."""
+    """Two items, each with a context of 10 words and a reference of 10; one output of 20 words each, and one without
+    judgements. Here seconds are tokens: 2 + 1.3 per word."""
     monkeypatch.setattr(estimate, "scoring_seconds", lambda encoder, n_tokens, device="auto": n_tokens)
     ten, twenty = " ".join(["word"] * 10), " ".join(["word"] * 20)
     outputs = [Output(item, system, twenty) for item in ("a", "b") for system in ("x", "y")]
@@ -103,15 +102,15 @@ def job(dev: Dataset | None, **entry: object) -> SimpleNamespace:
     return SimpleNamespace(dev=dev, aspect=None, entry=SimpleNamespace(**known), encoder=None, options={})
 
 
-def test_the_held_out_part_is_scored_for_the_card(dev):
+def test_scoring_the_held_out_part_for_the_card_is_included(dev):
     one = (2 + 26) + (2 + 13) + (2 + 13)
     assert held_out_seconds(job(dev)) == pytest.approx(2 * one + 10 * one)  # the rated ones, and ten fixtures
     assert held_out_seconds(job(replace(dev, ratings=dev.ratings[:1]))) == pytest.approx(11 * one)
 
 
-def test_compared_texts_are_scored_for_the_card_too(dev):
-    """Two people compared the outputs of one item, one compared one with a reference: two texts are read, by what
-    compares each pair from both sides; and as often again what was also rated."""
+def test_scoring_compared_texts_for_the_card_is_included(dev):
+    """Two people compared the outputs of one item, one compared an output with a reference: a comparative evaluator
+    reads two texts in both orders, and again as often for rated ones."""
     one = (2 + 26) + (2 + 13) + (2 + 13)
     compared = [Comparison("a", "x", "y", rater, "quality", "a") for rater in ("r", "s")]
     compared.append(Comparison("b", "x", None, "r", "quality", "a", reference_b=0))
@@ -123,7 +122,7 @@ def test_compared_texts_are_scored_for_the_card_too(dev):
     assert held_out_seconds(job(replace(alone, comparisons=alone.comparisons[2:]))) == 0
 
 
-def test_what_scores_nothing_afterwards_takes_no_time_for_it(dev):
+def test_evaluators_without_card_scores_take_no_extra_time(dev):
     assert held_out_seconds(job(None)) == 0
     assert held_out_seconds(job(replace(dev, ratings=()))) == 0
     assert held_out_seconds(job(dev, level="references")) == 0

@@ -1,4 +1,4 @@
-"""What `finetune` does with its settings: rate by step, decay, clipping, patience; each worked by hand."""
+"""The settings of `finetune`: rate by step, decay, clipping, patience; each worked by hand."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.scoring.ml.training.toy import toy_data
 
 
 class Slope(Network):
-    """One weight and one bias, both 1 at the start; the gradient of each is what the batch says."""
+    """One weight and one bias, both 1 at the start; the batch gives the gradient of each."""
 
     def build(self, network: dict[str, Any], width: int) -> None:
         self.head = torch.nn.Linear(1, 1)
@@ -52,7 +52,7 @@ def run(folder: Path, slopes: Slopes, network: Network | None = None, **more: An
     return network, finetune(network, slopes, settings, job, evaluate=evaluate)
 
 
-#: Ten steps with two of warm-up: the first has no rate yet, the third has all of it, the last an eighth.
+#: Ten steps with two of warm-up: the first has rate zero, the third the full rate, the last an eighth.
 WARM = [0, 1 / 2, 1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8]
 
 
@@ -66,9 +66,7 @@ WARM = [0, 1 / 2, 1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8]
     ],
     ids=["two steps of warm-up", "as it is without a word", "no warm-up", "constant"],
 )
-def test_the_rate_rises_over_the_warm_up_and_falls_to_nothing(
-    tmp_path: Path, settings: dict[str, Any], shares: list[float]
-) -> None:
+def test_rate_rises_in_warm_up_and_falls_to_zero(tmp_path: Path, settings: dict[str, Any], shares: list[float]) -> None:
     with steps_taken() as steps:
         run(tmp_path, Slopes(*[1.0] * 5), epochs=2, **settings)
     assert [step.rate for step in steps] == pytest.approx([0.5 * share for share in shares])
@@ -82,7 +80,7 @@ def test_weights_decay_and_biases_do_not(tmp_path: Path) -> None:
 
 
 def test_gradients_are_clipped(tmp_path: Path) -> None:
-    """Two weights with a gradient of s each have a norm of s times the root of 2."""
+    """Two weights with a gradient of s each have a norm of s times the square root of 2."""
     root = 2**0.5
     with steps_taken() as steps:
         run(tmp_path, Slopes(0.3, 40.0, 0.1), max_grad_norm=2.0)
@@ -91,8 +89,8 @@ def test_gradients_are_clipped(tmp_path: Path) -> None:
 
 
 def test_ten_steps_by_hand(tmp_path: Path) -> None:
-    """Gradients that are all clipped to the same one: then AdamW goes one rate down at each step, whatever its memory,
-    and a weight loses rate x decay of itself before."""
+    """All gradients are clipped to the same value: AdamW then moves by one rate per step, whatever its memory, after
+    decaying the weight by rate x decay."""
     network, _ = run(tmp_path, Slopes(2.0, 70.0, 5.0, 900.0, 3.0), epochs=2, warmup=0.2, weight_decay=0.2)
     weight = bias = 1.0
     for share in WARM:
@@ -103,10 +101,10 @@ def test_ten_steps_by_hand(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("patience", "evaluations", "kept"), [(1, 2, 1), (2, 5, 3), (3, 7, 6), (None, 7, 6)])
-def test_patience_counts_evaluations_in_a_row_that_are_no_better(
+def test_patience_counts_consecutive_evaluations_without_improvement(
     tmp_path: Path, patience: int | None, evaluations: int, kept: int
 ) -> None:
-    """Losses of 3, 3.5, 2, 2, 2.6, 1, 4: an equal one is no better, a better one begins the count anew."""
+    """Losses of 3, 3.5, 2, 2, 2.6, 1, 4: an equal one is no improvement, a better one resets the count."""
     losses = [3.0, 3.5, 2.0, 2.0, 2.6, 1.0, 4.0]
     seen: list[float] = []
 
@@ -118,6 +116,6 @@ def test_patience_counts_evaluations_in_a_row_that_are_no_better(
     assert [row["dev_loss"] for row in found.log] == losses[:evaluations]
     assert found.steps == 2 * evaluations
     assert found.metrics == {"loss": losses[kept - 1]}
-    # Each evaluation saw another weight; that of the best one is kept.
+    # Each evaluation saw another weight; the best one is stored.
     assert len(set(seen)) == evaluations
     assert network.head.bias.item() == seen[kept - 1]

@@ -1,4 +1,4 @@
-"""The common frame: train, stop, go on, save, load, refuse."""
+"""The common framework: train, interrupt, continue, save, load, refuse."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_saved_and_loaded_scores_the_same(tmp_path: Path, encoder: str, frozen: 
     assert "| length | fluency |" in card
 
 
-def test_the_same_seed_gives_the_same_weights_and_another_one_others(encoder: str, frozen: bool) -> None:
+def test_same_seed_gives_the_same_weights_and_another_one_others(encoder: str, frozen: bool) -> None:
     one, two, other = (fit("toy", toy_data(), encoder=encoder, epochs=2, frozen=frozen, seed=s) for s in (1, 1, 2))
     assert same(one, two)
     assert not same(one, other)
@@ -86,13 +86,13 @@ def test_the_same_seed_gives_the_same_weights_and_another_one_others(encoder: st
 
 @pytest.fixture(scope="module")
 def uncut(encoder: str) -> dict[bool, Toy]:
-    """The training of the next test as it is without interruption, by whether the encoder is frozen."""
+    """The next test's training without interruption, for a frozen or trainable encoder."""
     arguments = {"encoder": encoder, "epochs": 3, "learning_rate": 1e-3}
     return {frozen: fit("toy", toy_data(), frozen=frozen, **arguments) for frozen in (False, True)}
 
 
 @pytest.mark.parametrize("stop_at", [1, 7, 12])
-def test_a_training_that_was_cut_off_ends_with_the_same_weights(
+def test_interrupted_training_ends_with_the_same_weights(
     tmp_path: Path,
     encoder: str,
     uncut: dict[bool, Toy],
@@ -115,16 +115,17 @@ def test_a_training_that_was_cut_off_ends_with_the_same_weights(
     resumed = fit("toy", toy_data(), progress=lambda p: seen.append(p.done), **arguments)
     assert same(whole, resumed)
     if not frozen:
-        assert seen[0] == stop_at  # the step whose report failed had not been saved, those before it were
+        assert seen[0] == stop_at  # the step whose report failed was not saved, earlier ones were
     assert not list(tmp_path.rglob("checkpoint-*"))
     again = fit("toy", toy_data(), progress=lambda p: pytest.fail("a finished training ran again"), **arguments)
     assert same(whole, again)
 
 
-def test_a_training_that_was_cut_off_before_an_evaluation_makes_up_for_it(
+def test_training_interrupted_before_an_evaluation_catches_up(
     tmp_path: Path, encoder: str, uncut: dict[bool, Toy], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A checkpoint between the last step of an epoch and its evaluation would lose it, and perhaps the best weights."""
+    """A checkpoint between an epoch's last step and its evaluation would lose the evaluation, and perhaps the best
+    weights."""
     monkeypatch.setattr(finetune_module, "CHECKPOINT_SECONDS", 0.0)
     evaluate = finetune_module._Keeper._evaluate
     arguments = {"encoder": encoder, "epochs": 3, "learning_rate": 1e-3, "frozen": False, "folder": tmp_path}
@@ -143,7 +144,7 @@ def test_a_training_that_was_cut_off_before_an_evaluation_makes_up_for_it(
     assert same(uncut[False], resumed)
 
 
-def test_a_half_written_checkpoint_is_passed_over(tmp_path: Path) -> None:
+def test_incomplete_checkpoint_is_skipped(tmp_path: Path) -> None:
     for step in (2, 10, 4):
         (tmp_path / f"checkpoint-{step}").mkdir()
         if step != 10:
@@ -152,7 +153,7 @@ def test_a_half_written_checkpoint_is_passed_over(tmp_path: Path) -> None:
     assert not (tmp_path / "checkpoint-10").exists()
 
 
-def test_progress_tells_loss_rate_and_time_left(encoder: str) -> None:
+def test_progress_reports_loss_rate_and_time_left(encoder: str) -> None:
     seen: list[TrainingProgress] = []
     fit("toy", toy_data(), encoder=encoder, epochs=2, progress=seen.append)
     assert [p.done for p in seen] == list(range(1, 13))
@@ -161,8 +162,8 @@ def test_progress_tells_loss_rate_and_time_left(encoder: str) -> None:
     assert seen[-1].rate
 
 
-def test_a_limit_of_steps_beyond_the_epochs_adds_none(encoder: str, frozen: bool) -> None:
-    """transformers takes a number of steps instead of the epochs: 50 steps would have been made, not 6."""
+def test_step_limit_beyond_the_epochs_adds_none(encoder: str, frozen: bool) -> None:
+    """transformers would replace the epochs by the number of steps: 50 steps instead of 6."""
     for limit, expected in ((50, 6 if not frozen else 3), (2, 2)):
         found = fit("toy", toy_data(), encoder=encoder, epochs=1, frozen=frozen, max_steps=limit)
         assert found.record.steps == expected
@@ -175,8 +176,8 @@ def test_a_limit_of_steps_beyond_the_epochs_adds_none(encoder: str, frozen: bool
 def test_several_gpus_do_not_change_a_training(
     tmp_path: Path, encoder: str, monkeypatch: pytest.MonkeyPatch, asked: str, together: Together, index: int
 ) -> None:
-    """With two GPUs the Trainer took two ready batches for a step and lost one; and cuda:1 trained on the first. Of
-    processes that share a training each has its own."""
+    """With two GPUs, the Trainer merged two prepared batches into a step and lost one; and cuda:1 trained on the first
+    GPU. Processes that share a training have one GPU each."""
     chosen: list[torch.device] = []
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
@@ -189,7 +190,7 @@ def test_several_gpus_do_not_change_a_training(
     assert chosen[-1] == torch.device("cuda", index)
 
 
-def test_the_loss_falls_and_the_encoder_learns(encoder: str) -> None:
+def test_loss_falls_and_the_encoder_learns(encoder: str) -> None:
     evaluator = fit("toy", toy_data(4), encoder=encoder, epochs=30, learning_rate=3e-3)
     losses = [row["dev_loss"] for row in evaluator.record.log]
     assert losses[-1] < 0.2 * losses[0]
@@ -199,7 +200,7 @@ def test_the_loss_falls_and_the_encoder_learns(encoder: str) -> None:
     assert len(moved) > 10
 
 
-def test_a_training_that_diverged_is_no_evaluator(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_diverged_training_gives_no_evaluator(monkeypatch: pytest.MonkeyPatch) -> None:
     artefact = fit("toy", toy_data(), epochs=1, frozen=True).artefact
     with torch.no_grad():
         next(artefact.network.parameters())[0] = torch.nan
@@ -209,8 +210,8 @@ def test_a_training_that_diverged_is_no_evaluator(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("dev", [True, False])
-def test_a_training_at_too_large_a_rate_says_so(tmp_path: Path, encoder: str, frozen: bool, dev: bool) -> None:
-    """It ended in what JSON has no number for: "Out of range float values are not JSON compliant: nan"."""
+def test_training_at_too_large_a_rate_is_explained(tmp_path: Path, encoder: str, frozen: bool, dev: bool) -> None:
+    """Once, it ended in "Out of range float values are not JSON compliant: nan"."""
     held_out = toy_data(4, seed=9) if dev else None
     given = {"encoder": encoder, "dev": held_out, "frozen": frozen, "learning_rate": 1e30, "folder": tmp_path}
     steps: list[int] = []
@@ -221,7 +222,7 @@ def test_a_training_at_too_large_a_rate_says_so(tmp_path: Path, encoder: str, fr
         fit("toy", toy_data(), epochs=10, progress=lambda p: pytest.fail("it was trained again"), **given)
 
 
-def test_a_training_that_diverges_after_its_best_evaluation_keeps_that(
+def test_training_that_diverges_after_its_best_evaluation_keeps_that(
     encoder: str, frozen: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     note, steps = ToyNetwork.note_loss, 0
@@ -233,7 +234,7 @@ def test_a_training_that_diverges_after_its_best_evaluation_keeps_that(
 
     monkeypatch.setattr(ToyNetwork, "note_loss", at_last_no_number)
     found = fit("toy", toy_data(), dev=toy_data(4, seed=9), encoder=encoder, epochs=6, frozen=frozen)
-    # Epochs of three steps, or of six; the toy's evaluation on features has one figure, so that its first is the best.
+    # Epochs of three steps, or of six; the toy's evaluation on features has a single figure, so its first is the best.
     *rows, last = found.record.log
     assert [row["step"] for row in rows] == ([3, 6] if frozen else [6])
     assert (last["step"], last["loss"], last["diverged"], last["kept"]) == (8, None, True, 3 if frozen else 6)
@@ -241,12 +242,12 @@ def test_a_training_that_diverges_after_its_best_evaluation_keeps_that(
     assert np.isfinite(found.score(toy_data().outputs_with_context())).all()
 
 
-def test_a_rate_beyond_all_measure_is_refused() -> None:
+def test_excessive_rate_is_refused() -> None:
     with pytest.raises(InvalidOption, match="must be at most 1"):
         plan("maude", toy_data(), learning_rate=1e38)
 
 
-def test_what_is_missing_is_said_before_training() -> None:
+def test_missing_input_is_reported_before_training() -> None:
     with pytest.raises(TrainingDataError, match="no ratings"):
         fit("toy", replace(toy_data(), ratings=()))
     with pytest.raises(TrainingDataError, match="there are: fluency"):
@@ -265,7 +266,7 @@ def test_what_is_missing_is_said_before_training() -> None:
     assert plan("toy", toy_data(), epochs=5).steps == 30
 
 
-def test_a_damaged_folder_is_refused(tmp_path: Path) -> None:
+def test_damaged_folder_is_refused(tmp_path: Path) -> None:
     evaluator = fit("toy", toy_data(), epochs=1, frozen=True)
     folder = tmp_path / "out"
 
@@ -299,8 +300,8 @@ def test_a_damaged_folder_is_refused(tmp_path: Path) -> None:
         load(folder, verify=False)
 
 
-def test_a_folder_is_of_one_training(tmp_path: Path) -> None:
-    """A second seed in the same folder gave the weights of the first under the name of the second."""
+def test_folder_belongs_to_one_training(tmp_path: Path) -> None:
+    """Once, a second seed in the same folder gave the first one's weights under the second one's name."""
     arguments = {"epochs": 1, "frozen": True, "folder": tmp_path}
     one = fit("toy", toy_data(), seed=1, **arguments)
     for named, data, changes in (
@@ -314,7 +315,7 @@ def test_a_folder_is_of_one_training(tmp_path: Path) -> None:
     assert same(one, fit("toy", toy_data(), seed=1, train_device="cpu", **arguments))
 
 
-def test_what_is_learned_from_is_in_the_hash_of_the_data() -> None:
+def test_data_hash_covers_the_training_input() -> None:
     data = toy_data()
     people = replace(data, systems=(System("a", "human"),))
     hashes = {data_hash(one) for one in (data, people, replace(data, aspects=()), replace(data, ratings=()))}
@@ -324,7 +325,7 @@ def test_what_is_learned_from_is_in_the_hash_of_the_data() -> None:
 
 
 @pytest.mark.parametrize("absent", [None, "none", ""])
-def test_an_optional_number_may_be_left_out(absent: str | None) -> None:
+def test_optional_number_may_be_omitted(absent: str | None) -> None:
     patience = replace(next(o for o in toy_options() if o.name == "patience"), default=5)
     assert patience.parse("toy", absent) is None
     assert patience.parse("toy", "3") == 3

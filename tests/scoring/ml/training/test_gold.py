@@ -1,4 +1,4 @@
-"""People's ratings as labels."""
+"""Human ratings as labels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scoring.ml.training.gold import rated_records
 from scoring.ml.types import Dataset, Item, Output, Rating
 
 VALUES = {"r": (1, 2, 4), "r@12": (2, 5, 5), "s": (3, 3, 1)}
-#: What each key rates: r@12 asks the same person about other outputs than r.
+#: Outputs rated under each key: r@12 is the same person, asked about other outputs than r.
 PLACES = {
     "r": [("i1", "a"), ("i1", "b"), ("i2", "a")],
     "r@12": [("i1", "c"), ("i2", "b"), ("i2", "c")],
@@ -17,7 +17,7 @@ PLACES = {
 
 
 def labels(names: dict[str, str], method) -> np.ndarray:
-    """Six outputs of two items, rated under three keys that are called so."""
+    """Six outputs of two items, rated under three keys with these names."""
     places = sorted({place for of_key in PLACES.values() for place in of_key})
     ratings = tuple(
         Rating(names[rater], "q", value, item=item, system=system)
@@ -30,10 +30,10 @@ def labels(names: dict[str, str], method) -> np.ndarray:
     return np.concatenate(found.values)
 
 
-def test_who_rates_in_another_campaign_is_the_same_person_in_z_scores():
-    """`r` and `r@12` were two raters, each with a mean and a spread of their own."""
+def test_rater_in_another_campaign_is_the_same_person_in_z_scores():
+    """Once, `r` and `r@12` were two raters, each with their own mean and spread."""
     keys, merged, apart = ({"r": "r", "r@12": name, "s": "s"} for name in ("r@12", "r", "t"))
     np.testing.assert_array_equal(labels(keys, "z"), labels(merged, "z"))
     assert not np.allclose(labels(keys, "z"), labels(apart, "z"))
-    np.testing.assert_array_equal(labels(keys, "rank"), labels(apart, "rank"))  # each row for itself
+    np.testing.assert_array_equal(labels(keys, "rank"), labels(apart, "rank"))  # each row separately
     np.testing.assert_array_equal(labels(keys, "raw")[:3], [1, 3, 2])  # r and s of i1 a, r of i1 b

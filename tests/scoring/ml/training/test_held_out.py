@@ -1,4 +1,4 @@
-"""Of which part the card's agreement with people is."""
+"""The part on which the card's agreement with human judgements is measured."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from scoring.ml import fit
 from tests.scoring.ml.training.toy import toy_data
 
 
-def test_agreement_with_people_is_measured_on_the_held_out_part() -> None:
-    """Where it learns, people like long texts, held out they like short ones: the sign says which part is shown."""
+def test_human_agreement_is_measured_on_the_held_out_part() -> None:
+    """In training, raters prefer long texts, held out they prefer short ones: the sign shows which part is used."""
     train, dev = toy_data(12), toy_data(8, seed=9)
     dev = replace(dev, ratings=tuple(replace(row, value=7 - row.value) for row in dev.ratings))
     found = fit("toy", train, dev=dev, frozen=True, epochs=1)

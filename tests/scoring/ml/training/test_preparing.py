@@ -1,4 +1,5 @@
-"""What is done before the first step can be ended by the report as the steps can: it is told after so many rows."""
+"""Work before the first step can be cancelled through the progress report like the steps: it reports after a number of
+rows."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from scoring.ml.types import Aspect, Comparison, Dataset, Item, Output, Rating, 
 from tests.scoring.ml.tiny import tiny_encoder
 
 ROWS = 8
-#: Some rows of one stage, each of which may be counted up to four times: far from all of them.
+#: Rows of one stage, each counted up to four times: far from all rows.
 MOST = 6 * ROWS
 SAMPLE = 5 * 64
 NAMES = ["shared-bert", "comparative", "perception", "ream"]
@@ -33,7 +34,8 @@ class Stop(Exception):
 
 
 def data(n_items: int = 60) -> Dataset:
-    """As many groups; each item with two references and three systems that two people rated, and one verdict."""
+    """Data with this number of groups; each item with two references and three systems rated by two people, and one
+    verdict."""
     numbers = range(n_items)
     texts = {"a": "the cat sat", "b": "no tea", "c": "you ran"}
     return Dataset(
@@ -59,13 +61,13 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reports after so few rows that this little data has many."""
+    """Makes reports so frequent that even these small data give many."""
     monkeypatch.setattr(jobs, "ROWS_BETWEEN", ROWS)
     monkeypatch.setattr(tokenizing, "_TEXTS_AT_A_TIME", ROWS)
 
 
 class Work:
-    """Counts what is done between two reports, until the first step."""
+    """Counts the work between two reports, until the first step."""
 
     def __init__(self) -> None:
         self.now, self.longest, self.total, self.phases = 0, 0, 0, set[str]()
@@ -87,8 +89,8 @@ class Work:
 
 @pytest.mark.usefixtures("often")
 @pytest.mark.parametrize("name", NAMES)
-def test_rows_are_gone_through_with_reports(name: str, encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With 8,000 items a training that was cancelled before its first step went on for seven seconds."""
+def test_rows_are_processed_with_reports(name: str, encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once, with 8,000 items, a training cancelled before its first step continued for seven seconds."""
     work = Work()
     count_key = work.counted(gold.key_of)
     for module in (gold, human):
@@ -122,13 +124,13 @@ def test_texts_are_read_with_reports(name: str, encoder: str, monkeypatch: pytes
     monkeypatch.setattr(tokenizing, "encode_texts", work.counted(read, lambda backend, texts: len(texts)))
     with pytest.raises(Stop):
         fit(name, data(240), encoder=encoder, progress=work.report, epochs=1)
-    # The dry check reads a sample at once: of at most 64, each with its context and two references in theirs.
+    # The dry check reads a sample at once: at most 64 texts, each with its context and two references in theirs.
     assert work.longest <= SAMPLE < work.total / 2
 
 
 @pytest.mark.usefixtures("often")
 @pytest.mark.parametrize("name", NAMES)
-def test_a_dry_check_ends_where_its_report_says_so(name: str, encoder: str) -> None:
+def test_dry_check_can_be_cancelled_by_its_report(name: str, encoder: str) -> None:
     told = 0
 
     def stop(progress: TrainingProgress) -> None:
@@ -144,8 +146,8 @@ def test_a_dry_check_ends_where_its_report_says_so(name: str, encoder: str) -> N
 
 @pytest.mark.usefixtures("often")
 @pytest.mark.parametrize("models", ["shared", "per_system"])
-def test_once_the_steps_have_begun_nothing_is_prepared(models: str, encoder: str, tmp_path: Path) -> None:
-    """The bar takes what comes behind the steps for the end of a training."""
+def test_nothing_is_prepared_once_the_steps_have_started(models: str, encoder: str, tmp_path: Path) -> None:
+    """The progress bar counts work after the steps as the end of a training."""
     for name, options in (("perception", {"models": models, "penalty": "none"}), ("comparative", {}), ("ream", {})):
         phases: list[str] = []
         fit(
@@ -163,5 +165,5 @@ def test_check_and_training_label_the_data_once(encoder: str, monkeypatch: pytes
         shared_bert, "label_outputs", lambda found, *given, **more: calls.append(found) or label(found, *given, **more)
     )
     fit("shared-bert", data(20), encoder=encoder, epochs=1)
-    # The whole, and the two parts that it is split into.
+    # The whole, and the two parts into which it is split.
     assert len(calls) == 3

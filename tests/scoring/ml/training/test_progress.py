@@ -1,4 +1,4 @@
-"""What a training tells of its evaluations: the figures, and when they were found."""
+"""The progress reports of evaluations: the figures, and when they were found."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.scoring.ml.training.test_loop import One
 from tests.scoring.ml.training.toy import toy_data
 
 FIGURES = ({"n": 3.0, "loss": 0.5, "f1": 0.1}, {"n": 3.0, "loss": 0.7, "f1": 0.2}, {"n": 3.0, "loss": 0.6, "f1": 0.3})
-#: Two steps an epoch, three epochs: what each step tells of the epochs that were evaluated before it. The evaluation
-#: that ends an epoch comes after its last step, and the second one, which is worse, is told like the first.
+#: Two steps per epoch, three epochs: each step reports the epochs evaluated before it. The evaluation that ends an
+#: epoch comes after its last step, and the second, worse one is reported like the first.
 BEFORE = [None, None, 1.0, 1.0, 2.0, 2.0]
 
 
@@ -32,7 +32,7 @@ def expected() -> list[dict[str, float]]:
     return [{} if evaluated is None else FIGURES[int(evaluated) - 1] for evaluated in BEFORE]
 
 
-def test_a_fine_tuning_tells_when_its_figures_were_found(tmp_path: Path) -> None:
+def test_fine_tuning_reports_when_its_figures_were_found(tmp_path: Path) -> None:
     for curve, foremost in ((None, ("loss", "n", "f1")), (("f1", "loss"), ("loss", "f1"))):
         seen: list[TrainingProgress] = []
         given = iter(FIGURES)
@@ -44,8 +44,8 @@ def test_a_fine_tuning_tells_when_its_figures_were_found(tmp_path: Path) -> None
         assert seen[-1].foremost == foremost
 
 
-def test_a_plain_loop_tells_when_its_figures_were_found(tmp_path: Path) -> None:
-    """It told those of the best epoch, whichever that was."""
+def test_plain_loop_reports_when_its_figures_were_found(tmp_path: Path) -> None:
+    """Once, it reported the best epoch's figures every time."""
     seen: list[TrainingProgress] = []
     given, network = iter(FIGURES), One.from_source(None, {})
 

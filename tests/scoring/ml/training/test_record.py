@@ -1,4 +1,4 @@
-"""The correlations of a training's card: each evaluator scores each output once, whatever was judged of it."""
+"""The correlations of a training's card: each evaluator scores each output once, for all judged aspects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ N = 12
 
 
 def dataset() -> Dataset:
-    """Twelve items with an output each; `clear` is judged of all, `short` of the first ten, `rare` of two."""
+    """Twelve items with one output each; `clear` is judged for all, `short` for the first ten, `rare` for two."""
     items = tuple(Item(f"i{n}", references=("one two",)) for n in range(N))
     outputs = tuple(Output(f"i{n}", "a", " ".join(["word"] * (1 + n * 5 % 7))) for n in range(N))
     rows = [("clear", n, 1 + n % 5) for n in range(N)] + [("short", n, 5 - n % 4) for n in range(10)]
@@ -28,7 +28,7 @@ def dataset() -> Dataset:
 
 
 class Counting:
-    """An evaluator that counts the texts it was asked for; in `components` it holds a score for each aspect."""
+    """An evaluator that counts the texts it scores; `components` holds a score per aspect."""
 
     def __init__(self, *, many: bool, depends_on_batch: bool = False) -> None:
         self.name, self.depends_on_batch = "counting", depends_on_batch
@@ -53,50 +53,50 @@ def expected(aspect: str) -> float:
     return pearson([float(a) for a, _ in judged], [b for _, b in judged]).value
 
 
-def test_every_aspect_has_its_row_and_every_text_is_scored_once() -> None:
+def test_every_aspect_has_a_row_and_every_text_is_scored_once() -> None:
     evaluator = Counting(many=False)
     found = rows_of(evaluator)
     assert evaluator.asked == [N]
     assert found == {"clear": pytest.approx(expected("clear")), "short": pytest.approx(expected("short"))}
 
 
-def test_an_evaluator_of_several_aspects_is_asked_for_each() -> None:
+def test_evaluator_of_several_aspects_is_called_for_each() -> None:
     evaluator = Counting(many=True)
     found = rows_of(evaluator)
     assert evaluator.asked == [N]
     assert found == {"clear": pytest.approx(expected("clear")), "short": pytest.approx(-expected("short"))}
 
 
-def test_one_whose_scores_hang_on_the_other_texts_reads_those_of_an_aspect_together() -> None:
+def test_scores_that_depend_on_other_texts_are_computed_per_aspect() -> None:
     evaluator = Counting(many=False, depends_on_batch=True)
     rows_of(evaluator)
     assert evaluator.asked == [N, 10]
 
 
-def test_nothing_is_scored_where_too_little_was_judged() -> None:
+def test_nothing_is_scored_with_too_few_judgements() -> None:
     evaluator = Counting(many=False)
     assert correlations_with_people([cast(Evaluator, evaluator)], dataset(), ["rare", "unheard of"]) == ()
     assert evaluator.asked == []
 
 
-def test_sentinels_stand_beside() -> None:
+def test_baselines_are_included() -> None:
     rows = correlations_with_people([load("length"), load("random")], dataset(), ["clear"])
     assert [row["evaluator"] for row in rows] == ["length", "random"]
 
 
-def test_what_an_item_is_does_not_hang_on_its_name() -> None:
+def test_item_identity_does_not_depend_on_its_name() -> None:
     tea = content_of(("Tea?",), None, "i1")
     # printf '4:Tea?source:' | sha256sum
     assert tea == "e3741c1337bc"
     assert tea == content_of(["Tea?"], "", "other")
     others = [("T", "ea?"), ("Tea?", ""), ("tea?",), ("Tea? ",)]
     assert len({tea, *(content_of(turns, None, "i1") for turns in others), content_of(("Tea?",), "s", "i1")}) == 6
-    # Nothing to know it by but its name.
+    # Only its name identifies it.
     assert content_of((), None, "i1") == content_of(("", " "), "", "i1") != content_of((), None, "i2")
     assert len(content_of(("\ud800",), "\udfff", "i1")) == 12
 
 
-def test_what_was_seen_are_items_and_beginnings_of_dialogues_in_its_groups() -> None:
+def test_training_data_include_items_and_dialogue_prefixes_of_its_groups() -> None:
     items = (Item("i1", ("tea",), group="g1"), Item("i2", ("cake",)), Item("i3", ("wine",), group="g3"))
     dialogues = (Dialogue("d1", ("hi", "hello", "bye")), Dialogue("d2", ("ho",)))
     record = SimpleNamespace(groups=("g1", "dialogue:d1"), dev_groups=("item:i2",))

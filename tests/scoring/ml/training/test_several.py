@@ -57,7 +57,7 @@ def by_two(encoder: str, tmp_path_factory: pytest.TempPathFactory) -> FitJob:
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[several._Process]:
-    """The processes that are started in a test."""
+    """The processes started in a test."""
     found: list[several._Process] = []
     start = several._start
 
@@ -70,12 +70,12 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[several._Process]:
 
 
 def trained(job: FitJob) -> Any:
-    """What a job made whose phases have ended."""
+    """The result of a job whose phases have ended."""
     return job.entry.load_implementation().train(job)
 
 
 def gone(process: psutil.Process) -> bool:
-    """Also where nobody asks for how it ended, as of those whose owner was killed."""
+    """Also for processes that no parent waits for, such as those of a killed owner."""
     try:
         return process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -93,13 +93,13 @@ def wait(until: Callable[[], object], seconds: float = 60) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PARTS)
 def test_two_processes_train_the_weights_of_one(by_two: FitJob, tmp_path: Path, name: str) -> None:
-    """Where nothing is drawn, up to the rounding of sums: also with the gradient of a gradient, with labels that are
-    not known, with recomputed activations, and where the last batch has fewer rows than there are processes."""
+    """Without random draws, equal up to the rounding of sums: also with second-order gradients, unknown labels,
+    recomputed activations, and a last batch with fewer rows than processes."""
     two = parts_of(by_two, PARTS)[name]
     one = parts_of(replace(by_two, folder=tmp_path, options={**by_two.options, "processes": 1}), PARTS)[name]
     with comparable():
         found, expected = trained(two), trained(one)
-    # Weights moved by up to 2e-3; they differed by 3e-8 in single precision, by 2e-5 in bf16, which keeps 8 bits.
+    # Weights moved by up to 2e-3; they differed by 3e-8 in single precision, by 2e-5 in bf16, which has 8 bits.
     tolerance = 5e-5 if name == "half" else 3e-7
     for key, weights in expected.network.state_dict().items():
         torch.testing.assert_close(found.network.state_dict()[key], weights, rtol=0, atol=tolerance, msg=key)
@@ -113,8 +113,8 @@ def test_two_processes_train_the_weights_of_one(by_two: FitJob, tmp_path: Path, 
 
 @pytest.mark.slow
 def test_every_process_ends_with_the_same_weights(by_two: FitJob) -> None:
-    """Also where each draws dropout and hints of its own, and where what follows hangs on the loss of a step. Held-out
-    data choose the weights of the first process for all; an evaluation that ends a training ends it everywhere."""
+    """Also where each draws its own dropout and hints, and where later work depends on a step's loss. Held-out data
+    select the first process's weights for all; an evaluation that ends a training ends it in every process."""
     parts = {**parts_of(by_two, PARTS), **parts_of(by_two, DRAWN), "uncut": uncut(by_two)}
     for name, part in parts.items():
         assert (part.folder / "weights-0").read_text() == (part.folder / "weights-1").read_text(), name
@@ -125,13 +125,13 @@ def test_every_process_ends_with_the_same_weights(by_two: FitJob) -> None:
 
 
 @pytest.mark.slow
-def test_a_training_of_two_that_was_cut_off_ends_with_the_same_weights(
+def test_interrupted_training_of_two_ends_with_the_same_weights(
     by_two: FitJob, tmp_path: Path, started: list[several._Process]
 ) -> None:
     whole = uncut(by_two)
 
     def cut_off(at: int, how: Callable[[], object], error: type[Exception], match: str | None = None) -> list[int]:
-        """Start it, do that at that step, and see all processes gone."""
+        """Starts it, calls the action at that step, and checks that all processes are gone."""
         told: list[int] = []
         since: list[float] = []
         started.clear()
@@ -158,7 +158,7 @@ def test_a_training_of_two_that_was_cut_off_ends_with_the_same_weights(
     states = [tmp_path / f"training/checkpoint-2/rng_state_{rank}.pth" for rank in (0, 1)]
     drawn = [torch.load(path, weights_only=False) for path in states]
     assert not torch.equal(drawn[0]["cpu"], drawn[1]["cpu"])
-    # A step is told before it is saved: the one whose report failed was not, those before it were.
+    # A step is reported before it is saved: the one whose report failed was not saved, earlier ones were.
     killed = r"process 2 of the 2 that share the training was killed by SIGKILL.*goes on from the last one"
     told = cut_off(7, lambda: started[1].popen.kill(), ProcessDied, killed)
     assert told[0] == 3
@@ -200,7 +200,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, folder: Path, what: str) -> FitJob:
         ("killed", ProcessDied, r"process 2 of the 2 .* was killed by SIGKILL \(perhaps there was too little memory\)"),
     ],
 )
-def test_one_that_fails_ends_the_others_and_is_named(
+def test_failing_process_ends_the_others_and_is_named(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     started: list[several._Process],
@@ -217,7 +217,7 @@ def test_one_that_fails_ends_the_others_and_is_named(
     assert {path.name for path in tmp_path.iterdir()} <= {"threads.json", "pid-0", "pid-1"}
 
 
-def test_they_share_the_processor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_processes_share_the_processor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     printed: list[str] = []
     monkeypatch.setattr(several, "_end", lambda processes: printed.extend(each.last_lines() for each in processes))
     threads = torch.get_num_threads()
@@ -226,7 +226,7 @@ def test_they_share_the_processor(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         train_together(fake(monkeypatch, tmp_path, "done"))
     finally:
         torch.set_num_threads(threads)
-    # Half of seven threads each, by their rank.
+    # Half of seven threads each, by rank.
     assert printed == ["0 2 3", "1 2 3"]
     assert json.loads((tmp_path / SHARED).read_text()) == {"processes": 2}
 
@@ -253,12 +253,12 @@ def test_no_process_outlives_a_killed_owner(tmp_path: Path) -> None:
         owner.wait()
 
 
-def test_shares_of_a_batch_weigh_by_what_is_known_of_them() -> None:
+def test_batch_shares_are_weighted_by_known_labels() -> None:
     network = ToyNetwork.from_source(None, {})
     batch = {"features": torch.arange(5.0)[:, None], "labels": torch.tensor([1.0, torch.nan, 3.0, 4.0, torch.nan])}
     shares = [share_of(batch, network, rank, 2) for rank in (0, 1)]
     assert [share["features"].flatten().tolist() for share in shares] == [[0, 2, 4], [1, 3]]
-    # By rows: three and two of five, times the two processes over which the mean is taken.
+    # By rows: three and two of five, times the two processes averaged over.
     assert [share["weight of the share"] for share in shares] == [2 * 3 / 5, 2 * 2 / 5]
     one = {name: values[:1] for name, values in batch.items()}
     shares = [share_of(one, network, rank, 3) for rank in range(3)]
@@ -266,22 +266,22 @@ def test_shares_of_a_batch_weigh_by_what_is_known_of_them() -> None:
     assert [share["weight of the share"] for share in shares] == [3.0, 0.0, 0.0]
 
 
-def test_one_alone_agrees_with_itself() -> None:
+def test_single_process_agrees_with_itself() -> None:
     alone = Together()
     alone.wait()
     assert (alone.agree(lambda: 3), alone.mean(0.1), alone.first) == (3, 0.1, True)
 
 
-def test_an_error_of_the_first_is_read_by_the_others() -> None:
+def test_error_of_the_first_is_read_by_the_others() -> None:
     plain, own = KeyError("a"), TrainingDiverged("toy")
     assert portable(plain) is plain
-    # Made of its message it would say everything twice.
+    # Built from its message, it would say everything twice.
     assert (type(portable(own)), str(portable(own))) == (ScoringError, str(own))
     local = type("Local", (ValueError,), {})("b")
     assert (type(portable(local)), str(portable(local))) == (RuntimeError, "Local('b')")
 
 
-def test_what_cannot_be_shared_is_refused_before_training(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unshareable_training_is_refused_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(**options: Any) -> str:
         with pytest.raises(InvalidOption) as caught:
             plan("toy", toy_data(), **options)
@@ -304,13 +304,13 @@ def test_what_cannot_be_shared_is_refused_before_training(monkeypatch: pytest.Mo
     assert plan("toy", toy_data()).seconds == 60.0
 
 
-def test_a_folder_that_one_process_began_is_not_gone_on_with_by_two(tmp_path: Path) -> None:
+def test_folder_started_by_one_process_is_not_continued_by_two(tmp_path: Path) -> None:
     one, two = (job_of(ENTRY, tmp_path, processes=n) for n in (1, 2))
     claim_folder(one)
     claim_folder(one)
     with pytest.raises(InvalidOption, match="other processes: take another folder"):
         claim_folder(two)
-    # Nor one that was begun before there was a choice.
+    # Nor one that was started before the option existed.
     said = json.loads((tmp_path / MARK).read_text())
     del said["options"]["processes"]
     write_json(tmp_path / MARK, said)
@@ -319,7 +319,7 @@ def test_a_folder_that_one_process_began_is_not_gone_on_with_by_two(tmp_path: Pa
         claim_folder(two)
 
 
-def test_the_models_of_all_folds_are_shared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, encoder: str) -> None:
+def test_models_of_all_folds_are_shared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, encoder: str) -> None:
     shared: list[Path] = []
 
     def by_one(job: FitJob) -> None:
@@ -331,11 +331,11 @@ def test_the_models_of_all_folds_are_shared(monkeypatch: pytest.MonkeyPatch, tmp
     assert shared == [tmp_path / "fold-0" / "work", tmp_path / "fold-1" / "work"]
 
 
-def test_what_is_to_be_shared_is_not_trained_by_one(tmp_path: Path, encoder: str) -> None:
+def test_shared_training_is_not_run_by_one_process(tmp_path: Path, encoder: str) -> None:
     with pytest.raises(RuntimeError, match="training is to be trained by 2 processes, not by 1"):
         trained(job_of(ENTRY, tmp_path, encoder=encoder, processes=2))
 
 
-def test_everything_whose_encoder_learns_has_the_option() -> None:
+def test_every_trainable_encoder_has_the_option() -> None:
     having = {entry.name for entry in catalogue() if any(option.name == "processes" for option in entry.train_options)}
     assert having == {"adversarial", "comparative", "perception", "shared-bert", "toy"}

@@ -9,7 +9,7 @@ import torch
 from scoring.ml.training.threads import keep_threads
 
 
-def test_what_continues_a_training_takes_its_number_of_threads(tmp_path: Path) -> None:
+def test_continued_training_uses_the_same_number_of_threads(tmp_path: Path) -> None:
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(1)

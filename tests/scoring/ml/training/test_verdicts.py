@@ -1,4 +1,4 @@
-"""A card's shares of right verdicts on compared outputs. The expected figures are worked by hand."""
+"""A card's accuracy on compared outputs. The expected figures are worked by hand."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.scoring.ml.evaluators.comparative.data import make
 from tests.scoring.ml.tiny import tiny_encoder
 from tests.scoring.ml.training.toy import toy_data
 
-#: Words of both texts of an item, and what people said of the first: a better in 0 and 1, b in 2 and 8, tied in 3; in 4
-#: as many for one as for the other, in 5 of one text twice, in 7 nothing.
+#: Word counts of both texts of an item, and human verdicts on the first: a better in 0 and 1, b in 2 and 8, tied in 3;
+#: in 4 equally many for each, in 5 the same text twice, in 7 none.
 WORDS = {0: (3, 1), 1: (1, 2), 2: (2, 2), 3: (2, 3), 4: (4, 1), 5: (2, 2), 6: (1, 3), 7: (1, 5), 8: (1, 4)}
 SAID = {0: "aab", 1: "a", 2: "b", 3: ("tie", "both_bad"), 4: "ab", 5: "a", 7: ("cannot_decide",), 8: "b"}
 
@@ -36,7 +36,7 @@ def dataset() -> Dataset:
         for n, verdicts in SAID.items()
         for k, verdict in enumerate(verdicts)
     ]
-    # The sides turned round; the same person again; against a reference, of another aspect.
+    # Sides swapped; the same person again; against a reference; for another aspect.
     rows[1] = Comparison("i0", "b", "a", "r1", "clear", "b")
     rows += [Comparison("i8", "a", "b", "r0#2", "clear", "a"), Comparison("i8", "a", "b", "r0#3", "clear", "a")]
     rows += [Comparison("i6", "a", None, "r0", "clear", "a", reference_b=0)]
@@ -45,7 +45,7 @@ def dataset() -> Dataset:
 
 
 class Words:
-    """Scores by the number of words; in `components` it holds a score for each aspect. Counts what it was asked for."""
+    """Scores by the number of words; `components` holds a score per aspect. Counts the requested texts."""
 
     def __init__(self, *, many: bool = False, without: str = "") -> None:
         self.name, self.depends_on_batch, self.without = "words", False, without
@@ -70,7 +70,7 @@ OWN = {
 
 
 class Judge(Words):
-    """Says of each item's pair what it finds: worse, tie, better for the first text."""
+    """Gives predefined verdicts on each item's pair: worse, tie, better for the first text."""
 
     def judge_from_either_side(self, a: Sequence[Record], b: Sequence[Record], seed: int, progress: Any) -> Any:
         self.asked.append(len(a))
@@ -84,7 +84,7 @@ def rows_of(evaluator: Words, data: Dataset | None = None, aspects: Sequence[str
     return [dict(row) for row in found]
 
 
-def test_people_say_of_a_pair_what_most_of_them_say() -> None:
+def test_human_verdict_is_the_majority() -> None:
     pairs = peoples_pairs(dataset(), "clear")
     assert [(a.item, a.system, b.system) for a, b in pairs.texts] == [(f"i{n}", "a", "b") for n in (0, 1, 2, 3, 8)]
     assert pairs.sign.tolist() == [1, 1, -1, 0, -1]
@@ -93,8 +93,8 @@ def test_people_say_of_a_pair_what_most_of_them_say() -> None:
 
 
 def test_scores_are_judged_by_their_differences() -> None:
-    """Right in items 0 and 8, wrong in 1, equal in 2. A threshold of 1 would also be right in 3; with 3 held out the
-    others ask for none, so cross-validated it stays wrong, as by none."""
+    """Right in items 0 and 8, wrong in 1, equal in 2. A threshold of 1 would also be right in 3; with 3 held out, the
+    others give none, so cross-validated it stays wrong, like without a threshold."""
     evaluator = Words()
     (row,) = rows_of(evaluator)
     assert evaluator.asked == [10]
@@ -110,7 +110,7 @@ def test_scores_are_judged_by_their_differences() -> None:
     assert (row["evaluator"], row["aspect"]) == ("words", "clear")
 
 
-def test_of_too_few_groups_the_threshold_is_found_on_these_pairs() -> None:
+def test_threshold_with_too_few_groups_is_fitted_on_these_pairs() -> None:
     data = dataset()
     (row,) = rows_of(
         Words(), replace(data, items=tuple(replace(item, group=f"g{item.id > 'i1'}") for item in data.items))
@@ -119,9 +119,9 @@ def test_of_too_few_groups_the_threshold_is_found_on_these_pairs() -> None:
     assert (row["n_groups"], row["n_groups_decided"]) == (2, 2)
 
 
-def test_what_compares_is_asked_for_its_own_verdicts() -> None:
-    """Item 0 leans to the better text and is called tied: decided right, of three verdicts wrong. Item 1 is wrong, all
-    else right."""
+def test_comparative_evaluator_is_asked_for_its_verdicts() -> None:
+    """Item 0 leans to the better text but is called tied: right among decided pairs, wrong as one of three verdicts.
+    Item 1 is wrong, all others are right."""
     judge = Judge()
     (row,) = rows_of(judge)
     assert judge.asked == [5]
@@ -132,18 +132,18 @@ def test_what_compares_is_asked_for_its_own_verdicts() -> None:
 
 
 def twice(data: Dataset) -> Dataset:
-    """What is clear is also short for these people."""
+    """For these people, clear texts are also short."""
     again = [replace(row, aspect="short") for row in data.comparisons if row.aspect == "clear"]
     return replace(data, comparisons=(*data.comparisons, *again))
 
 
-def test_every_aspect_has_its_row_and_everything_is_read_once() -> None:
+def test_every_aspect_has_a_row_and_every_text_is_read_once() -> None:
     one, many, judge = Words(), Words(many=True), Judge()
     aspects = ("clear", "short", "versus", "unheard of")
     found = [rows_of(evaluator, twice(dataset()), aspects) for evaluator in (one, many, judge)]
     assert [[row["aspect"] for row in rows] for rows in found] == [["clear", "short"]] * 3
     decided = [[row["decided"]["value"] for row in rows] for rows in found]
-    # The other way round in the second aspect: wrong in 0 and 8, right in 1.
+    # Reversed in the second aspect: wrong in 0 and 8, right in 1.
     assert decided == [[2.5 / 4] * 2, [2.5 / 4, 1.5 / 4], [3 / 4] * 2]
     assert (one.asked, many.asked, judge.asked) == ([10], [10], [5])
 
@@ -154,27 +154,27 @@ def test_comparisons_with_references_alone_are_no_pairs() -> None:
     assert evaluator.asked == []
 
 
-def test_simulated_judgements_of_the_pairs_that_count_are_counted() -> None:
+def test_simulated_judgements_among_counted_pairs_are_counted() -> None:
     data = dataset()
     rows = tuple(replace(row, simulated=row.item in ("i0", "i4", "i5")) for row in data.comparisons)
     assert rows_of(Words(), replace(data, comparisons=rows))[0]["simulated"] == 3
 
 
-def test_pairs_without_a_score_are_counted_and_left_out() -> None:
+def test_pairs_without_a_score_are_counted_and_excluded() -> None:
     (row,) = rows_of(Words(without="i1"))
     assert (row["n_missing"], row["n_pairs"], row["decided"]["n"], row["verdicts"]["n"]) == (1, 5, 3, 4)
     assert row["decided"]["value"] == pytest.approx(2.5 / 3)
     assert (row["n_groups"], row["n_groups_decided"]) == (4, 3)
 
 
-def test_the_order_of_rows_does_not_matter() -> None:
+def test_order_of_rows_does_not_matter() -> None:
     data = dataset()
     other = replace(data, outputs=data.outputs[::-1], comparisons=data.comparisons[::-1], items=data.items[::-1])
     assert rows_of(Words(), other) == rows_of(Words(), data)
     assert rows_of(Judge(), other) == rows_of(Judge(), data)
 
 
-def test_where_people_call_all_tied_nothing_was_decided() -> None:
+def test_all_tied_pairs_decide_nothing() -> None:
     data = dataset()
     (row,) = rows_of(Words(), replace(data, comparisons=tuple(replace(r, verdict="tie") for r in data.comparisons)))
     assert (row["decided"]["value"], row["n_decided"], row["n_groups_decided"]) == (None, 0, 0)
@@ -190,13 +190,13 @@ def stop(*_: object) -> None:
     raise Stop
 
 
-def test_whoever_is_told_may_end_it() -> None:
+def test_progress_callback_may_stop_the_work() -> None:
     with pytest.raises(Stop):
         verdicts_like_people([load("length")], dataset(), ["clear"], progress=stop)
 
 
 def compared(data: Dataset) -> Dataset:
-    """Of each item the longer text was found better, equal ones tied; nobody rated."""
+    """In each item the longer text was preferred, equal ones tied; there are no ratings."""
     words = {(row.item, row.system): len(row.text.split()) for row in data.outputs}
     rows = [
         Comparison(item.id, "a", "b", "r1", "fluency", "tie" if a == b else "a" if a > b else "b")
@@ -206,7 +206,7 @@ def compared(data: Dataset) -> Dataset:
     return replace(data, ratings=(), comparisons=tuple(rows))
 
 
-def test_a_training_measures_the_verdicts_of_its_held_out_part() -> None:
+def test_training_measures_accuracy_on_its_held_out_part() -> None:
     dev = compared(toy_data(12, seed=9))
     seen: list[Any] = []
     found = fit("toy", toy_data(12), dev=dev, frozen=True, epochs=1, progress=seen.append)
@@ -223,7 +223,7 @@ def test_a_training_measures_the_verdicts_of_its_held_out_part() -> None:
     assert "held-out comparisons" in {progress.phase for progress in seen}
 
 
-def test_a_training_is_ended_while_it_measures_them() -> None:
+def test_training_can_be_cancelled_during_the_measurement() -> None:
     def cancel(progress: Any) -> None:
         if progress.phase == "held-out comparisons":
             raise Stop
@@ -232,15 +232,15 @@ def test_a_training_is_ended_while_it_measures_them() -> None:
         fit("toy", toy_data(12), dev=compared(toy_data(12, seed=9)), frozen=True, epochs=1, progress=cancel)
 
 
-def test_nothing_is_measured_where_outputs_were_compared_with_references_only() -> None:
+def test_nothing_is_measured_with_reference_comparisons_only() -> None:
     dev = compared(toy_data(12, seed=9))
     rows = tuple(replace(row, system_b=None, reference_b=0) for row in dev.comparisons)
     found = fit("toy", toy_data(12), dev=replace(dev, comparisons=rows), frozen=True, epochs=1)
     assert found.record.verdicts == found.record.correlations == ()
 
 
-def test_of_the_comparative_its_own_verdicts_are_measured(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Not the difference of its scores against common references, which cost many readings more."""
+def test_verdicts_of_the_comparative_evaluator_are_measured(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Not the difference of its scores against common references, which would need many more readings."""
     dev = make(12, 9, ratings=False, steps=False, prefix="d")
     rows = [row if n % 3 else replace(row, verdict="tie") for n, row in enumerate(dev.comparisons)]
     dev = replace(dev, comparisons=tuple(rows))
@@ -259,6 +259,6 @@ def test_of_the_comparative_its_own_verdicts_are_measured(tmp_path_factory: pyte
     assert (own["evaluator"], own["ties"], own["n_pairs"], own["simulated"]) == ("comparative", "own", 12, 12)
     assert own["verdicts"]["value"] == pytest.approx(np.mean(said.signs == people))
     assert own["decided"]["value"] == pytest.approx(np.mean(lean[people == 1] > 0))
-    # A pair is read once for them, from both sides.
+    # A pair is read once for them, in both orders.
     assert max(p.total for p in seen if p.phase == "held-out comparisons") == len(texts)
     assert {row["ties"] for row in found.record.verdicts[1:]} <= {"cross-validated", "fitted"}

@@ -1,4 +1,4 @@
-"""The smallest evaluator that learns, with its encoder or on fixed features: it shows the common frame at work."""
+"""The smallest learned evaluator, with its encoder or on fixed features: it shows the common framework at work."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ToyNetwork(Network):
 
 
 class Shuffled:
-    """Batches of four rows in an order drawn by epoch."""
+    """Batches of four rows in an order drawn for each epoch."""
 
     def __init__(self, ids: torch.Tensor, mask: torch.Tensor, labels: torch.Tensor, job: FitJob) -> None:
         self.ids, self.mask, self.labels, self.job = ids, mask, labels, job

@@ -1,4 +1,4 @@
-"""The toy evaluator's line of the catalogue; no torch here, as in every real entry."""
+"""The toy evaluator's entry in the catalogue; no torch here, as in every real entry."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENTRY = Entry(
     implementation="tests.scoring.ml.training.toy:Toy",
     train_options=(
         *(option for option in FINETUNING if option != LEARNING_RATE),
-        # Without its maximum, so that a training can diverge.
+        # Without the option's maximum, so that a training can diverge.
         replace(LEARNING_RATE, maximum=None),
         Option("frozen", "bool", False, "Leave the encoder as it is."),
     ),

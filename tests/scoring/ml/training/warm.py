@@ -1,5 +1,5 @@
-"""Processes of a shared training, forked from one that has loaded the libraries: to load them takes most of the time
-of such a test. A fresh Python each is started where workers are tested, and where nothing is trained."""
+"""Processes of a shared training, forked from one that has loaded the libraries, since loading takes most of such a
+test's time. Fresh Python processes are used where workers are tested, and where nothing is trained."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LOADED = [
 
 
 class Descriptor:
-    """A file descriptor on its way to another process."""
+    """A file descriptor in transit to another process."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -42,7 +42,7 @@ def _received(duplicate: Any) -> Descriptor:
 
 
 class Popen:
-    """As much of `subprocess.Popen` as is needed to run `python -m MODULE`."""
+    """The part of `subprocess.Popen` that is needed to run `python -m MODULE`."""
 
     def __init__(self, command: list[str], *, env: dict[str, str], stderr: Any, **_: Any) -> None:
         theirs, mine = os.pipe()

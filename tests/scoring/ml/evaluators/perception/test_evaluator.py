@@ -37,7 +37,7 @@ REFERENCES, NEAR, FAR = ["cat sat on mat", "you like tea"], ["cat sat on the mat
 
 
 def data(n_items: int = 10, seed: int = 3, **changes: Any) -> Dataset:
-    """System `near` writes almost what the references say, `far` does not."""
+    """System `near` writes almost the same as the references, `far` does not."""
     rng = np.random.default_rng(seed)
     items = tuple(
         Item(f"i{n}", (str(rng.choice(["the dog ran", "i like you"])),), references=tuple(REFERENCES), group=f"g{n}")

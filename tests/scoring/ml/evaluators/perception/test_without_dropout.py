@@ -1,4 +1,4 @@
-"""An encoder without dropout, as ModernBERT comes: certainty of the model is 1 everywhere, and that is said."""
+"""An encoder without dropout, like ModernBERT: model certainty is 1 everywhere, and this is reported."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def data() -> Dataset:
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
-def test_what_has_no_dropout_says_so(tmp_path: Path, dropout: float) -> None:
-    """The scores came with unc:both/20 and no word of it, after twenty passes that were all the same."""
+def test_missing_dropout_is_reported(tmp_path: Path, dropout: float) -> None:
+    """Once, the scores had unc:both/20 in their signature without a warning, after twenty identical passes."""
     encoder = tiny_encoder("modernbert", tmp_path, dropout=dropout)
     found = fit("perception", data(), encoder=encoder, max_steps=1, penalty="none")
     assert isinstance(found, Perception)
@@ -33,14 +33,14 @@ def test_what_has_no_dropout_says_so(tmp_path: Path, dropout: float) -> None:
     assert found.evaluate(records).remarks == said
     assert tuple(note for note in plan("perception", data(), encoder=encoder).notes if "dropout" in note) == said
     assert CrossFitted(found.entry, [found, found]).evaluate(records).remarks == said
-    # Who asks for no passes has no use for it.
+    # Without passes there is no need for dropout.
     assert Perception(found.entry, found.artefact, {"uncertainty": "data"}).evaluate(records).remarks == ()
     mean = Perception(found.entry, found.artefact, {"uncertainty": "none", "p_gen": "mc_mean"})
     assert mean.evaluate(records).remarks == said
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_family_is_known_by_its_configuration(tmp_path: Path, family: str) -> None:
+def test_every_family_is_recognised_by_its_configuration(tmp_path: Path, family: str) -> None:
     for dropout in (0.0, 0.1):
         encoder = find_encoder(tiny_encoder(family, tmp_path / str(dropout), dropout=dropout, layers=1))
         assert _drops(encoder) == (dropout > 0)

@@ -1,4 +1,4 @@
-"""Two items whose reliabilities are small fractions, and a network that adds up: everything can be worked by hand."""
+"""Two items whose reliabilities are small fractions, and an additive network: everything can be worked by hand."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PEOPLE = np.array([1.0, 2.0, 3.0])
 
 
 class Total(torch.nn.Module):
-    """The reliability of a set is the sum of what stands for its references, one number each."""
+    """The reliability of a set is the sum of one number per reference."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,11 +30,11 @@ class Total(torch.nn.Module):
 
 def prepared() -> Prepared:
     """Items A and B with two references and one answer to another query each. Scores of the three outputs are the
-    columns; people say 1, 2, 3.
+    columns; the human scores are 1, 2, 3.
 
-    A: (0) has a reliability of 1, (1) of -1, both (3, 2, 4) of 1/2, and with or instead of one the stranger: (0, 2)
-    and (0, 1, 2) of 0, (1, 2) and (2) below.
-    B: (0) of -1, (1) of 1, both (4, 2, 3) of -1/2; (0, 2) and (0, 1, 2) of 0, (2) of .866, (1, 2) of .982.
+    A: (0) has a reliability of 1, (1) of -1, both (3, 2, 4) of 1/2, and with or instead of one the stranger: (0, 2) and
+    (0, 1, 2) of 0, (1, 2) and (2) below. B: (0) of -1, (1) of 1, both (4, 2, 3) of -1/2; (0, 2) and (0, 1, 2) of 0, (2)
+    of .866, (1, 2) of .982.
     """
     a = np.array([[0.0, 3.0, 4.0], [2.0, 2.0, 0.0], [4.0, 1.0, 0.0]])
     b = np.array([[4.0, 1.0, 0.0], [2.0, 2.0, 0.0], [0.0, 3.0, 4.0]])
@@ -43,7 +43,7 @@ def prepared() -> Prepared:
 
 
 def job(folder: Path, **options: Any) -> FitJob:
-    """A training of nothing, for its options and its generators."""
+    """A training without work, for its options and its generators."""
     entry = get_entry("ream")
     return FitJob(entry, Dataset("none"), None, "recommended", entry.parse_train_options("recommended", options), 13,
                   folder)  # fmt: skip

@@ -1,4 +1,4 @@
-"""Automatic annotation with a judge one can see through."""
+"""Automatic selection of references with a transparent judge."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def choose(start: list[str], candidates: list[str], **changes: object) -> Annota
     return choose_references("i", start, candidates, judge, **given)  # type: ignore[arg-type]
 
 
-def test_first_fit_takes_what_improves_and_records_every_step() -> None:
+def test_first_fit_takes_improvements_and_records_every_step() -> None:
     found = choose(["start"], ["a", "bad", "b", "c"])
     assert set(found.added) == {"a", "b", "c"}
     assert found.reliability == pytest.approx(0.6)
@@ -33,7 +33,7 @@ def test_first_fit_takes_what_improves_and_records_every_step() -> None:
     assert scores == sorted(scores)
 
 
-def test_greedy_takes_the_best_first_and_stops_when_nothing_improves() -> None:
+def test_greedy_takes_the_best_first_and_stops_without_improvement() -> None:
     found = choose(["start"], ["a", "bad", "b", "c"], greedy=True)
     assert found.added == ("b", "c", "a")
     assert [step.accepted for step in found.trace] == [True, True, True, False]
@@ -45,30 +45,30 @@ def test_min_gain_and_most() -> None:
     assert choose(["start"], ["a"], most=1).added == ()
 
 
-def test_blank_and_present_candidates_are_left_out() -> None:
+def test_blank_and_present_candidates_are_excluded() -> None:
     found = choose(["start", "start"], [" ", "start", "a", "a"])
     assert found.references == ("start", "a")
     assert len(found.trace) == 1
 
 
-def test_without_a_start_the_best_begins() -> None:
+def test_without_a_start_the_best_comes_first() -> None:
     assert choose([], ["a", "b"], greedy=True).references == ("b", "a")
     assert choose([], []).references == ()
-    # Whatever it is worth: a set has to begin.
+    # Whatever its gain: a set needs a first reference.
     assert choose([], ["bad"]).references == ("bad",)
     assert choose([], ["a", "bad"], min_gain=2.0, greedy=True).references == ("a",)
     lowest = choose_references("i", [], ["a"], lambda sets: [-1.0] * len(sets), rng=np.random.default_rng(1))
     assert (lowest.references, lowest.reliability) == (("a",), -1.0)
 
 
-def test_the_seed_decides_the_order() -> None:
+def test_seed_decides_the_order() -> None:
     one = choose(["start"], ["a", "b", "c", "bad"])
     two = choose(["start"], ["a", "b", "c", "bad"])
     assert one == two
 
 
 @pytest.mark.parametrize("greedy", [False, True])
-def test_texts_are_read_before_they_are_judged_and_not_many_too_many(greedy: bool) -> None:
+def test_texts_are_read_before_they_are_judged_with_limited_lookahead(greedy: bool) -> None:
     texts = [f"c{number}" for number in range(40)]
     read: list[list[str]] = []
 
@@ -87,7 +87,7 @@ def test_texts_are_read_before_they_are_judged_and_not_many_too_many(greedy: boo
     assert read[0][0] == "start"
     assert not greedy or read[0][1:] == texts
     assert len(found.references) == 5
-    # A set that is full to begin with needs no candidate.
+    # A set that is full at the start needs no candidate.
     read.clear()
     choose_references("i", ["start"], texts, worth, most=1, rng=np.random.default_rng(2), read=read.append)  # type: ignore[arg-type]
     assert read == [["start"]]
@@ -99,7 +99,7 @@ def test_mix_is_the_union() -> None:
     (found,) = mix([one], [two])
     assert found.references[: len(one.references)] == one.references
     assert set(found.references) == {*one.references, *two.references}
-    # Models of different seeds begin with different references of the item; neither was added.
+    # Models with different seeds start with different references of the item; neither was added.
     (other,) = mix([one], [choose(["a"], ["c", "b"], most=3)])
     assert other.start == ("start", "a")
     assert set(other.added) == set(other.references) - {"start", "a"}

@@ -22,8 +22,8 @@ from tests.scoring.ml.tiny import WORDS, of_another_kind, tiny_encoder
 
 
 def data(n_items: int = 12, seed: int = 3, n_references: int = 5, **changes: Any) -> Dataset:
-    """Six systems; people like what shares words with the first reference. References with more words of it are the
-    more reliable ones."""
+    """Six systems; raters prefer words shared with the first reference. References with more of its words are more
+    reliable."""
     rng = np.random.default_rng(seed)
     items, outputs, ratings = [], [], []
     for number in range(n_items):
@@ -65,7 +65,7 @@ def trained(encoder: str) -> Ream:
     return found
 
 
-def test_it_overfits_a_tiny_set(encoder: str) -> None:
+def test_overfits_a_tiny_set(encoder: str) -> None:
     whole = data(3)
     given = {**QUICK, "epochs": 140, "contrast": 0.0, "learning_rate": 1e-2, "patience": None, "sizes": "1,2"}
     found = fit("ream", whole, dev=whole, encoder=encoder, **given)
@@ -96,7 +96,7 @@ def test_edge_lists_give_the_same(trained: Ream) -> None:
     np.testing.assert_allclose(other.reliabilities(query, sets), trained.reliabilities(query, sets), atol=1e-6)
 
 
-def test_an_edited_reference_costs_one_pass(trained: Ream, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_edited_reference_costs_one_pass(trained: Ream, monkeypatch: pytest.MonkeyPatch) -> None:
     context, references = ("i like you",), ["cat", "dog ran", "tea"]
     trained.reliability(context, references)
     seen: list[int] = []
@@ -106,7 +106,7 @@ def test_an_edited_reference_costs_one_pass(trained: Ream, monkeypatch: pytest.M
     assert seen == [1]
 
 
-def test_scores_are_the_metrics_over_the_references_it_keeps(trained: Ream) -> None:
+def test_scores_are_the_metrics_over_the_kept_references(trained: Ream) -> None:
     records = data(3, seed=6).outputs_with_context()
     found = trained.evaluate(records)
     metric = load("token-f1")
@@ -140,12 +140,12 @@ def test_saved_and_loaded_it_scores_the_same(trained: Ream, tmp_path: Path) -> N
     assert loaded.reliability(("you",), ["no", "tea"]) == pytest.approx(
         trained.reliability(("you",), ["no", "tea"]), abs=1e-6
     )
-    # The encoder is frozen, so it does not stand in the folder.
+    # The encoder is frozen, so it is not in the folder.
     assert (tmp_path / "out" / "model.safetensors").stat().st_size < 100_000
     assert "mostly chance" in (tmp_path / "out" / "card.md").read_text(encoding="utf-8")
 
 
-def test_annotation_only_takes_what_is_judged_better(trained: Ream) -> None:
+def test_selection_only_takes_references_judged_better(trained: Ream) -> None:
     items = data(3, seed=8).items
     candidates = [["cat sat on mat", "no", *item.references[1:], " "] for item in items]
     for greedy in (False, True):
@@ -163,7 +163,7 @@ def test_annotation_only_takes_what_is_judged_better(trained: Ream) -> None:
         trained.annotate(items, candidates[:1])
 
 
-def test_first_fit_reads_no_more_than_it_needs_and_finds_the_same(trained: Ream) -> None:
+def test_first_fit_reads_only_what_it_needs_and_finds_the_same(trained: Ream) -> None:
     items = data(1, seed=8).items
     candidates = [[f"{one} {two}" for one in WORDS[:6] for two in WORDS[:6]]]
     trained.pair_encoder._cache.clear()
@@ -172,7 +172,7 @@ def test_first_fit_reads_no_more_than_it_needs_and_finds_the_same(trained: Ream)
     trained.annotate(items, candidates, greedy=True)
     assert len(trained.pair_encoder._cache) == 37
     for min_gain in (-2.0, 0.0):
-        again = trained.annotate(items, candidates, min_gain=min_gain)[0]  # everything was read before
+        again = trained.annotate(items, candidates, min_gain=min_gain)[0]  # everything had been read
         trained.pair_encoder._cache.clear()
         fresh = trained.annotate(items, candidates, min_gain=min_gain)[0]
         assert fresh.references == again.references
@@ -180,7 +180,7 @@ def test_first_fit_reads_no_more_than_it_needs_and_finds_the_same(trained: Ream)
         assert [step.after for step in fresh.trace] == pytest.approx([step.after for step in again.trace], abs=1e-5)
 
 
-def test_same_seed_same_weights_and_a_training_cut_off_goes_on(encoder: str, tmp_path: Path) -> None:
+def test_same_seed_same_weights_and_interrupted_training_continues(encoder: str, tmp_path: Path) -> None:
     def weights(found: Any) -> torch.Tensor:
         return torch.cat([value.flatten() for value in found.artefact.network.state_dict().values()])
 
@@ -201,11 +201,11 @@ def test_same_seed_same_weights_and_a_training_cut_off_goes_on(encoder: str, tmp
     phases: list[str] = []
     resumed = fit("ream", data(), progress=lambda p: phases.append(p.phase), **given)
     assert torch.equal(weights(resumed), weights(one))
-    # Nothing that was prepared is prepared again.
+    # Prepared data are not prepared again.
     assert set(phases) - {"held-out scores"} == {"training"}
 
 
-def test_a_tuned_encoder_moves_and_stands_in_the_folder(encoder: str, tmp_path: Path) -> None:
+def test_tuned_encoder_changes_and_is_in_the_folder(encoder: str, tmp_path: Path) -> None:
     given = {**QUICK, "epochs": 2, "tune_encoder": True, "encoder_learning_rate": 1e-3}
     found = fit("ream", data(), dev=data(3, seed=4), encoder=encoder, **given)
     assert isinstance(found, Ream)
@@ -233,7 +233,7 @@ def load_encoder(found: Ream) -> dict[str, torch.Tensor]:
     return load_model(found.artefact.encoder).state_dict()
 
 
-def test_options_do_what_they_say(encoder: str) -> None:
+def test_options_take_effect(encoder: str) -> None:
     records = data(3, seed=6).outputs_with_context()
     blind = fit("ream", data(), encoder=encoder, inputs="text", **QUICK)
     deaf = fit("ream", data(), encoder=encoder, inputs="context", **QUICK)
@@ -257,18 +257,18 @@ def test_options_do_what_they_say(encoder: str) -> None:
     assert paper.settings["layer"] == -2
 
 
-def test_an_empty_text_gets_the_worst_of_the_metric(trained: Ream) -> None:
+def test_empty_text_gets_the_worst_value_of_the_metric(trained: Ream) -> None:
     def over(metric: str) -> Ream:
         return Ream(trained.entry, replace(trained.artefact, settings={**trained.settings, "metric": metric}))
 
-    # A cosine may be -1; how rare a word is depends on the call.
+    # A cosine may be -1; the rarity of a word depends on the call.
     assert over("embedding-average").score([Record(" ", ("cat",), ("dog",))])[0] == -1.0
     assert not over("embedding-average").depends_on_batch
     assert over("moverscore").depends_on_batch
 
 
-def test_the_metric_reads_the_language_of_the_data(encoder: str, tmp_path: Path) -> None:
-    """BLEU's words are what stands between spaces; Chinese has none."""
+def test_metric_reads_the_language_of_the_data(encoder: str, tmp_path: Path) -> None:
+    """BLEU's words are separated by spaces; Chinese has none."""
     options = {**QUICK, "metric": "bleu-star"}
     learned = {}
     for lang in ("zh", ""):
@@ -282,7 +282,7 @@ def test_the_metric_reads_the_language_of_the_data(encoder: str, tmp_path: Path)
     assert chinese.signature != kept.signature
 
 
-def test_what_chooses_the_epoch_is_of_other_groups(encoder: str, tmp_path: Path) -> None:
+def test_epoch_is_selected_on_other_groups(encoder: str, tmp_path: Path) -> None:
     whole = data(24)
     paired = tuple(replace(item, group=f"g{number // 2}") for number, item in enumerate(whole.items))
     parts = []
@@ -300,13 +300,13 @@ def test_what_chooses_the_epoch_is_of_other_groups(encoder: str, tmp_path: Path)
 def test_the_four_figures_on_other_data(trained: Ream) -> None:
     whole = data(8, seed=9)
     found = trained.report(whole, sizes=(2, 3), per_size=2)
-    # Of five references there are ten sets of each size.
+    # Five references have ten sets of each size.
     assert 0 < found.n <= 8 * 4
     assert found.r2 == pytest.approx(1 - found.mse / found.constant)
     assert set(found.accuracy) == {"remove", "add", "replace"}
     assert trained.report(whole, sizes=(2, 3), per_size=2) == found
     assert trained.report(whole, sizes=(2, 3), per_size=2, seed=5).mse != found.mse
-    # The paper's sizes for its test, one set each; 10 to 40 cannot be filled.
+    # The paper's test sizes, one set each; 10 to 40 cannot be filled.
     assert 0 < trained.report(whole).n <= 8 * 2
     with pytest.raises(ScoringError, match="no set of 20, 30 references has a reliability here"):
         trained.report(whole, sizes=(20, 30))
@@ -314,7 +314,7 @@ def test_the_four_figures_on_other_data(trained: Ream) -> None:
         trained.report(replace(whole, ratings=()))
 
 
-def test_bad_input_is_named_before_training(encoder: str, tmp_path: Path) -> None:
+def test_invalid_input_is_named_before_training(encoder: str, tmp_path: Path) -> None:
     whole = data()
     absent = (replace(whole.ratings[0], value=float("nan")), *whole.ratings[1:])
     with pytest.raises(TrainingDataError, match="1 ratings of overall are not numbers"):

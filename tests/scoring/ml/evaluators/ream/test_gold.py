@@ -1,4 +1,4 @@
-"""Gold reliability, the sets drawn, the paper's counts, negatives."""
+"""Gold reliability, sampled sets, the paper's counts, negatives."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def test_reliability_is_pearson_of_the_best_reference() -> None:
 
 
 @pytest.mark.parametrize("name", ["token-f1", "chrf", "rouge-l", "bleu-star"])
-def test_the_metric_over_more_references_never_falls(name: str) -> None:
-    """And is that of the best of them alone, which is what a reliability takes for it (equation 1)."""
+def test_metric_over_more_references_never_falls(name: str) -> None:
+    """It equals the value of the best reference alone, as assumed by the reliability (equation 1)."""
     text, references = "the cat sat on the mat", ("no dog ran", "the cat sat", "a cat sat on the mat", "tea")
     metric = load(name)
     growing = [metric.score([Record(text, references[:n])])[0] for n in (1, 2, 3, 4)]
@@ -58,14 +58,14 @@ def test_constant_scores_have_no_reliability() -> None:
     assert np.isnan(pearson_columns(columns[:2], np.array([1.0, 2]))).all()
 
 
-def test_counts_decide_the_papers_sets() -> None:
+def test_counts_reproduce_the_sets_of_the_paper() -> None:
     # docs/explanation/evaluators/ream.md#training-sets: 400,000 = 4,000 x 25 x 4 sizes; 3,000 = 500 x 6 sizes.
     assert count_sets(4000, 200, (3, 5, 7, 10), 25) == 400_000
     assert count_sets(500, 200, TEST_SIZES, 1) == 3_000
     assert count_sets(1, 3, (1, 2, 3, 5), 25) == 3 + 3 + 1
 
 
-def test_sets_are_distinct_and_of_the_sizes_there_are() -> None:
+def test_sets_are_distinct_and_of_available_sizes() -> None:
     found = draw_sets(7, (1, 3, 7, 10), 25, np.random.default_rng(2))
     assert len(found) == len(set(found)) == 7 + 25 + 1
     assert {len(nodes) for nodes in found} == {1, 3, 7}
@@ -73,7 +73,7 @@ def test_sets_are_distinct_and_of_the_sizes_there_are() -> None:
     assert len(found) == count_sets(1, 7, (1, 3, 7, 10), 25)
 
 
-def test_only_removals_that_really_lower_the_gold_are_negatives() -> None:
+def test_only_removals_that_lower_the_gold_are_negatives() -> None:
     one = item(seed=4)
     for nodes in ((0, 1, 2), (1, 2, 3, 5)):
         sample = Sample(0, nodes, float(one.reliabilities([nodes])[0]))
@@ -84,7 +84,7 @@ def test_only_removals_that_really_lower_the_gold_are_negatives() -> None:
     assert worse_by_removal(Sample(0, (1,), 0.5), one) == []
 
 
-def test_an_item_with_nearly_all_references_gets_answers_of_the_others() -> None:
+def test_item_with_nearly_all_references_gets_answers_of_others() -> None:
     def query(name: str, n: int) -> QueryItem:
         texts = tuple(f"{name}{k}" for k in range(n))
         return QueryItem(Record("", item=name), texts, ("x", "y", "z"), np.array([1.0, 2.0, 3.0]))
@@ -94,7 +94,7 @@ def test_an_item_with_nearly_all_references_gets_answers_of_the_others() -> None
     assert [len(chosen) for chosen in others] == [2, 2]
 
 
-def test_foreign_answers_are_added_or_take_a_place() -> None:
+def test_foreign_answers_are_added_or_replace_one() -> None:
     one, rng = item(), np.random.default_rng(3)
     sample = Sample(0, (0, 2, 5), 0.3)
     added = draw_foreign("add", sample, one, rng)

@@ -1,4 +1,4 @@
-"""One text more, against the whole forward."""
+"""Adding one text incrementally, compared with the full forward pass."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def whole(net: ReamNetwork, x: torch.Tensor) -> float:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n", [1, 2, 7, 40])
-def test_a_set_and_each_text_more_are_as_the_whole_forward(kind, n, monkeypatch):
+def test_set_and_each_added_text_equal_the_full_forward_pass(kind, n, monkeypatch):
     monkeypatch.setattr(incremental, "LARGEST", 24 * 50)  # several chunks
     net, draw = network(kind), torch.Generator().manual_seed(n)
     x, more = torch.randn(n, 24, generator=draw) * 2, torch.randn(5, 24, generator=draw) * 2
@@ -41,7 +41,7 @@ def test_a_set_and_each_text_more_are_as_the_whole_forward(kind, n, monkeypatch)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_empty_set_grows_text_by_text(kind):
+def test_empty_set_grows_text_by_text(kind):
     net = network(kind)
     x = torch.randn(30, 24, generator=torch.Generator().manual_seed(4)) * 3
     known = GrownSet.of(net, x[:0])

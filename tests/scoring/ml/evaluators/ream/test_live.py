@@ -1,4 +1,4 @@
-"""Reliabilities while somebody writes, against the evaluator's own."""
+"""Reliabilities during writing, compared with the evaluator's own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> EncoderSource:
     return find_encoder(tiny_encoder("bert", tmp_path_factory.mktemp("encoder")))
 
 
-def test_the_set_the_text_and_candidates_are_as_the_evaluator_rates_them(encoder):
+def test_set_text_and_candidates_are_rated_like_the_evaluator(encoder):
     evaluator = untrained(encoder)
     live = LiveReliability(untrained(encoder))
     candidates = ["i ran", "the dog", " ", "i ran", "tea on mat"]
@@ -33,7 +33,7 @@ def test_the_set_the_text_and_candidates_are_as_the_evaluator_rates_them(encoder
         {"i ran": expected[2], "the dog": expected[0], "tea on mat": expected[3]}, abs=1e-5
     )
     assert (found.left, found.notes) == (0, ())
-    # What is checked when the text is handed in is the number that was shown.
+    # The check at submission uses the number that was displayed.
     assert live.rate(QUERY, [TEXTS, [*TEXTS, "yes the cat"], ["no"], []])[:2] == [found.now, found.with_text]
     assert live.rate(QUERY, [TEXTS, ["no"], []])[1:] == [
         pytest.approx(evaluator.reliability(("you like",), ["no"])),
@@ -41,7 +41,7 @@ def test_the_set_the_text_and_candidates_are_as_the_evaluator_rates_them(encoder
     ]
 
 
-def test_what_cannot_be_rated_is_none(encoder):
+def test_unratable_text_is_none(encoder):
     live = LiveReliability(untrained(encoder))
     alone = live.write(QUERY, [], "cat sat")
     assert alone.now is None
@@ -52,7 +52,7 @@ def test_what_cannot_be_rated_is_none(encoder):
     assert live.write(QUERY, TEXTS, "cat sat").with_text == blank.now
 
 
-def test_an_edit_reads_one_pair_and_no_set_anew(encoder, monkeypatch):
+def test_edit_reads_one_pair_and_no_set_again(encoder, monkeypatch):
     evaluator = untrained(encoder)
     live = LiveReliability(evaluator)
     live.write(QUERY, TEXTS, "i")
@@ -64,7 +64,7 @@ def test_an_edit_reads_one_pair_and_no_set_anew(encoder, monkeypatch):
     assert seen == [1]
 
 
-def test_candidates_end_with_the_time_and_go_on_with_those_left(encoder):
+def test_candidates_end_at_the_time_limit_and_continue_with_the_rest(encoder):
     live = LiveReliability(untrained(encoder))
     candidates = [f"cat {word}" for word in "abcdefghij"]
     turns = iter([True, False, False])
@@ -75,7 +75,7 @@ def test_candidates_end_with_the_time_and_go_on_with_those_left(encoder):
     assert first.candidates.items() <= second.candidates.items()
 
 
-def test_a_large_set_is_read_in_turns_that_others_come_between(encoder):
+def test_large_set_is_read_in_turns_between_other_requests(encoder):
     live = LiveReliability(untrained(encoder))
     texts = [f"cat {word}" for word in "abcdefghij"]
     notes = []
@@ -87,7 +87,7 @@ def test_a_large_set_is_read_in_turns_that_others_come_between(encoder):
     assert found.now == live.rate(QUERY, [texts])[0]
 
 
-def test_models_of_folds_read_a_pair_once_and_only_those_rate_that_did_not_see_the_item(encoder):
+def test_models_of_folds_read_a_pair_once_and_only_unexposed_ones_rate(encoder):
     members = [untrained(encoder, groups=("g1", "g2"), seed=1), untrained(encoder, groups=("g1", "g3"), seed=2)]
     members.append(untrained(encoder, groups=("g2", "g3"), seed=3))
     live = LiveReliability(CrossFitted(members[0].entry, members))
@@ -104,7 +104,7 @@ def test_models_of_folds_read_a_pair_once_and_only_those_rate_that_did_not_see_t
     assert "learned from this item" in alone.write(QUERY, TEXTS).notes[0]
 
 
-def test_an_item_that_was_moved_is_rated_by_the_models_that_never_saw_it(encoder):
+def test_moved_item_is_rated_by_models_that_never_saw_it(encoder):
     members = [
         untrained(encoder, groups=("g1",), items=("i1",), seed=1),
         untrained(encoder, groups=("item:i2",), seed=2),
@@ -114,26 +114,26 @@ def test_an_item_that_was_moved_is_rated_by_the_models_that_never_saw_it(encoder
     live.regroup({"i1": "new"})
     assert live.chosen(moved) == [1]
     assert live.write(moved, TEXTS).notes == ()
-    # Out of a group of its own, and another item by a name that it knows.
+    # Out of its own group, and another item with a name that the model knows.
     live.regroup({"i2": "new"})
     assert live.chosen(Record("", item="i2", group="new")) == [0]
     live.regroup({})
     assert live.chosen(moved) == [0, 1]
 
 
-def test_a_long_text_is_read_to_its_limit_and_that_is_said(encoder):
+def test_long_text_is_truncated_with_a_note(encoder):
     found = LiveReliability(untrained(encoder, max_length=16)).write(QUERY, TEXTS, "cat " * 10_000)
     assert found.with_text is not None
     assert "longer than the evaluator reads" in found.notes[-1]
 
 
-def test_sets_of_long_ago_are_forgotten(encoder):
+def test_old_sets_are_dropped_from_the_cache(encoder):
     live = LiveReliability(untrained(encoder), nodes=7)
     for word in ("cat", "dog", "tea", "mat"):
         live.write(QUERY, [word, "no", "yes"])
     assert [set(key.texts) for key in live._sets] == [{"tea", "no", "yes"}, {"mat", "no", "yes"}]
 
 
-def test_what_is_no_ream_is_refused():
+def test_other_evaluators_than_ream_are_refused():
     with pytest.raises(ScoringError, match="length says nothing about the reliability"):
         LiveReliability(load("length"))

@@ -1,4 +1,4 @@
-"""The loss of a batch with its negatives, by hand; and the encoder that learns."""
+"""The loss of a batch with its negatives, by hand; and a trainable encoder."""
 
 from __future__ import annotations
 
@@ -27,35 +27,35 @@ PAIR = Sample(0, (0, 1), 0.5)
 
 
 def loss(folder: Path, sample: Sample, epoch: int = 0, **options: Any) -> float:
-    """Of the one batch of an epoch."""
+    """The loss of the single batch of an epoch."""
     given = job(folder, **options)
     (found,) = Epochs(Total(), prepared(), [sample], given, "cpu")(epoch)  # type: ignore[arg-type]
     return float(found.detach())
 
 
-def test_the_gold_margin_is_how_much_worse_the_negative_is(tmp_path: Path) -> None:
-    # Predicted .8 for 1. With the stranger .4 is predicted for 0: the margin is 1 - 0.
+def test_gold_margin_is_the_loss_of_quality_of_the_negative(tmp_path: Path) -> None:
+    # Predicted .8 for 1. With the stranger, .4 is predicted for 0: the margin is 1 - 0.
     given = {"negatives": "add", "gold_margin": True}
     assert loss(tmp_path, ALONE, **given) == pytest.approx(0.2**2 + (1 - 0.8 + 0.4), abs=1e-6)
     assert loss(tmp_path, ALONE, contrast=0.5, **given) == pytest.approx(0.2**2 + 0.5 * (1 - 0.8 + 0.4), abs=1e-6)
-    # A fixed margin of .05 is kept by .8 and .4, one of .5 is not.
+    # The predictions .8 and .4 satisfy a fixed margin of .05, but not of .5.
     assert loss(tmp_path, ALONE, negatives="add") == pytest.approx(0.2**2, abs=1e-6)
     assert loss(tmp_path, ALONE, negatives="add", margin=0.5) == pytest.approx(0.2**2 + 0.1, abs=1e-6)
 
 
-def test_only_what_makes_it_worse_is_removed(tmp_path: Path) -> None:
-    """(0) is worth 1 and no negative of the pair, which is worth .5; (1) is worth -1."""
+def test_only_removals_that_make_it_worse_are_negatives(tmp_path: Path) -> None:
+    """(0) is worth 1, so it is no negative of the pair, which is worth .5; (1) is worth -1."""
     for epoch in range(8):
-        # Predicted .5 for .5, and -.3 for what is left of it.
+        # Predicted .5 for .5, and -.3 for the remaining reference.
         found = loss(tmp_path, PAIR, epoch, negatives="remove", margin=1.0)
         assert found == pytest.approx(1 - 0.5 - 0.3, abs=1e-6)
         assert loss(tmp_path, PAIR, epoch, negatives="remove", gold_margin=True) == pytest.approx(0.7, abs=1e-6)
-    # Nothing can be taken from one reference.
+    # Nothing can be removed from a single reference.
     assert loss(tmp_path, ALONE, negatives="remove", margin=1.0) == pytest.approx(0.2**2, abs=1e-6)
 
 
-def test_sets_of_every_item_are_read_from_its_own_rows(tmp_path: Path) -> None:
-    """With the encoder in the loop or before it."""
+def test_sets_of_every_item_use_its_own_rows(tmp_path: Path) -> None:
+    """With the encoder inside the loop or before it."""
     given = prepared()
     read: list[list[int]] = []
 
@@ -74,8 +74,8 @@ def test_sets_of_every_item_are_read_from_its_own_rows(tmp_path: Path) -> None:
     assert read == [[0, 1, 2, 3, 4, 5]]
 
 
-def test_an_encoder_that_learns_is_judged_by_what_it_has_learned(tmp_path: Path) -> None:
-    """The held-out figures are those of the evaluator that came of it, not of the vectors before the training."""
+def test_trainable_encoder_is_evaluated_after_training(tmp_path: Path) -> None:
+    """The held-out figures belong to the resulting evaluator, not to the vectors before training."""
     encoder = tiny_encoder("bert", tmp_path / "encoder")
     given = {**QUICK, "epochs": 1, "sizes": "1,2", "tune_encoder": True, "encoder_learning_rate": 1e-2, "batch_size": 8}
     whole, dev = data(3), data(3, seed=4)
@@ -90,7 +90,7 @@ def test_an_encoder_that_learns_is_judged_by_what_it_has_learned(tmp_path: Path)
     assert found.record.metrics["spearman"] == pytest.approx(wanted.spearman, abs=1e-5)
 
 
-def test_the_loop_is_told_what_the_options_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_loop_gets_the_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[LoopSettings] = []
 
     class Enough(Exception):

@@ -28,7 +28,7 @@ def test_masked_matrices_and_edge_lists_agree_on_the_same_weights(kind: str, hea
     torch.testing.assert_close(net(x, mask), net.forward_edges(x, mask), atol=1e-6, rtol=1e-5)
 
 
-def test_reliability_lies_within_one_and_ignores_order_and_padding() -> None:
+def test_reliability_is_within_one_and_ignores_order_and_padding() -> None:
     net = network()
     x, mask = sets()
     found = net(x, mask)
@@ -62,7 +62,7 @@ def test_edges_of_complete_graphs_with_self_loops() -> None:
     assert sorted(zip(*edges.tolist(), strict=True)) == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 2)]
 
 
-def test_golden_loss() -> None:
+def test_worked_loss() -> None:
     # docs/explanation/evaluators/ream.md#worked-numbers:
     # s = .41, rho = .37, negatives .40 .30 .45, gamma .05 -> MSE .0016, hinge .04 0 .09.
     loss = ream_loss(

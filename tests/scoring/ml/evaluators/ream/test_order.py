@@ -1,4 +1,4 @@
-"""Choosing references leaves to chance the order of the candidates and the first reference (Gao et al. 2021)."""
+"""The order of candidates and the first reference are random when references are selected (Gao et al. 2021)."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ def same_for_all(sets: Sequence[Sequence[str]]) -> list[float]:
 
 
 @pytest.mark.parametrize("greedy", [False, True])
-def test_candidates_are_visited_in_an_order_that_the_seed_decides(greedy: bool) -> None:
+def test_candidates_are_visited_in_an_order_set_by_the_seed(greedy: bool) -> None:
     def visited(seed: int) -> list[str]:
         rng = np.random.default_rng(seed)
-        # A gain of nothing is enough: all are taken, the greedy one's ties in the order of visiting.
+        # A gain of zero is enough: all are taken, and greedy breaks ties in the order of visits.
         found = choose_references("i", ["start"], CANDIDATES, same_for_all, min_gain=-1.0, greedy=greedy, rng=rng)
         return [step.candidate for step in found.trace]
 
     orders = [visited(seed) for seed in range(40)]
     assert all(sorted(order) == CANDIDATES for order in orders)
-    # 24 orders there are; any candidate may be first.
+    # There are 24 orders; any candidate may be first.
     assert len({tuple(order) for order in orders}) > 12
     assert {order[0] for order in orders} == set(CANDIDATES)
     assert orders == [visited(seed) for seed in range(40)]
 
 
-def test_any_reference_of_the_item_may_be_the_one_to_begin_with(tmp_path: Path) -> None:
+def test_any_reference_of_the_item_may_be_the_first(tmp_path: Path) -> None:
     ream = untrained(find_encoder(tiny_encoder("bert", tmp_path)))
     references = ("cat sat", "dog ran", "no tea")
     items = [Item(f"i{number}", ("you like",), references=references) for number in range(20)]
@@ -49,9 +49,9 @@ def test_any_reference_of_the_item_may_be_the_one_to_begin_with(tmp_path: Path) 
         return [one.start[0] for one in found]
 
     first = begun(1)
-    assert set(first) == set(references)  # another one for another item
+    assert set(first) == set(references)  # a different one for another item
     assert begun(1) == first
     assert begun(2) != first
-    # Blank ones are none.
+    # Blank ones do not count.
     blank = [Item("i", ("you like",), references=(" ", "no"))]
     assert {ream.annotate(blank, [[]], seed=seed)[0].start for seed in range(6)} == {("no",)}

@@ -1,4 +1,4 @@
-"""A `ream` whose network is random and was never trained: enough wherever only its arithmetic or its house matters."""
+"""A `ream` with a random, untrained network: sufficient where only its arithmetic or its surroundings matter."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from scoring.ml.training.record import TrainingRecord
 def untrained(
     encoder: EncoderSource, *, groups: tuple[str, ...] = (), items: tuple[str, ...] = (), seed: int = 5, **settings: Any
 ) -> Ream:
-    """With the recommended settings unless others are given; `groups`, and `items` in them, are said to have been
-    learned from."""
+    """With the recommended settings unless others are given; `groups`, and `items` in them, are recorded as training
+    data."""
     entry = get_entry("ream")
     options = {**entry.train_defaults("recommended"), "heads": 2, "metric": "token-f1", **settings}
     torch.manual_seed(seed)

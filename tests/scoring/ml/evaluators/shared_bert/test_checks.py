@@ -1,4 +1,4 @@
-"""Refusals over the encoder's own pooler."""
+"""Refusals concerning the encoder's own pooler."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def check(folder: str, pooling: str = "pooler") -> None:
     check_pooler(cast(FitJob, asked))
 
 
-def test_a_pooler_is_needed_only_where_it_is_asked_for(tmp_path: Path) -> None:
+def test_pooler_is_needed_only_on_request(tmp_path: Path) -> None:
     check(tiny_encoder("bert", tmp_path / "bert"))
     other = tiny_encoder("distilbert", tmp_path / "distilbert")
     check(other, "mean")
@@ -29,7 +29,7 @@ def test_a_pooler_is_needed_only_where_it_is_asked_for(tmp_path: Path) -> None:
         check(other)
 
 
-def test_half_a_pooler_is_none(tmp_path: Path) -> None:
+def test_incomplete_pooler_counts_as_missing(tmp_path: Path) -> None:
     folder = tiny_encoder("bert", tmp_path)
     path = tmp_path / "model.safetensors"
     weights = {name: value for name, value in load_file(path).items() if name != "pooler.dense.bias"}
@@ -39,7 +39,7 @@ def test_half_a_pooler_is_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"garbage" * 100, b"", None], ids=["garbage", "empty", "cut off"])
-def test_damaged_weights_are_an_error_of_the_encoder(tmp_path: Path, content: bytes | None) -> None:
+def test_damaged_weights_are_an_encoder_error(tmp_path: Path, content: bytes | None) -> None:
     folder = tiny_encoder("bert", tmp_path)
     path = tmp_path / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-50] if content is None else content)

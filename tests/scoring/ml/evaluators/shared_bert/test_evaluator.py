@@ -57,7 +57,7 @@ def trained(encoder: str) -> SharedBert:
     return found
 
 
-def test_golden_loss() -> None:
+def test_worked_loss() -> None:
     # docs/explanation/evaluators/shared-bert.md#worked-numbers with beta .3535: (y=1, p=.8) (0, .8) (1, .3) (0, .3).
     logits = torch.logit(torch.tensor([[0.8], [0.8], [0.3], [0.3]]))
     labels = torch.tensor([[1.0], [0.0], [1.0], [0.0]])
@@ -79,7 +79,7 @@ def test_unknown_labels_do_not_enter_the_loss() -> None:
     assert logits.grad[0, 0] != 0
 
 
-def test_it_learns_what_can_be_learned(trained: SharedBert) -> None:
+def test_learns_learnable_data(trained: SharedBert) -> None:
     records = data(6, seed=4).outputs_with_context()
     natural = trained.score(records, aspect="naturalness")
     good = np.array([record.system == "good" for record in records])
@@ -121,16 +121,16 @@ def test_saved_and_loaded_it_scores_the_same(trained: SharedBert, tmp_path: Path
     assert "| shared-bert | naturalness |" in card
 
 
-def test_folds_score_the_aspect_that_was_asked_for(trained: SharedBert) -> None:
-    """They gave the mean over all aspects, whatever the option said."""
+def test_folds_score_the_requested_aspect(trained: SharedBert) -> None:
+    """Once, they returned the mean over all aspects, whatever the option."""
     one = SharedBert(trained.entry, trained.artefact, {"aspect": "quality"})
     records = data(3, seed=8).outputs_with_context()
     found = CrossFitted(trained.entry, [one, one], {"aspect": "quality"}).score(records)
     np.testing.assert_allclose(found, trained.score(records, aspect="quality"), atol=1e-6)
 
 
-def test_folds_score_as_one_of_them_does(trained: SharedBert) -> None:
-    """They gave the mean over aspects for every aspect's column, and knew no `aspect`."""
+def test_folds_score_like_one_of_them(trained: SharedBert) -> None:
+    """Once, they returned the mean over aspects in every aspect's column, and ignored `aspect`."""
     records = data(3, seed=8).outputs_with_context()
     folds = CrossFitted(trained.entry, [trained, trained])
     np.testing.assert_allclose(folds.score(records), trained.score(records), atol=1e-6)
@@ -141,8 +141,8 @@ def test_folds_score_as_one_of_them_does(trained: SharedBert) -> None:
         folds.score(records, aspect="wit")
 
 
-def test_the_held_out_part_is_labelled_by_the_same_rule(encoder: str, tmp_path: Path) -> None:
-    """Without a scale in the data it is that of the ratings learned from; each part had one of its own."""
+def test_held_out_part_is_labelled_by_the_same_rule(encoder: str, tmp_path: Path) -> None:
+    """Without a declared scale, the range of the training ratings is used; once, each part had its own."""
     part = data(3, seed=4)
     low = tuple(replace(row, value=2.0 + (row.value > 4)) for row in part.ratings)
     job = make_job(
@@ -150,7 +150,7 @@ def test_the_held_out_part_is_labelled_by_the_same_rule(encoder: str, tmp_path: 
         tmp_path, silent, {},
     )  # fmt: skip
     train, dev, _ = _instances(job)
-    # Naturalness is 2 or 6 where it is learned: good from ceil(2 + 2.8) = 5 on. Held out it is 2 or 3; 3 was good.
+    # Naturalness is 2 or 6 in training: good from ceil(2 + 2.8) = 5 on. Held out it is 2 or 3; 3 was good.
     assert train.labelled.thresholds[0] == dev.labelled.thresholds[0] == 5.0
     assert set(train.labelled.labels[:, 0]) == {0.0, 1.0}
     assert set(dev.labelled.labels[:, 0]) == {0.0}
@@ -170,7 +170,7 @@ def test_empty_texts_and_missing_references(trained: SharedBert) -> None:
     assert found.n_empty == 1
 
 
-def test_the_rival_has_an_encoder_per_aspect(encoder: str, tmp_path: Path) -> None:
+def test_rival_has_one_encoder_per_aspect(encoder: str, tmp_path: Path) -> None:
     rival = fit(
         "shared-bert", data(), dev=data(4, seed=4), encoder=encoder, epochs=2, shared=False, learning_rate=1e-3,
         pooling="pooler",
@@ -184,7 +184,7 @@ def test_the_rival_has_an_encoder_per_aspect(encoder: str, tmp_path: Path) -> No
     rival.save_pretrained(tmp_path / "rival")
     records = data(3).outputs_with_context()
     np.testing.assert_allclose(load(tmp_path / "rival").score(records), rival.score(records), atol=1e-6)
-    # What its record says of the held-out part is said without dropout.
+    # Its record of the held-out part is computed without dropout.
     held_out = label_outputs(data(4, seed=4), ["naturalness", "quality"])
     p = rival.score(held_out.records)
     loss = -np.log(np.where(held_out.labels == 1, p, 1 - p)).mean(axis=0)
@@ -198,12 +198,12 @@ def test_the_rival_has_an_encoder_per_aspect(encoder: str, tmp_path: Path) -> No
     [
         ({}, "training"),
         ({"shared": False}, "training quality"),
-        # Of eleven models per aspect; what those before it found is read from their folders.
+        # There are eleven models per aspect; results of earlier ones are read from their folders.
         ({"beta": "grid", "epochs": 1, "aspects": "naturalness"}, "beta naturalness 0.90"),
     ],
     ids=["shared", "separate", "grid"],
 )
-def test_a_training_that_was_cut_off_ends_with_the_same_weights(
+def test_interrupted_training_ends_with_the_same_weights(
     options: dict[str, Any], phase: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(finetune, "CHECKPOINT_SECONDS", 0.0)
@@ -227,7 +227,7 @@ def test_a_training_that_was_cut_off_ends_with_the_same_weights(
         "shared-bert", data(), folder=tmp_path / "work",
         progress=lambda told: seen.append((told.phase, told.done)), **arguments,
     )  # fmt: skip
-    # The step before was kept.
+    # The previous step was saved.
     assert seen[0] == (phase, 2)
     assert resumed.artefact.state == whole.artefact.state
     assert resumed.record.metrics == whole.record.metrics
@@ -245,11 +245,11 @@ def test_same_seed_same_weights(encoder: str) -> None:
     assert not torch.equal(one, other)
 
 
-def test_the_grid_chooses_beta_on_the_held_out_part(encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_grid_selects_beta_on_the_held_out_part(encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # docs/explanation/evaluators/shared-bert.md#loss.
     assert module.BETA_GRID == (0.75, 0.8, 0.85, 0.9, 0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.25)
     given = {"encoder": encoder, "epochs": 1, "beta": "grid", "aspects": "naturalness"}
-    # Two steps for each of the eleven and two for what is kept.
+    # Two steps for each of the eleven and two for the final model.
     assert plan("shared-bert", data(6), dev=data(4, seed=4), **given).steps == 24
     monkeypatch.setattr(module, "BETA_GRID", (0.75, 1.0, 1.25))
     finetune, tried = module._Trainer._finetune, []
@@ -269,7 +269,7 @@ def test_the_grid_chooses_beta_on_the_held_out_part(encoder: str, monkeypatch: p
     assert found.aspects == ("naturalness",)
 
 
-def test_of_equally_good_betas_that_nearest_to_the_share_is_taken() -> None:
+def test_beta_nearest_to_the_share_wins_ties() -> None:
     assert module.best_factor([0.5] * 11) == 1.0
     assert module.best_factor([0.7, *[0.5] * 8, 0.7, 0.6]) == 1.2
     assert module.best_factor([0.7, *[0.5] * 9, 0.7]) == 0.75
@@ -286,7 +286,7 @@ def test_beta_by_hand(encoder: str) -> None:
 def test_row_split_leaks_and_group_split_does_not(encoder: str) -> None:
     by_row = fit("shared-bert", data(), encoder=encoder, epochs=1, split="row")
     assert "test_macro_f1" in by_row.record.metrics
-    # By rows, as in the paper, a row is what is told right or wrong: a tenth of 8 outputs with 10 references each.
+    # By rows, as in the paper, the unit is a classified row: a tenth of 8 outputs with 10 references each.
     many = tuple(replace(item, references=tuple(f"{word} the" for word in "abcdefghij")) for item in data(4).items)
     options = {"epochs": 1, "split": "row", "aspects": "naturalness"}
     rows = fit("shared-bert", data(4, items=many), encoder=encoder, **options).record
@@ -301,7 +301,7 @@ def test_row_split_leaks_and_group_split_does_not(encoder: str) -> None:
     assert by_group.trained_on == {f"g{number}" for number in range(12)}
 
 
-def test_inputs_are_what_the_option_says(encoder: str) -> None:
+def test_inputs_follow_the_option(encoder: str) -> None:
     records = data(3).outputs_with_context()
     blind = fit("shared-bert", data(), encoder=encoder, epochs=1, inputs="text")
     changed = [replace(record, references=("no no no",)) for record in records]
@@ -312,12 +312,12 @@ def test_inputs_are_what_the_option_says(encoder: str) -> None:
     assert "inputs:reference" in deaf.signature
 
 
-def test_paper_profile_has_the_papers_head(encoder: str) -> None:
+def test_paper_profile_has_the_head_of_the_paper(encoder: str) -> None:
     found = fit("shared-bert", data(), dev=data(4, seed=4), encoder=encoder, profile="paper", epochs=1, beta="share")
     network = found.artefact.network
     assert isinstance(network, SharedBertNetwork)
     own = [p.numel() for name, p in network.named_parameters() if not name.startswith("encoder")]
-    # Width x aspects weights and a bias each, nothing else beyond the encoder (Reddy 2022: 2304 = 768 x 3).
+    # Width x aspects weights and one bias each, nothing else beyond the encoder (Reddy 2022: 2304 = 768 x 3).
     assert sorted(own) == [2, 32 * 2]
     assert found.settings["learning_rate"] == 3e-4
     assert "profile:paper" in found.signature
@@ -328,7 +328,7 @@ def test_every_weight_of_the_network_learns(trained: SharedBert) -> None:
     before = {name: p for name, p in fresh.named_parameters() if name.startswith("encoder") and "pooler" not in name}
     after = dict(trained.artefact.network.named_parameters())
     still = [name for name, value in before.items() if torch.equal(value, after[name])]
-    # Rows of tokens and positions that never occur stay, but each matrix moves somewhere.
+    # Rows of unused tokens and positions stay, but every matrix changes.
     assert still == []
 
 
@@ -342,7 +342,7 @@ def test_any_family_of_encoders(family: str, tiny_family: Callable[[str], str], 
     np.testing.assert_allclose(found.score(records), alone, atol=1e-5)
 
 
-def test_bad_input_is_named_before_training(encoder: str, tmp_path: Path) -> None:
+def test_invalid_input_is_named_before_training(encoder: str, tmp_path: Path) -> None:
     whole = data()
     with pytest.raises(TrainingDataError, match="no ratings"):
         plan("shared-bert", data(ratings=()), encoder=encoder)
@@ -378,7 +378,7 @@ def test_bad_input_is_named_before_training(encoder: str, tmp_path: Path) -> Non
         plan("shared-bert", data(ratings=endless), encoder=encoder)
 
 
-def test_empty_outputs_are_left_out_and_said(encoder: str) -> None:
+def test_empty_outputs_are_excluded_and_reported(encoder: str) -> None:
     whole = data()
     outputs = tuple(replace(output, text="" if output.item == "i0" else output.text) for output in whole.outputs)
     items = tuple(replace(item, references=() if item.id == "i1" else item.references) for item in whole.items)
@@ -392,8 +392,8 @@ def test_empty_outputs_are_left_out_and_said(encoder: str) -> None:
     )
 
 
-def test_rows_are_parted_only_where_nothing_is_held_out_yet(encoder: str) -> None:
-    """Pages and commands give a held-out part of whole groups: who asks for the paper's split must hear of it."""
+def test_row_split_needs_data_without_a_held_out_part(encoder: str) -> None:
+    """Pages and commands pass a held-out part of whole groups: a request for the paper's split must report this."""
     given = {"encoder": encoder, "split": "row"}
     assert any(note.startswith("split=row: what is held out is given") for note in plan(
         "shared-bert", data(), dev=data(4, seed=4), **given).notes)  # fmt: skip
@@ -408,5 +408,5 @@ def test_plan_counts_and_estimates(encoder: str) -> None:
         "shared-bert", data(), dev=data(4, seed=4), encoder=encoder, batch_size=10, epochs=6, max_references=1
     )
     assert found.seconds > 0
-    assert longer.afterwards == found.afterwards > 0  # the held-out part is scored once, however long it learned
+    assert longer.afterwards == found.afterwards > 0  # the held-out part is scored once, however long the training
     assert longer.seconds - longer.afterwards == pytest.approx(3 * (found.seconds - found.afterwards))

@@ -33,7 +33,7 @@ def dataset(outputs: dict[str, tuple[str, list[float]]], scale: tuple[float, flo
     )
 
 
-def test_medians_are_rounded_up_and_cut_at_five() -> None:
+def test_medians_are_rounded_up_and_capped_at_five() -> None:
     data = dataset({"a": ("x", [4, 5]), "b": ("y", [4, 4, 6]), "c": ("z", [5]), "d": ("w", [3, 4])})
     found = label_outputs(data, ["quality"])
     assert found.thresholds == (5.0,)
@@ -42,8 +42,8 @@ def test_medians_are_rounded_up_and_cut_at_five() -> None:
     assert found.share_of_negatives().tolist() == [0.5]
 
 
-def test_only_whole_and_half_points_are_rounded_up() -> None:
-    """On a fine scale from 0 to 1 all but 0 would be good: ceil(.3) = 1."""
+def test_only_whole_and_half_point_scales_are_rounded_up() -> None:
+    """On a fine scale from 0 to 1, all but 0 would be good: ceil(.3) = 1."""
     data = dataset({"a": ("x", [0.31, 0.3]), "b": ("y", [0.72, 0.7]), "c": ("z", [0.69])}, (0, 1))
     found = label_outputs(data, ["quality"])
     assert found.thresholds == (0.7,)
@@ -53,13 +53,13 @@ def test_only_whole_and_half_points_are_rounded_up() -> None:
     assert rule_of(data, "quality", "raw", 0.3) == Rule(0.3, False)
 
 
-def test_the_share_of_bad_ones_is_of_pairs_where_asked() -> None:
-    """The paper's ratio of negatives is of (output, reference) pairs, which the loss is of, too."""
+def test_share_of_bad_instances_uses_pairs_on_request() -> None:
+    """The paper's ratio of negatives counts (output, reference) pairs, like its loss."""
     found = label_outputs(dataset({"a": ("x", [5]), "b": ("y", [1])}), ["quality"])
     assert found.share_of_negatives(np.array([0, 1, 1, 1])).tolist() == [0.75]
 
 
-def test_judges_of_systems_that_wrote_the_same_are_pooled() -> None:
+def test_ratings_of_identical_texts_are_pooled() -> None:
     data = dataset({"a": ("same", [6, 6]), "b": ("same", [2, 2, 2]), "c": ("other", [6])})
     found = label_outputs(data, ["quality"])
     assert [record.system for record in found.records] == ["a", "c"]
@@ -68,7 +68,7 @@ def test_judges_of_systems_that_wrote_the_same_are_pooled() -> None:
     assert found.n_merged == 1
 
 
-def test_an_aspect_without_ratings_of_an_output_is_unknown() -> None:
+def test_output_without_ratings_for_an_aspect_is_unknown() -> None:
     data = dataset({"a": ("x", [5]), "b": ("y", [1])})
     more = Rating("r0", "style", 3.0, "i", "b", simulated=True)
     data = Dataset(**{**{f: getattr(data, f) for f in data.__dataclass_fields__}, "ratings": (*data.ratings, more)})
@@ -79,12 +79,12 @@ def test_an_aspect_without_ratings_of_an_output_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(("scale", "threshold"), [((1, 6), 5), ((1, 5), 4), ((0, 1), 1), ((1, 3), 3), ((0, 100), 70)])
-def test_the_default_threshold_lies_seven_tenths_up(scale: tuple[float, float], threshold: float) -> None:
+def test_default_threshold_is_at_seven_tenths_of_the_scale(scale: tuple[float, float], threshold: float) -> None:
     assert default_threshold(dataset({"a": ("x", [1])}, scale), "quality", "raw") == threshold
 
 
-def test_outputs_without_a_text_are_left_out_and_counted() -> None:
-    """They were learned from: an empty text against each reference, without a word."""
+def test_outputs_without_text_are_excluded_and_counted() -> None:
+    """Once, an empty text was silently paired with each reference in training."""
     data = dataset({"a": ("x", [5]), "b": (" \n", [1]), "c": ("", [6])})
     found = label_outputs(data, ["quality"])
     assert [record.system for record in found.records] == ["a"]
@@ -102,7 +102,7 @@ def test_instances_are_pairs_of_output_and_reference() -> None:
     assert counts == [2, 2]
 
 
-def test_the_published_betas_lie_on_the_grid() -> None:
+def test_published_betas_are_on_the_grid() -> None:
     # Reddy 2022, tables 2 and 3: negatives 3450, 3904, 1920 of 11,222; beta / ratio = 1.15, .90, .85.
     for negatives, beta, factor in ((3450, 0.3535, 1.15), (3904, 0.3130, 0.90), (1920, 0.1454, 0.85)):
         assert beta == pytest.approx(negatives / 11222 * factor, abs=1.1e-4)

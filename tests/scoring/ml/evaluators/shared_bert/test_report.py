@@ -1,4 +1,4 @@
-"""Figures of a classifier by hand, by the paper's counts, and SciPy's tests."""
+"""Figures of a classifier by hand, for the paper's counts, and against SciPy's tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_figures_by_hand() -> None:
     assert found.f1 == pytest.approx(2 * 2 / (2 * 2 + 1 + 1))
     assert found.mcc == pytest.approx((2 * 2 - 1 * 1) / 9)
     assert found.balanced_accuracy == pytest.approx(2 / 3)
-    # Of the 9 pairs (good, bad): .9 and .8 beat all three, .2 beats one of them.
+    # Of the 9 pairs (good, bad): .9 and .8 beat all three, .2 beats one.
     assert found.auroc == pytest.approx(7 / 9)
     assert found.majority == 0.5
     assert found.majority_f1 == pytest.approx(2 / 3)
@@ -29,8 +29,8 @@ def test_figures_by_hand() -> None:
 @pytest.mark.parametrize(
     ("positives", "accuracy", "f1"), [(7672, 0.6898, 0.8164), (7218, 0.6490, 0.7871), (9202, 0.8274, 0.9055)]
 )
-def test_always_good_on_the_papers_counts(positives: int, accuracy: float, f1: float) -> None:
-    # What the majority class reaches on the paper's 11,122 instances.
+def test_always_good_on_the_counts_of_the_paper(positives: int, accuracy: float, f1: float) -> None:
+    # The accuracy of the majority class on the paper's 11,122 instances.
     labels = np.zeros(11122)
     labels[:positives] = 1
     found = classify(labels, np.full(11122, 0.9))
@@ -41,7 +41,7 @@ def test_always_good_on_the_papers_counts(positives: int, accuracy: float, f1: f
     assert found.collapsed
 
 
-def test_one_class_alone_is_undefined() -> None:
+def test_single_class_is_undefined() -> None:
     found = classify([1, 1], [0.2, 0.8])
     assert math.isnan(found.mcc)
     assert math.isnan(found.auroc)
@@ -49,8 +49,8 @@ def test_one_class_alone_is_undefined() -> None:
     assert math.isnan(classify([], []).accuracy)
 
 
-def test_macro_f1_falls_with_every_fault_where_labels_are_of_one_class() -> None:
-    """It chooses the epoch: no fault was undefined, and so worse than one fault."""
+def test_macro_f1_falls_with_every_error_for_labels_of_one_class() -> None:
+    """It selects the epoch: once, zero errors were undefined, and so worse than one error."""
     assert classify([1, 1, 1], [0.9, 0.8, 0.7]).macro_f1 == 1.0
     assert classify([1, 1, 1], [0.9, 0.8, 0.2]).macro_f1 == pytest.approx((4 / 5 + 0) / 2)
     assert math.isnan(classify([], []).macro_f1)
@@ -60,7 +60,7 @@ def test_ties_count_half_in_auroc() -> None:
     assert classify([1, 0], [0.4, 0.4]).auroc == 0.5
 
 
-def test_seeds_are_compared_one_way_and_paired() -> None:
+def test_seeds_are_compared_unpaired_and_paired() -> None:
     a, b = [0.76, 0.77, 0.75, 0.78, 0.74], [0.78, 0.80, 0.76, 0.79, 0.77]
     found = compare_over_seeds(a, b)
     one_way, paired = stats.f_oneway(a, b), stats.ttest_rel(b, a)
@@ -76,7 +76,7 @@ def test_seeds_are_compared_one_way_and_paired() -> None:
         compare_over_seeds([0.5], [0.5])
 
 
-def test_the_papers_star_is_not_significant_one_way() -> None:
+def test_star_of_the_paper_is_not_significant_unpaired() -> None:
     # Reddy 2022: accuracy of naturalness, 76.19 +- 1.00 against 77.98 +- 1.99 over 5 seeds: F = 3.23, p = .110.
     shape = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
     shape /= shape.std(ddof=1)

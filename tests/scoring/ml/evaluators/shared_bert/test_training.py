@@ -1,4 +1,4 @@
-"""What a training of `shared-bert` does with its options, seen at what its network and its optimiser are given."""
+"""The effects of `shared-bert`'s options, observed at the inputs of its network and optimiser."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WORDS = ["cat", "dog", "sat", "on", "mat", "tea", "you", "like", "ran", "the"]
 
 
 def data(n_items: int, n_references: int = 2) -> Dataset:
-    """Two outputs of each item, a good and a bad one, and references no two of which are the same."""
+    """Two outputs per item, a good and a bad one, and distinct references."""
     items, outputs, ratings = [], [], []
     for number in range(n_items):
         name, word = f"i{number}", WORDS[number % 10]
@@ -32,7 +32,7 @@ def data(n_items: int, n_references: int = 2) -> Dataset:
         for system, text, value in (("good", f"yes {word}", 6), ("bad", f"no {word}", 2)):
             outputs.append(Output(name, system, text))
             ratings.append(Rating("r", "naturalness", value, name, system))
-            # A third of them is good.
+            # A third of these is good.
             ratings.append(Rating("r", "quality", 6 if number % 3 == 0 else 1, name, system))
     return Dataset(
         "hand", aspects=(Aspect("naturalness", 1, 6), Aspect("quality", 1, 6)), items=tuple(items),
@@ -47,7 +47,7 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def given(monkeypatch: pytest.MonkeyPatch) -> Given:
-    """What the network was given at each step of a training, and the logits it gave."""
+    """The inputs of the network at each training step, and its logits."""
     found: Given = []
     forward = SharedBertNetwork.forward
 
@@ -61,7 +61,7 @@ def given(monkeypatch: pytest.MonkeyPatch) -> Given:
     return found
 
 
-def test_the_loss_weighs_the_good_ones_by_the_beta_of_their_aspect(encoder: str, given: Given) -> None:
+def test_loss_weights_good_instances_by_the_beta_of_their_aspect(encoder: str, given: Given) -> None:
     """Reddy 2022, equation 1: - beta y log p - (1 - beta) (1 - y) log(1 - p), mean over outputs and aspects."""
     found = fit("shared-bert", data(4), encoder=encoder, epochs=1, batch_size=16, beta="0.9,0.2", max_references=None)
     ((inputs, logits),) = given
@@ -72,8 +72,8 @@ def test_the_loss_weighs_the_good_ones_by_the_beta_of_their_aspect(encoder: str,
     assert found.record.log[0]["loss"] == pytest.approx(loss, rel=1e-5)
 
 
-def test_the_beta_of_a_training_is_the_share_of_bad_ones(encoder: str, given: Given) -> None:
-    """Of naturalness every other output is good, of quality those of two of six items."""
+def test_beta_of_a_training_is_the_share_of_bad_instances(encoder: str, given: Given) -> None:
+    """For naturalness every other output is good, for quality those of two of six items."""
     fit("shared-bert", data(6), encoder=encoder, epochs=1, max_steps=1, batch_size=4)
     ((inputs, _),) = given
     np.testing.assert_allclose(inputs["beta"].numpy(), np.tile([1 / 2, 2 / 3], (4, 1)), rtol=1e-6)
@@ -85,8 +85,8 @@ def read(inputs: dict[str, torch.Tensor]) -> list[tuple[int, ...]]:
     return [tuple(token for token, real in zip(*row, strict=True) if real) for row in rows]
 
 
-def test_references_are_drawn_anew_in_each_epoch(encoder: str, given: Given) -> None:
-    """Eight outputs with ten references each, of which two take part in an epoch, which is one batch."""
+def test_references_are_drawn_again_in_each_epoch(encoder: str, given: Given) -> None:
+    """Eight outputs with ten references each, two of them used per epoch, which is one batch."""
     fit(
         "shared-bert", data(4, 10), encoder=encoder, epochs=6, max_references=2, batch_size=64, aspects="naturalness"
     )  # fmt: skip
@@ -99,12 +99,12 @@ def test_references_are_drawn_anew_in_each_epoch(encoder: str, given: Given) -> 
         for row in rows:
             at = row.index(separator)
             own.setdefault(row[:at], set()).add(row[at:])
-        # Two different ones of every output.
+        # Two different ones per output.
         assert [len(references) for references in own.values()] == [2] * 8
         for output, references in own.items():
             met.setdefault(output, set()).update(references)
     assert len({tuple(sorted(rows)) for rows in epochs}) == 6
-    # Twelve draws of ten meet about seven of them; without another draw it would be two.
+    # Twelve draws of ten cover about seven; a fixed draw would cover two.
     assert min(len(references) for references in met.values()) >= 4
 
 
@@ -113,7 +113,7 @@ def pairs(part: Instances) -> set[tuple[int, str]]:
 
 
 @pytest.mark.parametrize("seed", [13, 14])
-def test_by_rows_no_pair_is_in_two_parts(encoder: str, tmp_path: Path, seed: int) -> None:
+def test_row_split_has_no_pair_in_two_parts(encoder: str, tmp_path: Path, seed: int) -> None:
     """Reddy 2022: 80, 10 and 10 per cent of the pairs of an output and a reference."""
     options = {"split": "row", "aspects": "naturalness"}
     job = make_job("shared-bert", data(10, 3), None, "recommended", encoder, seed, None, tmp_path, silent, options)
@@ -125,15 +125,13 @@ def test_by_rows_no_pair_is_in_two_parts(encoder: str, tmp_path: Path, seed: int
 @pytest.mark.parametrize(
     ("more", "shares", "decays"),
     [
-        # Plain Adam at one rate; AdamW with a tenth of the steps for warm-up, then down to nothing.
+        # Plain Adam at one rate; AdamW with a tenth of the steps for warm-up, then down to zero.
         ({"profile": "paper", "beta": "share", "split": "group"}, [1.0] * 10, {0.0}),
         ({"learning_rate": 3e-4}, [0, 1, *(n / 9 for n in range(8, 0, -1))], {0.0, 0.01}),
     ],
     ids=["paper", "recommended"],
 )
-def test_the_optimiser_of_each_profile(
-    encoder: str, more: dict[str, Any], shares: list[float], decays: set[float]
-) -> None:
+def test_optimiser_of_each_profile(encoder: str, more: dict[str, Any], shares: list[float], decays: set[float]) -> None:
     with steps_taken() as steps:
         fit("shared-bert", data(6), dev=data(2), encoder=encoder, epochs=5, batch_size=12, **more)
     assert [step.rate for step in steps] == pytest.approx([3e-4 * share for share in shares])

@@ -1,4 +1,4 @@
-"""An evaluator that scores each record by a function, for what only asks for scores."""
+"""An evaluator that scores each record by a function, for code that only needs scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tiny encoder and conversations whose replies can be told from false ones."""
+"""A tiny encoder and conversations whose replies can be distinguished from false ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="session")
 def dialogues() -> Dataset:
-    """30 conversations of 2 to 6 turns; every reply begins with the last word of the turn before it."""
+    """30 conversations of 2 to 6 turns; every reply starts with the last word of the previous turn."""
     rng = np.random.default_rng(5)
     found = []
     for number in range(30):

@@ -1,4 +1,4 @@
-"""Broken replies: docs/explanation/evaluators/unreferenced.md#false-replies."""
+"""Corrupted replies: docs/explanation/evaluators/unreferenced.md#false-replies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SIX = ["one", "two", "three", "four", "five", "six"]
 
 
 class Fixed:
-    """A generator whose draws are written down."""
+    """A generator with predefined draws."""
 
     def __init__(self, uniform: Sequence[float] = (), places: Sequence[int] = (), order: Sequence[int] = ()) -> None:
         self.uniform, self.places, self.order = list(uniform), list(places), list(order)
@@ -40,11 +40,11 @@ def test_words_are_dropped_with_probability_one_half() -> None:
     assert drop_words(SIX, rng) == ["two", "four", "six"]
     draws = np.random.default_rng(1)
     kept = sum(len(drop_words(SIX, draws)) for _ in range(4000)) / (4000 * 6)
-    # All six go once in 64 times; then all six are shuffled instead: .5 + 1/64.
+    # All six are dropped once in 64 times; then all six are shuffled instead: .5 + 1/64.
     assert kept == pytest.approx(0.5 + 1 / 64, abs=0.01)
 
 
-def test_where_all_words_would_go_they_are_shuffled_and_of_nothing_remains_word() -> None:
+def test_fully_dropped_reply_is_shuffled_and_no_word_remains_word() -> None:
     assert drop_words(["a", "b", "c"], Fixed(uniform=[0.0, 0.1, 0.2], order=[2, 0, 1])) == ["c", "a", "b"]
     assert drop_words([], np.random.default_rng(1)) == ["word"]
 
@@ -67,7 +67,7 @@ def test_one_word_and_none() -> None:
 
 
 @pytest.mark.parametrize("kind", ["word_drop", "word_order", "word_repeat"])
-def test_a_broken_reply_never_equals_the_true_one_unless_asked(kind: str) -> None:
+def test_corrupted_reply_never_equals_the_true_one_unless_requested(kind: str) -> None:
     rng = np.random.default_rng(4)
     for _ in range(200):
         assert corrupt("you like tea", kind, rng, keep_identical=False) not in ("you like tea", "")
@@ -76,7 +76,7 @@ def test_a_broken_reply_never_equals_the_true_one_unless_asked(kind: str) -> Non
     assert any(corrupt("no tea", "word_order", rng, keep_identical=True) == "no tea" for _ in range(50))
 
 
-def test_a_text_without_spaces_is_broken_letter_by_letter() -> None:
+def test_text_without_spaces_is_corrupted_by_character() -> None:
     assert split_words("你好吗") == (["你", "好", "吗"], "")
     assert split_words("hello") == (["hello"], " ")
     found = corrupt("我很喜欢喝茶", "word_order", np.random.default_rng(5), keep_identical=False)

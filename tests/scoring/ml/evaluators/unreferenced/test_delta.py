@@ -1,4 +1,5 @@
-"""The rows of the Delta table by an evaluator one can see through: whose reply is broken, and what counts as below."""
+"""The rows of the Delta table with a transparent evaluator: the corrupted reply of each row, and the count of lower
+scores."""
 
 from __future__ import annotations
 
@@ -19,11 +20,11 @@ TALK = [
 
 
 def belongs(record: Record) -> float:
-    """1 for a text whose conversation's word is that of its context, however the rest of it reads; else 0."""
+    """1 for a text with the same conversation word as its context, whatever the rest; else 0."""
     return float(record.context[0].split()[0] in record.text.split())
 
 
-def test_random_kinds_are_made_of_another_conversation() -> None:
+def test_random_kinds_come_from_another_conversation() -> None:
     answered: list[list[str]] = []
 
     def generate(contexts: list[str]) -> list[str]:
@@ -33,22 +34,22 @@ def test_random_kinds_are_made_of_another_conversation() -> None:
     tools = Tools(generate, lambda texts: [f"{text} back" for text in texts])
     rows = {row.kind: row for row in delta_table(ByFunction(belongs), TALK, tools=tools)}
     assert {row.n for kind, row in rows.items() if not kind.startswith("word_")} == {8}
-    # Its own, said otherwise or by a model: no difference, and nothing is below.
+    # Its own reply, paraphrased or generated: no difference, and no lower score.
     for kind in ("ground_truth", "back_translation", "model_false"):
         assert (rows[kind].mean, rows[kind].sd, rows[kind].below) == (0, 0, 0), kind
-    # Of another conversation: by people, by a model, translated back.
+    # From another conversation: human, generated, back-translated.
     for kind in ("rand_utt", "rand_model", "rand_back"):
         assert (rows[kind].mean, rows[kind].sd, rows[kind].below) == (1, 0, 1), kind
-    # What a model is shown is all that stood before the reply, and nothing of it.
+    # A model sees everything before the reply, and nothing of the reply.
     own, _ = answered
     assert own == ["\n".join(one.turns[:turn]) for one in TALK for turn in (1, 2)]
 
 
-def test_a_row_by_hand() -> None:
+def test_row_by_hand() -> None:
     """Gaps of 0, 1/2, -1/2 and 1; one reply has no score."""
     found = _row("word_drop", np.array([0.0, 0.5, -0.5, 1.0, np.nan]))
     assert (found.n, found.mean, found.group) == (4, 0.25, "syntactic negative")
-    # Squares of the differences from .25: .0625 + .0625 + .5625 + .5625 = 1.25, by 3.
+    # Squared differences from .25: .0625 + .0625 + .5625 + .5625 = 1.25, divided by 3.
     assert found.sd == pytest.approx((1.25 / 3) ** 0.5)
-    # An equal score is not below.
+    # An equal score is not lower.
     assert found.below == 0.5

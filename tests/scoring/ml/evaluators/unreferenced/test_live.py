@@ -24,7 +24,7 @@ def maude(request: pytest.FixtureRequest, encoder: str, dialogues: Dataset) -> A
     return fit("maude", dialogues, encoder=encoder, epochs=1, **{**SMALL["maude"], **request.param})
 
 
-def test_scoring_turn_by_turn_is_scoring_at_once(maude: Any) -> None:
+def test_scoring_turn_by_turn_equals_scoring_at_once(maude: Any) -> None:
     live = maude.open_dialogue(TURNS[:1])
     for place, turn in enumerate(TURNS[1:], start=1):
         values = live.score(["cat sat", "i like you", " "])
@@ -34,7 +34,7 @@ def test_scoring_turn_by_turn_is_scoring_at_once(maude: Any) -> None:
     assert live.turns == [turn for turn in TURNS if turn.strip()]
 
 
-def test_a_new_turn_costs_one_utterance_and_one_step(maude: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_turn_costs_one_utterance_and_one_step(maude: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if maude.settings["bidirectional"] or maude.settings["pad_attended"]:
         pytest.skip("these read the whole context")
     live = maude.open_dialogue(TURNS)
@@ -48,7 +48,7 @@ def test_a_new_turn_costs_one_utterance_and_one_step(maude: Any, monkeypatch: py
     assert (read, steps) == ([1, 1], [1])
 
 
-def test_the_models_turns_make_the_dialogues_mean(maude: Any) -> None:
+def test_dialogue_mean_uses_the_turns_of_the_model(maude: Any) -> None:
     live = maude.open_dialogue(TURNS[:1])
     with pytest.raises(ScoringError, match="nothing was said"):
         maude.open_dialogue().score(["hi"])
@@ -64,7 +64,7 @@ def test_the_models_turns_make_the_dialogues_mean(maude: Any) -> None:
     assert np.isnan(found[1].value)
 
 
-def test_which_turns_count() -> None:
+def test_turns_that_count() -> None:
     talk = Dialogue("d", ("a", "b", " ", "c"), "bot", ("x", "bot", "bot", "x"))
     assert scored_turns(talk) == [1, 3]
     assert scored_turns(talk, "x") == [3]
@@ -72,11 +72,11 @@ def test_which_turns_count() -> None:
 
 
 def distinct(record: Record) -> float:
-    """The share of different words, so that a repeated one costs something."""
+    """The share of distinct words, so that repetition lowers the score."""
     return len(set(record.text.split())) / len(record.text.split())
 
 
-def test_the_delta_table_is_mean_and_sd_of_the_differences() -> None:
+def test_delta_table_has_mean_and_sd_of_differences() -> None:
     talk = [Conversation(f"c{n}", f"g{n}", ("hi there", f"a{n} b{n} c{n} d{n}")) for n in range(20)]
     tools = Tools(generate=lambda texts: ["same same"] * len(texts), back_translate=lambda texts: [*texts])
     rows = {row.kind: row for row in delta_table(ByFunction(distinct), talk, tools=tools)}
@@ -88,7 +88,7 @@ def test_the_delta_table_is_mean_and_sd_of_the_differences() -> None:
     assert (rows["model_false"].mean, rows["model_false"].sd, rows["model_false"].n) == (0.5, 0, 20)
     assert rows["model_false"].below == 1
     assert rows["rand_utt"].group == "semantic negative"
-    # Of four words repeated from the first one word is left (1 - 1/4), from the second two (1 - 2/4).
+    # Four words repeated from the first leave one distinct word (1 - 1/4), from the second two (1 - 2/4).
     assert set(np.round([rows["word_repeat"].mean], 6)) <= set(np.round(np.linspace(0.5, 0.75, 21), 6))
     assert 0 < rows["word_repeat"].sd < 0.13
     assert rows["word_order"].mean == 0
@@ -97,12 +97,12 @@ def test_the_delta_table_is_mean_and_sd_of_the_differences() -> None:
         delta_table(ByFunction(distinct), talk[:1])
 
 
-def test_random_replies_are_of_another_group_however_few_those_are() -> None:
-    """Of 2,999 replies of one group and 1 of another nearly all got one of their own."""
+def test_random_replies_come_from_another_group_even_if_rare() -> None:
+    """Of 2,999 replies of one group and 1 of another, nearly all once got one of their own."""
     talk = [Conversation(f"c{n}", "most", ("hi there", f"a{n} a{n}")) for n in range(2999)]
     talk.append(Conversation("one", "one", ("hi there", "x y")))
     rows = {row.kind: row for row in delta_table(ByFunction(distinct), talk, n=300)}
-    # The own reply has one different word of two, the only one of another group two of two; its own other has one.
+    # The own reply has one distinct word of two, the only one of another group two of two; another of its own has one.
     assert rows["rand_utt"].n == 300
     assert rows["rand_utt"].mean <= -0.5 + 2 / 300
 

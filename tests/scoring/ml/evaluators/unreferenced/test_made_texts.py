@@ -1,4 +1,4 @@
-"""What the generator and the translators are shown for training, and which place their texts take."""
+"""The input of the generator and the translators in training, and the position of their texts."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def job(tmp_path: Path) -> FitJob:
     )  # fmt: skip
 
 
-def test_a_generator_is_shown_what_stands_before_the_reply(job: FitJob) -> None:
-    """Never the true reply: it would be learned as a false one, said in other words."""
+def test_generator_sees_only_the_context_of_the_reply(job: FitJob) -> None:
+    """Never the true reply, which would be learned as a false one in other words."""
     shown: list[str] = []
     turned: list[str] = []
 
@@ -48,12 +48,12 @@ def test_a_generator_is_shown_what_stands_before_the_reply(job: FitJob) -> None:
         (0, 1): "answer to 1 turns", (0, 2): "answer to 2 turns", (1, 3): "answer to 3 turns",
     }  # fmt: skip
     assert made.back_translated == {(0, 1): "there hi", (0, 2): "you are how", (1, 3): "yes"}
-    # A text that says nothing has no place.
+    # A blank text has no position.
     silent = _made_texts(job, TALK, Tools(lambda texts: [" "] * len(texts)), KINDS["all"], "dev")
     assert (silent.generated, silent.back_translated) == ({}, {})
 
 
-def test_nothing_is_made_that_no_kind_needs(job: FitJob) -> None:
+def test_unneeded_texts_are_not_generated(job: FitJob) -> None:
     def never(texts: list[str]) -> list[str]:
         raise AssertionError("asked for texts")
 

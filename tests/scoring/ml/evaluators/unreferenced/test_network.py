@@ -1,4 +1,4 @@
-"""Losses by hand, networks by hand, and what padding may do."""
+"""Losses by hand, networks by hand, and the effect of padding."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def test_hinge_compares_each_false_reply_with_the_true_one() -> None:
     assert float(hinge_loss(logits, targets, torch.ones(1, 3), 0.5)) == pytest.approx(0.15, abs=1e-6)
 
 
-def test_features_as_released_and_as_printed() -> None:
+def test_features_as_released_and_as_published() -> None:
     c, h = torch.tensor([1.0, -2.0]), torch.tensor([3.0, 1.0])
     assert compared(c, h, "abs").tolist() == [1, -2, 3, 1, 2, 3, 3, -2]
     assert compared(c, h, "signed").tolist() == [3, 1, 1, -2, 3, -2, 2, 3]
 
 
 @pytest.mark.parametrize("layers", [1, 2])
-def test_a_beginning_scores_as_if_it_stood_alone(layers: int) -> None:
+def test_prefix_scores_as_if_it_were_alone(layers: int) -> None:
     net = network(MaudeNetwork, layers=layers)
     turns = torch.randn(5, 6)
     whole = net.contexts(turns, torch.tensor([5]))[0]
@@ -74,7 +74,7 @@ def test_padding_of_a_batch_does_not_change_a_context(bidirectional: bool) -> No
         torch.testing.assert_close(alone[0], together[place], atol=1e-6, rtol=1e-5)
 
 
-def test_the_releases_padded_zeros_enter_in_training_only() -> None:
+def test_padded_zeros_of_the_release_matter_only_in_training() -> None:
     net = network(MaudeNetwork, pool_zeros=True)
     turns, lengths = -torch.ones(4, 6), torch.tensor([1, 3])
 
@@ -91,7 +91,7 @@ def test_the_releases_padded_zeros_enter_in_training_only() -> None:
     torch.testing.assert_close(trained, net.project(states))
 
 
-def test_a_step_at_a_time_is_the_whole() -> None:
+def test_stepwise_equals_the_whole() -> None:
     net = network(MaudeNetwork, layers=2)
     turns = torch.randn(4, 6)
     state, largest = None, None
@@ -103,7 +103,7 @@ def test_a_step_at_a_time_is_the_whole() -> None:
 
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
 @pytest.mark.parametrize("kind", [InferSentNetwork, RuberNetwork])
-def test_readers_of_tokens_never_see_padding(kind: type, cell: str) -> None:
+def test_token_encoders_never_see_padding(kind: type, cell: str) -> None:
     net = network(kind, cell=cell)
     ids = torch.tensor([[3, 4, 0, 0], [5, 6, 7, 8]])
     both = net.replies(Tokens(ids, torch.tensor([2, 4])))
@@ -112,7 +112,7 @@ def test_readers_of_tokens_never_see_padding(kind: type, cell: str) -> None:
     assert both.shape == (2, 8)
 
 
-def test_ruber_begins_without_a_match_and_has_one_more_feature() -> None:
+def test_ruber_starts_without_a_match_and_has_one_more_feature() -> None:
     net = network(RuberNetwork)
     c, h = torch.randn(2, 8), torch.randn(2, 8)
     assert net.features(c, h)[:, 8].tolist() == [0.0, 0.0]
@@ -121,7 +121,7 @@ def test_ruber_begins_without_a_match_and_has_one_more_feature() -> None:
     torch.testing.assert_close(net.features(c, h)[:, 8], (c * h).sum(dim=1))
 
 
-def test_sizes_are_those_of_the_papers() -> None:
+def test_sizes_equal_those_of_the_papers() -> None:
     maude = MaudeNetwork.from_source(None, {**SIZES, "vector": 768, "down": 300, "hidden": 300, "decoder": 200})
     shapes = {name: tuple(value.shape) for name, value in maude.state_dict().items()}
     assert shapes["down.weight"] == (300, 768)
@@ -140,7 +140,7 @@ def test_sizes_are_those_of_the_papers() -> None:
 @pytest.mark.parametrize(
     ("inputs", "changed"), [("both", (True, True)), ("text", (False, True)), ("context", (True, False))]
 )
-def test_what_inputs_forbids_changes_nothing_and_learns_nothing(inputs: str, changed: tuple[bool, bool]) -> None:
+def test_excluded_inputs_change_nothing_and_learn_nothing(inputs: str, changed: tuple[bool, bool]) -> None:
     net = network(MaudeNetwork, inputs=inputs)
     c, h = torch.randn(1, 5), torch.randn(1, 5)
     base = net.logits(c, h)
@@ -155,7 +155,7 @@ def test_what_inputs_forbids_changes_nothing_and_learns_nothing(inputs: str, cha
     assert (grown is not None and bool(grown.abs().sum() > 0)) == changed[0]
 
 
-def test_the_gradient_reaches_every_weight() -> None:
+def test_gradient_reaches_every_weight() -> None:
     for kind in (MaudeNetwork, BertNliNetwork, InferSentNetwork, RuberNetwork):
         net = network(kind)
         n = torch.tensor([2, 1] if kind is MaudeNetwork else [1, 1])
@@ -171,7 +171,7 @@ def test_the_gradient_reaches_every_weight() -> None:
         assert not silent, kind
 
 
-def test_a_blend_is_of_parts_brought_to_one_range() -> None:
+def test_blend_uses_parts_scaled_to_one_range() -> None:
     u, r = np.array([0.2, 0.4, 0.6]), np.array([-1.0, 1.0, 0.0])
     assert unit_range(u).tolist() == pytest.approx([0, 0.5, 1])
     assert unit_range(np.array([3.0, 3.0])).tolist() == [0.5, 0.5]

@@ -1,4 +1,4 @@
-"""MAUDE's rivals learn what can be learned (MAUDE itself in `test_training.py`)."""
+"""MAUDE's rivals learn learnable data (MAUDE itself in `test_training.py`)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ VECTORS = {"epochs": 40, "learning_rate": 0.01, "batch_size": 16, "decoder": 64,
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "options"), [("ruber", READER), ("infersent", READER), ("bert-nli", VECTORS)])
-def test_it_learns_which_reply_belongs_to_which_context(
+def test_learns_which_reply_belongs_to_which_context(
     encoder: str, dialogues: Dataset, name: str, options: dict[str, Any]
 ) -> None:
-    """Twelve contexts, each with one reply: what is true of one is false of the others, so that neither context nor
-    reply tells anything without the other."""
+    """Twelve contexts, each with one reply: a true reply for one is false for the others, so neither context nor reply
+    is informative alone."""
     few = replace(dialogues, dialogues=tuple(replace(one, turns=one.turns[:2]) for one in dialogues.dialogues[:12]))
     evaluator = fit(name, few, dev=few, encoder=encoder, negatives="semantics", patience=None, dropout=0.0, **options)
     log, metrics = evaluator.record.log, evaluator.record.metrics

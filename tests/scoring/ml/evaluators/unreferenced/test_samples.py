@@ -1,4 +1,4 @@
-"""The training set as numbers: who stands beside whom, and what makes a batch."""
+"""The training set as numbers: pairing of replies and composition of batches."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def context(samples: Samples, table: TextTable, row: int) -> list[str]:
     return [table.texts[text] for text in samples.context_rows[start : start + samples.lengths[row]]]
 
 
-def test_every_turn_from_the_first_reply_on_answers_all_before_it() -> None:
+def test_every_turn_from_the_first_reply_on_answers_all_earlier_ones() -> None:
     samples, table = made()
     assert [table.texts[row] for row in samples.reply] == [*TALK[0].turns[1:], TALK[1].turns[1], "yes"]
     assert context(samples, table, 2) == list(TALK[0].turns[:3])
@@ -58,7 +58,7 @@ def test_every_turn_from_the_first_reply_on_answers_all_before_it() -> None:
     assert not flat_table.left[flat.reply[2]]
 
 
-def test_broken_replies_are_made_in_variants_and_left_out_where_there_is_none() -> None:
+def test_corrupted_replies_have_variants_and_are_omitted_without_one() -> None:
     samples, table = made(variants=3)
     assert set(samples.broken) == {"word_drop", "word_order", "word_repeat"}
     for rows in samples.broken.values():
@@ -72,7 +72,7 @@ def test_broken_replies_are_made_in_variants_and_left_out_where_there_is_none() 
     assert draw_replies(samples, np.random.default_rng(1), positive_weight=1.0).weights[0].tolist() == [1, 1, 1, 1, 1]
 
 
-def test_random_replies_come_from_other_groups_and_are_drawn_anew() -> None:
+def test_random_replies_come_from_other_groups_and_are_drawn_each_epoch() -> None:
     samples, _ = made()
     seen: list[set[int]] = [set() for _ in range(5)]
     for epoch in range(60):
@@ -86,7 +86,7 @@ def test_random_replies_come_from_other_groups_and_are_drawn_anew() -> None:
         assert all(group_of[row] != samples.group[place] for row in rows)
 
 
-def test_texts_of_models_become_false_and_true_replies() -> None:
+def test_generated_texts_become_false_and_true_replies() -> None:
     texts = Made(
         generated={(0, 1): "i am a model", (1, 1): "so am i"},
         back_translated={(0, 2): "how do you do today", (1, 1): "a good morning indeed"},
@@ -95,7 +95,7 @@ def test_texts_of_models_become_false_and_true_replies() -> None:
     assert samples.kinds == ("word_drop", "word_order", "word_repeat", "rand_utt", "model_false", "rand_back")
     drawn = draw_replies(samples, np.random.default_rng(2))
     assert drawn.rows.shape == (5, 7)
-    # The only generated reply of another group than b is that of a.
+    # The only generated reply from a group other than b's is that of a.
     assert table.texts[drawn.rows[3, 5]] == "i am a model"
     with_positives = draw_replies(samples, np.random.default_rng(2), paraphrased=1.0)
     assert with_positives.targets.tolist() == [1, 1, 0, 0, 0, 0, 0, 0]
@@ -112,12 +112,12 @@ def test_batches_hold_every_reply_once(sort: bool) -> None:
         assert sorted(np.concatenate(batches).tolist()) == [0, 1, 2, 3, 4]
         if whole:
             owners = [set(samples.conversation[batch].tolist()) for batch in batches]
-            assert sum(len(own) for own in owners) == 3  # no conversation is parted
+            assert sum(len(own) for own in owners) == 3  # no conversation is split
         else:
             assert max(len(batch) for batch in batches) == 2
 
 
-def test_a_conversation_is_read_once_for_all_its_replies() -> None:
+def test_conversation_is_read_once_for_all_its_replies() -> None:
     samples, _ = made()
     found = contexts_of(samples, np.array([2, 0, 4]))
     assert found.lengths.tolist() == [3, 3]

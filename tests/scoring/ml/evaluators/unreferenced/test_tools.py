@@ -1,4 +1,4 @@
-"""Texts of models: functions of the caller, or models of local folders."""
+"""Texts of models: functions of the caller, or models in local folders."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def tiny_seq2seq(folder: Path) -> str:
     sizes = {"d_model": 16, "d_kv": 4, "d_ff": 16, "num_layers": 1, "num_heads": 2}
     marks = {"decoder_start_token_id": 2, "pad_token_id": 0, "eos_token_id": 3}
     model = t.T5ForConditionalGeneration(t.T5Config(vocab_size=16, **sizes, **marks))
-    model.shared.weight.data[:4] = 0  # so that a word is always likelier than a special token
+    model.shared.weight.data[:4] = 0  # so that a word is always more likely than a special token
     model.save_pretrained(folder)
     return str(folder)
 
@@ -56,10 +56,10 @@ def test_functions_of_the_caller_make_false_and_true_replies(dialogues: Dataset,
     calls = len(asked)
     assert max(asked) <= 8
     run_job(job(dialogues, tmp_path, encoder, tools, paraphrased=0.5))
-    assert len(asked) == calls  # what models made is kept in the folder
+    assert len(asked) == calls  # generated texts are stored in the folder
 
 
-def test_made_texts_go_on_where_they_were_cut_off(dialogues: Dataset, encoder: str, tmp_path: Path) -> None:
+def test_generation_continues_after_an_interruption(dialogues: Dataset, encoder: str, tmp_path: Path) -> None:
     seen: list[str] = []
 
     def shout(texts: list[str]) -> list[str]:
@@ -87,7 +87,7 @@ def test_made_texts_go_on_where_they_were_cut_off(dialogues: Dataset, encoder: s
 
 
 @pytest.mark.parametrize("kind", ["causal", "seq2seq"])
-def test_models_of_folders_make_one_line_for_each_text(tmp_path: Path, kind: str) -> None:
+def test_models_in_folders_write_one_line_per_text(tmp_path: Path, kind: str) -> None:
     folder = tiny_causal("gpt2", tmp_path) if kind == "causal" else tiny_seq2seq(tmp_path)
     model = LocalTextModel(folder, max_new_tokens=6)
     texts = ["the cat sat", "i like tea . no", "dog"]
@@ -109,7 +109,7 @@ def test_folders_can_be_named_as_options(dialogues: Dataset, encoder: str, tmp_p
     assert np.isfinite(found.score([Record("cat", context=("dog",))])[0])
 
 
-def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
+def test_folder_without_a_model_is_named(tmp_path: Path) -> None:
     with pytest.raises(EncoderError, match=r"config\.json"):
         LocalTextModel(tmp_path)
     (tmp_path / "config.json").write_text("{}")
@@ -117,8 +117,8 @@ def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
         LocalTextModel(tmp_path)(["a"])
 
 
-def test_an_encoder_is_no_generator(encoder: str, dialogues: Dataset) -> None:
-    """It would speak by a head that was drawn at random; the dry check says so, too."""
+def test_encoder_is_not_a_generator(encoder: str, dialogues: Dataset) -> None:
+    """Its head would be random; the dry check also refuses it."""
     with pytest.raises(EncoderError, match="of the weights of a BertLMHeadModel"):
         LocalTextModel(encoder)(["the cat"])
     with pytest.raises(EncoderError, match="of the weights of a BertLMHeadModel"):
@@ -126,11 +126,11 @@ def test_an_encoder_is_no_generator(encoder: str, dialogues: Dataset) -> None:
 
 
 @pytest.mark.parametrize("kind", ["causal", "seq2seq"])
-def test_the_dry_check_takes_models_that_can_be_used(tmp_path: Path, kind: str) -> None:
+def test_dry_check_accepts_usable_models(tmp_path: Path, kind: str) -> None:
     LocalTextModel(tiny_causal("gpt2", tmp_path) if kind == "causal" else tiny_seq2seq(tmp_path)).check()
 
 
-def test_the_dry_check_refuses_tools_that_cannot_be_read(dialogues: Dataset, encoder: str, tmp_path: Path) -> None:
+def test_dry_check_refuses_unreadable_tools(dialogues: Dataset, encoder: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(EncoderError, match="no language model that can be read"):
         plan("maude", dialogues, encoder=encoder, generator=str(tmp_path))
@@ -140,6 +140,6 @@ def test_the_dry_check_refuses_tools_that_cannot_be_read(dialogues: Dataset, enc
         plan("maude", dialogues, encoder=encoder, translator=str(folder), back_translator=str(folder))
 
 
-def test_half_a_surrogate_pair_is_no_reason_to_stop(tmp_path: Path) -> None:
+def test_lone_surrogate_does_not_stop_training(tmp_path: Path) -> None:
     model = LocalTextModel(tiny_causal("gpt2", tmp_path), max_new_tokens=3)
     assert model(["the \ud800 cat"]) == model(["the \ufffd cat"])

@@ -1,4 +1,4 @@
-"""All four evaluators through the common frame: train, stop, go on, save, load, refuse."""
+"""All four evaluators through the common framework: train, interrupt, continue, save, load, refuse."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Stop(Exception):
     pass
 
 
-#: Of the evaluators that most tests only look at.
+#: The evaluators that most tests only apply.
 GIVEN: dict[str, Any] = {"epochs": 2, "learning_rate": 0.01, "batch_size": 32}
 
 
@@ -73,7 +73,7 @@ def test_saved_and_loaded_scores_the_same(trained: dict[str, Any], name: str, tm
     assert "No generator was named" in card
 
 
-def test_what_has_no_context_is_undefined_and_what_is_empty_is_worst(trained: dict[str, Any], name: str) -> None:
+def test_missing_context_is_undefined_and_empty_text_is_worst(trained: dict[str, Any], name: str) -> None:
     evaluator = trained[name]
     records = [
         Record("cat sat"),
@@ -91,7 +91,7 @@ def test_what_has_no_context_is_undefined_and_what_is_empty_is_worst(trained: di
     assert values[4] == pytest.approx(values[5], abs=1e-6)
 
 
-def test_long_texts_are_cut_and_counted(trained: dict[str, Any], name: str) -> None:
+def test_long_texts_are_truncated_and_counted(trained: dict[str, Any], name: str) -> None:
     evaluator = trained[name]
     long = "tea " * 10_000
     for record in (Record(long, context=CONTEXT), Record("cat", context=(long, "yes"))):
@@ -99,7 +99,7 @@ def test_long_texts_are_cut_and_counted(trained: dict[str, Any], name: str) -> N
         assert evaluator.details.n_truncated == 1
 
 
-def test_a_flat_context_keeps_its_newest_turns(trained: dict[str, Any], name: str) -> None:
+def test_flat_context_keeps_its_newest_turns(trained: dict[str, Any], name: str) -> None:
     if name == "maude":
         pytest.skip("reads each turn by itself")
     evaluator = trained[name]
@@ -111,7 +111,7 @@ def test_a_flat_context_keeps_its_newest_turns(trained: dict[str, Any], name: st
     assert abs(a - c) > 1e-6
 
 
-def test_the_same_seed_gives_the_same_weights_and_another_one_others(
+def test_same_seed_gives_the_same_weights_and_another_one_others(
     trained: dict[str, Any], encoder: str, dialogues: Dataset, name: str, small: dict[str, int]
 ) -> None:
     shuffled = replace(dialogues, dialogues=dialogues.dialogues[::-1])
@@ -126,14 +126,14 @@ def test_the_same_seed_gives_the_same_weights_and_another_one_others(
 
 @pytest.fixture(scope="module")
 def uncut(encoder: str, dialogues: Dataset) -> Any:
-    """The training of the next test as it is without interruption, in the same blocks."""
+    """The next test's training without interruption, in the same blocks."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kept, "CPU_BLOCK", 32)
         return fit("maude", dialogues, encoder=encoder, epochs=3, batch_size=32, **SMALL["maude"])
 
 
 @pytest.mark.parametrize(("phase", "done"), [("encoding", 60), ("training", 7)])
-def test_a_training_that_was_cut_off_ends_with_the_same_weights(
+def test_interrupted_training_ends_with_the_same_weights(
     encoder: str, dialogues: Dataset, uncut: Any, tmp_path: Path, phase: str, done: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kept, "CPU_BLOCK", 32)
@@ -151,13 +151,13 @@ def test_a_training_that_was_cut_off_ends_with_the_same_weights(
     encoded = [p.done for p in seen if p.phase == "encoding"]
     if phase == "training":
         assert not encoded  # every text had been encoded
-        assert min(p.done for p in seen if p.phase == "training") > 4  # the first epoch had been kept
+        assert min(p.done for p in seen if p.phase == "training") > 4  # the first epoch had been saved
     else:
-        assert min(encoded) > 32  # the first block had been kept
+        assert min(encoded) > 32  # the first block had been saved
     assert {"breaking replies (train)", "training", "evaluating"} <= {p.phase for p in seen}
 
 
-def test_it_learns_what_can_be_learned(encoder: str, dialogues: Dataset) -> None:
+def test_learns_learnable_data(encoder: str, dialogues: Dataset) -> None:
     few = replace(dialogues, dialogues=dialogues.dialogues[:12])
     evaluator = fit(
         "maude", few, dev=few, encoder=encoder, epochs=60, learning_rate=0.01, batch_size=16, patience=None,
@@ -170,7 +170,7 @@ def test_it_learns_what_can_be_learned(encoder: str, dialogues: Dataset) -> None
     assert metrics["false"] < 0.35
 
 
-def test_the_profiles_differ_and_the_released_padding_changes_scores(encoder: str, dialogues: Dataset) -> None:
+def test_profiles_differ_and_the_released_padding_changes_scores(encoder: str, dialogues: Dataset) -> None:
     evaluator = fit("maude", dialogues, profile="paper", encoder=encoder, epochs=1, **SMALL["maude"])
     settings = evaluator.settings
     assert (settings["layers"], settings["learning_rate"], settings["batch_size"]) == (2, 1e-4, 128)
@@ -182,14 +182,14 @@ def test_the_profiles_differ_and_the_released_padding_changes_scores(encoder: st
     uneven = Record("cat sat", context=("you like tea and the dog ran on the mat", "no"))
     assert evaluator.score([even])[0] == pytest.approx(masked.score([even])[0], abs=1e-6)
     assert abs(evaluator.score([uneven])[0] - masked.score([uneven])[0]) > 1e-6
-    # Even so a score does not depend on its batch: padding is that of the own context only.
+    # A score still does not depend on its batch: only its own context is padded.
     together = evaluator.score([even, uneven])
     assert together[1] == pytest.approx(evaluator.score([uneven])[0], abs=1e-5)
 
 
 @pytest.fixture(scope="module")
 def plain(encoder: str, dialogues: Dataset) -> Any:
-    """With none of the options of the next test."""
+    """Without any of the next test's options."""
     return fit("maude", dialogues, encoder=encoder, epochs=1, batch_size=32, **SMALL["maude"])
 
 
@@ -217,16 +217,14 @@ def plain(encoder: str, dialogues: Dataset) -> Any:
     ],
     ids=str,
 )
-def test_each_option_changes_what_it_says(
-    encoder: str, dialogues: Dataset, plain: Any, options: dict[str, Any]
-) -> None:
+def test_each_option_takes_effect(encoder: str, dialogues: Dataset, plain: Any, options: dict[str, Any]) -> None:
     arguments: dict[str, Any] = {"epochs": 1, "batch_size": 32, "encoder": encoder, **SMALL["maude"]}
     changed = fit("maude", dialogues, **{**arguments, **options})
     before, after = weights(plain), weights(changed)
     records = [Record("CAT SAT on the mat", context=CONTEXT), Record("CAT SAT on the mat", context=("yes",))]
     records.append(Record("no dog ran", context=CONTEXT))
     values = changed.score(records)
-    if "max_length" in options:  # the dialogues are short and of small letters: it is what is read later that differs
+    if "max_length" in options:  # the dialogues are short and lower-case: only later texts differ
         long = [Record("the cat sat on the mat you like the tea", context=CONTEXT)]
         assert changed.score(long)[0] != pytest.approx(plain.score(long)[0], abs=1e-6)
         assert "case:mixed" in changed.signature
@@ -273,13 +271,13 @@ def test_ruber_by_reference_and_blended(trained: dict[str, Any], tmp_path: Path)
 
 
 def test_ruber_reads_a_reference_of_any_length(trained: dict[str, Any]) -> None:
-    """It was cut at what the encoder can read at once, and nothing said so."""
+    """Once, it was silently truncated to the encoder's limit."""
     whole = trained["ruber"]
     longest = whole.source.max_length()
     long = Record("cat " * 2 * longest + "tea", references=("cat tea",), context=CONTEXT)
     short = replace(long, text="cat tea")
     found = Ruber(whole.entry, whole.artefact, {**whole.options, "form": "referenced"}).evaluate([long, short])
-    # The largest and least values are of the same two words.
+    # The largest and smallest values come from the same two words.
     np.testing.assert_allclose(found.values, [1, 1], atol=1e-6)
     assert found.n_truncated == 0
     blended = Ruber(whole.entry, whole.artefact, {**whole.options, "form": "blended"}).evaluate([long, short])
@@ -288,18 +286,18 @@ def test_ruber_reads_a_reference_of_any_length(trained: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("profile", ["recommended", "paper"])
-def test_what_hinge_does_not_read_is_refused(encoder: str, dialogues: Dataset, profile: str) -> None:
-    """Both changed nothing."""
+def test_options_unused_by_hinge_are_refused(encoder: str, dialogues: Dataset, profile: str) -> None:
+    """Both had no effect."""
     plan("ruber", dialogues, encoder=encoder, profile=profile, loss="hinge")
     for option in ({"positive_weight": 3.0}, {"paraphrased": 0.5}):
         with pytest.raises(InvalidOption, match="is not read by loss=hinge"):
             plan("ruber", dialogues, encoder=encoder, profile=profile, loss="hinge", **option)
 
 
-def test_the_held_out_loss_counts_what_the_loss_counts(
+def test_held_out_loss_counts_like_the_loss(
     encoder: str, dialogues: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With hinge and the paper's weight 1 a batch counted by its true replies, too."""
+    """With hinge and the paper's weight 1, a batch also counted by its true replies."""
     given = {"loss": "hinge", **SMALL["maude"]}
     job = make_job("maude", dialogues, None, "paper", encoder, 13, None, tmp_path, silent, given)
     replies = Replies(
@@ -315,7 +313,7 @@ def test_the_held_out_loss_counts_what_the_loss_counts(
 
 
 def test_folds_blend_on_one_scale(trained: dict[str, Any]) -> None:
-    """As if one model had scored them all: here the models of both folds are the same one."""
+    """As if one model had scored them all: here both folds have the same model."""
     whole = Ruber(trained["ruber"].entry, trained["ruber"].artefact, {"form": "blended"})
     artefact = whole.artefact
     folds = [
@@ -332,7 +330,7 @@ def test_folds_blend_on_one_scale(trained: dict[str, Any]) -> None:
     np.testing.assert_allclose(found.score(records), whole.score(records), atol=1e-6)
 
 
-def test_a_dialogue_is_scored_by_the_fold_that_did_not_see_it(trained: dict[str, Any]) -> None:
+def test_dialogue_is_scored_by_the_fold_that_did_not_see_it(trained: dict[str, Any]) -> None:
     whole = trained["bert-nli"]
     other = scaled(whole, 0.5)
     folds = [
@@ -348,7 +346,7 @@ def test_a_dialogue_is_scored_by_the_fold_that_did_not_see_it(trained: dict[str,
 
 
 def scaled(evaluator: Any, factor: float) -> Any:
-    """Its artefact with all weights times a factor."""
+    """Its artefact with all weights multiplied by a factor."""
     network = copy.deepcopy(evaluator.artefact.network)
     with torch.no_grad():
         for parameter in network.parameters():
@@ -356,7 +354,7 @@ def scaled(evaluator: Any, factor: float) -> Any:
     return replace(evaluator.artefact, network=network)
 
 
-def test_references_serve_where_there_are_no_dialogues(encoder: str) -> None:
+def test_references_are_used_where_there_are_no_dialogues(encoder: str) -> None:
     items = tuple(
         Item(f"i{n}", context=(f"cat {'dog ' * n}", "tea"), references=(f"sat {'on ' * n}", "yes"), group=f"g{n}")
         for n in range(14)
@@ -366,7 +364,7 @@ def test_references_serve_where_there_are_no_dialogues(encoder: str) -> None:
     assert len(evaluator.record.dev_groups) == 2
 
 
-def test_what_is_missing_is_said_before_training(dialogues: Dataset, encoder: str, tmp_path: Path) -> None:
+def test_missing_input_is_reported_before_training(dialogues: Dataset, encoder: str, tmp_path: Path) -> None:
     with pytest.raises(TrainingDataError, match="no dialogue of two turns"):
         plan("maude", Dataset("empty", items=(Item("i", references=("a",)),)), encoder=encoder)
     with pytest.raises(TrainingDataError, match="3 conversations are too few"):
@@ -384,7 +382,7 @@ def test_what_is_missing_is_said_before_training(dialogues: Dataset, encoder: st
         plan("maude", dialogues, encoder=encoder, negatives="some")
 
 
-def test_the_dry_check_counts_and_estimates(dialogues: Dataset, encoder: str, name: str) -> None:
+def test_dry_check_counts_and_estimates(dialogues: Dataset, encoder: str, name: str) -> None:
     found = plan(name, dialogues, encoder=encoder, epochs=3, batch_size=10)
     assert found.examples["conversations"] == 27
     n = found.examples["true replies"]
