@@ -26,6 +26,7 @@ import pandas
 from _texts import machine, spread
 
 from evalapp.stats.agreement.krippendorff import krippendorff_alpha
+from evalapp.stats.resampling.bootstrap import Bootstrap
 
 SCALES = ("nominal", "ordinal", "interval", "ratio")
 
@@ -104,7 +105,9 @@ def points(given: argparse.Namespace, values: int, shuffled: bool) -> dict:
     for scale in SCALES:
         ours, peer, counted = [], [], []
         for _ in range(given.runs):
-            own, times = timed(partial(krippendorff_alpha, rows.unit, rows.value, scale=scale, resamples=0))
+            own, times = timed(
+                partial(krippendorff_alpha, rows.unit, rows.value, scale=scale, bootstrap=Bootstrap(resamples=0))
+            )
             ours.append(times)
             theirs, times = timed(partial(krippendorff.alpha, data, level_of_measurement=scale))
             peer.append(times)
@@ -151,12 +154,18 @@ def resampled(given: argparse.Namespace) -> dict:
     for name, values, raters in (("5 points", 5, given.raters), ("slider of 101", 101, 3)):
         data = make_ratings(given.ratings // raters, raters, values, given.seed)
         unit, value = np.repeat(np.arange(data.shape[1]), raters), data.T.ravel().copy()
-        cases = {scale: {"scale": scale} for scale in SCALES[: 4 if values == 5 else 3]}
+        cases = {scale: (scale, None) for scale in SCALES[: 4 if values == 5 else 3]}
         if values == 5:
-            cases["interval, clusters of 10 units"] = {"scale": "interval", "cluster": unit // 10}
-        for case, settings in cases.items():
+            cases["interval, clusters of 10 units"] = ("interval", unit // 10)
+        for case, (scale, cluster) in cases.items():
             estimate, times = timed(
-                partial(krippendorff_alpha, unit, value, resamples=given.resamples, seed=given.seed, **settings)
+                partial(
+                    krippendorff_alpha,
+                    unit,
+                    value,
+                    scale=scale,
+                    bootstrap=Bootstrap(cluster=cluster, resamples=given.resamples, seed=given.seed),
+                )
             )
             found[f"{name}, {case}"] = {
                 **times._asdict(),

@@ -24,8 +24,8 @@ from meta_evaluation import make_scores, timed
 from scipy import stats
 
 from evalapp.stats.correlation.coefficients import ALL_COEFFICIENTS
-from evalapp.stats.correlation.meta_evaluation import correlate, replicates_of
-from evalapp.stats.resampling.bootstrap import ClusterDraws
+from evalapp.stats.correlation.meta_evaluation import CorrelationSettings, correlate, replicates_of
+from evalapp.stats.resampling.bootstrap import Bootstrap, ClusterDraws
 
 SCIPY = {
     "pearson": stats.pearsonr,
@@ -64,7 +64,12 @@ def main() -> None:
 
     def one(metric):
         return correlate(
-            metric, human, item, system, coefficients=ALL_COEFFICIENTS, resamples=given.resamples, seed=given.seed
+            metric,
+            human,
+            item,
+            system,
+            settings=CorrelationSettings(coefficients=ALL_COEFFICIENTS),
+            bootstrap=Bootstrap(resamples=given.resamples, seed=given.seed),
         )
 
     def everything():
@@ -82,7 +87,12 @@ def main() -> None:
         ratio.append(peer[-1] / used)
     ours = [
         replicates_of(
-            scores["m00"], human, item, system, coefficient=name, resamples=given.peer_draws, seed=given.seed
+            scores["m00"],
+            human,
+            item,
+            system,
+            settings=CorrelationSettings(coefficients=(name,)),
+            bootstrap=Bootstrap(resamples=given.peer_draws, seed=given.seed),
         )[1]
         for name in ALL_COEFFICIENTS
     ]

@@ -24,7 +24,8 @@ from _texts import machine, spread
 from scipy.optimize import minimize
 
 from evalapp.stats.ranking.bradley_terry import ELO, ELO_ZERO
-from evalapp.stats.ranking.comparisons import rank_by_comparisons
+from evalapp.stats.ranking.comparisons import ComparisonModel, rank_by_comparisons
+from evalapp.stats.ranking.judgements import PairwiseComparisons
 
 
 def draw(systems: int, n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -81,13 +82,17 @@ def main() -> None:
     one, two, won = a[decided], b[decided], verdict[decided]
     wins = list(zip(np.where(won == "a", one, two).tolist(), np.where(won == "a", two, one).tolist(), strict=True))
     jobs = {
-        "davidson": lambda: rank_by_comparisons(a, b, verdict, method="davidson"),
-        "davidson, names, clusters of items": lambda: rank_by_comparisons(
-            names[a], names[b], verdict, item=item, method="davidson"
+        "davidson": lambda: rank_by_comparisons(
+            PairwiseComparisons(a, b, verdict), model=ComparisonModel(method="davidson")
         ),
-        "rao-kupper": lambda: rank_by_comparisons(a, b, verdict, method="rao-kupper"),
-        "bradley-terry": lambda: rank_by_comparisons(a, b, verdict),
-        "bradley-terry, decided": lambda: rank_by_comparisons(one, two, won),
+        "davidson, names, clusters of items": lambda: rank_by_comparisons(
+            PairwiseComparisons(names[a], names[b], verdict, item=item), model=ComparisonModel(method="davidson")
+        ),
+        "rao-kupper": lambda: rank_by_comparisons(
+            PairwiseComparisons(a, b, verdict), model=ComparisonModel(method="rao-kupper")
+        ),
+        "bradley-terry": lambda: rank_by_comparisons(PairwiseComparisons(a, b, verdict)),
+        "bradley-terry, decided": lambda: rank_by_comparisons(PairwiseComparisons(one, two, won)),
         "choix.ilsr_pairwise, decided": lambda: choix.ilsr_pairwise(given.systems, wins),
     }
     seconds: dict[str, list[float]] = {name: [] for name in jobs}

@@ -19,7 +19,7 @@ import numpy as np
 from _texts import machine, spread
 from scipy import stats
 
-from evalapp.stats.correlation.pair_tests import Settings, Table, engine_of
+from evalapp.stats.correlation.pair_tests import PairTests, Settings, Table, engine_of
 from evalapp.stats.correlation.significance import compare_all
 from evalapp.stats.correlation.swaps import SwapDraws
 
@@ -97,7 +97,11 @@ def main() -> None:
         for _ in range(given.runs):
             found, wall, used = timed(
                 lambda options=options: compare_all(
-                    scores, human, item, system, k=given.k, seed=given.seed, test="perm-both", **options
+                    scores,
+                    human,
+                    item,
+                    system,
+                    tests=PairTests(k=given.k, seed=given.seed, test="perm-both", **options),
                 )
             )
             clock.append(wall)

@@ -9,6 +9,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
+from evalapp.stats.resampling.bootstrap import Bootstrap
+
 Row = dict[str, Any]
 RESAMPLES = 200
 NOT_RECORDED = "not recorded"
@@ -62,7 +64,9 @@ class AspectFacts:
         order = np.lexsort((np.array([places[name] for name in self.raters], dtype=np.int64)[rater], person, unit))
         again = (np.diff(unit[order]) == 0) & (np.diff(person[order]) == 0)
         first = np.sort(order[np.flatnonzero(np.append(True, ~again))])
-        return krippendorff_alpha(unit[first], np.array(self.value)[first], scale=scale, resamples=RESAMPLES)  # type: ignore[arg-type]
+        return krippendorff_alpha(
+            unit[first], np.array(self.value)[first], scale=scale, bootstrap=Bootstrap(resamples=RESAMPLES)
+        )  # type: ignore[arg-type]
 
 
 def count_persons(raters: Collection[str]) -> int:

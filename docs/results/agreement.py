@@ -17,6 +17,7 @@ from evalapp.stats.agreement.coefficients import agreement_table
 from evalapp.stats.agreement.krippendorff import krippendorff_alpha
 from evalapp.stats.agreement.normalise import normalise_ratings
 from evalapp.stats.agreement.raters import rater_reports
+from evalapp.stats.resampling.bootstrap import Bootstrap
 
 SEED = 13
 
@@ -89,9 +90,9 @@ def of_ratings(name: str, rows: list[dict[str, Any]]) -> Result:
     method = "rank" if name in BY_RANK else "raw"
     value = normalise_ratings([row["value"] for row in rows], item, rater, method=method)
     unit = [f"{row['item']}\t{row['system']}" for row in rows]
-    found = agreement_table(value, unit, rater, scale="interval", cluster=item, seed=SEED)
-    ordinal = krippendorff_alpha(unit, value, scale="ordinal", cluster=item, seed=SEED)
-    nominal = krippendorff_alpha(unit, value, scale="nominal", cluster=item, seed=SEED)
+    found = agreement_table(value, unit, rater, scale="interval", bootstrap=Bootstrap(cluster=item, seed=SEED))
+    ordinal = krippendorff_alpha(unit, value, scale="ordinal", bootstrap=Bootstrap(cluster=item, seed=SEED))
+    nominal = krippendorff_alpha(unit, value, scale="nominal", bootstrap=Bootstrap(cluster=item, seed=SEED))
     result = found.as_dict() | {"ordinal": ordinal.as_dict(), "nominal": nominal.as_dict(), "method": method}
     if name in PERSONS:
         person = [who.split("#")[0] for who in rater]
@@ -110,10 +111,10 @@ def of_comparisons(rows: list[dict[str, Any]]) -> Result:
         unit.append(f"{row['item']}\t{first}\t{second}")
         verdict.append(turned.get(row["verdict"], row["verdict"]) if swap else row["verdict"])
     rater, item = [row["rater"] for row in rows], [row["item"] for row in rows]
-    found = agreement_table(verdict, unit, rater, scale="nominal", cluster=item, seed=SEED)
+    found = agreement_table(verdict, unit, rater, scale="nominal", bootstrap=Bootstrap(cluster=item, seed=SEED))
     decided = [place for place, entry in enumerate(verdict) if entry != "tie"]
     columns = [[column[place] for place in decided] for column in (verdict, unit)]
-    as_stored = krippendorff_alpha(unit, stored, scale="nominal", cluster=item, seed=SEED)
+    as_stored = krippendorff_alpha(unit, stored, scale="nominal", bootstrap=Bootstrap(cluster=item, seed=SEED))
     return found.as_dict() | {"decided": pooled_share(*columns), "stored": as_stored.as_dict()}
 
 

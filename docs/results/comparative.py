@@ -36,6 +36,7 @@ from evalapp.demo.build import build
 from evalapp.demo.ngram import NgramModel, Sample
 from evalapp.stats.correlation.coefficients import kendall, spearman
 from evalapp.stats.ranking.systems import rank_by_win_rate
+from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.ml import Dataset, Item, Output, Record, System, fit, load, read_dataset
 from scoring.ml.encoders.source import find_encoder
 from scoring.ml.evaluators.comparative.inputs import PairReader
@@ -280,9 +281,12 @@ def skill_and_length(evaluator: Any, test: Dataset, judged: set[str], quick: boo
 def people_win_rates(data: Dataset, aspect: str) -> dict[str, float]:
     rows = [row for row in data.comparisons if row.aspect == aspect and row.system_b is not None]
     ranking = rank_by_win_rate(
-        [row.item for row in rows], [row.system_a for row in rows], [row.system_b for row in rows],
-        [row.verdict for row in rows], resamples=10,
-    )  # fmt: skip
+        [row.item for row in rows],
+        [row.system_a for row in rows],
+        [row.system_b for row in rows],
+        [row.verdict for row in rows],
+        bootstrap=Bootstrap(resamples=10),
+    )
     return {row.system: row.estimate.value for row in ranking.systems}
 
 

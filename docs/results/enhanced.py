@@ -45,8 +45,9 @@ from store import (
     what_was_read,
 )
 
-from evalapp.stats.correlation.meta_evaluation import correlate
+from evalapp.stats.correlation.meta_evaluation import CorrelationSettings, correlate
 from evalapp.stats.correlation.paired import compare
+from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.ml import Dataset, load
 from scoring.ml.base import PairEvaluator, Query
 from scoring.ml.evaluators.ream.annotate import choose_references
@@ -167,16 +168,30 @@ def measure(store: Store, data: Dataset, question: Question, metric: str, seed: 
         chosen = sets[name]
         texts = [replace(record, references=tuple(chosen.get(record.item, ()))) for record in records]
         values[name] = measure_.evaluate(texts).values
-        pooled = correlate(values[name], human, item, system, cluster=cluster, coefficients=("pearson", "kendall"))
-        within = correlate(values[name], human, item, system, cluster=cluster, grouping="item", nan_rule="zero",
-                           coefficients=("pearson",))  # fmt: skip
+        pooled = correlate(
+            values[name],
+            human,
+            item,
+            system,
+            bootstrap=Bootstrap(cluster=cluster),
+            settings=CorrelationSettings(coefficients=("pearson", "kendall")),
+        )
+        within = correlate(
+            values[name],
+            human,
+            item,
+            system,
+            bootstrap=Bootstrap(cluster=cluster),
+            settings=CorrelationSettings(grouping="item", nan_rule="zero", coefficients=("pearson",)),
+        )
         found[name] = {
             "pearson": pooled["pearson"].as_dict(), "kendall": pooled["kendall"].as_dict(),
             "within": within["pearson"].as_dict(),
             "n_references": float(np.mean([len(texts) for texts in chosen.values()])),
         }  # fmt: skip
     differences = {
-        f"{a} - {b}": compare(values[a], values[b], human, item, system, cluster=cluster).as_dict() for a, b in PAIRS
+        f"{a} - {b}": compare(values[a], values[b], human, item, system, bootstrap=Bootstrap(cluster=cluster)).as_dict()
+        for a, b in PAIRS
     }
     counted = {"outputs": len(records), "items": choice["items"], "counts": choice["counts"]}
     return {"sets": found, "differences": differences, **counted}

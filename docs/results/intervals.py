@@ -20,14 +20,17 @@ from evalapp.stats.agreement.icc import icc
 from evalapp.stats.agreement.kappa import fleiss_kappa
 from evalapp.stats.agreement.krippendorff import krippendorff_alpha
 from evalapp.stats.core.estimate import Estimate
-from evalapp.stats.correlation.ceiling import noise_ceiling
-from evalapp.stats.correlation.meta_evaluation import Grouping, Level, correlate
+from evalapp.stats.correlation.ceiling import OutputRatings, noise_ceiling
+from evalapp.stats.correlation.meta_evaluation import CorrelationSettings, Grouping, Level, correlate
+from evalapp.stats.correlation.pair_tests import PairTests
 from evalapp.stats.correlation.paired import compare
 from evalapp.stats.correlation.significance import compare_all, compare_verdicts
 from evalapp.stats.correlation.slices import slice_estimates
 from evalapp.stats.ranking.bradley_terry import ELO_ZERO
-from evalapp.stats.ranking.comparisons import rank_by_comparisons
+from evalapp.stats.ranking.comparisons import ComparisonModel, rank_by_comparisons
+from evalapp.stats.ranking.judgements import PairwiseComparisons
 from evalapp.stats.ranking.systems import Ranking, rank_by_mean
+from evalapp.stats.resampling.bootstrap import Bootstrap
 
 PARTS = ("means", "correlations", "comparisons", "tests", "population", "agreement", "raters")
 Array = NDArray[Any]
@@ -59,7 +62,7 @@ def mean_ratings(items: int) -> Trial:
     def trial(rng: np.random.Generator, seed: int) -> dict[str, list[bool]]:
         value = truth + rng.normal(0, 0.7, (items, 1)) + rng.normal(0, 0.7, (items, 5))
         item, system = np.repeat(np.arange(items), 5), np.tile(np.arange(5), items)
-        rows = rank_by_mean(value.ravel(), item, system, resamples=500, seed=seed).systems
+        rows = rank_by_mean(value.ravel(), item, system, bootstrap=Bootstrap(resamples=500, seed=seed)).systems
         return {
             "interval": [covers(row.estimate, truth[row.system]) for row in rows],
             "ranks": [row.rank_low <= 5 - row.system <= row.rank_high for row in rows],
@@ -76,7 +79,9 @@ def settled(items: int) -> Trial:
             rng.normal(0, 0.5, (items, 1, 1)) + rng.normal(0, 0.7, (items, 2, 1)) + rng.normal(0, 0.7, (items, 2, 6))
         )
         item, system = np.repeat(np.arange(items), 12), np.tile(np.repeat([0, 1], 6), items)
-        rows = rank_by_mean(value.ravel(), item, system, resamples=200, seed=seed, confidence=0.99).systems
+        rows = rank_by_mean(
+            value.ravel(), item, system, bootstrap=Bootstrap(resamples=200, seed=seed, confidence=0.99)
+        ).systems
         return {"told apart": [all(row.rank_low == row.rank_high for row in rows)]}
 
     return trial
@@ -92,7 +97,14 @@ def correlation(n: int) -> Trial:
         y = rho * x + math.sqrt(1 - rho * rho) * rng.normal(size=n)
         hits = {}
         for way in ("percentile", "bca"):
-            found = correlate(x, y, np.arange(n), np.zeros(n), resamples=400, seed=seed, interval=way)  # type: ignore[arg-type]
+            found = correlate(
+                x,
+                y,
+                np.arange(n),
+                np.zeros(n),
+                bootstrap=Bootstrap(resamples=400, seed=seed),
+                settings=CorrelationSettings(interval=way),
+            )  # type: ignore[arg-type]
             hits |= {f"{name} {way}": [covers(found[name], truth[name])] for name in truth}  # type: ignore[index]
         return hits
 
@@ -111,7 +123,12 @@ def system_level(systems: int) -> Trial:
         hits = {}
         for drawn in (None, "both", "inputs"):
             found = correlate(
-                x, y, item, system, level="system", bootstrap=drawn, coefficients=["pearson"], resamples=300, seed=seed
+                x,
+                y,
+                item,
+                system,
+                settings=CorrelationSettings(level="system", resampling_unit=drawn, coefficients=["pearson"]),
+                bootstrap=Bootstrap(resamples=300, seed=seed),
             )["pearson"]  # type: ignore[call-overload]
             hits[drawn or "jackknife"] = [covers(found, rho / (1 + 1 / n))]
         return hits
@@ -124,7 +141,9 @@ def of_slices(rng: np.random.Generator, seed: int) -> dict[str, list[bool]]:
     z, part = np.arctanh(0.5) + 0.2 * rng.normal(size=6), np.repeat(np.arange(6), 40)
     rho, x = np.tanh(z)[part], rng.normal(size=240)
     y = rho * x + np.sqrt(1 - rho * rho) * rng.normal(size=240)
-    found = slice_estimates(x, y, np.arange(240), np.zeros(240), part, resamples=200, seed=seed).slices
+    found = slice_estimates(
+        x, y, np.arange(240), np.zeros(240), part, bootstrap=Bootstrap(resamples=200, seed=seed)
+    ).slices
     pairs = list(zip(found, np.tanh(z), strict=True))
     return {
         "raw": [covers(one.raw, truth) for one, truth in pairs],
@@ -157,11 +176,15 @@ def comparisons(items: int, equal: bool, method: str = "bradley-terry") -> Trial
     truth = np.full(6, ELO_ZERO)
     if not equal:
         a, b, verdict, _ = judged(np.random.default_rng(1), theta, 20_000, 15)
-        truth = in_numbers(rank_by_comparisons(a, b, verdict, method=method))  # type: ignore[arg-type]
+        truth = in_numbers(
+            rank_by_comparisons(PairwiseComparisons(a, b, verdict), model=ComparisonModel(method=method))
+        )  # type: ignore[arg-type]
 
     def trial(rng: np.random.Generator, seed: int) -> dict[str, list[bool]]:
         a, b, verdict, item = judged(rng, theta, items, 15)
-        rows = rank_by_comparisons(a, b, verdict, item=item, method=method).systems  # type: ignore[arg-type]
+        rows = rank_by_comparisons(
+            PairwiseComparisons(a, b, verdict, item=item), model=ComparisonModel(method=method)
+        ).systems  # type: ignore[arg-type]
         hits = {"interval": [covers(row.estimate, truth[row.system]) for row in rows]}
         if equal:
             return hits | {"set too narrow": [(row.rank_low, row.rank_high) != (1, 6) for row in rows]}
@@ -178,8 +201,11 @@ def equal_metrics(n: int, systems: int, m: int, **options: Any) -> Trial:
         metrics = {str(k): human + 1.2 * rng.normal(size=len(human)) for k in range(m)}
         people = np.round(human) if options.get("coefficient") == "acc-eq" else human
         item, system = np.repeat(np.arange(n), systems), np.tile(np.arange(systems), n)
-        asked = {**options, "cluster": item} if options.get("cluster") else options
-        found = compare_all(metrics, people, item, system, seed=seed, **asked)
+        asked = {name: value for name, value in options.items() if name != "cluster"}
+        found = compare_all(
+            metrics, people, item, system, cluster=item if options.get("cluster") else None,
+            tests=PairTests(seed=seed, **asked),
+        )  # fmt: skip
         return {"letters": [bool((found.p_holm <= 0.05).any())], "one-sided": [bool(found.p[0, 1] <= 0.05)]}
 
     return trial
@@ -226,8 +252,12 @@ def equal_evaluators(systems: int, spread: float, *, fixed: bool, items: int, le
         human, one, two = rated_systems(rng, of_systems, errors, items)
         item, system = np.repeat(np.arange(items), systems), np.tile(np.arange(systems), items)
         found = compare_all(
-            {"one": one.ravel(), "two": two.ravel()}, human.ravel(), item, system, level=level, seed=seed, **options
-        )  # type: ignore[arg-type]
+            {"one": one.ravel(), "two": two.ravel()},
+            human.ravel(),
+            item,
+            system,
+            tests=PairTests(level=level, seed=seed, **options),
+        )
         return {"letters": [len(set(found.letters)) > 1]}
 
     return trial
@@ -248,7 +278,7 @@ def equal_verdicts(systems: int, spread: float, items: int) -> Trial:
             name: (np.sign(metric[item, a] - metric[item, b]) == sign).astype(float)
             for name, metric in (("one", one), ("two", two))
         }
-        return {"letters": [len(set(compare_verdicts(right, item, seed=seed).letters)) > 1]}
+        return {"letters": [len(set(compare_verdicts(right, item, tests=PairTests(seed=seed)).letters)) > 1]}
 
     return trial
 
@@ -271,12 +301,16 @@ def systems_covered(systems: int, spread: float, items: int) -> Trial:
         errors = [sd * rng.normal(size=systems) for sd in (spread, spread + 0.2)]
         human, one, two = (column.ravel() for column in rated_systems(rng, quality, errors, items))
         where = np.repeat(np.arange(items), systems), np.tile(np.arange(systems), items)
-        found = correlate(one, human, *where, level="system")
+        found = correlate(one, human, *where, settings=CorrelationSettings(level="system"))
         hits = {name: [covers(found[name], truth[name])] for name in truth if found[name].has_interval}  # type: ignore[index]
         before = correlate(
-            one, human, *where, level="system", bootstrap="both", coefficients=["pearson"], resamples=300, seed=seed
+            one,
+            human,
+            *where,
+            settings=CorrelationSettings(level="system", resampling_unit="both", coefficients=["pearson"]),
+            bootstrap=Bootstrap(resamples=300, seed=seed),
         )["pearson"]  # type: ignore[call-overload]
-        difference = compare(one, two, human, *where, level="system").estimate
+        difference = compare(one, two, human, *where, settings=CorrelationSettings(level="system")).estimate
         hits |= {"difference": [covers(difference, truth["pearson"] - other)]}
         return hits | {"pearson before 0.2.0": [covers(before, truth["pearson"])]}
 
@@ -295,7 +329,11 @@ def outputs_covered(systems: int, spread: float, items: int) -> Trial:
     groupings: tuple[Grouping, ...] = ("none", "item", "system")
     truth = {
         grouping: correlate(
-            metric.ravel(), human.ravel(), *where, grouping=grouping, coefficients=["pearson"], resamples=0
+            metric.ravel(),
+            human.ravel(),
+            *where,
+            settings=CorrelationSettings(grouping=grouping, coefficients=["pearson"]),
+            bootstrap=Bootstrap(resamples=0),
         )["pearson"].value
         for grouping in groupings
     }  # type: ignore[call-overload]
@@ -306,8 +344,9 @@ def outputs_covered(systems: int, spread: float, items: int) -> Trial:
         return {
             grouping: [covers(
                 correlate(
-                    metric.ravel(), human.ravel(), *where, grouping=grouping, coefficients=["pearson"], seed=seed,
-                    resamples=400,
+                    metric.ravel(), human.ravel(), *where,
+                    settings=CorrelationSettings(grouping=grouping, coefficients=["pearson"]),
+                    bootstrap=Bootstrap(seed=seed, resamples=400),
                 )["pearson"], value,
             )]
             for grouping, value in truth.items()
@@ -320,7 +359,7 @@ def two_metrics(n: int) -> Trial:
     def trial(rng: np.random.Generator, seed: int) -> dict[str, list[bool]]:
         human = rng.normal(size=n)
         one, two = (human + 1.2 * rng.normal(size=n) for _ in range(2))
-        found = compare(one, two, human, np.arange(n), np.zeros(n), resamples=400, seed=seed)
+        found = compare(one, two, human, np.arange(n), np.zeros(n), bootstrap=Bootstrap(resamples=400, seed=seed))
         assert found.p is not None
         assert found.williams is not None
         return {"bootstrap": [found.p <= 0.05], "Williams": [found.williams <= 0.05]}
@@ -366,7 +405,9 @@ def ceiling(units: int) -> Trial:
     def trial(rng: np.random.Generator, seed: int) -> dict[str, list[bool]]:
         value = rng.normal(size=(units, 1)) + rng.normal(size=(units, 3))
         unit, rater = np.repeat(np.arange(units), 3), np.tile(np.arange(3), units)
-        found = noise_ceiling(value.ravel(), unit, rater, repeats=20, resamples=150, seed=seed)
+        found = noise_ceiling(
+            OutputRatings(value.ravel(), unit, rater), repeats=20, bootstrap=Bootstrap(resamples=150, seed=seed)
+        )
         return {"ceiling": [covers(found, math.sqrt(0.75))]}
 
     return trial

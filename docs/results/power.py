@@ -24,8 +24,9 @@ from evalapp.stats.agreement.components import variance_components
 from evalapp.stats.agreement.icc import icc
 from evalapp.stats.agreement.normalise import aggregate_ratings, normalise_ratings
 from evalapp.stats.core.estimate import Estimate
-from evalapp.stats.planning.designs import plan
+from evalapp.stats.planning.designs import StudyDesign, plan
 from evalapp.stats.planning.power import design_effect, power_of
+from evalapp.stats.resampling.bootstrap import Bootstrap
 
 SEED = 13
 RESAMPLES = 1000
@@ -100,7 +101,7 @@ def whole_items(given: Given, rng: np.random.Generator) -> Result:
         pairs = decisive(comparisons, aspect)
         rest = np.concatenate([won - won.mean() for won, _ in pairs.values()])
         unit = np.concatenate([item + 10_000 * place for place, (_, item) in enumerate(pairs.values())])
-        rho = icc(rest, unit, np.arange(len(rest)), form="1", resamples=0).value
+        rho = icc(rest, unit, np.arange(len(rest)), form="1", bootstrap=Bootstrap(resamples=0)).value
         for won, item in pairs.values():
             share = float(won.mean())
             if share in (0.0, 0.5, 1.0):
@@ -252,8 +253,12 @@ def designs(given: Given, rng: np.random.Generator, name: str, aspect: str, pilo
             continue
         difference = float(a.mean() - b.mean())
         for n, r in itertools.product((25, 50, 100, 200), (1, 3)):
-            asked = plan(components, difference, items=n, ratings=r, same_raters=same, simulations=0).asked
-            corrected = plan(in_rows, difference, items=n, ratings=r, same_raters=same, simulations=0).asked.power
+            asked = plan(
+                components, difference, simulations=0, design=StudyDesign(items=n, ratings=r, same_raters=same)
+            ).asked
+            corrected = plan(
+                in_rows, difference, simulations=0, design=StudyDesign(items=n, ratings=r, same_raters=same)
+            ).asked.power
             rows.append(
                 setting_row(
                     asked.power, campaigns(a, b, n, r, same, rng), n=n, r=r, corrected=corrected if same else None

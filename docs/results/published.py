@@ -19,10 +19,11 @@ from store import Given, Result, arguments, estimate, number, publish, store_of,
 from evalapp.stats.agreement.normalise import aggregate_ratings, normalise_ratings
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.core.multiple_tests import needed_draws
-from evalapp.stats.correlation.ceiling import noise_ceiling
-from evalapp.stats.correlation.meta_evaluation import correlate
+from evalapp.stats.correlation.ceiling import OutputRatings, noise_ceiling
+from evalapp.stats.correlation.meta_evaluation import CorrelationSettings, correlate
+from evalapp.stats.correlation.pair_tests import PairTests
 from evalapp.stats.correlation.significance import compare_all
-from evalapp.stats.resampling.bootstrap import resampled_sums, with_interval
+from evalapp.stats.resampling.bootstrap import Bootstrap, resampled_sums, with_interval
 from evalapp.words import split_words
 from scoring.ml.base import Query
 from scoring.ml.baselines.token_f1 import ENTRIES
@@ -152,9 +153,13 @@ class Set:
 
 def by_coefficient(scores: Any, people: Any, group: list[str]) -> Result:
     found = correlate(
-        scores, people.mean, people.item, people.system, cluster=group, coefficients=("pearson", "spearman"),
-        resamples=RESAMPLES, seed=SEED,
-    )  # fmt: skip
+        scores,
+        people.mean,
+        people.item,
+        people.system,
+        bootstrap=Bootstrap(cluster=group, resamples=RESAMPLES, seed=SEED),
+        settings=CorrelationSettings(coefficients=("pearson", "spearman")),
+    )
     return {name: found[name].as_dict() for name in ("pearson", "spearman")} | {"missing": found.n_missing_metric}
 
 
@@ -217,16 +222,23 @@ def columns_of(data: Set, aspect: str, without: tuple[str, ...], raters: bool) -
     found: Result = {name: by_coefficient(column, people, group) for name, column in scores.items()}
     signed = {name: -np.array(column) if name in LOWER else np.array(column) for name, column in scores.items()}
     compared = compare_all(
-        signed, people.mean, people.item, people.system, cluster=group, k=needed_draws(len(names)), seed=SEED
+        signed,
+        people.mean,
+        people.item,
+        people.system,
+        cluster=group,
+        tests=PairTests(k=needed_draws(len(names)), seed=SEED),
     )
     ceiling = {}
     if raters:
         rows = data.ratings(aspect, without)
         ceiling = {
             name: noise_ceiling(
-                [row["value"] for row in rows], [f"{row['item']} {row['system']}" for row in rows],
-                [row["rater"] for row in rows], item=[data.group(row["item"]) for row in rows], coefficient=name,
-                seed=SEED,
+                OutputRatings(
+                    [row["value"] for row in rows], [f"{row['item']} {row['system']}" for row in rows],
+                    [row["rater"] for row in rows], item=[data.group(row["item"]) for row in rows],
+                ),
+                settings=CorrelationSettings(coefficients=(name,)), bootstrap=Bootstrap(seed=SEED, resamples=500),
             ).as_dict()
             for name in ("pearson", "spearman")
         }  # fmt: skip

@@ -17,12 +17,14 @@ from store import Given, Result, Store, arguments, estimate, mean_interval, numb
 from evalapp.stats.agreement.normalise import normalise_ratings
 from evalapp.stats.correlation.ranking_correlation import correlate_with_ranking
 from evalapp.stats.planning.adaptive import PairState, draw_pair, pair_chances
-from evalapp.stats.planning.adaptive_simulation import simulate_saving
+from evalapp.stats.planning.adaptive_simulation import PairChoice, simulate_saving
 from evalapp.stats.ranking.bias import length_bias, side_bias
-from evalapp.stats.ranking.comparisons import rank_by_comparisons
+from evalapp.stats.ranking.comparisons import ComparisonModel, rank_by_comparisons
 from evalapp.stats.ranking.fragility import fragility
+from evalapp.stats.ranking.judgements import PairwiseComparisons
 from evalapp.stats.ranking.separation import separating
 from evalapp.stats.ranking.systems import Ranking, rank_by_mean, rank_by_win_rate
+from evalapp.stats.resampling.bootstrap import Bootstrap
 from evalapp.words import split_words
 
 SEED, SEEDS = 13, tuple(range(13, 23))
@@ -127,11 +129,17 @@ def rank(columns: Columns, method: str) -> Ranking | None:
         if columns.ratings is None:
             return None
         value, item, rater, system = columns.ratings
-        return rank_by_mean(normalise_ratings(value, item, rater, method="rank"), item, system, seed=SEED)
+        return rank_by_mean(
+            normalise_ratings(value, item, rater, method="rank"), item, system, bootstrap=Bootstrap(seed=SEED)
+        )
     a, b, verdict, item = columns.a, columns.b, columns.verdict, columns.item
     if method == "win-rate":
-        return rank_by_win_rate(item, a, b, verdict, seed=SEED)
-    return rank_by_comparisons(a, b, verdict, item=item, method=method, seed=SEED)
+        return rank_by_win_rate(item, a, b, verdict, bootstrap=Bootstrap(seed=SEED))
+    return rank_by_comparisons(
+        PairwiseComparisons(a, b, verdict, item=item),
+        model=ComparisonModel(method=method),
+        bootstrap=Bootstrap(seed=SEED),
+    )
 
 
 def width(ranking: Ranking) -> float:
@@ -164,7 +172,7 @@ def methods(columns: Columns) -> Result:
         "log_likelihood": {name: rankings[name].extras["log_likelihood"] for name in MODELS},
         "groups": rankings["bradley-terry"].extras["groups"],
         "fragility": {name: fragility(a, b, verdict, model=name).as_dict() for name in MODELS},
-        "separating": separating(a, b, verdict, item=item).as_dict(),
+        "separating": separating(PairwiseComparisons(a, b, verdict, item=item)).as_dict(),
         "side": side_bias(a, b, verdict, item=item).as_dict(),
         "length": length_bias(a, b, verdict, columns.length, item=item).as_dict(),
         "longer_by_majority": columns.longer_by_majority,
@@ -214,7 +222,7 @@ def replay(columns: Columns, target: Ranking, way: str, seed: int) -> Result:
         if n % LOOK:
             continue
         verdicts = np.array(["b", "tie", "a"])[np.round(2 * worth[:n]).astype(int)]
-        found = named(rank_by_comparisons(a[:n], b[:n], verdicts), names)
+        found = named(rank_by_comparisons(PairwiseComparisons(a[:n], b[:n], verdicts)), names)
         if needed["ranking"] is None and width(found) <= wanted:
             needed["ranking"] = n
             agreed["tau"] = tau_with(found, target)
@@ -251,11 +259,13 @@ def contradicted(found: Ranking, target: Ranking) -> int:
 def simulation(goal: str, quick: bool) -> Result:
     theta = np.random.default_rng([SEED, 9]).normal(0, 0.6, 20)
     runs, n = (3, 200) if quick else (20, 2000)
-    return simulate_saving(theta, n, goal=goal, runs=runs, every=EVERY, floor=FLOOR, seed=SEED).as_dict()
+    return simulate_saving(
+        theta, n, runs=runs, seed=SEED, choice=PairChoice(goal=goal, every=EVERY, floor=FLOOR)
+    ).as_dict()
 
 
 def replays(columns: Columns, given: Given, store: Store) -> None:
-    target = rank_by_comparisons(columns.a, columns.b, columns.verdict, item=columns.item)
+    target = rank_by_comparisons(PairwiseComparisons(columns.a, columns.b, columns.verdict, item=columns.item))
     for seed in given.seeds:
         for way in ("random", "ranking", "best"):
             setting = f"replay {columns.name} {way}"

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from store import Given, Result, Store, arguments, drawn, forget, publish, store_of, work_folder
 
-from evalapp.stats.correlation.meta_evaluation import correlate
+from evalapp.stats.correlation.meta_evaluation import CorrelationSettings, correlate
+from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.ml import Dataset, Item, Record, cross_fit, load, read_dataset
 from scoring.ml.cross_fitted import CrossFitted
 from scoring.ml.evaluators.ream.evaluator import Ream
@@ -205,8 +206,22 @@ def with_people(
     item = np.array([record.item for record in records], dtype=object)
     system = np.array([record.system for record in records], dtype=object)
     cluster = np.array([group_of(record.group, record.item) for record in records], dtype=object)
-    pooled = correlate(values, human, item, system, cluster=cluster, coefficients=("pearson", "kendall"))
-    within = correlate(values, human, item, system, cluster=cluster, grouping="item", coefficients=("pearson",))
+    pooled = correlate(
+        values,
+        human,
+        item,
+        system,
+        bootstrap=Bootstrap(cluster=cluster),
+        settings=CorrelationSettings(coefficients=("pearson", "kendall")),
+    )
+    within = correlate(
+        values,
+        human,
+        item,
+        system,
+        bootstrap=Bootstrap(cluster=cluster),
+        settings=CorrelationSettings(grouping="item", coefficients=("pearson",)),
+    )
     return {
         "pearson": pooled["pearson"].as_dict(),
         "kendall": pooled["kendall"].as_dict(),

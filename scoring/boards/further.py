@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.core.common_rows import find_common_rows
 from evalapp.stats.correlation.matrix import correlation_matrix
-from evalapp.stats.correlation.meta_evaluation import OTHER_SYSTEMS, THESE_SYSTEMS
+from evalapp.stats.correlation.meta_evaluation import OTHER_SYSTEMS, THESE_SYSTEMS, CorrelationSettings
 from evalapp.stats.correlation.slices import slice_estimates
+from evalapp.stats.resampling.bootstrap import Bootstrap
 from evalapp.stats.resampling.jackknife import NAME
 from evalapp.versions import split_version
 from scoring.boards.metrics.compute import (
@@ -69,10 +70,19 @@ def slices_table(
     names, counts = np.unique(parts, return_counts=True)
     rows = []
     for one in scored:
-        found = slice_estimates(
-            one.metric[outside], compared.mean, compared.item, compared.system, parts,
-            coefficient=settings["coefficient"], cluster=compared.cluster, **draws_of(settings),
-        ) if len(compared) else None  # fmt: skip
+        found = (
+            slice_estimates(
+                one.metric[outside],
+                compared.mean,
+                compared.item,
+                compared.system,
+                parts,
+                settings=CorrelationSettings(coefficients=(settings["coefficient"],)),
+                bootstrap=Bootstrap(cluster=compared.cluster, **draws_of(settings)),
+            )
+            if len(compared)
+            else None
+        )
         slices = {str(s.name): s.as_dict() for s in found.slices} if found else {}
         whole = found.whole.as_dict() if found else _none("nothing can be compared")
         rows.append(
@@ -119,7 +129,9 @@ def matrix_table(
         used = common.rows if common.used else np.ones(len(columns), dtype=bool)
         over, unit = _means(columns[used], system[used])
     what = "systems" if by_system else "items"
-    found = correlation_matrix(over, unit, coefficient=settings["coefficient"], what=what, **draws_of(settings))
+    found = correlation_matrix(
+        over, coefficient=settings["coefficient"], what=what, bootstrap=Bootstrap(cluster=unit, **draws_of(settings))
+    )
     place = {number: k for k, number in enumerate(_similar(found.values))}
     order = sorted(range(len(scored)), key=lambda k: place[k])
     rows = []

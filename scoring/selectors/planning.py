@@ -12,6 +12,7 @@ from django.db.models import Count, Q
 from annotation.models import Comparison, Judgement, Rating
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Fault
+from evalapp.stats.planning.designs import SignificanceTest, StudyDesign
 
 from .aspects import choose_aspect
 
@@ -136,9 +137,11 @@ def answer_plan(question: PowerQuestion, table: Mapping[str, Any] | None) -> dic
     per_output = max(1, round(components.ratings_per_output)) if components.ratings_per_output > 0 else 1
     try:
         found = plan(
-            components, effect, items=max(2, table["n_items"]), ratings=per_output, power=question.power,
-            alpha=question.alpha, two_sided=question.used_sides == 2,
-        ).as_dict()  # fmt: skip
+            components,
+            effect,
+            design=StudyDesign(items=max(2, table["n_items"]), ratings=per_output),
+            test=SignificanceTest(power=question.power, alpha=question.alpha, two_sided=question.used_sides == 2),
+        ).as_dict()
     except EffectError as error:
         raise BadInput(
             f"{str(error)[0].upper()}{str(error)[1:]}.", faults=[Fault(str(error), field="effect")]

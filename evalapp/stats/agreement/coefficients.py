@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from evalapp.stats.agreement.kappa import KappaWeights, cohen_kappa, fleiss_kapp
 from evalapp.stats.agreement.krippendorff import SCALES, Scale, krippendorff_alpha
 from evalapp.stats.agreement.rating_columns import RatingColumns, of_columns
 from evalapp.stats.core.estimate import Estimate
-from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES
+from evalapp.stats.resampling.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap
 
 #: Pairs of raters with fewer units in common are counted, not shown; of the others the best filled ones are shown.
 MIN_SHARED_UNITS = 10
@@ -113,31 +112,28 @@ def agreement_table(
     rater: ArrayLike,
     *,
     scale: Scale = "interval",
-    cluster: ArrayLike | None = None,
     min_shared: int = MIN_SHARED_UNITS,
     max_pairs: int = MAX_PAIRS,
-    resamples: int = DEFAULT_RESAMPLES,
-    seed: int = 0,
-    confidence: float = DEFAULT_CONFIDENCE,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> AgreementTable:
     """All coefficients of one aspect's ratings: (n,) columns, one row per rating, nan or None = missing.
 
-    A rater rates a unit once (`ColumnError` otherwise). All intervals come from resampled units (or `cluster`).
+    A rater rates a unit once (`ColumnError` otherwise). Intervals: resampled units, or `bootstrap.cluster`.
     """
     if scale not in SCALES:
         raise ValueError(f"scale is one of {', '.join(SCALES)}, not '{scale}'")
-    found = of_columns(value, unit, rater, cluster, numeric=scale != "nominal")
-    chance: dict[str, Any] = {"resamples": resamples, "seed": seed, "confidence": confidence}
-    pairs, left_out, mean_kappa = _pairs(found, scale, min_shared, max_pairs, chance)
+    found = of_columns(value, unit, rater, bootstrap.cluster, numeric=scale != "nominal")
+    pairs, left_out, mean_kappa = _pairs(found, scale, min_shared, max_pairs, bootstrap)
     values, units, raters = found.labels[found.value], found.unit, found.rater
     clusters = found.cluster[found.unit]
-    alpha = partial(krippendorff_alpha, units, values, scale=scale, cluster=None if cluster is None else clusters)
+    drawn = bootstrap.with_cluster(clusters)
+    by_unit = bootstrap if bootstrap.cluster is None else drawn
     by_rater: dict[str, Callable[..., Estimate]] = {"percent": percent_agreement, "fleiss": fleiss_kappa}
-    coefficients = {"alpha": alpha(**chance)}
+    coefficients = {"alpha": krippendorff_alpha(units, values, scale=scale, bootstrap=by_unit)}
     for name, function in by_rater.items():
-        coefficients[name] = function(values, units, raters, cluster=clusters, **chance)
+        coefficients[name] = function(values, units, raters, bootstrap=drawn)
     if scale in ("interval", "ratio"):
-        of_forms = iccs(values, units, raters, forms=tuple(_FORMS.values()), cluster=clusters, **chance)
+        of_forms = iccs(values, units, raters, forms=tuple(_FORMS.values()), bootstrap=drawn)
         coefficients |= {name: of_forms[form] for name, form in _FORMS.items()}
     coefficients["cohen"] = mean_kappa
     coefficients["fleiss"] = _explained(coefficients["fleiss"], found)
@@ -147,12 +143,13 @@ def agreement_table(
     return AgreementTable(
         scale, len(found.value), found.n_units, int((found.sizes >= 2).sum()), found.n_raters, coefficients, prevalence,
         tuple(pairs), left_out, (*_notes(found, coefficients, prevalence), *_narrow(found, coefficients, pairs)),
-        {**chance, "min_shared": min_shared, "cluster": cluster is not None},
+        {"resamples": bootstrap.resamples, "seed": bootstrap.seed, "confidence": bootstrap.confidence,
+         "min_shared": min_shared, "cluster": bootstrap.cluster is not None},
     )  # fmt: skip
 
 
 def _pairs(
-    found: RatingColumns, scale: Scale, min_shared: int, max_pairs: int, chance: dict[str, Any]
+    found: RatingColumns, scale: Scale, min_shared: int, max_pairs: int, bootstrap: Bootstrap
 ) -> tuple[list[PairAgreement], int, Estimate]:
     """The pairs to show (at most `max_pairs`), how many others there are, and the mean kappa of all pairs that have
     `min_shared` units in common, shown or not."""
@@ -164,7 +161,7 @@ def _pairs(
     first, second, units = shared.row[keep], shared.col[keep], shared.data[keep]
     order = np.lexsort((second, first, -units))
     places = _Places(found)
-    pairs = [places.agreement(int(first[row]), int(second[row]), scale, chance) for row in order[:max_pairs]]
+    pairs = [places.agreement(int(first[row]), int(second[row]), scale, bootstrap) for row in order[:max_pairs]]
     others = [places.kappa(int(first[row]), int(second[row]), scale) for row in order[max_pairs:]]
     mean = _mean_kappa([*(pair.kappa for pair in pairs), *others], units[order], scale, max(min_shared, 1))
     return pairs, len(shared.data) - len(pairs), mean
@@ -184,16 +181,16 @@ class _Places:
         found, one, two = self._found, self._rows[a], self._rows[b]
         _, of_one, of_two = np.intersect1d(found.unit[one], found.unit[two], assume_unique=True, return_indices=True)
         x, y = found.labels[found.value[one[of_one]]], found.labels[found.value[two[of_two]]]
-        return cohen_kappa(x, y, weights=_WEIGHTS[scale], resamples=0)
+        return cohen_kappa(x, y, weights=_WEIGHTS[scale], bootstrap=Bootstrap(resamples=0))
 
-    def agreement(self, a: int, b: int, scale: Scale, chance: dict[str, Any]) -> PairAgreement:
+    def agreement(self, a: int, b: int, scale: Scale, bootstrap: Bootstrap) -> PairAgreement:
         found = self._found
         one, two = self._rows[a], self._rows[b]
         shared, of_one, of_two = np.intersect1d(found.unit[one], found.unit[two], return_indices=True)
         x, y = found.labels[found.value[one[of_one]]], found.labels[found.value[two[of_two]]]
         clusters = found.cluster[shared]
         own = np.array_equal(found.cluster, np.arange(found.n_units))
-        kappa = cohen_kappa(x, y, weights=_WEIGHTS[scale], cluster=None if own else clusters, **chance)
+        kappa = cohen_kappa(x, y, weights=_WEIGHTS[scale], bootstrap=bootstrap.with_cluster(None if own else clusters))
         value, unit = np.concatenate([x, y]), np.concatenate([shared, shared])
         both = np.concatenate([clusters, clusters])
         rater = np.repeat(np.arange(2), len(shared))
@@ -201,9 +198,9 @@ class _Places:
             found.rater_labels[a],
             found.rater_labels[b],
             len(shared),
-            percent_agreement(value, unit, rater, cluster=both, **chance),
+            percent_agreement(value, unit, rater, bootstrap=bootstrap.with_cluster(both)),
             kappa,
-            krippendorff_alpha(unit, value, scale=scale, cluster=None if own else both, **chance),
+            krippendorff_alpha(unit, value, scale=scale, bootstrap=bootstrap.with_cluster(None if own else both)),
         )
 
 

@@ -20,8 +20,8 @@ from evalapp.stats.agreement.rating_columns import ALL_EQUAL, NO_PAIR, RatingCol
 from evalapp.stats.core.coding import FloatArray
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.resampling.bootstrap import (
-    DEFAULT_CONFIDENCE,
-    DEFAULT_RESAMPLES,
+    DEFAULT_BOOTSTRAP,
+    Bootstrap,
     ClusterDraws,
     chunk_sizes,
     with_interval,
@@ -48,10 +48,7 @@ def icc(
     *,
     form: IccForm = "A,1",
     interval: IccInterval = "bootstrap",
-    cluster: ArrayLike | None = None,
-    resamples: int = DEFAULT_RESAMPLES,
-    seed: int = 0,
-    confidence: float = DEFAULT_CONFIDENCE,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Estimate:
     """Intraclass correlation of a rating (form ending in 1) or of the mean of a unit's ratings (k), McGraw & Wong 1996.
 
@@ -69,16 +66,20 @@ def icc(
     no correlation and no reliability can be that. Values from -1 to 0 are shown: of units that do not differ, half of
     the estimates are below 0 (McGraw and Wong, pingouin and irr show these, too). No end of an interval is below -1.
 
-    Interval: bootstrap over units (or `cluster`), of REML a jackknife (`reml_iccs`); `exact` is McGraw and Wong's from
-    the F distribution, for complete tables (a note says where it cannot be had). `n` counts units with 2 ratings or
-    more.
+    Interval: bootstrap over units (or `bootstrap.cluster`), of REML a jackknife (`reml_iccs`); `exact` is McGraw and
+    Wong's from the F distribution, for complete tables (a note says where there is none). `n` counts units with 2
+    ratings or more.
     """
     if form not in ICC_FORMS:
         raise ValueError(f"form is one of {', '.join(ICC_FORMS)}, not '{form}'")
     return iccs(
-        value, unit, rater, forms=(form,), interval=interval, cluster=cluster, resamples=resamples, seed=seed,
-        confidence=confidence,
-    )[form]  # fmt: skip
+        value,
+        unit,
+        rater,
+        forms=(form,),
+        interval=interval,
+        bootstrap=bootstrap,
+    )[form]
 
 
 def iccs(
@@ -88,56 +89,58 @@ def iccs(
     *,
     forms: Sequence[IccForm] = ICC_FORMS,
     interval: IccInterval = "bootstrap",
-    cluster: ArrayLike | None = None,
-    resamples: int = DEFAULT_RESAMPLES,
-    seed: int = 0,
-    confidence: float = DEFAULT_CONFIDENCE,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> dict[IccForm, Estimate]:
     """Several forms of `icc` at once; the variances are estimated once for all."""
     if interval not in ("bootstrap", "exact"):
         raise ValueError(f"interval is bootstrap or exact, not '{interval}'")
-    found = of_columns(value, unit, rater, cluster, numeric=True).twice()
+    found = of_columns(value, unit, rater, bootstrap.cluster, numeric=True).twice()
     if found.n_units < 2 or len(found.labels) == 1:
         reason = NO_PAIR if not found.n_units else ALL_EQUAL if found.n_units > 1 else ONE_UNIT
         return dict.fromkeys(forms, Estimate.undefined(reason, found.n_units))
     sums = _Sums(found)
     k = float(found.n_raters) if sums.complete else found.n_units / float((1.0 / sums.size).sum())
     by_reml = [] if sums.complete else [form for form in forms if form not in ("1", "1,k")]
-    with_draws = interval == "bootstrap" and resamples > 0
-    likely = reml_iccs(found, by_reml, k, intervals=with_draws, seed=seed, confidence=confidence) if by_reml else {}
+    with_draws = interval == "bootstrap" and bootstrap.resamples > 0
+    likely = (
+        reml_iccs(found, by_reml, k, intervals=with_draws, seed=bootstrap.seed, confidence=bootstrap.confidence)
+        if by_reml
+        else {}
+    )
     estimates: dict[IccForm, Estimate] = {}
     for form in forms:
         if form in likely:
             estimates[form] = (
-                likely[form] if interval == "bootstrap" else _exact(likely[form], found, sums, form, confidence)
+                likely[form]
+                if interval == "bootstrap"
+                else _exact(likely[form], found, sums, form, bootstrap.confidence)
             )
         else:
-            estimates[form] = _by_anova(found, sums, form, k, interval, (resamples, seed, confidence))
+            estimates[form] = _by_anova(found, sums, form, k, interval, bootstrap)
     return estimates
 
 
 def _by_anova(
-    found: RatingColumns, sums: _Sums, form: IccForm, k: float, interval: str, settings: tuple[int, int, float]
+    found: RatingColumns, sums: _Sums, form: IccForm, k: float, interval: str, bootstrap: Bootstrap
 ) -> Estimate:
-    resamples, seed, confidence = settings
     value = float(_coefficient(sums, np.ones((found.n_units, 1)), form, k)[0])
     if math.isnan(value) or value < -1 - _FLOOR:
         return Estimate.undefined(BEYOND_POLE, found.n_units)
     point = Estimate.point(value, found.n_units)
     if interval == "exact":
-        return _exact(point, found, sums, form, confidence)
-    if resamples == 0:
+        return _exact(point, found, sums, form, bootstrap.confidence)
+    if bootstrap.resamples == 0:
         return point
     replicates = np.array([np.nan])
     if found.n_clusters >= 2:
-        draws = ClusterDraws(found.n_clusters, seed)
+        draws = ClusterDraws(found.n_clusters, bootstrap.seed)
         replicates = np.concatenate(
             [
                 np.maximum(_coefficient(sums, draws.take(size)[found.cluster], form, k), -1.0)
-                for size in chunk_sizes(resamples, max(found.n_units, found.n_clusters))
+                for size in chunk_sizes(bootstrap.resamples, max(found.n_units, found.n_clusters))
             ]
         )
-    estimate = with_interval(point, replicates, clusters={"units": found.n_clusters}, confidence=confidence)
+    estimate = with_interval(point, replicates, clusters={"units": found.n_clusters}, confidence=bootstrap.confidence)
     beyond = float(np.isnan(replicates).mean())
     return (
         estimate.with_note(f"{beyond:.0%} of the resamples are undefined")

@@ -18,8 +18,8 @@ from evalapp.stats.agreement.rating_columns import ALL_EQUAL, NO_PAIR, RatingCol
 from evalapp.stats.core.coding import FloatArray, IntArray, encode, float_column, identifiers
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.resampling.bootstrap import (
-    DEFAULT_CONFIDENCE,
-    DEFAULT_RESAMPLES,
+    DEFAULT_BOOTSTRAP,
+    Bootstrap,
     ClusterDraws,
     chunk_sizes,
     resampled_sums,
@@ -39,23 +39,20 @@ def percent_agreement(
     rater: ArrayLike,
     *,
     tolerance: float = 0.0,
-    cluster: ArrayLike | None = None,
-    resamples: int = DEFAULT_RESAMPLES,
-    seed: int = 0,
-    confidence: float = DEFAULT_CONFIDENCE,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Estimate:
     """Mean over units of the share of pairs of raters that agree, in [0, 1] (Fleiss' P-bar); not corrected for chance.
 
     (n,) columns, one row per rating; nan or None = missing. Numbers that differ by at most `tolerance` agree. Units
-    with fewer than 2 ratings are left out; `n` counts the others. Bootstrap over units, or over `cluster`.
+    with fewer than 2 ratings are left out; `n` counts the others. Bootstrap over units, or over `bootstrap.cluster`.
     """
-    found = of_columns(value, unit, rater, cluster).twice()
+    found = of_columns(value, unit, rater, bootstrap.cluster).twice()
     if not found.n_units:
         return Estimate.undefined(NO_PAIR)
     shares = agreeing_shares(found, tolerance)
     return _of_sums(
         found, np.stack([shares, np.ones(found.n_units)], axis=1), lambda s: s[:, 0] / s[:, 1],
-        resamples=resamples, seed=seed, confidence=confidence,
+        bootstrap,
     )  # fmt: skip
 
 
@@ -64,10 +61,7 @@ def fleiss_kappa(
     unit: ArrayLike,
     rater: ArrayLike,
     *,
-    cluster: ArrayLike | None = None,
-    resamples: int = DEFAULT_RESAMPLES,
-    seed: int = 0,
-    confidence: float = DEFAULT_CONFIDENCE,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Estimate:
     """Fleiss' kappa = (P - P_e) / (1 - P_e) for categories (Fleiss 1971), with its generalisation to missing ratings.
 
@@ -76,9 +70,9 @@ def fleiss_kappa(
     P = (1/U) sum_u sum_v n_uv (n_uv - 1) / (m_u (m_u - 1)),   P_e = sum_v p_v^2,   p_v = (1/U) sum_u n_uv / m_u.
 
     With equally many ratings per unit this is Fleiss' own. Who rated does not enter: raters are exchangeable.
-    Undefined when all ratings are equal. `n` counts units; bootstrap over units, or over `cluster`.
+    Undefined when all ratings are equal. `n` counts units; bootstrap over units, or over `bootstrap.cluster`.
     """
-    found = of_columns(value, unit, rater, cluster).twice()
+    found = of_columns(value, unit, rater, bootstrap.cluster).twice()
     if not found.n_units:
         return Estimate.undefined(NO_PAIR)
     if len(found.labels) == 1:
@@ -96,11 +90,15 @@ def fleiss_kappa(
         return _corrected(1.0 - equal @ draws / total, 1.0 - np.einsum("vb,vb->b", chance, chance))
 
     point = Estimate.point(float(kappa(np.ones((n, 1)))[0]), found.n_units)
-    drawn = ClusterDraws(n, seed)
+    drawn = ClusterDraws(n, bootstrap.seed)
     rows = max(n, len(found.labels))
-    parts = [kappa(drawn.take(size)) for size in chunk_sizes(resamples, rows)] if resamples and n >= 2 else []
-    replicates = np.concatenate(parts) if parts else np.full(min(resamples, 1), np.nan)
-    return with_interval(point, replicates, clusters={"units": n}, confidence=confidence)
+    parts = (
+        [kappa(drawn.take(size)) for size in chunk_sizes(bootstrap.resamples, rows)]
+        if bootstrap.resamples and n >= 2
+        else []
+    )
+    replicates = np.concatenate(parts) if parts else np.full(min(bootstrap.resamples, 1), np.nan)
+    return with_interval(point, replicates, clusters={"units": n}, confidence=bootstrap.confidence)
 
 
 def cohen_kappa(
@@ -108,17 +106,14 @@ def cohen_kappa(
     b: ArrayLike,
     *,
     weights: KappaWeights | None = None,
-    cluster: ArrayLike | None = None,
-    resamples: int = DEFAULT_RESAMPLES,
-    seed: int = 0,
-    confidence: float = DEFAULT_CONFIDENCE,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Estimate:
     """Cohen's kappa of two raters on the same units, row by row: 1 - sum w O / sum w E (Cohen 1960, 1968).
 
     `a`, `b`: (n,) numbers or labels; rows where one is missing are left out. O is the joint distribution, E that of
     independent raters with the same marginals. w = [x != y] without `weights`, |x - y| (linear), (x - y)^2 (quadratic):
     distances of the values themselves, so weights need numbers, and a value nobody chose changes nothing.
-    Undefined when both raters give one and the same value throughout. Bootstrap over rows, or over `cluster`.
+    Undefined when both raters give one and the same value throughout. Bootstrap over rows, or over `bootstrap.cluster`.
     """
     if weights is not None and weights not in KAPPA_WEIGHTS:
         raise ValueError(f"weights is None or one of {', '.join(KAPPA_WEIGHTS)}, not '{weights}'")
@@ -146,18 +141,20 @@ def cohen_kappa(
     if np.isnan(value):
         return Estimate.undefined(ALL_EQUAL, n)
     point = Estimate.point(value, n)
-    if resamples == 0:
+    if bootstrap.resamples == 0:
         return point
-    if cluster is None:
+    if bootstrap.cluster is None:
         # Rows with the same pair of values are exchangeable: the cells of a resample are multinomial.
-        generator = np.random.default_rng([seed, 0])
-        drawn = generator.multinomial(n, totals / n, size=resamples).astype(np.float64)
-        return with_interval(point, kappa(drawn), clusters={"units": n}, confidence=confidence)
-    clusters, names = encode(identifiers(cluster, "cluster", len(present))[present], "cluster")
+        generator = np.random.default_rng([bootstrap.seed, 0])
+        drawn = generator.multinomial(n, totals / n, size=bootstrap.resamples).astype(np.float64)
+        return with_interval(point, kappa(drawn), clusters={"units": n}, confidence=bootstrap.confidence)
+    clusters, names = encode(identifiers(bootstrap.cluster, "cluster", len(present))[present], "cluster")
     columns = np.zeros((len(names), len(cells)))
     np.add.at(columns, (clusters, cell_of.reshape(-1)), 1.0)
-    drawn = resampled_sums(columns, np.arange(len(names)), len(names), resamples=resamples, seed=seed)
-    return with_interval(point, kappa(drawn), clusters={"units": len(names)}, confidence=confidence)
+    drawn = resampled_sums(
+        columns, np.arange(len(names)), len(names), resamples=bootstrap.resamples, seed=bootstrap.seed
+    )
+    return with_interval(point, kappa(drawn), clusters={"units": len(names)}, confidence=bootstrap.confidence)
 
 
 def agreeing_shares(found: RatingColumns, tolerance: float = 0.0) -> FloatArray:
@@ -226,15 +223,12 @@ def _of_sums(
     found: RatingColumns,
     columns: FloatArray,
     statistic: Callable[[FloatArray], FloatArray],
-    *,
-    resamples: int,
-    seed: int,
-    confidence: float,
+    bootstrap: Bootstrap,
 ) -> Estimate:
     """A share that is a statistic of sums over units (n_units, k), with the interval of its resamples."""
     point = Estimate.point(float(statistic(columns.sum(axis=0)[None, :])[0]), found.n_units)
-    if resamples == 0:
+    if bootstrap.resamples == 0:
         return point
-    drawn = resampled_sums(columns, found.cluster, found.n_clusters, resamples=resamples, seed=seed)
+    drawn = resampled_sums(columns, found.cluster, found.n_clusters, resamples=bootstrap.resamples, seed=bootstrap.seed)
     clusters = {"units": found.n_clusters}
-    return with_interval(point, statistic(drawn), clusters=clusters, confidence=confidence, is_share=True)
+    return with_interval(point, statistic(drawn), clusters=clusters, confidence=bootstrap.confidence, is_share=True)

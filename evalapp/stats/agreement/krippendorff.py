@@ -19,8 +19,8 @@ from evalapp.stats.agreement.rating_columns import ALL_EQUAL, NO_PAIR
 from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray, encode, float_column, identifiers, parents
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.resampling.bootstrap import (
-    DEFAULT_CONFIDENCE,
-    DEFAULT_RESAMPLES,
+    DEFAULT_BOOTSTRAP,
+    Bootstrap,
     ClusterDraws,
     chunk_sizes,
     with_interval,
@@ -48,10 +48,7 @@ def krippendorff_alpha(
     value: ArrayLike,
     *,
     scale: Scale = "interval",
-    cluster: ArrayLike | None = None,
-    resamples: int = DEFAULT_RESAMPLES,
-    seed: int = 0,
-    confidence: float = DEFAULT_CONFIDENCE,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Estimate:
     """Krippendorff's alpha = 1 - D_o / D_e (Krippendorff 2011), percentile interval from resampled units.
 
@@ -64,21 +61,21 @@ def krippendorff_alpha(
     values of at least 0; two zeros do not differ). Where values are few whole numbers both sums follow from the table
     of coincidences, else, except for the ratio scale, from first and second moments per unit, never from pairs.
 
-    `cluster`: (n,) identifier of what is drawn with replacement in the bootstrap (the item of the unit), default the
-    unit itself. Undefined, with the reason, when no unit has two ratings, all ratings are equal, or a value is
-    negative on the ratio scale. Intervals of few units are too narrow: of 10 units they held the truth in 90 %
-    (interval scale) and 78 % (nominal) of 400 simulated sets, of 50 in 93 % and 92 % (docs/results/intervals.md).
+    `bootstrap.cluster`: what is drawn with replacement (such as the item of the unit), default the unit itself.
+    Undefined, with the reason, when no unit has two ratings, all ratings are equal, or a value is negative on the ratio
+    scale. Intervals of few units are too narrow: of 10 units they held the truth in 90 % (interval scale) and 78 %
+    (nominal) of 400 simulated sets, of 50 in 93 % and 92 % (docs/results/intervals.md).
     """
     if scale not in SCALES:
         raise ValueError(f"scale is one of {', '.join(SCALES)}, not '{scale}'")
     raw = _values(value, scale)
     unit_column = identifiers(unit, "unit", len(raw))
     # Where a value is missing nothing is counted, so this may come before they are looked for.
-    if resamples == 0 and (counted := count_coincidences(unit_column, raw)) is not None:
+    if bootstrap.resamples == 0 and (counted := count_coincidences(unit_column, raw)) is not None:
         return _of_coincidences(counted, scale)
     rows = np.flatnonzero(_present(raw))
     unit_column = _pick(unit_column, rows, len(raw))
-    if resamples == 0:
+    if bootstrap.resamples == 0:
         value_column = _pick(raw, rows, len(raw))
         if len(rows) < len(raw) and (counted := count_coincidences(unit_column, value_column)) is not None:
             return _of_coincidences(counted, scale)
@@ -99,16 +96,16 @@ def krippendorff_alpha(
         return Estimate.undefined(ALL_EQUAL, n_units)
     if scale == "ratio" and float(labels[0]) < 0:
         return Estimate.undefined(BELOW_ZERO, n_units)
-    if resamples == 0:
+    if bootstrap.resamples == 0:
         return Estimate.point(_point(units, sizes, codes, np.asarray(labels), scale), n_units)
     clusters = None
-    if cluster is not None:
-        found, names = encode(identifiers(cluster, "cluster", len(raw))[rows], "cluster")
+    if bootstrap.cluster is not None:
+        found, names = encode(identifiers(bootstrap.cluster, "cluster", len(raw))[rows], "cluster")
         clusters = parents(units, found, n_units, "cluster"), len(names)
-    value_, replicates = _resampled(units, n_units, codes, np.asarray(labels), scale, clusters, resamples, seed)
+    value_, replicates = _resampled(units, n_units, codes, np.asarray(labels), scale, clusters, bootstrap)
     n_clusters = n_units if clusters is None else clusters[1]
     point = Estimate.point(value_, n_units)
-    return with_interval(point, replicates, clusters={"units": n_clusters}, confidence=confidence)
+    return with_interval(point, replicates, clusters={"units": n_clusters}, confidence=bootstrap.confidence)
 
 
 def _values(value: ArrayLike, scale: Scale) -> NDArray[Any]:
@@ -206,8 +203,7 @@ def _resampled(
     labels: NDArray[Any],
     scale: Scale,
     clusters: tuple[IntArray, int] | None,
-    resamples: int,
-    seed: int,
+    bootstrap: Bootstrap,
 ) -> tuple[float, FloatArray]:
     """Alpha, and alpha of every resample (nan where undefined).
 
@@ -222,10 +218,10 @@ def _resampled(
             rows = np.flatnonzero(place[units] >= 0)
             statistic = _Alpha(place[units[rows]], len(first), codes[rows], labels, scale)
             point = float(statistic(counts[:, None].astype(np.float64))[0])
-            generator = np.random.default_rng([seed, 0])
+            generator = np.random.default_rng([bootstrap.seed, 0])
             parts = [
                 statistic(generator.multinomial(n_units, counts / n_units, size=size).T.astype(np.float64))
-                for size in chunk_sizes(resamples, len(first))
+                for size in chunk_sizes(bootstrap.resamples, len(first))
             ]
             return point, np.concatenate(parts)
     statistic = _Alpha(units, n_units, codes, labels, scale)
@@ -233,9 +229,9 @@ def _resampled(
     of_unit, n_clusters = (None, n_units) if clusters is None else clusters
     if n_clusters < 2:
         return point, np.array([np.nan])
-    draws = ClusterDraws(n_clusters, seed)
+    draws = ClusterDraws(n_clusters, bootstrap.seed)
     parts = []
-    for size in chunk_sizes(resamples, max(n_units, n_clusters)):
+    for size in chunk_sizes(bootstrap.resamples, max(n_units, n_clusters)):
         drawn = draws.take(size)
         parts.append(statistic(drawn if of_unit is None else drawn[of_unit]))
     return point, np.concatenate(parts)

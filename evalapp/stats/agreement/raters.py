@@ -89,7 +89,6 @@ def rater_reports(
     control_failed: ArrayLike | None = None,
     repeat_of: ArrayLike | None = None,
     at: ArrayLike | None = None,
-    confidence: float = 0.95,
 ) -> list[RaterReport]:
     """One report a rater, sorted by rater; (n,) columns, one row per rating of one aspect, nan = missing.
 
@@ -114,7 +113,7 @@ def rater_reports(
         None if control_failed is None else _flags(control_failed, n),
         None if repeat_of is None else repeats,
         None if at is None else identifiers(at, "at", n),
-        0.5 + confidence / 2,
+        0.975,
     )  # fmt: skip
     return columns.reports()
 

@@ -4,7 +4,7 @@ divided by it. Coefficients of agreement (alpha, kappa, ICC) are elsewhere."""
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -23,8 +23,12 @@ from evalapp.stats.core.coding import (
 from evalapp.stats.core.estimate import NAN, Estimate
 from evalapp.stats.correlation.coefficients import ALL_COEFFICIENTS, Coefficient
 from evalapp.stats.correlation.grouping import GroupedCoefficients
-from evalapp.stats.correlation.meta_evaluation import Grouping, Level, replicates_of
-from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE, ClusterDraws, chunk_sizes, with_interval
+from evalapp.stats.correlation.meta_evaluation import (
+    DEFAULT_SETTINGS,
+    CorrelationSettings,
+    resample_correlation,
+)
+from evalapp.stats.resampling.bootstrap import Bootstrap, ClusterDraws, chunk_sizes, with_interval
 
 CeilingKind: TypeAlias = Literal["split-half", "leave-one-out"]
 CeilingOf: TypeAlias = Literal["metric", "reliability", "halves"]
@@ -37,31 +41,39 @@ _STREAM = 4
 _SPLITS = 10
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class OutputRatings:
+    """(n,) columns, one row per rating of one aspect.
+
+    value: nan = missing; output, rater: identifiers; item: of the output, default the output; system: of the output,
+    needed for the system level and for groupings.
+    """
+
+    value: ArrayLike
+    output: ArrayLike
+    rater: ArrayLike
+    item: ArrayLike | None = None
+    system: ArrayLike | None = None
+
+
+#: Fewer resamples than usual, because each averages several splits.
+CEILING_BOOTSTRAP = Bootstrap(resamples=500, seed=13)
+
+
 def noise_ceiling(
-    value: ArrayLike,
-    output: ArrayLike,
-    rater: ArrayLike,
+    ratings: OutputRatings,
     *,
-    item: ArrayLike | None = None,
-    system: ArrayLike | None = None,
-    cluster: ArrayLike | None = None,
-    coefficient: Coefficient = "pearson",
     kind: CeilingKind = "split-half",
     of: CeilingOf = "metric",
-    level: Level = "segment",
-    grouping: Grouping = "none",
     repeats: int = 100,
-    resamples: int = 500,
-    seed: int = 13,
-    confidence: float = DEFAULT_CONFIDENCE,
+    settings: CorrelationSettings = DEFAULT_SETTINGS,
+    bootstrap: Bootstrap = CEILING_BOOTSTRAP,
 ) -> Estimate:
     """The correlation of people with people over the outputs that two raters or more have rated
     (docs/explanation/statistics/agreement.md#noise-ceiling).
 
-    (n,) columns, one row per rating of one aspect, nan = missing; `output` identifies the output, `item` its item
-    (default the output), `system` its system (needed for level "system" and for groupings), `cluster` the item's
-    cluster (default the item; what is resampled). Several ratings of an output by one rater count as their mean:
-    agreement with oneself is no agreement of people.
+    Several ratings of an output by one rater count as their mean: agreement with oneself is no agreement of people.
+    `bootstrap.cluster` groups items (default the item; what is resampled).
 
     - `split-half`: each output's raters are dealt into two halves at random, `repeats` times; r = mean correlation of
       the halves' means, in any level and grouping of `correlate`. From r the reliability of one rater, rho, is the
@@ -76,23 +88,27 @@ def noise_ceiling(
     n = outputs. The interval is a bootstrap over clusters of items, at the system level over systems (drawing items
     would add to the noise that is measured); each resample averages 10 of the splits.
     """
-    _check(coefficient, kind, of, level, grouping, system)
+    _check(settings, kind, of, ratings.system)
     if repeats < 1:
         raise ValueError(f"repeats must be at least 1, not {repeats}")
-    values = float_column(value, "value")
+    values = float_column(ratings.value, "value")
     present = np.isfinite(values)
-    columns = [identifiers(c, name, len(values))[present] for c, name in ((output, "output"), (rater, "rater"))]
+    columns = [
+        identifiers(c, name, len(values))[present] for c, name in ((ratings.output, "output"), (ratings.rater, "rater"))
+    ]
     outputs, labels = encode(columns[0], "output")
     raters, _ = encode(columns[1], "rater")
     values = values[present]
     items, systems = (
         default if column is None else _of_output(column, name, present, outputs, len(labels))
         for column, name, default in (
-            (item, "item", np.arange(len(labels))),
-            (system, "system", np.zeros(len(labels), dtype=np.int64)),
+            (ratings.item, "item", np.arange(len(labels))),
+            (ratings.system, "system", np.zeros(len(labels), dtype=np.int64)),
         )
     )
-    clusters = items if cluster is None else _of_output(cluster, "cluster", present, outputs, len(labels))
+    clusters = (
+        items if bootstrap.cluster is None else _of_output(bootstrap.cluster, "cluster", present, outputs, len(labels))
+    )
     values, outputs, raters = _one_each(values, outputs, raters)
     # Equal ratings of an output are exchangeable, so the draws do not hang on the raters' names.
     order = np.lexsort((values, outputs))
@@ -103,10 +119,8 @@ def noise_ceiling(
         return Estimate.undefined(NO_SECOND_RATER)
     values, outputs, raters = values[shared], outputs[shared], raters[shared]
     if kind == "leave-one-out":
-        return _leave_one_out(values, outputs, raters, clusters, coefficient, (resamples, seed, confidence))
-    point, drawn, resampled = _split_half(
-        values, outputs, (items, systems, clusters), coefficient, level, grouping, (repeats, resamples, seed)
-    )
+        return _leave_one_out(values, outputs, raters, clusters, settings.coefficient, bootstrap)
+    point, drawn, resampled = _split_half(values, outputs, (items, systems, clusters), repeats, settings, bootstrap)
     if not point.is_defined:
         return point
     counts = sizes[sizes >= 2].astype(np.float64)
@@ -116,7 +130,7 @@ def noise_ceiling(
         drawn = _stepped(drawn, a, b, whole, of)
         if not point.is_defined:
             return Estimate.undefined("the halves of the raters do not correlate positively", point.n)
-    return with_interval(point, drawn, clusters=resampled, confidence=confidence)
+    return with_interval(point, drawn, clusters=resampled, confidence=bootstrap.confidence)
 
 
 def disattenuated(estimate: Estimate, ceiling: Estimate) -> Estimate:
@@ -155,7 +169,8 @@ def _divided(estimate: Estimate, ceiling: Estimate) -> Estimate:
     return Estimate(value, low, high, estimate.n, note)
 
 
-def _check(coefficient: str, kind: str, of: str, level: str, grouping: str, system: ArrayLike | None) -> None:
+def _check(settings: CorrelationSettings, kind: str, of: str, system: ArrayLike | None) -> None:
+    coefficient, level, grouping = settings.coefficient, settings.level, settings.grouping
     if coefficient not in ALL_COEFFICIENTS:
         raise ValueError(f"coefficient is among {ALL_COEFFICIENTS}, not '{coefficient}'")
     if kind not in ("split-half", "leave-one-out") or of not in ("metric", "reliability", "halves"):
@@ -189,20 +204,19 @@ def _split_half(
     values: FloatArray,
     outputs: IntArray,
     of_outputs: tuple[IntArray, IntArray, IntArray],
-    coefficient: Coefficient,
-    level: Level,
-    grouping: Grouping,
-    settings: tuple[int, int, int],
+    repeats: int,
+    settings: CorrelationSettings,
+    bootstrap: Bootstrap,
 ) -> tuple[Estimate, FloatArray, dict[str, int]]:
     """Mean correlation of random halves, its replicates, and what was drawn. Rows are sorted by output; `of_outputs`
     are item, system and cluster of every output."""
-    repeats, resamples, seed = settings
+    settings = replace(settings, resampling_unit="systems" if settings.level == "system" else "inputs")
     kept, codes = np.unique(outputs, return_inverse=True)
     items, systems, cluster = (column[kept] for column in of_outputs)
     sizes = np.bincount(codes)
     starts = np.cumsum(sizes) - sizes
     place = np.arange(len(codes)) - starts[codes]
-    rng = np.random.default_rng([seed, _STREAM])
+    rng = np.random.default_rng([bootstrap.seed, _STREAM])
     points: list[float] = []
     drawn: list[FloatArray] = []
     clusters: dict[str, int] = {}
@@ -212,11 +226,14 @@ def _split_half(
         first = place < sizes[codes] // 2
         sides = (dealt[first], dealt[~first])
         one, two = (np.bincount(codes[rows], weights=values[rows]) / np.bincount(codes[rows]) for rows in sides)
-        point, replicates, clusters = replicates_of(
-            one, two, items, systems, cluster=cluster, coefficient=coefficient, level=level, grouping=grouping,
-            resamples=resamples if number < _SPLITS else 0, seed=seed,
-            bootstrap="systems" if level == "system" else "inputs",
-        )  # fmt: skip
+        point, replicates, clusters = resample_correlation(
+            one,
+            two,
+            items,
+            systems,
+            settings=settings,
+            bootstrap=replace(bootstrap, cluster=cluster, resamples=bootstrap.resamples if number < _SPLITS else 0),
+        )
         if not point.is_defined:
             continue
         points.append(point.value)
@@ -248,9 +265,8 @@ def _leave_one_out(
     raters: IntArray,
     items: IntArray,
     coefficient: Coefficient,
-    settings: tuple[int, int, float],
+    bootstrap: Bootstrap,
 ) -> Estimate:
-    resamples, seed, confidence = settings
     sums, sizes = np.bincount(outputs, weights=values), np.bincount(outputs)
     others = (sums[outputs] - values) / (sizes[outputs] - 1)
     _, group = np.unique(raters, return_inverse=True)
@@ -272,10 +288,10 @@ def _leave_one_out(
         reasons = ", ".join(f"{count}: {reason}" for reason, count in grouped.undefined_counts().items())
         return Estimate.undefined(f"no rater has a defined coefficient ({reasons})", n_outputs)
     point = Estimate.point(whole, n_outputs)
-    draws = ClusterDraws(len(clusters), seed)
-    parts = [average(draws.take(size)[cluster]) for size in chunk_sizes(resamples, len(values))]
+    draws = ClusterDraws(len(clusters), bootstrap.seed)
+    parts = [average(draws.take(size)[cluster]) for size in chunk_sizes(bootstrap.resamples, len(values))]
     drawn = np.concatenate(parts) if parts else np.empty(0)
-    return with_interval(point, drawn, clusters={"items": len(clusters)}, confidence=confidence)
+    return with_interval(point, drawn, clusters={"items": len(clusters)}, confidence=bootstrap.confidence)
 
 
 def _ratio_interval(above: Estimate, below: Estimate) -> tuple[float, float]:

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from evalapp.stats.core.coding import FloatArray, IntArray, encode, float_column, identifiers, parents, snap
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.correlation.coefficients import Coefficient
-from evalapp.stats.correlation.meta_evaluation import correlate
-from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES
+from evalapp.stats.correlation.meta_evaluation import CorrelationSettings, correlate
+from evalapp.stats.resampling.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,7 @@ def dialogue_correlations(
     aspect: ArrayLike,
     *,
     coefficient: Coefficient = "spearman",
-    resamples: int = DEFAULT_RESAMPLES,
-    seed: int = 0,
-    confidence: float = DEFAULT_CONFIDENCE,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> dict[str, Estimate]:
     """By aspect, the evaluator's mean over turns against the raw ratings of whole dialogues.
 
@@ -73,9 +71,13 @@ def dialogue_correlations(
         metric = [own.get(label, np.nan) for label in people.dialogue.tolist()]
         missing = int((~np.isfinite(metric) & np.isfinite(people.mean)).sum())
         estimate = correlate(
-            metric, people.mean, people.dialogue, np.zeros(len(people)), coefficients=[coefficient],
-            resamples=resamples, seed=seed, confidence=confidence,
-        )[coefficient]  # fmt: skip
+            metric,
+            people.mean,
+            people.dialogue,
+            np.zeros(len(people)),
+            settings=CorrelationSettings(coefficients=[coefficient]),
+            bootstrap=bootstrap,
+        )[coefficient]
         found[str(name)] = estimate.with_note(f"{missing} rated dialogues have no score") if missing else estimate
     return found
 
@@ -87,9 +89,7 @@ def calibrated_correlations(
     calibrated: Mapping[str, Mapping[Hashable, float]],
     *,
     coefficient: Coefficient = "spearman",
-    resamples: int = DEFAULT_RESAMPLES,
-    seed: int = 0,
-    confidence: float = DEFAULT_CONFIDENCE,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> dict[str, Estimate]:
     """By aspect, the evaluator's mean per system against people's calibrated mean of that system.
 
@@ -105,7 +105,11 @@ def calibrated_correlations(
     for aspect, means in calibrated.items():
         human = [means.get(name, np.nan) for name in names.tolist()]
         found[str(aspect)] = correlate(
-            scores.mean, human, scores.dialogue, names, level="system", coefficients=[coefficient],
-            resamples=resamples, seed=seed, confidence=confidence,
-        )[coefficient]  # fmt: skip
+            scores.mean,
+            human,
+            scores.dialogue,
+            names,
+            settings=CorrelationSettings(level="system", coefficients=[coefficient]),
+            bootstrap=bootstrap,
+        )[coefficient]
     return found

@@ -14,7 +14,12 @@ from numpy.typing import ArrayLike
 from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray, encode, is_constant
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.correlation.coefficients import MIN_PAIRS, midranks
-from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES, resampled_sums, with_interval
+from evalapp.stats.resampling.bootstrap import (
+    DEFAULT_BOOTSTRAP,
+    Bootstrap,
+    resampled_sums,
+    with_interval,
+)
 
 MatrixCoefficient: TypeAlias = Literal["pearson", "spearman"]
 # Cells of the products' sums by cluster that are resampled together: 32 MB.
@@ -43,13 +48,10 @@ class CorrelationMatrix:
 
 def correlation_matrix(
     columns: ArrayLike,
-    cluster: ArrayLike,
     *,
     coefficient: MatrixCoefficient = "pearson",
     what: str = "items",
-    resamples: int = DEFAULT_RESAMPLES,
-    seed: int = 0,
-    confidence: float = DEFAULT_CONFIDENCE,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> CorrelationMatrix:
     """All pairs of (n, k) columns, nan = missing, each over the rows where both are defined; n = those rows.
 
@@ -63,7 +65,8 @@ def correlation_matrix(
     scores = np.asarray(columns, dtype=np.float64)
     if scores.ndim != 2:
         raise ValueError("two dimensions are needed, (outputs, evaluators)")
-    codes, labels = encode(np.asarray(cluster), "cluster", len(scores))
+    groups = np.arange(len(scores)) if bootstrap.cluster is None else np.asarray(bootstrap.cluster)
+    codes, labels = encode(groups, "cluster", len(scores))
     by_column = np.ascontiguousarray(scores.T)
     estimates: dict[tuple[int, int], Estimate] = {}
     for rows, pairs in _pairs_by_rows(np.isfinite(by_column)):
@@ -71,7 +74,7 @@ def correlation_matrix(
         estimates |= part.undefined
         step = max(_CELLS // len(labels), 1) if len(labels) else 1
         for start in range(0, len(part.pairs), step):
-            estimates |= part.estimates(part.pairs[start : start + step], what, resamples, seed, confidence)
+            estimates |= part.estimates(part.pairs[start : start + step], what, bootstrap)
     return CorrelationMatrix(scores.shape[1], estimates)
 
 
@@ -132,7 +135,7 @@ class _Part:
         return cls(left, undefined, columns, {k: place for place, k in enumerate(used)}, cluster, sums)
 
     def estimates(
-        self, pairs: Sequence[tuple[int, int]], what: str, resamples: int, seed: int, confidence: float
+        self, pairs: Sequence[tuple[int, int]], what: str, bootstrap: Bootstrap
     ) -> dict[tuple[int, int], Estimate]:
         n_clusters, m = len(self.sums), len(self.places)
         table = np.empty((n_clusters, 1 + 2 * m + len(pairs)))
@@ -141,7 +144,11 @@ class _Part:
             product = self.columns[one] * self.columns[two]
             table[:, 1 + 2 * m + number] = np.bincount(self.cluster, weights=product, minlength=n_clusters)
         each = np.arange(n_clusters)
-        drawn = resampled_sums(table, each, n_clusters, resamples=resamples, seed=seed) if resamples else None
+        drawn = (
+            resampled_sums(table, each, n_clusters, resamples=bootstrap.resamples, seed=bootstrap.seed)
+            if bootstrap.resamples
+            else None
+        )
         whole = table.sum(axis=0)[None, :]
         found = {}
         for number, (one, two) in enumerate(pairs):
@@ -149,7 +156,9 @@ class _Part:
             six = [0, x, y, x + m, y + m, 1 + 2 * m + number]
             point = Estimate.point(float(_pearson(whole[:, six])[0]), int(whole[0, 0]))
             replicates = np.empty(0) if drawn is None else _pearson(drawn[:, six])
-            found[one, two] = with_interval(point, replicates, clusters={what: n_clusters}, confidence=confidence)
+            found[one, two] = with_interval(
+                point, replicates, clusters={what: n_clusters}, confidence=bootstrap.confidence
+            )
         return found
 
 

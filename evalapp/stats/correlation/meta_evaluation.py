@@ -20,8 +20,8 @@ from evalapp.stats.correlation.grouping import GroupedCoefficients
 from evalapp.stats.correlation.weighted import WeightedCoefficients, group_coefficients, summing_matrix
 from evalapp.stats.resampling.bca import LeaveOneOut, with_bca_interval
 from evalapp.stats.resampling.bootstrap import (
-    DEFAULT_CONFIDENCE,
-    DEFAULT_RESAMPLES,
+    DEFAULT_BOOTSTRAP,
+    Bootstrap,
     ClusterDraws,
     Draws,
     iterate_draws,
@@ -31,14 +31,14 @@ from evalapp.stats.resampling.jackknife import NAME, with_jackknife
 
 Level: TypeAlias = Literal["segment", "system"]
 Grouping: TypeAlias = Literal["none", "item", "system"]
-Bootstrap: TypeAlias = Literal["inputs", "systems", "both"]
+ResamplingUnit: TypeAlias = Literal["inputs", "systems", "both"]
 NanRule: TypeAlias = Literal["drop", "zero"]
 Interval: TypeAlias = Literal["percentile", "bca", "jackknife"]
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "level": ("segment", "system"),
     "grouping": ("none", "item", "system"),
-    "bootstrap": ("inputs", "systems", "both"),
+    "resampling_unit": ("inputs", "systems", "both"),
     "nan_rule": ("drop", "zero"),
     "interval": ("percentile", "bca", "jackknife"),
 }
@@ -47,6 +47,40 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 #: an evaluator makes about a whole system stay as they are; only where systems vary does it speak about other systems.
 THESE_SYSTEMS = "these systems, items like these"
 OTHER_SYSTEMS = "systems and items like these"
+
+
+@dataclass(frozen=True, slots=True)
+class CorrelationSettings:
+    """Which correlation with human scores is computed.
+
+    level: `segment` (outputs) or `system` (each system's mean score over the outputs that have both scores).
+    grouping: of segments: `none`, one coefficient over all pairs; `item`, over systems within each item, averaged over
+        items; `system`, over items within each system, averaged over systems.
+    coefficients: among `ALL_COEFFICIENTS`; a function that computes one takes the first.
+    nan_rule: a group whose metric or human scores are constant has no coefficient; `drop` leaves it out, `zero` counts
+        it as 0 (fairer between metrics, as dropping rewards constants). Groups of fewer than 3 pairs are left out under
+        both. An undefined coefficient that is not an average over groups stays undefined under both.
+    interval: percentiles of resamples, `bca`, which corrects them for bias and skewness, or `jackknife` over systems
+        (system level only). None: percentiles for segments, the jackknife for systems.
+    resampling_unit: drawn with replacement: `inputs` (clusters of items), `systems`, or `both`, which adds the noise of
+        the items a second time and so misses where it is most of the noise (coverage .83 of 95 % with 32 systems).
+        None: `inputs` for segments.
+    """
+
+    level: Level = "segment"
+    grouping: Grouping = "none"
+    coefficients: Sequence[Coefficient] = COEFFICIENTS
+    nan_rule: NanRule = "drop"
+    interval: Interval | None = None
+    resampling_unit: ResamplingUnit | None = None
+
+    @property
+    def coefficient(self) -> Coefficient:
+        """The first coefficient."""
+        return self.coefficients[0]
+
+
+DEFAULT_SETTINGS = CorrelationSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +95,7 @@ class Correlations:
     estimates: dict[Coefficient, Estimate]
     level: Level
     grouping: Grouping
-    bootstrap: Bootstrap
+    bootstrap: ResamplingUnit
     nan_rule: NanRule
     resamples: int
     seed: int
@@ -120,7 +154,7 @@ class _Pairs:
     n_systems: int
     n_clusters: int
     wanted: tuple[Coefficient, ...]
-    bootstrap: Bootstrap
+    bootstrap: ResamplingUnit
     resamples: int
     seed: int
     nan_rule: NanRule
@@ -179,16 +213,8 @@ def correlate(
     item: ArrayLike,
     system: ArrayLike,
     *,
-    level: Level = "segment",
-    grouping: Grouping = "none",
-    coefficients: Sequence[Coefficient] = COEFFICIENTS,
-    bootstrap: Bootstrap | None = None,
-    cluster: ArrayLike | None = None,
-    resamples: int = DEFAULT_RESAMPLES,
-    seed: int = 0,
-    nan_rule: NanRule = "drop",
-    confidence: float = DEFAULT_CONFIDENCE,
-    interval: Interval | None = None,
+    settings: CorrelationSettings = DEFAULT_SETTINGS,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Correlations:
     """Correlation of an evaluator with people, with intervals.
 
@@ -196,33 +222,29 @@ def correlate(
 
     `metric`, `human`: (n,) one value per output, people's being the mean over raters; nan or infinite = missing, and
     only rows with both count. `item`, `system`: (n,) identifiers (a system at a step is a system of its own).
+    n of an estimate: pairs, items or systems averaged over, or, at the system level, systems.
 
-    Level `segment`, by `grouping`:
-    - `none`: one coefficient over all pairs; n = pairs;
-    - `item`: over systems within each item, averaged over items; n = items averaged;
-    - `system`: over items within each system, averaged over systems; n = systems averaged.
-    Level `system`: over the systems' means of both scores (over the outputs that have both); n = systems.
-
-    `nan_rule`: a group whose metric or human scores are constant has no coefficient; `drop` leaves it out, `zero`
-    counts it as 0 (fairer between metrics, as dropping rewards constants). Groups of fewer than 3 pairs are left out
-    under both. An undefined coefficient that is not an average over groups stays undefined under both.
-
-    `interval`: percentiles of resamples, `bca`, which corrects them for bias and skewness (see `bca`), or `jackknife`
-    over systems (see `jackknife`; system level only). Default: percentiles of resampled items for segments, which speak
-    about these systems and items like these; at the system level the jackknife, which speaks about systems and items
-    like these. `bootstrap`: what is drawn with replacement: `inputs` (clusters of items; the default), `systems`, or
-    `both`, which adds the noise of the items a second time and so misses where it is most of the noise (coverage .83 of
-    95 % with 32 systems). `cluster`: (n,) identifier of the item's cluster, default the item itself. `resamples` 0
-    gives no intervals. A resample where a coefficient is undefined is left out and counted.
+    Percentiles of resampled items speak about these systems and items like these; the jackknife speaks about systems
+    and items like these. `bootstrap.cluster` groups items, default the item itself. A resample where a coefficient is
+    undefined is left out and counted.
 
     Raises `ColumnError` for columns that do not fit, ValueError for an unknown option.
+
+    >>> settings = CorrelationSettings(coefficients=("pearson",))
+    >>> correlate([1, 2, 3], [1, 3, 2], "aab", "xyx", settings=settings, bootstrap=Bootstrap(resamples=0))["pearson"]
     """
-    by_systems = level == "system" and bootstrap is None
-    interval = interval or ("jackknife" if by_systems else "percentile")
-    bootstrap = bootstrap or ("systems" if interval == "jackknife" else "both" if level == "system" else "inputs")
-    _check(level=level, grouping=grouping, bootstrap=bootstrap, nan_rule=nan_rule, interval=interval)
+    level, grouping, coefficients, nan_rule = (
+        settings.level, settings.grouping, settings.coefficients, settings.nan_rule
+    )  # fmt: skip
+    resamples, confidence = bootstrap.resamples, bootstrap.confidence
+    by_systems = level == "system" and settings.resampling_unit is None
+    interval = settings.interval or ("jackknife" if by_systems else "percentile")
+    unit = settings.resampling_unit or _default_unit(level, interval)
+    _check(level=level, grouping=grouping, resampling_unit=unit, nan_rule=nan_rule, interval=interval)
     if interval == "jackknife" and not by_systems:
-        raise ValueError("the jackknife leaves out systems: level='system' without bootstrap=, or another interval")
+        raise ValueError(
+            "the jackknife leaves out systems: level='system' without resampling_unit=, or another interval"
+        )
     if level == "system" and grouping != "none":
         raise ValueError("the system level has one value per system and cannot be grouped: grouping='none'")
     unknown = set(coefficients) - set(ALL_COEFFICIENTS)
@@ -233,7 +255,9 @@ def correlate(
         )
     x = float_column(metric, "metric")
     y = float_column(human, "human", len(x))
-    pairs = _complete_pairs(x, y, item, system, cluster, (tuple(coefficients), bootstrap, resamples, seed, nan_rule))
+    pairs = _complete_pairs(
+        x, y, item, system, bootstrap.cluster, (tuple(coefficients), unit, resamples, bootstrap.seed, nan_rule)
+    )
     if interval == "jackknife":
         pairs = pairs.without_each_system() if resamples else pairs
     route = _route(pairs, level, grouping)
@@ -251,8 +275,8 @@ def correlate(
         else:
             estimates[name] = with_interval(point, drawn, clusters=clusters, confidence=confidence)
     return Correlations(
-        estimates=estimates, level=level, grouping=grouping, bootstrap=bootstrap, nan_rule=nan_rule,
-        resamples=resamples, seed=seed, confidence=confidence, n_rows=len(x), n_pairs=len(pairs.metric),
+        estimates=estimates, level=level, grouping=grouping, bootstrap=unit, nan_rule=nan_rule,
+        resamples=resamples, seed=bootstrap.seed, confidence=confidence, n_rows=len(x), n_pairs=len(pairs.metric),
         n_missing_metric=int((~np.isfinite(x)).sum()), n_missing_human=int((~np.isfinite(y)).sum()),
         n_items=pairs.n_items, n_systems=pairs.n_systems, n_clusters=pairs.n_clusters, n_groups=route.n_groups,
         undefined_groups=route.undefined_groups,
@@ -261,33 +285,35 @@ def correlate(
     )  # fmt: skip
 
 
-def replicates_of(
+def _default_unit(level: Level, interval: Interval) -> ResamplingUnit:
+    if interval == "jackknife":
+        return "systems"
+    return "both" if level == "system" else "inputs"
+
+
+def resample_correlation(
     metric: ArrayLike,
     human: ArrayLike,
     item: ArrayLike,
     system: ArrayLike,
     *,
-    coefficient: Coefficient,
-    level: Level = "segment",
-    grouping: Grouping = "none",
-    cluster: ArrayLike | None = None,
-    resamples: int = DEFAULT_RESAMPLES,
-    seed: int = 0,
-    nan_rule: NanRule = "drop",
-    bootstrap: Bootstrap | None = None,
+    settings: CorrelationSettings = DEFAULT_SETTINGS,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> tuple[Estimate, FloatArray, dict[str, int]]:
-    """One coefficient of `correlate` without its interval, its replicates, and how many of what was drawn. At the
-    system level without `bootstrap` both systems and items are drawn.
+    """One coefficient of `correlate` without its interval, its replicates (resamples,), and the number of units drawn.
 
-    Over the same complete rows and under the same seed two metrics get the same draws: their replicates are paired.
+    At the system level without `resampling_unit` both systems and items are drawn. Over the same complete rows and
+    under the same seed two metrics get the same draws: their replicates are paired.
     """
-    bootstrap = bootstrap or ("both" if level == "system" else "inputs")
-    _check(level=level, grouping=grouping, nan_rule=nan_rule, bootstrap=bootstrap)
+    unit = settings.resampling_unit or _default_unit(settings.level, "percentile")
+    _check(level=settings.level, grouping=settings.grouping, nan_rule=settings.nan_rule, resampling_unit=unit)
     x = float_column(metric, "metric")
     y = float_column(human, "human", len(x))
-    pairs = _complete_pairs(x, y, item, system, cluster, ((coefficient,), bootstrap, resamples, seed, nan_rule))
-    route = _route(pairs, level, grouping)
-    return route.points[coefficient], route.replicates.get(coefficient, np.empty(0)), pairs.resampled()
+    name = settings.coefficient
+    drawn = ((name,), unit, bootstrap.resamples, bootstrap.seed, settings.nan_rule)
+    pairs = _complete_pairs(x, y, item, system, bootstrap.cluster, drawn)
+    route = _route(pairs, settings.level, settings.grouping)
+    return route.points[name], route.replicates.get(name, np.empty(0)), pairs.resampled()
 
 
 def left_out_systems(
@@ -313,7 +339,7 @@ def _complete_pairs(
     item: ArrayLike,
     system: ArrayLike,
     cluster: ArrayLike | None,
-    settings: tuple[tuple[Coefficient, ...], Bootstrap, int, int, NanRule],
+    settings: tuple[tuple[Coefficient, ...], ResamplingUnit, int, int, NanRule],
 ) -> _Pairs:
     n = len(x)
     complete = np.isfinite(x) & np.isfinite(y)

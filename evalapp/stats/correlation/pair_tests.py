@@ -18,17 +18,18 @@ from evalapp.stats.correlation.exchanges import exchange_systems, smallest_p
 from evalapp.stats.correlation.meta_evaluation import (
     OTHER_SYSTEMS,
     THESE_SYSTEMS,
+    CorrelationSettings,
     Grouping,
     Level,
     NanRule,
     correlate,
-    replicates_of,
+    resample_correlation,
 )
 from evalapp.stats.correlation.paired import williams
 from evalapp.stats.correlation.pairs import best_epsilon, pair_table
 from evalapp.stats.correlation.swaps import OutcomeSwaps, PearsonSwaps, RankSwaps, SwapDraws, Swaps, SystemSwaps
 from evalapp.stats.correlation.weighted import standardise
-from evalapp.stats.resampling.bootstrap import MIN_CLUSTERS, resampled_sums
+from evalapp.stats.resampling.bootstrap import MIN_CLUSTERS, Bootstrap, resampled_sums
 
 #: What is exchanged: the scores of whole systems (PERM-SYSTEMS), of groups of items with all their outputs
 #: (PERM-INPUTS), of single outputs (PERM-BOTH); names of Deutsch, Dror and Roth 2021. "permutation" is the first at the
@@ -60,16 +61,42 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    level: Level
-    grouping: Grouping
-    coefficient: Compared
-    nan_rule: NanRule
-    test: Test
-    k: int
-    seed: int
-    block: int
+class PairTests:
+    """How all pairs of metrics are tested.
+
+    coefficient: one of `ALL_COEFFICIENTS` or "acc-eq", the accuracy of pairs within items (`grouping` "item"; "none"
+        compares all outputs, "system" those of one system) with each metric's own threshold of ties, fitted on these
+        data. `level`, `grouping`, `nan_rule` as in `CorrelationSettings`.
+    test (Deutsch, Dror and Roth 2021, for the first three); p = (x + 1) / (k + 1), x = exchanges with a difference at
+        least as large as the observed one; all pairs of metrics share the draws:
+
+        - `perm-systems`, the meaning of `permutation` at the system level: the scores of whole systems are exchanged,
+          all 2^n exchanges where there are few (`exchanges`). Speaks about systems and items like these.
+        - `perm-inputs`, the meaning of `permutation` elsewhere: scores are standardised, then A's and B's scores of a
+          whole cluster (default: the item) are exchanged with probability 1/2. Speaks about these systems and items
+          like these. With "acc-eq", whether a metric is right on a pair of outputs is exchanged. At the system level it
+          finds differences far too often (docs/results/intervals.md) and serves only to recompute earlier tables.
+        - `perm-both`: A's and B's score of single outputs are exchanged, which takes each for independent: too bold
+          where an item or a system has several.
+        - `bootstrap`: x = resamples of clusters (default items; at the system level also systems) with a difference
+          <= 0.
+        - `williams`: closed form, only Pearson over all outputs together; takes outputs for independent.
+    k: exchanges or resamples; seed: of these.
+    alpha: level of the tests; adjust: `holm` over all pairs (two-sided) or `none` (one-sided).
+    block: above 0, a pair stops after that many draws, or a multiple, once its p is decided: below .02 or above .5
+        without adjustment, above .2 with Holm's, which needs small p in full.
+    """
+
+    level: Level = "segment"
+    grouping: Grouping = "none"
+    coefficient: Compared = "pearson"
+    nan_rule: NanRule = "drop"
+    test: Test = "permutation"
+    k: int = 1000
+    seed: int = 13
+    alpha: float = 0.05
     adjust: Adjustment = "holm"
+    block: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +124,7 @@ def population_of(test: Test, level: Level) -> str:
     return OTHER_SYSTEMS if drawn else THESE_SYSTEMS
 
 
-def smallest_of(settings: Settings, units: Mapping[str, int]) -> float:
+def smallest_of(settings: PairTests, units: Mapping[str, int]) -> float:
     """The smallest two-sided p that a test with so many units can give; nan for one that counts nothing. There are 2^n
     exchanges of n units, so one in 2^n of those drawn is the observed order itself."""
     if settings.test == "williams" or not units:
@@ -143,7 +170,7 @@ def _pair_groups(table: Table, grouping: Grouping) -> IntArray:
     return np.zeros(len(table.human), dtype=np.int64) if group is None else group
 
 
-def values_of(table: Table, settings: Settings) -> tuple[FloatArray, list[float]]:
+def values_of(table: Table, settings: PairTests) -> tuple[FloatArray, list[float]]:
     """The coefficient of every metric, and its threshold of ties where there is one."""
     values, epsilons = np.full(table.scores.shape[1], np.nan), []
     for place, column in enumerate(table.scores.T):
@@ -154,14 +181,14 @@ def values_of(table: Table, settings: Settings) -> tuple[FloatArray, list[float]
                 values[place] = float(pairs.by_item(epsilons[-1]).mean())
         else:
             found = correlate(
-                column, table.human, table.item, table.system, level=settings.level, grouping=settings.grouping,
-                coefficients=[settings.coefficient], nan_rule=settings.nan_rule, resamples=0,
+                column, table.human, table.item, table.system, settings=_correlation(settings),
+                bootstrap=Bootstrap(resamples=0),
             )  # fmt: skip
             values[place] = found[settings.coefficient].value
     return values, epsilons
 
 
-def test_pairs(table: Table, values: FloatArray, epsilons: Sequence[float], settings: Settings) -> Found:
+def test_pairs(table: Table, values: FloatArray, epsilons: Sequence[float], settings: PairTests) -> Found:
     if settings.test == "williams":
         return _williams(table)
     if settings.test == "bootstrap":
@@ -171,7 +198,7 @@ def test_pairs(table: Table, values: FloatArray, epsilons: Sequence[float], sett
     return _permutation(table, values, epsilons, settings)
 
 
-def _exchange_systems(table: Table, settings: Settings) -> Found:
+def _exchange_systems(table: Table, settings: PairTests) -> Found:
     sizes = np.bincount(table.system).astype(np.float64)
     means = [snap(np.bincount(table.system, weights=column) / sizes) for column in (*table.scores.T, table.human)]
     coefficient: Any = settings.coefficient
@@ -181,12 +208,12 @@ def _exchange_systems(table: Table, settings: Settings) -> Found:
     return Found(p, made, {"systems": len(sizes)})
 
 
-def _permutation(table: Table, values: FloatArray, epsilons: Sequence[float], settings: Settings) -> Found:
+def _permutation(table: Table, values: FloatArray, epsilons: Sequence[float], settings: PairTests) -> Found:
     engine, unit = engine_of(table, epsilons, settings)
     return exchanged(engine, unit, values, settings)
 
 
-def exchanged(engine: Swaps, unit: IntArray, values: FloatArray, settings: Settings) -> Found:
+def exchanged(engine: Swaps, unit: IntArray, values: FloatArray, settings: PairTests) -> Found:
     """p of all pairs of metrics from exchanges of their units; `values` are the metrics' figures, best first."""
     n_units = int(unit.max(initial=0)) + 1
     draws = SwapDraws(n_units, settings.seed)
@@ -225,7 +252,7 @@ def exchanged(engine: Swaps, unit: IntArray, values: FloatArray, settings: Setti
     return Found(table_p, table_k, {singly if settings.test == "perm-both" else "groups of items": n_units})
 
 
-def engine_of(table: Table, epsilons: Sequence[float], settings: Settings) -> tuple[Swaps, IntArray]:
+def engine_of(table: Table, epsilons: Sequence[float], settings: PairTests) -> tuple[Swaps, IntArray]:
     """The engine, and the unit of exchange of each row (or pair of outputs)."""
     singly = settings.test == "perm-both"
     if settings.coefficient == "acc-eq":
@@ -263,18 +290,24 @@ def _one_cluster(table: Table, groups: IntArray) -> IntArray:
     return parents(groups, table.cluster, int(groups.max(initial=0)) + 1, "cluster")[groups]
 
 
-def _bootstrap(table: Table, epsilons: Sequence[float], settings: Settings) -> Found:
+def _bootstrap(table: Table, epsilons: Sequence[float], settings: PairTests) -> Found:
     if settings.coefficient == "acc-eq":
         return by_replicates(*_accuracy_replicates(table, epsilons, settings))
+    drawn = Bootstrap(cluster=table.cluster, resamples=settings.k, seed=settings.seed)
     found = [
-        replicates_of(
-            column, table.human, table.item, table.system, coefficient=settings.coefficient, level=settings.level,
-            grouping=settings.grouping, cluster=table.cluster, resamples=settings.k, seed=settings.seed,
-            nan_rule=settings.nan_rule,
+        resample_correlation(
+            column, table.human, table.item, table.system, settings=_correlation(settings), bootstrap=drawn
         )
         for column in table.scores.T
-    ]  # fmt: skip
+    ]
     return by_replicates(np.stack([drawn for _, drawn, _ in found]), found[0][2])
+
+
+def _correlation(settings: PairTests) -> CorrelationSettings:
+    assert settings.coefficient != "acc-eq", "accuracies are no coefficient of `correlate`"
+    return CorrelationSettings(
+        settings.level, settings.grouping, (settings.coefficient,), nan_rule=settings.nan_rule
+    )  # fmt: skip
 
 
 def by_replicates(drawn: FloatArray, units: Mapping[str, int]) -> Found:
@@ -295,7 +328,7 @@ def by_replicates(drawn: FloatArray, units: Mapping[str, int]) -> Found:
 
 
 def _accuracy_replicates(
-    table: Table, epsilons: Sequence[float], settings: Settings
+    table: Table, epsilons: Sequence[float], settings: PairTests
 ) -> tuple[FloatArray, Mapping[str, int]]:
     """Accuracies (m, k) in resamples of clusters of groups, and how many clusters there are."""
     groups = _pair_groups(table, settings.grouping)

@@ -19,8 +19,17 @@ from evalapp.stats.core.coding import FloatArray, encode, float_column, identifi
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.correlation.coefficients import Coefficient, pearson_value, undefined_reason
 from evalapp.stats.correlation.exchanges import EXACT, MIN_SYSTEMS, exchange_systems, few_systems
-from evalapp.stats.correlation.meta_evaluation import Grouping, Level, left_out_systems, replicates_of
-from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES, with_interval
+from evalapp.stats.correlation.meta_evaluation import (
+    DEFAULT_SETTINGS,
+    CorrelationSettings,
+    left_out_systems,
+    resample_correlation,
+)
+from evalapp.stats.resampling.bootstrap import (
+    DEFAULT_BOOTSTRAP,
+    Bootstrap,
+    with_interval,
+)
 from evalapp.stats.resampling.jackknife import with_difference
 
 #: A difference smaller than this is rounding.
@@ -71,35 +80,28 @@ def compare(
     item: ArrayLike,
     system: ArrayLike,
     *,
-    coefficient: Coefficient = "pearson",
-    level: Level = "segment",
-    grouping: Grouping = "none",
-    cluster: ArrayLike | None = None,
-    resamples: int = DEFAULT_RESAMPLES,
-    seed: int = 0,
-    confidence: float = DEFAULT_CONFIDENCE,
+    settings: CorrelationSettings = DEFAULT_SETTINGS,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Difference:
     """The difference of two metrics' correlations with people over the outputs that have all three values.
 
-    Segments: both are computed on the same resamples of clusters (items, or `cluster`), so the interval is of the
-    difference; p = 2 min(share <= 0, share >= 0), each share (x + 1) / (resamples + 1). Williams' test is added where
-    it is valid: Pearson, segments, no grouping; it takes outputs for independent, which outputs of one item are not.
+    Segments: both are computed on the same resamples of clusters (items, or `bootstrap.cluster`), so the interval is of
+    the difference; p = 2 min(share <= 0, share >= 0), each share (x + 1) / (resamples + 1). Williams' test is added
+    where it is valid: Pearson, segments, no grouping; it takes outputs for independent, which those of one item are
+    not.
     System level: the interval of `jackknife.difference_ends`; p of PERM-SYSTEMS (`exchanges`), None below 6 systems.
     """
     x, y = float_column(a, "a"), float_column(b, "b")
     h = float_column(human, "human", len(x))
     whole = np.isfinite(x) & np.isfinite(y) & np.isfinite(h)
     columns = [identifiers(column, name, len(x))[whole] for column, name in ((item, "item"), (system, "system"))]
-    clusters = None if cluster is None else identifiers(cluster, "cluster", len(x))[whole]
+    clusters = None if bootstrap.cluster is None else identifiers(bootstrap.cluster, "cluster", len(x))[whole]
     x, y, h = x[whole], y[whole], h[whole]
-    if level == "system":
-        return _compare_systems((x, y), h, columns, coefficient, (resamples, seed, confidence))
+    if settings.level == "system":
+        return _compare_systems((x, y), h, columns, settings.coefficient, bootstrap)
+    drawn = bootstrap.with_cluster(clusters)
     found = [
-        replicates_of(
-            metric, h, *columns, coefficient=coefficient, level=level, grouping=grouping, cluster=clusters,
-            resamples=resamples, seed=seed,
-        )
-        for metric in (x, y)
+        resample_correlation(metric, h, *columns, settings=settings, bootstrap=drawn) for metric in (x, y)
     ]  # fmt: skip
     (one, drawn_one, n_clusters), (two, drawn_two, _) = found
     for estimate in (one, two):
@@ -107,10 +109,10 @@ def compare(
             return Difference(Estimate.undefined(estimate.note, estimate.n), None, None)
     point = Estimate.point(one.value - two.value, one.n)
     values = drawn_one - drawn_two if len(drawn_one) == len(drawn_two) else np.empty(0)
-    estimate = with_interval(point, values, clusters=n_clusters, confidence=confidence)
+    estimate = with_interval(point, values, clusters=n_clusters, confidence=bootstrap.confidence)
     # Resamples that do not vary say nothing, except of two metrics that are the same in each.
     p = _bootstrap_p(values) if estimate.has_interval or (values.size and not values.any()) else None
-    if coefficient != "pearson" or level != "segment" or grouping != "none":
+    if (settings.coefficient, settings.level, settings.grouping) != ("pearson", "segment", "none"):
         return Difference(estimate, p, None, WILLIAMS_FOR)
     return Difference(estimate, p, _two_sided(x, y, h))
 
@@ -120,9 +122,8 @@ def _compare_systems(
     human: FloatArray,
     columns: Sequence[NDArray[Any]],
     coefficient: Coefficient,
-    settings: tuple[int, int, float],
+    bootstrap: Bootstrap,
 ) -> Difference:
-    resamples, seed, confidence = settings
     item, system = columns
     (one, left_one), (two, left_two) = (
         left_out_systems(metric, human, item, system, coefficient) for metric in metrics
@@ -131,14 +132,14 @@ def _compare_systems(
         if not estimate.is_defined:
             return Difference(Estimate.undefined(estimate.note, estimate.n), None, None)
     none = np.empty(0)
-    pairs = (left_one, left_two) if resamples else (none, none)
-    found = with_difference(one, two, *pairs, confidence)
+    pairs = (left_one, left_two) if bootstrap.resamples else (none, none)
+    found = with_difference(one, two, *pairs, bootstrap.confidence)
     systems, labels = encode(system, "system")
-    if not resamples or len(labels) < MIN_SYSTEMS:
-        why = f"not tested: {few_systems(len(labels))}" if resamples else ""
+    if not bootstrap.resamples or len(labels) < MIN_SYSTEMS:
+        why = f"not tested: {few_systems(len(labels))}" if bootstrap.resamples else ""
         return Difference(found, None, None, why)
     means = [snap(np.bincount(systems, weights=column) / np.bincount(systems)) for column in (*metrics, human)]
-    p, _ = exchange_systems(np.stack(means[:2], axis=1), means[2], coefficient, k=EXACT, seed=seed)
+    p, _ = exchange_systems(np.stack(means[:2], axis=1), means[2], coefficient, k=EXACT, seed=bootstrap.seed)
     return Difference(found, min(1.0, 2 * min(float(p[0, 1]), float(p[1, 0]))), None, WILLIAMS_FOR)
 
 

@@ -27,8 +27,8 @@ from evalapp.stats.core.coding import (
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.correlation.meta_evaluation import NanRule
 from evalapp.stats.resampling.bootstrap import (
-    DEFAULT_CONFIDENCE,
-    DEFAULT_RESAMPLES,
+    DEFAULT_BOOTSTRAP,
+    Bootstrap,
     resampled_sums,
     with_interval,
 )  # fmt: skip
@@ -97,17 +97,18 @@ class PairTable:
         return np.asarray(right / self.size)
 
 
+#: The folds of `calibrate_ties` are dealt under the same seed.
+CALIBRATION = Bootstrap(seed=13)
+
+
 def acc_eq(
     metric: ArrayLike,
     human: ArrayLike,
     item: ArrayLike,
     *,
     epsilon: float = 0.0,
-    cluster: ArrayLike | None = None,
     nan_rule: NanRule = "drop",
-    resamples: int = DEFAULT_RESAMPLES,
-    seed: int = 0,
-    confidence: float = DEFAULT_CONFIDENCE,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Estimate:
     """Accuracy with ties, (C + T_hm) / (C + D + T_h + T_m + T_hm) of each item's pairs of outputs, averaged over items.
 
@@ -117,12 +118,12 @@ def acc_eq(
 
     Rows without a human score are left out. Those without a metric score are left out too (`nan_rule` "drop"), or
     their pairs count as wrong ("zero"); the note counts them. n = items averaged; the interval is a bootstrap over
-    clusters (default the item).
+    `bootstrap.cluster` (default the item).
     """
     if epsilon < 0:
         raise ValueError(f"epsilon is a distance, so at least 0, not {epsilon}")
-    pairs = pair_table(metric, human, item, cluster=cluster, nan_rule=nan_rule)
-    return _average(pairs, pairs.by_item(epsilon), resamples, seed, confidence)
+    pairs = pair_table(metric, human, item, cluster=bootstrap.cluster, nan_rule=nan_rule)
+    return _average(pairs, pairs.by_item(epsilon), bootstrap)
 
 
 def tau_eq(
@@ -131,17 +132,18 @@ def tau_eq(
     item: ArrayLike,
     *,
     epsilon: float = 0.0,
-    cluster: ArrayLike | None = None,
     nan_rule: NanRule = "drop",
-    resamples: int = DEFAULT_RESAMPLES,
-    seed: int = 0,
-    confidence: float = DEFAULT_CONFIDENCE,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Estimate:
     """(C + T_hm - D - T_h - T_m) / all pairs = 2 acc_eq - 1; otherwise as `acc_eq`."""
     found = acc_eq(
-        metric, human, item, epsilon=epsilon, cluster=cluster, nan_rule=nan_rule, resamples=resamples, seed=seed,
-        confidence=confidence,
-    )  # fmt: skip
+        metric,
+        human,
+        item,
+        epsilon=epsilon,
+        nan_rule=nan_rule,
+        bootstrap=bootstrap,
+    )
     return Estimate(2 * found.value - 1, 2 * found.low - 1, 2 * found.high - 1, found.n, found.note)
 
 
@@ -151,11 +153,8 @@ def calibrate_ties(
     item: ArrayLike,
     *,
     folds: int | None = None,
-    cluster: ArrayLike | None = None,
     nan_rule: NanRule = "drop",
-    resamples: int = DEFAULT_RESAMPLES,
-    seed: int = 13,
-    confidence: float = DEFAULT_CONFIDENCE,
+    bootstrap: Bootstrap = CALIBRATION,
 ) -> TieCalibration:
     """Tie calibration over all pairs: the smallest epsilon with the highest `acc_eq` (Deutsch et al. 2023).
 
@@ -164,12 +163,12 @@ def calibrate_ties(
     the clusters are dealt at random, each fold is judged with the threshold of the others. Columns, missing scores
     and intervals as in `acc_eq`.
     """
-    pairs = pair_table(metric, human, item, cluster=cluster, nan_rule=nan_rule)
-    return calibrated(pairs, folds, resamples, seed, confidence)
+    pairs = pair_table(metric, human, item, cluster=bootstrap.cluster, nan_rule=nan_rule)
+    return calibrate_table(pairs, folds, bootstrap)
 
 
-def calibrated(
-    pairs: PairTable, folds: int | None, resamples: int, seed: int, confidence: float, *, absent: str = NO_PAIR
+def calibrate_table(
+    pairs: PairTable, folds: int | None, bootstrap: Bootstrap, *, absent: str = NO_PAIR
 ) -> TieCalibration:
     """`calibrate_ties` of pairs that are there already; `absent` is said where there is none."""
     if pairs.n_items == 0:
@@ -177,10 +176,10 @@ def calibrated(
         return TieCalibration(float("nan"), missing, None if folds is None else missing, 0)
     order = by_distance(pairs)
     epsilon = best_epsilon(pairs, order=order)
-    accuracy = _average(pairs, pairs.by_item(epsilon), resamples, seed, confidence)
+    accuracy = _average(pairs, pairs.by_item(epsilon), bootstrap)
     validated = None
     if folds is not None:
-        validated = _cross_validated(pairs, order, folds, (resamples, seed, confidence))
+        validated = _cross_validated(pairs, order, folds, bootstrap)
     return TieCalibration(epsilon, accuracy, validated, len(pairs.group))
 
 
@@ -272,29 +271,28 @@ def best_epsilon(pairs: PairTable, chosen: BoolArray | None = None, order: IntAr
     return float(rising[best]) if gained[best] > 0 else 0.0
 
 
-def _cross_validated(pairs: PairTable, order: IntArray, folds: int, settings: tuple[int, int, float]) -> Estimate:
+def _cross_validated(pairs: PairTable, order: IntArray, folds: int, bootstrap: Bootstrap) -> Estimate:
     present = np.unique(pairs.cluster)
     if not 2 <= folds <= len(present):
         return Estimate.undefined(f"{folds} folds of {len(present)} clusters: from 2 to as many as there are clusters")
-    resamples, seed, confidence = settings
-    dealt = np.random.default_rng([seed, _FOLD_STREAM]).permutation(len(present))
+    dealt = np.random.default_rng([bootstrap.seed, _FOLD_STREAM]).permutation(len(present))
     fold_of_item = (dealt % folds)[np.searchsorted(present, pairs.cluster)]
     fold = fold_of_item[pairs.group]
     values = np.empty(pairs.n_items)
     for number in range(folds):
         held = fold_of_item == number
         values[held] = pairs.by_item(best_epsilon(pairs, fold != number, order))[held]
-    return _average(pairs, values, resamples, seed, confidence)
+    return _average(pairs, values, bootstrap)
 
 
-def _average(pairs: PairTable, values: FloatArray, resamples: int, seed: int, confidence: float) -> Estimate:
+def _average(pairs: PairTable, values: FloatArray, bootstrap: Bootstrap) -> Estimate:
     if pairs.n_items == 0:
         return Estimate.undefined(NO_PAIR)
     point = Estimate.point(float(values.mean()), pairs.n_items, pairs.note)
-    if resamples == 0:
+    if bootstrap.resamples == 0:
         return point
     clusters, codes = np.unique(pairs.cluster, return_inverse=True)
     columns = np.stack([values, np.ones_like(values)], axis=1)
-    sums = resampled_sums(columns, codes, len(clusters), resamples=resamples, seed=seed)
+    sums = resampled_sums(columns, codes, len(clusters), resamples=bootstrap.resamples, seed=bootstrap.seed)
     drawn, groups = sums[:, 0] / sums[:, 1], {"items": len(clusters)}
-    return with_interval(point, drawn, clusters=groups, confidence=confidence, is_share=True)
+    return with_interval(point, drawn, clusters=groups, confidence=bootstrap.confidence, is_share=True)

@@ -26,7 +26,7 @@ from evalapp.stats.correlation.pair_tests import (
     Adjustment,
     Compared,
     Found,
-    Settings,
+    PairTests,
     Table,
     Test,
     by_replicates,
@@ -117,62 +117,40 @@ class AllPairs:
         return plain | {"signature": self.signature}
 
 
+DEFAULT_TESTS = PairTests()
+
+
 def compare_all(
     metrics: Mapping[str, ArrayLike],
     human: ArrayLike,
     item: ArrayLike,
     system: ArrayLike,
     *,
-    level: Level = "segment",
-    grouping: Grouping = "none",
-    coefficient: Compared = "pearson",
     cluster: ArrayLike | None = None,
-    test: Test = "permutation",
-    k: int = 1000,
-    seed: int = 13,
-    alpha: float = 0.05,
-    adjust: Adjustment = "holm",
-    nan_rule: NanRule = "drop",
-    block: int = 0,
+    tests: PairTests = DEFAULT_TESTS,
 ) -> AllPairs:
-    """Every metric against every other on the outputs that all of them and people have scored.
+    """Test every metric against every other on the outputs that all of them and people have scored.
 
-    `metrics`: (n,) scores by name, higher = better; `human`, `item`, `system` as in `correlate`, and so are `level`,
-    `grouping` and `nan_rule`. `coefficient` is one of `ALL_COEFFICIENTS` or "acc-eq", the accuracy of pairs within
-    items (`grouping` "item"; "none" compares all outputs, "system" those of one system) with each metric's own
-    threshold of ties, fitted on these data.
+    `metrics`: (n,) scores by name, higher = better; `human`, `item`, `system` as in `correlate`. `cluster`: (n,) group
+    of each row, exchanged or drawn whole; default: the item.
 
-    `test` (Deutsch, Dror and Roth 2021, for the first three); p = (x + 1) / (k + 1), x = exchanges with a difference at
-    least as large as the observed one, all pairs of metrics share the draws:
+    Metrics without a score, with one score for all, or with too few outputs in common with the others are left out
+    before common rows are counted; the note says so. With Holm's adjustment over m (m - 1) / 2 pairs no p below alpha
+    can come of k resamples unless k is large enough: `needed_draws`; the note says so. g groups have 2^g exchanges, so
+    no two-sided p is below 2 / 2^g, and no p of drawn exchanges is given below that. Fewer than 6 systems are not
+    tested at the system level, fewer than 5 groups (or systems) not by the bootstrap, and there are no letters where
+    the smallest p is too large.
 
-    - `perm-systems`, what `permutation` means at the system level: the scores of whole systems are exchanged, all 2^n
-      exchanges where there are few (`exchanges`). Speaks about systems and items like these.
-    - `perm-inputs`, what `permutation` means elsewhere: scores are standardised, then A's and B's scores of a whole
-      `cluster` (default: the item) are exchanged with probability 1/2. Speaks about these systems and items like these.
-      With "acc-eq" what is exchanged is whether a metric is right on a pair of outputs. At the system level it finds
-      differences far too often (docs/results/intervals.md) and serves only to compute earlier tables again.
-    - `perm-both`: A's and B's score of single outputs are exchanged, which takes each for independent: too bold where
-      an item or a system has several.
-    - `bootstrap`: x = resamples of clusters (default items; at the system level also systems) with a difference <= 0.
-    - `williams`: closed form, only Pearson over all outputs together; takes outputs for independent.
-
-    `block` > 0 stops a pair after that many draws, or a multiple, once its p is decided: below .02 or above .5 without
-    adjustment, above .2 with Holm's, which needs small p in full. Metrics without a score, with one score for all, or
-    with too few outputs in common with the others are left out before common rows are counted; the note says so.
-
-    With Holm's adjustment over m (m - 1) / 2 pairs no p below alpha can come of k resamples unless k is large enough:
-    `needed_draws`; the note says so. g groups have 2^g exchanges, so no two-sided p is below 2 / 2^g, and no p of drawn
-    exchanges is given below that. Fewer than 6 systems are not tested at the system level, fewer than 5 groups (or
-    systems) not by the bootstrap, and there are no letters where the smallest p is too large.
+    Raises ValueError for unknown options, `ColumnError` for columns that do not fit.
     """
-    _check(Settings(level, grouping, coefficient, nan_rule, test, k, seed, block, adjust), alpha, adjust)
-    settings = Settings(level, grouping, coefficient, nan_rule, named(test, level), k, seed, block, adjust)
-    table, names, empty, notes = _complete(metrics, human, item, system, cluster, level)
+    _check(tests)
+    singly = tests.coefficient == "acc-eq" and tests.test == "perm-both"
+    settings = replace(tests, test=named(tests.test, tests.level))
+    table, names, empty, notes = _complete(metrics, human, item, system, cluster, settings.level)
     values, epsilons = values_of(table, settings)
     n_systems = len(np.unique(table.system))
-    too_few = level == "system" and n_systems < MIN_SYSTEMS
+    too_few = settings.level == "system" and n_systems < MIN_SYSTEMS
     why_not = f"not tested: {few_systems(n_systems)}" if too_few else ""
-    singly = coefficient == "acc-eq" and test == "perm-both"
 
     def find(places: Sequence[int]) -> Found:
         if singly:
@@ -180,34 +158,28 @@ def compare_all(
         return test_pairs(taken(table, places), values[places], in_order(epsilons, places), settings)
 
     return _all_pairs(
-        values, names, empty, settings, alpha, notes, find, len(table.human), epsilons=epsilons, why_not=why_not,
+        values, names, empty, settings, notes, find, len(table.human), epsilons=epsilons, why_not=why_not,
         n_systems=n_systems,
     )  # fmt: skip
 
 
 def compare_verdicts(
-    right: Mapping[str, ArrayLike],
-    cluster: ArrayLike,
-    *,
-    test: Literal["permutation", "perm-inputs", "bootstrap"] = "permutation",
-    k: int = 1000,
-    seed: int = 13,
-    alpha: float = 0.05,
-    adjust: Adjustment = "holm",
+    right: Mapping[str, ArrayLike], cluster: ArrayLike, *, tests: PairTests = DEFAULT_TESTS
 ) -> AllPairs:
     """Every metric against every other by its share of right verdicts on pairs of outputs that people compared.
 
     `right`: (p,) by name, how far a metric is right on each pair (`verdicts.outcomes`: 1, 0, 1/2 for equal scores, nan
     without a score); all are compared on the pairs that none of them lacks. What is exchanged with probability 1/2
     (PERM-INPUTS), or drawn with replacement, are whole clusters (the groups of the pairs' items): this speaks about
-    these systems and items like these. p, adjustment, letters and order as in
-    `compare_all`.
+    these systems and items like these. p, adjustment, letters and order as in `compare_all`; of `tests` only test,
+    k, seed, alpha and adjust apply.
     """
-    settings = Settings("segment", "none", "acc-eq", "drop", named(test, "segment"), k, seed, 0, adjust)
-    if settings.test not in ("perm-inputs", "bootstrap") or adjust not in ("holm", "none"):
-        raise ValueError(f"test is permutation or bootstrap and adjust holm or none, not {test}, {adjust}")
-    if k < 1 or not 0 < alpha < 1:
-        raise ValueError(f"k >= 1 and 0 < alpha < 1; given {k}, {alpha}")
+    tests = replace(tests, level="segment", grouping="none", coefficient="acc-eq", nan_rule="drop", block=0)
+    settings = replace(tests, test=named(tests.test, "segment"))
+    if settings.test not in ("perm-inputs", "bootstrap") or tests.adjust not in ("holm", "none"):
+        raise ValueError(f"test is permutation or bootstrap and adjust holm or none, not {tests.test}, {tests.adjust}")
+    if tests.k < 1 or not 0 < tests.alpha < 1:
+        raise ValueError(f"k >= 1 and 0 < alpha < 1; given {tests.k}, {tests.alpha}")
     columns = {name: float_column(column, name) for name, column in right.items()}
     n = len(next(iter(columns.values()), ()))
     common = find_common_rows(list(columns.values()), np.ones(n, dtype=np.bool_), least=1, allow_constant=True)
@@ -227,11 +199,11 @@ def compare_verdicts(
             weight = np.full(len(chosen), 1.0 / len(chosen))
             return exchanged(OutcomeSwaps(chosen, weight), unit, values[places], settings)
         sums = resampled_sums(
-            np.column_stack([chosen, np.ones(len(chosen))]), unit, len(labels), resamples=k, seed=seed
+            np.column_stack([chosen, np.ones(len(chosen))]), unit, len(labels), resamples=tests.k, seed=tests.seed
         )  # fmt: skip
         return by_replicates(np.asarray((sums[:, :-1] / sums[:, -1:]).T), {"groups of items": len(labels)})
 
-    found = _all_pairs(values, names, empty, settings, alpha, notes, find, len(stacked))
+    found = _all_pairs(values, names, empty, settings, notes, find, len(stacked))
     return replace(found, coefficient="verdicts")
 
 
@@ -239,8 +211,7 @@ def _all_pairs(
     values: FloatArray,
     names: Sequence[str],
     empty: Sequence[str],
-    settings: Settings,
-    alpha: float,
+    settings: PairTests,
     notes: list[str],
     find: Callable[[Sequence[int]], Found],
     n_rows: int,
@@ -270,11 +241,11 @@ def _all_pairs(
         if settings.test == "bootstrap":
             why_not = few_drawn(units)
     smallest = smallest_of(settings, {} if why_not and settings.test == "bootstrap" else units)
-    notes += [why_not] if why_not else _limits(settings, smallest, len(defined), alpha, units)
+    notes += [why_not] if why_not else _limits(settings, smallest, len(defined), settings.alpha, units)
     used = adjusted if settings.adjust == "holm" else p
-    beats: BoolArray = np.nan_to_num(used, nan=1.0) <= alpha
+    beats: BoolArray = np.nan_to_num(used, nan=1.0) <= settings.alpha
     order = defined + undefined
-    is_open = not why_not and not _beyond(settings, smallest, len(defined), alpha)
+    is_open = not why_not and not _beyond(settings, smallest, len(defined), settings.alpha)
     tested = len(defined) if is_open else 0
     letters = compact_letters(beats[:tested, :tested]) + ("",) * (m - tested)
     return AllPairs(
@@ -283,20 +254,20 @@ def _all_pairs(
         p=p, p_holm=adjusted, rank=rank_clusters(beats), letters=letters, k_used=int(k_each.max(initial=0)),
         note="; ".join(notes), k_each=k_each, n_rows=n_rows, test=settings.test, coefficient=settings.coefficient,
         level=settings.level, grouping=settings.grouping, nan_rule=settings.nan_rule, adjust=settings.adjust,
-        alpha=alpha, k=settings.k, seed=settings.seed, block=settings.block,
+        alpha=settings.alpha, k=settings.k, seed=settings.seed, block=settings.block,
         epsilons=in_order(epsilons, order) + (math.nan,) * (len(empty) if epsilons else 0),
         population=population_of(settings.test, settings.level), smallest_p=smallest,
     )  # fmt: skip
 
 
-def _beyond(settings: Settings, smallest: float, m: int, alpha: float) -> bool:
+def _beyond(settings: PairTests, smallest: float, m: int, alpha: float) -> bool:
     """Whether no difference of any of the m metrics could be significant, whatever the data."""
     pairs = m * (m - 1) // 2 if settings.adjust == "holm" else 1
     one_sided = 1 if settings.adjust == "holm" else 2
     return m > 1 and smallest * pairs / one_sided > alpha
 
 
-def _limits(settings: Settings, smallest: float, m: int, alpha: float, units: Mapping[str, int]) -> list[str]:
+def _limits(settings: PairTests, smallest: float, m: int, alpha: float, units: Mapping[str, int]) -> list[str]:
     """What keeps p from being small or right: few units drawn, few exchanges (compare fewer metrics, or more units), or
     few draws (draw more)."""
     if settings.test == "williams":
@@ -332,13 +303,17 @@ def _parted(names: Sequence[str], common: CommonRows, without: str) -> tuple[lis
     return [names[place] for place in common.used], empty, notes
 
 
-def _check(settings: Settings, alpha: float, adjust: str) -> None:
-    if settings.test not in TESTS or adjust not in ("holm", "none"):
-        raise ValueError(f"test is one of {', '.join(TESTS)} and adjust holm or none, not {settings.test}, {adjust}")
+def _check(settings: PairTests) -> None:
+    if settings.test not in TESTS or settings.adjust not in ("holm", "none"):
+        raise ValueError(
+            f"test is one of {', '.join(TESTS)} and adjust holm or none, not {settings.test}, {settings.adjust}"
+        )
     if settings.coefficient not in (*ALL_COEFFICIENTS, "acc-eq"):
         raise ValueError(f"coefficient is among {ALL_COEFFICIENTS} or acc-eq, not '{settings.coefficient}'")
-    if settings.k < 1 or settings.block < 0 or not 0 < alpha < 1:
-        raise ValueError(f"k >= 1, block >= 0 and 0 < alpha < 1; given {settings.k}, {settings.block}, {alpha}")
+    if settings.k < 1 or settings.block < 0 or not 0 < settings.alpha < 1:
+        raise ValueError(
+            f"k >= 1, block >= 0 and 0 < alpha < 1; given {settings.k}, {settings.block}, {settings.alpha}"
+        )
     ungrouped = settings.level == "segment" and settings.grouping == "none"
     if settings.test == "williams" and not (settings.coefficient == "pearson" and ungrouped):
         raise ValueError("Williams' test is for Pearson over all outputs together: another test, or grouping='none'")

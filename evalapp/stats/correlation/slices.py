@@ -16,9 +16,16 @@ from scipy import special
 
 from evalapp.stats.core.coding import FloatArray, encode, float_column, identifiers
 from evalapp.stats.core.estimate import Estimate
-from evalapp.stats.correlation.coefficients import Coefficient
-from evalapp.stats.correlation.meta_evaluation import Grouping, Level, NanRule, replicates_of
-from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES, with_interval
+from evalapp.stats.correlation.meta_evaluation import (
+    DEFAULT_SETTINGS,
+    CorrelationSettings,
+    resample_correlation,
+)
+from evalapp.stats.resampling.bootstrap import (
+    DEFAULT_BOOTSTRAP,
+    Bootstrap,
+    with_interval,
+)
 
 # A coefficient this close to 1 has no finite Fisher z.
 _EDGE = 1.0 - 1e-9
@@ -67,40 +74,36 @@ def slice_estimates(
     system: ArrayLike,
     domain: ArrayLike,
     *,
-    coefficient: Coefficient = "pearson",
-    level: Level = "segment",
-    grouping: Grouping = "none",
-    cluster: ArrayLike | None = None,
-    nan_rule: NanRule = "drop",
-    resamples: int = DEFAULT_RESAMPLES,
-    seed: int = 0,
-    confidence: float = DEFAULT_CONFIDENCE,
+    settings: CorrelationSettings = DEFAULT_SETTINGS,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> SliceEstimates:
-    """A coefficient of `correlate` within each value of `domain`, shrunken towards the whole by empirical Bayes.
+    """The first coefficient of `correlate` within each value of `domain`, shrunken by empirical Bayes.
 
     With z = atanh(r) of a slice, its variance s^2 over the resamples, z_0 of the whole and t^2 the variance of the
     slices' true z about z_0, the shrunken value is tanh(w z + (1 - w) z_0) with weight w = t^2 / (t^2 + s^2), and its
     interval tanh(... +- q sqrt(w) s), q the normal quantile. t^2 solves sum (z - z_0)^2 / (s^2 + t^2) = k - 1 for k
     slices (Paule and Mandel 1982), 0 where already t^2 = 0 gives less. A slice without a coefficient or resamples
-    takes the whole's value, weight 0, with a note. `resamples` must be positive. Raw intervals are percentiles. The
-    shrunken ones take z_0 and t^2 as known and are therefore somewhat narrow: 87 % held the truth in 30 simulated sets
-    of 6 slices of 40 outputs, of the raw ones 91 % (docs/results/intervals.md).
+    takes the whole's value, weight 0, with a note. At least 2 resamples are needed. Raw intervals are percentiles.
+    The shrunken ones take z_0 and t^2 as known and are therefore somewhat narrow: 87 % held the truth in 30 simulated
+    sets of 6 slices of 40 outputs, of the raw ones 91 % (docs/results/intervals.md).
     """
-    if resamples < 2:
-        raise ValueError(f"slices are shrunken by their variance over resamples: at least 2, not {resamples}")
+    if bootstrap.resamples < 2:
+        raise ValueError(f"slices need the variance over at least 2 resamples, not {bootstrap.resamples}")
     x = float_column(metric, "metric")
     y = float_column(human, "human", len(x))
     names, labels = encode(identifiers(domain, "domain", len(x)), "domain")
     columns = [identifiers(column, name, len(x)) for column, name in ((item, "item"), (system, "system"))]
-    clusters = None if cluster is None else identifiers(cluster, "cluster", len(x))
+    clusters = None if bootstrap.cluster is None else identifiers(bootstrap.cluster, "cluster", len(x))
 
     def found(rows: NDArray[Any]) -> tuple[Estimate, float]:
-        point, drawn, counts = replicates_of(
-            x[rows], y[rows], *(column[rows] for column in columns), coefficient=coefficient, level=level,
-            grouping=grouping, cluster=None if clusters is None else clusters[rows], resamples=resamples, seed=seed,
-            nan_rule=nan_rule,
-        )  # fmt: skip
-        estimate = with_interval(point, drawn, clusters=counts, confidence=confidence)
+        point, drawn, counts = resample_correlation(
+            x[rows],
+            y[rows],
+            *(column[rows] for column in columns),
+            settings=settings,
+            bootstrap=bootstrap.with_cluster(None if clusters is None else clusters[rows]),
+        )
+        estimate = with_interval(point, drawn, clusters=counts, confidence=bootstrap.confidence)
         inside = drawn[np.isfinite(drawn) & (np.abs(drawn) < _EDGE)]
         variance = float(np.var(np.arctanh(inside), ddof=1)) if estimate.has_interval and len(inside) > 1 else math.nan
         return estimate, variance
@@ -122,7 +125,7 @@ def slice_estimates(
     ]  # fmt: skip
     between = _between(np.array([z - centre for z, _ in usable]), np.array([s for _, s in usable]))
     slices = [
-        _shrunken(label, estimate, variance, n, centre, between, confidence)
+        _shrunken(label, estimate, variance, n, centre, between, bootstrap.confidence)
         for label, (estimate, variance), n in zip(labels.tolist(), raw, pairs, strict=True)
     ]
     return SliceEstimates(whole, tuple(slices), math.sqrt(between))

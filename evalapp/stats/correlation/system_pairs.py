@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike
 from evalapp.stats.core.coding import ROUNDING, BoolArray, FloatArray, encode, float_column, identifiers, snap
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.resampling.bootstrap import (
-    DEFAULT_CONFIDENCE,
-    DEFAULT_RESAMPLES,
+    DEFAULT_BOOTSTRAP,
     MIN_CLUSTERS,
+    Bootstrap,
     ClusterDraws,
     chunk_sizes,
     with_interval,
@@ -32,9 +32,7 @@ def system_pairwise_accuracy(
     human: ArrayLike,
     system: ArrayLike,
     *,
-    resamples: int = DEFAULT_RESAMPLES,
-    seed: int = 0,
-    confidence: float = DEFAULT_CONFIDENCE,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Estimate:
     """Share of the pairs of systems that the metric's means order as people's means do (a tie of both is right).
 
@@ -52,7 +50,7 @@ def system_pairwise_accuracy(
     means = [snap(np.bincount(codes, weights=column[complete]) / sizes) for column in (x, y)]
     signs = [np.sign(mean[:, None] - mean[None, :]) for mean in means]
     right = (signs[0] == signs[1]).astype(np.float64)
-    found = _over_system_pairs(right, resamples, seed, confidence)
+    found = _over_system_pairs(right, bootstrap)
     return found.with_note(note) if note else found
 
 
@@ -64,8 +62,7 @@ def soft_pairwise_accuracy(
     *,
     permutations: int = 1000,
     seed: int = 4,
-    resamples: int = DEFAULT_RESAMPLES,
-    confidence: float = DEFAULT_CONFIDENCE,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Estimate:
     """SPA = 1 - mean over pairs of systems of |p^h - p^m| (Thompson et al. 2024).
 
@@ -93,7 +90,7 @@ def soft_pairwise_accuracy(
     ]
     p_metric, p_human = (_system_p(table, counts > 0, permutations, seed) for table in tables)
     shared = ~np.isnan(p_metric)
-    found = _over_system_pairs(1.0 - np.abs(p_human - p_metric), resamples, 0, confidence)
+    found = _over_system_pairs(1.0 - np.abs(p_human - p_metric), bootstrap)
     lost = int((~shared).sum() - len(labels)) // 2
     notes = [f"{lost} pairs of systems share no item"] if lost and found.is_defined else []
     for note in (*notes, _left_out(x, y)):
@@ -149,7 +146,7 @@ def _signs(permutations: int, n_items: int, width: int, seed: int) -> Iterator[F
         yield 2.0 * np.rint(draws.random((size, n_items))) - 1.0
 
 
-def _over_system_pairs(values: FloatArray, resamples: int, seed: int, confidence: float) -> Estimate:
+def _over_system_pairs(values: FloatArray, bootstrap: Bootstrap) -> Estimate:
     """Mean of a symmetric table (s, s) over the pairs of systems, nan left out, with a bootstrap over systems."""
     counted = ~np.isnan(values)
     np.fill_diagonal(counted, False)
@@ -158,9 +155,9 @@ def _over_system_pairs(values: FloatArray, resamples: int, seed: int, confidence
         return Estimate.undefined("no two systems share an item")
     filled = np.where(counted, values, 0.0)
     point = Estimate.point(float(filled.sum() / counted.sum()), n_pairs)
-    draws = ClusterDraws(len(values), seed, 1)
+    draws = ClusterDraws(len(values), bootstrap.seed, 1)
     parts = []
-    for size in chunk_sizes(resamples, len(values)):
+    for size in chunk_sizes(bootstrap.resamples, len(values)):
         times = draws.take(size)
         above = np.einsum("sb,sb->b", times, filled @ times)
         below = np.einsum("sb,sb->b", times, counted.astype(np.float64) @ times)
@@ -169,4 +166,4 @@ def _over_system_pairs(values: FloatArray, resamples: int, seed: int, confidence
     known = replicates[~np.isnan(replicates)]
     if known.size and len(values) >= MIN_CLUSTERS and np.ptp(known) <= ROUNDING:
         return point.with_note("no interval: all pairs of systems are alike, so that no resample differs")
-    return with_interval(point, replicates, clusters={"systems": len(values)}, confidence=confidence)
+    return with_interval(point, replicates, clusters={"systems": len(values)}, confidence=bootstrap.confidence)

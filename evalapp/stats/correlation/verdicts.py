@@ -13,8 +13,12 @@ from numpy.typing import ArrayLike
 
 from evalapp.stats.core.coding import ROUNDING, BoolArray, FloatArray, IntArray, encode, float_column, identifiers
 from evalapp.stats.core.estimate import Estimate
-from evalapp.stats.correlation.pairs import PairTable, TieCalibration, calibrated
-from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES, resampled_sums, with_interval
+from evalapp.stats.correlation.pairs import CALIBRATION, PairTable, TieCalibration, calibrate_table
+from evalapp.stats.resampling.bootstrap import (
+    Bootstrap,
+    resampled_sums,
+    with_interval,
+)
 
 NO_PAIR = "no pair of outputs has a verdict and both scores"
 NO_DECIDED = "people decided no pair of outputs that has both scores"
@@ -106,15 +110,12 @@ def margins(first: ArrayLike, second: ArrayLike) -> FloatArray:
 def agree_on_pairs(
     margin: ArrayLike,
     sign: ArrayLike,
-    cluster: ArrayLike,
     *,
     folds: int | None = 5,
-    resamples: int = DEFAULT_RESAMPLES,
-    seed: int = 13,
-    confidence: float = DEFAULT_CONFIDENCE,
+    bootstrap: Bootstrap = CALIBRATION,
 ) -> VerdictAgreement:
-    """(p,) pairs: the difference of scores, people's verdict (-1, 0, 1), and the cluster that is drawn whole for the
-    intervals (the group of the pair's item).
+    """(p,) pairs: the difference of scores, people's verdict (-1, 0, 1), and
+    `bootstrap.cluster`, drawn whole for the intervals (the group of the pair's item).
 
     decided = mean of `outcomes`; n counts pairs. The threshold of ties is the smallest one with the most right verdicts
     over all pairs, found on these (Deutsch et al. 2023, over pairs and not averaged over items: people compare few
@@ -122,15 +123,15 @@ def agree_on_pairs(
     """
     x = float_column(margin, "margin")
     y = np.asarray(identifiers(sign, "sign", len(x)), dtype=np.int64)
+    cluster = np.arange(len(x)) if bootstrap.cluster is None else bootstrap.cluster
     codes, labels = encode(identifiers(cluster, "cluster", len(x)), "cluster")
     right = outcomes(x, y)
     used = np.isfinite(right)
-    settings = (resamples, seed, confidence)
-    decided = share(right[used], codes[used], settings) if used.any() else Estimate.undefined(NO_DECIDED)
+    decided = share(right[used], codes[used], bootstrap) if used.any() else Estimate.undefined(NO_DECIDED)
     equal = float((right[used] == 0.5).mean()) if used.any() else float("nan")
     known = np.isfinite(x)
     table = _each_for_itself(x[known], y[known], codes[known], len(labels))
-    found = calibrated(table, folds, *settings, absent=NO_PAIR)
+    found = calibrate_table(table, folds, bootstrap, absent=NO_PAIR)
     return VerdictAgreement(decided, found, int((~known).sum()), equal)
 
 
@@ -144,20 +145,19 @@ def _each_for_itself(margin: FloatArray, sign: IntArray, cluster: IntArray, n_cl
     )  # fmt: skip
 
 
-def share(values: FloatArray, cluster: IntArray, settings: tuple[int, int, float]) -> Estimate:
-    """The mean of (n,) values with the interval of drawing whole clusters; `settings`: resamples, seed, confidence."""
-    resamples, seed, confidence = settings
+def share(values: FloatArray, cluster: IntArray, bootstrap: Bootstrap) -> Estimate:
+    """The mean of (n,) values with the interval of drawing whole clusters."""
     if len(values) == 0:
         return Estimate.undefined(NO_PAIR)
     point = Estimate.point(float(values.mean()), len(values))
-    if resamples == 0:
+    if bootstrap.resamples == 0:
         return point
     labels, codes = np.unique(cluster, return_inverse=True)
     columns = np.stack([values, np.ones_like(values)], axis=1)
-    sums = resampled_sums(columns, codes.reshape(-1), len(labels), resamples=resamples, seed=seed)
+    sums = resampled_sums(columns, codes.reshape(-1), len(labels), resamples=bootstrap.resamples, seed=bootstrap.seed)
     clusters = {"groups of items": len(labels)}
     values = sums[:, 0] / sums[:, 1]
-    return with_interval(point, values, clusters=clusters, confidence=confidence, is_share=True)
+    return with_interval(point, values, clusters=clusters, confidence=bootstrap.confidence, is_share=True)
 
 
 def by_lot(sign: IntArray) -> float:
@@ -169,22 +169,21 @@ def by_lot(sign: IntArray) -> float:
 
 def one_against_others(
     pairs: VerdictPairs,
-    cluster: IntArray,
     *,
-    resamples: int = DEFAULT_RESAMPLES,
-    seed: int = 13,
-    confidence: float = DEFAULT_CONFIDENCE,
+    bootstrap: Bootstrap = CALIBRATION,
 ) -> tuple[Estimate, Estimate]:
-    """What one person reaches whose verdict is compared with the most frequent one of the others on the same pair: of
-    the pairs that these decided (a tie half right), and of all three verdicts. (n,) `cluster` of the judgements. Where
-    the others have no most frequent verdict the judgement does not count. Undefined where nobody shared a pair."""
+    """Agreement of one person with the most frequent verdict of the others on the same pair: on the pairs that these
+    decided (a tie half right), and on all three verdicts.
+
+    `bootstrap.cluster`: (n,) groups of the judgements. Where the others have no most frequent verdict the judgement
+    does not count. Undefined where no pair was judged twice."""
     others = pairs.counts[pairs.of].copy()
     others[np.arange(len(others)), pairs.said + 1] -= 1
     sign, agreed = _verdict(others)
-    settings = (resamples, seed, confidence)
+    cluster = np.asarray(np.arange(len(pairs.of)) if bootstrap.cluster is None else bootstrap.cluster)
     if not agreed.any():
         return Estimate.undefined(ALONE), Estimate.undefined(ALONE)
     right = outcomes(pairs.said, sign)
     used = agreed & np.isfinite(right)
-    decided = share(right[used], cluster[used], settings) if used.any() else Estimate.undefined(NO_DECIDED)
-    return decided, share((pairs.said == sign)[agreed].astype(np.float64), cluster[agreed], settings)
+    decided = share(right[used], cluster[used], bootstrap) if used.any() else Estimate.undefined(NO_DECIDED)
+    return decided, share((pairs.said == sign)[agreed].astype(np.float64), cluster[agreed], bootstrap)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -63,28 +63,36 @@ class Saving:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class PairChoice:
+    """How the next pair is chosen: `floor` 1 is random choice. The chances of the pairs are recomputed after `every`
+    judgements, as where many people judge at once."""
+
+    goal: Goal = "ranking"
+    floor: float = FLOOR
+    every: int = 1
+
+
+DEFAULT_CHOICE = PairChoice()
+
+
 def simulate_choice(
     n_systems: int,
     judge: Judge,
     n_judgements: int,
     *,
-    floor: float = FLOOR,
-    goal: Goal = "ranking",
+    choice: PairChoice = DEFAULT_CHOICE,
     looks: Sequence[int] = (),
-    every: int = 1,
     seed: int = 13,
 ) -> Trace:
-    """One run: pairs chosen one after another and judged by `judge`. floor = 1 is random choice.
-
-    The chances of the pairs are computed anew after `every` judgements, as where many people judge at once.
-    """
+    """One run: pairs chosen one after another and judged by `judge`; `looks`: after how many the ratings are kept."""
     rng, answers = np.random.default_rng([seed, 0]), np.random.default_rng([seed, 1])
     state, ratings = PairState(n_systems), []
     pairs = np.empty((n_judgements, 2), dtype=np.int64)
     points, propensity = np.empty(n_judgements), np.empty(n_judgements)
     for number in range(n_judgements):
-        if number % every == 0:
-            chances = pair_chances(state, floor=floor, goal=goal)
+        if number % choice.every == 0:
+            chances = pair_chances(state, floor=choice.floor, goal=choice.goal)
         chosen = draw_pair(*chances, rng)
         pairs[number], propensity[number] = chosen[:2], chosen.propensity
         points[number] = judge(chosen.a, chosen.b, answers)
@@ -98,12 +106,10 @@ def simulate_saving(
     theta: ArrayLike,
     n_judgements: int,
     *,
+    choice: PairChoice = DEFAULT_CHOICE,
     log_nu: float = -1.0,
-    goal: Goal = "ranking",
-    floor: float = FLOOR,
     n_looks: int = 12,
     runs: int = 20,
-    every: int = 1,
     seed: int = 13,
 ) -> Saving:
     """Both ways on systems of true strength `theta`, judged by Davidson's model with tie parameter e^log_nu.
@@ -122,11 +128,16 @@ def simulate_saving(
 
     errors = np.empty((2, runs, len(looks)))
     for run in range(runs):
-        for way, share in enumerate((1.0, floor)):
+        for way, share in enumerate((1.0, choice.floor)):
             trace = simulate_choice(
-                len(true), judge, n_judgements, floor=share, goal=goal, looks=looks, every=every, seed=seed + 1000 * run
+                len(true),
+                judge,
+                n_judgements,
+                looks=looks,
+                seed=seed + 1000 * run,
+                choice=replace(choice, floor=share),
             )
-            errors[way, run] = [_error(row, true, goal) for row in trace.ratings]
+            errors[way, run] = [_error(row, true, choice.goal) for row in trace.ratings]
     random, adaptive = errors.mean(axis=1)
     value = saved_share(looks, random, adaptive)
     drawn = np.random.default_rng([seed, 2]).integers(runs, size=(_RESAMPLES, runs))
@@ -136,7 +147,7 @@ def simulate_saving(
     else:
         # A resample in which adaptive choice never got there saved nothing.
         saved = Estimate(value, *percentile_interval(np.nan_to_num(again, nan=0.0)), runs)
-    return Saving(goal, floor, looks, tuple(random.tolist()), tuple(adaptive.tolist()), saved, runs, seed)
+    return Saving(choice.goal, choice.floor, looks, tuple(random.tolist()), tuple(adaptive.tolist()), saved, runs, seed)
 
 
 def saved_share(looks: Sequence[int], random: FloatArray, adaptive: FloatArray) -> float:

@@ -78,59 +78,86 @@ class Plan:
         }  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class StudyDesign:
+    """A study in which both systems answer the same `items`.
+
+    ratings: of every output, by different people.
+    same_raters: the same people judge both outputs of an item, so that their bias cancels.
+    raters: size of the pool of raters; None: new ones each time.
+    scale: lowest and highest whole number of a rating; None: any number.
+    item_cost: cost of one more item in judgements (reading, generating).
+    """
+
+    items: int
+    ratings: int
+    same_raters: bool = False
+    raters: int | None = None
+    scale: tuple[int, int] | None = None
+    item_cost: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SignificanceTest:
+    """A paired t test over items at level `alpha`, two-sided or of the one direction, and the power wanted of it."""
+
+    alpha: float = DEFAULT_ALPHA
+    two_sided: bool = True
+    power: float = DEFAULT_POWER
+
+
+DEFAULT_TEST = SignificanceTest()
+
+
 def plan(
     components: Components,
     difference: float,
     *,
-    items: int,
-    ratings: int,
-    same_raters: bool = False,
-    raters: int | None = None,
-    item_cost: float = 0.0,
-    scale: tuple[int, int] | None = None,
-    power: float = DEFAULT_POWER,
-    alpha: float = DEFAULT_ALPHA,
-    two_sided: bool = True,
+    design: StudyDesign,
+    test: SignificanceTest = DEFAULT_TEST,
     simulations: int = DEFAULT_SIMULATIONS,
     seed: int = 0,
 ) -> Plan:
-    """How likely two systems whose true means differ by `difference` are told apart, and what would help.
+    """The power of a design to find a difference of true means of `difference`, and what would raise it.
 
-    Both systems answer the same `items`, every output gets `ratings` by different people. With the variances of
-    `components` (O output, R rater, E residual) the mean difference of an item has variance
-    2 (O + (E + R) / ratings), without R where `same_raters` judge both outputs of an item (their bias cancels).
-    Paired t test over items at `alpha`, two-sided or of the one direction; power from the noncentral t distribution.
+    With the variances of `components` (O output, R rater, E residual) the mean difference of an item has variance
+    2 (O + (E + R) / ratings), without R where the same raters judge both outputs; power from the noncentral t
+    distribution. Where the pilot could not separate outputs from items, the items' variance stands for O (too
+    cautious). Simulation: ratings are drawn part by part, rounded and cut to the scale if there is one.
 
-    Where the pilot could not tell outputs from items, the items' variance stands for O (too cautious). Simulation:
-    ratings are drawn part by part, raters from a pool of `raters` (None: new ones each time), rounded and cut to the
-    whole numbers of `scale` if given. `item_cost`: what one more item costs, in judgements (reading, generating).
+    Raises `EffectError` where nothing can be planned.
     """
+    items, ratings, raters = design.items, design.ratings, design.raters
     if difference == 0:
         raise EffectError("the difference to be found cannot be 0")
     if items < 2 or ratings < 1:
         raise EffectError("a design has at least 2 items and 1 rating an output")
     if raters is not None and raters < ratings:
         raise EffectError(f"{ratings} ratings an output by different people need as many raters, there are {raters}")
-    model = _Model(components, abs(difference), alpha, two_sided, same_raters, raters, scale, seed)
+    model = _Model(components, abs(difference), design, test, seed)
     if not model.noise(1) > 0:
         raise EffectError("the pilot shows no variance beside systems and items: there is nothing to plan with")
     asked, more_items, more_ratings = (
         model.design(i, r, simulations) for i, r in ((items, ratings), (2 * items, ratings), (items, 2 * ratings))
     )
-    cheapest = model.cheapest(power, item_cost, MAX_RATINGS if raters is None else min(MAX_RATINGS, raters))
-    detectable = model.detectable(items, ratings, power)
+    cheapest = model.cheapest(test.power, design.item_cost, MAX_RATINGS if raters is None else min(MAX_RATINGS, raters))
+    detectable = model.detectable(items, ratings, test.power)
     reliability = components.reliability(ratings)
-    advice = _advice(model, asked, more_items, more_ratings, cheapest, detectable, power, item_cost)
+    advice = _advice(model, asked, more_items, more_ratings, cheapest, detectable, test.power, design.item_cost)
     if not math.isnan(reliability):
         advice += _about_reliability(components, ratings, reliability)
     if model.cautious:
         advice.append(
             "The pilot had one system or one rating an output, so the items' variance stands for the outputs'."
         )
+    settings = {
+        "two_sided": test.two_sided, "same_raters": design.same_raters, "raters": raters,
+        "item_cost": design.item_cost, "simulations": simulations,
+        "scale": None if design.scale is None else list(design.scale), "seed": seed,
+    }  # fmt: skip
     return Plan(
-        difference, power, alpha, asked, more_items, more_ratings, cheapest, detectable, reliability, tuple(advice),
-        {"two_sided": two_sided, "same_raters": same_raters, "raters": raters, "item_cost": item_cost,
-         "simulations": simulations, "scale": None if scale is None else list(scale), "seed": seed},
+        difference, test.power, test.alpha, asked, more_items, more_ratings, cheapest, detectable, reliability,
+        tuple(advice), settings,
     )  # fmt: skip
 
 
@@ -141,21 +168,18 @@ class _Model:
         self,
         components: Components,
         difference: float,
-        alpha: float,
-        two_sided: bool,
-        same_raters: bool,
-        raters: int | None,
-        scale: tuple[int, int] | None,
+        design: StudyDesign,
+        test: SignificanceTest,
         seed: int,
     ) -> None:
-        self.difference, self.two_sided, self.same_raters = difference, two_sided, same_raters
-        self.tail = alpha / 2.0 if two_sided else alpha
+        self.difference, self.two_sided, self.same_raters = difference, test.two_sided, design.same_raters
+        self.tail = test.alpha / 2.0 if test.two_sided else test.alpha
         self.cautious = not components.output.is_defined
         self.item, self.output = components.variance("item"), components.variance("output")
         if self.cautious:
             self.item, self.output = 0.0, self.item
         self.rater, self.residual = components.variance("rater"), components.variance("residual")
-        self.mean, self.raters, self.scale, self.seed = components.mean, raters, scale, seed
+        self.mean, self.raters, self.scale, self.seed = components.mean, design.raters, design.scale, seed
 
     def noise(self, ratings: float) -> float:
         """Variance of an item's mean difference."""

@@ -17,10 +17,12 @@ from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.planning.power import power_of
 from evalapp.stats.ranking.bias import side_bias
-from evalapp.stats.ranking.comparisons import rank_by_comparisons
+from evalapp.stats.ranking.comparisons import ComparisonModel, rank_by_comparisons
 from evalapp.stats.ranking.connectivity import which_part
+from evalapp.stats.ranking.judgements import PairwiseComparisons
 from evalapp.stats.ranking.separation import separating
 from evalapp.stats.ranking.systems import Ranking, rank_by_m1, rank_by_mean
+from evalapp.stats.resampling.bootstrap import Bootstrap
 
 Kind: TypeAlias = Literal["likert", "pairwise", "turing"]
 Table: TypeAlias = dict[str, Any]
@@ -96,7 +98,7 @@ def growth(judged: Watched) -> list[Table]:
 def agreement(kind: Kind, value: ArrayLike, unit: ArrayLike, item: ArrayLike) -> Estimate:
     """Krippendorff's alpha of judgements as `Watched` has them; its interval is over items."""
     scale: Literal["interval", "nominal"] = "interval" if kind == "likert" else "nominal"
-    return krippendorff_alpha(unit, value, scale=scale, cluster=item, resamples=RESAMPLES)
+    return krippendorff_alpha(unit, value, scale=scale, bootstrap=Bootstrap(cluster=item, resamples=RESAMPLES))
 
 
 def points_of(judged: Watched) -> FloatArray:
@@ -150,13 +152,18 @@ def _moved(points: FloatArray, judged: Watched) -> str:
 def _ranking(judged: Watched, confidence: float) -> Ranking:
     if judged.kind == "likert":
         value = np.asarray(judged.value, dtype=np.float64)
-        return rank_by_mean(value, judged.item, judged.first, resamples=RESAMPLES, confidence=confidence)
+        return rank_by_mean(
+            value, judged.item, judged.first, bootstrap=Bootstrap(resamples=RESAMPLES, confidence=confidence)
+        )
     if judged.kind == "turing":
-        return rank_by_m1(judged.item, judged.first, judged.value, resamples=RESAMPLES, confidence=confidence)
+        return rank_by_m1(
+            judged.item, judged.first, judged.value, bootstrap=Bootstrap(resamples=RESAMPLES, confidence=confidence)
+        )
     return rank_by_comparisons(
-        judged.first, judged.second, judged.value, item=judged.item, method="davidson", confidence=confidence,
-        prior_sd=2.0,
-    )  # fmt: skip
+        PairwiseComparisons(judged.first, judged.second, judged.value, item=judged.item),
+        model=ComparisonModel(method="davidson", prior_sd=2.0),
+        bootstrap=Bootstrap(confidence=confidence),
+    )
 
 
 def _rows(ranking: Ranking, systems: Sequence[str]) -> list[Table]:
@@ -211,10 +218,7 @@ def advice(judged: Watched, *, planned: int) -> Table:
         told = f"Ranks 1 and 2 ({names[int(first.system)]}, {names[int(second.system)]}) are not told apart yet."
     if judged.kind == "pairwise" and first.rank_high >= second.rank_low:
         found = separating(
-            judged.first,
-            judged.second,
-            judged.value,
-            item=judged.item,
+            PairwiseComparisons(judged.first, judged.second, judged.value, item=judged.item),
             prior_sd=2.0,
             confidence=STOP_CONFIDENCE,
         )

@@ -17,7 +17,7 @@ from scipy.special import expit, ndtr, ndtri
 from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray, encode
 from evalapp.stats.core.estimate import NAN, Estimate
 from evalapp.stats.ranking.comparison_fit import fit_judgements
-from evalapp.stats.ranking.judgements import LOSS, TIE, WIN, Judgements, read_judgements
+from evalapp.stats.ranking.judgements import LOSS, TIE, WIN, Judgements, PairwiseComparisons, read_judgements
 from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE, too_few_note, with_ends, with_share_of_all
 
 
@@ -58,7 +58,7 @@ def side_bias(
     Bradley-Terry over the decided comparisons with an effect of the side; its test is Wald's with the sandwich over
     clusters. Under Davidson's model, which has ties, this is the likelihood of the verdicts given that they are no tie.
     """
-    judged = read_judgements(system_a, system_b, verdict, item=item, cluster=cluster)
+    judged = read_judgements(PairwiseComparisons(system_a, system_b, verdict, item=item), cluster=cluster)
     decided = judged.only(judged.outcome != TIE)
     raw, raw_p = _share(decided.outcome == WIN, decided.cluster, confidence)
     return _bias(_effect(decided, "side", confidence), raw, raw_p, "the first side")
@@ -82,7 +82,8 @@ def length_bias(
     separated, and the note says so.
     """
     judged = read_judgements(
-        system_a, system_b, verdict, item=item, cluster=cluster, length_difference=length_difference
+        PairwiseComparisons(system_a, system_b, verdict, item=item, length_difference=length_difference),
+        cluster=cluster,
     )
     assert judged.length is not None
     decided = judged.only(judged.outcome != TIE)

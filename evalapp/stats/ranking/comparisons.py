@@ -21,11 +21,17 @@ from evalapp.stats.ranking.bradley_terry import ELO, ELO_ZERO, MODELS
 from evalapp.stats.ranking.comparison_fit import ALL_TIES, ComparisonFit, fit_judgements
 from evalapp.stats.ranking.connectivity import LARGEST_PART, NEVER_COMPARED, classes_above
 from evalapp.stats.ranking.glicko2 import TieRule
-from evalapp.stats.ranking.judgements import Judgements, read_judgements
+from evalapp.stats.ranking.judgements import Judgements, PairwiseComparisons, read_judgements
 from evalapp.stats.ranking.skill import SkillRatings, VerdictTable, rank_by_games
 from evalapp.stats.ranking.systems import CannotDecide, Ranking, SystemScore, link_tiers
 from evalapp.stats.ranking.unbounded import Order, Rated, order_systems, penalised_differences
-from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES, NO_WIDTH, percentile_interval
+from evalapp.stats.resampling.bootstrap import (
+    DEFAULT_BOOTSTRAP,
+    DEFAULT_CONFIDENCE,
+    NO_WIDTH,
+    Bootstrap,
+    percentile_interval,
+)
 
 ComparisonMethod: TypeAlias = Literal["bradley-terry", "davidson", "rao-kupper", "glicko2"]
 COMPARISON_METHODS: tuple[ComparisonMethod, ...] = (*MODELS, "glicko2")
@@ -47,76 +53,86 @@ _DIGITS = 9
 _MIN_DEFINED = 0.5
 
 
-def rank_by_comparisons(
-    system_a: ArrayLike,
-    system_b: ArrayLike,
-    verdict: ArrayLike,
-    *,
-    item: ArrayLike | None = None,
-    cluster: ArrayLike | None = None,
-    method: ComparisonMethod = "bradley-terry",
-    rater: ArrayLike | None = None,
-    side: bool = False,
-    length_difference: ArrayLike | None = None,
-    weight: ArrayLike | None = None,
-    cannot_decide: CannotDecide = "drop",
-    interval: Interval = "sandwich",
-    prior_sd: float | None = None,
-    adjust: Adjust = "none",
-    resamples: int = DEFAULT_RESAMPLES,
-    seed: int = 0,
-    confidence: float = DEFAULT_CONFIDENCE,
-    seeds: int = 100,
-    tie_rule: TieRule = "half",
-) -> Ranking:
-    """Systems from (n,) judgements: `verdict` is one of `VERDICTS`, `system_a` stood on the first side.
+@dataclass(frozen=True, slots=True)
+class ComparisonModel:
+    """How systems are rated from judgements.
 
-    Values are 1000 + 400 / ln 10 theta with the theta summing to 0 (Glicko-2: its own ratings, averaged over `seeds`
-    simulations). `both_bad` counts as a tie, its share is in each system's `shares`. Covariates of the three models:
-    `side` (an advantage of the first side), `rater` (each rater's own advantage of the first side, a normal effect of
-    standard deviation 1 around the common one), `length_difference` (a less b, in its root mean squares).
-    `weight` = 1 / propensity for pairs chosen adaptively. `prior_sd` puts N(0, sd^2) on the theta; without it only the
-    largest class of systems with finite ratings among themselves has values and the rest says why not.
+    method: one of `COMPARISON_METHODS`.
+    side: with an advantage of the first side (not Glicko-2).
+    cannot_decide: `drop` or `tie`.
+    prior_sd: puts N(0, sd^2) on the theta; without it only the largest class of systems with finite ratings among
+        themselves has values, and the rest says why not.
+    seeds, tie_rule: simulations of Glicko-2, and how its games count ties.
+    """
+
+    method: ComparisonMethod = "bradley-terry"
+    side: bool = False
+    cannot_decide: CannotDecide = "drop"
+    prior_sd: float | None = None
+    seeds: int = 100
+    tie_rule: TieRule = "half"
+
+
+DEFAULT_MODEL = ComparisonModel()
+
+
+def rank_by_comparisons(
+    columns: PairwiseComparisons,
+    *,
+    model: ComparisonModel = DEFAULT_MODEL,
+    interval: Interval = "sandwich",
+    adjust: Adjust = "none",
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> Ranking:
+    """Rank systems by pairwise judgements.
+
+    Values are 1000 + 400 / ln 10 theta with the theta summing to 0 (Glicko-2: its own ratings, averaged over
+    `model.seeds` simulations). `both_bad` counts as a tie, its share is in each system's `shares`. Covariates of the
+    three models: `model.side`, `columns.rater` (each rater's own advantage of the first side, a normal effect of
+    standard deviation 1 around the common one), `columns.length_difference` (in its root mean squares).
 
     Only systems that comparisons link are ranked (the largest such part, `is_ranked`). A system that never lost is
     above all that it beat, directly or through others, and one that never won below (`unbounded.order_systems`); two
     systems that no chain of wins joins share ranks.
 
-    Intervals: "sandwich" H^-1 G H^-1, G summed over clusters (`cluster`, else items, else judgements); "bootstrap"
-    draws the same units. Two systems differ when the interval of their difference leaves out 0 (`adjust="holm"`: with
-    Holm's correction over all pairs); `rank_low` = 1 + systems that are better so, `rank_high` = systems less those
-    that are worse so. Glicko-2: the same with intervals r +- 1.96 RD that do not overlap and a p of
-    `unbounded.penalised_differences` below 1 - `confidence`.
+    Intervals: "sandwich" H^-1 G H^-1, G summed over clusters (`bootstrap.cluster`, else items, else judgements);
+    "bootstrap" draws the same units. Two systems differ when the interval of their difference leaves out 0
+    (`adjust="holm"`: with Holm's correction over all pairs); `rank_low` = 1 + systems that are better so, `rank_high` =
+    systems less those that are worse so. Glicko-2: the same with intervals r +- 1.96 RD that do not overlap and a p of
+    `unbounded.penalised_differences` below 1 - `bootstrap.confidence`.
 
     `extras`: connectivity, tie (nu or kappa), side, length, raters (effects), groups (runs of systems none of which
     differ), both_bad_share, tie_share, log_likelihood, n_units (independent ones), or Glicko-2's converged and games.
+
+    Raises ValueError for unknown options, `ColumnError` for columns that do not fit.
     """
+    method, prior_sd, confidence = model.method, model.prior_sd, bootstrap.confidence
     if method not in COMPARISON_METHODS:
         raise ValueError(f"method is one of {', '.join(COMPARISON_METHODS)}, not '{method}'")
     if interval not in ("sandwich", "bootstrap") or adjust not in ("none", "holm"):
         raise ValueError("interval is 'sandwich' or 'bootstrap', adjust 'none' or 'holm'")
-    judged = read_judgements(
-        system_a, system_b, verdict, item=item, cluster=cluster, rater=rater, weight=weight,
-        length_difference=length_difference, cannot_decide=cannot_decide,
-    )  # fmt: skip
-    if length_difference is not None and np.size(length_difference) and not np.any(length_difference):
+    judged = read_judgements(columns, cluster=bootstrap.cluster, cannot_decide=model.cannot_decide)
+    covariates = [name for name in ("rater", "length_difference", "weight") if getattr(columns, name) is not None]
+    weighted = "yes" if "weight" in covariates else "no"
+    length = columns.length_difference
+    if length is not None and np.size(length) and not np.any(length):
         raise ColumnError("length_difference", "all differences are 0, so there is nothing to adjust for")
     if method == "glicko2":
-        if side or rater is not None or length_difference is not None or weight is not None:
+        if model.side or covariates:
             raise ValueError("Glicko-2 has no covariates and no weights; choose another method for them")
-        return _by_glicko2(judged, seeds, seed, tie_rule, confidence)
-    settings = [f"{judged.settings}|covariates:{_covariates(side, rater, length_difference)}"]
-    settings.append(f"prior:{f'{prior_sd:g}' if prior_sd else 'none'}|weights:{'yes' if weight is not None else 'no'}")
-    unit = "cluster" if cluster is not None else "item" if item is not None else "judgement"
-    draws = f"|resamples:{resamples}|seed:{seed}" if interval == "bootstrap" else ""
+        return _by_glicko2(judged, model, bootstrap)
+    settings = [f"{judged.settings}|covariates:{_covariates(model.side, columns.rater, columns.length_difference)}"]
+    settings.append(f"prior:{f'{prior_sd:g}' if prior_sd else 'none'}|weights:{weighted}")
+    unit = "cluster" if bootstrap.cluster is not None else "item" if columns.item is not None else "judgement"
+    draws = f"|resamples:{bootstrap.resamples}|seed:{bootstrap.seed}" if interval == "bootstrap" else ""
     settings.append(f"interval:{interval}({unit}){draws}|adjust:{adjust}")
     if not len(judged.labels):
         return _empty(method, judged, "|".join(settings), confidence)
-    options: dict[str, Any] = {"side": side, "raters": rater is not None, "prior_sd": prior_sd}
+    options: dict[str, Any] = {"side": model.side, "raters": columns.rater is not None, "prior_sd": prior_sd}
     found = fit_judgements(judged, method, **options)
 
     def spread_of(fit: ComparisonFit) -> _Spread:
-        return _bootstrap(fit, resamples, seed, confidence) if interval == "bootstrap" else _normal(fit, confidence)
+        return _bootstrap(fit, bootstrap) if interval == "bootstrap" else _normal(fit, confidence)
 
     spread = spread_of(found)
     rated = [Rated(found.rated, found.theta, spread.p)]
@@ -131,9 +147,10 @@ def rank_by_comparisons(
     rows, groups = _rows(judged, found, spread, order, differs)
     settings += ["unbounded:firth"] if order.is_unbounded else []
     settings += [] if found.connectivity.connected else [LARGEST_PART]
+    drawn = bootstrap.resamples if interval == "bootstrap" else 0
     return Ranking(
-        method, rows, judged.n_items, judged.n_clusters, resamples if interval == "bootstrap" else 0, seed, confidence,
-        judged.totals, _extras(judged, found, spread, confidence) | {"groups": groups}, "|".join(settings),
+        method, rows, judged.n_items, judged.n_clusters, drawn, bootstrap.seed, confidence, judged.totals,
+        _extras(judged, found, spread, confidence) | {"groups": groups}, "|".join(settings),
     )  # fmt: skip
 
 
@@ -179,10 +196,10 @@ def _two_sided(distance: FloatArray, variance: FloatArray) -> FloatArray:
     return np.asarray(np.where(np.abs(distance) < 10.0**-_DIGITS, 1.0, 2 * ndtr(-z)))
 
 
-def _bootstrap(found: ComparisonFit, resamples: int, seed: int, confidence: float) -> _Spread:
+def _bootstrap(found: ComparisonFit, bootstrap: Bootstrap) -> _Spread:
     k = len(found.theta)
     beta = np.concatenate([found.theta, found.others])
-    drawn = found.resampled(resamples, seed)
+    drawn = found.resampled(bootstrap.resamples, bootstrap.seed)
     defined = ~np.isnan(drawn).any(axis=1)
     share = float(defined.mean()) if len(drawn) else 0.0
     note = found.note
@@ -195,7 +212,7 @@ def _bootstrap(found: ComparisonFit, resamples: int, seed: int, confidence: floa
             [NAN] * (len(beta) - k), note,
         )  # fmt: skip
     kept = drawn[defined]
-    ends = np.array([percentile_interval(column, confidence) for column in kept.T]).T
+    ends = np.array([percentile_interval(column, bootstrap.confidence) for column in kept.T]).T
     p = np.ones((k, k))
     for one in range(k):
         apart = kept[:, one, None] - kept[:, one + 1 : k]
@@ -337,9 +354,10 @@ def _empty(method: str, judged: Judgements, settings: str, confidence: float) ->
     return Ranking(method, (), 0, 0, 0, 0, confidence, judged.totals, {}, settings)
 
 
-def _by_glicko2(judged: Judgements, seeds: int, seed: int, tie_rule: TieRule, confidence: float) -> Ranking:
+def _by_glicko2(judged: Judgements, model: ComparisonModel, bootstrap: Bootstrap) -> Ranking:
     """Glicko-2 over simulated games; places by intervals that do not overlap and the test of `ranking_of_games`."""
-    settings = f"{judged.settings}|tie:{tie_rule}|seeds:{seeds}|seed:{seed}|ranks:firth"
+    seed, confidence = bootstrap.seed, bootstrap.confidence
+    settings = f"{judged.settings}|tie:{model.tie_rule}|seeds:{model.seeds}|seed:{seed}|ranks:firth"
     if not len(judged.labels):
         return _empty("glicko2", judged, settings, confidence)
     if not len(judged):
@@ -350,7 +368,7 @@ def _by_glicko2(judged: Judgements, seeds: int, seed: int, tie_rule: TieRule, co
         rows, _ = _score_rows(judged, nobody, np.full(n, NAN), order, nothing)
         return Ranking("glicko2", rows, 0, 0, 0, seed, confidence, judged.totals, {}, settings)
     settings += "" if judged.connectivity.connected else f"|{LARGEST_PART}"
-    played = rank_by_games(table_of_verdicts(judged), seeds=seeds, seed=seed, tie=tie_rule)
+    played = rank_by_games(table_of_verdicts(judged), seeds=model.seeds, seed=seed, tie=model.tie_rule)
     return ranking_of_games(judged, played, settings, confidence)
 
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from evalapp.stats.core.coding import FloatArray, IntArray
 from evalapp.stats.ranking.bradley_terry import MODELS, Design, Model, fit_counts
 from evalapp.stats.ranking.comparison_fit import fit_judgements
-from evalapp.stats.ranking.judgements import read_judgements
+from evalapp.stats.ranking.judgements import PairwiseComparisons, read_judgements
 from evalapp.stats.ranking.systems import CannotDecide
 
 # Keeps ratings finite when changed verdicts leave a system without a win; it moves none by more than rounding.
@@ -94,7 +94,7 @@ def fragility(
     """
     if model not in MODELS:
         raise ValueError(f"model is one of {', '.join(MODELS)}, not '{model}'")
-    judged = read_judgements(system_a, system_b, verdict, cannot_decide=cannot_decide)
+    judged = read_judgements(PairwiseComparisons(system_a, system_b, verdict), cannot_decide=cannot_decide)
     found = fit_judgements(judged, model)
     if found.fit is None or len(found.theta) < 2:
         note = found.note or "fewer than two systems are rated"

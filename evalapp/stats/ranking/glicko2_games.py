@@ -62,8 +62,6 @@ def play_games(
     score: ArrayLike,
     *,
     tie: TieRule = "half",
-    share: float = DRAW_SHARE,
-    tau: float = TAU,
 ) -> Ratings:
     """n players after a sequence of games, all beginning at 1500 / 350 / 0.06.
 
@@ -75,7 +73,7 @@ def play_games(
         raise ValueError("a player cannot play against itself")
     scores = np.asarray(score, dtype=np.float64)
     end = np.array([[len(one)]])
-    found = play_sequences(start(1, n_players), one[None], two[None], scores[None], end, tie, share, tau)
+    found = play_sequences(start(1, n_players), one[None], two[None], scores[None], end, tie)
     mu, phi2, _, variance = found.numbers[:, 0, 0]
     return Ratings(SCALE * mu + RATING, SCALE * np.sqrt(phi2), np.sqrt(variance), found.plays[0, 0])
 
@@ -92,8 +90,6 @@ def play_sequences(
     score: FloatArray,
     ends: IntArray,
     tie: TieRule,
-    share: float,
-    tau: float,
 ) -> States:
     """Sequences of games of their own players, side by side.
 
@@ -105,7 +101,7 @@ def play_sequences(
     shift = (np.arange(rows) * n)[:, None]
     one, two, scores = (first + shift)[played], (second + shift)[played], score[played]
     plan = _Plan.of(one, two, levels_of(first, second, n)[played], rows * n)
-    values = _play_all(states.reshape(4, -1), plan, scores, tie, share, tau)
+    values = _play_all(states.reshape(4, -1), plan, scores, tie, DRAW_SHARE, TAU)
     # Which moment a game belongs to, and how often each player had played by then.
     moment = np.repeat(np.arange(ends.size), np.diff(ends, axis=1, prepend=0).ravel())
     key = np.repeat(moment * n, 2) + plan.players % n

@@ -137,43 +137,56 @@ class Judgements:
         return connectivity_of(self.beats, self.labels, self.n_ratings)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PairwiseComparisons:
+    """(n,) columns, one row per judgement of two outputs.
+
+    system_a: shown on the first side; system_b; verdict: among `VERDICTS`.
+    item, rater: identifiers. length_difference: length of a less that of b, in any unit.
+    weight: positive, 1 / propensity for pairs chosen adaptively.
+    """
+
+    system_a: ArrayLike
+    system_b: ArrayLike
+    verdict: ArrayLike
+    item: ArrayLike | None = None
+    rater: ArrayLike | None = None
+    length_difference: ArrayLike | None = None
+    weight: ArrayLike | None = None
+
+
 def read_judgements(
-    system_a: ArrayLike,
-    system_b: ArrayLike,
-    verdict: ArrayLike,
-    *,
-    item: ArrayLike | None = None,
-    cluster: ArrayLike | None = None,
-    rater: ArrayLike | None = None,
-    length_difference: ArrayLike | None = None,
-    weight: ArrayLike | None = None,
-    cannot_decide: CannotDecide = "drop",
+    columns: PairwiseComparisons, *, cluster: ArrayLike | None = None, cannot_decide: CannotDecide = "drop"
 ) -> Judgements:
-    """(n,) columns checked and coded. Left out and counted: a system against itself, `cannot_decide` unless "tie"."""
+    """Check and code judgements. Left out and counted: a system against itself, `cannot_decide` unless "tie".
+
+    `cluster`: (n,) groups of judgements that depend on each other; default: the item, else the judgement.
+    """
     if cannot_decide not in ("drop", "tie"):
         raise ValueError(f"cannot_decide is 'drop' or 'tie', not '{cannot_decide}'")
-    codes = verdict_codes(verdict)
+    codes = verdict_codes(columns.verdict)
     n = len(codes)
     both, labels = encode(
-        np.concatenate([identifiers(system_a, "system_a", n), identifiers(system_b, "system_b", n)]), "system"
+        np.concatenate([identifiers(columns.system_a, "system_a", n), identifiers(columns.system_b, "system_b", n)]),
+        "system",
     )
     a, b = both[:n], both[n:]
     kept = (a != b) & ((codes != VERDICTS.index("cannot_decide")) | (cannot_decide == "tie"))
     totals = {"judgements": n, "self": int((a == b).sum())}
     totals |= {name: int((codes == VERDICTS.index(name)).sum()) for name in VERDICTS[2:]}
     length = None
-    if length_difference is not None:
-        length = float_column(length_difference, "length_difference", n)
+    if columns.length_difference is not None:
+        length = float_column(columns.length_difference, "length_difference", n)
         if not np.isfinite(length).all():
             raise ColumnError("length_difference", "every judgement needs a finite number")
     weights = None
-    if weight is not None:
-        weights = float_column(weight, "weight", n)
+    if columns.weight is not None:
+        weights = float_column(columns.weight, "weight", n)
         if not (np.isfinite(weights) & (weights > 0)).all():
             raise ColumnError("weight", "weights are positive and finite")
     coded = {
         name: None if column is None else encode(column, name, n)
-        for name, column in (("item", item), ("cluster", cluster), ("rater", rater))
+        for name, column in (("item", columns.item), ("cluster", cluster), ("rater", columns.rater))
     }
     units = coded["cluster"] or coded["item"]
     raters = coded["rater"]

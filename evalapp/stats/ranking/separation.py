@@ -16,7 +16,7 @@ from scipy.special import ndtr, ndtri
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.ranking.bradley_terry import ELO, Model, information_per_comparison
 from evalapp.stats.ranking.comparison_fit import ComparisonFit, fit_judgements
-from evalapp.stats.ranking.judgements import read_judgements
+from evalapp.stats.ranking.judgements import PairwiseComparisons, read_judgements
 from evalapp.stats.ranking.systems import CannotDecide
 from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE
 
@@ -50,15 +50,11 @@ class Separation:
 
 
 def separating(
-    system_a: ArrayLike,
-    system_b: ArrayLike,
-    verdict: ArrayLike,
+    columns: PairwiseComparisons,
     *,
-    item: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     model: Model = "bradley-terry",
     cannot_decide: CannotDecide = "drop",
-    weight: ArrayLike | None = None,
     prior_sd: float | None = None,
     power: float = DEFAULT_POWER,
     confidence: float = DEFAULT_CONFIDENCE,
@@ -71,7 +67,9 @@ def separating(
     spread = n (v / v* - 1).
     """
     judged = read_judgements(
-        system_a, system_b, verdict, item=item, cluster=cluster, weight=weight, cannot_decide=cannot_decide
+        columns,
+        cluster=cluster,
+        cannot_decide=cannot_decide,
     )
     found = fit_judgements(judged, model, prior_sd=prior_sd)
     names = np.asarray(judged.labels)[found.rated].tolist()

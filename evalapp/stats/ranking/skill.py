@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.ranking.connectivity import NEVER_COMPARED, largest_component
-from evalapp.stats.ranking.glicko2 import DRAW_SHARE, RATING, SCALE, TAU, TieRule
+from evalapp.stats.ranking.glicko2 import RATING, SCALE, TAU, TieRule
 from evalapp.stats.ranking.glicko2_games import play_sequences, start
 
 #: Plays that every player has between two looks at the order.
@@ -180,8 +180,6 @@ def rank_by_games(
     seeds: int = 100,
     seed: int = 13,
     tie: TieRule = "half",
-    share: float = DRAW_SHARE,
-    tau: float = TAU,
     max_games: int | None = None,
     fixed_games: int | None = None,
 ) -> SkillRatings:
@@ -213,7 +211,7 @@ def rank_by_games(
     running, ahead = np.arange(seeds), 1
     while len(running):
         block = _Block.of([streams[number] for number in running.tolist()], ahead)
-        found = play_sequences(states[:, running], *block.games, block.ends, tie, share, tau)
+        found = play_sequences(states[:, running], *block.games, block.ends, tie)
         # The order at the end of each window, behind the one before the block.
         seen = np.concatenate([orders[running][:, None], np.argsort(-found.numbers[0], axis=2, kind="stable")], axis=1)
         rests = (seen[:, 1:] == seen[:, :-1]).all(axis=2) & ~block.last & (fixed_games is None)

@@ -29,9 +29,9 @@ from evalapp.stats.core.coding import (
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.ranking.connectivity import LARGEST_PART, NEVER_COMPARED, connectivity_of, largest_component
 from evalapp.stats.resampling.bootstrap import (
-    DEFAULT_CONFIDENCE,
-    DEFAULT_RESAMPLES,
+    DEFAULT_BOOTSTRAP,
     MIN_CLUSTERS,
+    Bootstrap,
     resampled_sums,
     spread_shares_of_all,
     tails,
@@ -121,22 +121,12 @@ class _Shares:
     n_clusters: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Settings:
-    resamples: int
-    seed: int
-    confidence: float
-
-
 def rank_by_mean(
     value: ArrayLike,
     item: ArrayLike,
     system: ArrayLike,
     *,
-    cluster: ArrayLike | None = None,
-    resamples: int = DEFAULT_RESAMPLES,
-    seed: int = 0,
-    confidence: float = DEFAULT_CONFIDENCE,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     unknown: str = NO_JUDGEMENT,
 ) -> Ranking:
     """Systems by mean rating: first the mean over raters of each output, then the mean over the system's outputs.
@@ -153,7 +143,7 @@ def rank_by_mean(
     n = len(values)
     present = np.isfinite(values)
     systems, labels = encode(system, "system", n)
-    items, clusters = _items_and_clusters(item, cluster, n)
+    items, clusters = _items_and_clusters(item, bootstrap.cluster, n)
     output, first = encode_pair(items[present], systems[present], len(labels))
     counts = np.bincount(output, minlength=len(first))
     means = np.bincount(output, weights=values[present], minlength=len(first)) / np.maximum(counts, 1)
@@ -163,9 +153,8 @@ def rank_by_mean(
     )  # fmt: skip
     n_outputs = np.bincount(shares.system, minlength=len(labels))
     n_ratings = np.bincount(systems[present], minlength=len(labels))
-    settings = _Settings(resamples, seed, confidence)
     totals = {"ratings": int(present.sum()), "missing": int(n - present.sum())}
-    return _rank(shares, n_outputs, n_ratings, settings, totals, unknown=dict.fromkeys(range(len(labels)), unknown))
+    return _rank(shares, n_outputs, n_ratings, bootstrap, totals, unknown=dict.fromkeys(range(len(labels)), unknown))
 
 
 def rank_by_win_rate(
@@ -175,10 +164,7 @@ def rank_by_win_rate(
     verdict: ArrayLike,
     *,
     cannot_decide: CannotDecide = "drop",
-    cluster: ArrayLike | None = None,
-    resamples: int = DEFAULT_RESAMPLES,
-    seed: int = 0,
-    confidence: float = DEFAULT_CONFIDENCE,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Ranking:
     """Systems by win rate: mean over their comparisons of 1 for a win, 1/2 for a tie or `both_bad`, 0 for a loss.
 
@@ -197,7 +183,7 @@ def rank_by_win_rate(
         np.concatenate([identifiers(system_a, "system_a", n), identifiers(system_b, "system_b", n)]), "system"
     )
     a, b = both[:n], both[n:]
-    items, clusters = _items_and_clusters(item, cluster, n)
+    items, clusters = _items_and_clusters(item, bootstrap.cluster, n)
     totals = {"judgements": n, "self": int((a == b).sum())}
     totals |= {name: int((codes == code).sum()) for code, name in enumerate(VERDICTS) if code >= _TIE}
     used = (a != b) & ((codes != _CANNOT_DECIDE) | (cannot_decide == "tie"))
@@ -227,11 +213,12 @@ def rank_by_win_rate(
     parts: dict[str, BoolArray] = {"win": won}
     parts |= {VERDICTS[code]: twice == code for code in (_TIE, _BOTH_BAD, _CANNOT_DECIDE)}
     parts["loss"] = np.concatenate([codes == _B, codes == _A])
-    settings = _Settings(resamples, seed, confidence)
     known = {name: _part(rows, sides, n_ratings) for name, rows in parts.items()}
-    found = _rank(shares, n_outputs, n_ratings, settings, totals, known, unknown)
+    found = _rank(shares, n_outputs, n_ratings, bootstrap, totals, known, unknown)
     rows = tuple(row if row.is_ranked else replace(row, rank_low=1, rank_high=len(labels)) for row in found.systems)
-    used = "" if links.connected else f"boot:inputs|resamples:{resamples}|seed:{seed}|{LARGEST_PART}"
+    used = (
+        "" if links.connected else f"boot:inputs|resamples:{bootstrap.resamples}|seed:{bootstrap.seed}|{LARGEST_PART}"
+    )
     return replace(found, systems=rows, extras={"connectivity": links.as_dict()}, settings=used)
 
 
@@ -241,10 +228,7 @@ def rank_by_m1(
     verdict: ArrayLike,
     *,
     per: M1Unit = "judgement",
-    cluster: ArrayLike | None = None,
-    resamples: int = DEFAULT_RESAMPLES,
-    seed: int = 0,
-    confidence: float = DEFAULT_CONFIDENCE,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Ranking:
     """Turing M1 (Gu, Wu and Yu 2021): share of judgements that a generation is better than or as good as the reference.
 
@@ -258,7 +242,7 @@ def rank_by_m1(
     codes = verdict_codes(verdict)
     n = len(codes)
     systems, labels = encode(system, "system", n)
-    items, clusters = _items_and_clusters(item, cluster, n)
+    items, clusters = _items_and_clusters(item, bootstrap.cluster, n)
     good = (codes != _B).astype(np.float64)
     output, first = encode_pair(items, systems, len(labels))
     n_ratings = np.bincount(systems, minlength=len(labels))
@@ -270,8 +254,7 @@ def rank_by_m1(
         good = (np.bincount(output, weights=good) * 2 >= np.bincount(output)).astype(np.float64)
         systems, clusters = systems[first], clusters[first]
     shares = _Shares(f"m1-{per}", good, systems, clusters, labels, _distinct(items), _distinct(clusters))
-    settings = _Settings(resamples, seed, confidence)
-    return _rank(shares, n_outputs, n_ratings, settings, {"judgements": n}, known)
+    return _rank(shares, n_outputs, n_ratings, bootstrap, {"judgements": n}, known)
 
 
 def _items_and_clusters(item: ArrayLike, cluster: ArrayLike | None, n: int) -> tuple[IntArray, IntArray]:
@@ -292,28 +275,28 @@ def _rank(
     shares: _Shares,
     n_outputs: IntArray,
     n_ratings: IntArray,
-    settings: _Settings,
+    bootstrap: Bootstrap,
     totals: dict[str, int],
     part_shares: Mapping[str, FloatArray] | None = None,
     unknown: Mapping[int, str] | None = None,
 ) -> Ranking:
     """`unknown` says of the systems without a point why they have no value, by their numbers."""
     if len(shares.labels) == 0:
-        return Ranking(shares.method, (), 0, 0, settings.resamples, settings.seed, settings.confidence, totals)
+        return Ranking(shares.method, (), 0, 0, bootstrap.resamples, bootstrap.seed, bootstrap.confidence, totals)
     columns = _cell_columns(shares)
     scores = _system_means(shares, columns.sum(axis=0)[None, :])[0]
     points, counts = np.split(columns, 2, axis=1)
     n_drawn = np.count_nonzero(counts, axis=0)
-    replicates = _replicates(shares, columns, settings)
+    replicates = _replicates(shares, columns, bootstrap)
     equal = (np.abs(points - np.nan_to_num(scores) * counts) < 1e-9).all(axis=0)
     if is_share := shares.method != "mean":
-        spread_shares_of_all(replicates, scores, n_drawn, settings.seed)
+        spread_shares_of_all(replicates, scores, n_drawn, bootstrap.seed)
         equal &= (scores > 0) & (scores < 1)
     # Resamples of fewer items say nothing of ranks.
     for_ranks = np.where(n_drawn >= np.where(equal, _LEAST_ALIKE, MIN_CLUSTERS), replicates, np.nan)
     defined = ~np.isnan(scores)
     ranks = np.where(defined, 1 + (scores[None, :] > scores[:, None]).sum(axis=1), 1 + defined.sum())
-    rank_low, rank_high = _rank_intervals(scores, ranks, for_ranks, settings.confidence)
+    rank_low, rank_high = _rank_intervals(scores, ranks, for_ranks, bootstrap.confidence)
     order = sorted(range(len(scores)), key=lambda k: (not defined[k], -np.nan_to_num(scores[k]), k))
     tiers = link_tiers(order, rank_low, rank_high)
     rows = []
@@ -323,7 +306,7 @@ def _rank(
             point = Estimate.point(float(scores[k]), int(n_outputs[k]))
             clusters = {"items": int(n_drawn[k])}
             estimate = with_interval(
-                point, replicates[:, k], clusters=clusters, confidence=settings.confidence, is_share=is_share
+                point, replicates[:, k], clusters=clusters, confidence=bootstrap.confidence, is_share=is_share
             )
         row = SystemScore(
             system=np.asarray(shares.labels)[k : k + 1].tolist()[0],
@@ -339,8 +322,8 @@ def _rank(
         )
         rows.append(row)
     return Ranking(
-        shares.method, tuple(rows), shares.n_items, shares.n_clusters, settings.resamples, settings.seed,
-        settings.confidence, totals,
+        shares.method, tuple(rows), shares.n_items, shares.n_clusters, bootstrap.resamples, bootstrap.seed,
+        bootstrap.confidence, totals,
     )  # fmt: skip
 
 
@@ -363,9 +346,9 @@ def _system_means(shares: _Shares, sums: FloatArray) -> FloatArray:
     return snap(np.divide(points, counts, out=np.full(points.shape, np.nan), where=counts > 0))
 
 
-def _replicates(shares: _Shares, columns: FloatArray, settings: _Settings) -> FloatArray:
+def _replicates(shares: _Shares, columns: FloatArray, bootstrap: Bootstrap) -> FloatArray:
     rows = np.arange(len(columns))
-    sums = resampled_sums(columns, rows, len(columns), resamples=settings.resamples, seed=settings.seed)
+    sums = resampled_sums(columns, rows, len(columns), resamples=bootstrap.resamples, seed=bootstrap.seed)
     return _system_means(shares, sums)
 
 

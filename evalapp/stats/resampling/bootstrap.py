@@ -8,9 +8,11 @@ Explained in docs/explanation/statistics/significance.md#cluster-bootstrap.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from evalapp.stats.core.coding import FloatArray, IntArray
 from evalapp.stats.core.estimate import NAN, Estimate
@@ -37,6 +39,30 @@ MIN_CLUSTERS = 5
 _ALIKE_STREAM = 2
 # Below this share of defined resamples an interval would describe the lucky ones only.
 _MIN_DEFINED = 0.5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bootstrap:
+    """How the interval of a statistic is resampled.
+
+    cluster: (n,) group of each row; groups are drawn whole, with replacement. None: each unit that the statistic
+        names is a group of its own.
+    resamples: number of resamples; 0 gives no interval.
+    seed: of the draws; two statistics over the same groups are paired under the same seed.
+    confidence: of the interval, between 0 and 1.
+    """
+
+    cluster: ArrayLike | None = None
+    resamples: int = DEFAULT_RESAMPLES
+    seed: int = 0
+    confidence: float = DEFAULT_CONFIDENCE
+
+    def with_cluster(self, cluster: ArrayLike | None) -> Bootstrap:
+        """Return the same settings for other groups of rows."""
+        return replace(self, cluster=cluster)
+
+
+DEFAULT_BOOTSTRAP = Bootstrap()
 
 
 def chunk_sizes(resamples: int, rows: int) -> list[int]:

@@ -20,7 +20,7 @@ from evalapp.stats.agreement.raters import rater_reports
 from evalapp.stats.agreement.rating_columns import NO_PAIR
 from evalapp.stats.core.coding import FloatArray, encode_pair
 from evalapp.stats.core.estimate import Estimate
-from evalapp.stats.resampling.bootstrap import DEFAULT_RESAMPLES
+from evalapp.stats.resampling.bootstrap import DEFAULT_RESAMPLES, Bootstrap
 
 Table: TypeAlias = dict[str, Any]
 Settings: TypeAlias = Mapping[str, Any]
@@ -166,9 +166,8 @@ def _agreement(columns: Judged, scale: Scale, resamples: int, pairs: int) -> Agr
         columns.unit,
         columns.rater,
         scale=scale,
-        cluster=columns.item,
         max_pairs=pairs,
-        resamples=resamples,
+        bootstrap=Bootstrap(cluster=columns.item, resamples=resamples),
     )
 
 

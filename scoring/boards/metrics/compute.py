@@ -18,10 +18,16 @@ from evalapp.stats.core.common_rows import find_common_rows
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.core.multiple_tests import holm
 from evalapp.stats.correlation.coefficients import Coefficient
-from evalapp.stats.correlation.meta_evaluation import OTHER_SYSTEMS, THESE_SYSTEMS, Correlations, correlate
+from evalapp.stats.correlation.meta_evaluation import (
+    OTHER_SYSTEMS,
+    THESE_SYSTEMS,
+    Correlations,
+    CorrelationSettings,
+    correlate,
+)
 from evalapp.stats.correlation.paired import compare
 from evalapp.stats.correlation.significance import AllPairs
-from evalapp.stats.resampling.bootstrap import DEFAULT_RESAMPLES, FEW_CLUSTERS
+from evalapp.stats.resampling.bootstrap import FEW_CLUSTERS, Bootstrap
 from evalapp.stats.resampling.jackknife import NAME
 from scoring.boards.data.columns import Ratings, Units, normalised, persons, without_repeats
 from scoring.boards.metrics.significance import (
@@ -403,12 +409,13 @@ def _correlate(
         compared.mean,
         compared.item,
         compared.system,
-        level=level,
-        grouping=settings["grouping"],
-        nan_rule=settings.get("undefined") or "drop",
-        cluster=compared.cluster,
-        bootstrap=bootstrap if level == "system" else None,
-        **draws_of(settings),
+        settings=CorrelationSettings(
+            level=level,
+            grouping=settings["grouping"],
+            nan_rule=settings.get("undefined") or "drop",
+            resampling_unit=bootstrap if level == "system" else None,
+        ),
+        bootstrap=Bootstrap(cluster=compared.cluster, **draws_of(settings)),
     )
     return found, note
 
@@ -488,7 +495,8 @@ def enhanced_table(
     sets, so that they differ in nothing but the references. `settings`: level, grouping, systems, ratings."""
     compared = people if outside.all() else people.only(outside)
     level, grouping = settings["level"], settings["grouping"]
-    options: dict[str, Any] = {"level": level, "grouping": grouping, "cluster": compared.cluster, **draws_of(settings)}
+    correlation = CorrelationSettings(level=level, grouping=grouping)
+    drawn = Bootstrap(cluster=compared.cluster, **draws_of(settings))
     rows: list[Table] = []
     wider = set()
     for of_sets in by_evaluator:
@@ -500,7 +508,9 @@ def enhanced_table(
                 cells[name] = _absent()
                 continue
             metric = np.where(usable, columns[name], np.nan)
-            found = correlate(metric, compared.mean, compared.item, compared.system, **options)
+            found = correlate(
+                metric, compared.mean, compared.item, compared.system, settings=correlation, bootstrap=drawn
+            )
             cells[name] = {
                 **{coefficient: found[coefficient].as_dict() for coefficient in COEFFICIENTS},
                 "n": found.n_pairs,
@@ -509,7 +519,7 @@ def enhanced_table(
             }
         differences: list[Table] = []
         with side_figure("The differences between reference sets"):
-            differences = _differences(columns, usable, compared, options)
+            differences = _differences(columns, usable, compared, correlation, drawn)
         first = of_sets[next(iter(of_sets))]
         own = [one.column(people, level) for one in of_sets.values() if level == "system" and one.has_own]
         if any(usable.sum() < np.isfinite(column).sum() for column in own):
@@ -527,10 +537,9 @@ def enhanced_table(
     tests = [d for row in rows for d in row["differences"] if d["b"] == baseline]
     for found_p, difference in zip(holm([d["p"] for d in tests]), tests, strict=True):
         difference["p_holm"] = found_p
-    resamples, seed = options.get("resamples", DEFAULT_RESAMPLES), options.get("seed", 0)
-    drawn = f"boot:inputs|resamples:{resamples}|seed:{seed}"
+    how = f"boot:inputs|resamples:{drawn.resamples}|seed:{drawn.seed}"
     if level == "system":
-        drawn = f"interval:{NAME}|test:perm-systems"
+        how = f"interval:{NAME}|test:perm-systems"
     return {
         "kind": "enhanced",
         "aspect": aspect,
@@ -554,7 +563,7 @@ def enhanced_table(
             )
         ),
         "signature": (
-            f"level:{level}|grouping:{grouping}|{drawn}|aspect:{aspect}"
+            f"level:{level}|grouping:{grouping}|{how}|aspect:{aspect}"
             f"|ratings:{settings['ratings']}|systems:{settings['systems']}|refs:{'+'.join(names)}"
             f"{chosen_part(settings)}"
         ),
@@ -562,13 +571,17 @@ def enhanced_table(
 
 
 def _differences(
-    columns: Mapping[str, FloatArray], usable: BoolArray, people: People, options: Mapping[str, Any]
+    columns: Mapping[str, FloatArray],
+    usable: BoolArray,
+    people: People,
+    correlation: CorrelationSettings,
+    drawn: Bootstrap,
 ) -> list[Table]:
     """Pearson of `a` minus Pearson of `b` for every two sets, `b` being the one named earlier."""
     found = []
     for b, a in combinations(columns, 2):
         one, two = (np.where(usable, columns[name], np.nan) for name in (a, b))
-        difference = compare(one, two, people.mean, people.item, people.system, **options)
+        difference = compare(one, two, people.mean, people.item, people.system, settings=correlation, bootstrap=drawn)
         found.append({"a": a, "b": b, **difference.as_dict(), "p_holm": None})
     return found
 

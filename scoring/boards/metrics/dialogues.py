@@ -14,6 +14,7 @@ from evalapp.stats.agreement.calibration import calibrate_raters
 from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.correlation.dialogue import calibrated_correlations, dialogue_scores
+from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.boards.metrics.compute import COEFFICIENTS, People, Progress, Scored, evaluators_table
 from scoring.boards.systems.compute import draws_of
 
@@ -102,7 +103,7 @@ def _with_calibrated(
     means = {"": {row.label: row.estimate.value for row in found.systems}}
     return {
         one.evaluator: calibrated_correlations(
-            one.metric[rows], np.arange(len(part)), part.system, means, **draws_of(settings)
+            one.metric[rows], np.arange(len(part)), part.system, means, bootstrap=Bootstrap(**draws_of(settings))
         )[""]
         for one in scored
     }

@@ -12,11 +12,14 @@ import numpy as np
 from evalapp.stats.core.coding import FloatArray, IntArray
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.core.multiple_tests import needed_draws
-from evalapp.stats.correlation.ceiling import disattenuated, noise_ceiling
+from evalapp.stats.correlation.ceiling import OutputRatings, disattenuated, noise_ceiling
 from evalapp.stats.correlation.coefficients import Coefficient
+from evalapp.stats.correlation.meta_evaluation import CorrelationSettings
+from evalapp.stats.correlation.pair_tests import PairTests
 from evalapp.stats.correlation.pairs import calibrate_ties
 from evalapp.stats.correlation.significance import AllPairs, compare_all
 from evalapp.stats.correlation.system_pairs import soft_pairwise_accuracy, system_pairwise_accuracy
+from evalapp.stats.resampling.bootstrap import Bootstrap
 
 #: What evaluators can be tested by: a coefficient, or the accuracy of pairs with calibrated ties.
 COMPARED = ("pearson", "spearman", "kendall", "acc-eq")
@@ -53,11 +56,22 @@ def extra_figures(
     threshold and the cross-validated accuracy), at that of systems PA and SPA."""
     if settings["level"] == "system":
         return {
-            "pa": system_pairwise_accuracy(metric, human, system, **_resamples(settings)).as_dict(),
-            "spa": soft_pairwise_accuracy(metric, human, item, system, **_resamples(settings)).as_dict(),
+            "pa": system_pairwise_accuracy(
+                metric, human, system, bootstrap=Bootstrap(**_resamples(settings))
+            ).as_dict(),
+            "spa": soft_pairwise_accuracy(
+                metric, human, item, system, bootstrap=Bootstrap(**_resamples(settings))
+            ).as_dict(),
         }
     rule: Any = settings.get("undefined") or "drop"
-    found = calibrate_ties(metric, human, item, folds=FOLDS, nan_rule=rule, cluster=cluster, **_resamples(settings))
+    found = calibrate_ties(
+        metric,
+        human,
+        item,
+        folds=FOLDS,
+        nan_rule=rule,
+        bootstrap=Bootstrap(cluster=cluster, seed=13, **_resamples(settings)),
+    )
     validated = found.cross_validated
     return {
         "accuracy": {
@@ -90,9 +104,12 @@ def ceiling_of(
     if coefficient not in get_args(Coefficient):
         return Estimate.undefined("a ceiling is known for coefficients of correlation only")
     return noise_ceiling(
-        value, output, rater, item=item, system=system, cluster=cluster, coefficient=coefficient,
-        level=settings["level"], grouping=settings["grouping"],
-    )  # fmt: skip
+        OutputRatings(value, output, rater, item=item, system=system),
+        bootstrap=Bootstrap(cluster=cluster, resamples=500, seed=13),
+        settings=CorrelationSettings(
+            coefficients=(coefficient,), level=settings["level"], grouping=settings["grouping"]
+        ),
+    )
 
 
 def corrected(estimate: Mapping[str, Any], ceiling: Estimate) -> Table:
@@ -128,14 +145,21 @@ def tell_apart(
         return "pairs with calibrated ties belong to the level of outputs"
     is_earlier = test == EARLIER and cluster is not None
     found = compare_all(
-        usable, human, item, system,
-        level=settings["level"],
-        # Pairs of outputs are made within items, as the accuracy of the rows is.
-        grouping="item" if coefficient == "acc-eq" else settings["grouping"],
-        nan_rule=settings.get("undefined") or "drop",
-        coefficient=coefficient, cluster=cluster, test="perm-inputs" if is_earlier else test,
-        k=needed_draws(len(usable)), block=0 if coefficient in _FAST else BLOCK,
-    )  # fmt: skip
+        usable,
+        human,
+        item,
+        system,
+        cluster=cluster,
+        tests=PairTests(
+            level=settings["level"],
+            grouping="item" if coefficient == "acc-eq" else settings["grouping"],
+            nan_rule=settings.get("undefined") or "drop",
+            coefficient=coefficient,
+            test="perm-inputs" if is_earlier else test,
+            k=needed_draws(len(usable)),
+            block=0 if coefficient in _FAST else BLOCK,
+        ),
+    )
     return replace(found, test=EARLIER) if is_earlier else found
 
 

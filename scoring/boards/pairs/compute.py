@@ -14,6 +14,7 @@ from evalapp.stats.agreement.judged import people_of
 from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.core.multiple_tests import needed_draws
+from evalapp.stats.correlation.pair_tests import PairTests
 from evalapp.stats.correlation.significance import AllPairs, compare_verdicts
 from evalapp.stats.correlation.verdicts import (
     VerdictPairs,
@@ -25,7 +26,7 @@ from evalapp.stats.correlation.verdicts import (
     share,
     verdict_pairs,
 )
-from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES
+from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE, Bootstrap
 from scoring.boards.data.columns import Comparisons, persons
 from scoring.boards.metrics.compute import (
     Scored,
@@ -131,7 +132,7 @@ def pairs_table(
     """
     kept = compared.found if outside.all() else compared.outside(outside)
     pairs = _Pairs.of(compared, kept)
-    draws: dict[str, int] = {"seed": SEED, **draws_of(settings)}
+    draws = Bootstrap(**{"cluster": pairs.cluster, "seed": SEED, **draws_of(settings)})
     of_pairs = [margins(one.metric[pairs.first], one.metric[pairs.second]) for one in scored]
     right = [outcomes(margin, pairs.sign) for margin in of_pairs]
     baseline = next((column for one, column in zip(scored, right, strict=True) if one.evaluator == BASELINE), None)
@@ -140,7 +141,7 @@ def pairs_table(
     names = [one.evaluator for one in scored]
     tested: AllPairs | str = FAILED
     with side_figure("The tests between evaluators"):
-        tested = _tell_apart(right, names, pairs.cluster, settings, draws["seed"])
+        tested = _tell_apart(right, names, pairs.cluster, settings, draws.seed)
     letters = by_place(tested, names)
     rows = []
     for place, (one, margin, column) in enumerate(zip(scored, of_pairs, right, strict=True)):
@@ -151,7 +152,7 @@ def pairs_table(
     test["note"] = test["note"].replace("outputs", "pairs")
     decided = verdicts = Estimate.undefined(FAILED)
     with side_figure("What one person reaches against the others"):
-        decided, verdicts = one_against_others(pairs.all, pairs.clusters, **draws)
+        decided, verdicts = one_against_others(pairs.all, bootstrap=draws.with_cluster(pairs.clusters))
     lot = None
     with side_figure("The chance level"):
         lot = by_lot(pairs.sign) if len(pairs) else None
@@ -173,8 +174,8 @@ def pairs_table(
         "test": test,
         "ceiling": [decided.as_dict(), None, verdicts.as_dict()],
         "by_lot": lot,
-        "signature": f"pairs|folds:{FOLDS}|boot:inputs|resamples:{draws.get('resamples', DEFAULT_RESAMPLES)}"
-        f"|seed:{draws['seed']}|conf:{DEFAULT_CONFIDENCE:g}|{tested_part(test)}|systems:{settings['systems']}"
+        "signature": f"pairs|folds:{FOLDS}|boot:inputs|resamples:{draws.resamples}"
+        f"|seed:{draws.seed}|conf:{DEFAULT_CONFIDENCE:g}|{tested_part(test)}|systems:{settings['systems']}"
         f"|references:{settings['references']}|aspect:{aspect}{chosen_part(settings)}",
         "n_pairs": len(pairs),
         "n_decided": len(pairs) - n_tied,
@@ -203,7 +204,9 @@ def _tell_apart(
         return why_not
     is_earlier = test == EARLIER
     found = compare_verdicts(
-        usable, cluster, test="permutation" if is_earlier else test, k=needed_draws(len(usable)), seed=seed
+        usable,
+        cluster,
+        tests=PairTests(test="permutation" if is_earlier else test, k=needed_draws(len(usable)), seed=seed),
     )
     return replace(found, test=EARLIER) if is_earlier else found
 
@@ -214,9 +217,9 @@ def _row(
     right: FloatArray,
     baseline: FloatArray | None,
     pairs: _Pairs,
-    draws: Mapping[str, int],
+    draws: Bootstrap,
 ) -> Table:
-    found = agree_on_pairs(margin, pairs.sign, pairs.cluster, folds=FOLDS, **draws)
+    found = agree_on_pairs(margin, pairs.sign, folds=FOLDS, bootstrap=draws)
     less = None if one.evaluator == BASELINE else Estimate.undefined(FAILED).as_dict()
     if less is not None:
         with side_figure(f"The difference to {BASELINE}"):
@@ -241,14 +244,13 @@ def _row(
     }
 
 
-def _less(right: FloatArray, baseline: FloatArray | None, cluster: IntArray, draws: Mapping[str, int]) -> Estimate:
+def _less(right: FloatArray, baseline: FloatArray | None, cluster: IntArray, draws: Bootstrap) -> Estimate:
     """The difference of two shares on the pairs that both have scored, with its paired interval."""
     difference = np.full(len(right), np.nan) if baseline is None else right - baseline
     used = np.isfinite(difference)
     if not used.any():
         return Estimate.undefined(NO_BASELINE)
-    settings = (draws.get("resamples", DEFAULT_RESAMPLES), draws["seed"], DEFAULT_CONFIDENCE)
-    return share(difference[used], cluster[used], settings)
+    return share(difference[used], cluster[used], draws)
 
 
 def _order(row: Mapping[str, Any]) -> tuple[bool, float, str]:

@@ -16,11 +16,13 @@ from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.ranking.bias import Bias, length_bias, side_bias
 from evalapp.stats.ranking.bradley_terry import ELO, MODELS, Model
-from evalapp.stats.ranking.comparisons import COMPARISON_METHODS, GLICKO_RANKS, rank_by_comparisons
+from evalapp.stats.ranking.comparisons import COMPARISON_METHODS, GLICKO_RANKS, ComparisonModel, rank_by_comparisons
 from evalapp.stats.ranking.fragility import fragility
+from evalapp.stats.ranking.judgements import PairwiseComparisons
 from evalapp.stats.ranking.own_values import DRAWN, places_by_ends
 from evalapp.stats.ranking.separation import separating
 from evalapp.stats.ranking.systems import Ranking, link_tiers, rank_by_m1, rank_by_mean, rank_by_win_rate
+from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.boards.data.columns import Comparisons, Ratings, Scores, Unit, Units, normalised, persons, without_repeats
 
 #: What a query asks for, as plain values. Where `resamples` and `seed` are absent the usual ones are meant.
@@ -50,7 +52,9 @@ def systems_by_ratings(
     ratings = replace(ratings, rater=persons(ratings.rater, ratings.raters))
     rows = wanted[ratings.system] if len(ratings) else np.zeros(0, dtype=bool)
     kept, value = ratings.only(rows), value[rows]
-    ranking = rank_by_mean(value, kept.item, kept.system, cluster=kept.cluster, **draws_of(settings))
+    ranking = rank_by_mean(
+        value, kept.item, kept.system, bootstrap=Bootstrap(cluster=kept.cluster, **draws_of(settings))
+    )
     defined = np.isfinite(value)
     raters = len(np.unique(kept.rater[defined]))
     table = systems_table(settings, ranking, kept.units, kept.simulated, kept.system, aspect=aspect, raters=raters)
@@ -100,7 +104,13 @@ def ranking_of(kept: Comparisons, settings: Settings) -> Ranking:
     """Systems, by their numbers, from comparisons of one kind by the settings' method."""
     if settings["method"] == "m1":
         per: Any = settings.get("per") or "judgement"
-        return rank_by_m1(kept.item, kept.system_a, kept.verdict, per=per, cluster=kept.cluster, **draws_of(settings))
+        return rank_by_m1(
+            kept.item,
+            kept.system_a,
+            kept.verdict,
+            per=per,
+            bootstrap=Bootstrap(cluster=kept.cluster, **draws_of(settings)),
+        )
     return (
         _by_model(kept, settings) if settings["method"] in COMPARISON_METHODS else by_wins(kept, **draws_of(settings))
     )
@@ -131,7 +141,8 @@ def biases_and_findings(table: Table, kept: Comparisons) -> None:
     where: dict[str, Any] = {"item": kept.item, "cluster": kept.cluster}
     # Other systems' sentences are left out: the model's order may be another than that of shares.
     with side_figure("How many more comparisons separate ranks 1 and 2"):
-        apart = separating(*sides, model=model, **where)
+        columns = PairwiseComparisons(*sides, item=kept.item)
+        apart = separating(columns, cluster=kept.cluster, model=model)
         if [apart.first, apart.second] == first_two and apart.sentence:
             table["findings"].append(f"{apart.sentence.removesuffix('.')}{by}.")
             table["extras"]["separation"] = {"model": model, "direct": apart.direct, "spread": apart.spread}
@@ -156,7 +167,10 @@ def by_wins(kept: Comparisons, **draws: Any) -> Ranking:
     """By the win rate, which is told the labels: its notes name systems. The rows get their numbers back."""
     labels = _labels(kept)
     first, second = labels[kept.system_a], labels[kept.system_b]
-    return _numbered(rank_by_win_rate(kept.item, first, second, kept.verdict, cluster=kept.cluster, **draws), kept)
+    return _numbered(
+        rank_by_win_rate(kept.item, first, second, kept.verdict, bootstrap=Bootstrap(cluster=kept.cluster, **draws)),
+        kept,
+    )
 
 
 def _labels(kept: Comparisons) -> NDArray[Any]:
@@ -174,17 +188,17 @@ def _by_model(kept: Comparisons, settings: Settings) -> Ranking:
     used = covariates_of(settings)
     known = kept.longer is not None and bool(kept.longer.any())
     ranking = rank_by_comparisons(
-        labels[kept.system_a],
-        labels[kept.system_b],
-        kept.verdict,
-        item=kept.item,
-        cluster=kept.cluster,
-        method=settings["method"],
-        side="side" in used,
-        rater=persons(kept.rater, kept.raters) if "rater" in used else None,
-        length_difference=kept.longer if "length" in used and known else None,
-        weight=_weights(kept) if settings.get("weights") == "propensity" else None,
-        **draws_of(settings),
+        PairwiseComparisons(
+            labels[kept.system_a],
+            labels[kept.system_b],
+            kept.verdict,
+            item=kept.item,
+            rater=persons(kept.rater, kept.raters) if "rater" in used else None,
+            length_difference=kept.longer if "length" in used and known else None,
+            weight=_weights(kept) if settings.get("weights") == "propensity" else None,
+        ),
+        bootstrap=Bootstrap(cluster=kept.cluster, **draws_of(settings)),
+        model=ComparisonModel(method=settings["method"], side="side" in used),
     )
     if "length" in used and not known:
         ranking.extras["length"] = {**Estimate.undefined(SAME_LENGTH).as_dict(), "points": None}
@@ -224,9 +238,12 @@ def systems_by_evaluator(
     stands in the table; `own` are the values of an evaluator that looks at all outputs of a system at once."""
     rows = scores.units.wanted(settings["systems"])[scores.system] if len(scores) else np.zeros(0, dtype=bool)
     ranking = rank_by_mean(
-        scores.value[rows], scores.item[rows], scores.system[rows], cluster=scores.cluster[rows],
-        unknown="no score of an output of this system", **draws_of(settings),
-    )  # fmt: skip
+        scores.value[rows],
+        scores.item[rows],
+        scores.system[rows],
+        unknown="no score of an output of this system",
+        bootstrap=Bootstrap(cluster=scores.cluster[rows], **draws_of(settings)),
+    )
     nobody, nothing = np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64)
     table = systems_table(settings, ranking, scores.units, nobody, nothing, aspect=str(evaluator["aspect"]))
     table["scale"] = [None, None]

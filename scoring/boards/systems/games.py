@@ -16,9 +16,10 @@ from evalapp.stats.correlation.coefficients import Coefficient
 from evalapp.stats.correlation.ranking_correlation import correlate_with_ranking
 from evalapp.stats.ranking.comparisons import GLICKO_RANKS, ranking_of_games, table_of_verdicts
 from evalapp.stats.ranking.glicko2 import TieRule
-from evalapp.stats.ranking.judgements import read_judgements
+from evalapp.stats.ranking.judgements import PairwiseComparisons, read_judgements
 from evalapp.stats.ranking.skill import SkillRatings, rank_by_games
 from evalapp.stats.ranking.systems import Ranking, rank_by_mean
+from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.boards.data.columns import Comparisons, Ratings, Units
 from scoring.boards.systems.compute import Table, by_wins, compared_within, systems_table
 
@@ -59,7 +60,8 @@ def systems_by_games(
     signature) and stands in the table."""
     labels = np.array([unit.label for unit in met.units.units])
     judged = read_judgements(
-        labels[met.first], labels[met.second], _VERDICT[met.sign + 1], item=met.item, cluster=met.cluster
+        PairwiseComparisons(labels[met.first], labels[met.second], _VERDICT[met.sign + 1], item=met.item),
+        cluster=met.cluster,
     )
     played = rank_by_games(table_of_verdicts(judged, met.score), seeds=seeds, seed=seed, tie=tie)
     used = f"{played.signature.removeprefix('method:glicko2|')}|items:{settings['items']}|ranks:firth"
@@ -128,7 +130,7 @@ def agreement_with_people(table: Mapping[str, Any], said: Ratings | Comparisons,
         if not len(kept):
             continue
         if rated:
-            ranking = rank_by_mean(kept.value, kept.item, kept.system, resamples=0)
+            ranking = rank_by_mean(kept.value, kept.item, kept.system, bootstrap=Bootstrap(resamples=0))
         else:
             ranking = by_wins(kept, resamples=0)
         figures: dict[str, Estimate] = {

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from evalapp.stats.correlation.coefficients import COEFFICIENTS
-from evalapp.stats.correlation.meta_evaluation import correlate
+from evalapp.stats.correlation.meta_evaluation import CorrelationSettings, correlate
+from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.ml.base import Evaluator, Floats, Progress
 from scoring.ml.signature import VERSION
 from scoring.ml.training.gold import rated_records
@@ -191,7 +192,14 @@ def correlations_with_people(
         system = np.array([record.system for record in judged.records], dtype=object)
         cluster = np.array([group_of(record.group, record.item) for record in judged.records], dtype=object)
         for evaluator, values in zip(evaluators, scores, strict=True):
-            found = correlate(values[aspect], human, item, system, cluster=cluster, level="segment", seed=seed)
+            found = correlate(
+                values[aspect],
+                human,
+                item,
+                system,
+                bootstrap=Bootstrap(cluster=cluster, seed=seed),
+                settings=CorrelationSettings(level="segment"),
+            )
             row: dict[str, Any] = {"evaluator": evaluator.name, "aspect": aspect, "n_groups": found.n_clusters}
             for kind in COEFFICIENTS:
                 row[kind] = found[kind].as_dict()

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from evalapp.stats.agreement.judged import people_of
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.correlation.verdicts import VerdictAgreement, agree_on_pairs, by_lot, margins, share, verdict_pairs
-from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES
+from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES, Bootstrap
 from scoring.ml.base import Evaluator, Floats, Progress
 from scoring.ml.training.gold import Compared, compared_records, key_of
 from scoring.ml.training.record import Row, group_of, scores_of
@@ -161,7 +161,7 @@ def _differences(
 
 
 def _figures(pairs: PeoplesPairs, margin: Floats, signs: Ints | None, seed: int) -> dict[str, Any]:
-    found = agree_on_pairs(margin, pairs.sign, pairs.group, folds=FOLDS, seed=seed)
+    found = agree_on_pairs(margin, pairs.sign, folds=FOLDS, bootstrap=Bootstrap(cluster=pairs.group, seed=seed))
     if signs is None:
         verdicts, ties = _by_threshold(found)
     else:

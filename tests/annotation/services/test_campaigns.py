@@ -15,6 +15,7 @@ from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.models import AuditEvent, Run
 from evalapp.common.runner import execute_run
+from evalapp.stats.planning.designs import StudyDesign
 from tests.factories import make_items, make_outputs
 from tests.taking import ITEMS, OUTPUTS, faults_of, take_in, written
 
@@ -157,9 +158,13 @@ def test_comparison_aspect_gets_its_scale(project, cast):
 
 def test_plan_is_returned_unchanged(project, cast):
     given = plan(
-        slug="mine", overlap=2, items={"sample": 3}, systems=["sys-a", "sys-b"], guidelines="# Look",
+        slug="mine",
+        overlap=2,
+        systems=["sys-a", "sys-b"],
+        guidelines="# Look",
         practice=[{"item": "i000", "system": "sys-a", "expected": {"natural": [1, 2]}, "why": "Because."}],
-    )  # fmt: skip
+        design=StudyDesign(items={"sample": 3}),
+    )
     campaign = services.create_campaign(project=project, user=cast.researcher, plan=given)
     found = campaign_plan(campaign)
     again = services.create_campaign(project=project, user=cast.researcher, plan={**found, "slug": "copy"})

@@ -15,9 +15,10 @@ from evalapp.stats.agreement.icc import icc
 from evalapp.stats.agreement.kappa import fleiss_kappa
 from evalapp.stats.agreement.krippendorff import krippendorff_alpha
 from evalapp.stats.core.estimate import Estimate
-from evalapp.stats.correlation.ceiling import noise_ceiling
+from evalapp.stats.correlation.ceiling import OutputRatings, noise_ceiling
 from evalapp.stats.correlation.matrix import correlation_matrix
-from evalapp.stats.correlation.meta_evaluation import correlate
+from evalapp.stats.correlation.meta_evaluation import CorrelationSettings, correlate
+from evalapp.stats.correlation.pair_tests import PairTests
 from evalapp.stats.correlation.paired import compare
 from evalapp.stats.correlation.pairs import calibrate_ties
 from evalapp.stats.correlation.significance import compare_all, compare_verdicts
@@ -26,12 +27,13 @@ from evalapp.stats.correlation.system_pairs import soft_pairwise_accuracy, syste
 from evalapp.stats.correlation.verdicts import agree_on_pairs
 from evalapp.stats.ranking.bias import side_bias
 from evalapp.stats.ranking.comparisons import rank_by_comparisons
+from evalapp.stats.ranking.judgements import PairwiseComparisons
 from evalapp.stats.ranking.own_values import interval_of_sums
 from evalapp.stats.ranking.systems import rank_by_mean
-from evalapp.stats.resampling.bootstrap import MIN_CLUSTERS, OUTSIDE, with_interval
+from evalapp.stats.resampling.bootstrap import MIN_CLUSTERS, OUTSIDE, Bootstrap, with_interval
 
 ROOT = Path(library.__file__).resolve().parents[2]
-DRAWN = {"resamples": 60, "seed": 0}
+DRAWN = Bootstrap(resamples=60)
 
 
 def scores(groups, seed, width=6):
@@ -53,39 +55,54 @@ def ratings(groups, seed):
 def by_items(groups, seed):
     metric, human, item, system = scores(groups, seed)
     for grouping in ("none", "item", "system"):
-        yield from correlate(metric, human, item, system, grouping=grouping, **DRAWN).estimates.values()
-    yield from correlate(metric, human, item, system, interval="bca", **DRAWN).estimates.values()
-    yield compare(metric, -metric, human, item, system, **DRAWN).estimate
-    yield calibrate_ties(metric, human, item, **DRAWN).accuracy
-    yield slice_estimates(metric, human, item, system, np.zeros(len(item)), **DRAWN).slices[0].raw
-    yield correlation_matrix(np.stack([metric, human], axis=1), item, **DRAWN)[0, 1]
+        yield from correlate(
+            metric, human, item, system, settings=CorrelationSettings(grouping=grouping), bootstrap=DRAWN
+        ).estimates.values()
+    yield from correlate(
+        metric, human, item, system, settings=CorrelationSettings(interval="bca"), bootstrap=DRAWN
+    ).estimates.values()
+    yield compare(metric, -metric, human, item, system, bootstrap=DRAWN).estimate
+    yield calibrate_ties(metric, human, item, bootstrap=DRAWN).accuracy
+    yield slice_estimates(metric, human, item, system, np.zeros(len(item)), bootstrap=DRAWN).slices[0].raw
+    yield correlation_matrix(np.stack([metric, human], axis=1), bootstrap=DRAWN.with_cluster(item))[0, 1]
     yield interval_of_sums(metric.mean(), np.stack([metric, np.ones(len(item))], 1), item, lambda s: s[:, 0] / s[:, 1])
     pairs = np.arange(0, len(item) - 1, 2)
     sign = np.sign(human[pairs] - human[pairs + 1]).astype(int)
-    yield agree_on_pairs(metric[pairs] - metric[pairs + 1], sign, item[pairs], **DRAWN).decided
-    for row in rank_by_mean(human, item, system, **DRAWN).systems:
+    yield agree_on_pairs(metric[pairs] - metric[pairs + 1], sign, bootstrap=DRAWN.with_cluster(item[pairs])).decided
+    for row in rank_by_mean(human, item, system, bootstrap=DRAWN).systems:
         yield row.estimate
 
 
 def by_systems(groups, seed):
     human, metric, system, item = scores(groups, seed, width=12)
-    yield from correlate(metric, human, item, system, level="system", **DRAWN).estimates.values()
-    yield from correlate(metric, human, item, system, level="system", bootstrap="both", **DRAWN).estimates.values()
-    yield compare(metric, human + metric, human, item, system, level="system", **DRAWN).estimate
-    yield system_pairwise_accuracy(metric, human, system, **DRAWN)
-    yield soft_pairwise_accuracy(metric, human, item, system, permutations=50, resamples=60)
+    yield from correlate(
+        metric, human, item, system, settings=CorrelationSettings(level="system"), bootstrap=DRAWN
+    ).estimates.values()
+    yield from correlate(
+        metric,
+        human,
+        item,
+        system,
+        settings=CorrelationSettings(level="system", resampling_unit="both"),
+        bootstrap=DRAWN,
+    ).estimates.values()
+    yield compare(
+        metric, human + metric, human, item, system, settings=CorrelationSettings(level="system"), bootstrap=DRAWN
+    ).estimate
+    yield system_pairwise_accuracy(metric, human, system, bootstrap=DRAWN)
+    yield soft_pairwise_accuracy(metric, human, item, system, permutations=50, bootstrap=Bootstrap(resamples=60))
 
 
 def by_units(groups, seed):
     value, unit, rater = ratings(groups, seed)
-    yield krippendorff_alpha(unit, value, **DRAWN)
-    yield fleiss_kappa(value, unit, rater, **DRAWN)
-    yield icc(value, unit, rater, **DRAWN)
+    yield krippendorff_alpha(unit, value, bootstrap=DRAWN)
+    yield fleiss_kappa(value, unit, rater, bootstrap=DRAWN)
+    yield icc(value, unit, rater, bootstrap=DRAWN)
     # A fourth rater has only two ratings: REML with a jackknife.
     more = (np.append(value, value[:2]), np.append(unit, unit[[0, -1]]), np.append(rater, [3, 3]))
-    yield icc(*more, form="C,1", seed=0)
-    yield noise_ceiling(value, unit, rater, repeats=5, **DRAWN)
-    yield noise_ceiling(value, unit, rater, repeats=5, kind="leave-one-out", **DRAWN)
+    yield icc(*more, form="C,1", bootstrap=Bootstrap(seed=0))
+    yield noise_ceiling(OutputRatings(value, unit, rater), repeats=5, bootstrap=DRAWN)
+    yield noise_ceiling(OutputRatings(value, unit, rater), repeats=5, kind="leave-one-out", bootstrap=DRAWN)
 
 
 def by_comparisons(groups, seed):
@@ -94,8 +111,8 @@ def by_comparisons(groups, seed):
     a = rng.integers(0, 3, len(item))
     verdict = rng.choice(["a", "b"], len(item))
     yield side_bias(a, (a + 1) % 3, verdict, item=item).raw
-    for how in ({}, {"interval": "bootstrap", "resamples": 40}):
-        for row in rank_by_comparisons(a, (a + 1) % 3, verdict, item=item, **how).systems:
+    for how in ({}, {"interval": "bootstrap", "bootstrap": Bootstrap(resamples=40)}):
+        for row in rank_by_comparisons(PairwiseComparisons(a, (a + 1) % 3, verdict, item=item), **how).systems:
             yield row.estimate
 
 
@@ -160,10 +177,10 @@ def compared(groups, seed, how, test, **options):
     metric, human, item, system = scores(groups, seed)
     pair = {"near": human + 0.05 * metric, "far": np.random.default_rng([seed, 1]).normal(size=len(human))}
     if how == "verdicts":
-        return compare_verdicts(opposites(len(item)), item, test=test, **options)
+        return compare_verdicts(opposites(len(item)), item, tests=PairTests(test=test, **options))
     if how == "acc-eq":
         options |= {"coefficient": "acc-eq", "grouping": "item"}
-    return compare_all(pair, human, item, system, test=test, **options)
+    return compare_all(pair, human, item, system, tests=PairTests(test=test, **options))
 
 
 @pytest.mark.parametrize("how", ["pearson", "acc-eq", "verdicts"])
@@ -201,7 +218,7 @@ def test_two_to_four_groups_show_no_difference(test, adjust):
             metric, human, item, system = scores(groups, seed)
             other = human + np.random.default_rng([seed, 2]).normal(size=len(human))
             pair = {"a": metric, "b": other}
-            found = compare_all(pair, human, item, system, test=test, adjust=adjust, k=200)
+            found = compare_all(pair, human, item, system, tests=PairTests(test=test, adjust=adjust, k=200))
             assert found.letters == ("", ""), (groups, seed)
             assert found.rank == (1, 1)
 
@@ -225,12 +242,12 @@ def test_one_group_is_one_group():
     found = compare_verdicts(opposites(9), np.zeros(9))
     assert found.smallest_p == 1
     assert found.note.startswith("all 2 exchanges of 1 group of items give no p below 1:")
-    found = compare_verdicts(opposites(9), np.zeros(9), test="bootstrap")
+    found = compare_verdicts(opposites(9), np.zeros(9), tests=PairTests(test="bootstrap"))
     assert found.note == "not tested: 1 group of items only, a bootstrap needs at least 5"
 
 
 def test_floor_for_many_groups_is_that_of_the_draws():
-    found = compare_verdicts(opposites(3000), np.arange(3000), k=1000)
+    found = compare_verdicts(opposites(3000), np.arange(3000), tests=PairTests(k=1000))
     assert found.smallest_p == 2 / 1001
     assert found.letters == ("a", "b")
 

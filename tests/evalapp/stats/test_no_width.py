@@ -16,12 +16,13 @@ from evalapp.stats.agreement.icc import icc, iccs
 from evalapp.stats.agreement.kappa import cohen_kappa, fleiss_kappa, percent_agreement
 from evalapp.stats.agreement.krippendorff import SCALES, krippendorff_alpha
 from evalapp.stats.core.estimate import Estimate
-from evalapp.stats.correlation.meta_evaluation import correlate
+from evalapp.stats.correlation.meta_evaluation import CorrelationSettings, correlate
 from evalapp.stats.correlation.verdicts import share
 from evalapp.stats.ranking.bias import side_bias
-from evalapp.stats.ranking.comparisons import rank_by_comparisons
+from evalapp.stats.ranking.comparisons import ComparisonModel, rank_by_comparisons
+from evalapp.stats.ranking.judgements import PairwiseComparisons
 from evalapp.stats.ranking.systems import rank_by_m1, rank_by_mean, rank_by_win_rate
-from evalapp.stats.resampling.bootstrap import ALL_ALIKE, NO_WIDTH
+from evalapp.stats.resampling.bootstrap import ALL_ALIKE, NO_WIDTH, Bootstrap
 
 N = 12
 ITEM = np.arange(N)
@@ -48,16 +49,20 @@ SAME: dict[str, Callable[[], list[Estimate]]] = {
         for method in ("bradley-terry", "davidson", "rao-kupper")
         for interval in ("sandwich", "bootstrap")
         for estimate in values_of(
-            rank_by_comparisons(*ONE_EACH[1:], item=ONE_EACH[0], method=method, interval=interval)
+            rank_by_comparisons(
+                PairwiseComparisons(*ONE_EACH[1:], item=ONE_EACH[0]),
+                model=ComparisonModel(method=method),
+                interval=interval,
+            )
         )
     ],
-    "correlation": lambda: list(correlate(ITEM, ITEM, ITEM, ["x"] * N, grouping="none").estimates.values()),
+    "correlation": lambda: list(correlate(ITEM, ITEM, ITEM, ["x"] * N).estimates.values()),
 }  # fmt: skip
 ALIKE: dict[str, Callable[[], list[Estimate]]] = {
     "percent": lambda: [percent_agreement(VALUE, UNIT, RATER), percent_agreement(RATER, UNIT, RATER)],
     "win rate": lambda: values_of(rank_by_win_rate(ITEM, ["x"] * N, ["y"] * N, ["a"] * N)),
     "m1": lambda: values_of(rank_by_m1(ITEM, ["x"] * N, ["b"] * N)),
-    "pairs": lambda: [share(np.ones(N), ITEM, (100, 0, 0.95))],
+    "pairs": lambda: [share(np.ones(N), ITEM, Bootstrap(resamples=100))],
     "side": lambda: [side_bias(["x", "y"] * N, ["y", "x"] * N, ["a"] * 2 * N, cluster=np.tile(ITEM, 2)).raw],
 }
 
@@ -90,7 +95,7 @@ def estimates_of(seed: int) -> Iterator[tuple[str, dict]]:
     kept = np.append(True, rng.random(n * k - 1) < (1 if seed % 2 else 0.7))
     columns = [column.ravel()[kept] for column in (table, *np.indices((n, k)))]
     for scale in SCALES:
-        found = agreement_table(*columns, scale=scale, resamples=40)
+        found = agreement_table(*columns, scale=scale, bootstrap=Bootstrap(resamples=40))
         yield from ((f"{name} {scale}", one.as_dict()) for name, one in found.coefficients.items())
         yield from (("pair", one.as_dict()) for pair in found.pairs for one in (pair.percent, pair.kappa, pair.alpha))
     yield from ((f"icc {name}", one.as_dict()) for name, one in iccs(*columns, interval="exact").items())
@@ -100,19 +105,38 @@ def estimates_of(seed: int) -> Iterator[tuple[str, dict]]:
     said = rng.choice(
         ["a", "b", "tie", "both_bad"], m, p=[[0.4, 0.4, 0.1, 0.1], [0.9, 0, 0.1, 0], [0, 0, 1, 0]][seed % 3]
     )
-    yield from (("win rate", one.as_dict()) for one in values_of(rank_by_win_rate(item, a, b, said, resamples=40)))
-    yield from (("m1", one.as_dict()) for one in values_of(rank_by_m1(item, a, said, resamples=40)))
+    yield from (
+        ("win rate", one.as_dict())
+        for one in values_of(rank_by_win_rate(item, a, b, said, bootstrap=Bootstrap(resamples=40)))
+    )
+    yield from (
+        ("m1", one.as_dict()) for one in values_of(rank_by_m1(item, a, said, bootstrap=Bootstrap(resamples=40)))
+    )
     yield "side", side_bias(a, b, said, cluster=item).raw.as_dict()
     for method, interval in product(("bradley-terry", "davidson", "rao-kupper"), ("sandwich", "bootstrap")):
-        found = rank_by_comparisons(a, b, said, item=item, method=method, interval=interval, resamples=20)
+        found = rank_by_comparisons(
+            PairwiseComparisons(a, b, said, item=item),
+            interval=interval,
+            model=ComparisonModel(method=method),
+            bootstrap=Bootstrap(resamples=20),
+        )
         yield from ((f"rating {method}", one.as_dict()) for one in values_of(found))
         yield from ((f"rating {method} tie", found.extras[name]) for name in ("tie",) if name in found.extras)
     score, people = rng.integers(0, 3, (2, n * systems)).astype(float)
     where = np.repeat(np.arange(n), systems), np.tile(np.arange(systems), n)
     for level, grouping in (("segment", "none"), ("segment", "item"), ("segment", "system"), ("system", "none")):
-        found = correlate(score, people if seed % 4 else score, *where, level=level, grouping=grouping, resamples=40)
+        found = correlate(
+            score,
+            people if seed % 4 else score,
+            *where,
+            settings=CorrelationSettings(level=level, grouping=grouping),
+            bootstrap=Bootstrap(resamples=40),
+        )
         yield from ((f"{name} {level} {grouping}", one.as_dict()) for name, one in found.estimates.items())
-    yield from (("rating mean", one.as_dict()) for one in values_of(rank_by_mean(people, *where, resamples=40)))
+    yield from (
+        ("rating mean", one.as_dict())
+        for one in values_of(rank_by_mean(people, *where, bootstrap=Bootstrap(resamples=40)))
+    )
 
 
 @settings(max_examples=60, deadline=None)

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from evalapp.stats.core.multiple_tests import needed_draws
-from evalapp.stats.correlation.ceiling import noise_ceiling
-from evalapp.stats.correlation.meta_evaluation import correlate
+from evalapp.stats.correlation.ceiling import OutputRatings, noise_ceiling
+from evalapp.stats.correlation.meta_evaluation import CorrelationSettings, correlate
+from evalapp.stats.correlation.pair_tests import PairTests
 from evalapp.stats.correlation.pairs import calibrate_ties
 from evalapp.stats.correlation.significance import compare_all
 from evalapp.stats.correlation.system_pairs import soft_pairwise_accuracy
+from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.boards.data.columns import Ratings, Units
 from scoring.boards.further import aspects_table, matrix_table
 from scoring.boards.metrics.compute import People, Scored, enhanced_table, evaluators_table
@@ -67,11 +69,15 @@ def test_accuracy_ceiling_and_letters_equal_their_functions(world):
     assert rows["good"]["accuracy"]["value"] == found.accuracy.value
     assert rows["good"]["accuracy"]["epsilon"] == found.epsilon
     assert rows["good"]["accuracy"]["cross_validated"]["value"] == found.cross_validated.value
-    ceiling = noise_ceiling(ratings.value, ratings.output, ratings.rater, item=ratings.item, system=ratings.system)
+    ceiling = noise_ceiling(
+        OutputRatings(ratings.value, ratings.output, ratings.rater, item=ratings.item, system=ratings.system)
+    )
     assert table["ceiling"]["value"] == pytest.approx(ceiling.value, abs=1e-12)
     assert rows["good"]["corrected"]["value"] == pytest.approx(rows["good"]["pearson"]["value"] / ceiling.value)
     named = dict(zip("012", metrics.values(), strict=True))
-    pairs = compare_all(named, people.mean, people.item, people.system, cluster=people.cluster, k=needed_draws(3))
+    pairs = compare_all(
+        named, people.mean, people.item, people.system, cluster=people.cluster, tests=PairTests(k=needed_draws(3))
+    )
     assert table["test"]["p_holm"] == pairs.as_dict()["p_holm"]
     assert set(rows["good"]["letters"]) & set(rows["twin"]["letters"])
     assert not set(rows["good"]["letters"]) & set(rows["noise"]["letters"])
@@ -89,7 +95,9 @@ def test_groups_of_equal_scores_are_left_out_or_count_as_0(world):
     ]
     dropped, zero = (rows_of(table)["good"] for table in tables)
     expected = [
-        correlate(flat, people.mean, people.item, people.system, grouping="item", nan_rule=rule)["pearson"]
+        correlate(
+            flat, people.mean, people.item, people.system, settings=CorrelationSettings(grouping="item", nan_rule=rule)
+        )["pearson"]
         for rule in ("drop", "zero")
     ]
     assert [row["pearson"]["value"] for row in (dropped, zero)] == [found.value for found in expected]
@@ -134,9 +142,14 @@ def test_training_outputs_count_neither_in_tests_nor_in_the_ceiling(world):
     table = table_of(world, outside=outside)
     kept = ratings.item >= 10
     ceiling = noise_ceiling(
-        ratings.value[kept], ratings.output[kept], ratings.rater[kept], item=ratings.item[kept],
-        system=ratings.system[kept],
-    )  # fmt: skip
+        OutputRatings(
+            ratings.value[kept],
+            ratings.output[kept],
+            ratings.rater[kept],
+            item=ratings.item[kept],
+            system=ratings.system[kept],
+        )
+    )
     assert table["ceiling"]["value"] == pytest.approx(ceiling.value, abs=1e-12)
     assert table["ceiling"]["n"] == table["n_outputs"] == int(outside.sum())
     found = calibrate_ties(metrics["good"][outside], people.mean[outside], people.item[outside], folds=5)
@@ -156,7 +169,9 @@ def test_repeats_are_no_further_raters(world):
     found = People(replace(ratings, rater=rater, value=value, raters=names, **more), method="raw", subset="all")
     assert (found.n_raters, people.n_raters) == (3, 3)
     assert found.mean.tolist() == people.mean.tolist()
-    expected = noise_ceiling(ratings.value, ratings.output, ratings.rater, item=ratings.item, system=ratings.system)
+    expected = noise_ceiling(
+        OutputRatings(ratings.value, ratings.output, ratings.rater, item=ratings.item, system=ratings.system)
+    )
     ceiling = evaluators_table(found, [], SETTINGS, aspect="q", outside=np.ones(len(found), bool))["ceiling"]
     assert ceiling["value"] == pytest.approx(expected.value, abs=1e-12)
     wished = {**SETTINGS, "by": "", "method": "mean", "ratings": "z", "resamples": 20}
@@ -164,7 +179,7 @@ def test_repeats_are_no_further_raters(world):
     table = systems_by_ratings(judged, wished, aspect="q", low=1, high=5)
     assert table["n_raters"] == 3
     assert table["counted"][0].startswith(f"{len(again)} judgements repeat one by the same person")
-    alone = noise_ceiling([1.0, 2, 2, 3], [0, 0, 1, 1], ["a"] * 4)
+    alone = noise_ceiling(OutputRatings([1.0, 2, 2, 3], [0, 0, 1, 1], ["a"] * 4))
     assert alone.note == "no output has two raters"
 
 
@@ -172,11 +187,14 @@ def test_accuracy_and_ceiling_resample_the_clusters_of_the_coefficients(world):
     ratings, _, metrics, scored = world
     people = People(replace(ratings, cluster=ratings.item // 3), method="raw", subset="all")
     table = evaluators_table(people, scored, SETTINGS, aspect="q", outside=np.ones(len(people), dtype=bool))
-    found = calibrate_ties(metrics["good"], people.mean, people.item, folds=5, cluster=people.item // 3)
+    found = calibrate_ties(
+        metrics["good"], people.mean, people.item, folds=5, bootstrap=Bootstrap(cluster=people.item // 3, seed=13)
+    )
     ceiling = noise_ceiling(
-        ratings.value, ratings.output, ratings.rater, item=ratings.item, cluster=ratings.item // 3
-    )  # fmt: skip
-    of_items = noise_ceiling(ratings.value, ratings.output, ratings.rater, item=ratings.item)
+        OutputRatings(ratings.value, ratings.output, ratings.rater, item=ratings.item),
+        bootstrap=Bootstrap(cluster=ratings.item // 3, resamples=500, seed=13),
+    )
+    of_items = noise_ceiling(OutputRatings(ratings.value, ratings.output, ratings.rater, item=ratings.item))
     assert (table["ceiling"]["low"], table["ceiling"]["high"]) == pytest.approx((ceiling.low, ceiling.high), abs=1e-12)
     assert ceiling.value == pytest.approx(of_items.value, abs=1e-12)
     assert ceiling.low != pytest.approx(of_items.low, abs=1e-6)
@@ -200,8 +218,14 @@ def test_signatures_state_the_resampling(world):
         enhanced = enhanced_table(people, sets, wished, aspect="q", names=("original", "good"), outside=outside)
         assert f"|{of_others}|" in enhanced["signature"]
         cell = enhanced["rows"][0]["cells"]["good"]["pearson"]
-        own = correlate(scored[1].metric, people.mean, people.item, people.system, level=level,
-                        cluster=people.cluster, resamples=20)["pearson"]  # fmt: skip
+        own = correlate(
+            scored[1].metric,
+            people.mean,
+            people.item,
+            people.system,
+            settings=CorrelationSettings(level=level),
+            bootstrap=Bootstrap(cluster=people.cluster, resamples=20),
+        )["pearson"]
         assert (cell["low"], cell["high"]) == (own.low, own.high)
 
 

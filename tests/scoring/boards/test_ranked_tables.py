@@ -9,8 +9,10 @@ import pytest
 
 from evalapp.stats.correlation.ranking_correlation import correlate_with_ranking
 from evalapp.stats.correlation.system_pairs import system_pairwise_accuracy
-from evalapp.stats.ranking.comparisons import rank_by_comparisons
+from evalapp.stats.ranking.comparisons import ComparisonModel, rank_by_comparisons
+from evalapp.stats.ranking.judgements import PairwiseComparisons
 from evalapp.stats.ranking.systems import rank_by_m1
+from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.boards.data.columns import Comparisons, Units
 from scoring.boards.metrics.compute import LEARNED, Scored
 from scoring.boards.metrics.ranked import Compared, evaluators_by_ranking
@@ -56,10 +58,12 @@ def test_table_has_the_figures_of_its_parts(people):
     table = evaluators_by_ranking(compared, metrics, {**SETTINGS, "people": people}, aspect="q", outside=everything)
     kept = compared.found
     ranking = (
-        rank_by_m1(kept.item, kept.system_a, kept.verdict, cluster=kept.cluster)
+        rank_by_m1(kept.item, kept.system_a, kept.verdict, bootstrap=Bootstrap(cluster=kept.cluster))
         if people == "m1"
         else rank_by_comparisons(
-            kept.system_a, kept.system_b, kept.verdict, item=kept.item, cluster=kept.cluster, method="davidson"
+            PairwiseComparisons(kept.system_a, kept.system_b, kept.verdict, item=kept.item),
+            bootstrap=Bootstrap(cluster=kept.cluster),
+            model=ComparisonModel(method="davidson"),
         )
     )
     for one in metrics:
@@ -88,7 +92,9 @@ def test_training_outputs_of_any_evaluator_count_for_none():
     )  # fmt: skip
     kept = compared.found.only(compared.found.item >= 6)
     ranking = rank_by_comparisons(
-        kept.system_a, kept.system_b, kept.verdict, item=kept.item, cluster=kept.cluster, method="davidson"
+        PairwiseComparisons(kept.system_a, kept.system_b, kept.verdict, item=kept.item),
+        bootstrap=Bootstrap(cluster=kept.cluster),
+        model=ComparisonModel(method="davidson"),
     )
     assert table["n_ratings"] == len(kept)
     assert [row["value"] for row in table["scores"]] == pytest.approx([r.estimate.value for r in ranking.systems])

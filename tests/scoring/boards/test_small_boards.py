@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalapp.stats.planning.watching import Watched, watch
-from evalapp.stats.ranking.comparisons import rank_by_comparisons
+from evalapp.stats.ranking.comparisons import ComparisonModel, rank_by_comparisons
+from evalapp.stats.ranking.judgements import PairwiseComparisons
 from scoring.boards.data.columns import Comparisons, Units
 from scoring.boards.systems.compute import COVARIATES, systems_by_comparisons
 
@@ -78,7 +79,7 @@ def test_campaign_quality_is_consistent_for_any_comparisons(found):
 def test_only_undecided_texts_differ_in_length():
     """The only pair with different lengths was undecided: no length effect remains, and a note says so."""
     found = rank_by_comparisons(
-        ["x", "x", "y"], ["y", "y", "x"], ["cannot_decide", "a", "a"], length_difference=[-2, 0, 0]
+        PairwiseComparisons(["x", "x", "y"], ["y", "y", "x"], ["cannot_decide", "a", "a"], length_difference=[-2, 0, 0])
     )
     assert found.systems[0].estimate.is_defined
     assert found.extras["length"]["note"] == "all texts of the systems that can be rated are equally long"
@@ -88,7 +89,8 @@ def test_flat_likelihood_gives_no_finite_ratings():
     """By hand: x ties y and z, z beats y twice; ties and wins fit perfectly as nu grows. Once, the matrix became
     singular."""
     found = rank_by_comparisons(
-        ["x", "y", "y", "y"], ["z", "x", "z", "z"], ["tie", "tie", "b", "b"], method="davidson", item=[0, 3, 4, 1]
+        PairwiseComparisons(["x", "y", "y", "y"], ["z", "x", "z", "z"], ["tie", "tie", "b", "b"], item=[0, 3, 4, 1]),
+        model=ComparisonModel(method="davidson"),
     )
     assert {row.estimate.note for row in found.systems} == {
         "ties and decided verdicts fit perfectly: no finite estimates"

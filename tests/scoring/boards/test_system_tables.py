@@ -8,7 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evalapp.stats.ranking.comparisons import rank_by_comparisons
+from evalapp.stats.ranking.comparisons import ComparisonModel, rank_by_comparisons
+from evalapp.stats.ranking.judgements import PairwiseComparisons
+from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.boards.data.columns import Comparisons, Scores, Units
 from scoring.boards.systems.compute import systems_by_comparisons, systems_by_evaluator
 
@@ -61,9 +63,10 @@ def test_table_agrees_with_the_ranking():
     table = systems_by_comparisons(found, {**SETTINGS, "method": "davidson"}, aspect="q")
     names = np.array(["a", "b", "c"])
     ranking = rank_by_comparisons(
-        names[found.system_a], names[found.system_b], found.verdict, item=found.item, cluster=found.cluster,
-        method="davidson",
-    )  # fmt: skip
+        PairwiseComparisons(names[found.system_a], names[found.system_b], found.verdict, item=found.item),
+        bootstrap=Bootstrap(cluster=found.cluster),
+        model=ComparisonModel(method="davidson"),
+    )
     assert table["groups"] == ranking.extras["groups"]
     assert table["extras"]["tie"]["parameter"] == "nu"
     assert [row["rank_high"] for row in table["rows"]] == [row.rank_high for row in ranking.systems]

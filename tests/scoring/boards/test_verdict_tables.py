@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from evalapp.stats.correlation.verdicts import agree_on_pairs, margins
+from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.boards.data.columns import Comparisons, Units
 from scoring.boards.kept_tables import KINDS
 from scoring.boards.metrics.compute import Scored
@@ -82,7 +83,9 @@ def test_table_has_the_figures_of_its_parts():
         first, second = np.array(sorted(people)).T
         sign = np.array([people[key] for key in sorted(people)])
         cluster = compared.item[first] // 2
-        expected = agree_on_pairs(margins(one.metric[first], one.metric[second]), sign, cluster)
+        expected = agree_on_pairs(
+            margins(one.metric[first], one.metric[second]), sign, bootstrap=Bootstrap(cluster=cluster, seed=13)
+        )
         right = [np.sign(one.metric[a] - one.metric[b]) == people[a, b] for a, b in decided]
         shares[one.evaluator] = float(np.mean(right))
         assert row["cells"][0]["value"] == pytest.approx(shares[one.evaluator])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from evalapp.stats.agreement.icc import BEYOND_POLE, ICC_FORMS, icc, iccs
 from evalapp.stats.agreement.icc_reml import reml_iccs
 from evalapp.stats.agreement.rating_columns import of_columns
-from evalapp.stats.resampling.bootstrap import ClusterDraws, percentile_interval
+from evalapp.stats.resampling.bootstrap import Bootstrap, ClusterDraws, percentile_interval
 
 # Shrout and Fleiss (1979), table 2: six targets, four judges; table 4 prints .17 .29 .71 and .44 .62 .91.
 TARGETS = np.array([[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]])
@@ -29,7 +29,9 @@ def columns(data):
 
 @pytest.mark.parametrize("form", ICC_FORMS)
 def test_published_example(form):
-    assert icc(*columns(TARGETS), form=form, resamples=0).value == pytest.approx(PRINTED[form], abs=0.005)
+    assert icc(*columns(TARGETS), form=form, bootstrap=Bootstrap(resamples=0)).value == pytest.approx(
+        PRINTED[form], abs=0.005
+    )
 
 
 @pytest.mark.parametrize("shape", [(8, 4), (25, 2)])
@@ -71,9 +73,9 @@ def test_order_names_and_units_of_measurement_do_not_matter(seed, form):
     value, unit, rater = columns(data)
     kept = rng.random(36) < 0.8
     value, unit, rater = value[kept], unit[kept], rater[kept]
-    found = icc(value, unit, rater, form=form, resamples=30)
+    found = icc(value, unit, rater, form=form, bootstrap=Bootstrap(resamples=30))
     order = rng.permutation(len(value))
-    other = icc(100 - 3 * value[order], unit[order], rater[order] + 10, form=form, resamples=30)
+    other = icc(100 - 3 * value[order], unit[order], rater[order] + 10, form=form, bootstrap=Bootstrap(resamples=30))
     # nan where the estimate is on the boundary: both have no interval.
     expected = pytest.approx((found.value, found.low, found.high), abs=1e-8, nan_ok=True)
     assert (other.value, other.low, other.high) == expected
@@ -100,7 +102,7 @@ def test_bootstrap_equals_a_loop_over_copied_units(form):
     counts = ClusterDraws(6, 3).take(40).astype(int).T
     # No end is below -1, so lower resamples count as -1.
     values = [max(by_mean_squares(np.repeat(TARGETS, row, axis=0), form), -1.0) for row in counts]
-    found = icc(*columns(TARGETS), form=form, resamples=40, seed=3)
+    found = icc(*columns(TARGETS), form=form, bootstrap=Bootstrap(resamples=40, seed=3))
     assert (found.low, found.high) == pytest.approx(percentile_interval(np.array(values)))
 
 
@@ -113,9 +115,9 @@ def test_variances_are_recovered_with_missing_ratings():
     kept = rng.random(len(value)) < 0.06
     shown = value[kept], unit[kept], rater[kept]
     r = float(np.var(data.mean(axis=0), ddof=1))
-    assert icc(*shown, form="A,1", resamples=0).value == pytest.approx(1 / (1.5 + r), abs=0.03)
-    assert icc(*shown, form="C,1", resamples=0).value == pytest.approx(2 / 3, abs=0.03)
-    assert icc(*shown, form="1", resamples=0).value == pytest.approx(1 / (1.5 + r), abs=0.03)
+    assert icc(*shown, form="A,1", bootstrap=Bootstrap(resamples=0)).value == pytest.approx(1 / (1.5 + r), abs=0.03)
+    assert icc(*shown, form="C,1", bootstrap=Bootstrap(resamples=0)).value == pytest.approx(2 / 3, abs=0.03)
+    assert icc(*shown, form="1", bootstrap=Bootstrap(resamples=0)).value == pytest.approx(1 / (1.5 + r), abs=0.03)
     assert "did not rate every unit" in icc(*shown, interval="exact").note
 
 
@@ -157,7 +159,7 @@ def test_missing_ratings_are_fitted_by_restricted_likelihood(seed):
     value, unit, rater = incomplete(seed)
     used = np.isin(unit, np.flatnonzero(np.bincount(unit) >= 2))
     value, unit, rater = value[used], unit[used], rater[used]
-    found = iccs(value, unit, rater, forms=("A,1", "A,k", "C,1", "C,k"), resamples=0)
+    found = iccs(value, unit, rater, forms=("A,1", "A,k", "C,1", "C,k"), bootstrap=Bootstrap(resamples=0))
     sizes = np.bincount(unit)
     k = (sizes > 0).sum() / (1 / sizes[sizes > 0]).sum()
     expected = by_formula(*restricted(value, unit, rater), k)
@@ -184,7 +186,9 @@ def test_restricted_likelihood_of_a_complete_table_is_the_published_example():
     )
     for form, one in found.items():
         assert one.value == pytest.approx(PRINTED[form], abs=0.005)
-        assert one.value == pytest.approx(icc(*columns(TARGETS), form=form, resamples=0).value, abs=1e-6)
+        assert one.value == pytest.approx(
+            icc(*columns(TARGETS), form=form, bootstrap=Bootstrap(resamples=0)).value, abs=1e-6
+        )
 
 
 @settings(max_examples=25, deadline=None)
@@ -198,7 +202,7 @@ def test_incomplete_or_reversed_ratings_give_no_value_above_1(rows, reverse):
     table = {(unit, rater): 6 - value if rater in reverse else value for unit, rater, value in rows}
     value = np.array(list(table.values()), dtype=float)
     unit, rater = (np.array([key[place] for key in table]) for place in (0, 1))
-    found = iccs(value, unit, rater, resamples=40)
+    found = iccs(value, unit, rater, bootstrap=Bootstrap(resamples=40))
     for one in found.values():
         assert one.is_defined or one.note
         for number in (one.value, one.low, one.high):
@@ -219,7 +223,7 @@ def test_reversed_raters_of_complete_tables_give_no_reliability_above_1(seed, ra
     data = rng.integers(1, 6, size=(n, 1)) + rng.integers(0, 2, size=(n, raters))
     data[:, 0] = 7 - data[:, 0]
     for interval in ("bootstrap", "exact"):
-        for form, one in iccs(*columns(data), interval=interval, resamples=60).items():
+        for form, one in iccs(*columns(data), interval=interval, bootstrap=Bootstrap(resamples=60)).items():
             assert one.is_defined or one.note, form
             for number in (one.value, one.low, one.high):
                 assert math.isnan(number) or -1 - 1e-9 <= number <= 1 + 1e-9, (form, interval, one)
@@ -228,7 +232,7 @@ def test_reversed_raters_of_complete_tables_give_no_reliability_above_1(seed, ra
 def test_no_value_beyond_the_pole():
     """By hand: [[1, 2], [2, 1]] has mean squares of 0 between units, 0 between raters and 1 residual, so A,k = (0 - 1)
     / (0 + (0 - 1) / 2) = 2; A,1 = (0 - 1) / (0 + 1 + 2 (0 - 1) / 2) divides by 0."""
-    found = iccs(*columns(np.array([[1, 2], [2, 1]])), resamples=0)
+    found = iccs(*columns(np.array([[1, 2], [2, 1]])), bootstrap=Bootstrap(resamples=0))
     assert {form for form, one in found.items() if not one.is_defined} == {"1,k", "A,1", "A,k", "C,k"}
     assert found["A,k"].note == BEYOND_POLE
     # C,1 = (0 - 1) / (0 + 1) = -1, and 1: mean squares 0 and 1/2 within, (0 - 1/2) / (0 + 1/2) = -1.
@@ -244,12 +248,12 @@ def test_no_value_beyond_the_pole():
 def test_no_value_below_minus_one():
     """By hand: [[1, 5], [3, 3], [5, 1]] has mean squares of 0 between units, 0 between raters and 8 residual, so A,1 =
     (0 - 8) / (0 + 8 + 2 (0 - 8) / 3) = -3; C,1 = (0 - 8) / (0 + 8) = -1 is a possible correlation."""
-    found = iccs(*columns(np.array([[1, 5], [3, 3], [5, 1]])), resamples=0)
+    found = iccs(*columns(np.array([[1, 5], [3, 3], [5, 1]])), bootstrap=Bootstrap(resamples=0))
     assert found["A,1"].note == BEYOND_POLE
     assert found["C,1"].value == pytest.approx(-1)
     # Pure noise often gives values below 0, which both reference programs also show.
     noise = np.random.default_rng(3).normal(size=(40, 3))
-    some = iccs(*columns(noise), resamples=0)
+    some = iccs(*columns(noise), bootstrap=Bootstrap(resamples=0))
     assert -0.2 < some["A,1"].value < 0
     # C,k = 1 - MSE / MSR is clipped at its lower end: some resamples have hardly any variance between units.
     few = icc(*columns(np.random.default_rng(6).normal(size=(6, 2))), form="C,k")
@@ -280,7 +284,7 @@ def test_undefined_with_a_reason():
     assert icc([2, 2, 2, 2], [0, 0, 1, 1], [0, 1, 0, 1]).note == "all ratings are equal"
     nested = [1.0, 2.0, 3.0, 5.0], [0, 0, 1, 1], [0, 1, 2, 3]
     assert "no rater rated two units" in icc(*nested, form="C,1").note
-    assert icc(*nested, form="A,1", resamples=0).value == pytest.approx(2 / 3)
+    assert icc(*nested, form="A,1", bootstrap=Bootstrap(resamples=0)).value == pytest.approx(2 / 3)
     with pytest.raises(ValueError, match="form"):
         icc([1, 2], [0, 0], [0, 1], form="2,1")
     with pytest.raises(ValueError, match="interval"):

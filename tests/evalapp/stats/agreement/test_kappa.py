@@ -12,7 +12,7 @@ from statsmodels.stats import inter_rater
 
 from evalapp.stats.agreement.kappa import cohen_kappa, fleiss_kappa, percent_agreement
 from evalapp.stats.core.coding import ColumnError
-from evalapp.stats.resampling.bootstrap import percentile_interval
+from evalapp.stats.resampling.bootstrap import Bootstrap, percentile_interval
 
 # Fleiss (1971), the worked example printed in many textbooks: ten subjects, fourteen raters, five categories.
 FLEISS = [
@@ -30,9 +30,11 @@ def long_form(counts):
 
 def test_fleiss_textbook_example():
     columns = long_form(FLEISS)
-    assert fleiss_kappa(*columns, resamples=0).value == pytest.approx(0.210, abs=5e-4)
-    assert percent_agreement(*columns, resamples=0).value == pytest.approx(0.378, abs=5e-4)
-    assert fleiss_kappa(*columns, resamples=0).value == pytest.approx(inter_rater.fleiss_kappa(np.array(FLEISS)))
+    assert fleiss_kappa(*columns, bootstrap=Bootstrap(resamples=0)).value == pytest.approx(0.210, abs=5e-4)
+    assert percent_agreement(*columns, bootstrap=Bootstrap(resamples=0)).value == pytest.approx(0.378, abs=5e-4)
+    assert fleiss_kappa(*columns, bootstrap=Bootstrap(resamples=0)).value == pytest.approx(
+        inter_rater.fleiss_kappa(np.array(FLEISS))
+    )
 
 
 def test_kappa_by_hand():
@@ -58,13 +60,13 @@ def test_cohen_equals_statsmodels(rows, weights):
     assume(len(np.unique(np.concatenate([a, b]))) > 1)
     table = np.zeros((4, 4))
     np.add.at(table, (a, b), 1)
-    found = cohen_kappa(a, b, weights=weights, resamples=0)
+    found = cohen_kappa(a, b, weights=weights, bootstrap=Bootstrap(resamples=0))
     wt = {"linear": "linear", "quadratic": "quadratic", None: None}[weights]
     expected = inter_rater.cohens_kappa(table, wt=wt, return_results=False)
     assert found.value == pytest.approx(expected, abs=1e-12)
     # Exchanging the raters, reversing the scale, and other numbers at the same distances change nothing.
     for x, y in ((b, a), (-a, -b), (10 * a + 7, 10 * b + 7)):
-        assert cohen_kappa(x, y, weights=weights, resamples=0).value == pytest.approx(found.value)
+        assert cohen_kappa(x, y, weights=weights, bootstrap=Bootstrap(resamples=0)).value == pytest.approx(found.value)
 
 
 @settings(max_examples=25)
@@ -74,12 +76,12 @@ def test_fleiss_equals_statsmodels_in_any_order(seed, units, raters):
     data = rng.integers(0, 3, (units, raters))
     assume(len(np.unique(data)) > 1)
     unit, rater = (grid.ravel() for grid in np.indices(data.shape))
-    found = fleiss_kappa(data.ravel(), unit, rater, resamples=20)
+    found = fleiss_kappa(data.ravel(), unit, rater, bootstrap=Bootstrap(resamples=20))
     table, _ = inter_rater.aggregate_raters(data)
     assert found.value == pytest.approx(inter_rater.fleiss_kappa(table), abs=1e-12)
     order = rng.permutation(data.size)
     names = np.array(["no", "maybe", "yes"])[data.ravel()[order]]
-    other = fleiss_kappa(names, unit[order], rater[order] + 5, resamples=20)
+    other = fleiss_kappa(names, unit[order], rater[order] + 5, bootstrap=Bootstrap(resamples=20))
     assert (other.value, other.low, other.high) == pytest.approx((found.value, found.low, found.high), nan_ok=True)
 
 
@@ -94,10 +96,10 @@ def test_intervals_equal_a_loop_over_copied_rows():
     values = []
     for counts in drawn:
         rows = np.repeat(first, counts)
-        values.append(cohen_kappa(a[rows], b[rows], weights="linear", resamples=0).value)
-    found = cohen_kappa(a, b, weights="linear", resamples=100, seed=9)
+        values.append(cohen_kappa(a[rows], b[rows], weights="linear", bootstrap=Bootstrap(resamples=0)).value)
+    found = cohen_kappa(a, b, weights="linear", bootstrap=Bootstrap(resamples=100, seed=9))
     assert (found.low, found.high) == pytest.approx(percentile_interval(np.array(values)))
-    grouped = cohen_kappa(a, b, weights="linear", cluster=np.arange(60) // 2, seed=9)
+    grouped = cohen_kappa(a, b, weights="linear", bootstrap=Bootstrap(cluster=np.arange(60) // 2, seed=9))
     assert grouped.value == found.value
     assert grouped.low < grouped.value < grouped.high
 
@@ -106,7 +108,7 @@ def test_open_scales_with_thousands_of_values_need_little_memory():
     rng = np.random.default_rng(0)
     truth = rng.normal(size=20_000)
     value, unit = np.concatenate([truth, np.where(truth > 1, truth, truth + 1)]), np.tile(np.arange(20_000), 2)
-    found = fleiss_kappa(value, unit, np.repeat([0, 1], 20_000), resamples=10)
+    found = fleiss_kappa(value, unit, np.repeat([0, 1], 20_000), bootstrap=Bootstrap(resamples=10))
     share = float((truth > 1).mean())
     assert found.value == pytest.approx(share, abs=1e-3)
     assert found.low <= found.value <= found.high
@@ -117,8 +119,10 @@ def test_percent_with_tolerance_and_missing():
     unit = ["a", "a", "a", "b", "b", "b", "c"]
     rater = [0, 1, 2, 0, 1, 2, 0]
     # a: no equal pair among three, one within 1; b: one pair of one; c: single.
-    assert percent_agreement(value, unit, rater, resamples=0).value == pytest.approx((0 + 1) / 2)
-    assert percent_agreement(value, unit, rater, tolerance=1, resamples=0).value == pytest.approx((1 / 3 + 1) / 2)
+    assert percent_agreement(value, unit, rater, bootstrap=Bootstrap(resamples=0)).value == pytest.approx((0 + 1) / 2)
+    assert percent_agreement(value, unit, rater, tolerance=1, bootstrap=Bootstrap(resamples=0)).value == pytest.approx(
+        (1 / 3 + 1) / 2
+    )
     assert percent_agreement(value, unit, rater).n == 2
 
 
@@ -127,7 +131,7 @@ def test_undefined_with_a_reason():
         assert function([], [], []).note == "no unit was rated twice"
         assert function([1, 2], [0, 1], [0, 0]).note == "no unit was rated twice"
     assert fleiss_kappa([1, 1], [0, 0], [0, 1]).note == "all ratings are equal"
-    assert percent_agreement([1, 1], [0, 0], [0, 1], resamples=0).value == 1
+    assert percent_agreement([1, 1], [0, 0], [0, 1], bootstrap=Bootstrap(resamples=0)).value == 1
     assert cohen_kappa([], []).note == "the two have no unit in common"
     assert cohen_kappa([1, 1], [1, 1]).note == "all ratings are equal"
     assert cohen_kappa([1, math.nan], [math.nan, 1]).note == "the two have no unit in common"

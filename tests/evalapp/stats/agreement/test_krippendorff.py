@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from evalapp.stats.agreement.krippendorff import SCALES, krippendorff_alpha
 from evalapp.stats.agreement.normalise import normalise_ratings
-from evalapp.stats.resampling.bootstrap import ClusterDraws, percentile_interval
+from evalapp.stats.resampling.bootstrap import Bootstrap, ClusterDraws, percentile_interval
 
 
 def long_form(table):
@@ -48,7 +48,9 @@ FOUR_CODERS = [digits("123321412..."), digits("1233224125.3"), digits(".33323422
 def test_published_values(table, scale, expected):
     unit, value = long_form(table)
     places = 1e-6 if scale == "nominal" else 1e-3
-    assert krippendorff_alpha(unit, value, scale=scale, resamples=0).value == pytest.approx(expected, abs=places)
+    assert krippendorff_alpha(unit, value, scale=scale, bootstrap=Bootstrap(resamples=0)).value == pytest.approx(
+        expected, abs=places
+    )
 
 
 tables = st.integers(2, 12).flatmap(
@@ -63,7 +65,7 @@ tables = st.integers(2, 12).flatmap(
 @given(table=tables)
 def test_equal_to_the_krippendorff_package(scale, table):
     unit, value = long_form(table)
-    found = krippendorff_alpha(unit, value, scale=scale, resamples=0)
+    found = krippendorff_alpha(unit, value, scale=scale, bootstrap=Bootstrap(resamples=0))
     data = np.array([[math.nan if v is None else v for v in row] for row in table], dtype=float)
     paired = data[:, np.isfinite(data).sum(axis=0) >= 2]
     if paired.size == 0:
@@ -84,7 +86,7 @@ def test_interval_equals_a_plain_loop_over_copied_units(scale):
     data[rng.random(data.shape) < 0.15] = np.nan
     used = np.isfinite(data).sum(axis=0) >= 2
     unit, value = long_form([[None if math.isnan(v) else v for v in row] for row in data])
-    found = krippendorff_alpha(unit, value, scale=scale, resamples=50, seed=3)
+    found = krippendorff_alpha(unit, value, scale=scale, bootstrap=Bootstrap(resamples=50, seed=3))
     counts = ClusterDraws(int(used.sum()), 3).take(50).astype(int)
     values = [
         krippendorff.alpha(reliability_data=np.repeat(data[:, used], column, axis=1), level_of_measurement=scale)
@@ -97,16 +99,20 @@ def test_interval_equals_a_plain_loop_over_copied_units(scale):
 @pytest.mark.parametrize("scale", SCALES)
 def test_order_and_unit_of_measurement_do_not_matter(scale):
     unit, value = (np.array(column) for column in long_form(FOUR_CODERS))
-    plain = krippendorff_alpha(unit, value, scale=scale, resamples=40)
+    plain = krippendorff_alpha(unit, value, scale=scale, bootstrap=Bootstrap(resamples=40))
     order = np.random.default_rng(0).permutation(len(unit))
     for other in (
-        krippendorff_alpha(unit[order], value[order], scale=scale, resamples=40),
-        krippendorff_alpha(unit, (0 if scale == "ratio" else 1000) + 3.0 * value, scale=scale, resamples=40),
+        krippendorff_alpha(unit[order], value[order], scale=scale, bootstrap=Bootstrap(resamples=40)),
+        krippendorff_alpha(
+            unit, (0 if scale == "ratio" else 1000) + 3.0 * value, scale=scale, bootstrap=Bootstrap(resamples=40)
+        ),
     ):
         assert other.value == pytest.approx(plain.value, abs=1e-9)
         assert (other.low, other.high) == pytest.approx((plain.low, plain.high), abs=1e-9)
     if scale in ("nominal", "ordinal"):
-        assert krippendorff_alpha(unit, 10.0**value, scale=scale, resamples=0).value == pytest.approx(plain.value)
+        assert krippendorff_alpha(
+            unit, 10.0**value, scale=scale, bootstrap=Bootstrap(resamples=0)
+        ).value == pytest.approx(plain.value)
 
 
 @pytest.mark.parametrize(
@@ -132,8 +138,13 @@ def test_one_unit_has_a_value_but_no_interval():
 
 
 def test_labels_need_the_nominal_scale_and_the_scale_must_be_known():
-    assert krippendorff_alpha([0, 0, 1, 1], ["a", "a", "b", None], scale="nominal", resamples=0).note
-    assert krippendorff_alpha([0, 0, 1, 1], ["a", "a", "b", "b"], scale="nominal", resamples=0).value == 1
+    assert krippendorff_alpha(
+        [0, 0, 1, 1], ["a", "a", "b", None], scale="nominal", bootstrap=Bootstrap(resamples=0)
+    ).note
+    assert (
+        krippendorff_alpha([0, 0, 1, 1], ["a", "a", "b", "b"], scale="nominal", bootstrap=Bootstrap(resamples=0)).value
+        == 1
+    )
     with pytest.raises(ValueError, match="numbers"):
         krippendorff_alpha([0, 0], ["a", "b"], scale="interval")
     with pytest.raises(ValueError, match="nominal, ordinal, interval, ratio"):
@@ -148,15 +159,17 @@ def test_many_units_of_few_patterns_are_drawn_by_pattern(scale):
     data = np.clip(truth + rng.integers(-1, 2, (3, 3000)), 1, 4).astype(float)
     data[0, rng.random(3000) < 0.2] = np.nan
     unit, value = np.tile(np.arange(3000), 3), data.ravel()
-    kinds = krippendorff_alpha(unit, value, scale=scale, seed=1)
-    units = krippendorff_alpha(unit, value, scale=scale, seed=1, cluster=unit)
+    kinds = krippendorff_alpha(unit, value, scale=scale, bootstrap=Bootstrap(seed=1))
+    units = krippendorff_alpha(unit, value, scale=scale, bootstrap=Bootstrap(seed=1, cluster=unit))
     assert kinds.value == pytest.approx(units.value, abs=1e-12)
     assert kinds.value == pytest.approx(krippendorff.alpha(data, level_of_measurement=scale), abs=1e-12)
-    assert kinds.value == pytest.approx(krippendorff_alpha(unit, value, scale=scale, resamples=0).value, abs=1e-12)
+    assert kinds.value == pytest.approx(
+        krippendorff_alpha(unit, value, scale=scale, bootstrap=Bootstrap(resamples=0)).value, abs=1e-12
+    )
     width = units.high - units.low
     assert (kinds.low, kinds.high) == pytest.approx((units.low, units.high), abs=0.15 * width)
     order = rng.permutation(len(unit))
-    assert krippendorff_alpha(unit[order], value[order], scale=scale, seed=1) == kinds
+    assert krippendorff_alpha(unit[order], value[order], scale=scale, bootstrap=Bootstrap(seed=1)) == kinds
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -171,17 +184,22 @@ def test_every_counting_method_gives_the_same(scale, raters):
     order = rng.permutation(len(unit))
     names = np.array([f"u{code}" for code in unit])
     for columns in ((unit, value), (unit[order], value[order]), (names, value), (unit[order] * 10**9, value[order])):
-        found = krippendorff_alpha(*columns, scale=scale, resamples=0)
+        found = krippendorff_alpha(*columns, scale=scale, bootstrap=Bootstrap(resamples=0))
         assert found.value == pytest.approx(expected, abs=1e-12)
         assert found.n == 700
-    parts = krippendorff_alpha(unit, value / 3, scale=scale, resamples=0)
+    parts = krippendorff_alpha(unit, value / 3, scale=scale, bootstrap=Bootstrap(resamples=0))
     assert parts.value == pytest.approx(expected, abs=1e-12)
-    assert krippendorff_alpha(unit, np.full(len(unit), 2.0), scale=scale, resamples=0).note == "all ratings are equal"
+    assert (
+        krippendorff_alpha(unit, np.full(len(unit), 2.0), scale=scale, bootstrap=Bootstrap(resamples=0)).note
+        == "all ratings are equal"
+    )
 
 
 def test_ratio_scale_accepts_zeros_but_no_negative_values():
     # By hand: units (0, 0), (0, 2): D_o = (0 + 2 * 1) / 4; marginals 3 zeros and 1 two: D_e = 2 * 3 * 1 / (4 * 3).
-    assert krippendorff_alpha([0, 0, 1, 1], [0, 0, 0, 2], scale="ratio", resamples=0).value == pytest.approx(0.0)
+    assert krippendorff_alpha(
+        [0, 0, 1, 1], [0, 0, 0, 2], scale="ratio", bootstrap=Bootstrap(resamples=0)
+    ).value == pytest.approx(0.0)
     assert "at least 0" in krippendorff_alpha([0, 0, 1, 1], [-1, 0, 0, 2], scale="ratio").note
 
 
@@ -216,7 +234,9 @@ def test_alpha_of_real_data(shared_data, name, aspect, method, expected):
     item = [row["item"] for row in rows]
     value = normalise_ratings([row["value"] for row in rows], item, [row["rater"] for row in rows], method=method)
     unit = [f"{row['item']}\t{row['system']}" for row in rows]
-    assert krippendorff_alpha(unit, value, cluster=item, resamples=0).value == pytest.approx(expected, abs=0.0051)
+    assert krippendorff_alpha(unit, value, bootstrap=Bootstrap(cluster=item, resamples=0)).value == pytest.approx(
+        expected, abs=0.0051
+    )
 
 
 # Source: the same column; verdicts are nominal, sides as stored.
@@ -227,7 +247,9 @@ def test_alpha_of_real_data(shared_data, name, aspect, method, expected):
 def test_alpha_of_real_comparisons(shared_data, name, items, expected):
     rows = [row for row in read(shared_data / name, "comparisons") if row["item"].startswith(items)]
     unit = ["\t".join([row["item"], *sorted((row["system_a"], row["system_b"]))]) for row in rows]
-    found = krippendorff_alpha(unit, [row["verdict"] for row in rows], scale="nominal", resamples=0)
+    found = krippendorff_alpha(
+        unit, [row["verdict"] for row in rows], scale="nominal", bootstrap=Bootstrap(resamples=0)
+    )
     assert found.value == pytest.approx(expected, abs=0.0051)
 
 

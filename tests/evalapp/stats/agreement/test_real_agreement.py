@@ -18,6 +18,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from evalapp.stats.agreement.coefficients import MIN_SHARED_UNITS, agreement_table
 from evalapp.stats.agreement.icc import iccs
+from evalapp.stats.resampling.bootstrap import Bootstrap
 from evalapp.words import split_words
 from scoring.boards.data.files import ExportFolder
 
@@ -46,10 +47,10 @@ def test_variances_equal_statsmodels(shared_data, name, aspect):
     """Consistency is never below absolute agreement, and both equal the coefficients from statsmodels' REML variances
     (of 100 outputs, since more take minutes)."""
     frame = ratings(shared_data / name, aspect)
-    whole = iccs(frame["y"], frame["u"], frame["r"], resamples=0)
+    whole = iccs(frame["y"], frame["u"], frame["r"], bootstrap=Bootstrap(resamples=0))
     assert whole["C,1"].value >= whole["A,1"].value - 1e-9
     frame = frame[frame["u"].isin(sorted(set(frame["u"]))[::3][:100])]
-    found = iccs(frame["y"], frame["u"], frame["r"], resamples=0)
+    found = iccs(frame["y"], frame["u"], frame["r"], bootstrap=Bootstrap(resamples=0))
     twice = frame[frame.groupby("u")["u"].transform("size") > 1].assign(g=1)
     spread = twice["y"].std()
     parts = {"u": "0 + C(u)", "r": "0 + C(r)"}
@@ -68,7 +69,7 @@ def test_variances_equal_statsmodels(shared_data, name, aspect):
 def test_mean_kappa_covers_all_pairs_with_enough_units(shared_data):
     """dstc7_dev: 375 pairs of raters share 10 outputs; scikit-learn's kappa of each, weighted by outputs."""
     frame = ratings(shared_data / "dstc7_dev", "relevance")
-    found = agreement_table(frame["y"], frame["u"], frame["r"], resamples=0, max_pairs=60)
+    found = agreement_table(frame["y"], frame["u"], frame["r"], max_pairs=60, bootstrap=Bootstrap(resamples=0))
     by_rater = {rater: rows.set_index("u")["y"] for rater, rows in frame.groupby("r")}
     kappas, units = [], []
     for one, two in itertools.combinations(sorted(by_rater), 2):

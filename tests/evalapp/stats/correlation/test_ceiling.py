@@ -10,8 +10,17 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from evalapp.stats.core.estimate import Estimate
-from evalapp.stats.correlation.ceiling import CUT, NO_SECOND_RATER, _stepped, disattenuated, noise_ceiling
+from evalapp.stats.correlation.ceiling import (
+    CUT,
+    NO_SECOND_RATER,
+    OutputRatings,
+    _stepped,
+    disattenuated,
+    noise_ceiling,
+)
 from evalapp.stats.correlation.coefficients import spearman
+from evalapp.stats.correlation.meta_evaluation import CorrelationSettings
+from evalapp.stats.resampling.bootstrap import Bootstrap
 
 
 def rated(n=400, raters=4, noise=1.0, seed=0):
@@ -36,7 +45,7 @@ def test_extrapolation_worked_by_hand():
 
 def test_two_raters_by_hand():
     # Both give 1, 2, 4 to three outputs: halves correlate perfectly in every split.
-    found = noise_ceiling([1, 1, 2, 2, 4, 4], [0, 0, 1, 1, 2, 2], ["a", "b"] * 3, of="halves", repeats=5)
+    found = noise_ceiling(OutputRatings([1, 1, 2, 2, 4, 4], [0, 0, 1, 1, 2, 2], ["a", "b"] * 3), of="halves", repeats=5)
     assert found.value == pytest.approx(1)
     assert found.n == 3
 
@@ -48,9 +57,11 @@ def test_reliability_is_cronbachs_alpha_and_the_ceiling_is_reached_by_the_truth(
 
     truth, table, columns = rated(raters=raters)
     alpha, _ = pingouin.cronbach_alpha(data=pd.DataFrame(table))
-    reliability = noise_ceiling(*columns, of="reliability", resamples=0, repeats=40)
+    reliability = noise_ceiling(
+        OutputRatings(*columns), of="reliability", repeats=40, bootstrap=Bootstrap(resamples=0, seed=13)
+    )
     assert reliability.value == pytest.approx(alpha, abs=0.015)
-    ceiling = noise_ceiling(*columns, resamples=60, repeats=20)
+    ceiling = noise_ceiling(OutputRatings(*columns), repeats=20, bootstrap=Bootstrap(resamples=60, seed=13))
     reached = stats.pearsonr(truth, table.mean(axis=1))[0]
     assert ceiling.value == pytest.approx(reached, abs=0.03)
     assert ceiling.low < ceiling.value < ceiling.high
@@ -73,7 +84,12 @@ def test_leave_one_out_equals_a_loop_over_raters(coefficient):
         ok = ~np.isnan(table[:, r]) & (~np.isnan(others)).any(axis=1)
         each.append(measure(table[ok, r], np.nanmean(others[ok], axis=1))[0])
         counts.append(ok.sum())
-    found = noise_ceiling(value, output, rater, coefficient=coefficient, kind="leave-one-out", resamples=60)
+    found = noise_ceiling(
+        OutputRatings(value, output, rater),
+        kind="leave-one-out",
+        settings=CorrelationSettings(coefficients=(coefficient,)),
+        bootstrap=Bootstrap(resamples=60, seed=13),
+    )
     assert found.value == pytest.approx(np.average(each, weights=counts), abs=1e-12)
     assert found.low < found.value < found.high
 
@@ -82,22 +98,33 @@ def test_order_of_rows_and_scale_do_not_matter_and_system_level_averages_more():
     _, _, (value, output, rater) = rated(n=120, raters=3, noise=2.0)
     item, system = output // 6, output % 6
     order = np.random.default_rng(1).permutation(len(value))
-    options = {"repeats": 20, "resamples": 40}
+    options = {"repeats": 20, "bootstrap": Bootstrap(resamples=40, seed=13)}
     value = value + 0.8 * system
-    one = noise_ceiling(value, output, rater, item=item, system=system, **options)
+    one = noise_ceiling(OutputRatings(value, output, rater, item=item, system=system), **options)
     two = noise_ceiling(
-        3 * value[order] + 5, output[order], rater[order], item=item[order], system=system[order], **options
+        OutputRatings(3 * value[order] + 5, output[order], rater[order], item=item[order], system=system[order]),
+        **options,
     )
     assert (two.value, two.low, two.high) == pytest.approx((one.value, one.low, one.high), abs=1e-9)
     renamed = np.array(["z", "a", "m"])[rater]
-    assert noise_ceiling(value, output, renamed, item=item, system=system, **options).value == pytest.approx(one.value)
-    above = noise_ceiling(value, output, rater, item=item, system=system, level="system", **options)
-    within = noise_ceiling(value, output, rater, item=item, system=system, grouping="item", **options)
+    assert noise_ceiling(
+        OutputRatings(value, output, renamed, item=item, system=system), **options
+    ).value == pytest.approx(one.value)
+    above = noise_ceiling(
+        OutputRatings(value, output, rater, item=item, system=system),
+        settings=CorrelationSettings(level="system"),
+        **options,
+    )
+    within = noise_ceiling(
+        OutputRatings(value, output, rater, item=item, system=system),
+        settings=CorrelationSettings(grouping="item"),
+        **options,
+    )
     assert within.value < above.value <= 1
     assert above.low < above.value < above.high
-    assert noise_ceiling(value, output, rater, coefficient="spearman", **options).value == pytest.approx(
-        one.value, abs=0.15
-    )
+    assert noise_ceiling(
+        OutputRatings(value, output, rater), settings=CorrelationSettings(coefficients=("spearman",)), **options
+    ).value == pytest.approx(one.value, abs=0.15)
 
 
 def test_ratio_interval_as_worked_by_hand():
@@ -124,7 +151,9 @@ def test_ceilings_and_corrected_coefficients_stay_within_minus_1_and_1(seed, rat
     table[:, :reversed_] = 6 - table[:, :reversed_]
     output, rater = np.repeat(np.arange(n), raters), np.tile(np.arange(raters), n)
     found = [
-        noise_ceiling(table.ravel(), output, rater, of=of, repeats=5, resamples=40)
+        noise_ceiling(
+            OutputRatings(table.ravel(), output, rater), of=of, repeats=5, bootstrap=Bootstrap(resamples=40, seed=13)
+        )
         for of in ("metric", "reliability", "halves")
     ]
     found.append(disattenuated(Estimate(0.9, 0.7, 0.97, n), found[0]))
@@ -135,12 +164,12 @@ def test_ceilings_and_corrected_coefficients_stay_within_minus_1_and_1(seed, rat
 
 
 def test_degenerate():
-    assert noise_ceiling([1, 2, 3], [0, 1, 2], ["a"] * 3).note == NO_SECOND_RATER
-    assert "2 pairs" not in noise_ceiling([1, 2] * 2, [0, 0, 1, 1], [0, 1] * 2).note
-    assert not noise_ceiling([1, 2] * 2, [0, 0, 1, 1], [0, 1] * 2).is_defined
-    apart = noise_ceiling([1, 5, 2, 4, 3, 3, 4, 2, 5, 1], np.repeat(range(5), 2), [0, 1] * 5, repeats=3)
+    assert noise_ceiling(OutputRatings([1, 2, 3], [0, 1, 2], ["a"] * 3)).note == NO_SECOND_RATER
+    assert "2 pairs" not in noise_ceiling(OutputRatings([1, 2] * 2, [0, 0, 1, 1], [0, 1] * 2)).note
+    assert not noise_ceiling(OutputRatings([1, 2] * 2, [0, 0, 1, 1], [0, 1] * 2)).is_defined
+    apart = noise_ceiling(OutputRatings([1, 5, 2, 4, 3, 3, 4, 2, 5, 1], np.repeat(range(5), 2), [0, 1] * 5), repeats=3)
     assert not apart.is_defined or apart.value < 1
-    lone = noise_ceiling([1, 2] * 2, [0, 0, 1, 1], [0, 1] * 2, kind="leave-one-out")
+    lone = noise_ceiling(OutputRatings([1, 2] * 2, [0, 0, 1, 1], [0, 1] * 2), kind="leave-one-out")
     assert lone.note.startswith("no rater has a defined coefficient")
     missing = Estimate.undefined("the metric is constant")
     assert disattenuated(missing, Estimate.point(0.5, 9)) == missing
@@ -149,7 +178,11 @@ def test_degenerate():
     cut = disattenuated(Estimate(0.5, 0.3, 0.7, 60), Estimate(0.2, -0.1, 0.5, 9))
     # 0.5 / 0.2 = 2.5 is not a correlation.
     assert (cut.value, cut.note) == (1.0, f"no interval: the ceiling may be 0; {CUT}")
-    for options in ({"kind": "half"}, {"of": "x"}, {"coefficient": "x"}, {"level": "system"}, {"repeats": 0},
-                    {"kind": "leave-one-out", "grouping": "item"}):  # fmt: skip
+
+    def settings(**chosen):
+        return {"settings": CorrelationSettings(**chosen)}
+
+    for options in ({"kind": "half"}, {"of": "x"}, settings(coefficients=("x",)), settings(level="system"),
+                    {"repeats": 0}, {"kind": "leave-one-out"} | settings(grouping="item")):  # fmt: skip
         with pytest.raises(ValueError):
-            noise_ceiling([1, 2] * 2, [0, 0, 1, 1], [0, 1] * 2, **options)
+            noise_ceiling(OutputRatings([1, 2] * 2, [0, 0, 1, 1], [0, 1] * 2), **options)

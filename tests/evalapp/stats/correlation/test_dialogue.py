@@ -8,6 +8,7 @@ from scipy import stats
 
 from evalapp.stats.core.coding import ColumnError
 from evalapp.stats.correlation.dialogue import calibrated_correlations, dialogue_correlations, dialogue_scores
+from evalapp.stats.resampling.bootstrap import Bootstrap
 
 
 def test_means_over_turns_by_hand():
@@ -33,9 +34,13 @@ def test_raw_ratings_per_dialogue_equal_scipy():
     rng = np.random.default_rng(1)
     fluency, humour = (np.round(quality + rng.normal(size=96)) for _ in range(2))
     found = dialogue_correlations(
-        score, dialogue, np.concatenate([fluency, humour]), np.tile(np.arange(96), 2),
-        np.repeat(["fluency", "humour"], 96), resamples=100,
-    )  # fmt: skip
+        score,
+        dialogue,
+        np.concatenate([fluency, humour]),
+        np.tile(np.arange(96), 2),
+        np.repeat(["fluency", "humour"], 96),
+        bootstrap=Bootstrap(resamples=100),
+    )
     means = score.reshape(96, 5).mean(axis=1)
     for name, people in (("fluency", fluency), ("humour", humour)):
         assert found[name].value == pytest.approx(stats.spearmanr(means, people)[0], abs=1e-12)
@@ -47,7 +52,9 @@ def test_calibrated_means_per_system_equal_scipy():
     _, score, dialogue, _, system = turns()
     order = np.random.default_rng(2).permutation(len(score))
     people = {"fluency": {k: float(k % 5) for k in range(8)}, "half": {k: float(k) for k in range(5)}}
-    found = calibrated_correlations(score[order], dialogue[order], system[dialogue][order], people, resamples=50)
+    found = calibrated_correlations(
+        score[order], dialogue[order], system[dialogue][order], people, bootstrap=Bootstrap(resamples=50)
+    )
     means = score.reshape(8, 12, 5).mean(axis=(1, 2))
     assert found["fluency"].value == pytest.approx(stats.spearmanr(means, [k % 5 for k in range(8)])[0], abs=1e-12)
     assert found["fluency"].n == 8
@@ -60,7 +67,9 @@ def test_dialogues_without_a_score_are_counted_and_one_dialogue_has_one_system()
     score = score.copy()
     score[:5] = np.nan
     value = np.arange(97.0)
-    found = dialogue_correlations(score, dialogue, value, np.arange(97), ["a"] * 97, resamples=0)["a"]
+    found = dialogue_correlations(score, dialogue, value, np.arange(97), ["a"] * 97, bootstrap=Bootstrap(resamples=0))[
+        "a"
+    ]
     assert found.n == 95
     assert found.note == "2 rated dialogues have no score"
     with pytest.raises(ColumnError, match="system"):

@@ -10,6 +10,7 @@ from evalapp.stats.correlation import matrix
 from evalapp.stats.correlation.coefficients import midranks
 from evalapp.stats.correlation.matrix import correlation_matrix
 from evalapp.stats.correlation.slices import slice_estimates
+from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.boards.further import MISSING, OTHERS, aspects_table, largest_parts, matrix_table, slices_table
 from tests.scoring.boards.test_evaluator_tables import SETTINGS, evaluators_table, world  # noqa: F401
 
@@ -22,9 +23,11 @@ def scores(n=120, k=4, seed=2):
 
 def test_values_equal_numpy_and_scipy():
     columns = scores()
-    found = correlation_matrix(columns, np.arange(120) // 3)
+    found = correlation_matrix(columns, bootstrap=Bootstrap(cluster=np.arange(120) // 3))
     np.testing.assert_allclose(found.values, np.corrcoef(columns.T), atol=1e-12)
-    ranked = correlation_matrix(columns, np.arange(120) // 3, coefficient="spearman", resamples=0)
+    ranked = correlation_matrix(
+        columns, coefficient="spearman", bootstrap=Bootstrap(cluster=np.arange(120) // 3, resamples=0)
+    )
     np.testing.assert_allclose(ranked.values, spearmanr(columns).statistic, atol=1e-12)
     assert found[1, 0] == found[0, 1]
     assert found[0, 1].low < found[0, 1].value < found[0, 1].high
@@ -35,14 +38,14 @@ def test_each_pair_has_its_own_rows_and_the_order_of_rows_does_not_matter():
     columns = scores()
     columns[:20, 0] = np.nan
     cluster = np.arange(120) // 3
-    found = correlation_matrix(columns, cluster)
+    found = correlation_matrix(columns, bootstrap=Bootstrap(cluster=cluster))
     assert found[0, 1].n == 100
     assert found[1, 2].n == 120
     assert found[0, 1].value == pytest.approx(np.corrcoef(columns[20:, 0], columns[20:, 1])[0, 1])
     order = np.random.default_rng(0).permutation(120)
-    again = correlation_matrix(columns[order], cluster[order])
+    again = correlation_matrix(columns[order], bootstrap=Bootstrap(cluster=cluster[order]))
     assert again[0, 1].low == pytest.approx(found[0, 1].low, abs=1e-12)
-    scaled = correlation_matrix(columns * [1e6, 1e-6, 3, 1] + [5, 0, -1e3, 2], cluster)
+    scaled = correlation_matrix(columns * [1e6, 1e-6, 3, 1] + [5, 0, -1e3, 2], bootstrap=Bootstrap(cluster=cluster))
     assert scaled[0, 1].high == pytest.approx(found[0, 1].high, abs=1e-9)
 
 
@@ -51,11 +54,13 @@ def test_columns_are_ranked_once_for_all_pairs(monkeypatch):
     ranked = []
     monkeypatch.setattr(matrix, "midranks", lambda x: ranked.append(len(x)) or midranks(x))
     columns = scores()
-    correlation_matrix(columns, np.arange(120), coefficient="spearman", resamples=0)
+    correlation_matrix(columns, coefficient="spearman", bootstrap=Bootstrap(cluster=np.arange(120), resamples=0))
     assert ranked == [120] * 4
     ranked.clear()
     columns[:20, 0] = np.nan
-    found = correlation_matrix(columns, np.arange(120), coefficient="spearman", resamples=0)
+    found = correlation_matrix(
+        columns, coefficient="spearman", bootstrap=Bootstrap(cluster=np.arange(120), resamples=0)
+    )
     assert sorted(ranked) == [100] * 4 + [120] * 3
     assert found[0, 1].value == pytest.approx(spearmanr(columns[20:, 0], columns[20:, 1]).statistic, abs=1e-12)
     assert found[1, 2].value == pytest.approx(spearmanr(columns[:, 1], columns[:, 2]).statistic, abs=1e-12)
@@ -65,12 +70,12 @@ def test_undefined_pairs_have_a_reason():
     columns = scores()
     columns[:, 2] = 1.0
     columns[2:, 3] = np.nan
-    found = correlation_matrix(columns, np.arange(120))
+    found = correlation_matrix(columns, bootstrap=Bootstrap(cluster=np.arange(120)))
     assert found[0, 2].note == "one of the two gives the same score to all"
     assert found[0, 3].note == "only 2 outputs have both scores"
     assert np.isnan(found.values[0, 2])
     with pytest.raises(ValueError, match="pearson or spearman"):
-        correlation_matrix(columns, np.arange(120), coefficient="kendall")
+        correlation_matrix(columns, coefficient="kendall", bootstrap=Bootstrap(cluster=np.arange(120)))
 
 
 def test_table_puts_similar_evaluators_next_to_each_other(world):  # noqa: F811
@@ -94,9 +99,13 @@ def test_slices_equal_their_function(world):  # noqa: F811
     table = slices_table(people, scored, part, settings, aspect="q", outside=outside)
     mine = next(row for row in table["rows"] if row["evaluator"] == "good")
     found = slice_estimates(
-        metrics["good"][outside], people.mean[outside], people.item[outside], people.system[outside], part[outside],
-        cluster=people.cluster[outside],
-    )  # fmt: skip
+        metrics["good"][outside],
+        people.mean[outside],
+        people.item[outside],
+        people.system[outside],
+        part[outside],
+        bootstrap=Bootstrap(cluster=people.cluster[outside]),
+    )
     assert [cell["name"] for cell in mine["cells"]] == [part["name"] for part in table["parts"]] == [MISSING, "a", "b"]
     assert mine["cells"][1]["shrunken"]["value"] == found.slices[1].shrunken.value
     assert mine["estimate"]["value"] == found.whole.value

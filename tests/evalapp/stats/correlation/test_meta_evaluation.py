@@ -14,8 +14,8 @@ from scipy import stats
 from evalapp.stats.agreement.normalise import aggregate_ratings, normalise_ratings
 from evalapp.stats.core.coding import ColumnError
 from evalapp.stats.correlation.coefficients import COEFFICIENTS, CONSTANT_HUMAN, CONSTANT_METRIC, TOO_FEW
-from evalapp.stats.correlation.meta_evaluation import correlate
-from evalapp.stats.resampling.bootstrap import ClusterDraws, percentile_interval
+from evalapp.stats.correlation.meta_evaluation import CorrelationSettings, correlate
+from evalapp.stats.resampling.bootstrap import Bootstrap, ClusterDraws, percentile_interval
 
 SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
 
@@ -47,24 +47,35 @@ def test_groupings_worked_by_hand():
         ("system", "none", "drop"): (5 / math.sqrt(2 * 14), 3),
     }
     for (level, grouping, rule), (value, n) in points.items():
-        found = correlate(METRIC, HUMAN, ITEM, SYSTEM, level=level, grouping=grouping, nan_rule=rule, resamples=0)
+        found = correlate(
+            METRIC,
+            HUMAN,
+            ITEM,
+            SYSTEM,
+            settings=CorrelationSettings(level=level, grouping=grouping, nan_rule=rule),
+            bootstrap=Bootstrap(resamples=0),
+        )
         assert found["pearson"].value == pytest.approx(value, abs=1e-12)
         assert found["pearson"].n == n
         assert not found["pearson"].has_interval
         assert found["pearson"].note == ""
     assert found.n_groups == 0
-    item = correlate(METRIC, HUMAN, ITEM, SYSTEM, grouping="item", resamples=0)
+    item = correlate(
+        METRIC, HUMAN, ITEM, SYSTEM, settings=CorrelationSettings(grouping="item"), bootstrap=Bootstrap(resamples=0)
+    )
     assert (item.n_groups, item.undefined_groups) == (3, {CONSTANT_METRIC: 1})
 
 
 def test_no_grouping_and_grouping_by_system_equal_scipy():
     metric, human, item, system = scored()
-    found = correlate(metric, human, item, system, resamples=0)
+    found = correlate(metric, human, item, system, bootstrap=Bootstrap(resamples=0))
     ok = np.isfinite(metric) & np.isfinite(human)
     assert found.n_pairs == ok.sum() == found["pearson"].n
     assert found.n_missing_metric == np.isnan(metric).sum()
     assert found.n_missing_human == np.isnan(human).sum()
-    by_system = correlate(metric, human, item, system, grouping="system", resamples=0)
+    by_system = correlate(
+        metric, human, item, system, settings=CorrelationSettings(grouping="system"), bootstrap=Bootstrap(resamples=0)
+    )
     for name in COEFFICIENTS:
         assert found[name].value == pytest.approx(SCIPY[name](metric[ok], human[ok])[0], abs=1e-12)
         each = [SCIPY[name](metric[ok & (system == s)], human[ok & (system == s)])[0] for s in range(5)]
@@ -110,9 +121,15 @@ def test_intervals_equal_a_plain_loop_on_the_same_draws(level, grouping, rule, b
     metric, human, item, system = metric[ok], human[ok], item[ok], system[ok]
     b = 30
     found = correlate(
-        metric, human, item, system, level=level, grouping=grouping, nan_rule=rule, bootstrap=bootstrap,
-        coefficients=[name], resamples=b, seed=9,
-    )  # fmt: skip
+        metric,
+        human,
+        item,
+        system,
+        settings=CorrelationSettings(
+            level=level, grouping=grouping, nan_rule=rule, resampling_unit=bootstrap, coefficients=[name]
+        ),
+        bootstrap=Bootstrap(resamples=b, seed=9),
+    )
     n_items, n_systems = item.max() + 1, system.max() + 1
     items = ClusterDraws(n_items, 9, 0).take(b) if bootstrap != "systems" else np.ones((n_items, b))
     systems = ClusterDraws(n_systems, 9, 1).take(b) if bootstrap != "inputs" else np.ones((n_systems, b))
@@ -138,10 +155,20 @@ def test_intervals_equal_a_plain_loop_on_the_same_draws(level, grouping, rule, b
 @pytest.mark.parametrize(("level", "grouping"), [("segment", "none"), ("segment", "item"), ("system", "none")])
 def test_order_of_rows_and_names_do_not_matter(level, grouping):
     metric, human, item, system = scored(seed=2)
-    plain = correlate(metric, human, item, system, level=level, grouping=grouping, resamples=50)
+    plain = correlate(
+        metric,
+        human,
+        item,
+        system,
+        settings=CorrelationSettings(level=level, grouping=grouping),
+        bootstrap=Bootstrap(resamples=50),
+    )
     order = np.random.default_rng(0).permutation(len(item))
     names = np.array([f"item {i:03d}" for i in item])[order]
-    options = {"level": level, "grouping": grouping, "resamples": 50}
+    options = {
+        "settings": CorrelationSettings(level=level, grouping=grouping),
+        "bootstrap": Bootstrap(resamples=50),
+    }
     shuffled = correlate(metric[order], human[order], names, system[order], **options)
     moved = correlate(3 * metric + 7, human, item, system, **options)
     for name in COEFFICIENTS:
@@ -153,7 +180,9 @@ def test_order_of_rows_and_names_do_not_matter(level, grouping):
 
 def test_same_seed_same_interval_other_seed_other_interval():
     columns = scored()
-    first, again, other = (correlate(*columns, resamples=50, seed=seed)["spearman"] for seed in (1, 1, 2))
+    first, again, other = (
+        correlate(*columns, bootstrap=Bootstrap(resamples=50, seed=seed))["spearman"] for seed in (1, 1, 2)
+    )
     assert first == again
     assert (first.low, first.high) != (other.low, other.high)
 
@@ -165,10 +194,10 @@ def test_clusters_are_resampled_whole():
     copies = 10
     cluster = np.repeat(np.arange(20), copies)
     item = np.arange(200)
-    single = correlate(m, h, np.arange(20), np.zeros(20), resamples=200)
+    single = correlate(m, h, np.arange(20), np.zeros(20), bootstrap=Bootstrap(resamples=200))
     columns = np.repeat(m, copies), np.repeat(h, copies), item, np.zeros(200)
-    clustered = correlate(*columns, cluster=cluster, resamples=200)
-    rows = correlate(*columns, resamples=200)
+    clustered = correlate(*columns, bootstrap=Bootstrap(cluster=cluster, resamples=200))
+    rows = correlate(*columns, bootstrap=Bootstrap(resamples=200))
     assert clustered.n_clusters == 20
     assert clustered["pearson"].low == pytest.approx(single["pearson"].low, abs=1e-9)
     assert rows["pearson"].high - rows["pearson"].low < 0.6 * (clustered["pearson"].high - clustered["pearson"].low)
@@ -187,7 +216,9 @@ def test_clusters_are_resampled_whole():
     ],
 )
 def test_undefined_is_nan_with_a_reason_never_zero(metric, human, options, reason):
-    found = correlate(metric, human, ITEM, SYSTEM, resamples=20, **options)
+    found = correlate(
+        metric, human, ITEM, SYSTEM, settings=CorrelationSettings(**options), bootstrap=Bootstrap(resamples=20)
+    )
     for estimate in found.estimates.values():
         assert not estimate.is_defined
         assert estimate.note == reason
@@ -195,10 +226,17 @@ def test_undefined_is_nan_with_a_reason_never_zero(metric, human, options, reaso
 
 
 def test_no_interval_from_one_item_or_one_system():
-    one_item = correlate([1, 2, 4], [1, 3, 2], [0, 0, 0], [0, 1, 2], resamples=20)["pearson"]
+    one_item = correlate([1, 2, 4], [1, 3, 2], [0, 0, 0], [0, 1, 2], bootstrap=Bootstrap(resamples=20))["pearson"]
     assert one_item.is_defined
     assert one_item.note == "no interval: 1 items only, at least 5 are needed"
-    one_system = correlate([1, 2, 4], [1, 3, 2], [0, 1, 2], [0, 0, 0], bootstrap="both", resamples=20)["pearson"]
+    one_system = correlate(
+        [1, 2, 4],
+        [1, 3, 2],
+        [0, 1, 2],
+        [0, 0, 0],
+        settings=CorrelationSettings(resampling_unit="both"),
+        bootstrap=Bootstrap(resamples=20),
+    )["pearson"]
     assert one_system.note == "no interval: 3 items and 1 systems only, at least 5 are needed"
 
 
@@ -207,23 +245,27 @@ def test_no_interval_from_one_item_or_one_system():
     [
         {"level": "word"},
         {"grouping": "rater"},
-        {"bootstrap": "rows"},
+        {"resampling_unit": "rows"},
         {"nan_rule": "ignore"},
         {"coefficients": ["gamma"]},
         {"level": "system", "grouping": "item"},
-        {"resamples": -1},
     ],
 )
 def test_unknown_options_are_refused(options):
     with pytest.raises(ValueError):
-        correlate(METRIC, HUMAN, ITEM, SYSTEM, **options)
+        correlate(METRIC, HUMAN, ITEM, SYSTEM, settings=CorrelationSettings(**options))
+
+
+def test_negative_resamples_are_refused():
+    with pytest.raises(ValueError):
+        correlate(METRIC, HUMAN, ITEM, SYSTEM, bootstrap=Bootstrap(resamples=-1))
 
 
 def test_mismatched_columns_and_items_in_two_clusters_are_refused():
     with pytest.raises(ColumnError, match="system"):
         correlate(METRIC, HUMAN, ITEM, SYSTEM[:-1])
     with pytest.raises(ColumnError, match="cluster"):
-        correlate(METRIC, HUMAN, ITEM, SYSTEM, cluster=range(9))
+        correlate(METRIC, HUMAN, ITEM, SYSTEM, bootstrap=Bootstrap(cluster=range(9)))
 
 
 def read(path):
@@ -252,7 +294,7 @@ def test_baselines_on_real_data(shared_data, name, aspect, without, method, n, e
     texts = {(row["item"], row["system"]): row["text"] for row in read(folder / "outputs.jsonl")}
     keys = zip(outputs.item.tolist(), outputs.system.tolist(), strict=True)
     length = [len(re.findall(r"[a-z0-9']+", texts[key].lower())) for key in keys]
-    found = correlate(length, outputs.mean, outputs.item, outputs.system, resamples=0)
+    found = correlate(length, outputs.mean, outputs.item, outputs.system, bootstrap=Bootstrap(resamples=0))
     assert found.n_pairs == n
     assert found["pearson"].value == pytest.approx(expected[0], abs=0.001)
     assert found["spearman"].value == pytest.approx(expected[1], abs=0.001)

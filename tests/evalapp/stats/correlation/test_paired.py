@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from evalapp.stats.core.multiple_tests import holm
-from evalapp.stats.correlation.meta_evaluation import correlate
+from evalapp.stats.correlation.meta_evaluation import CorrelationSettings, correlate
 from evalapp.stats.correlation.paired import compare, williams
-from evalapp.stats.resampling.bootstrap import NO_WIDTH
+from evalapp.stats.resampling.bootstrap import NO_WIDTH, Bootstrap
 
 
 def rows(n_items: int = 60, n_systems: int = 5, seed: int = 2) -> tuple[np.ndarray, ...]:
@@ -29,8 +29,21 @@ def test_williams_worked_by_hand() -> None:
 @pytest.mark.parametrize("grouping", ["none", "item", "system"])
 def test_better_metric_is_found_with_the_difference_of_correlations(grouping) -> None:
     human, good, bad, item, system = rows()
-    found = compare(good, bad, human, item, system, grouping=grouping, resamples=300)
-    values = [correlate(m, human, item, system, grouping=grouping, resamples=0)["pearson"].value for m in (good, bad)]
+    found = compare(
+        good,
+        bad,
+        human,
+        item,
+        system,
+        settings=CorrelationSettings(grouping=grouping),
+        bootstrap=Bootstrap(resamples=300),
+    )
+    values = [
+        correlate(
+            m, human, item, system, settings=CorrelationSettings(grouping=grouping), bootstrap=Bootstrap(resamples=0)
+        )["pearson"].value
+        for m in (good, bad)
+    ]
     assert found.estimate.value == pytest.approx(values[0] - values[1])
     assert 0 < found.estimate.low < found.estimate.value < found.estimate.high
     assert found.p is not None
@@ -40,7 +53,7 @@ def test_better_metric_is_found_with_the_difference_of_correlations(grouping) ->
 
 def test_metric_does_not_differ_from_itself() -> None:
     human, good, _, item, system = rows(20)
-    found = compare(good, good, human, item, system, resamples=200)
+    found = compare(good, good, human, item, system, bootstrap=Bootstrap(resamples=200))
     assert found.estimate.value == 0
     # All resamples give 0, so the interval would have zero width.
     assert not found.estimate.has_interval
@@ -53,8 +66,8 @@ def test_only_complete_rows_count_and_constants_have_a_reason() -> None:
     human, good, bad, item, system = rows(20)
     bad = bad.copy()
     bad[:10] = np.nan
-    assert compare(good, bad, human, item, system, resamples=50).estimate.n == 90
-    flat = compare(good, np.ones(100), human, item, system, resamples=50)
+    assert compare(good, bad, human, item, system, bootstrap=Bootstrap(resamples=50)).estimate.n == 90
+    flat = compare(good, np.ones(100), human, item, system, bootstrap=Bootstrap(resamples=50))
     assert flat.p is None
     assert "constant" in flat.estimate.note
     assert flat.as_dict()["value"] is None

@@ -14,9 +14,10 @@ from scipy import stats
 
 from evalapp.stats.agreement.normalise import aggregate_ratings
 from evalapp.stats.core.coding import ColumnError
-from evalapp.stats.correlation.meta_evaluation import correlate
+from evalapp.stats.correlation.meta_evaluation import CorrelationSettings, correlate
 from evalapp.stats.correlation.pairs import NO_PAIR, acc_eq, calibrate_ties, tau_eq
 from evalapp.stats.correlation.system_pairs import soft_pairwise_accuracy, system_pairwise_accuracy
+from evalapp.stats.resampling.bootstrap import Bootstrap
 
 # One item, four outputs. Pairs (human | metric, difference): 12 (< | < .1) C, 13 (< | < .2) C, 14 (< | > .1) D, 23 (= |
 # < .1), 24 (= | > .2), 34 (= | > .3) T_h: 2/6 are right. Ties up to .1: 12 becomes wrong, 23 right, 14 stays wrong,
@@ -69,8 +70,8 @@ def test_worked_by_hand():
 def test_equal_to_the_definition_and_calibration_to_the_best_threshold(rows, epsilon):
     metric, human, item = (list(column) for column in zip(*rows, strict=True))
     expected = plain(metric, human, item, epsilon)
-    found = acc_eq(metric, human, item, epsilon=epsilon, resamples=0)
-    calibrated = calibrate_ties(metric, human, item, resamples=0)
+    found = acc_eq(metric, human, item, epsilon=epsilon, bootstrap=Bootstrap(resamples=0))
+    calibrated = calibrate_ties(metric, human, item, bootstrap=Bootstrap(resamples=0, seed=13))
     if math.isnan(expected):
         assert found.note == NO_PAIR == calibrated.accuracy.note
         return
@@ -89,7 +90,7 @@ def test_order_of_rows_units_names_and_sign(seed, scale, shift):
     order = np.random.default_rng(seed).permutation(len(item))
     names = np.array([f"item {i:02}" for i in item])
     plainly, moved = (
-        calibrate_ties(m, human[o], i[o], folds=3, resamples=40)
+        calibrate_ties(m, human[o], i[o], folds=3, bootstrap=Bootstrap(resamples=40, seed=13))
         for m, i, o in ((metric, item, slice(None)), ((scale * metric + shift)[order], names, order))
     )
     assert moved.epsilon == pytest.approx(scale * plainly.epsilon, rel=1e-9)
@@ -152,17 +153,19 @@ def test_missing_scores_are_excluded_or_wrong_and_counted():
     gaps = metric.copy()
     gaps[[0, 7, 12]] = np.nan
     kept = np.isfinite(gaps)
-    dropped = acc_eq(gaps, human, item, resamples=0)
+    dropped = acc_eq(gaps, human, item, bootstrap=Bootstrap(resamples=0))
     assert dropped.value == pytest.approx(plain(metric[kept], human[kept], item[kept]), abs=1e-12)
     assert dropped.note == "3 outputs without a metric score are left out"
-    zero = acc_eq(gaps, human, item, nan_rule="zero", resamples=0)
+    zero = acc_eq(gaps, human, item, nan_rule="zero", bootstrap=Bootstrap(resamples=0))
     assert zero.value < dropped.value
     assert zero.note == "3 outputs without a metric score are counted as wrong"
-    by_hand = acc_eq([1, 2, np.nan], [1, 2, 3], [0, 0, 0], nan_rule="zero", resamples=0)
+    by_hand = acc_eq([1, 2, np.nan], [1, 2, 3], [0, 0, 0], nan_rule="zero", bootstrap=Bootstrap(resamples=0))
     assert by_hand.value == pytest.approx(1 / 3)
     unrated = human.copy()
     unrated[~kept] = np.nan
-    assert acc_eq(metric, unrated, item, nan_rule="zero", resamples=0).value == pytest.approx(dropped.value)
+    assert acc_eq(metric, unrated, item, nan_rule="zero", bootstrap=Bootstrap(resamples=0)).value == pytest.approx(
+        dropped.value
+    )
 
 
 def test_threshold_fitted_on_noise_is_worse_on_held_out_data():
@@ -189,7 +192,7 @@ def test_degenerate_input():
     with pytest.raises(ValueError, match="nan_rule"):
         acc_eq(METRIC, HUMAN, ITEM, nan_rule="guess")
     with pytest.raises(ColumnError, match="cluster"):
-        acc_eq(METRIC, HUMAN, ITEM, cluster=range(4))
+        acc_eq(METRIC, HUMAN, ITEM, bootstrap=Bootstrap(cluster=range(4)))
 
 
 def test_length_on_topical_chat(shared_data):
@@ -202,10 +205,12 @@ def test_length_on_topical_chat(shared_data):
     words = {(row["item"], row["system"]): len(row["text"].split()) for row in texts}
     length = [words[key] for key in zip(outputs.item.tolist(), outputs.system.tolist(), strict=True)]
     rest = outputs.mean, outputs.item, outputs.system
-    found = correlate(length, *rest, resamples=0)
+    found = correlate(length, *rest, bootstrap=Bootstrap(resamples=0))
     values = [found[name].value for name in ("pearson", "spearman", "kendall")]
     assert values == pytest.approx([0.3343, 0.3009, 0.2149], abs=5e-5)
-    assert correlate(length, *rest, level="system", resamples=0)["pearson"].value == pytest.approx(0.9684, abs=5e-5)
+    assert correlate(length, *rest, settings=CorrelationSettings(level="system"), bootstrap=Bootstrap(resamples=0))[
+        "pearson"
+    ].value == pytest.approx(0.9684, abs=5e-5)
     calibrated = calibrate_ties(length, *rest[:2])
     assert calibrated.accuracy.value == pytest.approx(0.5789, abs=5e-5)
     accuracy = system_pairwise_accuracy(length, rest[0], rest[2])

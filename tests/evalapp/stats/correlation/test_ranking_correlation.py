@@ -10,12 +10,13 @@ from scipy import stats
 
 from evalapp.stats.correlation.ranking_correlation import correlate_with_ranking
 from evalapp.stats.ranking.systems import rank_by_m1
+from evalapp.stats.resampling.bootstrap import Bootstrap
 
 
 def turing(shares, n=20):
     rows = [(k, i, "a" if i < share * n else "b") for k, share in enumerate(shares) for i in range(n)]
     system, item, verdict = zip(*rows, strict=True)
-    return rank_by_m1(item, system, verdict, resamples=0)
+    return rank_by_m1(item, system, verdict, bootstrap=Bootstrap(resamples=0))
 
 
 def test_evaluator_with_m1_across_systems():

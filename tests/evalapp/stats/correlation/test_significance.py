@@ -15,9 +15,12 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from evalapp.stats.core.multiple_tests import compact_letters, needed_draws, rank_clusters
+from evalapp.stats.correlation.meta_evaluation import CorrelationSettings
+from evalapp.stats.correlation.pair_tests import PairTests
 from evalapp.stats.correlation.paired import compare, williams
 from evalapp.stats.correlation.significance import compare_all
 from evalapp.stats.correlation.swaps import SwapDraws
+from evalapp.stats.resampling.bootstrap import Bootstrap
 
 NAMES = ("pearson", "spearman", "kendall", "kendall-c")
 
@@ -103,9 +106,14 @@ def test_equal_to_a_plain_loop_on_the_same_draws(level, grouping, name, n_items,
     metrics = {key: metrics[key] for key in ("m0", "m1", "m2")}
     options = {"level": level, "grouping": grouping, "name": name, "rule": "zero" if rounded else "drop"}
     found = compare_all(
-        metrics, human, item, system, level=level, grouping=grouping, coefficient=name, nan_rule=options["rule"],
-        k=15, seed=5, test="perm-both",
-    )  # fmt: skip
+        metrics,
+        human,
+        item,
+        system,
+        tests=PairTests(
+            level=level, grouping=grouping, coefficient=name, nan_rule=options["rule"], k=15, seed=5, test="perm-both"
+        ),
+    )
     expected = plain_p(metrics, human, item, system, options, k=15, seed=5)
     assert compared(found) == pytest.approx(expected, abs=1e-9)
     for name_, value in zip(found.names, found.values, strict=True):
@@ -129,7 +137,11 @@ def plain_accuracy(metric, human, group, epsilon):
 def test_pairs_variant_equal_to_a_plain_loop(grouping):
     metrics, human, item, system = scored(9, 4, seed=6)
     found = compare_all(
-        metrics, human, item, system, coefficient="acc-eq", grouping=grouping, k=40, seed=2, test="perm-both"
+        metrics,
+        human,
+        item,
+        system,
+        tests=PairTests(coefficient="acc-eq", grouping=grouping, k=40, seed=2, test="perm-both"),
     )
     group = item if grouping == "item" else np.zeros(len(item))
     epsilons = dict(zip(found.names, found.epsilons, strict=True))
@@ -147,12 +159,14 @@ def test_pairs_variant_equal_to_a_plain_loop(grouping):
 def test_chunks_and_other_metrics_change_nothing(monkeypatch):
     metrics, human, item, system = scored(20, 5, seed=1)
     for name in ("pearson", "spearman", "kendall"):
-        whole = compare_all(metrics, human, item, system, coefficient=name, k=50)
-        two = compare_all({key: metrics[key] for key in ("m0", "m3")}, human, item, system, coefficient=name, k=50)
+        whole = compare_all(metrics, human, item, system, tests=PairTests(coefficient=name, k=50))
+        two = compare_all(
+            {key: metrics[key] for key in ("m0", "m3")}, human, item, system, tests=PairTests(coefficient=name, k=50)
+        )
         i, j = whole.names.index("m0"), whole.names.index("m3")
         if name != "spearman":
             monkeypatch.setattr("evalapp.stats.correlation.swaps._CELLS", 1000)
-        again = compare_all(metrics, human, item, system, coefficient=name, k=50)
+        again = compare_all(metrics, human, item, system, tests=PairTests(coefficient=name, k=50))
         monkeypatch.undo()
         np.testing.assert_array_equal(again.p, whole.p)
         assert two.p[0, 1] == whole.p[i, j]
@@ -166,8 +180,8 @@ def test_order_of_rows_units_and_names(seed, scale, name):
     moved = {key: (scale * column + 3)[order] for key, column in reversed(metrics.items())}
     names = np.array([f"item {i:02}" for i in item])[order]
     for test in ("permutation", "perm-both", "bootstrap"):
-        one = compare_all(metrics, human, item, system, coefficient=name, k=20, test=test)
-        two = compare_all(moved, human[order], names, system[order], coefficient=name, k=20, test=test)
+        one = compare_all(metrics, human, item, system, tests=PairTests(coefficient=name, k=20, test=test))
+        two = compare_all(moved, human[order], names, system[order], tests=PairTests(coefficient=name, k=20, test=test))
         assert one.names == two.names
         np.testing.assert_allclose(one.p, two.p, atol=1e-9)
 
@@ -182,37 +196,47 @@ def test_equal_to_scipys_permutation_test():
         alternative="greater",
         vectorized=False,
     ).pvalue  # all 2^8 exchanges
-    found = compare_all({"a": a, "b": b}, human, item, system, k=20_000)
+    found = compare_all({"a": a, "b": b}, human, item, system, tests=PairTests(k=20_000))
     assert found.p[found.names.index("a"), found.names.index("b")] == pytest.approx(exact, abs=0.01)
 
 
 def test_williams_and_bootstrap_equal_the_paired_tests():
     metrics, human, item, system = scored(30, 5, seed=2)
-    found = compare_all(metrics, human, item, system, test="williams")
+    found = compare_all(metrics, human, item, system, tests=PairTests(test="williams"))
     one, two = (metrics[name] for name in found.names[:2])
     r = [stats.pearsonr(*pair)[0] for pair in ((one, human), (two, human), (one, two))]
     assert found.p[0, 1] == pytest.approx(williams(*r, len(human)), abs=1e-12)
     assert found.p[1, 0] == pytest.approx(1 - found.p[0, 1], abs=1e-12)
-    drawn = compare_all(metrics, human, item, system, test="bootstrap", coefficient="spearman", k=200, seed=0)
+    drawn = compare_all(
+        metrics, human, item, system, tests=PairTests(test="bootstrap", coefficient="spearman", k=200, seed=0)
+    )
     a, b = drawn.names[:2]
-    both = compare(metrics[a], metrics[b], human, item, system, coefficient="spearman", resamples=200)
+    both = compare(
+        metrics[a],
+        metrics[b],
+        human,
+        item,
+        system,
+        settings=CorrelationSettings(coefficients=("spearman",)),
+        bootstrap=Bootstrap(resamples=200),
+    )
     assert 2 * drawn.p[0, 1] == pytest.approx(both.p, abs=1e-12)
 
 
 def test_good_metric_beats_a_bad_one_and_early_stopping_agrees():
     metrics, human, item, system = scored(60, 5, seed=1)
-    found = compare_all(metrics, human, item, system, k=600, grouping="item")
+    found = compare_all(metrics, human, item, system, tests=PairTests(k=600, grouping="item"))
     assert found.names == ("m0", "m1", "m2", "m3")
     assert found.rank[0] == 1
     assert found.rank[-1] > 1
     assert not set(found.letters[0]) & set(found.letters[-1])
     assert found.p_holm[0, 3] >= found.p[0, 3]
-    early = compare_all(metrics, human, item, system, k=600, grouping="item", block=100, adjust="none")
+    early = compare_all(metrics, human, item, system, tests=PairTests(k=600, grouping="item", block=100, adjust="none"))
     assert early.k_each[0, 3] == 100
     assert early.k_each.max() == early.k_used <= 600
     assert early.p[0, 3] == pytest.approx(found.p[0, 3], abs=0.02)
     # Under Holm, a clear pair continues: 1 / 101 would not survive the adjustment.
-    under_holm = compare_all(metrics, human, item, system, k=600, grouping="item", block=100)
+    under_holm = compare_all(metrics, human, item, system, tests=PairTests(k=600, grouping="item", block=100))
     assert under_holm.p[0, 3] == found.p[0, 3]
     json.dumps(found.as_dict(), allow_nan=False)
     assert "k:600|block:100" in early.signature
@@ -221,13 +245,18 @@ def test_good_metric_beats_a_bad_one_and_early_stopping_agrees():
 def test_clusters_are_exchanged_whole():
     # Copies of rows add no information: exchanged with their cluster they leave p unchanged, one by one they reduce it.
     metrics, human, item, system = scored(12, 2, seed=9)
-    plain = compare_all(metrics, human, np.arange(24), system, k=300)
+    plain = compare_all(metrics, human, np.arange(24), system, tests=PairTests(k=300))
     copied = {name: np.repeat(column, 6) for name, column in metrics.items()}
     rest = np.repeat(human, 6), np.arange(144), np.repeat(system, 6)
-    whole = compare_all(copied, *rest, cluster=np.repeat(np.arange(24), 6), k=300, test="perm-inputs")
+    whole = compare_all(copied, *rest, cluster=np.repeat(np.arange(24), 6), tests=PairTests(k=300, test="perm-inputs"))
     np.testing.assert_allclose(whole.p, plain.p, atol=1e-9)
-    assert np.triu(compare_all(copied, *rest, k=300, test="perm-both").p, 1).sum() < np.triu(whole.p, 1).sum()
-    paired = compare_all(metrics, human, item, system, cluster=item // 2, coefficient="acc-eq", grouping="item", k=50)
+    assert (
+        np.triu(compare_all(copied, *rest, tests=PairTests(k=300, test="perm-both")).p, 1).sum()
+        < np.triu(whole.p, 1).sum()
+    )
+    paired = compare_all(
+        metrics, human, item, system, cluster=item // 2, tests=PairTests(coefficient="acc-eq", grouping="item", k=50)
+    )
     assert np.isfinite(paired.p[0, 1])
 
 
@@ -235,20 +264,20 @@ def test_holm_without_enough_resamples_has_a_note():
     metrics, human, item, system = scored(10, 3)
     assert needed_draws(4) == 1000
     assert needed_draws(20) == 15_200  # 190 pairs: .05 / 190 > 2 / (k + 1) from k = 7600
-    assert "k >= 1000" in compare_all(metrics, human, item, system, k=20).note
-    assert compare_all(metrics, human, item, system, k=20, adjust="none").note == ""
+    assert "k >= 1000" in compare_all(metrics, human, item, system, tests=PairTests(k=20)).note
+    assert compare_all(metrics, human, item, system, tests=PairTests(k=20, adjust="none")).note == ""
 
 
 def test_holm_uses_two_sided_p():
     metrics, human, item, system = scored(25, 4, seed=5)
-    found = compare_all(metrics, human, item, system, test="williams")
+    found = compare_all(metrics, human, item, system, tests=PairTests(test="williams"))
     one, two = np.triu_indices(4, 1)
     expected = multipletests(np.minimum(1, 2 * found.p[one, two]), method="holm")[1]
     assert found.p_holm[one, two] == pytest.approx(expected, abs=1e-12)
     # The data decide which of the two is better: there is no test in the other direction (FAULTS A11: 1.000 was shown).
     assert np.isnan(found.p_holm[two, one]).all()
     assert "|adjust:holm|sides:2|" in found.signature
-    alone = compare_all(metrics, human, item, system, test="williams", adjust="none")
+    alone = compare_all(metrics, human, item, system, tests=PairTests(test="williams", adjust="none"))
     assert "|adjust:none|sides:1|" in alone.signature
 
 
@@ -260,13 +289,16 @@ def test_equal_metrics_differ_significantly_at_rate_alpha():
         rng = np.random.default_rng(seed)
         human = rng.normal(size=40)
         pair = {name: human + 1.2 * rng.normal(size=40) for name in "ab"}
-        apart += len(set(compare_all(pair, human, np.arange(40), np.zeros(40), test="williams").letters)) > 1
+        apart += (
+            len(set(compare_all(pair, human, np.arange(40), np.zeros(40), tests=PairTests(test="williams")).letters))
+            > 1
+        )
     assert 0.02 < apart / 400 < 0.083
 
 
 def test_few_systems_get_no_stars():
     metrics, human, item, system = scored(20, 5)
-    found = compare_all(metrics, human, item, system, level="system")
+    found = compare_all(metrics, human, item, system, tests=PairTests(level="system"))
     assert found.note == "not tested: 5 systems rank nothing, at least 6 are needed"
     assert np.isnan(found.p).all()
     assert found.letters == ("",) * 4
@@ -289,7 +321,7 @@ def by_all_exchanges(one, two, human, name):
 def test_all_exchanges_of_systems_are_enumerated(name):
     metrics, human, item, system = scored(6, 7, seed=8)
     metrics = {key: metrics[key] for key in ("m0", "m3")}
-    found = compare_all(metrics, human, item, system, level="system", coefficient=name)
+    found = compare_all(metrics, human, item, system, tests=PairTests(level="system", coefficient=name))
     means = {
         key: np.array([column[system == s].mean() for s in range(7)])
         for key, column in {**metrics, "human": human}.items()
@@ -305,8 +337,8 @@ def test_all_exchanges_of_systems_are_enumerated(name):
 
 def test_many_systems_are_exchanged_at_random():
     metrics, human, item, system = scored(4, 20, seed=8)
-    found = compare_all(metrics, human, item, system, level="system", k=4000)
-    again = compare_all(metrics, human, item, system, level="system", k=4000, block=500)
+    found = compare_all(metrics, human, item, system, tests=PairTests(level="system", k=4000))
+    again = compare_all(metrics, human, item, system, tests=PairTests(level="system", k=4000, block=500))
     assert (found.k_used, found.smallest_p) == (4000, 2 / 4001)
     assert again.k_each.min(initial=4000, where=again.k_each > 0) == 500
     np.testing.assert_allclose(found.p, again.p, atol=0.06)
@@ -322,7 +354,7 @@ def test_name_of_a_test_and_its_population():
         ("bootstrap", "system", "bootstrap", "systems and items like these"),
         ("williams", "segment", "williams", "outputs like these, each taken as independent of the others"),
     ):
-        found = compare_all(metrics, human, item, system, test=test, level=level, k=30)
+        found = compare_all(metrics, human, item, system, tests=PairTests(test=test, level=level, k=30))
         assert (found.test, found.population) == (named, population)
         assert f"test:{named}|" in found.signature
         assert math.isnan(found.smallest_p) == (test == "williams")
@@ -337,9 +369,12 @@ def test_errors_about_systems_give_no_significant_difference():
         item, system = np.repeat(np.arange(40), 8), np.tile(np.arange(8), 40)
         quality = rng.normal(0, 0.5, 8)[system] + 0.7 * rng.normal(size=320)
         pair = {name: quality + rng.normal(0, 0.3, 8)[system] + 0.5 * rng.normal(size=320) for name in "ab"}
-        options = {"level": "system", "k": 1000, "seed": seed}
-        rejected += len(set(compare_all(pair, quality, item, system, **options).letters)) > 1
-        before += len(set(compare_all(pair, quality, item, system, test="perm-inputs", **options).letters)) > 1
+        of_systems, of_inputs = (
+            compare_all(pair, quality, item, system, tests=PairTests(level="system", k=1000, seed=seed, test=test))
+            for test in ("permutation", "perm-inputs")
+        )
+        rejected += len(set(of_systems.letters)) > 1
+        before += len(set(of_inputs.letters)) > 1
     assert rejected / 150 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 150)
     assert before / 150 > 0.3
 
@@ -348,11 +383,11 @@ def test_too_few_exchanges_give_no_letters():
     # 6 systems: 64 exchanges, the smallest two-sided p is 2/64; three pairs by Holm, 6/64 > .05.
     metrics, human, item, system = scored(10, 6)
     three = {key: metrics[key] for key in ("m0", "m1", "m3")}
-    found = compare_all(three, human, item, system, level="system")
+    found = compare_all(three, human, item, system, tests=PairTests(level="system"))
     assert found.letters == ("", "", "")
     assert "all 64 exchanges of 6 systems give no p below 0.031, 3 pairs by Holm none below 0.094" in found.note
     assert np.isfinite(found.p[0, 1])
-    two = compare_all({key: metrics[key] for key in ("m0", "m3")}, human, item, system, level="system")
+    two = compare_all({key: metrics[key] for key in ("m0", "m3")}, human, item, system, tests=PairTests(level="system"))
     assert all(two.letters)
 
 
@@ -366,8 +401,8 @@ def test_evaluator_without_scores_does_not_affect_the_others(seed, missing, empt
     unusable = {f"none{k}": np.full(len(human), np.nan) for k in range(empty)} | {"flat": np.ones(len(human))}
     unusable["few"] = np.where(np.arange(len(human)) < 2, human, np.nan)
     for level in ("segment", "system"):
-        alone = compare_all(metrics, human, item, system, level=level, k=20, seed=1)
-        among = compare_all({**unusable, **metrics}, human, item, system, level=level, k=20, seed=1)
+        alone = compare_all(metrics, human, item, system, tests=PairTests(level=level, k=20, seed=1))
+        among = compare_all({**unusable, **metrics}, human, item, system, tests=PairTests(level=level, k=20, seed=1))
         assert among.n_rows == alone.n_rows
         places = [among.names.index(name) for name in alone.names]
         np.testing.assert_array_equal(among.p[np.ix_(places, places)], alone.p)
@@ -381,7 +416,7 @@ def test_missing_and_constant_scores_are_set_aside():
     metrics["m0"] = metrics["m0"].copy()
     metrics["m0"][:10] = np.nan
     given = metrics | {"flat": np.ones(100), "none": np.full(100, np.nan)}
-    found = compare_all(given, human, item, system, k=50)
+    found = compare_all(given, human, item, system, tests=PairTests(k=50))
     assert found.names[-2:] == ("flat", "none")
     assert found.n_rows == 90
     assert "none has no score; 10 of 100 outputs lack a score" in found.note
@@ -390,14 +425,18 @@ def test_missing_and_constant_scores_are_set_aside():
     assert found.letters[-2:] == ("", "")
     empty = compare_all({}, human, item, system)
     assert empty.names == ()
-    pairs = compare_all(given, human, item, system, coefficient="acc-eq", grouping="item", k=20, test="perm-both")
+    pairs = compare_all(
+        given, human, item, system, tests=PairTests(coefficient="acc-eq", grouping="item", k=20, test="perm-both")
+    )
     assert "exchanged one by one" in pairs.note
-    whole = compare_all(given, human, item, system, coefficient="acc-eq", grouping="item", k=20, cluster=item)
+    whole = compare_all(
+        given, human, item, system, cluster=item, tests=PairTests(coefficient="acc-eq", grouping="item", k=20)
+    )
     assert "one by one" not in whole.note
     json.dumps(pairs.as_dict(), allow_nan=False)
     never = {"one": np.where(item < 10, np.nan, human), "other": np.where(item < 10, human, np.nan)}
     for coefficient in ("pearson", "acc-eq"):
-        apart = compare_all(never, human, item, system, coefficient=coefficient)
+        apart = compare_all(never, human, item, system, tests=PairTests(coefficient=coefficient))
         assert apart.n_rows == 50  # no common rows: the first is left alone, the other is named with the reason
         assert apart.note.startswith("other scored 50 of 100 outputs, too few to be compared with the others")
 
@@ -415,7 +454,7 @@ def test_missing_and_constant_scores_are_set_aside():
 )
 def test_unknown_options_are_refused(options):
     with pytest.raises(ValueError):
-        compare_all(*scored(3, 3), **options)
+        compare_all(*scored(3, 3), tests=PairTests(**options))
 
 
 def test_ranks_and_letters_worked_by_hand():

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from statsmodels.stats.meta_analysis import combine_effects
 
-from evalapp.stats.correlation.meta_evaluation import correlate
+from evalapp.stats.correlation.meta_evaluation import CorrelationSettings, correlate
 from evalapp.stats.correlation.slices import _between, _shrunken, slice_estimates
+from evalapp.stats.resampling.bootstrap import Bootstrap
 
 
 def sliced(strength, n=60, seed=0):
@@ -44,11 +45,11 @@ def test_variance_between_slices_equals_statsmodels():
 
 def test_slices_are_between_their_own_and_the_overall_value():
     columns = sliced([0.0, 0.5, 2.0])
-    found = slice_estimates(*columns, resamples=200)
+    found = slice_estimates(*columns, bootstrap=Bootstrap(resamples=200))
     assert [s.name for s in found.slices] == ["d0", "d1", "d2"]
     for part in found.slices:
         rows = columns[4] == part.name
-        own = correlate(*(column[rows] for column in columns[:4]), resamples=0)["pearson"].value
+        own = correlate(*(column[rows] for column in columns[:4]), bootstrap=Bootstrap(resamples=0))["pearson"].value
         assert part.raw.value == pytest.approx(own, abs=1e-12)
         assert part.n_pairs == 60
         low, high = sorted((own, found.whole.value))
@@ -63,13 +64,17 @@ def test_equal_slices_take_the_overall_value_and_small_ones_shrink_more():
     # Four copies of the same rows are identical.
     metric, human, item, system, _ = sliced([0.5])
     copies = [np.tile(column, 4) for column in (metric, human)]
-    found = slice_estimates(*copies, np.arange(240), np.zeros(240), np.repeat(list("abcd"), 60), resamples=100)
+    found = slice_estimates(
+        *copies, np.arange(240), np.zeros(240), np.repeat(list("abcd"), 60), bootstrap=Bootstrap(resamples=100)
+    )
     assert found.spread == 0
     assert all(s.shrunken.value == pytest.approx(found.whole.value) and s.weight == 0 for s in found.slices)
     columns = sliced([0.0, 0.5, 2.0])
     few = np.ones(180, dtype=bool)
     few[10:60] = False
-    small, large = (slice_estimates(*(c[rows] for c in columns), resamples=200) for rows in (few, slice(None)))
+    small, large = (
+        slice_estimates(*(c[rows] for c in columns), bootstrap=Bootstrap(resamples=200)) for rows in (few, slice(None))
+    )
     assert small.slices[0].weight < large.slices[0].weight
 
 
@@ -77,21 +82,31 @@ def test_undefined_slices_take_the_overall_value_with_a_note():
     metric, human, item, system, domain = sliced([0.5, 1.0])
     domain = domain.astype("U6")
     domain[:2] = "tiny"
-    found = slice_estimates(metric, human, item, system, domain, coefficient="kendall", resamples=50)
+    found = slice_estimates(
+        metric,
+        human,
+        item,
+        system,
+        domain,
+        settings=CorrelationSettings(coefficients=("kendall",)),
+        bootstrap=Bootstrap(resamples=50),
+    )
     tiny = found.slices[-1]
     assert tiny.name == "tiny"
     assert not tiny.raw.is_defined
     assert tiny.shrunken.value == pytest.approx(found.whole.value)
     assert tiny.shrunken.note == "the value of the whole: fewer than 3 pairs"
-    flat = slice_estimates(np.ones(120), human, item, system, domain, resamples=20)
+    flat = slice_estimates(np.ones(120), human, item, system, domain, bootstrap=Bootstrap(resamples=20))
     assert {s.shrunken.note for s in flat.slices} == {"the metric is constant"}
     with pytest.raises(ValueError, match="resamples"):
-        slice_estimates(metric, human, item, system, domain, resamples=0)
+        slice_estimates(metric, human, item, system, domain, bootstrap=Bootstrap(resamples=0))
 
 
 def test_order_of_rows_does_not_matter():
     columns = sliced([0.2, 1.0])
     order = np.random.default_rng(0).permutation(120)
-    one, two = (slice_estimates(*(c[o] for c in columns), resamples=60) for o in (slice(None), order))
+    one, two = (
+        slice_estimates(*(c[o] for c in columns), bootstrap=Bootstrap(resamples=60)) for o in (slice(None), order)
+    )
     for a, b in zip(one.slices, two.slices, strict=True):
         assert (b.shrunken.value, b.shrunken.low) == pytest.approx((a.shrunken.value, a.shrunken.low), abs=1e-9)

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from evalapp.stats.correlation.pair_tests import PairTests
 from evalapp.stats.correlation.significance import compare_verdicts
 from evalapp.stats.correlation.verdicts import (
     ALONE,
@@ -19,6 +20,7 @@ from evalapp.stats.correlation.verdicts import (
     outcomes,
     verdict_pairs,
 )
+from evalapp.stats.resampling.bootstrap import Bootstrap
 
 
 def test_two_outputs_are_one_pair_in_either_order():
@@ -44,10 +46,10 @@ def test_no_judgement_gives_no_pairs():
     pairs = verdict_pairs([], [], [])
     assert len(pairs) == 0
     assert pairs.sign.tolist() == []
-    found = agree_on_pairs([], [], [])
+    found = agree_on_pairs([], [], bootstrap=Bootstrap(cluster=[], seed=13))
     assert found.decided.note == NO_DECIDED
     assert found.calibration.accuracy.note == NO_PAIR
-    assert one_against_others(pairs, np.zeros(0, dtype=np.int64))[0].note == ALONE
+    assert one_against_others(pairs, bootstrap=Bootstrap(cluster=np.zeros(0, dtype=np.int64), seed=13))[0].note == ALONE
 
 
 def test_rounding_creates_no_score_difference():
@@ -64,7 +66,7 @@ def test_tied_scores_are_half_right():
 def test_accuracy_and_threshold_match_manual_counts():
     margin = [3.0, -2.0, 0.1, -0.2, 0.0, 1.0, np.nan]
     sign = [1, -1, 0, 0, 1, -1, 1]
-    found = agree_on_pairs(margin, sign, range(7), folds=None, resamples=0)
+    found = agree_on_pairs(margin, sign, folds=None, bootstrap=Bootstrap(cluster=range(7), resamples=0, seed=13))
     # Decided with both scores: right, right, tied, wrong.
     assert (found.decided.value, found.decided.n) == (2.5 / 4, 4)
     assert found.equal == 1 / 4
@@ -80,7 +82,7 @@ def test_threshold_is_optimal_and_validated_on_whole_clusters():
     sign = rng.integers(-1, 2, size=200)
     margin = sign * 1.0 + rng.normal(size=200)
     cluster = np.arange(200) // 4
-    found = agree_on_pairs(margin, sign, cluster, resamples=200).calibration
+    found = agree_on_pairs(margin, sign, bootstrap=Bootstrap(cluster=cluster, resamples=200, seed=13)).calibration
     candidates = [0.0, *np.abs(margin)]
     shares = [float((np.where(np.abs(margin) <= e, 0, np.sign(margin)) == sign).mean()) for e in candidates]
     assert found.accuracy.value == pytest.approx(max(shares))
@@ -94,8 +96,10 @@ def test_interval_resamples_whole_clusters():
     rng = np.random.default_rng(1)
     sign = np.where(rng.random(60) < 0.5, 1, -1)
     margin = sign * np.where(rng.random(60) < 0.7, 1.0, -1.0)
-    once = agree_on_pairs(margin, sign, np.arange(60)).decided
-    copied = agree_on_pairs(np.repeat(margin, 5), np.repeat(sign, 5), np.repeat(np.arange(60), 5)).decided
+    once = agree_on_pairs(margin, sign, bootstrap=Bootstrap(cluster=np.arange(60), seed=13)).decided
+    copied = agree_on_pairs(
+        np.repeat(margin, 5), np.repeat(sign, 5), bootstrap=Bootstrap(cluster=np.repeat(np.arange(60), 5), seed=13)
+    ).decided
     assert (once.value, once.low, once.high) == pytest.approx((copied.value, copied.low, copied.high))
     assert (once.n, copied.n) == (60, 300)
     exact = np.sqrt(once.value * (1 - once.value) / 60)
@@ -110,11 +114,13 @@ def test_chance_level_is_the_better_of_always_tied_and_a_coin():
 def test_one_person_against_the_others():
     # Pair (0, 1): three say the first is better, one that it is worse. Pair (2, 3): a single judge.
     pairs = verdict_pairs([0, 0, 0, 0, 2], [1, 1, 1, 1, 3], [1, 1, 1, -1, 1])
-    decided, verdicts = one_against_others(pairs, np.array([0, 0, 0, 0, 1]))
+    decided, verdicts = one_against_others(pairs, bootstrap=Bootstrap(cluster=np.array([0, 0, 0, 0, 1]), seed=13))
     # For each of the three, 2 of 3 others say "better"; the fourth has 3 of 3 against; the single judge has no others.
     assert (decided.value, decided.n) == (3 / 4, 4)
     assert (verdicts.value, verdicts.n) == (3 / 4, 4)
-    alone = one_against_others(verdict_pairs([0, 2], [1, 3], [1, 1]), np.array([0, 1]))
+    alone = one_against_others(
+        verdict_pairs([0, 2], [1, 3], [1, 1]), bootstrap=Bootstrap(cluster=np.array([0, 1]), seed=13)
+    )
     assert [one.note for one in alone] == [ALONE, ALONE]
 
 
@@ -125,7 +131,9 @@ def _outcomes(n: int, shares: dict[str, float], seed: int = 0) -> dict[str, np.n
 
 @pytest.mark.parametrize("test", ["permutation", "bootstrap"])
 def test_more_accurate_evaluator_differs_significantly(test):
-    found = compare_verdicts(_outcomes(300, {"poor": 0.5, "good": 0.8, "same": 0.78}), np.arange(300), test=test)
+    found = compare_verdicts(
+        _outcomes(300, {"poor": 0.5, "good": 0.8, "same": 0.78}), np.arange(300), tests=PairTests(test=test)
+    )
     assert found.names == ("good", "same", "poor")
     assert found.letters == ("a", "a", "b")
     assert found.coefficient == "verdicts"
@@ -140,7 +148,7 @@ def test_permutation_is_exact_where_exchanges_can_be_listed():
     delta = right["a"] - right["b"]
     every = [np.dot(signs, delta) for signs in itertools.product([1, -1], repeat=8)]
     exact = np.mean(np.array(every) >= delta.sum() - 1e-9)
-    found = compare_verdicts(right, np.arange(8), k=20000)
+    found = compare_verdicts(right, np.arange(8), tests=PairTests(k=20000))
     assert found.p[0, 1] == pytest.approx(exact, abs=0.01)
 
 
@@ -155,7 +163,8 @@ def test_whole_clusters_are_exchanged():
 def test_equal_metrics_rarely_differ_significantly():
     """Under the null, the two-sided test at .05 must reject about .05 of 400 sets of 60 pairs."""
     rejected = sum(
-        compare_verdicts(_outcomes(60, {"a": 0.6, "b": 0.6}, seed), np.arange(60), k=400).letters == ("a", "b")
+        compare_verdicts(_outcomes(60, {"a": 0.6, "b": 0.6}, seed), np.arange(60), tests=PairTests(k=400)).letters
+        == ("a", "b")
         for seed in range(400)
     )
     assert rejected / 400 < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
@@ -175,7 +184,7 @@ def test_only_pairs_scored_by_all_are_compared():
 def test_always_right_and_always_wrong_evaluators_are_compared(test):
     """40 pairs in 40 clusters: 1, .5 (exactly) and 0 differ; p of all right against all wrong is the smallest."""
     right = {"half": np.tile([1.0, 0.0], 20), "all": np.ones(40), "none": np.zeros(40)}
-    found = compare_verdicts(right, np.arange(40), test=test)
+    found = compare_verdicts(right, np.arange(40), tests=PairTests(test=test))
     assert found.names == ("all", "half", "none")
     assert tuple(found.values) == (1.0, 0.5, 0.0)
     assert found.letters == ("a", "b", "c")
@@ -186,4 +195,4 @@ def test_always_right_and_always_wrong_evaluators_are_compared(test):
 @pytest.mark.parametrize("wrong", [{"test": "williams"}, {"adjust": "bonferroni"}, {"k": 0}, {"alpha": 1.0}])
 def test_invalid_settings_are_refused(wrong):
     with pytest.raises(ValueError, match=r"permutation or bootstrap|k >= 1"):
-        compare_verdicts(_outcomes(10, {"a": 0.5, "b": 0.5}), np.arange(10), **wrong)
+        compare_verdicts(_outcomes(10, {"a": 0.5, "b": 0.5}), np.arange(10), tests=PairTests(**wrong))

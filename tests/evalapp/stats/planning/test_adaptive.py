@@ -10,8 +10,9 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 
 from evalapp.stats.planning.adaptive import NextPair, PairState, choose_pair, gains, pair_chances
-from evalapp.stats.planning.adaptive_simulation import saved_share, simulate_saving
+from evalapp.stats.planning.adaptive_simulation import PairChoice, saved_share, simulate_saving
 from evalapp.stats.ranking.comparisons import rank_by_comparisons
+from evalapp.stats.ranking.judgements import PairwiseComparisons
 
 
 def state_of(counts, n=3):
@@ -122,7 +123,7 @@ def test_weights_correct_for_the_choice_under_a_wrong_model():
     columns = first[drawn], second[drawn], np.where(won, "a", "b")
 
     def ratings(*columns, weight=None):
-        rows = rank_by_comparisons(*columns, weight=weight).systems
+        rows = rank_by_comparisons(PairwiseComparisons(*columns, weight=weight)).systems
         return np.array([row.estimate.value for row in sorted(rows, key=lambda row: row.system)])
 
     # The limit of a uniform choice of pairs.
@@ -135,12 +136,12 @@ def test_weights_correct_for_the_choice_under_a_wrong_model():
 def test_adaptive_choice_saves_judgements():
     # 10 systems spaced half a theta apart; the documented figures are in docs/results/rankings.md.
     theta = np.linspace(1.2, -1.2, 10)
-    found = simulate_saving(theta, 300, runs=4, seed=13, every=10)
+    found = simulate_saving(theta, 300, runs=4, seed=13, choice=PairChoice(every=10))
     assert found.adaptive[-1] < found.random[-1]
     assert found.saved.value > 0.1
     assert "fewer judgements" in found.sentence
-    assert found == simulate_saving(theta, 300, runs=4, seed=13, every=10)
-    best = simulate_saving(theta, 200, runs=4, goal="best", seed=13, every=10)
+    assert found == simulate_saving(theta, 300, runs=4, seed=13, choice=PairChoice(every=10))
+    best = simulate_saving(theta, 200, runs=4, seed=13, choice=PairChoice(goal="best", every=10))
     assert sum(best.adaptive) < sum(best.random)
     assert best.as_dict()["saved"]["n"] == 4
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalapp.stats.ranking.comparisons import rank_by_comparisons
+from evalapp.stats.ranking.comparisons import ComparisonModel, rank_by_comparisons
 from evalapp.stats.ranking.fragility import fragility
+from evalapp.stats.ranking.judgements import PairwiseComparisons
 from tests.evalapp.stats.ranking.comparison_data import GOLDEN, columns_of, draw
 
 
@@ -38,7 +39,9 @@ def brute_force(a, b, verdict, first, second, model):
             for new in itertools.product("ab", repeat=n):
                 changed = np.array(verdict, dtype=object)
                 changed[list(rows)] = new
-                ranking = rank_by_comparisons(a, b, changed, method=model, prior_sd=1e3)
+                ranking = rank_by_comparisons(
+                    PairwiseComparisons(a, b, changed), model=ComparisonModel(method=model, prior_sd=1e3)
+                )
                 value = {row.system: row.estimate.value for row in ranking.systems}
                 if value[second] > value[first] + 1e-6:
                     return n

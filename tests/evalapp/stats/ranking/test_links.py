@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from evalapp.stats.ranking.comparisons import rank_by_comparisons
+from evalapp.stats.ranking.comparisons import ComparisonModel, rank_by_comparisons
 from evalapp.stats.ranking.connectivity import NEVER_COMPARED
+from evalapp.stats.ranking.judgements import PairwiseComparisons
 from evalapp.stats.ranking.skill import VerdictTable, rank_by_games
 from evalapp.stats.ranking.systems import rank_by_m1, rank_by_win_rate
+from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.boards.data.columns import Comparisons, Units
 from scoring.boards.metrics.compute import Scored
 from scoring.boards.metrics.ranked import RANKINGS, Compared, evaluators_by_ranking
@@ -26,8 +28,10 @@ SETTINGS = {"by": "", "ratings": "raw", "systems": "all", "method": "win-rate", 
 
 def rank(method, a, b, verdict, item):
     if method == "win-rate":
-        return rank_by_win_rate(item, a, b, verdict, resamples=50)
-    return rank_by_comparisons(a, b, verdict, item=item, method=method, seeds=2)
+        return rank_by_win_rate(item, a, b, verdict, bootstrap=Bootstrap(resamples=50))
+    return rank_by_comparisons(
+        PairwiseComparisons(a, b, verdict, item=item), model=ComparisonModel(method=method, seeds=2)
+    )
 
 
 @st.composite
@@ -141,7 +145,9 @@ def test_tables_give_no_rank_across_components(method):
 
 
 def test_the_reference_links_all_systems_of_m1():
-    found = rank_by_m1(np.arange(20), np.repeat(["x", "y"], 10), np.tile(["a", "b"], 10), resamples=50)
+    found = rank_by_m1(
+        np.arange(20), np.repeat(["x", "y"], 10), np.tile(["a", "b"], 10), bootstrap=Bootstrap(resamples=50)
+    )
     assert all(row.is_ranked for row in found.systems)
     assert set(RANKINGS) == {"m1", *METHODS}
 

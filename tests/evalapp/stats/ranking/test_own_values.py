@@ -7,6 +7,7 @@ import pytest
 
 from evalapp.stats.ranking.own_values import interval_of_sums, places_by_ends
 from evalapp.stats.ranking.systems import rank_by_mean
+from evalapp.stats.resampling.bootstrap import Bootstrap
 
 
 def mean_of(sums):
@@ -18,7 +19,7 @@ def test_plain_mean_has_the_interval_of_means():
     rng = np.random.default_rng(5)
     values, items = rng.normal(size=60), np.arange(60) // 2
     found = interval_of_sums(values.mean(), np.column_stack([values, np.ones(60)]), items, mean_of)
-    (row,) = rank_by_mean(values, np.arange(60), np.zeros(60, dtype=int), cluster=items).systems
+    (row,) = rank_by_mean(values, np.arange(60), np.zeros(60, dtype=int), bootstrap=Bootstrap(cluster=items)).systems
     assert (found.value, found.low, found.high) == pytest.approx(
         (row.estimate.value, row.estimate.low, row.estimate.high)
     )

@@ -16,9 +16,10 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit, ndtr
 
 from evalapp.stats.ranking.bradley_terry import MODELS
-from evalapp.stats.ranking.comparisons import rank_by_comparisons
-from evalapp.stats.ranking.judgements import read_judgements
+from evalapp.stats.ranking.comparisons import ComparisonModel, rank_by_comparisons
+from evalapp.stats.ranking.judgements import PairwiseComparisons, read_judgements
 from evalapp.stats.ranking.unbounded import fit_penalised, penalised_differences
+from evalapp.stats.resampling.bootstrap import Bootstrap
 
 
 def played(*results):
@@ -39,7 +40,7 @@ def places(ranking):
 @pytest.mark.parametrize("method", MODELS)
 def test_undefeated_is_first_and_winless_last(method):
     columns = played(("best", "x", 60, 0), ("best", "y", 60, 0), ("x", "y", 30, 30), ("x", "last", 60, 0))
-    found = rank_by_comparisons(*columns, method=method)
+    found = rank_by_comparisons(PairwiseComparisons(*columns), model=ComparisonModel(method=method))
     assert places(found) == {"best": (1, 1, 1), "x": (2, 2, 3), "y": (2, 2, 3), "last": (4, 4, 4)}
     rows = {row.system: row for row in found.systems}
     assert [row.system for row in found.systems] == ["best", "x", "y", "last"]
@@ -52,9 +53,15 @@ def test_undefeated_is_first_and_winless_last(method):
 
 
 @pytest.mark.parametrize("method", MODELS)
-@pytest.mark.parametrize("options", [{}, {"interval": "bootstrap", "resamples": 200}, {"adjust": "holm"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"interval": "bootstrap", "bootstrap": Bootstrap(resamples=200)}, {"adjust": "holm"}]
+)
 def test_single_win_gives_an_order_but_no_certain_rank(method, options):
-    found = rank_by_comparisons(*played(("best", "x", 1, 0), ("x", "y", 40, 20)), method=method, **options)
+    found = rank_by_comparisons(
+        PairwiseComparisons(*played(("best", "x", 1, 0), ("x", "y", 40, 20))),
+        model=ComparisonModel(method=method),
+        **options,
+    )
     assert places(found)["best"][:2] == (1, 1)
     assert places(found)["best"][2] == 3
     assert places(found)["x"][:2] == (2, 1)
@@ -64,9 +71,11 @@ def test_number_of_wins_for_a_certain_rank():
     """Firth's penalty for two systems adds half a win to each: theta = ln(2 n + 1), variance 1 / (n p q). By hand z =
     1.925 after 9 wins, 2.006 after 10."""
     for n, (rank_low, rank_high) in ((1, (1, 2)), (9, (1, 2)), (10, (2, 2)), (500, (2, 2))):
-        found = rank_by_comparisons(*played(("x", "y", n, 0)))
+        found = rank_by_comparisons(PairwiseComparisons(*played(("x", "y", n, 0))))
         assert places(found)["y"] == (2, rank_low, rank_high)
-        theta, p = penalised_differences(read_judgements(*played(("x", "y", n, 0))), np.ones(2, dtype=bool))
+        theta, p = penalised_differences(
+            read_judgements(PairwiseComparisons(*played(("x", "y", n, 0)))), np.ones(2, dtype=bool)
+        )
         assert theta[0] - theta[1] == pytest.approx(math.log(2 * n + 1))
         chance = (n + 0.5) / (n + 1)
         z = math.log(2 * n + 1) * math.sqrt(n * chance * (1 - chance))
@@ -75,14 +84,18 @@ def test_number_of_wins_for_a_certain_rank():
 
 def test_wins_on_one_item_count_once():
     a, b, verdict = played(("x", "y", 60, 0))
-    assert places(rank_by_comparisons(a, b, verdict, item=np.arange(60)))["y"] == (2, 2, 2)
-    assert places(rank_by_comparisons(a, b, verdict, item=np.zeros(60, dtype=int)))["y"] == (2, 1, 2)
-    assert places(rank_by_comparisons(a, b, verdict, item=np.arange(60) % 9))["y"] == (2, 1, 2)
+    assert places(rank_by_comparisons(PairwiseComparisons(a, b, verdict, item=np.arange(60))))["y"] == (2, 2, 2)
+    assert places(rank_by_comparisons(PairwiseComparisons(a, b, verdict, item=np.zeros(60, dtype=int))))["y"] == (
+        2,
+        1,
+        2,
+    )
+    assert places(rank_by_comparisons(PairwiseComparisons(a, b, verdict, item=np.arange(60) % 9)))["y"] == (2, 1, 2)
 
 
 def test_chains_give_order_and_unchained_systems_share_ranks():
     columns = played(("a", "b", 60, 0), ("b", "c", 60, 0), ("d", "c", 60, 0))
-    found = places(rank_by_comparisons(*columns))
+    found = places(rank_by_comparisons(PairwiseComparisons(*columns)))
     # a > b > c and d > c; d is unordered relative to a and b.
     assert {name: place[0] for name, place in found.items()} == {"a": 1, "b": 2, "c": 4, "d": 1}
     assert found["d"] == (1, 1, 3)
@@ -94,7 +107,7 @@ def test_class_below_the_rated_one_is_ordered_by_its_own_ratings():
     columns = played(
         ("a", "b", 30, 20), ("b", "c", 30, 20), ("c", "d", 50, 0), ("d", "e", 45, 15), ("a", "e", 50, 0)
     )  # fmt: skip
-    found = rank_by_comparisons(*columns)
+    found = rank_by_comparisons(PairwiseComparisons(*columns))
     assert [row.system for row in found.systems][3:] == ["d", "e"]
     assert [places(found)[name] for name in "de"] == [(4, 4, 4), (5, 5, 5)]
     reason = "lost every link to the systems that have a rating, so its own has no lower end"
@@ -152,7 +165,7 @@ def test_small_tournaments_at_random(method, data):
     drawn = data.draw(st.lists(rows, min_size=1, max_size=10))
     a, b, verdict = (np.repeat(column, [row[3] for row in drawn]) for column in list(zip(*drawn, strict=True))[:3])
     items = {} if data.draw(st.booleans()) else {"item": np.arange(len(a)) % 7}
-    found = rank_by_comparisons(a, b, verdict, method=method, **items)
+    found = rank_by_comparisons(PairwiseComparisons(a, b, verdict, **items), model=ComparisonModel(method=method))
     rows, reached = {row.system: row for row in found.systems}, chains(a, b, verdict)
     ranked = [name for name, row in rows.items() if row.is_ranked]
     for one in ranked:
@@ -174,7 +187,11 @@ def test_small_tournaments_at_random(method, data):
     # No rank depends on the order of the judgements.
     order = np.random.default_rng(n).permutation(len(a))
     items = {name: column[order] for name, column in items.items()}
-    assert places(rank_by_comparisons(a[order], b[order], verdict[order], method=method, **items)) == places(found)
+    assert places(
+        rank_by_comparisons(
+            PairwiseComparisons(a[order], b[order], verdict[order], **items), model=ComparisonModel(method=method)
+        )
+    ) == places(found)
 
 
 @pytest.mark.parametrize("n_each", [1, 3, 6])
@@ -186,7 +203,7 @@ def test_equal_systems_rarely_differ_significantly(n_each):
     for _ in range(150):
         one, two = np.triu_indices(4, 1)
         a, b = np.repeat(one, n_each), np.repeat(two, n_each)
-        judged = read_judgements(a, b, rng.choice(["a", "b"], size=len(a)))
+        judged = read_judgements(PairwiseComparisons(a, b, rng.choice(["a", "b"], size=len(a))))
         linked = judged.linked
         _, p = penalised_differences(judged, linked)
         found = p[np.triu_indices(4, 1)]
@@ -196,7 +213,9 @@ def test_equal_systems_rarely_differ_significantly(n_each):
 
 
 def test_prior_orders_by_its_values():
-    found = rank_by_comparisons(*played(("best", "x", 1, 0), ("x", "y", 40, 20)), prior_sd=2)
+    found = rank_by_comparisons(
+        PairwiseComparisons(*played(("best", "x", 1, 0), ("x", "y", 40, 20))), model=ComparisonModel(prior_sd=2)
+    )
     assert all(row.estimate.is_defined for row in found.systems)
     values = [row.estimate.value for row in found.systems]
     assert values == sorted(values, reverse=True)

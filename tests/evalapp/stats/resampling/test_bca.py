@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from evalapp.stats.correlation.meta_evaluation import correlate
+from evalapp.stats.correlation.meta_evaluation import CorrelationSettings, correlate
 from evalapp.stats.resampling.bca import MOST_BLOCKS, LeaveOneOut, bca_interval
+from evalapp.stats.resampling.bootstrap import Bootstrap
 
 
 def test_without_bias_and_skewness_it_is_the_percentile_interval():
@@ -41,7 +43,14 @@ def test_equal_to_scipy_on_its_own_resamples():
     ours = bca_interval(r(x, y), found.bootstrap_distribution, [left_out])
     assert ours == pytest.approx(tuple(found.confidence_interval), abs=1e-9)
     # The option leaves out the same rows, and draws its own resamples.
-    drawn = correlate(x, y, np.arange(25), np.zeros(25), resamples=3000, interval="bca", seed=1)["pearson"]
+    drawn = correlate(
+        x,
+        y,
+        np.arange(25),
+        np.zeros(25),
+        bootstrap=Bootstrap(resamples=3000, seed=1),
+        settings=CorrelationSettings(interval="bca"),
+    )["pearson"]
     assert (drawn.low, drawn.high) == pytest.approx(ours, abs=0.05)
 
 
@@ -60,13 +69,24 @@ def test_units_left_out_one_by_one(monkeypatch, level, grouping, bootstrap):
         "evalapp.stats.correlation.meta_evaluation.with_bca_interval",
         lambda point, replicates, left_out, **rest: seen.append(left_out) or point,
     )
-    options = {"level": level, "grouping": grouping, "bootstrap": bootstrap, "coefficients": ["spearman"]}
-    correlate(metric, human, item, system, interval="bca", resamples=10, **options)
+    options = CorrelationSettings(level, grouping, ["spearman"], resampling_unit=bootstrap)
+    correlate(
+        metric,
+        human,
+        item,
+        system,
+        settings=replace(options, interval="bca"),
+        bootstrap=Bootstrap(resamples=10),
+    )
     units = [column for side, column in (("inputs", item), ("systems", system)) if bootstrap in (side, "both")]
     assert len(seen[0]) == len(units)
     for found, unit in zip(seen[0], units, strict=True):
         expected = [
-            correlate(*(c[unit != u] for c in (metric, human, item, system)), resamples=0, **options)["spearman"].value
+            correlate(
+                *(c[unit != u] for c in (metric, human, item, system)),
+                settings=options,
+                bootstrap=Bootstrap(resamples=0),
+            )["spearman"].value
             for u in np.unique(unit)
         ]
         np.testing.assert_allclose(found, expected, atol=1e-9)
@@ -88,10 +108,24 @@ def test_degenerate():
         bca_interval(0.5, np.linspace(0, 1, 50), [np.ones(4)]),
     ):
         assert all(math.isnan(end) for end in interval)
-    found = correlate([1, 2, 3, 4], [1, 2, 3, 4], range(4), [0] * 4, resamples=50, interval="bca")["pearson"]
+    found = correlate(
+        [1, 2, 3, 4],
+        [1, 2, 3, 4],
+        range(4),
+        [0] * 4,
+        bootstrap=Bootstrap(resamples=50),
+        settings=CorrelationSettings(interval="bca"),
+    )["pearson"]
     assert found.value == 1
     assert "no interval" in found.note or found.has_interval
     with pytest.raises(ValueError, match="interval"):
-        correlate([1, 2, 3], [1, 2, 3], range(3), [0] * 3, interval="normal")
-    signature = correlate([1, 2, 3], [1, 3, 2], range(3), [0] * 3, resamples=9, interval="bca").signature
+        correlate([1, 2, 3], [1, 2, 3], range(3), [0] * 3, settings=CorrelationSettings(interval="normal"))
+    signature = correlate(
+        [1, 2, 3],
+        [1, 3, 2],
+        range(3),
+        [0] * 3,
+        bootstrap=Bootstrap(resamples=9),
+        settings=CorrelationSettings(interval="bca"),
+    ).signature
     assert signature.endswith("|interval:bca")
