@@ -7,9 +7,13 @@ from array import array
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.resampling.bootstrap import Bootstrap
+
+if TYPE_CHECKING:
+    from evalapp.stats.agreement.krippendorff import Scale
 
 Row = dict[str, Any]
 RESAMPLES = 200
@@ -50,7 +54,7 @@ class AspectFacts:
     def n_raters(self) -> int:
         return count_persons(self.raters)
 
-    def agreement(self, scale: str) -> Any:
+    def agreement(self, scale: Scale) -> Estimate:
         """Krippendorff's alpha with its interval, without repeats: a person is no second rater of what they rated."""
         import numpy as np
 
@@ -66,7 +70,7 @@ class AspectFacts:
         first = np.sort(order[np.flatnonzero(np.append(True, ~again))])
         return krippendorff_alpha(
             unit[first], np.array(self.value)[first], scale=scale, bootstrap=Bootstrap(resamples=RESAMPLES)
-        )  # type: ignore[arg-type]
+        )
 
 
 def count_persons(raters: Collection[str]) -> int:

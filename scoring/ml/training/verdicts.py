@@ -12,7 +12,7 @@ import numpy.typing as npt
 from evalapp.stats.agreement.judged import people_of
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.correlation.verdicts import VerdictAgreement, agree_on_pairs, by_lot, margins, share, verdict_pairs
-from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES, Bootstrap
+from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.ml.base import Evaluator, Floats, Progress
 from scoring.ml.training.gold import Compared, compared_records, key_of
 from scoring.ml.training.record import Row, group_of, scores_of
@@ -166,7 +166,7 @@ def _figures(pairs: PeoplesPairs, margin: Floats, signs: Ints | None, seed: int)
         verdicts, ties = _by_threshold(found)
     else:
         right = (signs == pairs.sign).astype(np.float64)
-        verdicts, ties = share(right, pairs.group, (DEFAULT_RESAMPLES, seed, DEFAULT_CONFIDENCE)), OWN
+        verdicts, ties = share(right, pairs.group, Bootstrap(seed=seed)), OWN
     n_tied, known = int((pairs.sign == 0).sum()), np.isfinite(margin)
     return {
         "n_groups": len(np.unique(pairs.group[known])),
