@@ -85,14 +85,19 @@ test-fast: $(VENV)/.installed-dev ## the pure rooms, in under a minute
 	  --ignore tests/evalapp/client/test_callback.py --ignore tests/evalapp/client/test_how_to.py \
 	  --deselect tests/retrieval/index/test_embedded.py::test_a_thousand_real_queries_equal_a_scan $(addprefix tests/,$(FAST)) $(ARGS)
 
+# Formats template tags; the lines of templates are broken by hand, at most 160 characters (tests/architecture).
+DJADE = --target-version 5.2 $(shell find templates -name '*.html')
+
 lint: $(VENV)/.installed-dev ## ruff, formatting, import contracts
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
+	@$(VENV)/bin/djade --check $(DJADE) >/dev/null || { echo "make format formats the templates"; exit 1; }
 	@$(VENV)/bin/lint-imports
 
 format: $(VENV)/.installed-dev ## put the code into the common form
 	@$(VENV)/bin/ruff check --fix .
 	@$(VENV)/bin/ruff format .
+	@$(VENV)/bin/djade $(DJADE)
 
 typecheck: $(VENV)/.installed-dev ## mypy
 	@$(VENV)/bin/mypy

@@ -11,6 +11,7 @@ from annotation.selectors.campaigns_quality import campaign_quality
 from annotation.services.judging import next_assignment, submit_answer
 from tests.annotation.services.judging_helpers import open_for
 from tests.judging import make_draft
+from tests.pages import read_page
 
 pytestmark = pytest.mark.django_db
 
@@ -32,10 +33,10 @@ def show(client, user, campaign, **query):
 
 def test_ratings(cast, client):
     campaign = open_for(cast, items=16, overlap=2)
-    assert "Nobody has judged yet" in show(client, cast.researcher, campaign).content.decode()
+    assert "Nobody has judged yet" in read_page(show(client, cast.researcher, campaign))
     judge(cast.annotator, campaign, lambda shown: 1 + shown.unit_id % 5)
     judge(cast.owner, campaign, lambda shown: 1 + shown.unit_id % 5)
-    text = show(client, cast.researcher, campaign).content.decode()
+    text = read_page(show(client, cast.researcher, campaign))
     assert "Agreement as it grows" in text
     assert "of work so far" in text
     assert "p-anna" in text
@@ -51,7 +52,7 @@ def test_comparisons_with_adaptive_choice(cast, client):
     systems = ("sys-a", "sys-b", "sys-c")
     campaign = open_for(cast, "pairwise", items=12, systems=systems, pairs=30, options=options)
     judge(cast.annotator, campaign, lambda shown: "a")
-    text = show(client, cast.researcher, campaign).content.decode()
+    text = read_page(show(client, cast.researcher, campaign))
     assert "30 of 30 pairs of texts were begun" in text
     assert "which system is best" in text
     # A rater who always takes the first side has no finite odds; the page reports the count.

@@ -18,6 +18,7 @@ from annotation.views.campaign_overview import campaign_step, campaigns_section
 from evalapp.accounts.models import Invitation, Membership
 from tests.cast import Cast
 from tests.judging import ONE_QUESTION, make_draft, make_texts, open_comparison, open_rating
+from tests.pages import read_page
 
 pytestmark = pytest.mark.django_db
 BASE = "/projects/alpha/campaigns/"
@@ -31,7 +32,7 @@ def rita(cast: Cast) -> Client:
 
 
 def read(response: Any, status: int = 200) -> str:
-    text = response.content.decode()
+    text = read_page(response)
     assert response.status_code == status, text[:3000]
     return text
 
@@ -217,7 +218,7 @@ def test_changes_a_draft_and_starts_from_a_copy(cast: Cast, rita: Client) -> Non
     campaign.refresh_from_db()
     assert campaign.plan["items"] == {"keys": ["i000", "i001", "i002", "i003"], "sample": 2}
     assert campaign.plan["pairs"] == 4
-    copy = read(rita.get(f"{BASE}new/?from={campaign.pk}"))
+    copy = rita.get(f"{BASE}new/?from={campaign.pk}").content.decode()
     assert "i000\ni001" in copy
     read(rita.post(f"{BASE}{campaign.pk}/plan/", typed(), follow=True))
     campaign.refresh_from_db()
@@ -506,4 +507,4 @@ def test_empty_lists_show_the_command_for_this_project(client, cast):
         ("items/", "manage.py load FOLDER --project alpha"),
         ("", "<dd>0</dd>"),
     ):
-        assert words in client.get(f"/projects/alpha/{path}").content.decode()
+        assert words in read_page(client.get(f"/projects/alpha/{path}"))

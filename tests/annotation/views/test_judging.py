@@ -13,6 +13,7 @@ from annotation.models import Assignment, Campaign, ItemFlag, Judgement
 from annotation.services.campaigns import close_campaign, pause_campaign, resume_campaign
 from tests.cast import Cast
 from tests.judging import ONE_QUESTION, PRACTICE, SYSTEMS, make_draft, make_texts, open_comparison, open_rating
+from tests.pages import read_page
 
 pytestmark = pytest.mark.django_db
 
@@ -32,7 +33,7 @@ class Annotator:
         return self._read(self.client.post(url, data, follow=True), status)
 
     def _read(self, response: Any, status: int) -> str:
-        text = response.content.decode()
+        text = read_page(response)
         assert response.status_code == status, text[:2000]
         for name in SYSTEMS:
             assert name not in text + str(response.headers) + str(response.redirect_chain)

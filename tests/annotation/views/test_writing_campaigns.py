@@ -16,6 +16,7 @@ from evalapp.accounts.models import Invitation
 from evalapp.accounts.roles import Role
 from tests.cast import Cast, join, person
 from tests.factories import make_items
+from tests.pages import read_page
 from tests.writing import CORPUS, EVALUATOR, FakePorts, desk_of, draft_writing, fill_ports, send, start_writing
 
 pytestmark = pytest.mark.django_db
@@ -52,7 +53,7 @@ def test_plan_draft_open_and_watch(rita: Client, cast: Cast, fake: FakePorts) ->
     campaign = WritingCampaign.objects.get()
     assert answer.url == at(cast, "", campaign.pk)
     assert (campaign.slug, campaign.corpus, campaign.options["candidate_turns"]) == ("more-replies", CORPUS, 1)
-    html = rita.get(at(cast, "", campaign.pk)).content.decode()
+    html = read_page(rita.get(at(cast, "", campaign.pk)))
     assert "with scores, without scores, given by annotator" in html
     assert "50 from replies, nearest to the last turn" in html
     assert "<strong>replies</strong>" in html
@@ -64,12 +65,12 @@ def test_plan_draft_open_and_watch(rita: Client, cast: Cast, fake: FakePorts) ->
     rita.post(at(cast, "move", campaign.pk, "open"))
     campaign.refresh_from_db()
     assert (campaign.state, campaign.options["target"], campaign.unit_count) == ("open", 3, 3)
-    html = rita.get(at(cast, "", campaign.pk)).content.decode()
+    html = read_page(rita.get(at(cast, "", campaign.pk)))
     assert "Nobody has begun yet." in html
     assert 'aria-current="page">Campaigns</a>' in html
-    assert at(cast, "", campaign.pk) in rita.get(
+    assert at(cast, "", campaign.pk) in read_page(rita.get(
         reverse("annotation:campaign-list", args=[cast.project.slug])
-    ).content.decode()  # fmt: skip
+    ))  # fmt: skip
 
 
 def test_without_an_evaluator_the_form_offers_training_or_no_scores(
@@ -79,14 +80,14 @@ def test_without_an_evaluator_the_form_offers_training_or_no_scores(
 
     monkeypatch.setitem(ports._WRITING, "evaluators", lambda project: [])
     page = rita.get(at(cast, "new"))
-    html = page.content.decode()
+    html = read_page(page)
     assert "No trained REAM evaluator yet." in html
     assert reverse("scoring:train", args=[cast.project.slug, "ream"]) in html
     assert page.context["form"].initial["arms"] == ["control"]
     make_items(cast.project, 1, 1)
     refused = rita.post(at(cast, "new"), {**FIELDS, "evaluator": ""})
     assert refused.status_code == 422
-    assert "The arm with scores needs a trained evaluator." in refused.content.decode()
+    assert "The arm with scores needs a trained evaluator." in read_page(refused)
     assert rita.post(at(cast, "new"), {**FIELDS, "evaluator": "", "arms": ["control"]}).status_code == 302
 
 
@@ -95,12 +96,12 @@ def test_overview_shows_written_texts_and_the_next_step(
 ) -> None:
     url = reverse("project", args=[cast.project.slug])
     make_items(cast.project, 2, 1)
-    assert at(cast, "new") in rita.get(url).content.decode()  # a suitable evaluator exists
+    assert at(cast, "new") in read_page(rita.get(url))  # a suitable evaluator exists
     campaign = create_writing(user=cast.researcher, project=cast.project, plan={"name": "Mine", "corpus": CORPUS})
-    assert "Open the writing campaign" in rita.get(url).content.decode()
+    assert "Open the writing campaign" in read_page(rita.get(url))
     WritingCampaign.objects.filter(pk=campaign.pk).update(evaluator=EVALUATOR)
     rita.post(at(cast, "move", campaign.pk, "open"))
-    html = rita.get(url).content.decode()
+    html = read_page(rita.get(url))
     assert "Writing references" in html
     assert "Open the writing campaign" not in html
 
@@ -111,7 +112,7 @@ def test_constraint_campaign(rita: Client, cast: Cast, fake: FakePorts) -> None:
     assert rita.post(at(cast, "new"), typed).status_code == 302
     campaign = WritingCampaign.objects.get()
     assert (campaign.options["arms"], campaign.options["constraint"]) == (["control"], "avoid-original-words")
-    html = rita.get(at(cast, "preview", campaign.pk)).content.decode()
+    html = read_page(rita.get(at(cast, "preview", campaign.pk)))
     assert "Use other words than the original." in html
     assert "Answer 0 to i000." in html
 
@@ -124,20 +125,20 @@ def test_errors_appear_at_their_fields(rita: Client, cast: Cast, fake: FakePorts
 
 def test_draft_lists_obstacles_to_opening(rita: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = draft_writing(cast, evaluator="ream-9", options={"arms": ["scores"]})
-    html = rita.get(at(cast, "", campaign.pk)).content.decode()
+    html = read_page(rita.get(at(cast, "", campaign.pk)))
     assert "There is no trained evaluator “ream-9” for this project." in html
     assert at(cast, "move", campaign.pk, "open") not in html
     campaign.evaluator = EVALUATOR
     campaign.save()
-    assert at(cast, "move", campaign.pk, "open") in rita.get(at(cast, "", campaign.pk)).content.decode()
+    assert at(cast, "move", campaign.pk, "open") in read_page(rita.get(at(cast, "", campaign.pk)))
 
 
 def test_preview_by_arm_hides_scores_where_there_are_none(rita: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = draft_writing(cast, options={"arms": ["scores", "control"]})
     url = at(cast, "preview", campaign.pk)
-    assert 'id="score"' in rita.get(url, {"arm": "scores"}).content.decode()
-    assert 'id="score"' not in rita.get(url, {"arm": "control"}).content.decode()
-    assert "No item here." in rita.get(url, {"item": "99"}).content.decode()
+    assert 'id="score"' in read_page(rita.get(url, {"arm": "scores"}))
+    assert 'id="score"' not in read_page(rita.get(url, {"arm": "control"}))
+    assert "No item here." in read_page(rita.get(url, {"item": "99"}))
 
 
 def test_watch_page_compares_arms_with_plots(rita: Client, cast: Cast, fake: FakePorts) -> None:
@@ -149,7 +150,7 @@ def test_watch_page_compares_arms_with_plots(rita: Client, cast: Cast, fake: Fak
         for number in range(2):
             send(user, desk, f"A good reply number {number} by {user.username}.")
     skip_task(user=otto, public=desk.public, reason="I do not understand it.")
-    html = rita.get(at(cast, "", campaign.pk)).content.decode()
+    html = read_page(rita.get(at(cast, "", campaign.pk)))
     assert "I do not understand it." in html
     assert html.count('class="curve rounds"') == 2
     assert "The arms side by side" in html
@@ -157,7 +158,7 @@ def test_watch_page_compares_arms_with_plots(rita: Client, cast: Cast, fake: Fak
     assert "p-anna" in html
     assert "Predicted reliability" in html
     assert "style=" not in html
-    part = rita.get(at(cast, "", campaign.pk), headers={"HX-Request": "true"}).content.decode()
+    part = read_page(rita.get(at(cast, "", campaign.pk), headers={"HX-Request": "true"}))
     assert part.lstrip().startswith('<div id="live"')
 
 
@@ -167,16 +168,16 @@ def test_references_are_listed_withdrawn_and_restored(rita: Client, cast: Cast, 
     send(cast.annotator, desk, "A plain reply.")
     send(cast.annotator, desk, "A good reply.")
     written = WrittenReference.objects.get()
-    html = rita.get(at(cast, "references", campaign.pk)).content.decode()
+    html = read_page(rita.get(at(cast, "references", campaign.pk)))
     assert "A good reply." in html
     assert "own text" in html
-    html = rita.get(at(cast, "attempts", campaign.pk), {"arm": "scores"}).content.decode()
+    html = read_page(rita.get(at(cast, "attempts", campaign.pk), {"arm": "scores"}))
     assert "Needs editing" in html
     assert "the set would not be more reliable" in html
-    assert "Withdraw this reference?" in rita.get(at(cast, "withdraw", campaign.pk, written.pk)).content.decode()
+    assert "Withdraw this reference?" in read_page(rita.get(at(cast, "withdraw", campaign.pk, written.pk)))
     rita.post(at(cast, "withdraw", campaign.pk, written.pk), {"reason": "a copy"})
     assert not Reference.objects.filter(text="A good reply.").exists()
-    html = rita.get(at(cast, "references", campaign.pk), {"rater": "p-anna"}).content.decode()
+    html = read_page(rita.get(at(cast, "references", campaign.pk), {"rater": "p-anna"}))
     assert re.search(r"Withdrawn.*a copy", html, re.DOTALL)
     rita.post(at(cast, "restore", campaign.pk, written.pk))
     assert Reference.objects.filter(text="A good reply.").count() == 1
@@ -190,7 +191,7 @@ def test_pause_close_and_delete(rita: Client, cast: Cast, fake: FakePorts) -> No
         assert campaign.state == state
     form = rita.get(at(cast, "edit", campaign.pk)).context["form"]
     assert set(form.fields) == {"name", "guidelines", "max_per_annotator", "lease_minutes"}
-    assert "Delete “More replies”?" in rita.get(at(cast, "delete", campaign.pk)).content.decode()
+    assert "Delete “More replies”?" in read_page(rita.get(at(cast, "delete", campaign.pk)))
     rita.post(at(cast, "delete", campaign.pk))
     assert not WritingCampaign.objects.exists()
 
@@ -199,7 +200,7 @@ def test_invitations_lead_to_the_first_item(rita: Client, cast: Cast, fake: Fake
     campaign = start_writing(cast, items=1)
     url = at(cast, "people", campaign.pk)
     made = rita.post(url, {"label": "students", "max_uses": 3, "days": 7})
-    assert "The link is ready." in made.content.decode()
+    assert "The link is ready." in read_page(made)
     row = Invitation.objects.get()
     assert row.landing == reverse("annotation:write", args=[campaign.pk])
     rita.post(at(cast, "invitation-revoke", campaign.pk, row.pk))

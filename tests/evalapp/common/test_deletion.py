@@ -24,6 +24,7 @@ from evalapp.common.queue import enqueue_run
 from evalapp.common.runner import execute_run
 from tests.annotation.services.judging_helpers import open_for, send
 from tests.cast import make_cast, person
+from tests.pages import read_page
 from tests.taking import WHOLE, take_in
 
 
@@ -125,9 +126,9 @@ def test_large_project_disappears_at_once(cast, client, waiting):
                 get_project(user=user, slug=slug, need="member")
     again = create_project(slug="alpha", owner=cast.owner)
     client.force_login(cast.owner)
-    assert b"Delete Alpha: waiting for a worker" in client.get(reverse("home")).content
+    assert "Delete Alpha: waiting for a worker" in read_page(client.get(reverse("home")))
     execute_run(waiting.pk)
-    assert b"Delete Alpha" not in client.get(reverse("home")).content
+    assert "Delete Alpha" not in read_page(client.get(reverse("home")))
     assert list(Project.objects.filter(slug__in=["alpha"])) == [again]
     assert not TextBlock.objects.exists()
 

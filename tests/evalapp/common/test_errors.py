@@ -12,6 +12,7 @@ from evalapp.common.errors import BadInput, Fault, NotThere
 from evalapp.common.middleware import ErrorPages
 from evalapp.common.pages import came_from
 from tests.cast import make_cast
+from tests.pages import read_page
 
 
 @pytest.mark.server("postgres")
@@ -39,9 +40,9 @@ def test_error_page_states_an_error_once():
         Fault("The name is taken.", field="name"), Fault("It has no text.", file="a.csv", line=3), Fault("Too long."),
     ]  # fmt: skip
     said = render(None, "errors/_domain.html", {"error": BadInput("The name is taken. a.csv:3: It has no text.")})
-    assert "errorlist" not in said.content.decode()
+    assert "errorlist" not in read_page(said)
     error = BadInput("The name is taken. See below: It has no text.", faults=faults)
-    said = render(None, "errors/_domain.html", {"error": error}).content.decode()
+    said = read_page(render(None, "errors/_domain.html", {"error": error}))
     assert said.count("The name is taken.") == 1
     assert "<li>a.csv:3: It has no text.</li><li>Too long.</li>" in said
 
@@ -65,7 +66,7 @@ def test_error_page_leads_back(method, referer, back):
     request.htmx = type("Part", (), {"boosted": False})()
     answer = ErrorPages(lambda _: None).process_exception(request, BadInput("No."))  # type: ignore[arg-type]
     assert answer is not None
-    assert (f'<a class="button" href="{back}">Back</a>' in answer.content.decode()) == bool(back)
+    assert (f'<a class="button" href="{back}">Back</a>' in read_page(answer)) == bool(back)
 
 
 @pytest.mark.parametrize(
@@ -83,6 +84,6 @@ def test_missing_page_offers_a_way_out(address, method, error, plain):
     request.path = address.partition("?")[0]
     answer = ErrorPages(lambda _: None).process_exception(request, error)  # type: ignore[arg-type]
     assert answer is not None
-    shown = answer.content.decode()
+    shown = read_page(answer)
     assert ("This page without these choices" in shown) == bool(plain)
     assert not plain or f'href="{plain}"' in shown

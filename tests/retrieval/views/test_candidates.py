@@ -12,6 +12,7 @@ from annotation.models import WritingCandidate
 from annotation.selectors.writing import candidate_texts, get_my_desk_task
 from annotation.services import ports
 from retrieval.models import Corpus
+from tests.pages import read_page
 from tests.retrieval.corpora import make_corpus
 from tests.writing import CORPUS, desk_of, fill_ports, start_writing
 
@@ -42,7 +43,7 @@ def get(client: Client, desk, query: str = ""):
 
 
 def test_candidates_are_listed_and_remembered(annotator, desk, cast):
-    page = get(annotator, desk).content.decode()
+    page = read_page(get(annotator, desk))
     ids = re.findall(r'data-candidate="(\w+)"', page)
     assert len(ids) == 25
     assert "5 more" in page
@@ -51,15 +52,15 @@ def test_candidates_are_listed_and_remembered(annotator, desk, cast):
     assert 'class="use small"' in page
     texts = candidate_texts(get_my_desk_task(user=cast.annotator, public=desk.public), ids)
     assert [texts[id] for id in ids[:2]] == ["Reply 0 <b>.", "Reply 1 <b>."]
-    assert re.findall(r'data-candidate="(\w+)"', get(annotator, desk).content.decode()) == ids
+    assert re.findall(r'data-candidate="(\w+)"', read_page(get(annotator, desk))) == ids
     assert WritingCandidate.objects.count() == 25
 
 
 def test_words_can_be_searched(annotator, desk):
-    page = get(annotator, desk, "?q=years").content.decode()
+    page = read_page(get(annotator, desk, "?q=years"))
     assert "Something else." in page
     assert page.count("<li") == 1
-    none = get(annotator, desk, "?q=zebra").content.decode()
+    none = read_page(get(annotator, desk, "?q=zebra"))
     assert '<p class="note">' in none
     assert "<li" not in none
 
@@ -68,13 +69,13 @@ def test_missing_corpus_is_one_line(annotator, desk):
     Corpus.objects.all().delete()
     response = get(annotator, desk)
     assert response.status_code == 200
-    assert "not there any more" in response.content.decode()
+    assert "not there any more" in read_page(response)
 
 
 def test_deleting_a_corpus_in_use_is_refused(desk, cast):
     client = Client()
     client.force_login(cast.researcher)
-    page = client.get(reverse("retrieval:corpus-delete", args=["alpha", CORPUS])).content.decode()
+    page = read_page(client.get(reverse("retrieval:corpus-delete", args=["alpha", CORPUS])))
     assert "1 campaign of reference writing under way offers its candidates" in page
 
 

@@ -10,6 +10,7 @@ from evalapp.common.models import AuditEvent, Run
 from scoring.models import Evaluator, Score, ScoreSet
 from scoring.selectors.leaderboards import stamp_of
 from scoring.services.scores import delete_scores
+from tests.pages import read_page
 from tests.scoring.training import make_trained
 
 pytestmark = pytest.mark.django_db
@@ -78,15 +79,15 @@ def test_the_page_asks_first_and_the_api_deletes(scored, client):
     client.force_login(scored.researcher)
     found = set_of("random")
     address = reverse("scoring:scores-delete", args=["alpha", "random"]) + f"?set={found.pk}"
-    shown = client.get(reverse("scoring:evaluator", args=["alpha", "random"])).content.decode()
+    shown = read_page(client.get(reverse("scoring:evaluator", args=["alpha", "random"])))
     assert address in shown
-    asked = client.get(address).content.decode()
+    asked = read_page(client.get(address))
     assert "24 scores" in asked
     assert "leaves this project" in asked
     run = Run.objects.create(
         project=scored.project, kind="selection", title="Wants", params={"evaluators": ["random", "length"]}
     )
-    assert f"Run {run.pk} (Wants) is waiting" in client.post(address).content.decode()
+    assert f"Run {run.pk} (Wants) is waiting" in read_page(client.post(address))
     length = set_of("length")
     api = f"/api/v1/projects/alpha/scores/{length.pk}/"
     assert client.delete(api).status_code == 409
@@ -108,9 +109,9 @@ def test_the_page_of_scores_whose_run_failed_says_why_and_tries_again(scored, cl
         project=scored.project, kind="score", title="Score", state="failed", error="No such device: foo."
     )
     ScoreSet.objects.filter(evaluator__slug="random").update(scored_at=None, run=run, summary=[])
-    page = client.get(reverse("scoring:evaluator", args=["alpha", "random"])).content.decode()
+    page = read_page(client.get(reverse("scoring:evaluator", args=["alpha", "random"])))
     assert f"failed: No such device: foo (run {run.pk})" in page
     assert reverse("run-retry", args=["alpha", run.pk]) in page
     assert "out of date" not in page
     assert "not come to its end" not in page
-    assert "not complete" in client.get(reverse("scoring:evaluator-list", args=["alpha"])).content.decode()
+    assert "not complete" in read_page(client.get(reverse("scoring:evaluator-list", args=["alpha"])))

@@ -15,6 +15,7 @@ from scoring.selectors.leaderboards import AgreementQuery
 from scoring.services import leaderboards
 from scoring.services.leaderboards import get_leaderboard
 from tests.factories import make_items, make_outputs, make_ratings
+from tests.pages import read_page
 
 pytestmark = pytest.mark.django_db
 
@@ -36,7 +37,7 @@ def rated(cast):
 
 def test_every_aspect_in_a_line_and_one_in_detail(rated, client):
     client.force_login(rated.researcher)
-    text = client.get(reverse("scoring:agreement", args=["alpha"])).content.decode()
+    text = read_page(client.get(reverse("scoring:agreement", args=["alpha"])))
     assert "Every aspect, with 95 % intervals" in text
     assert "Comparisons" in text
     assert "Krippendorff&#x27;s alpha (interval)" in text
@@ -46,7 +47,7 @@ def test_every_aspect_in_a_line_and_one_in_detail(rated, client):
 def test_agreement_of_ranks_by_page_and_command(rated, client):
     client.force_login(rated.researcher)
     url = reverse("scoring:agreement", args=["alpha"])
-    text = client.get(url, {"ratings": "rank"}).content.decode()
+    text = read_page(client.get(url, {"ratings": "rank"}))
     assert "Every aspect, ranks within item and rater" in text
     assert "|ratings:rank|" in text
     assert client.get(url, {"ratings": "rank", "scale": "nominal"}).status_code == 400
@@ -58,7 +59,7 @@ def test_agreement_of_ranks_by_page_and_command(rated, client):
 def test_nothing_judged_is_said_with_the_way_out(cast, client):
     client.force_login(cast.researcher)
     for name in ("agreement", "agreement-raters", "agreement-calibration"):
-        text = client.get(reverse(f"scoring:{name}", args=["alpha"])).content.decode()
+        text = read_page(client.get(reverse(f"scoring:{name}", args=["alpha"])))
         assert "Nobody has judged anything in alpha yet" in text
         assert "<button>Show</button>" not in text  # there is nothing to choose
 
@@ -69,7 +70,7 @@ def test_ticked_raters_become_a_filter_that_every_table_names(rated, client):
     refused = client.post(url, {"raters": ["r2"], "name": "hasty", "reason": ""})
     assert refused.status_code == 422
     made = client.post(url, {"raters": ["r2"], "name": "hasty", "reason": "clicks at random"}, follow=True)
-    assert "clicks at random" in made.content.decode()
+    assert "clicks at random" in read_page(made)
     with_filter = get_leaderboard(project=rated.project, query=AgreementQuery(aspect="quality", filter="hasty")).table
     whole = get_leaderboard(project=rated.project, query=AgreementQuery(aspect="quality")).table
     assert (whole["n_raters"], with_filter["n_raters"], with_filter["n_filtered"]) == (3, 2, 12)
@@ -83,7 +84,7 @@ def test_a_filter_is_withdrawn_and_taken_up_again_by_button(rated, client):
     RaterFilter.objects.create(project=rated.project, name="hasty", raters=["r2"], reason="why")
     client.force_login(rated.researcher)
     text = client.post(reverse("scoring:rater-filter-move", args=["alpha", "hasty", "withdraw"]), follow=True)
-    assert "withdrawn" in text.content.decode()
+    assert "withdrawn" in read_page(text)
     assert client.get(reverse("scoring:agreement", args=["alpha"]) + "?filter=hasty").status_code == 409
     client.post(reverse("scoring:rater-filter-move", args=["alpha", "hasty", "restore"]))
     assert client.get(reverse("scoring:agreement", args=["alpha"]) + "?filter=hasty").status_code == 200
@@ -96,25 +97,25 @@ def test_what_is_large_is_computed_by_a_run(rated, client, monkeypatch):
     monkeypatch.setattr(leaderboards, "MAX_ROWS_IN_REQUEST", 5)
     client.force_login(rated.researcher)
     url = reverse("scoring:agreement-raters", args=["alpha"])
-    assert "It is being computed in" in client.get(url).content.decode()
+    assert "It is being computed in" in read_page(client.get(url))
     assert client.get(reverse("scoring:agreement-file", args=["alpha", "csv"])).status_code == 503
     for run in Run.objects.filter(kind="rank", state="queued"):
         assert execute_run(run.pk).state == "succeeded"
-    assert "With the others" in client.get(url).content.decode()
+    assert "With the others" in read_page(client.get(url))
 
 
 def test_agreement_of_many_ratings_is_computed_by_a_run(rated, client, monkeypatch):
     """Variance components of incomplete ratings take seconds where there are ten thousand."""
     monkeypatch.setattr(leaderboards, "MAX_JUDGED_IN_REQUEST", Rating.objects.count() - 1)
     client.force_login(rated.researcher)
-    assert "It is being computed in" in client.get(reverse("scoring:agreement", args=["alpha"])).content.decode()
+    assert "It is being computed in" in read_page(client.get(reverse("scoring:agreement", args=["alpha"])))
 
 
 def test_a_note_of_several_coefficients_is_shown_once(rated, client):
     """Without one rating all four two-way ICCs come by REML and say so: the first of them in words."""
     Rating.objects.filter(rater="r2").last().delete()
     client.force_login(rated.researcher)
-    text = client.get(reverse("scoring:agreement", args=["alpha"])).content.decode()
+    text = read_page(client.get(reverse("scoring:agreement", args=["alpha"])))
     assert text.count('<td class="small muted">REML, since some raters did not rate every unit') == 1
     assert text.count(">as above<") >= 3  # notes about few items may be equal, too
 
@@ -124,7 +125,7 @@ def test_files(rated, client):
     csv = client.get(reverse("scoring:agreement-file", args=["alpha", "csv"])).content.decode().splitlines()
     assert csv[0].startswith("aspect,judged,source,scale,n_units,n_shared")
     assert csv[1].startswith("quality,ratings,,interval,12,12,3,36,alpha,")
-    tex = client.get(reverse("scoring:agreement-file", args=["alpha", "tex"])).content.decode()
+    tex = read_page(client.get(reverse("scoring:agreement-file", args=["alpha", "tex"])))
     assert r"\toprule" in tex
     assert tex.startswith("% agreement|aspect:all aspects")
 
@@ -140,19 +141,19 @@ def test_repeats_are_no_second_rater(rated):
 def test_power_by_page_with_the_comparisons_so_far(rated, client):
     client.force_login(rated.researcher)
     url = reverse("scoring:agreement-power", args=["alpha"])
-    text = client.get(url).content.decode()
+    text = read_page(client.get(url))
     # Of two comparisons one is a tie: 194 decisive ones are 388
     # (docs/explanation/statistics/planning.md#worked-numbers).
     assert "388 comparisons, 50% of them ties, find a true preference of 60% with power 0.80" in text
     assert "2 comparisons are judged for quality" in text
     question = url + "?test=williams&effect=0.4,0.3,0.5"
-    assert "choose two-sided" in client.get(question).content.decode()
-    text = client.get(question + "&sides=2").content.decode()
+    assert "choose two-sided" in read_page(client.get(question))
+    text = read_page(client.get(question + "&sides=2"))
     assert "(alpha 0.05, two-sided)" in text
     assert "choose two-sided" not in text
     assert client.get(question + "&sides=3").status_code == 422
     assert client.get(url + "?test=preference&effect=half").status_code == 422
-    assert "cannot be" in client.get(url + "?test=correlation&effect=1.5").content.decode()
+    assert "cannot be" in read_page(client.get(url + "?test=correlation&effect=1.5"))
 
 
 @pytest.mark.parametrize("test", ["preference", "correlation", "rating"])
@@ -161,13 +162,13 @@ def test_a_pilot_of_simulated_judgements_is_marked(rated, client, test):
         model.objects.update(simulated=True)
     client.force_login(rated.viewer)
     page = client.get(reverse("scoring:agreement-power", args=["alpha"]), {"test": test})
-    assert "badge simulated" in page.content.decode()
+    assert "badge simulated" in read_page(page)
 
 
 def test_a_design_of_ratings_from_the_pilot(rated, client):
     client.force_login(rated.researcher)
     url = reverse("scoring:agreement-power", args=["alpha"])
-    text = client.get(url + "?test=rating&effect=1").content.decode()
+    text = read_page(client.get(url + "?test=rating&effect=1"))
     assert "Twice the items" in text
     assert "Variances from the ratings of" in text
     Rating.objects.all().delete()

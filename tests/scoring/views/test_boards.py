@@ -21,6 +21,7 @@ from scoring.selectors.leaderboards import SystemsQuery, stamp_of
 from scoring.services import leaderboards
 from tests.annotation.services.judging_helpers import open_for
 from tests.factories import make_items, make_outputs, make_ratings
+from tests.pages import read_page
 
 pytestmark = pytest.mark.django_db
 
@@ -64,15 +65,15 @@ def test_dialogues_are_offered_where_they_were_rated(cast, client):
 
     make_ratings(cast.project, make_outputs(cast.project, make_items(cast.project)))
     client.force_login(cast.viewer)
-    assert "Dialogues</option>" not in client.get("/projects/alpha/evaluation/").content.decode()
+    assert "Dialogues</option>" not in read_page(client.get("/projects/alpha/evaluation/"))
     dialogue = Dialogue.objects.create(project=cast.project, key="d", turns=["a"])
     aspect = Aspect.objects.get(project=cast.project)
     Rating.objects.create(project=cast.project, dialogue=dialogue, aspect=aspect, rater="r", value=3)
-    assert "Dialogues</option>" in client.get("/projects/alpha/evaluation/").content.decode()
-    page = client.get("/projects/alpha/evaluation/?level=dialogue").content.decode()
+    assert "Dialogues</option>" in read_page(client.get("/projects/alpha/evaluation/"))
+    page = read_page(client.get("/projects/alpha/evaluation/?level=dialogue"))
     assert ">Systems, calibrated</span></th>" in page
     assert "coefficient=calibrated" not in page  # nothing is put in order by it
-    shown = [client.get(f"/projects/alpha/evaluation/?grouping={by}").content.decode() for by in ("none", "item")]
+    shown = [read_page(client.get(f"/projects/alpha/evaluation/?grouping={by}")) for by in ("none", "item")]
     assert ['name="undefined"' in page for page in shown] == [False, True]
 
 
@@ -128,7 +129,7 @@ def test_systems_by_what_was_judged_in_one_campaign(cast, client, monkeypatch):
     assert (compared["method"], compared["aspect"], compared["rows"][0]["n_ratings"]) == (
         "win-rate", "pairwise-quality", 1,
     )  # fmt: skip
-    shown = client.get(f"/projects/alpha/systems/?campaign={second.slug}").content.decode()
+    shown = read_page(client.get(f"/projects/alpha/systems/?campaign={second.slug}"))
     assert f'Only what was judged in the campaign <span dir="auto">{second.slug}</span>.' in shown
     assert f'<option value="{first.slug}">' in shown
     told = io.StringIO()
@@ -139,7 +140,7 @@ def test_systems_by_what_was_judged_in_one_campaign(cast, client, monkeypatch):
     assert client.get(f"{api}?campaign=none").status_code == 404  # no run that would fail
     assert "belong to no campaign" in client.get(f"{api}?by=length&campaign={first.slug}").json()["detail"]
     # The overview shows the table of the whole project; an export, which tells no campaigns apart, has no other.
-    overview = client.get("/projects/alpha/").content.decode()
+    overview = read_page(client.get("/projects/alpha/"))
     assert all(f'<th scope="row" dir="auto">{name}</th>' in overview for name in ("sys-a", "sys-b"))
     assert [entry["params"]["campaign"] for entry in leaderboard(project=cast.project)["tables"]] == [""]
 
@@ -149,12 +150,12 @@ def test_what_is_said_of_every_interval_is_said_once(scored, client):
     no interval, so nothing is said of how intervals are made."""
     client.force_login(scored.viewer)
     address = "/projects/alpha/evaluation/?aspect=quality"
-    page = client.get(address).content.decode()
+    page = read_page(client.get(address))
     assert page.count("The interval rests on 8 items only. Intervals: 1,000 resamples") == 1
     assert '<span class="small muted">the interval rests' not in page
     scored.project.items.filter(key__in=["i003", "i004", "i005", "i006", "i007"]).delete()
     Leaderboard.objects.all().delete()
-    page = client.get(address).content.decode()
+    page = read_page(client.get(address))
     assert page.count("No interval: 3 items only, at least 5 are needed.") == 1
     assert '<span class="small muted">no interval' not in page
     assert "Intervals: 1,000 resamples" not in page

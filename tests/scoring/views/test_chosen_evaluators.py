@@ -20,6 +20,7 @@ from scoring.selectors.leaderboards import EvaluatorsQuery, key_of, parse_query
 from scoring.services import leaderboards
 from scoring.services.columns import keep_columns
 from scoring.services.leaderboards import get_leaderboard, renew_leaderboards
+from tests.pages import read_page
 from tests.scoring.pipelines.test_whole_export import export
 
 pytestmark = pytest.mark.django_db
@@ -40,7 +41,7 @@ def halves(scored):
 
 def text_of(response) -> str:
     """What a page says, tags and spaces aside."""
-    return " ".join(re.sub(r"<[^>]+>", " ", response.content.decode()).split())
+    return " ".join(re.sub(r"<[^>]+>", " ", read_page(response)).split())
 
 
 def test_where_nothing_is_left_those_who_learned_most_are_named_with_the_ways_out(halves, client):
@@ -96,7 +97,7 @@ def test_an_unknown_one_is_a_fault_and_one_without_fitting_scores_is_told(halves
     client.force_login(halves.researcher)
     shown = client.get(PAGE + "?evaluators=nobody")
     assert shown.status_code == 400
-    assert "There is no evaluator “nobody”" in shown.content.decode()
+    assert "There is no evaluator “nobody”" in read_page(shown)
     with pytest.raises(CommandError, match="no evaluator “nobody”"):
         call_command("meta", "alpha", "--evaluators", "nobody")
     ScoreSet.objects.filter(evaluator__slug="token-f1").update(references="other")
@@ -114,11 +115,11 @@ def test_a_sentinel_that_nobody_applied_can_be_chosen_before_it_is(halves):
 
 def test_the_page_offers_the_choice_and_tells_it_above_the_table(halves, client):
     client.force_login(halves.researcher)
-    shown = client.get(PAGE).content.decode()
+    shown = read_page(client.get(PAGE))
     assert "Evaluators: all" in shown
     assert 'name="evaluators" value="token-f1">' in shown
     answer = client.get(PAGE + "?evaluators=token-f1&evaluators=length&level=segment")
-    shown = answer.content.decode()
+    shown = read_page(answer)
     assert "Evaluators: 2 of 3" in shown
     assert 'name="evaluators" value="token-f1" checked>' in shown
     assert 'name="evaluators" value="random">' in shown
@@ -136,7 +137,7 @@ def test_further_tables_take_the_same_choice(halves, client, kind):
         item.meta = {"part": "ab"[number % 2]}
         item.save()
     client.force_login(halves.researcher)
-    shown = client.get(f"{PAGE}{kind}/?evaluators=token-f1&evaluators=length").content.decode()
+    shown = read_page(client.get(f"{PAGE}{kind}/?evaluators=token-f1&evaluators=length"))
     assert "Evaluators: 2 of 3" in shown
     table = client.get(f"/api/v1/projects/alpha/leaderboards/{kind}/?evaluators=length,token-f1").json()
     assert {row["evaluator"] for row in table["rows"]} == {"length", "token-f1"}
@@ -177,7 +178,7 @@ def test_a_table_of_chosen_ones_is_kept_as_it_stands(halves, client):
     assert kept.params["evaluators"] == "length,token-f1"
     shown = client.get(f"/projects/alpha/snapshots/{kept.slug}/")
     assert "Only chosen evaluators are compared: length, token-f1." in text_of(shown)
-    assert "Compare all" not in shown.content.decode()
+    assert "Compare all" not in read_page(shown)
     out = io.StringIO()
     call_command("snapshot", "alpha", "compare", kept.slug, "now", "--json", stdout=out)
     assert json.loads(out.getvalue())["settings"] == []

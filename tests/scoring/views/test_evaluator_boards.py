@@ -16,6 +16,7 @@ from scoring.models import Leaderboard, Score
 from scoring.selectors import evaluator_boards
 from scoring.selectors.evaluator_boards import item_keys
 from scoring.tables import remarks_of
+from tests.pages import read_page
 
 pytestmark = pytest.mark.django_db
 
@@ -41,7 +42,7 @@ def parted(scored):
 def test_by_part_of_the_items(parted, client):
     client.force_login(parted.viewer)
     assert item_keys(parted.project) == ["number", "topic"]
-    shown = client.get(place("evaluation-board", "slices") + "?key=topic").content.decode()
+    shown = read_page(client.get(place("evaluation-board", "slices") + "?key=topic"))
     assert "food" in shown
     assert "as found" in shown
     table = command("--slices", "topic")
@@ -52,7 +53,7 @@ def test_by_part_of_the_items(parted, client):
     lines = client.get(place("evaluation-board-file", "slices", "csv") + "?key=topic").content.decode().splitlines()
     assert lines[0].startswith("evaluator,column,value,low,high,n,note,raw")
     assert len(lines) == 1 + 3 * 2
-    assert "food" in client.get(place("evaluation-board-file", "slices", "tex") + "?key=topic").content.decode()
+    assert "food" in read_page(client.get(place("evaluation-board-file", "slices", "tex") + "?key=topic"))
 
 
 def test_long_texts_beside_the_parts_take_no_room(parted, monkeypatch):
@@ -75,7 +76,7 @@ def test_long_texts_beside_the_parts_take_no_room(parted, monkeypatch):
 
 def test_without_parts_the_page_says_what_is_missing(scored, client):
     client.force_login(scored.viewer)
-    shown = client.get(place("evaluation-board", "slices")).content.decode()
+    shown = read_page(client.get(place("evaluation-board", "slices")))
     assert "have no key that parts them" in shown
 
 
@@ -90,7 +91,7 @@ def test_against_each_other(scored, client):
     first = table["rows"][0]["cells"][1]
     assert first["value"] == pytest.approx(np.corrcoef(values[names[0]].T, values[names[1]].T)[0, 1])
     assert first["n"] == 24
-    assert "rated or not" in client.get(place("evaluation-board", "matrix")).content.decode()
+    assert "rated or not" in read_page(client.get(place("evaluation-board", "matrix")))
     svg = client.get(place("evaluation-board-svg", "matrix")).content.decode()
     assert "<desc" in svg
     assert f"{names[0]} and {names[1]}" in svg
@@ -103,7 +104,7 @@ def test_by_aspect_from_the_tables_of_the_aspects(scored, client):
 
     make_ratings(scored.project, list(scored.project.outputs.all()[:12]), aspect="clarity")
     client.force_login(scored.viewer)
-    shown = client.get(place("evaluation-board", "aspects")).content.decode()
+    shown = read_page(client.get(place("evaluation-board", "aspects")))
     assert "noise ceiling" in shown
     table = command("--aspects")
     assert [aspect["aspect"] for aspect in table["aspects"]] == ["quality", "clarity"]
@@ -125,7 +126,7 @@ def test_intervals_stand_in_the_cells_for_those_without_a_mouse(parted, client, 
     moved = Item.objects.filter(project=parted.project, meta__number=3)
     moved.update(meta={"topic": "travel", "number": 3, "same": 1})
     client.force_login(parted.viewer)
-    text = client.get(place("evaluation-board", kind) + "?key=topic" * (kind == "slices")).content.decode()
+    text = read_page(client.get(place("evaluation-board", kind) + "?key=topic" * (kind == "slices")))
     body = text[text.index("<tbody>") : text.index("</tbody>")]
     cells = [part.split("</td>")[0] for part in body.split("<td")[1:]]
     shown = [cell for cell in cells if " to " in cell and "</span>" in cell]

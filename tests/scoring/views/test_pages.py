@@ -21,6 +21,7 @@ from scoring.selectors.catalogue import entries, get_entry
 from scoring.selectors.leaderboards import EvaluatorsQuery, SlicesQuery
 from scoring.services.leaderboards import compute_leaderboard
 from scoring.services.scores import defaults_of
+from tests.pages import read_page
 from tests.scoring.training import make_trained
 
 pytestmark = pytest.mark.django_db
@@ -42,7 +43,7 @@ def address(name: str, *rest: object, project: str = "alpha") -> str:
 def test_empty_project_says_what_to_do(researcher, name):
     response = researcher.get(address(name))
     assert response.status_code == 200
-    assert "manage.py load FOLDER --project alpha" in response.content.decode()
+    assert "manage.py load FOLDER --project alpha" in read_page(response)
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -63,7 +64,7 @@ def test_pages_take_few_queries(researcher, scored, name, django_assert_max_num_
 
 
 def test_systems_are_ranked_with_intervals(researcher, scored):
-    text = researcher.get(address("systems")).content.decode()
+    text = read_page(researcher.get(address("systems")))
     assert "sys-a" in text
     assert '<svg class="interval"' in text
     table = Leaderboard.objects.get(kind="systems").table
@@ -72,7 +73,7 @@ def test_systems_are_ranked_with_intervals(researcher, scored):
 
 
 def test_systems_by_evaluator(researcher, scored):
-    text = researcher.get(address("systems") + "?by=length").content.decode()
+    text = read_page(researcher.get(address("systems") + "?by=length"))
     assert "Mean score of length, with 95 % intervals" in text
     assert "Rank intervals come from" in text
 
@@ -83,7 +84,7 @@ def test_a_system_score_without_interval_claims_none(researcher, scored):
     names = sorted({row["system"] for row in score_set.summary})
     score_set.systems = [{"system": name, "step": None, "value": place / 8} for place, name in enumerate(names)]
     score_set.save(update_fields=["systems"])
-    text = " ".join(researcher.get(address("systems") + "?by=length").content.decode().split())
+    text = " ".join(read_page(researcher.get(address("systems") + "?by=length")).split())
     assert "Score of length, one value for all outputs of a system</caption>" in text
     assert "Rank intervals come from" not in text
     assert f'Cannot be told apart: <span dir="auto">{", ".join(reversed(names))}</span>' in text
@@ -98,7 +99,7 @@ def test_a_system_score_with_its_interval(researcher, scored):
         for place, name in enumerate(names)
     ]
     score_set.save(update_fields=["systems"])
-    text = " ".join(researcher.get(address("systems") + "?by=length").content.decode().split())
+    text = " ".join(read_page(researcher.get(address("systems") + "?by=length")).split())
     assert "Score of length, one value for all outputs of a system, with 95 % intervals</caption>" in text
     assert "all that the ends of the intervals leave open" in text
     assert "Cannot be told apart" not in text
@@ -107,11 +108,11 @@ def test_a_system_score_with_its_interval(researcher, scored):
 def test_simulated_ratings_are_marked(researcher, scored):
     Rating.objects.filter(rater="r0").update(simulated=True)
     for name in ("systems", "evaluation"):
-        assert "badge simulated" in researcher.get(address(name)).content.decode()
+        assert "badge simulated" in read_page(researcher.get(address(name)))
 
 
 def test_sentinels_stand_in_the_table_even_when_nobody_applied_them(researcher, scored):
-    text = researcher.get(address("evaluation")).content.decode()
+    text = read_page(researcher.get(address("evaluation")))
     assert "not applied yet: manage.py score overlap --project alpha" in text
     assert "Apply the missing sentinels" in text
     researcher.post(address("score-sentinels"))
@@ -121,17 +122,17 @@ def test_sentinels_stand_in_the_table_even_when_nobody_applied_them(researcher, 
 def test_unknown_choice_is_a_readable_error(researcher, scored):
     response = researcher.get(address("systems") + "?method=elo")
     assert response.status_code == 400
-    assert "method is one of mean, win-rate, m1" in response.content.decode()
+    assert "method is one of mean, win-rate, m1" in read_page(response)
 
 
 def test_no_comparisons_is_no_error(researcher, scored):
     response = researcher.get(address("systems") + "?method=win-rate")
     assert response.status_code == 200
-    assert "Nobody has made comparisons of outputs" in response.content.decode()
+    assert "Nobody has made comparisons of outputs" in read_page(response)
 
 
 def test_applying_queues_a_run_and_faults_are_told(researcher, scored):
-    assert "lowercase" in researcher.get(address("evaluator-apply", "bleu-4")).content.decode()
+    assert "lowercase" in read_page(researcher.get(address("evaluator-apply", "bleu-4")))
     response = researcher.post(
         address("evaluator-apply", "bleu-4"), {"references": "original", "option_lowercase": "on"}
     )
@@ -140,7 +141,7 @@ def test_applying_queues_a_run_and_faults_are_told(researcher, scored):
     assert run.params["options"]["lowercase"] is True
     wrong = researcher.post(address("evaluator-apply", "random"), {"option_seed": "many"})
     assert wrong.status_code == 422
-    assert "whole number" in wrong.content.decode()
+    assert "whole number" in read_page(wrong)
 
 
 def test_scores_that_are_under_way_are_not_called_out_of_date(researcher, scored):
@@ -148,31 +149,31 @@ def test_scores_that_are_under_way_are_not_called_out_of_date(researcher, scored
     ScoreSet.objects.filter(run=run).update(scored_at=None)
     Run.objects.filter(pk=run.pk).update(state="running")
     for page in (address("evaluator-list"), address("evaluator", "length")):
-        text = researcher.get(page).content.decode()
+        text = read_page(researcher.get(page))
         assert "out of date" not in text
         assert reverse("run", args=["alpha", run.pk]) in text
     Run.objects.filter(pk=run.pk).update(state="failed")
-    assert "not complete" in researcher.get(address("evaluator-list")).content.decode()
+    assert "not complete" in read_page(researcher.get(address("evaluator-list")))
 
 
 def test_applying_what_compares_says_how_much_it_reads(researcher, scored):
     """A hundred readings of each output took an hour where nothing had been said."""
     row = make_trained(scored.project, "judge", "comparative")
-    assert "readings in all" not in researcher.get(address("evaluator-apply", "judge")).content.decode()
+    assert "readings in all" not in read_page(researcher.get(address("evaluator-apply", "judge")))
     row.options = {"references": 50, "comparison": True}
     row.save()
     n = Output.objects.filter(project=scored.project).count()
-    text = researcher.get(address("evaluator-apply", "judge")).content.decode()
+    text = read_page(researcher.get(address("evaluator-apply", "judge")))
     assert f"with up to 50 texts of machines, from either side: up to {100 * n:,} readings in all" in text
     row.record["profile"] = "paper"
     row.save()
-    text = researcher.get(address("evaluator-apply", "judge")).content.decode()
+    text = read_page(researcher.get(address("evaluator-apply", "judge")))
     assert f"with up to 50 texts of machines: up to {50 * n:,} readings in all" in text
     # One text after the other, and what compares nothing.
     row.options["comparison"] = False
     row.save()
-    assert "readings in all" not in researcher.get(address("evaluator-apply", "judge")).content.decode()
-    assert "readings in all" not in researcher.get(address("evaluator-apply", "bleu-4")).content.decode()
+    assert "readings in all" not in read_page(researcher.get(address("evaluator-apply", "judge")))
+    assert "readings in all" not in read_page(researcher.get(address("evaluator-apply", "bleu-4")))
 
 
 def test_what_the_form_leaves_open_stays_as_it_was_trained(researcher, scored):
@@ -182,7 +183,7 @@ def test_what_the_form_leaves_open_stays_as_it_was_trained(researcher, scored):
 
     def applied(**chosen):
         place = address("evaluator-apply", "judge")
-        forms = html.fromstring(researcher.get(place).content.decode()).forms
+        forms = html.fromstring(read_page(researcher.get(place))).forms
         sent = next(dict(form.form_values()) for form in forms if any(key.startswith("option_") for key in form.fields))
         assert researcher.post(place, sent | chosen).status_code == 302
         return Run.objects.filter(kind="score").latest("pk").params["options"]
@@ -215,7 +216,7 @@ def test_viewer_may_not_apply(client, scored):
 
 
 def test_one_evaluator_shows_figures_by_system_and_goes_stale(researcher, scored):
-    text = researcher.get(address("evaluator", "length")).content.decode()
+    text = read_page(researcher.get(address("evaluator", "length")))
     assert "length|tok:words|v:" in text
     assert "out of date" not in text
     Output.objects.create(
@@ -225,7 +226,7 @@ def test_one_evaluator_shows_figures_by_system_and_goes_stale(researcher, scored
         step=5,
         text="later",
     )
-    assert "1 output came later" in researcher.get(address("evaluator", "length")).content.decode()
+    assert "1 output came later" in read_page(researcher.get(address("evaluator", "length")))
 
 
 def test_scores_come_as_csv(researcher, scored):
@@ -262,7 +263,7 @@ def test_plots_are_svg_with_title_and_description(researcher, scored):
     ):
         response = researcher.get(path)
         assert response["Content-Type"].startswith("image/svg+xml"), path
-        text = response.content.decode()
+        text = read_page(response)
         assert "<title" in text
         assert "<desc" in text
         assert "<style" not in text
@@ -271,7 +272,7 @@ def test_plots_are_svg_with_title_and_description(researcher, scored):
 
 def test_scores_of_an_item(researcher, scored):
     output = Output.objects.first()
-    text = researcher.get(address("item-scores", output.item_id), headers={"hx-request": "true"}).content.decode()
+    text = read_page(researcher.get(address("item-scores", output.item_id), headers={"hx-request": "true"}))
     assert "<html" not in text
     assert "token-f1" in text
     assert researcher.get(address("item-scores", 99999)).status_code == 404
@@ -294,14 +295,14 @@ def test_large_table_is_computed_in_a_run(researcher, scored, monkeypatch):
     from scoring.services import leaderboards
 
     monkeypatch.setattr(leaderboards, "MAX_ROWS_IN_REQUEST", 10)
-    text = researcher.get(address("systems")).content.decode()
+    text = read_page(researcher.get(address("systems")))
     run = Run.objects.get(kind="rank")
     assert f"run {run.pk}" in text
     assert "every 3s" in text
     from evalapp.common.runner import execute_run
 
     assert execute_run(run.pk).state == "succeeded"
-    text = researcher.get(address("systems")).content.decode()
+    text = read_page(researcher.get(address("systems")))
     assert "every 3s" not in text
     assert "sys-a" in text
 
@@ -327,11 +328,11 @@ def test_many_evaluators_are_correlated_in_a_run_that_tells_its_progress(researc
     assert not leaderboards.is_large(scored.project, SlicesQuery(coefficient="spearman"))
     Evaluator.objects.filter(slug__startswith="metric-").delete()
     monkeypatch.setattr(leaderboards, "MAX_CORRELATED_IN_REQUEST", 100)
-    text = researcher.get(address("evaluation")).content.decode()
+    text = read_page(researcher.get(address("evaluation")))
     assert "takes longer than a page may" in text
     run = Run.objects.get(kind="rank")
     Run.objects.filter(pk=run.pk).update(state="running", done=3, total=6, unit="steps")
-    assert "3 of 6 steps" in researcher.get(address("evaluation")).content.decode()
+    assert "3 of 6 steps" in read_page(researcher.get(address("evaluation")))
     Run.objects.filter(pk=run.pk).update(state="queued")
     told = []
     leaderboards.compute_leaderboard(
@@ -339,19 +340,19 @@ def test_many_evaluators_are_correlated_in_a_run_that_tells_its_progress(researc
     )
     assert told == [(3, 6), (4, 6), (5, 6), (6, 6)]
     assert execute_run(run.pk).state == "succeeded"
-    assert "token-f1" in researcher.get(address("evaluation")).content.decode()
+    assert "token-f1" in read_page(researcher.get(address("evaluation")))
 
 
 def test_an_evaluators_page_has_the_interval_of_a_systems_score(researcher, scored, score):
     score(scored.project, "chrf")
     rows = ScoreSet.objects.get(evaluator__slug="chrf").systems
-    text = researcher.get(address("evaluator", "chrf")).content.decode()
+    text = read_page(researcher.get(address("evaluator", "chrf")))
     assert all(f"[{row['low']:.3f}, {row['high']:.3f}]" in text for row in rows)
     # Of before there were intervals.
     ScoreSet.objects.filter(evaluator__slug="chrf").update(
         systems=[{name: row[name] for name in ("system", "step", "value", "n")} for row in rows]
     )
-    text = researcher.get(address("evaluator", "chrf")).content.decode()
+    text = read_page(researcher.get(address("evaluator", "chrf")))
     assert all(f"{row['value']:.3f}" in text for row in rows)
     assert "[" not in text.partition("Scores by system")[2].partition("</table>")[0]
 
@@ -359,7 +360,7 @@ def test_an_evaluators_page_has_the_interval_of_a_systems_score(researcher, scor
 def test_overview_shows_the_first_rows(researcher, scored):
     researcher.get(address("systems"))
     with CaptureQueriesContext(connection) as queries:
-        text = researcher.get(reverse("project", args=["alpha"])).content.decode()
+        text = read_page(researcher.get(reverse("project", args=["alpha"])))
     assert len(queries) <= 15  # of every page of lists, whatever the rooms put on it
     assert "Leaderboard" in text
     assert "sys-a" in text
@@ -383,12 +384,12 @@ def test_the_leaderboards_are_read_by_whoever_opened_them(researcher, scored):
 def test_pages_that_need_a_ream_say_that_one_is_being_trained(researcher, cast):
     pages = (address("annotate"), address("reliability-curves"))
     for page in pages:
-        assert "There is no trained ream yet." in researcher.get(page).content.decode()
+        assert "There is no trained ream yet." in read_page(researcher.get(page))
     run = Run.objects.create(
         project=cast.project, kind="train", title="Train ream-1", params={"evaluator": "ream"}, state="running"
     )
     for page in pages:
-        text = researcher.get(page).content.decode()
+        text = read_page(researcher.get(page))
         assert f"run {run.pk}</a> (running)" in text
         assert "There is no trained ream yet." not in text
 
@@ -415,7 +416,7 @@ def test_what_is_not_there_is_not_to_be_applied(researcher, scored):
     def why(name):
         response = researcher.get(address("evaluator", name))
         assert response.status_code == 404
-        return response.content.decode()
+        return read_page(response)
 
     assert "Apply it under Evaluators." in why("chrf")
     assert "There is no evaluator “ream-1” here." in why("ream-1")
@@ -428,7 +429,7 @@ def test_what_is_not_there_is_not_to_be_applied(researcher, scored):
 
 def test_without_scores_the_leaderboard_speaks_of_scores(researcher, scored):
     ScoreSet.objects.filter(evaluator__slug="token-f1").delete()
-    text = researcher.get(address("systems") + "?by=token-f1").content.decode()
+    text = read_page(researcher.get(address("systems") + "?by=token-f1"))
     assert "No scores yet." in text
     assert "No judgements yet." not in text
     assert f'href="{address("evaluator-list")}"' in text
@@ -440,19 +441,19 @@ def test_where_no_score_is_defined_none_is_drawn_or_resampled(researcher, scored
     found.summary = [{**row, "n": 0, "mean": None} for row in found.summary]
     found.data_hash = "none"  # so that no file of columns is kept for it
     found.save()
-    text = researcher.get(address("systems") + "?by=token-f1").content.decode()
+    text = read_page(researcher.get(address("systems") + "?by=token-f1"))
     assert "no score of an output of this system" in text
     assert "no judgement" not in text
     assert "0 group" not in text
-    text = researcher.get(address("evaluator", "token-f1")).content.decode()
+    text = read_page(researcher.get(address("evaluator", "token-f1")))
     assert "distribution.svg" not in text
-    text = researcher.get(address("evaluator", "length")).content.decode()
+    text = read_page(researcher.get(address("evaluator", "length")))
     assert "distribution.svg" in text
     assert f'{address("systems")}?by=length">The means with their 95 % intervals' in text
 
 
 def test_a_narrow_table_of_evaluators_has_the_interval_beside_the_figure(researcher, scored):
-    text = researcher.get(address("evaluation") + "?coefficient=spearman").content.decode()
+    text = read_page(researcher.get(address("evaluation") + "?coefficient=spearman"))
     row = next(part for part in text.split("<tr") if ">length</a>" in part)
     cells = row.split('<td class="num"')
     shown = [cell for cell in cells if "narrow-only" in cell]
@@ -475,4 +476,4 @@ def test_a_preview_says_of_how_many_items(researcher, scored):
             project=scored.project, kind="annotate-preview", title="Preview", input_hash=str(sample),
             params={**params, "sample": sample},
         )  # fmt: skip
-        assert words in researcher.get(address("annotate") + f"?preview={run.pk}").content.decode()
+        assert words in read_page(researcher.get(address("annotate") + f"?preview={run.pk}"))

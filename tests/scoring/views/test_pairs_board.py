@@ -15,6 +15,7 @@ from scoring.models import Leaderboard, Score, ScoreSet, Snapshot
 from scoring.selectors.leaderboards import PairsQuery, parse_query
 from scoring.services.leaderboards import is_large
 from tests.factories import make_items, make_outputs
+from tests.pages import read_page
 
 pytestmark = pytest.mark.django_db
 SYSTEMS = ("sys-a", "sys-b", "sys-c")
@@ -56,7 +57,7 @@ def command(*words):
 
 def test_the_same_table_by_page_api_and_command(compared, client):
     client.force_login(compared.viewer)
-    shown = client.get(PAGE).content.decode()
+    shown = read_page(client.get(PAGE))
     assert "35 pairs of outputs of 3 systems with one verdict that most people gave" in shown
     assert "1 pair has no verdict that most people gave and counts nowhere" in shown
     assert "one person" in shown
@@ -105,7 +106,7 @@ def test_what_is_asked_for_counts(compared, client):
     assert "evaluators:length+random" in chosen["signature"]
     refused = client.get(API, {"test": "williams"})
     assert refused.status_code == 400
-    assert "permutation or bootstrap" in refused.content.decode()
+    assert "permutation or bootstrap" in read_page(refused)
     assert client.get(PAGE + "?test=none").status_code == 200
     RaterFilter.objects.create(project=compared.project, name="without-r2", raters=["r2"], reason="too fast")
     found = client.get(API, {"filter": "without-r2"}).json()
@@ -124,30 +125,30 @@ def test_what_an_evaluator_learned_from_is_left_out(compared, client):
     found = client.get(API).json()
     assert found["n_excluded"] == 4 * 3 * 2
     assert found["n_pairs"] == 23
-    assert "24 comparisons are left out" in client.get(PAGE).content.decode()
+    assert "24 comparisons are left out" in read_page(client.get(PAGE))
     Score.objects.filter(score_set=of_length).update(in_training=True)
     Leaderboard.objects.all().delete()
     ScoreSet.objects.filter(pk=of_length.pk).update(n_in_training=36)
-    shown = client.get(PAGE).content.decode()
+    shown = read_page(client.get(PAGE))
     assert "nothing left to compare on" in shown
     assert "length 36" in shown
 
 
 def test_empty_states_say_what_is_missing(cast, client, score):
     client.force_login(cast.viewer)
-    assert "Nobody has made comparisons" in client.get(PAGE).content.decode()
+    assert "Nobody has made comparisons" in read_page(client.get(PAGE))
     make_outputs(cast.project, make_items(cast.project, 2), SYSTEMS)
     aspect = Aspect.objects.create(project=cast.project, name="better", position=1)
     one, two = Output.objects.filter(item__project=cast.project).order_by("item", "system")[:2]
     Comparison.objects.create(project=cast.project, aspect=aspect, output_a=one, output_b=two, rater="r1", verdict="a")
-    assert "No evaluator has been applied yet" in client.get(PAGE).content.decode()
+    assert "No evaluator has been applied yet" in read_page(client.get(PAGE))
     score(cast.project, "length")
-    assert "1 pair of outputs" in client.get(PAGE).content.decode()
+    assert "1 pair of outputs" in read_page(client.get(PAGE))
 
 
 def test_the_main_table_leads_here_where_few_systems_rank_nothing(compared, client):
     client.force_login(compared.viewer)
-    shown = client.get("/projects/alpha/evaluation/").content.decode()
+    shown = read_page(client.get("/projects/alpha/evaluation/"))
     assert "With 3 systems the system level ranks nothing" in shown
     assert f'<a href="{PAGE}?aspect=better">How often each evaluator is right on single pairs</a>' in shown
 
@@ -165,7 +166,7 @@ def test_it_can_be_kept_and_recomputed(compared, client, tmp_path):
     call_command("snapshot", "alpha", "take", "--board", "pairs", "--name", "then", stdout=io.StringIO())
     kept = Snapshot.objects.get(slug="then")
     assert kept.table["n_pairs"] == 35
-    page = client.get(reverse("scoring:snapshot", args=["alpha", "then"])).content.decode()
+    page = read_page(client.get(reverse("scoring:snapshot", args=["alpha", "then"])))
     assert "length, decided pairs" in page
     call_command("dump", "alpha", str(tmp_path / "out"), stdout=io.StringIO())
     outcomes = recompute_folder(tmp_path / "out")

@@ -13,6 +13,7 @@ from annotation.models import Comparison, Output, Rating
 from evalapp.common.errors import BadInput
 from scoring.selectors.leaderboards import EvaluatorsQuery, SystemsQuery, names_of, parse_query, people_of
 from tests.factories import make_items, make_outputs, make_ratings
+from tests.pages import read_page
 
 pytestmark = pytest.mark.django_db
 SYSTEMS = tuple(f"sys-{name}" for name in "abcdef")
@@ -46,10 +47,10 @@ def compared(cast, score):
 
 def test_the_page_offers_what_people_did_and_shows_the_table(compared, client):
     client.force_login(compared.researcher)
-    shown = client.get("/projects/alpha/evaluation/").content.decode()
+    shown = read_page(client.get("/projects/alpha/evaluation/"))
     assert "People’s scores by" in shown
     address = "/projects/alpha/evaluation/?people=m1&level=segment&grouping=item&coefficient=spa&plot=length"
-    shown = client.get(address).content.decode()
+    shown = read_page(client.get(address))
     assert "people’s scores by Turing M1 from 24 comparisons with a reference" in shown
     assert "Fisher’s z" in shown
     assert "People’s scores of the systems" in shown
@@ -57,7 +58,7 @@ def test_the_page_offers_what_people_did_and_shows_the_table(compared, client):
     assert client.get("/projects/alpha/evaluation/length/scatter.svg?people=m1").status_code == 200
     for ending, words in (("csv", "people:davidson"), ("tex", "PA"), ("json", '"people": "davidson"')):
         found = client.get(f"/projects/alpha/evaluation/table.{ending}?people=davidson")
-        assert words in found.content.decode()
+        assert words in read_page(found)
 
 
 def test_the_same_by_command_and_api(compared, client):
@@ -97,8 +98,8 @@ def test_what_does_not_fit_to_comparisons_is_a_fault(compared):
 def test_covariates_are_a_choice_and_their_effects_are_told(compared, client):
     client.force_login(compared.researcher)
     address = "/projects/alpha/systems/?method=davidson"
-    assert "Adjusted for" in client.get(address).content.decode()
-    shown = client.get(f"{address}&covariates=length%2Brater").content.decode()
+    assert "Adjusted for" in read_page(client.get(address))
+    shown = read_page(client.get(f"{address}&covariates=length%2Brater"))
     assert "Adjusted for a text longer by one root mean square of the differences: worth" in shown, shown
     assert "Adjusted for each rater’s advantage of the first side" in shown
     board = client.get("/api/v1/projects/alpha/leaderboards/systems/?method=davidson&covariates=side").json()
@@ -119,7 +120,7 @@ def test_where_people_only_compared_the_table_begins_with_win_rate(compared, cli
     Rating.objects.filter(project=compared.project).delete()
     assert parse_query(EvaluatorsQuery, {}, compared.project).people == "win-rate"
     client.force_login(compared.researcher)
-    shown = client.get("/projects/alpha/evaluation/").content.decode()
+    shown = read_page(client.get("/projects/alpha/evaluation/"))
     assert "people’s scores by Win rate from" in shown
     board = client.get("/api/v1/projects/alpha/leaderboards/evaluators/").json()
     assert (board["people"], board["level"]) == ("win-rate", "system")
@@ -138,11 +139,11 @@ def test_ratings_that_are_asked_for_but_not_there_name_the_other_choice(compared
     for asked in ({"level": "segment"}, {"grouping": "item"}, {"coefficient": "spa", "level": "system"}):
         assert parse_query(EvaluatorsQuery, asked, compared.project).people == "ratings"
     client.force_login(compared.researcher)
-    shown = client.get("/projects/alpha/evaluation/?people=ratings").content.decode()
+    shown = read_page(client.get("/projects/alpha/evaluation/?people=ratings"))
     assert "No ratings to compare with yet." in shown
     assert "choose Win rate" in shown
     assert "By comparisons" in shown
-    by_aspect = client.get("/projects/alpha/evaluation/aspects/").content.decode()
+    by_aspect = read_page(client.get("/projects/alpha/evaluation/aspects/"))
     assert "No aspect has been rated." in by_aspect
     assert "No evaluator has been applied yet." not in by_aspect
     with pytest.raises(CommandError, match=r"Outputs were compared: .*meta --people win-rate"):
@@ -155,4 +156,4 @@ def test_ratings_that_are_asked_for_but_not_there_name_the_other_choice(compared
 def test_the_overview_offers_the_leaderboards_where_people_only_compared(compared, client):
     Rating.objects.filter(project=compared.project).delete()
     client.force_login(compared.researcher)
-    assert "Read the leaderboards" in client.get("/projects/alpha/").content.decode()
+    assert "Read the leaderboards" in read_page(client.get("/projects/alpha/"))

@@ -11,6 +11,7 @@ from annotation.models import ReferenceSet
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
 from tests.factories import make_outputs, make_ratings
+from tests.pages import read_page
 from tests.scoring.annotating import SeeThrough, annotate, fill_references, see_through
 
 pytestmark = pytest.mark.django_db
@@ -46,7 +47,7 @@ def researcher(client, cast):
 def page(client, name, *args, status=200, **query):
     response = client.get(reverse(f"scoring:{name}", args=args), query)
     assert response.status_code == status, response.content[:500]
-    return response.content.decode()
+    return read_page(response)
 
 
 def test_without_a_trained_ream_the_page_offers_to_train_one(cast, researcher) -> None:
@@ -82,12 +83,12 @@ def test_preview_then_annotate(project, researcher) -> None:
     shown = researcher.post(address, {**form, "do": "preview"})
     run = execute_run(Run.objects.get(kind="annotate-preview").pk)
     assert run.state == Run.State.SUCCEEDED
-    text = researcher.get(shown.headers["Location"]).content.decode()
+    text = read_page(researcher.get(shown.headers["Location"]))
     assert "Nothing has been stored" in text
     assert 'value="mine"' in text
     taken = researcher.post(address, {**form, "into": "chosen", "do": "start"})
     assert taken.status_code == 422
-    assert "none is overwritten" in taken.content.decode()
+    assert "none is overwritten" in read_page(taken)
     unnamed = researcher.post(address, {**form, "into": "", "do": "start"})
     assert unnamed.status_code == 422
     started = researcher.post(address, {**form, "do": "start"})
@@ -104,7 +105,7 @@ def test_merge_and_delete(project, researcher, score) -> None:
     text = page(researcher, "reference-set-delete", "alpha", "both")
     assert "12 scores were made with it, by token-f1" in text
     address = reverse("scoring:reference-set-delete", args=["alpha", "both"])
-    assert "Say that they go with it" in researcher.post(address).content.decode()
+    assert "Say that they go with it" in read_page(researcher.post(address))
     assert researcher.post(address, {"with_scores": "on"}).status_code == 302
     assert not ReferenceSet.objects.filter(name="both").exists()
     assert "cannot be deleted here" in page(researcher, "reference-set-delete", "alpha", "original")

@@ -18,6 +18,7 @@ from scoring.selectors.leaderboards import EvaluatorsQuery, SystemsQuery
 from scoring.selectors.snapshots import compare_tables
 from scoring.services import leaderboards, snapshots
 from scoring.services.snapshots import take_snapshot
+from tests.pages import read_page
 
 pytestmark = pytest.mark.django_db
 
@@ -41,15 +42,15 @@ def test_a_snapshot_stays_while_the_data_change(board, client):
     kept = Snapshot.objects.get()
     Rating.objects.filter(output__system__name="sys-a").update(value=5)
     Rating.objects.order_by("-pk").first().delete()  # so that the state of the data is another one
-    shown = client.get(place("snapshot", "before-the-paper")).content.decode()
+    shown = read_page(client.get(place("snapshot", "before-the-paper")))
     assert "for Table 2" in shown
     assert Snapshot.objects.get().table == kept.table
     assert kept.table["signature"] in shown
-    changed = client.get(place("snapshots-compare") + "?first=before-the-paper").content.decode()
+    changed = read_page(client.get(place("snapshots-compare") + "?first=before-the-paper"))
     assert "the table as it is now" in changed
     assert "<strong>+" in changed  # sys-a rose beyond its interval
     assert "ratings: 24 then, 23 now" in changed
-    assert client.get(place("snapshot-file", "before-the-paper", "tex")).content.decode().startswith("% method:mean")
+    assert read_page(client.get(place("snapshot-file", "before-the-paper", "tex"))).startswith("% method:mean")
     verbs = list(AuditEvent.objects.values_list("verb", flat=True))
     assert "snapshot.taken" in verbs
     assert client.post(place("snapshot-delete", "before-the-paper")).status_code == 302
@@ -61,7 +62,7 @@ def test_simulated_ratings_are_marked_in_a_comparison(board, client):
     Rating.objects.filter(rater="r0").update(simulated=True)
     client.force_login(board.researcher)
     client.post(place("snapshots"), {"board": "systems", "title": "One", "note": ""})
-    assert "badge simulated" in client.get(place("snapshots-compare") + "?first=one").content.decode()
+    assert "badge simulated" in read_page(client.get(place("snapshots-compare") + "?first=one"))
 
 
 def test_a_double_click_takes_one(board, client, monkeypatch):
@@ -111,7 +112,7 @@ def test_whoever_keeps_a_table_under_way_stays_on_its_page(board, client, monkey
     shown = place("systems") + "?level=item"
     answer = client.post(place("snapshots"), words, headers={"Referer": f"http://testserver{shown}"})
     assert answer.headers["Location"] == shown
-    assert "Nothing was kept. The table is just being computed" in client.get(place("systems")).content.decode()
+    assert "Nothing was kept. The table is just being computed" in read_page(client.get(place("systems")))
     answer = client.post(place("snapshots"), words, headers={"Referer": "http://elsewhere/systems/"})
     assert answer.headers["Location"] == place("snapshots")
     assert not Snapshot.objects.exists()
@@ -178,12 +179,12 @@ def test_by_commands_and_by_api(scored, client):
 def test_a_snapshot_of_evaluators_shows_what_the_page_shows(scored, client):
     client.force_login(scored.viewer)
     row = take_snapshot(project=scored.project, query=EvaluatorsQuery())
-    shown = client.get(place("snapshot", row.slug) + "?coefficient=kendall").content.decode()
+    shown = read_page(client.get(place("snapshot", row.slug) + "?coefficient=kendall"))
     assert "Kendall, 95 %" in shown
     assert "plot.svg" not in shown
     other = take_snapshot(project=scored.project, query=EvaluatorsQuery(ratings="z"))
     changed = client.get(place("snapshots-compare") + f"?first={row.slug}&second={other.slug}&coefficient=kendall")
-    assert "not computed in the same way" in changed.content.decode()
+    assert "not computed in the same way" in read_page(changed)
 
 
 def test_every_table_can_be_kept_and_compared(scored, client):
@@ -198,10 +199,10 @@ def test_every_table_can_be_kept_and_compared(scored, client):
     for kind, words in says.items():
         answer = client.post(place("snapshots"), {"board": kind, "title": f"kept {kind}"})
         assert answer.headers["Location"] == place("snapshot", f"kept-{kind}"), kind
-        assert words in client.get(place("snapshot", f"kept-{kind}")).content.decode(), kind
+        assert words in read_page(client.get(place("snapshot", f"kept-{kind}"))), kind
         for ending in ("csv", "tex", "json"):
             assert client.get(place("snapshot-file", f"kept-{kind}", ending)).status_code == 200
-        changed = client.get(place("snapshots-compare") + f"?first=kept-{kind}&second=kept-{kind}").content.decode()
+        changed = read_page(client.get(place("snapshots-compare") + f"?first=kept-{kind}&second=kept-{kind}"))
         assert words in changed
         assert "Rank then" not in changed
     detail = parse_query(SHAPES["agreement"], {"aspect": "quality", "judged": "ratings"})
@@ -217,7 +218,7 @@ def test_every_table_can_be_kept_and_compared(scored, client):
     assert any(row["difference"] for row in told["rows"])
     assert Snapshot.objects.get(slug="kept-agreement").table == kept
     for address in ("agreement/", "evaluation/matrix/", "references/enhanced/"):
-        assert "Keep this table" in client.get(f"/projects/alpha/{address}").content.decode(), address
+        assert "Keep this table" in read_page(client.get(f"/projects/alpha/{address}")), address
 
 
 def test_a_snapshot_of_the_test_of_0_1_0_shows_the_letters_of_todays_beside_its_own(cast, score, client):
@@ -235,18 +236,18 @@ def test_a_snapshot_of_the_test_of_0_1_0_shows_the_letters_of_todays_beside_its_
     row = take_snapshot(project=cast.project, query=query, title="Old")
     assert row.table["test"].get("test") == "perm-systems", row.table["test"]
     client.force_login(cast.researcher)
-    assert "test of version 0.1.0" not in client.get(place("snapshot", "old")).content.decode()
+    assert "test of version 0.1.0" not in read_page(client.get(place("snapshot", "old")))
     row.table["test"] |= {"test": "perm-both", "population": "", "changed": "", "smallest_p": None}
     for number, one in enumerate(row.table["rows"]):
         one["letters"] = "ab"[number % 2]
     row.params["test"] = "perm-both"
     row.save()
-    shown = client.get(place("snapshot", "old")).content.decode()
+    shown = read_page(client.get(place("snapshot", "old")))
     assert "The letters of this snapshot come from the test of version 0.1.0." in shown
     assert "Letters recomputed" in shown
     assert "from the same data" in shown
     assert "PERM-SYSTEMS" in shown
-    tex = client.get(place("snapshot-file", "old", "tex")).content.decode()
+    tex = read_page(client.get(place("snapshot-file", "old", "tex")))
     assert "finds differences far too often" in tex
     told = client.get("/api/v1/projects/alpha/snapshots/old/").json()
     assert "finds differences far too often" in told["notice"]

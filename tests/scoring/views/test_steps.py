@@ -8,6 +8,7 @@ from django.urls import reverse
 from annotation.models import Aspect, Output, Rating, System
 from scoring.selectors.steps import best_steps, lines_of
 from tests.factories import make_items
+from tests.pages import read_page
 
 pytestmark = pytest.mark.django_db
 
@@ -33,7 +34,7 @@ def trained(cast, score):
 
 def test_curves_of_people_and_evaluators(trained, client):
     client.force_login(trained.viewer)
-    shown = client.get(place("steps")).content.decode()
+    shown = read_page(client.get(place("steps")))
     assert "People: " in shown
     assert "<h2>length</h2>" in shown
     # People are best at 20 with 5; the length sentinel would take 30, where people gave 3.4.
@@ -49,18 +50,18 @@ def test_curves_of_people_and_evaluators(trained, client):
     assert "at step 10" in svg.content.decode()
     assert client.get(place("steps-pdf", "people")).content.startswith(b"%PDF-")
     assert client.get(place("steps-svg", "chrf")).status_code == 404
-    assert reverse("scoring:steps", args=["alpha"]) in client.get(place("systems")).content.decode()
+    assert reverse("scoring:steps", args=["alpha"]) in read_page(client.get(place("systems")))
 
 
 def test_simulated_ratings_are_marked_beside_the_curve_and_the_choice(trained, client):
     Rating.objects.filter(value=5).update(simulated=True)
     client.force_login(trained.viewer)
-    assert client.get(place("steps")).content.decode().count("badge simulated") == 2
+    assert read_page(client.get(place("steps"))).count("badge simulated") == 2
 
 
 def test_without_checkpoints_the_page_says_how_to_get_some(cast, client):
     client.force_login(cast.viewer)
-    assert "No checkpoints yet." in client.get(place("steps")).content.decode()
+    assert "No checkpoints yet." in read_page(client.get(place("steps")))
 
 
 def test_the_earliest_of_equal_steps_is_chosen():

@@ -17,6 +17,7 @@ from scoring.models import Evaluator, Score
 from scoring.selectors.catalogue import entries
 from scoring.selectors.training import artefact_folder, files_of
 from scoring.services.scores import apply_evaluator
+from tests.pages import read_page
 from tests.scoring.training import make_trained, train
 
 pytestmark = pytest.mark.django_db
@@ -42,38 +43,36 @@ FORM = {"aspect": "quality", "folds": 2, "seed": 13, "name": "mine", "option_fro
 
 
 def test_what_is_checked_is_trained(researcher, toy):
-    page = researcher.get(address("train", "toy")).content.decode()
+    page = read_page(researcher.get(address("train", "toy")))
     assert "Empty: 3." in page  # epochs of the profile
     assert "Rarely needed" in page
     response = researcher.post(address("train", "toy"), FORM)
-    assert response.status_code == 302, response.content.decode()
+    assert response.status_code == 302, read_page(response)
     check = Run.objects.get(kind="plan")
     assert f"?check={check.pk}" in response["Location"]
-    waiting = researcher.get(address("train", "toy") + f"?check={check.pk}").content.decode()
+    waiting = read_page(researcher.get(address("train", "toy") + f"?check={check.pk}"))
     assert "No worker is running" in waiting
     assert "(next in its queue)" in waiting
     assert check.queue == "cpu", "so that no training keeps it waiting"
     execute_run(check.pk)
-    found = researcher.get(
-        address("train", "toy") + f"?check={check.pk}", headers={"HX-Request": "true"}
-    ).content.decode()
+    found = read_page(researcher.get(address("train", "toy") + f"?check={check.pk}", headers={"HX-Request": "true"}))
     assert "What the check found" in found
     check.refresh_from_db()
     assert check.result["url"] == address("train", "toy") + f"?check={check.pk}#check"
     assert "<html" not in found
-    filled = researcher.get(address("train", "toy") + f"?check={check.pk}").content.decode()
+    filled = read_page(researcher.get(address("train", "toy") + f"?check={check.pk}"))
     assert 'value="mine"' in filled
     assert not Run.objects.filter(kind="train").exists()
     response = researcher.post(address("train-start", "toy"), {"check": check.pk})
     run = Run.objects.get(kind="train")
     assert response["Location"] == reverse("run", args=["alpha", run.pk])
-    assert "Curve of this run" in researcher.get(response["Location"]).content.decode()
-    waiting = researcher.get(address("training-curve", run.pk), headers={"HX-Request": "true"}).content.decode()
+    assert "Curve of this run" in read_page(researcher.get(response["Location"]))
+    waiting = read_page(researcher.get(address("training-curve", run.pk), headers={"HX-Request": "true"}))
     assert "No step has been taken yet" in waiting
     assert "every 2s" in waiting
     run = execute_run(run.pk)
     assert run.state == Run.State.SUCCEEDED, run.error
-    curve = researcher.get(address("training-curve", run.pk), headers={"HX-Request": "true"}).content.decode()
+    curve = read_page(researcher.get(address("training-curve", run.pk), headers={"HX-Request": "true"}))
     assert "<polyline" in curve
     assert "every 2s" not in curve
     assert "fold 2 of 2, training" in curve
@@ -83,10 +82,10 @@ def test_what_is_checked_is_trained(researcher, toy):
 def test_faults_stand_at_their_fields(researcher, toy):
     response = researcher.post(address("train", "toy"), {**FORM, "option_epochs": "0", "name": "chrf"})
     assert response.status_code == 422
-    assert "greater than or equal to 1" in response.content.decode()
+    assert "greater than or equal to 1" in read_page(response)
     response = researcher.post(address("train", "toy"), {**FORM, "name": "chrf"})
     assert response.status_code == 422
-    assert "is taken" in response.content.decode()
+    assert "is taken" in read_page(response)
     assert not Run.objects.filter(kind="plan").exists()
     assert researcher.get(address("train", "chrf")).status_code == 404
     assert researcher.post(address("train-start", "toy"), {"check": 99}).status_code == 404
@@ -102,7 +101,7 @@ def checked(researcher, **choices):
 
 def test_a_refused_form_says_so_above_it(researcher, toy):
     answer = researcher.post(address("train", "toy"), {**FORM, "name": "Not A Slug", "option_epochs": "none at all"})
-    found = answer.content.decode()
+    found = read_page(answer)
     assert answer.status_code == 422
     assert "<title>Error: Train toy" in found
     summary = found.partition('role="alert"')[2].partition("</div>")[0]
@@ -110,13 +109,13 @@ def test_a_refused_form_says_so_above_it(researcher, toy):
     assert "2 things are not right yet" in summary
     assert '<a href="#id_name">Name</a>: Small letters, digits and hyphens only' in summary
     assert '<a href="#id_option_epochs">epochs</a>' in summary
-    assert "<title>Train toy" in researcher.get(address("train", "toy")).content.decode()
+    assert "<title>Train toy" in read_page(researcher.get(address("train", "toy")))
 
 
 def test_what_was_checked_is_named_beside_the_button(researcher, toy):
     Rating.objects.update(simulated=True)
     _, place = checked(researcher, seed=5)
-    found = researcher.get(place).content.decode()
+    found = read_page(researcher.get(place))
     for name, value in (("Aspect", "quality"), ("Folds", "2"), ("Seed", "5"), ("Name", "mine"), ("frozen", "yes")):
         assert f'{name} <strong dir="auto">{value}</strong>' in found
     assert found.count('class="primary"') == 1
@@ -131,10 +130,10 @@ def test_what_was_changed_since_the_check_is_checked_first(researcher, toy):
     answer = researcher.post(address("train-start", "toy"), form, follow=True)
     again = Run.objects.filter(kind="plan").latest("pk")
     assert (again.params["name"], again.params["folds"]) == ("changed-name", 3)
-    assert "changed after the check" in answer.content.decode()
+    assert "changed after the check" in read_page(answer)
     assert not Run.objects.filter(kind="train").exists()
     answer = researcher.post(address("train-start", "toy"), {**form, "folds": "many"})
-    assert (answer.status_code, "Enter a whole number" in answer.content.decode()) == (422, True)
+    assert (answer.status_code, "Enter a whole number" in read_page(answer)) == (422, True)
     researcher.post(address("train-start", "toy"), {**FORM, "check": check.pk})
     assert Run.objects.get(kind="train").params["slug"] == "mine"
 
@@ -146,7 +145,7 @@ def test_a_name_that_is_being_given_is_told_at_the_form(researcher, toy):
     said = f"Run {run.pk} is making an evaluator named “mine”"
     answer = researcher.post(address("train", "toy"), FORM)
     assert answer.status_code == 422
-    assert f'<a href="#id_name">Name</a>: {said}' in answer.content.decode()
+    assert f'<a href="#id_name">Name</a>: {said}' in read_page(answer)
     assert Run.objects.filter(kind="plan").count() == 1
 
 
@@ -156,7 +155,7 @@ def test_a_name_that_was_given_since_the_check_is_told_at_the_form(researcher, t
     for form in ({"check": check.pk}, {**FORM, "check": check.pk}):
         answer = researcher.post(address("train-start", "toy"), form)
         assert answer.status_code == 422
-        assert '<a href="#id_name">Name</a>: The name “mine” is taken' in answer.content.decode()
+        assert '<a href="#id_name">Name</a>: The name “mine” is taken' in read_page(answer)
     assert not Run.objects.filter(kind="train").exists()
 
 
@@ -172,7 +171,7 @@ def test_what_a_check_refuses_stands_at_its_field(researcher, toy, monkeypatch):
     check, place = checked(researcher)
     check.refresh_from_db()
     assert check.faults == [{"message": "epochs must divide the width.", "field": "options.epochs"}]
-    found = researcher.get(place).content.decode()
+    found = read_page(researcher.get(place))
     assert '<a href="#id_option_epochs">epochs</a>: Must divide the width.' in found
     assert "<title>Error: Train toy" in found
     assert 'value="mine"' in found
@@ -187,10 +186,10 @@ def test_a_training_that_failed_can_be_changed_and_asked_for_again(researcher, t
     researcher.post(address("train-start", "toy"), {"check": check.pk})
     run = Run.objects.get(kind="train")
     link = address("train", "toy") + f"?run={run.pk}"
-    assert link not in researcher.get(reverse("run", args=["alpha", run.pk])).content.decode()
+    assert link not in read_page(researcher.get(reverse("run", args=["alpha", run.pk])))
     Run.objects.filter(pk=run.pk).update(state=Run.State.FAILED)
-    assert researcher.get(reverse("run", args=["alpha", run.pk])).content.decode().count(link) == 1
-    found = researcher.get(link).content.decode()
+    assert read_page(researcher.get(reverse("run", args=["alpha", run.pk]))).count(link) == 1
+    found = read_page(researcher.get(link))
     assert 'name="folds" value="3"' in found
     assert 'value="mine"' in found
     assert "What the check found" not in found
@@ -198,14 +197,14 @@ def test_a_training_that_failed_can_be_changed_and_asked_for_again(researcher, t
 
 
 def test_the_catalogue_says_what_is_missing(researcher, toy):
-    assert "Train<" in researcher.get(address("evaluator-list")).content.decode()
+    assert "Train<" in read_page(researcher.get(address("evaluator-list")))
     Rating.objects.all().delete()
-    page = researcher.get(address("evaluator-list")).content.decode()
+    page = read_page(researcher.get(address("evaluator-list")))
     assert "No ratings of outputs" in page
 
 
 def test_the_catalogue_has_every_evaluator_once_under_what_it_is(researcher, toy):
-    page = researcher.get(address("evaluator-list")).content.decode().partition("Catalogue</h2>")[2]
+    page = read_page(researcher.get(address("evaluator-list"))).partition("Catalogue</h2>")[2]
     parts = {part.partition("</h3>")[0]: part for part in page.split("<h3>")[1:]}
     assert list(parts) == ["Trained", "Baselines", "Sentinels"]
     found = [re.findall(r'class="title">([^<]+)<', part) for part in parts.values()]
@@ -216,12 +215,12 @@ def test_the_catalogue_has_every_evaluator_once_under_what_it_is(researcher, toy
 
 def test_the_page_of_one_evaluator(researcher, toy):
     evaluator = train(toy.project, folds=2, name="mine")
-    page = researcher.get(address("evaluator", "mine")).content.decode()
+    page = read_page(researcher.get(address("evaluator", "mine")))
     assert "It has not been applied yet" in page
     scoring = Run.objects.create(
         project=toy.project, kind="score", title="Score with mine", params={"evaluator": "mine"}, input_hash="mine"
     )
-    assert f"run {scoring.pk}</a> (waiting)" in researcher.get(address("evaluator", "mine")).content.decode()
+    assert f"run {scoring.pk}</a> (waiting)" in read_page(researcher.get(address("evaluator", "mine")))
     assert evaluator.signature in page
     assert "Agreement with people" in page  # of the card, as HTML
     # On a phone the tables of the card scroll by themselves, not the page.
@@ -232,14 +231,14 @@ def test_the_page_of_one_evaluator(researcher, toy):
     assert researcher.get(address("evaluator", "mine") + "?fold=1").status_code == 200
     run = execute_run(apply_evaluator(project=toy.project, evaluator="mine", send=False).pk)
     assert run.state == Run.State.SUCCEEDED
-    page = researcher.get(address("evaluator", "mine")).content.decode()
+    page = read_page(researcher.get(address("evaluator", "mine")))
     assert "Scores by system" in page
     one = train(toy.project, folds=1, name="one")
     execute_run(apply_evaluator(project=toy.project, evaluator="one", send=False).pk)
-    assert "22 of these scores are of items" in researcher.get(address("evaluator", "one")).content.decode()
+    assert "22 of these scores are of items" in read_page(researcher.get(address("evaluator", "one")))
     lines = b"".join(researcher.get(address("scores-csv", "one")).streaming_content).decode().splitlines()
     assert sum(line.split(",")[5] == "1" for line in lines[1:]) == 22
-    board = researcher.get(address("evaluation")).content.decode()
+    board = read_page(researcher.get(address("evaluation")))
     assert "22 rated outputs are left out" in board
     assert one.slug in board
 
@@ -253,7 +252,7 @@ def test_the_card_shows_verdicts_on_what_people_compared(researcher, toy):
             project=toy.project, output_a=first, output_b=second, aspect=quality, rater="r0", verdict="a"
         )
     evaluator = train(toy.project, folds=1, name="mine")
-    page = researcher.get(address("evaluator", "mine")).content.decode()
+    page = read_page(researcher.get(address("evaluator", "mine")))
     assert "<th>decided pairs right</th>" in page
     assert "<td>length</td>" in page
     assert "Pearson" not in page  # two rated outputs are too few
@@ -266,7 +265,7 @@ def test_marks_stand_on_the_page_of_an_item(researcher, toy):
     train(toy.project, folds=1, name="one")
     execute_run(apply_evaluator(project=toy.project, evaluator="one", send=False).pk)
     item = Score.objects.filter(in_training=True).first().output.item_id
-    assert "no evidence of how good it is" in researcher.get(address("item-scores", item)).content.decode()
+    assert "no evidence of how good it is" in read_page(researcher.get(address("item-scores", item)))
 
 
 def test_files_leave_and_come_in(researcher, toy):
@@ -281,22 +280,22 @@ def test_files_leave_and_come_in(researcher, toy):
         SimpleUploadedFile(file.name, (artefact_folder(evaluator) / file.name).read_bytes())
         for file in files_of(evaluator)
     ]
-    assert "evaluator.json" in researcher.get(address("evaluator-upload")).content.decode()
-    assert "Files of fold-2" in researcher.get(address("evaluator-upload") + "?folds=3").content.decode()
+    assert "evaluator.json" in read_page(researcher.get(address("evaluator-upload")))
+    assert "Files of fold-2" in read_page(researcher.get(address("evaluator-upload") + "?folds=3"))
     response = researcher.post(address("evaluator-upload"), {"name": "copy", "files": files})
-    assert response.status_code == 302, response.content.decode()
+    assert response.status_code == 302, read_page(response)
     run = execute_run(Run.objects.get(kind="artefact").pk)
     assert run.state == Run.State.SUCCEEDED, run.error
-    page = researcher.get(address("evaluator", "copy")).content.decode()
+    page = read_page(researcher.get(address("evaluator", "copy")))
     assert "Taken in" in page
     wrong = researcher.post(address("evaluator-upload"), {"files": [SimpleUploadedFile("a.exe", b"x")]})
     assert wrong.status_code == 422
-    assert "a.exe is no file of an evaluator" in wrong.content.decode()
+    assert "a.exe is no file of an evaluator" in read_page(wrong)
 
 
 def test_deleting_asks_first(researcher, toy):
     train(toy.project, folds=1, name="mine")
-    page = researcher.get(address("evaluator-delete", "mine")).content.decode()
+    page = read_page(researcher.get(address("evaluator-delete", "mine")))
     assert "There is no undo" in page
     assert "it chose" not in page
     for name, meta in {
@@ -305,7 +304,7 @@ def test_deleting_asks_first(researcher, toy):
         "c": {"evaluator": "ours"},
     }.items():
         ReferenceSet.objects.create(project=toy.project, name=f"set-{name}", meta={"kind": "annotate", **meta})
-    page = researcher.get(address("evaluator-delete", "mine")).content.decode()
+    page = read_page(researcher.get(address("evaluator-delete", "mine")))
     assert "The references it chose stay" in page
     assert [name for name in ("set-a", "set-b", "set-c") if name in page] == ["set-a", "set-b"]
     assert Evaluator.objects.filter(slug="mine").exists()
@@ -335,7 +334,7 @@ def test_every_figure_of_every_fold_has_its_line(researcher, toy):
             for step, evaluation in zip((1, 2), evaluations, strict=True)
         ]
     evaluator.save()
-    page = researcher.get(address("evaluator", "mine")).content.decode()
+    page = read_page(researcher.get(address("evaluator", "mine")))
     pictures = dict(re.findall(r'<svg class="curve"[^>]*aria-label="([^:]+): ([^"]+)"', page))
     lines = [f"fold {fold}, {{}}{phase}" for fold in (1, 2) for phase in ("supervised", "human")]
     losses = (("loss", 0.5), ("dev loss", 0.6))
@@ -356,7 +355,7 @@ def test_a_number_that_no_row_can_have_names_none(researcher, toy, many):
     """`int` refuses thousands of digits, which was an error of the server."""
     make_trained(toy.project, "mine")
     train_start = researcher.post(address("train-start", "toy"), {"check": many})
-    assert (train_start.status_code, "Check the training first" in train_start.content.decode()) == (404, True)
+    assert (train_start.status_code, "Check the training first" in read_page(train_start)) == (404, True)
     assert researcher.get(address("train", "toy"), {"check": many}).status_code == 200
     assert researcher.get(address("evaluator", "mine"), {"fold": many}).status_code == 200
     assert researcher.get(address("evaluator", "mine"), {"set": many}).status_code == 404

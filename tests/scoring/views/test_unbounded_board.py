@@ -13,6 +13,7 @@ from annotation.models import Aspect, Comparison, Output
 from scoring.boards.recompute import recompute_folder
 from scoring.services.snapshots import take_snapshot
 from tests.factories import make_items, make_outputs
+from tests.pages import read_page
 
 pytestmark = pytest.mark.django_db
 
@@ -48,7 +49,7 @@ PLACES = {"best": 1, "x": 2, "y": 2, "last": 4, "p": None, "q": None}
 def test_page_files_plot_and_api_say_the_same(judged, client, method):
     client.force_login(judged.researcher)
     slug, given = judged.project.slug, {"method": method, "aspect": "preference"}
-    page = client.get(reverse("scoring:systems", args=[slug]), given).content.decode()
+    page = read_page(client.get(reverse("scoring:systems", args=[slug]), given))
     note = "The comparisons fall into 2 parts that were never compared with each other, so only the largest part is"
     assert page.index(note) < page.index("<table")
     assert "won every comparison, so its rating has no upper end" in page
@@ -68,7 +69,7 @@ def test_page_files_plot_and_api_say_the_same(judged, client, method):
     assert {row["system"]: row["rank"] for row in rows} == {name: str(rank or "") for name, rank in PLACES.items()}
     assert rows[0]["value"] == ""
     assert rows[0]["note"] == "won every comparison, so its rating has no upper end"
-    latex = client.get(reverse("scoring:systems-file", args=[slug, "tex"]), given).content.decode()
+    latex = read_page(client.get(reverse("scoring:systems-file", args=[slug, "tex"]), given))
     assert "1 & best & -- & " in latex
     assert "- & p & -- & " in latex
     assert "% best: won every comparison, so its rating has no upper end" in latex
@@ -92,7 +93,7 @@ def test_methods_with_finite_values_rank_one_part_too(judged, client, method):
     client.force_login(judged.researcher)
     given = {"method": method, "aspect": "preference"}
     table = client.get(reverse("scoring:systems-file", args=[judged.project.slug, "json"]), given)
-    page = client.get(reverse("scoring:systems", args=[judged.project.slug]), given).content.decode()
+    page = read_page(client.get(reverse("scoring:systems", args=[judged.project.slug]), given))
     if table.status_code == 200:  # games of many systems are played in a run
         rows = table.json()["rows"]
         assert {row["label"] for row in rows if row["rank"] is None} == {"p", "q"}
@@ -119,4 +120,4 @@ def test_exports_recompute_equal_and_snapshots_stay(judged, client, tmp_path):
     client.force_login(judged.researcher)
     page = client.get(reverse("scoring:snapshot", args=[project.slug, "now"]))
     assert page.status_code == 200
-    assert "won every comparison" in page.content.decode()
+    assert "won every comparison" in read_page(page)

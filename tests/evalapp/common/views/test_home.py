@@ -8,17 +8,18 @@ from django.utils.safestring import mark_safe
 from evalapp.common import overview
 from evalapp.common.models import Run
 from evalapp.common.overview import Step
+from tests.pages import read_page
 
 
 def test_signed_out_page_introduces_the_product(client, db):
-    page = client.get("/").content.decode()
+    page = read_page(client.get("/"))
     assert "Sign in" in page
     assert "by invitation" in page
 
 
 def test_own_projects_show_the_role(client, cast):
     client.force_login(cast.viewer)
-    page = client.get("/").content.decode()
+    page = read_page(client.get("/"))
     assert "Alpha" in page
     assert "Viewer" in page
     assert "New project" not in page
@@ -26,7 +27,7 @@ def test_own_projects_show_the_role(client, cast):
 
 def test_home_of_a_person_without_projects(client, django_user_model):
     client.force_login(django_user_model.objects.create_user("neu"))
-    assert "Follow the invitation link" in client.get("/").content.decode()
+    assert "Follow the invitation link" in read_page(client.get("/"))
 
 
 def test_failed_deletion_is_shown_with_a_remedy(client, cast):
@@ -35,14 +36,14 @@ def test_failed_deletion_is_shown_with_a_remedy(client, cast):
         created_by=cast.owner,
     )  # fmt: skip
     client.force_login(cast.owner)
-    page = client.get("/").content.decode()
+    page = read_page(client.get("/"))
     assert "Delete Beta: it did not come to its end." in page
     assert f"manage.py retry {failed.pk}" in page
 
 
 def test_overview_shows_the_next_step(client, cast):
     client.force_login(cast.owner)
-    page = client.get("/projects/alpha/").content.decode()
+    page = read_page(client.get("/projects/alpha/"))
     assert "What to do next" in page
     assert 'aria-current="page">Overview' in page
 
@@ -67,7 +68,7 @@ def test_apps_add_their_sections_in_order(client, cast):
     overview.register_step("y", 20, lambda request, project: Step("Judge", "why", "/y/", "Start"))
     overview.register_count("Rows", 10, lambda request, projects: {project.pk: 1234 for project in projects})
     client.force_login(cast.viewer)
-    page = client.get("/projects/alpha/").content.decode()
+    page = read_page(client.get("/projects/alpha/"))
     assert page.index("&lt;b&gt;one") < page.index("<section>two"), "only what is marked safe is HTML"
     assert 'class="button primary" href="/y/"' in page
     assert "1,234" in page
@@ -83,10 +84,10 @@ def test_error_pages_offer_a_way_out(client, cast):
     client.force_login(cast.stranger)
     answer = client.get("/projects/alpha/")
     assert answer.status_code == 404
-    page = answer.content.decode()
+    page = read_page(answer)
     assert "To my projects" in page
     assert "There is no project" in page
-    part = client.get("/projects/alpha/", headers={"HX-Request": "true"}).content.decode()
+    part = read_page(client.get("/projects/alpha/", headers={"HX-Request": "true"}))
     assert "<html" not in part
     api = client.get("/api/v1/nowhere/")
     assert api.headers["Content-Type"] == "application/problem+json"

@@ -10,6 +10,7 @@ from django.utils import timezone
 from evalapp.common import jobs
 from evalapp.common.models import Run, RunLog, WorkerBeat
 from tests.evalapp.common import run_jobs  # noqa: F401 - registers the kinds of job
+from tests.pages import read_page
 
 RUNS = "/projects/alpha/runs/"
 
@@ -31,12 +32,12 @@ def reader(client, cast):
 
 
 def get(client, run, **headers) -> str:
-    return client.get(f"{RUNS}{run.pk}/", headers=headers).content.decode()
+    return read_page(client.get(f"{RUNS}{run.pk}/", headers=headers))
 
 
 def test_missing_worker_says_how_to_start_one(reader, make):
     run = make()
-    for page in (get(reader, run), reader.get(RUNS).content.decode()):
+    for page in (get(reader, run), read_page(reader.get(RUNS))):
         assert "No worker is running" in page
         assert "python manage.py up" in page
     WorkerBeat.objects.create(name="w", queues=["cpu"], pid=1, host="h", at=timezone.now())
@@ -68,13 +69,13 @@ def test_running_run_has_bar_rate_and_time_left(reader, make):
 def test_polling_stops_at_the_end(reader, make):
     run = make("running")
     assert 'hx-trigger="every 1s"' in get(reader, run)
-    assert 'hx-trigger="every 2s"' in reader.get(RUNS).content.decode()
+    assert 'hx-trigger="every 2s"' in read_page(reader.get(RUNS))
     Run.objects.update(state="succeeded", result={"scored": 12, "url": f"{RUNS}", "nested": {"a": [1]}})
     page = get(reader, run, hx_request="true")
     assert "hx-trigger" not in page
     assert "<html" not in page, "only the fragment is sent"
     assert "Scored anew" in page
-    assert "every 2s" not in reader.get(RUNS).content.decode()
+    assert "every 2s" not in read_page(reader.get(RUNS))
 
 
 def test_failed_run_shows_error_and_place_and_can_be_retried(client, cast, make):
@@ -97,7 +98,7 @@ def test_cancel_from_the_page_and_too_late(client, cast, make):
     running = make("running")
     client.post(f"{RUNS}{running.pk}/cancel/")
     assert "Cancelled: it is to stop." in get(client, running)
-    page = client.post(f"{RUNS}{run.pk}/cancel/", follow=True).content.decode()
+    page = read_page(client.post(f"{RUNS}{run.pk}/cancel/", follow=True))
     assert "already ended" in page
 
 
@@ -119,7 +120,7 @@ def test_list_needs_the_same_queries_at_any_length(reader, make, django_assert_m
     for _ in range(60):
         make("succeeded")
     with django_assert_max_num_queries(15):
-        page = reader.get(RUNS).content.decode()
+        page = read_page(reader.get(RUNS))
     assert "Next →" in page
 
 
@@ -144,7 +145,7 @@ def test_state_changes_are_announced_and_parts_are_named(reader, make):
 
 def test_kinds_have_readable_names(reader, make):
     make()
-    page = reader.get(RUNS).content.decode()
+    page = read_page(reader.get(RUNS))
     for value, name in (("open_campaign", "Opening of a campaign"), ("rank", "Leaderboard"), ("import", "Import")):
         assert f'<option value="{value}">{name}</option>' in page
     assert "<dd>Test count, queue cpu</dd>" in get(reader, make())

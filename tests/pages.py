@@ -1,0 +1,25 @@
+"""Pages as tests read them: HTML without the white space that browsers ignore."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_BLOCK = (
+    "article|aside|blockquote|body|button|caption|dd|details|dialog|div|dl|dt|fieldset|figcaption|figure|footer|form|"
+    "h[1-6]|header|head|html|label|legend|li|main|nav|ol|option|p|section|select|summary|table|tbody|td|th|thead|"
+    "title|tr|ul"
+)
+_AFTER_OPENING = re.compile(rf"(<(?:{_BLOCK})\b(?:[^<>\"']|\"[^\"]*\"|'[^']*')*>) ")
+_BEFORE_CLOSING = re.compile(rf" (</(?:{_BLOCK})>)")
+
+
+def squeeze(html: str) -> str:
+    """Return HTML with runs of white space as one space, and none at the edges of blocks."""
+    html = re.sub(r" (/?>)", r"\1", re.sub(r"[ \t\r\n]+", " ", html))
+    return _BEFORE_CLOSING.sub(r"\1", _AFTER_OPENING.sub(r"\1", html))
+
+
+def read_page(response: Any) -> str:
+    """Return the HTML of a response, squeezed."""
+    return squeeze(response.content.decode())
