@@ -12,6 +12,7 @@ from annotation.services.campaigns import create_campaign, open_campaign
 from annotation.services.campaigns_units import estimate_units
 from tests.cast import Cast
 from tests.factories import make_items, make_outputs
+from tests.pages import read_page
 
 pytestmark = pytest.mark.django_db
 RATED = {"name": "natural", "low": 1, "high": 5}
@@ -77,7 +78,7 @@ def test_page_of_an_adaptive_draft(drafts: Any, cast: Cast, client: Any) -> None
     client.force_login(cast.researcher)
     page = client.get(f"/projects/alpha/campaigns/{campaign.pk}/")
     assert page.context["estimate"]["judgements"] == 4
-    text = " ".join(page.content.decode().split())
+    text = " ".join(read_page(page).split())
     assert "adaptive: each next pair is chosen by the answers so far" in text
     assert "20 % at random" in text
     assert '<dt>Items</dt><dd dir="auto">6 drawn at random </dd>' in text

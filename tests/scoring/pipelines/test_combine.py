@@ -35,6 +35,7 @@ from scoring.services.scores import apply_evaluator
 from scoring.services.training import delete_evaluator
 from tests.annotation.services.judging_helpers import open_for
 from tests.factories import make_items, make_outputs
+from tests.pages import read_page
 from tests.scoring.training import make_trained
 from tests.taking import take_in
 
@@ -214,7 +215,7 @@ def test_by_command_page_and_deletion(scored, client):
     call_command("combine", "alpha", "length", "random", "--method", "stacked", "--here", stdout=out)
     assert "of groups it learned from" in out.getvalue()
     client.force_login(scored.researcher)
-    shown = client.get(reverse("scoring:evaluator", args=["alpha", "combined-1"])).content.decode()
+    shown = read_page(client.get(reverse("scoring:evaluator", args=["alpha", "combined-1"])))
     assert "Weights found by ridge regression" in shown
     body = {"parts": ["length", "random"], "method": "mean-z", "name": "third"}
     assert client.post(reverse("scoring:combine", args=["alpha"]), body).status_code == 302
@@ -236,13 +237,10 @@ def test_deleting_a_part_is_announced_and_reported(scored, score, client, settin
     combine(scored.project, "token-f1", "length", name="comb-2")
     before = values_of(scored.project, "comb-1").tolist()
     client.force_login(scored.researcher)
-    asked = client.get(reverse("scoring:evaluator-delete", args=["alpha", "comp-a"])).content.decode()
+    asked = read_page(client.get(reverse("scoring:evaluator-delete", args=["alpha", "comp-a"])))
     assert re.search(r"It is a part of <a[^>]*>comb-1</a>\. The scores of this combination stay, marked", asked)
     assert client.get("/api/v1/projects/alpha/evaluators/trained/comp-a/").json()["part_of"] == ["comb-1"]
-    assert (
-        "It is a part of"
-        not in client.get(reverse("scoring:evaluator-delete", args=["alpha", "comb-1"])).content.decode()
-    )
+    assert "It is a part of" not in read_page(client.get(reverse("scoring:evaluator-delete", args=["alpha", "comb-1"])))
     delete_evaluator(evaluator=part)
 
     found = {s.score_set.evaluator.slug: s for s in list_states(scored.project, Output.objects.count())}
@@ -250,12 +248,12 @@ def test_deleting_a_part_is_announced_and_reported(scored, score, client, settin
     assert (found["comb-1"].stale, found["comb-1"].deleted) == (reason, ("comp-a",))
     assert (found["comb-2"].stale, found["comb-2"].deleted) == ("", ())
     assert values_of(scored.project, "comb-1").tolist() == before
-    page = client.get(reverse("scoring:evaluator", args=["alpha", "comb-1"])).content.decode()
+    page = read_page(client.get(reverse("scoring:evaluator", args=["alpha", "comb-1"])))
     assert f"{reason}. They stay as they are. Combine others under a new name, or delete this one." in page
     assert 'href="/projects/alpha/evaluators/combine/?part=length&amp;">Combine others' in page
     assert "Combine again" not in page
     assert 'evaluators/comp-a/"' not in page
-    board = client.get(reverse("scoring:evaluation", args=["alpha"])).content.decode()
+    board = read_page(client.get(reverse("scoring:evaluation", args=["alpha"])))
     assert (f"{reason}." in board, "again on the evaluator’s page" in board) == (True, False)
     out = io.StringIO()
     call_command("meta", "alpha", stdout=out)
@@ -269,7 +267,7 @@ def test_deleting_a_part_is_announced_and_reported(scored, score, client, settin
         call_command("score", "comb-1", "--project", "alpha", "--here")
     assert way in str(refused.value)
     again = client.post(reverse("scoring:combine-again", args=["alpha", "comb-1"]))
-    assert (again.status_code, way in unescape(again.content.decode())) == (400, True)
+    assert (again.status_code, way in unescape(read_page(again))) == (400, True)
     with pytest.raises(BadInput, match=r"There is no evaluator comp-a in alpha\."):
         start_combination(project=scored.project, wishes=CombineWishes(("length", "comp-a")))
     # Retrying a run that failed earlier gives the same message.
@@ -282,7 +280,7 @@ def test_deleting_a_part_is_announced_and_reported(scored, score, client, settin
     # If others are also out of date, the advice to apply again is limited to these.
     Output.objects.filter(pk=Output.objects.first().pk).update(text="quite another text")
     score(scored.project, "length")
-    board = client.get(reverse("scoring:evaluation", args=["alpha"])).content.decode()
+    board = read_page(client.get(reverse("scoring:evaluation", args=["alpha"])))
     assert "Apply what can be again on the evaluator’s page" in board
 
 

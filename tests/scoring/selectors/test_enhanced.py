@@ -16,6 +16,7 @@ from scoring.selectors.leaderboards import MOST_SETS, EnhancedQuery, EvaluatorsQ
 from scoring.services.leaderboards import answer_leaderboard, get_leaderboard
 from scoring.services.reference_sets import merge_sets
 from tests.factories import make_items, make_outputs, make_ratings
+from tests.pages import read_page
 
 pytestmark = pytest.mark.django_db
 
@@ -124,7 +125,7 @@ def test_only_chosen_evaluators_are_compared(project, cast, client) -> None:
     assert [row["evaluator"] for row in table["rows"]] == ["chrf"]
     assert table["signature"].endswith("|evaluators:chrf")
     client.force_login(cast.researcher)
-    shown = client.get("/projects/alpha/references/enhanced/?evaluators=chrf").content.decode()
+    shown = read_page(client.get("/projects/alpha/references/enhanced/?evaluators=chrf"))
     assert "Only chosen evaluators are compared: chrf." in shown
     assert "Evaluators: 1 of 3" in shown
     out = io.StringIO()

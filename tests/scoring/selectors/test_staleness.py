@@ -28,6 +28,7 @@ from scoring.services.leaderboards import get_leaderboard
 from scoring.services.snapshots import take_snapshot
 from scoring.tables import as_csv, as_latex
 from tests.factories import make_items, make_outputs
+from tests.pages import read_page
 from tests.writing import desk_of, fill_ports, send
 
 pytestmark = pytest.mark.django_db
@@ -98,11 +99,11 @@ def test_page_api_and_command_show_it(client, scored, later):
     client.force_login(scored.researcher)
     name = reverse("scoring:evaluator", args=["alpha", "length"])
     for page in ("scoring:evaluation", "scoring:systems"):
-        text = client.get(reverse(page, args=["alpha"]), {"by": "length"}).content.decode()
+        text = read_page(client.get(reverse(page, args=["alpha"]), {"by": "length"}))
         assert "out of date" in text
         assert f"upload {later.pk} changed" in text
         assert f'<a href="{name}">length</a>' in text
-    assert "out of date" not in client.get(reverse("scoring:systems", args=["alpha"])).content.decode()
+    assert "out of date" not in read_page(client.get(reverse("scoring:systems", args=["alpha"])))
     board = client.get("/api/v1/projects/alpha/leaderboards/evaluators/").json()
     assert [row["evaluator"] for row in board["stale"]] == ["length", "token-f1"]
     assert {row["evaluator"]: row["n_unscored"] for row in board["rows"]}["length"] == 1
@@ -124,7 +125,7 @@ def test_files_and_snapshots_carry_it(client, scored, later):
     client.force_login(scored.researcher)
     take_snapshot(project=scored.project, user=scored.researcher, query=EvaluatorsQuery(), title="Kept")
     Evaluator.objects.filter(slug="length").delete()
-    text = client.get(reverse("scoring:snapshot", args=["alpha", "kept"])).content.decode()
+    text = read_page(client.get(reverse("scoring:snapshot", args=["alpha", "kept"])))
     assert "were out of date" in text
 
 

@@ -11,6 +11,7 @@ from scoring.ml import load
 from scoring.ml.base import Query
 from scoring.models import Evaluator
 from scoring.selectors.writing_gold import gold_growth, metric_of
+from tests.pages import read_page
 from tests.writing import desk_of, fill_ports, send, start_writing
 
 pytestmark = pytest.mark.django_db
@@ -87,17 +88,17 @@ def test_where_nothing_is_rated_or_nobody_may_look(cast, campaign):
 def test_the_page_and_its_part(cast, campaign, client):
     client.force_login(cast.viewer)
     path = f"/projects/alpha/references/writing/{campaign.pk}/gold/"
-    assert "nothing has been written" in client.get(path).content.decode()
+    assert "nothing has been written" in read_page(client.get(path))
     desk = desk_of(cast.annotator, campaign)
     rate(cast, desk.task.unit.item)
     send(cast.annotator, desk, "We walk by the lake.")
-    part = client.get(path, headers={"HX-Request": "true"}).content.decode()
+    part = read_page(client.get(path, headers={"HX-Request": "true"}))
     assert "<svg" in part
     assert "<html" not in part
     words = "Over 1 item: the correlation (Pearson) of bleu-star, as ream-1 names no metric that is known here, with"
-    page = client.get(path).content.decode()
+    page = read_page(client.get(path))
     assert words in page
     assert "badge simulated" not in page
     Rating.objects.filter(rater="r0").update(simulated=True)
-    assert "badge simulated" in client.get(path).content.decode()
+    assert "badge simulated" in read_page(client.get(path))
     assert client.get(f"/projects/alpha-foreign/references/writing/{campaign.pk}/gold/").status_code == 404
