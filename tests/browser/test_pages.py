@@ -142,7 +142,7 @@ def test_keyboard_reaches_everything(cast: Cast, page_for: Open) -> None:
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.closest('main') !== null")
-    assert page.evaluate("document.activeElement.textContent.trim()") == "New writing campaign"
+    assert page.evaluate("document.activeElement.innerText.trim()") == "New writing campaign"
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent.trim()") == "New campaign"
     outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
