@@ -9,6 +9,6 @@ application = get_asgi_application()
 
 from django.conf import settings  # noqa: E402
 
-from evalapp.common.silence import bound_waits  # noqa: E402
+from evalapp.common.database_timeout import limit_waits  # noqa: E402
 
-bound_waits(settings.DATABASE_TIMEOUT)
+limit_waits(settings.DATABASE_TIMEOUT)

@@ -13,7 +13,7 @@ from annotation.models import Item, TextBlock
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput
 from evalapp.common.pagination import STRANGE_CURSOR, Page, keyset, read_cursor
-from evalapp.common.sqlite.lookups import FUNCTION
+from evalapp.common.sqlite_lookups import FUNCTION
 from evalapp.names import is_natural_key
 
 from .items import ItemFilter, find_items

@@ -1,8 +1,9 @@
-"""The statements of the hot path - hand out, answer - written out, because 50 people share two cores. Everything
-here runs inside the caller's transaction; portable to PostgreSQL and SQLite.
+"""Hand-written SQL for the two most frequent requests: get the next assignment, submit an answer. The ORM is three
+times slower (docs/decisions/statements-on-the-hot-path.md). All functions run inside the caller's transaction, on
+PostgreSQL and SQLite.
 
-Order of locks, the same everywhere: the member's row first (it makes one person's calls follow each other: two tabs,
-a double click), then one assignment or one slot by a conditional update."""
+Locks are always taken in the same order: first the member's row, which serialises the requests of one annotator (two
+tabs, a double click), then one assignment or slot, by a conditional update."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from itertools import count
 from typing import Any
 
 import orjson
+from django.conf import settings
 from django.utils.dateparse import parse_datetime
 
 from annotation.selectors.judging import told_state
@@ -26,7 +28,7 @@ Statement = tuple[str, Sequence[Any]]
 
 
 def is_postgres(cursor: Any) -> bool:
-    # By the cursor, not by `django.db.connection`: the proxy would be asked forty times for each answer.
+    # `cursor.db` instead of `django.db.connection`: the proxy is slow, and this is called forty times per answer.
     return cursor.db.vendor == "postgresql"
 
 
@@ -42,9 +44,14 @@ def loads(value: Any) -> Any:
     return json.loads(value) if isinstance(value, (str, bytes)) else value
 
 
+def _can_prepare(cursor: Any) -> bool:
+    return is_postgres(cursor) and not settings.DATABASE_POOLER
+
+
 def run(cursor: Any, sql: str, values: Sequence[Any]) -> None:
-    """One statement; on PostgreSQL a prepared one, because planning these joins costs more than running them."""
-    if is_postgres(cursor):
+    """Execute one statement. On PostgreSQL it is prepared, because planning these joins takes longer than running
+    them; DATABASE_POOLER turns that off."""
+    if _can_prepare(cursor):
         name = _prepare(cursor, sql)
         cursor.execute(f"EXECUTE {name} ({_marks(len(values))})", values)
     else:
@@ -52,17 +59,20 @@ def run(cursor: Any, sql: str, values: Sequence[Any]) -> None:
 
 
 def run_batch(cursor: Any, statements: Sequence[Statement]) -> None:
-    """Statements in order; on PostgreSQL in one round trip. Rows can be fetched of the last one."""
-    if is_postgres(cursor):
-        calls = [f"EXECUTE {_prepare(cursor, sql)} ({_marks(len(row))})" for sql, row in statements]
-        cursor.execute("; ".join(calls), [value for _, row in statements for value in row])
+    """Execute statements in order, on PostgreSQL in one round trip. The cursor has the rows of the last one."""
+    if not is_postgres(cursor):
+        for sql, row in statements:
+            cursor.execute(sql, _adapted(cursor, row))
         return
-    for sql, row in statements:
-        cursor.execute(sql, _adapted(cursor, row))
+    if _can_prepare(cursor):
+        calls = [f"EXECUTE {_prepare(cursor, sql)} ({_marks(len(row))})" for sql, row in statements]
+    else:
+        calls = [sql for sql, _ in statements]
+    cursor.execute("; ".join(calls), [value for _, row in statements for value in row])
 
 
 def _adapted(cursor: Any, values: Sequence[Any]) -> list[Any]:
-    """Moments as this database stores them."""
+    """Convert datetimes to the form that this database stores."""
     adapt = cursor.db.ops.adapt_datetimefield_value
     return [adapt(value) if isinstance(value, datetime) else value for value in values]
 
@@ -81,7 +91,7 @@ def _preparation(sql: str) -> tuple[str, str]:
 
 
 def _prepare(cursor: Any, sql: str) -> str:
-    """The name of the statement in this session, prepared on first use; a new connection begins anew."""
+    """Return the name of the prepared statement; prepare it on first use in each connection."""
     name, statement = _preparation(sql)
     database = cursor.db
     raw, known = getattr(database, "judging_statements", (None, None))
@@ -94,7 +104,7 @@ def _prepare(cursor: Any, sql: str) -> str:
     return name
 
 
-# ---- who asks ---------------------------------------------------------------------------------------------
+# ---- the annotator ----------------------------------------------------------------------------------------
 
 _WHO = """c.id, c.created_at, c.revision, c.state, s.role, s.pseudonym, s.campaigns IS NULL,
  m.id, m.seed, m.practised, m.given, m.done, m.skipped, m.seconds"""
@@ -102,7 +112,7 @@ _WHO = """c.id, c.created_at, c.revision, c.state, s.role, s.pseudonym, s.campai
 
 @dataclass(slots=True)
 class Who:
-    """A person in a campaign, as read under the lock of their member row."""
+    """An annotator in a campaign, read while their member row is locked."""
 
     campaign_id: int
     stamp: Any
@@ -138,7 +148,7 @@ def lock_member(cursor: Any, campaign_id: int, user_id: int) -> Who | None:
 
 @dataclass(slots=True)
 class Held:
-    """An assignment with what is needed to take its answer."""
+    """An assignment with everything that storing its answer needs."""
 
     id: int
     public: str
@@ -161,7 +171,7 @@ class Held:
 
     @property
     def needs_slot(self) -> bool:
-        """Whether its answer counts in a slot only: that of practice, a control or a repeat has none."""
+        """Whether the answer needs a slot to count. Practice, control items and repeats have no slot."""
         return self.unit_kind == "normal" and not self.repeat_number
 
 
@@ -189,7 +199,7 @@ def lock_held(cursor: Any, public: str, user_id: int) -> Held | None:
     return held
 
 
-# ---- what is handed out -----------------------------------------------------------------------------------
+# ---- assigning units ---------------------------------------------------------------------------------------
 
 _OPEN = """SELECT a.id, a.public, a.unit_id, a.order_number, a.side_swapped, a.state, a.version, a.lease_until, a.draft,
  a.draft_version, u.kind, i.context, i.source, x.text, y.text, r.text
@@ -204,8 +214,8 @@ _OPEN = """SELECT a.id, a.public, a.unit_id, a.order_number, a.side_swapped, a.s
 
 @dataclass(slots=True)
 class Shown:
-    """An assignment as its holder may see it. No system, no row number of an output, nothing that tells a control
-    or a repeat from the others."""
+    """An assignment as its annotator may see it: without the system, row ids of outputs, and anything that
+    distinguishes control items and repeats from other units."""
 
     id: int
     public: str
@@ -226,7 +236,7 @@ class Shown:
 
     @property
     def texts(self) -> list[str]:
-        """In the order of the page: one text, or the two sides."""
+        """The text, or both texts of a pair in the order of the page."""
         second = self.text_b if self.text_b is not None else self.reference
         if second is None:
             return [self.text_a]
@@ -245,7 +255,7 @@ class Shown:
         return self.unit_kind == "practice"
 
     def wire(self) -> dict[str, Any]:
-        """JSON-ready with orjson; the context goes through as it is stored."""
+        """Return a dict for orjson. Context and draft are inserted as stored JSON, without parsing."""
         return {
             "id": self.public,
             "number": self.number,
@@ -278,8 +288,8 @@ def fetch_shown(cursor: Any) -> list[Shown]:
 
 
 def claim_slot(cursor: Any, campaign_id: int, user_id: int, start: int) -> tuple[int, int, bool] | None:
-    """Take the first free slot from rank `start` on (then from the beginning) of a unit this person has not had:
-    one conditional update that changes one row or none. Returns slot, unit, swapped."""
+    """Take the first free slot with rank >= `start` (else from the beginning) whose unit this annotator has not had.
+    A single conditional update that changes at most one row. Returns (slot id, unit id, swapped)."""
     skip = " FOR UPDATE OF f SKIP LOCKED" if is_postgres(cursor) else ""
     for compare in (">=", "<"):
         run(
@@ -302,9 +312,8 @@ def insert_assignment(
     *, who: Who, unit_id: int, slot_id: int | None, repeat: int, order: int, swapped: bool, now: datetime,
     lease_until: datetime,
 ) -> Statement:  # fmt: skip
-    """A new assignment with its unit's propensity; one of this person's whose lease had passed is opened again, with
-    its draft. Its sides stay where they were, whatever its new slot says: the draft, and an answer that still waits
-    in a browser, mean the sides as they were shown."""
+    """Insert an assignment with its unit's propensity, or reopen this annotator's expired one with its draft. The
+    sides of a reopened pair stay as they were: the draft, or an answer not yet sent by the browser, refers to them."""
     sql = """INSERT INTO annotation_assignment (campaign_id, unit_id, slot_id, annotator_id, public, repeat_number,
  order_number, side_swapped, state, version, lease_until, opened_at, draft_version, skip_reason, propensity)
  VALUES (%s, %s, %s, %s, %s, %s, %s, %s, 'open', 0, %s, %s, 0, '',
@@ -324,14 +333,14 @@ def count_given(who: Who, practice: bool) -> Statement:
     return f"UPDATE annotation_campaignmember SET {column} = {column} + 1 WHERE id = %s", [who.member_id]
 
 
-# ---- a draft ----------------------------------------------------------------------------------------------
+# ---- drafts -----------------------------------------------------------------------------------------------
 
 
 def keep_draft(
     cursor: Any, held: Held, version: int, draft_json: str, now: datetime, lease_until: datetime
 ) -> str | None:
-    """Compare and set by the draft's version; one that waits for its answer gets its time again. Its state, or none if
-    somebody saved in between."""
+    """Save a draft if its version is still `version`, and renew the lease of an unanswered assignment. Returns the
+    assignment's state, or None if another request saved the draft first."""
     run(
         cursor,
         """UPDATE annotation_assignment SET draft = %s, draft_version = draft_version + 1, draft_saved_at = %s,
@@ -347,7 +356,7 @@ def keep_draft(
 
 
 def take_answer(cursor: Any, held: Held, now: datetime) -> bool:
-    """Open -> answered, if it is still open."""
+    """Mark an open assignment as submitted. Returns False if it is no longer open."""
     run(
         cursor,
         """UPDATE annotation_assignment SET state = 'submitted', version = version + 1, submitted_at = %s, draft = NULL
@@ -359,7 +368,7 @@ def take_answer(cursor: Any, held: Held, now: datetime) -> bool:
 
 @dataclass(slots=True)
 class Answer:
-    """A checked answer: as shown, and with the sides as in the unit."""
+    """A validated answer: `shown` with the sides of the page, `plain` with the sides of the unit."""
 
     submission: str  # 32 hexadecimal digits
     shown: dict[str, Any]
@@ -396,7 +405,7 @@ _JUDGEMENT = "(SELECT id FROM annotation_judgement WHERE submission = %s)"
 def upsert_results(
     held: Held, answer: Answer, *, project_id: int, kind: str, aspect_ids: dict[str, int], rater: str
 ) -> list[Statement]:
-    """The ratings or comparisons this answer means. An uploaded row of the same rater is left as it is."""
+    """Return statements that store the answer as ratings or comparisons. Uploaded rows of the same rater stay."""
     if held.unit_kind == "control" and not answer.extra:
         return _no_results(held, answer, kind, aspect_ids, rater)
     if held.unit_kind != "normal" or answer.extra:
@@ -417,11 +426,11 @@ def upsert_results(
         ]
         return [(sql, [value for row in rows for value in row])]
     column = "output_b_id" if held.reference is None else "reference"
-    told: dict[str, Any] = {} if held.propensity is None else {"propensity": held.propensity}
+    details: dict[str, Any] = {} if held.propensity is None else {"propensity": held.propensity}
     if held.swapped and held.reference is None:
-        # The verdict is of the sides as in the unit; who asks for the bias of a side needs those of the page.
-        told["swapped"] = True
-    meta = orjson.dumps(told).decode()
+        # The verdict refers to the sides of the unit; position bias is computed from the sides of the page.
+        details["swapped"] = True
+    meta = orjson.dumps(details).decode()
     sql = (
         "INSERT INTO annotation_comparison (project_id, output_a_id, output_b_id, reference, aspect_id, rater, verdict,"
         f" simulated, meta, judgement, upload_id) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, {_JUDGEMENT}, NULL)"
@@ -441,8 +450,8 @@ def upsert_results(
 
 
 def _no_results(held: Held, answer: Answer, kind: str, aspect_ids: dict[str, int], rater: str) -> list[Statement]:
-    """An answer to a control means no rating. It sends as many statements as another, which change no row: the time
-    that an answer takes must not tell what it was about."""
+    """Answers to control items are not stored as ratings. Execute as many statements as for other units, without
+    effect, so that the response time does not reveal a control item."""
     table, output = ("annotation_rating", "output_id") if kind == "likert" else ("annotation_comparison", "output_a_id")
     sql = (
         f"UPDATE {table} SET simulated = simulated WHERE {output} = %s AND aspect_id = %s AND rater = %s"

@@ -9,14 +9,13 @@ class CommonConfig(AppConfig):
         from django.utils.translation import gettext, ngettext
 
         from .. import translation
-        from . import overview
+        from . import overview, sqlite_lookups
         from .doctoring import register_checks
         from .jobs import Job, register
-        from .sqlite import lookups
         from .views import overview as ours
 
         translation.install(gettext, ngettext)
-        lookups.register()
+        sqlite_lookups.register()
         about = "Remove what a deleted project held."
         register(Job("delete", "cpu", "evalapp.common.deletion:run", about, label="Deletion of a project"))
         register_checks("evalapp.common.audit_chain:checks")

@@ -1,5 +1,4 @@
-"""Django settings, the same for a laptop and for many machines; what differs comes from the environment
-through `env`."""
+"""Django settings for all installations; `env` reads what differs between them from environment variables."""
 
 from __future__ import annotations
 
@@ -9,7 +8,6 @@ from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import dj_database_url
-import environ
 from django.core.exceptions import ImproperlyConfigured
 
 from evalapp import __version__
@@ -31,7 +29,7 @@ ALLOWED_HOSTS = env.hosts(DEBUG)
 CSRF_TRUSTED_ORIGINS = env.origins()
 
 INSTALLED_APPS = [
-    "evalapp",  # first: its command `changepassword` replaces that of Django
+    "evalapp",  # first, so that its command `changepassword` replaces Django's
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -94,7 +92,7 @@ TEMPLATES = [
 # ---- database -------------------------------------------------------------------------------------------
 
 _SQLITE_OPTIONS = {
-    # IMMEDIATE: a transaction that will write takes the lock at once, so it waits instead of failing half-way.
+    # IMMEDIATE: a transaction takes the write lock when it begins, so it waits instead of failing later.
     "transaction_mode": "IMMEDIATE",
     "timeout": 30,
     "init_command": (
@@ -104,14 +102,17 @@ _SQLITE_OPTIONS = {
 }
 
 
+DATABASE_POOLER = env.flag("DATABASE_POOLER")
+
+
 def database() -> dict[str, Any]:
+    """Return Django's configuration of the database in DATABASE_URL."""
     url = env.address("DATABASE_URL", {"postgres", "postgresql", "sqlite"})
     config: dict[str, Any] = dict(dj_database_url.parse(url or f"sqlite:///{quote(str(DATA_DIR / 'evalapp.sqlite3'))}"))
     password = env.password("DATABASE_PASSWORD")
     if "sqlite" in config["ENGINE"]:
         if password:
             raise ImproperlyConfigured("DATABASE_PASSWORD is set, but DATABASE_URL names no PostgreSQL server.")
-        config["ENGINE"] = "evalapp.common.sqlite"
         config["OPTIONS"] = dict(_SQLITE_OPTIONS)
     else:
         if not config.get("NAME") or not config.get("HOST"):
@@ -119,11 +120,15 @@ def database() -> dict[str, Any]:
         config["PASSWORD"] = password or config.get("PASSWORD", "")
         config["CONN_MAX_AGE"] = 600
         config["CONN_HEALTH_CHECKS"] = True
-        # Prepared statements (the hot path of judging) are planned once for each connection instead of five times:
-        # half of what the first hand-outs cost the database. Nothing else is prepared, so nothing else changes.
         options = config.setdefault("OPTIONS", {})
-        options.setdefault("options", "-c plan_cache_mode=force_generic_plan")
-        # A machine that is gone answers nothing: pages say so instead of waiting, a broken connection is noticed.
+        if DATABASE_POOLER:
+            # Consecutive transactions may use different server connections.
+            config["DISABLE_SERVER_SIDE_CURSORS"] = True
+        else:
+            # Only judging prepares statements. A generic plan is made once per connection instead of five times, which
+            # halves the database time of the first assignments.
+            options.setdefault("options", "-c plan_cache_mode=force_generic_plan")
+        # If the server is unreachable, pages report it soon, and broken connections are noticed.
         options.setdefault("connect_timeout", 2)
         options.setdefault("tcp_user_timeout", 10_000)
     return config
@@ -137,8 +142,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 
 def redis_url() -> str:
-    """REDIS_URL, with the password that stands apart, else the socket of the Redis that `manage.py up` runs in the data
-    folder."""
+    """Return REDIS_URL with REDIS_PASSWORD, or the socket of the Redis started by `manage.py up`."""
     url = env.address("REDIS_URL", {"redis", "rediss", "unix"}) or f"unix://{quote(str(DATA_DIR / 'redis.sock'))}"
     password = env.password("REDIS_PASSWORD")
     if not password:
@@ -222,7 +226,7 @@ CONTENT_SECURITY_POLICY = {
 
 MAX_UPLOAD_BYTES = env.number("MAX_UPLOAD_MB", 2048, 1, 1_000_000) * 1_000_000
 MIN_FREE_BYTES = env.number("MIN_FREE_MB", 200, 0, 1_000_000) * 1_000_000
-#: Addresses of uploads, by page and by API.
+#: Paths of uploads in pages and API.
 LARGE_BODY_PATHS = [
     r"/projects/[^/]+/uploads/",
     r"/api/v1/projects/[^/]+/uploads/",
@@ -231,9 +235,9 @@ LARGE_BODY_PATHS = [
     r"/projects/[^/]+/corpora/(new/|[^/]+/add/)",
     r"/api/v1/projects/[^/]+/corpora/([^/]+/parts/)?",
 ]
-#: Addresses where a form or a JSON document may be longer than `evalapp.ops.SMALL_BODY` and ends at
-#: DATA_UPLOAD_MAX_MEMORY_SIZE: plans, guidelines, notes, lists of items and raters (all within a project take the right
-#: to write there), texts to score, texts that people write: 10,000 characters can be 120 KB in a form.
+#: Paths where a form or JSON document may be longer than `evalapp.ops.SMALL_BODY`, up to DATA_UPLOAD_MAX_MEMORY_SIZE:
+#: plans, guidelines, notes, lists of items and raters (which need write permission), texts to score, and texts written
+#: by annotators (10,000 characters can take 120 KB in a form).
 LONG_FORM_PATHS = [
     r"(/api/v1)?/projects/[^/]+/.*",
     r"/api/v1/projects/",
@@ -246,7 +250,7 @@ MAX_ROW_BYTES = env.number("MAX_ROW_KB", 1024, 1, 1_000_000) * 1_000
 MAX_ROWS = env.number("MAX_ROWS", 20_000_000, 1, 10_000_000_000)
 FILE_UPLOAD_HANDLERS = ["evalapp.common.receiving.UploadHandler"]
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5_000_000
-#: Of one request: an evaluator of 20 folds has 16 files in each, and one of its own (a test holds them together).
+#: An evaluator with 20 folds has up to 18 files per fold and one of its own; a test compares this with the artefacts.
 DATA_UPLOAD_MAX_NUMBER_FILES = 20 * 18 + 1
 ENCODERS = env.names("ENCODERS")
 LIVE_TIMEOUT_MS = env.number("LIVE_TIMEOUT_MS", 2000, 100, 600_000)
@@ -269,15 +273,8 @@ USE_TZ = True
 USE_I18N = True
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 
-_mail = environ.Env.email_url_config(env.text("EMAIL_URL", "consolemail://"))
-EMAIL_BACKEND = _mail["EMAIL_BACKEND"]
-EMAIL_HOST = _mail.get("EMAIL_HOST") or "localhost"
-EMAIL_PORT = _mail.get("EMAIL_PORT") or 25
-EMAIL_HOST_USER = _mail.get("EMAIL_HOST_USER") or ""
-EMAIL_HOST_PASSWORD = _mail.get("EMAIL_HOST_PASSWORD") or ""
-EMAIL_USE_TLS = _mail.get("EMAIL_USE_TLS", False)
-EMAIL_USE_SSL = _mail.get("EMAIL_USE_SSL", False)
-EMAIL_TIMEOUT = 30  # seconds for each answer of the server; no page waits for it
+globals().update(env.mail())
+EMAIL_TIMEOUT = 30  # seconds; mails are sent outside of requests
 DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", "evalapp@localhost")
 
 # ---- API ------------------------------------------------------------------------------------------------
@@ -354,14 +351,14 @@ LOGGING = {
         "axes": {"level": "WARNING"},
         "django.security.DisallowedHost": {"filters": ["host"]},
         "fontTools": {"level": "WARNING"},
-        "elastic_transport": {"level": "WARNING"},  # else a line for each search
-        # A line for each delivery of the clock's task every ten seconds would bury everything else.
+        "elastic_transport": {"level": "WARNING"},  # INFO has a line per search
+        # INFO has a line for each periodic task, every ten seconds.
         "celery.beat": {"level": "WARNING"},
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.app.trace": {"level": "WARNING"},
     },
 }
 
-# The model libraries must never look for a hub: encoders come from packages and folders.
+# Encoders come from packages and folders; the libraries must never download from a hub.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

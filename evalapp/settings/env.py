@@ -1,5 +1,5 @@
-"""Reads and validates the environment. Every setting an operator can set is declared here once;
-docs/reference/settings.md is generated from this table and a test holds the two together."""
+"""Read and validate environment variables. Every setting of an operator is declared here;
+`docs/reference/settings.md` is generated from this table, and a test compares the two."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import os
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import Any
+from urllib.parse import parse_qsl, unquote_plus, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -16,8 +17,8 @@ MIN_KEY_LENGTH = 50
 
 @dataclass(frozen=True)
 class Setting:
-    """One environment variable: its name, default as shown to people, and what it does. A `secret` may stand in a file,
-    which NAME_FILE then names."""
+    """An environment variable, its default as documented, and its help text. A `secret` can also be read from the file
+    named by `NAME_FILE`."""
 
     name: str
     default: str
@@ -29,7 +30,7 @@ SETTINGS = (
     Setting(
         "EVALAPP_DATA",
         "./data",
-        "Folder for everything the installation keeps: database, uploads, artefacts.",
+        "Folder for all data of the installation: database, uploads, artefacts.",
     ),
     Setting(
         "DATABASE_URL",
@@ -37,40 +38,45 @@ SETTINGS = (
         "postgres://user:password@host:port/name or sqlite:///path.",
         secret=True,
     ),
-    Setting("DATABASE_PASSWORD", "none", "Password of that user, where the address carries none.", secret=True),
-    Setting("DATABASE_TIMEOUT", "20", "How long a page waits for PostgreSQL, in seconds; runs wait longer."),
+    Setting("DATABASE_PASSWORD", "none", "Password of that user, unless it is part of the address.", secret=True),
+    Setting("DATABASE_TIMEOUT", "20", "Seconds that a page waits for PostgreSQL; background runs wait longer."),
+    Setting(
+        "DATABASE_POOLER",
+        "0",
+        "1 behind a pooler in transaction mode, such as PgBouncer: no prepared statements, no server-side cursors.",
+    ),
     Setting(
         "REDIS_URL",
         "a Redis started by `manage.py up`",
         "redis://, rediss:// or unix:// address of the queue.",
     ),
-    Setting("REDIS_PASSWORD", "none", "Password of the queue, where the address carries none.", secret=True),
-    Setting("ELASTICSEARCH_URL", "none", "http(s) address of an Elasticsearch 8 for retrieval at scale."),
-    Setting("ELASTICSEARCH_USERNAME", "none", "User name for it, where the address carries none."),
+    Setting("REDIS_PASSWORD", "none", "Password of the queue, unless it is part of the address.", secret=True),
+    Setting("ELASTICSEARCH_URL", "none", "http(s) address of an Elasticsearch 8 server for large corpora."),
+    Setting("ELASTICSEARCH_USERNAME", "none", "User name for Elasticsearch, unless it is part of the address."),
     Setting("ELASTICSEARCH_PASSWORD", "none", "Password of that user.", secret=True),
-    Setting(
-        "ELASTICSEARCH_API_KEY", "none", "API key (its encoded form) in place of user name and password.", secret=True
-    ),
-    Setting("ELASTICSEARCH_CA_CERTS", "the system's", "File with the certificate authority of an https address."),
-    Setting("ELASTICSEARCH_SHARDS", "1", "Shards of a new index; as many as cores may search at once."),
-    Setting("ELASTICSEARCH_TIMEOUT", "2", "How long a page waits for candidates, in seconds."),
+    Setting("ELASTICSEARCH_API_KEY", "none", "API key (encoded form) instead of user name and password.", secret=True),
+    Setting("ELASTICSEARCH_CA_CERTS", "the system's", "File with the certificate authority for an https address."),
+    Setting("ELASTICSEARCH_SHARDS", "1", "Number of shards of a new index; each can use one core during a search."),
+    Setting("ELASTICSEARCH_TIMEOUT", "2", "Seconds that a page waits for candidates."),
     Setting(
         "SECRET_KEY",
         "generated once in the data folder",
         "At least 50 characters; signs sessions and links.",
         secret=True,
     ),
-    Setting("DEBUG", "0", "1 shows error details; refused when ALLOWED_HOSTS names a public host."),
+    Setting("DEBUG", "0", "1 shows error details; not allowed when ALLOWED_HOSTS names a public host."),
     Setting("ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]", "Host names, separated by commas; no wildcards."),
     Setting("CSRF_TRUSTED_ORIGINS", "none", "https://... origins of a reverse proxy, separated by commas."),
     Setting(
         "SECURE_PROXY",
         "0",
-        "1 when a TLS reverse proxy stands in front (secure cookies, HSTS, X-Forwarded-Proto).",
+        "1 if the site is behind a TLS reverse proxy (secure cookies, HSTS, X-Forwarded-Proto).",
     ),
-    Setting("HSTS_SECONDS", "31536000", "With SECURE_PROXY=1: how long browsers use TLS alone for this host."),
-    Setting("HSTS_SUBDOMAINS", "1", "0 when a host below this one is reached without TLS."),
-    Setting("HSTS_PRELOAD", "1 with subdomains and a year", "0 to stay out of the lists that browsers bring along."),
+    Setting(
+        "HSTS_SECONDS", "31536000", "With SECURE_PROXY=1: seconds during which browsers use only TLS for this host."
+    ),
+    Setting("HSTS_SUBDOMAINS", "1", "0 if a subdomain is reached without TLS."),
+    Setting("HSTS_PRELOAD", "1 with subdomains and a year", "0 to stay out of the preload lists of browsers."),
     Setting("PORT", "8000", "Port of the web process."),
     Setting("WEB_WORKERS", "number of cores, 2 to 8", "gunicorn worker processes."),
     Setting(
@@ -80,20 +86,20 @@ SETTINGS = (
         secret=True,
     ),
     Setting("DEFAULT_FROM_EMAIL", "evalapp@localhost", "Sender of mails."),
-    Setting("MAX_UPLOAD_MB", "2048", "Largest upload in megabytes, answered before the body is read."),
-    Setting("MIN_FREE_MB", "200", "Megabytes of disk that stay free: with less, uploads are refused."),
+    Setting("MAX_UPLOAD_MB", "2048", "Largest upload in megabytes; larger ones are refused before the body is read."),
+    Setting("MIN_FREE_MB", "200", "Uploads are refused if fewer megabytes of disk are free."),
     Setting("MAX_ROW_KB", "1024", "Longest row of an upload in kilobytes."),
     Setting("MAX_ROWS", "20000000", "Most rows of one uploaded file."),
-    Setting("ENCODERS", "none", "Names or folders of further encoders people may choose, separated by commas."),
-    Setting("LIVE_TIMEOUT_MS", "2000", "How long an online score is waited for, in milliseconds."),
-    Setting("LIVE_MODELS", "4", "How many evaluators the worker for online scores keeps in memory."),
+    Setting("ENCODERS", "none", "Names or folders of additional encoders that users may choose, separated by commas."),
+    Setting("LIVE_TIMEOUT_MS", "2000", "Milliseconds to wait for an online score."),
+    Setting("LIVE_MODELS", "4", "Number of evaluators that the worker for online scores keeps in memory."),
     Setting(
         "METRICS_TOKEN",
         "none",
-        "Lets Prometheus read /metrics from elsewhere; without it, this machine alone.",
+        "Lets Prometheus read /metrics from other machines; without it, only this machine can.",
         secret=True,
     ),
-    Setting("LOG_FORMAT", "plain", "plain or json (one object a line, with the numbers of request and run)."),
+    Setting("LOG_FORMAT", "plain", "plain or json (one object per line, with request and run id)."),
     Setting("LOG_LEVEL", "INFO", "DEBUG, INFO, WARNING or ERROR."),
 )
 _NAMES = {s.name for s in SETTINGS}
@@ -101,28 +107,28 @@ _SECRETS = {s.name for s in SETTINGS if s.secret}
 
 
 def text(name: str, default: str = "") -> str:
-    """The variable's value without surrounding blanks; of a secret also the content of the file NAME_FILE names."""
+    """Return the stripped value of a variable; secrets can also come from the file named by `NAME_FILE`."""
     assert name in _NAMES, name
     value = os.environ.get(name, "").strip()
     if name in _SECRETS:
-        value = _of_file(name, value)
+        value = _read_secret_file(name, value)
     return value or default
 
 
-def _of_file(name: str, value: str) -> str:
+def _read_secret_file(name: str, value: str) -> str:
     path = os.environ.get(f"{name}_FILE", "").strip()
     if not path:
         return value
     if value:
         raise ImproperlyConfigured(f"Both {name} and {name}_FILE are set. Keep one of them.")
     try:
-        found = Path(path).read_text(encoding="utf-8").strip()
+        content = Path(path).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not text"
         raise ImproperlyConfigured(f"{name}_FILE={path} cannot be read: {why}.") from error
-    if not found or "\n" in found:
-        raise ImproperlyConfigured(f"{name}_FILE={path} must hold one line with the value of {name}.")
-    return found
+    if not content or "\n" in content:
+        raise ImproperlyConfigured(f"{name}_FILE={path} must contain a single line with the value of {name}.")
+    return content
 
 
 def flag(name: str, default: str = "0") -> bool:
@@ -131,7 +137,7 @@ def flag(name: str, default: str = "0") -> bool:
         return True
     if value in {"0", "false", "no", "off"}:
         return False
-    raise ImproperlyConfigured(f"{name}={value!r} is neither 1 nor 0. Set {name}=1 or {name}=0.")
+    raise ImproperlyConfigured(f"{name}={value!r} must be 1 or 0.")
 
 
 def number(name: str, default: int, low: int, high: int) -> int:
@@ -151,15 +157,17 @@ def data_folder() -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ImproperlyConfigured(
-            f"EVALAPP_DATA={folder} cannot be created ({error.strerror}). Name a folder this user can write to."
+            f"EVALAPP_DATA={folder} cannot be created ({error.strerror}). Choose a folder that this user can write to."
         ) from error
     if not os.access(folder, os.W_OK):
-        raise ImproperlyConfigured(f"EVALAPP_DATA={folder} is not writable. Name a folder this user can write to.")
+        raise ImproperlyConfigured(
+            f"EVALAPP_DATA={folder} is not writable. Choose a folder that this user can write to."
+        )
     return folder
 
 
 def secret_key(folder: Path) -> str:
-    """SECRET_KEY, or one generated at first start and kept (mode 600) in the data folder."""
+    """Return SECRET_KEY, or the key that the first start generates in the data folder (mode 600)."""
     key = text("SECRET_KEY")
     if key:
         if len(key) < MIN_KEY_LENGTH or len(set(key)) < 5 or key.startswith("django-insecure-"):
@@ -174,15 +182,15 @@ def secret_key(folder: Path) -> str:
     key = path.read_bytes().decode("ascii", "replace").strip()
     if len(key) < MIN_KEY_LENGTH or len(set(key)) < 5 or not key.isprintable():
         raise ImproperlyConfigured(
-            f"{path} is {'damaged' if key else 'empty'}. Put the one of a backup back, or set SECRET_KEY. Without "
-            "either, delete the file: the next start makes another key, and everybody must sign in again."
+            f"{path} is {'damaged' if key else 'empty'}. Restore it from a backup, or set SECRET_KEY. If you "
+            "have neither, delete the file: the next start generates a new key, and all users must sign in again."
         )
     return key
 
 
 def _make_key(path: Path) -> None:
-    """Written whole under another name first: the file is there with its key or not at all, and of processes that start
-    together the first one makes it."""
+    """Generate the key under a temporary name and link it into place, so that the file is never incomplete and
+    processes that start at the same time agree on one key."""
     draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(secrets.token_urlsafe(64))
@@ -198,38 +206,34 @@ def _make_key(path: Path) -> None:
         draft.unlink(missing_ok=True)
 
 
-#: Passwords of servers that stand in examples everywhere.
+#: Passwords that appear in many examples.
+_NEW_PASSWORD = "Set a new one, for example from: python3 -c 'import secrets; print(secrets.token_urlsafe(24))'"
 KNOWN_PASSWORDS = frozenset({"password", "postgres", "changeme", "change-me", "secret", "admin", "evalapp", "redis"})
 
 
 def address(name: str, schemes: set[str]) -> str:
+    """Return the URL of a server; check its scheme and refuse well-known passwords."""
     value = text(name)
     try:
         parts = urlsplit(value)
-        if value != "sqlite://:memory:":  # which has none
-            parts.port  # noqa: B018 - it is read only now
-    except ValueError:  # whose words may hold the password
+        if value != "sqlite://:memory:":  # urlsplit would read ':memory:' as a port
+            parts.port  # noqa: B018 - reading it validates it
+    except ValueError:  # its message may contain the password
         raise ImproperlyConfigured(
-            f"{name} is no address. In user name and password write what is not a letter or digit as %XX (@ is %40)."
+            f"{name} is not a valid address. Percent-encode special characters in user name and password (@ is %40)."
         ) from None
     if value and parts.scheme not in schemes:
         raise ImproperlyConfigured(f"{name} must start with one of: {', '.join(sorted(schemes))} (then ://).")
     if parts.hostname not in (None, "127.0.0.1", "localhost", "::1") and parts.password in KNOWN_PASSWORDS:
-        raise ImproperlyConfigured(
-            f"{name} has a password that everybody knows. Give the server another one, for example from: "
-            "python3 -c 'import secrets; print(secrets.token_urlsafe(24))'"
-        )
+        raise ImproperlyConfigured(f"{name} contains a well-known password. " + _NEW_PASSWORD)
     return value
 
 
 def password(name: str) -> str:
-    """The password of a server, apart from its address."""
+    """Return the password of a server that is set separately from its address."""
     value = text(name)
     if value in KNOWN_PASSWORDS:
-        raise ImproperlyConfigured(
-            f"{name} is a password that everybody knows. Give the server another one, for example from: "
-            "python3 -c 'import secrets; print(secrets.token_urlsafe(24))'"
-        )
+        raise ImproperlyConfigured(f"{name} is a well-known password. " + _NEW_PASSWORD)
     return value
 
 
@@ -243,7 +247,7 @@ def hosts(debug: bool) -> list[str]:
 
 
 def origins() -> list[str]:
-    """CSRF_TRUSTED_ORIGINS: what is named here may send forms, so it is named exactly and reached by TLS."""
+    """Return CSRF_TRUSTED_ORIGINS. These origins may send forms, so wildcards and plain HTTP are refused."""
     value = names("CSRF_TRUSTED_ORIGINS")
     for origin in value:
         parts = urlsplit(origin)
@@ -255,23 +259,25 @@ def origins() -> list[str]:
             )
         if parts.scheme == "http" and not local:
             raise ImproperlyConfigured(
-                f"CSRF_TRUSTED_ORIGINS={origin!r} is not reached by TLS. Put a TLS proxy in front and write https://."
+                f"CSRF_TRUSTED_ORIGINS={origin!r} does not use TLS. Use a TLS proxy and an https:// origin."
             )
     return value
 
 
 def hsts(behind_tls: bool) -> tuple[int, bool, bool]:
-    """Seconds, subdomains and preload of Strict-Transport-Security; nothing without TLS."""
+    """Return seconds, subdomains and preload of Strict-Transport-Security; zeros without TLS."""
     seconds, subdomains = number("HSTS_SECONDS", 31_536_000, 0, 315_360_000), flag("HSTS_SUBDOMAINS", "1")
     may_preload = subdomains and seconds >= 31_536_000
     preload = flag("HSTS_PRELOAD", "1" if may_preload else "0")
     if preload and not may_preload:
-        raise ImproperlyConfigured("HSTS_PRELOAD=1 needs HSTS_SUBDOMAINS=1 and HSTS_SECONDS=31536000 (a year) or more.")
+        raise ImproperlyConfigured(
+            "HSTS_PRELOAD=1 requires HSTS_SUBDOMAINS=1 and HSTS_SECONDS of at least 31536000 (one year)."
+        )
     return (seconds, subdomains, preload) if behind_tls else (0, False, False)
 
 
 def token(name: str) -> str:
-    """A secret that opens a door by itself, hence a long one; empty: the door is closed."""
+    """Return a secret token of at least 24 characters; empty if it is not set."""
     value = text(name)
     if value and len(value) < 24:
         raise ImproperlyConfigured(
@@ -279,3 +285,32 @@ def token(name: str) -> str:
             "python3 -c 'import secrets; print(secrets.token_urlsafe(32))'"
         )
     return value
+
+
+#: Scheme of EMAIL_URL -> module of Django's mail backend.
+_MAIL_BACKENDS = {
+    "smtp": "smtp", "smtps": "smtp", "smtp+tls": "smtp", "smtp+ssl": "smtp", "consolemail": "console",
+    "filemail": "filebased", "memorymail": "locmem", "dummymail": "dummy",
+}  # fmt: skip
+
+
+def mail() -> dict[str, Any]:
+    """Return Django's EMAIL_* settings for EMAIL_URL: `smtp+tls://user:password@host:587`."""
+    url = urlsplit(text("EMAIL_URL", "consolemail://"))
+    if url.scheme not in _MAIL_BACKENDS:
+        raise ImproperlyConfigured(f"EMAIL_URL must start with one of: {', '.join(_MAIL_BACKENDS)} (then ://).")
+    try:
+        port = url.port or 25
+    except ValueError:  # its message may contain the password
+        raise ImproperlyConfigured("EMAIL_URL has a port that is not a number from 0 to 65535.") from None
+    query = {key.upper(): value for key, value in parse_qsl(url.query)}
+    return {
+        "EMAIL_BACKEND": f"django.core.mail.backends.{_MAIL_BACKENDS[url.scheme]}.EmailBackend",
+        "EMAIL_FILE_PATH": unquote_plus(url.path[1:]) or None,
+        "EMAIL_HOST": url.hostname or "localhost",
+        "EMAIL_PORT": port,
+        "EMAIL_HOST_USER": unquote_plus(url.username or ""),
+        "EMAIL_HOST_PASSWORD": unquote_plus(url.password or ""),
+        "EMAIL_USE_TLS": url.scheme in ("smtps", "smtp+tls") or query.get("EMAIL_USE_TLS", "0") not in ("0", ""),
+        "EMAIL_USE_SSL": url.scheme == "smtp+ssl" or query.get("EMAIL_USE_SSL", "0") not in ("0", ""),
+    }

@@ -389,10 +389,10 @@ REDIS = ("REDIS_URL", {"redis", "rediss", "unix"})
         ("ALLOWED_HOSTS", "*", "without wildcards"),
         ("ALLOWED_HOSTS", ".example.org", "without wildcards"),
         ("CSRF_TRUSTED_ORIGINS", "https://*.example.org", "without wildcard"),
-        ("CSRF_TRUSTED_ORIGINS", "http://evalapp.example.org", "write https://"),
+        ("CSRF_TRUSTED_ORIGINS", "http://evalapp.example.org", "an https:// origin"),
         ("CSRF_TRUSTED_ORIGINS", "evalapp.example.org", "must be an origin"),
-        ("DATABASE_URL", "postgres://evalapp:postgres@db.example.org:5432/evalapp", "everybody knows"),
-        ("REDIS_URL", "redis://:changeme@redis.example.org:6379/0", "everybody knows"),
+        ("DATABASE_URL", "postgres://evalapp:postgres@db.example.org:5432/evalapp", "well-known password"),
+        ("REDIS_URL", "redis://:changeme@redis.example.org:6379/0", "well-known password"),
     ],
 )
 def test_dangerous_settings_are_refused_with_what_to_do(tmp_path, monkeypatch, name, value, words):

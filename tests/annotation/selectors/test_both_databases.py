@@ -19,7 +19,7 @@ from annotation.services.campaigns import create_campaign
 from annotation.services.campaigns_preview import texts_of_item
 from annotation.services.campaigns_units import _texts, selected_items
 from annotation.services.texts import prepare_search
-from evalapp.common.sqlite.lookups import upper
+from evalapp.common.sqlite_lookups import upper
 from evalapp.names import natural_key
 from tests.cast import Cast, make_cast
 from tests.taking import take_in

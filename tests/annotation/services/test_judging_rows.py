@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from annotation.models import Assignment, Judgement, Rating, Slot
-from annotation.services.judging import next_assignment
+from annotation.services.judging import next_assignment, submit_answer
 from annotation.services.judging_rows import moment_of, run_batch
 from tests.annotation.services.judging_helpers import open_for
 from tests.cast import join, make_cast, person
@@ -145,7 +146,9 @@ def test_database_allows_one_holder_per_slot(cast):
         Slot.objects.create(campaign=campaign, unit=row.unit, number=0, rank=1)
 
 
-def test_statements_run_in_order_and_the_last_returns_rows(cast):
+@pytest.mark.parametrize("pooler", [False, True])
+def test_statements_run_in_order_and_the_last_returns_rows(cast, settings, pooler):
+    settings.DATABASE_POOLER = pooler
     with connection.cursor() as cursor:
         for _ in range(2):  # prepared already the second time
             run_batch(
@@ -156,6 +159,21 @@ def test_statements_run_in_order_and_the_last_returns_rows(cast):
                 ],
             )
             assert cursor.fetchall() == [("Renamed",)]
+
+
+@pytest.mark.parametrize("pooler", [True, False])
+def test_nothing_is_prepared_behind_a_pooler(postgres_db, settings, pooler):
+    settings.DATABASE_POOLER = pooler
+    cast = make_cast()
+    campaign = open_for(cast)
+    shown = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
+    done = submit_answer(
+        user=cast.annotator, public=shown.public, submission=uuid4(), answer={"likert-quality": 4}, then="next"
+    )
+    assert (done.version, done.next is None) == (1, False)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_prepared_statements")
+        assert (cursor.fetchone()[0] == 0) == pooler
 
 
 def test_timestamps_are_aware_on_every_database():

@@ -35,7 +35,12 @@ def test_every_secret_may_come_from_a_file(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(None, "cannot be read: No such file"), (b"\n", "one line"), (b"a\nb\n", "one line"), (b"\xff\xfe", "not text")],
+    [
+        (None, "cannot be read: No such file"),
+        (b"\n", "single line"),
+        (b"a\nb\n", "single line"),
+        (b"\xff\xfe", "not text"),
+    ],
 )
 def test_file_without_a_secret_is_refused(tmp_path, monkeypatch, content, words):
     path = tmp_path / "secret"
@@ -170,7 +175,7 @@ def test_data_folder_may_have_any_name(monkeypatch, tmp_path):
         ({"DATABASE_PASSWORD": "kept-by-nobody"}, "names no PostgreSQL server"),
         ({"REDIS_PASSWORD": "kept-by-nobody"}, "without password"),
         ({"REDIS_PASSWORD": "new", "REDIS_URL": "redis://:old@127.0.0.1:6379/0"}, "without password"),
-        ({"REDIS_PASSWORD": "changeme", "REDIS_URL": "redis://127.0.0.1:6379/0"}, "everybody knows"),
+        ({"REDIS_PASSWORD": "changeme", "REDIS_URL": "redis://127.0.0.1:6379/0"}, "well-known"),
     ],
 )
 def test_password_without_its_server_is_refused(monkeypatch, values, words):
@@ -188,3 +193,40 @@ def test_invalid_file_stops_the_start_with_one_line(tmp_path):
     assert done.returncode != 0
     assert "SECRET_KEY_FILE=" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("url", "backend", "host", "port", "tls", "ssl"),
+    [
+        ("", "console", "localhost", 25, False, False),
+        ("smtp://mail.example.org", "smtp", "mail.example.org", 25, False, False),
+        ("smtp+tls://anna:a%40b+c@mail.example.org:587", "smtp", "mail.example.org", 587, True, False),
+        ("smtps://mail.example.org:587", "smtp", "mail.example.org", 587, True, False),
+        ("smtp+ssl://mail.example.org:465", "smtp", "mail.example.org", 465, False, True),
+        ("memorymail://", "locmem", "localhost", 25, False, False),
+    ],
+)
+def test_mail_addresses(monkeypatch, url, backend, host, port, tls, ssl):
+    monkeypatch.setenv("EMAIL_URL", url)
+    mail = env.mail()
+    assert mail["EMAIL_BACKEND"] == f"django.core.mail.backends.{backend}.EmailBackend"
+    assert (mail["EMAIL_HOST"], mail["EMAIL_PORT"]) == (host, port)
+    assert (mail["EMAIL_USE_TLS"], mail["EMAIL_USE_SSL"]) == (tls, ssl)
+    assert mail["EMAIL_HOST_PASSWORD"] == ("a@b c" if "anna" in url else "")
+
+
+@pytest.mark.parametrize("url", ["mail.example.org", "http://anna:hidden@host", "smtp://anna:hidden@host:port"])
+def test_a_wrong_mail_address_is_refused_without_its_password(monkeypatch, url):
+    monkeypatch.setenv("EMAIL_URL", url)
+    with pytest.raises(ImproperlyConfigured) as refused:
+        env.mail()
+    assert "hidden" not in str(refused.value)
+
+
+def test_behind_a_pooler_nothing_depends_on_the_session(monkeypatch):
+    monkeypatch.setenv("DATABASE_URL", "postgres://evalapp@db.example.org:6432/evalapp")
+    assert "plan_cache_mode" in base.database()["OPTIONS"]["options"]
+    monkeypatch.setattr(base, "DATABASE_POOLER", True)
+    config = base.database()
+    assert config["DISABLE_SERVER_SIDE_CURSORS"]
+    assert "options" not in config["OPTIONS"]  # PgBouncer refuses start-up options

@@ -1,5 +1,7 @@
-"""Searches that ignore case find the same on SQLite as on PostgreSQL: SQLite's LIKE ignores the case of a to z alone. A
-search for other letters compares both sides in capitals; one for a to z stays as fast as it was."""
+"""Case-insensitive lookups for all letters on SQLite, with the same results as on PostgreSQL.
+
+SQLite's LIKE ignores the case of a to z only. Lookups for other letters compare both sides in capitals; lookups for a
+to z stay as fast as before."""
 
 from __future__ import annotations
 
@@ -7,32 +9,33 @@ import json
 import re
 from typing import Any
 
+from django.db.backends.signals import connection_created
 from django.db.models import Field, JSONField
 from django.db.models.fields.json import KeyTransform
 
 FUNCTION = "UNICODE_UPPER"
-#: How JSON may write letters outside ASCII; Django stores them so on SQLite, imports do not.
+#: JSON escapes of letters outside ASCII. Django writes them on SQLite, imports do not.
 _ESCAPES = re.compile(r"(?:\\[uU][0-9a-fA-F]{4})+")
 
 
 def upper(text: str | None) -> str | None:
-    """Capitals letter by letter, as PostgreSQL makes them: “ß” stays what it is, and so does a text's length."""
+    """Return the text in capitals, letter by letter as PostgreSQL does: "ß" stays, and so does the length."""
     if not isinstance(text, str):
         return text
-    if "\\u" in text or "\\U" in text:  # the latter in a text that SQLite's own function has made to capitals
+    if "\\u" in text or "\\U" in text:  # "\U" in a text that SQLite's own UPPER has changed
         text = _ESCAPES.sub(_unescape, text)
-    found = text.upper()
-    if len(found) != len(text):
-        found = "".join(great if len(great := letter.upper()) == 1 else letter for letter in text)
-    return found
+    capitals = text.upper()
+    if len(capitals) != len(text):
+        capitals = "".join(capital if len(capital := letter.upper()) == 1 else letter for letter in text)
+    return capitals
 
 
-def _unescape(found: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     try:
-        letters: str = json.loads(f'"{found[0].lower()}"')
+        letters: str = json.loads(f'"{match[0].lower()}"')
         letters.encode()
     except ValueError:  # half of a surrogate pair
-        return found[0]
+        return match[0]
     return letters
 
 
@@ -46,8 +49,14 @@ class _AllLetters:
         return f"{FUNCTION}({left}) LIKE {FUNCTION}({right}) ESCAPE '\\'", [*left_params, *right_params]
 
 
+def _create_function(connection: Any, **_: Any) -> None:
+    if connection.vendor == "sqlite":
+        connection.connection.create_function(FUNCTION, 1, upper, deterministic=True)
+
+
 def register() -> None:
-    """In place of Django's lookups that ignore case, of JSON columns and their members too."""
+    """Replace Django's case-insensitive lookups, also for JSON columns and their keys."""
+    connection_created.connect(_create_function, dispatch_uid="evalapp.common.sqlite_lookups")
     for owner in (Field, JSONField, KeyTransform):
         for lookup in list(vars(owner)["class_lookups"].values()):
             if lookup.lookup_name in ("iexact", "icontains", "istartswith", "iendswith"):

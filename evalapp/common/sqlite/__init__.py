@@ -1,1 +1,0 @@
-"""The database backend for SQLite; see `base`."""
