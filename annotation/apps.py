@@ -8,7 +8,7 @@ class AnnotationConfig(AppConfig):
         from django.db.models.signals import post_migrate
 
         from evalapp.common import overview
-        from evalapp.common.backup.ports import register_files
+        from evalapp.common.backup.hooks import register_files
         from evalapp.common.cleaners import register_cleaner
         from evalapp.common.own_data import register_own_data
 
@@ -18,7 +18,7 @@ class AnnotationConfig(AppConfig):
         from .views import overview as data
 
         register_cleaner("annotation.services.uploads:clear_project")
-        register_files("annotation.selectors.kept:kept_files")
+        register_files("annotation.selectors.backup_files:list_backup_files")
         register_own_data("annotation.services.own_data")
         post_migrate.connect(after_migrate, sender=self)
         overview.register_count("Items", 10, data.item_counts)

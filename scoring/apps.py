@@ -5,22 +5,22 @@ class ScoringConfig(AppConfig):
     name = "scoring"
 
     def ready(self) -> None:
-        from annotation.services import ports
+        from annotation.services import hooks
         from evalapp.common import overview
-        from evalapp.common.backup.ports import register_files
+        from evalapp.common.backup.hooks import register_files
         from evalapp.common.cleaners import register_cleaner
 
         from . import jobs  # noqa: F401  (registers the kinds of job of this room)
         from .views import overview as ours
 
         register_cleaner("scoring.services.training:remove_artefacts")
-        register_files("scoring.selectors.kept:kept_files")
+        register_files("scoring.selectors.backup_files:list_backup_files")
         register_cleaner("scoring.services.columns:remove_columns")
-        ports.register_dependant("scores", "scoring.selectors.score_sets:count_of_upload")
-        ports.register_dependant(
+        hooks.register_dependant("scores", "scoring.selectors.score_sets:count_of_upload")
+        hooks.register_dependant(
             "snapshots and combinations with its filters", "scoring.selectors.snapshots:count_of_filters"
         )
-        ports.register_export(
+        hooks.register_export(
             prepare="scoring.services.exports:refresh_tables",
             rows="scoring.selectors.exports:rows",
             documents="scoring.selectors.exports:documents",
@@ -28,8 +28,8 @@ class ScoringConfig(AppConfig):
             store="scoring.pipelines.restore:store",
             undo="scoring.services.undo:take_back_scores",
         )
-        ports.register_reliability("scoring.services.reliability:reliability_of")
-        ports.register_reliability_evaluators("scoring.services.reliability:choices_for")
+        hooks.register_reliability("scoring.services.reliability:reliability_of")
+        hooks.register_reliability_evaluators("scoring.services.reliability:choices_for")
         overview.register_section("leaderboard", 30, ours.leaderboard_section)
         overview.register_step("scores", 40, ours.scores_step)
         overview.register_step("rankings", 50, ours.rankings_step)

@@ -10,9 +10,9 @@ from uuid import uuid4
 import pytest
 
 from annotation.models import WritingCampaign
-from annotation.services import ports
+from annotation.services import hooks
 from annotation.services.campaigns import create_writing, open_campaign
-from annotation.services.ports import Candidate, Candidates, Reliability
+from annotation.services.hooks import Candidate, Candidates, Reliability
 from annotation.services.writing import Desk, Outcome, next_task, submit_attempt
 from tests.cast import Cast
 from tests.factories import make_items
@@ -56,7 +56,7 @@ class FakePorts:
 def fill_ports(monkeypatch: pytest.MonkeyPatch) -> FakePorts:
     fake = FakePorts()
     monkeypatch.setattr(
-        ports,
+        hooks,
         "_WRITING",
         {
             "candidates": fake.candidates,

@@ -19,7 +19,7 @@ from annotation.exporters.people import naming
 from annotation.exporters.wishes import Wishes
 from annotation.parsers import encode_document
 from annotation.selectors.data import count_rows
-from annotation.services import ports
+from annotation.services import hooks
 from annotation.services.exports import draft_of, folder_of, remove_drafts
 from evalapp.accounts.models import Project
 from evalapp.common.params import read_params
@@ -81,7 +81,7 @@ def write_export(
 ) -> list[dict[str, Any]]:
     """Write everything that is wished for; returns name, rows and bytes of each file, dataset.json first."""
     if wishes.scores:
-        ports.prepare_export(project=project, tick=prepare)
+        hooks.prepare_export(project=project, tick=prepare)
     facts = Facts()
     documents: dict[str, str] = {}
     with canonical.one_moment():
@@ -90,7 +90,7 @@ def write_export(
         documents["dataset.json"] = encode_document(head)
         files = _write_tables(folder, wishes.format, _rows(project, wishes, called, facts), tick)
         if wishes.scores and wishes.per_rater:
-            for name, document in ports.exported_documents(project=project, raters=called).items():
+            for name, document in hooks.exported_documents(project=project, raters=called).items():
                 documents[name] = encode_document(document)
     documents["README.md"] = ""  # its place among the files
     documents["DATASHEET.md"] = write_datasheet(head, facts, wishes)
@@ -117,7 +117,7 @@ def _rows(
             yield table, row
     yield from _seen(aggregator.rest(), facts)
     if wishes.scores:
-        yield from _seen(ports.exported_rows(project=project), facts)
+        yield from _seen(hooks.exported_rows(project=project), facts)
     if wishes.judgements:
         yield from _seen(traces.judgements(project, individual=wishes.attributes), facts)
     if wishes.attributes:

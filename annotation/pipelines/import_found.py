@@ -10,7 +10,7 @@ from typing import Any
 from annotation.models import Campaign, RaterFilter, UploadChange, WritingCampaign
 from annotation.parsers.fields import NO_STEP
 from annotation.selectors.told import TOLD, told_campaigns
-from annotation.services import ports
+from annotation.services import hooks
 from evalapp.accounts.models import Project
 
 from .import_checks import Check, other_content, report_twice
@@ -38,7 +38,7 @@ def check(check: Check) -> None:
     _campaigns(check)
     _scores(check)
     if check.staging.has("scores") or check.staging.has("score_sets") or check.documents:
-        ports.check_found(check)
+        hooks.check_found(check)
         check.tick("scores and tables: checked")
 
 
@@ -129,7 +129,7 @@ def store(promotion: Any) -> None:
     )
     _store_campaigns(promotion)
     if staging.has("score_sets") or promotion.documents:
-        ports.store_found(promotion)
+        hooks.store_found(promotion)
 
 
 def _filter(project: Project, row: dict[str, Any]) -> RaterFilter:

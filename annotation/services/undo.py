@@ -39,7 +39,7 @@ from evalapp.common import audit
 from evalapp.common.errors import Conflict, Fault
 from evalapp.common.queue import cancel_run
 
-from .ports import FOUND, dependants, undo_found
+from .hooks import FOUND, dependants, undo_found
 from .texts import forget_texts, prepare_search_later
 from .uploads import only_one_promotion, remove_files
 

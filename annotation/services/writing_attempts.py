@@ -17,7 +17,7 @@ from annotation.models import WritingAttempt, WritingCampaign, WritingCandidate,
 from annotation.selectors.writing import closing_attempts, get_my_desk_task, originals_of, set_texts
 from evalapp.common.errors import BadInput, Conflict, Fault, NotAllowed
 
-from . import ports
+from . import hooks
 from .writing_answers import (
     CandidateClosed,
     Outcome,
@@ -218,7 +218,7 @@ def _ask(task: WritingTask, look: Look, text: str) -> Scores:
     if not campaign.evaluator or campaign.kind != WritingCampaign.Kind.REAM:
         return Scores()
     sets = [*([look.present] if look.present else []), (*look.present, text)]
-    found = ports.reliability_of(
+    found = hooks.predict_reliability(
         project=campaign.project, evaluator=campaign.evaluator, item=task.unit.item, sets=sets
     )  # fmt: skip
     return Scores(

@@ -12,8 +12,8 @@ from annotation.allocation.texts import is_storable
 from annotation.allocation.writing import same_text, shown_order
 from annotation.models import Output, Reference, WritingCandidate, WritingTask, WritingUnit
 
-from . import ports
-from .ports import Candidate, Candidates
+from . import hooks
+from .hooks import Candidate, Candidates
 from .writing_plans import get_start_set_id
 
 
@@ -70,7 +70,7 @@ def _fetch(task: WritingTask) -> Candidates:
     start = Reference.objects.filter(item=item, set=get_start_set_id(campaign)).values_list("text", flat=True)
     outputs = Output.objects.filter(item=item).values_list("text", flat=True)
     exclude = (*start, *outputs)
-    found = ports.candidates_for(
+    found = hooks.find_candidates(
         project=campaign.project, corpus=campaign.corpus, item=item, k=campaign.options["candidates"],
         turns=campaign.options["candidate_turns"], exclude=exclude,
     )  # fmt: skip

@@ -31,7 +31,7 @@ from annotation.selectors.writing import writing_plan
 from evalapp.accounts.models import Project, User
 from evalapp.common.errors import BadInput, Conflict, Fault
 
-from . import ports
+from . import hooks
 from .campaign_work import CampaignWork, reject_plan
 from .campaigns_units import selected_items
 
@@ -142,10 +142,10 @@ def list_opening_problems(*, campaign: WritingCampaign) -> list[str]:
 def _find_opening_problems(campaign: WritingCampaign) -> list[tuple[str, str]]:
     problems = opening_problems(WRITING.parse_plan(writing_plan(campaign)))
     needs_evaluator = campaign.evaluator and "scores" in campaign.options["arms"]
-    if needs_evaluator and campaign.evaluator not in dict(ports.reliability_evaluators_of(project=campaign.project)):
+    if needs_evaluator and campaign.evaluator not in dict(hooks.list_reliability_evaluators(project=campaign.project)):
         message = _("There is no trained evaluator “%(name)s” for this project.") % {"name": campaign.evaluator}
         problems.append(("evaluator", message))
-    if campaign.corpus and campaign.corpus not in dict(ports.corpora_of(project=campaign.project)):
+    if campaign.corpus and campaign.corpus not in dict(hooks.list_corpora(project=campaign.project)):
         problems.append(("corpus", _("There is no corpus “%(name)s” for this project.") % {"name": campaign.corpus}))
     return problems
 

@@ -12,7 +12,7 @@ from django.urls import reverse
 from annotation.models import Campaign, CampaignMember, WritingCampaign
 from annotation.selectors.presence import has_outputs
 from annotation.selectors.writing import list_writing
-from annotation.services import ports
+from annotation.services import hooks
 from evalapp.accounts.models import Project
 from evalapp.accounts.roles import ROLES_FOR, Need
 from evalapp.common.navigation import role_of
@@ -104,7 +104,7 @@ def writing_step(request: HttpRequest, project: Project) -> Step | None:
             url=reverse("annotation:writing", args=[project.slug, last.pk]),
             action="The draft",
         )
-    if not ports.reliability_evaluators_of(project=project):
+    if not hooks.list_reliability_evaluators(project=project):
         return None
     return Step(
         title="Write references",

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 
 from annotation.selectors.writing import excluded_texts, get_my_desk_task
-from annotation.services import ports
+from annotation.services import hooks
 from annotation.services.writing import Desk, DeskReference, Outcome, remember_candidates
 from annotation.services.writing_candidates import find_candidate
 from evalapp.common.markdown import render_markdown
@@ -182,7 +182,7 @@ def plain_candidates(request: HttpRequest, desk: Desk) -> dict[str, Any]:
         return {"hand": {"text": used.text, "candidate": used.public, "relevant": None}, "no_script": True}
     q = request.GET.get("q", "").strip()[:1000]
     options = desk.campaign.options
-    found = ports.candidates_for(
+    found = hooks.find_candidates(
         project=desk.campaign.project, corpus=desk.campaign.corpus, item=task.unit.item, k=PLAIN_SHOWN,
         turns=options["candidate_turns"], exclude=excluded_texts(task), text=q or None,
     )  # fmt: skip

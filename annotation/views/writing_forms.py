@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from annotation.allocation.writing_plan import OPTIONS
 from annotation.models import Item, ReferenceSet, WritingCampaign
-from annotation.services import ports
+from annotation.services import hooks
 from annotation.services.campaigns import create_writing
 from evalapp.accounts.models import Project
 
@@ -215,8 +215,8 @@ class WritingEditor(PlanEditor):
         self.form = WritingForm(
             data,
             initial=WritingForm.read_initial(plan) if plan else None,
-            evaluators=ports.reliability_evaluators_of(project=project),
-            corpora=ports.corpora_of(project=project),
+            evaluators=hooks.list_reliability_evaluators(project=project),
+            corpora=hooks.list_corpora(project=project),
             sets=[(name, name) for name in sets] or [("original", "original")],
         )
 

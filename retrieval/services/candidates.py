@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from annotation.models import Item, Output
-from annotation.services.ports import Candidate, Candidates
+from annotation.services.hooks import Candidate, Candidates
 from evalapp.accounts.models import Project
 from evalapp.common.errors import NotThere
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from annotation.models import Item, Output, Reference, ReferenceSet, System
-from annotation.services import ports
+from annotation.services import hooks
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Fault, NotThere, Unavailable
 
@@ -55,7 +55,7 @@ def parse_origin(text: str) -> Origin:
 
 def corpora_of(project: Project) -> list[tuple[str, str]]:
     """Name and label of every corpus this project may look into."""
-    return list(ports.corpora_of(project=project))
+    return list(hooks.list_corpora(project=project))
 
 
 def check_origin(project: Project, origin: Origin) -> None:
@@ -133,7 +133,7 @@ class _FromCorpus:
         found: dict[int, list[Candidate]] = {}
         silent = []
         for item in items:
-            answer = ports.candidates_for(
+            answer = hooks.find_candidates(
                 project=self.project, corpus=self.corpus, item=item, k=self.most, turns=self.turns,
                 exclude=left_out[item.pk],
             )  # fmt: skip

@@ -12,7 +12,7 @@ from django.db.models import Count, Max, OuterRef, Q, QuerySet, Subquery
 
 from annotation.models import Campaign, Judgement, Output, ReferenceSet, Upload, UploadChange, WrittenReference
 from annotation.models.data import ORIGINAL
-from annotation.services.ports import FOUND
+from annotation.services.hooks import FOUND
 from evalapp.accounts.models import Project
 from evalapp.common.models import Run
 

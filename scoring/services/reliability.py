@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import F
 
 from annotation.models import Item, UploadChange
-from annotation.services.ports import Reliability
+from annotation.services.hooks import Reliability
 from evalapp.accounts.models import Project
 from evalapp.common.errors import EvalappError, Unavailable
 

@@ -463,7 +463,7 @@ def test_existing_files_stay_where_the_backup_has_none(world, empty, tmp_path, m
     """Killed before the first folder was moved. Such a backup has no folder to replace the existing one."""
     bare = tmp_path / "bare"
     with monkeypatch.context() as patched, world.installation.django():
-        patched.setattr(f"{_MODULE}.writing.kept_files", lambda apps: iter(()))
+        patched.setattr(f"{_MODULE}.writing.list_files", lambda apps: iter(()))
         make_backup(target=bare)
     (empty.folder / "uploads/9").mkdir(parents=True)
     (empty.folder / "uploads/9/000").write_text("old")

@@ -20,7 +20,7 @@ from django.test import Client
 from django.urls import reverse
 
 from annotation.models import WritingAttempt
-from annotation.services import ports
+from annotation.services import hooks
 from evalapp.common.models import Run
 from retrieval.models import Corpus, OutboxRow
 from retrieval.pipelines.elastic import catch_up
@@ -106,7 +106,7 @@ def corpus(cast, way, monkeypatch, settings, tmp_path) -> Iterator[Corpus]:
     settings.ELASTICSEARCH_TIMEOUT = 30  # the test machine may be busy
     handles.forget()
     fill_ports(monkeypatch)
-    monkeypatch.setitem(ports._WRITING, "candidates", "retrieval.services.candidates:candidates_for")
+    monkeypatch.setitem(hooks._WRITING, "candidates", "retrieval.services.candidates:candidates_for")
     made = make_corpus(cast.project, CORPUS, PAIRS)
     assert made.elastic_revision == 1
     yield made

@@ -16,7 +16,7 @@ from django.conf import settings
 
 from evalapp.ops import disk
 
-from .ports import Kept
+from .hooks import BackupFile
 
 #: Name in a backup -> the setting with the folder.
 ROOTS = {"uploads": "UPLOADS_DIR", "exports": "EXPORTS_DIR", "artefacts": "ARTEFACTS_DIR", "corpora": "CORPORA_DIR"}
@@ -50,7 +50,7 @@ class Held:
 
 
 @contextlib.contextmanager
-def holding(wanted: Iterable[Kept]) -> Iterator[Held]:
+def holding(wanted: Iterable[BackupFile]) -> Iterator[Held]:
     """Each file gets a second name for as long as the block lasts, so that deleting it meanwhile does no harm. Where
     the file system has no second names it is read where it lies."""
     held = Held()

@@ -5,7 +5,7 @@ import pytest
 from annotation.models import WritingAttempt
 from annotation.selectors.writing import my_writing, writing_plan
 from annotation.selectors.writing_watch import grown_sets, watch
-from annotation.services.ports import Candidate
+from annotation.services.hooks import Candidate
 from annotation.services.writing import finish_task, remember_candidates
 from annotation.views.writing_lists import pseudonyms_of
 from evalapp.accounts.models import Membership

@@ -17,7 +17,7 @@ from annotation.models import (
     Upload,
 )
 from annotation.selectors.told import told_campaigns
-from annotation.services import ports
+from annotation.services import hooks
 from annotation.services.undo import take_back_upload, undo_upload
 from annotation.services.uploads import Incoming, receive_upload
 from evalapp.common.errors import Conflict
@@ -92,9 +92,9 @@ def test_refused_once_later_outputs_or_references_depend_on_it(project):
 
 
 def test_refused_once_downstream_apps_object(project, monkeypatch):
-    monkeypatch.setattr(ports, "_DEPENDANTS", {})
+    monkeypatch.setattr(hooks, "_DEPENDANTS", {})
     upload = take_in(project, BASE)
-    ports.register_dependant("scores", lambda *, upload: 12)
+    hooks.register_dependant("scores", lambda *, upload: 12)
     assert listed(upload) == ["12 scores"]
 
 

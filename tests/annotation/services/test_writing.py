@@ -15,8 +15,8 @@ from annotation.services.campaigns import (
     resume_campaign,
     update_campaign,
 )
+from annotation.services.hooks import Candidate
 from annotation.services.judging_acts import StaleDraft
-from annotation.services.ports import Candidate
 from annotation.services.writing import (
     CandidateClosed,
     SubmissionConflict,

@@ -18,8 +18,8 @@ from annotation.models import (
 from annotation.selectors.writing_watch import grown_sets, watch
 from annotation.services import writing_acts, writing_attempts, writing_back
 from annotation.services.campaigns import close_campaign
+from annotation.services.hooks import Candidate
 from annotation.services.own_data import withdraw_texts
-from annotation.services.ports import Candidate
 from annotation.services.writing import (
     NotLast,
     confirm_reference,

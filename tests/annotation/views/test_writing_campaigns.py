@@ -76,9 +76,9 @@ def test_plan_draft_open_and_watch(rita: Client, cast: Cast, fake: FakePorts) ->
 def test_without_an_evaluator_the_form_offers_training_or_no_scores(
     rita: Client, cast: Cast, fake: FakePorts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from annotation.services import ports
+    from annotation.services import hooks
 
-    monkeypatch.setitem(ports._WRITING, "evaluators", lambda project: [])
+    monkeypatch.setitem(hooks._WRITING, "evaluators", lambda project: [])
     page = rita.get(at(cast, "new"))
     html = read_page(page)
     assert "No trained REAM evaluator yet." in html

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from annotation.models import Dialogue, Item, Output, System
-from annotation.services import ports
+from annotation.services import hooks
 from evalapp.accounts.models import Project
 from retrieval.models import Corpus
 from retrieval.services.candidates import context_text
@@ -24,7 +24,7 @@ def item(cast) -> Item:
 
 
 def ask(item: Item, corpus: str = "talk", **asked):
-    return ports.candidates_for(project=item.project, corpus=corpus, item=item, **{"k": 10, **asked})
+    return hooks.find_candidates(project=item.project, corpus=corpus, item=item, **{"k": 10, **asked})
 
 
 def test_context_is_compared_as_requested(cast, item):

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from annotation.models import WritingCandidate
 from annotation.selectors.writing import candidate_texts, get_my_desk_task
-from annotation.services import ports
+from annotation.services import hooks
 from retrieval.models import Corpus
 from tests.pages import read_page
 from tests.retrieval.corpora import make_corpus
@@ -25,7 +25,7 @@ PAIRS = [("Hello there? Yes?", f"Reply {n} <b>.") for n in range(30)] + [("A num
 def desk(cast, monkeypatch):
     fake = fill_ports(monkeypatch)
     make_corpus(cast.project, CORPUS, PAIRS, licence="CC0")
-    monkeypatch.setitem(ports._WRITING, "candidates", "retrieval.services.candidates:candidates_for")
+    monkeypatch.setitem(hooks._WRITING, "candidates", "retrieval.services.candidates:candidates_for")
     assert fake.asked == 0
     campaign = start_writing(cast, items=1, options={"candidates": 25})
     return desk_of(cast.annotator, campaign)

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from annotation.services import ports
+from annotation.services import hooks
 from evalapp.common.queue import queue_has_worker
 from tests.cast import make_cast
 from tests.evalapp.common.conftest import wait_until
@@ -48,13 +48,13 @@ def test_killed_worker_costs_only_the_score(house, settings, tmp_path):
     assert found["now"] is not None
     assert found["note"] == ""
     texts = tuple(row.text for row in desk.references)
-    checked = ports.reliability_of(
+    checked = hooks.predict_reliability(
         project=cast.project,
         evaluator="rater",
         item=desk.task.unit.item,
         sets=[texts, (*texts, "A first word and more.")],
     )
-    assert checked == ports.Reliability((found["now"], found["with_text"]), found["signature"])
+    assert checked == hooks.Reliability((found["now"], found["with_text"]), found["signature"])
 
     settings.LIVE_TIMEOUT_MS = 300
     house.kill(worker)

@@ -331,7 +331,7 @@ def test_language_comes_from_the_project(cast):
 
 def test_undo_of_a_scored_upload_is_refused(cast):
     from annotation.models import Upload
-    from annotation.services.ports import dependants
+    from annotation.services.hooks import dependants
 
     outputs = make_outputs(cast.project, make_items(cast.project, 2))
     upload = Upload.objects.create(project=cast.project, title="u", state="done")

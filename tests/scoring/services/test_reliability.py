@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from annotation.models import Item, Upload, UploadChange
-from annotation.services import ports
+from annotation.services import hooks
 from evalapp.common.errors import BadInput, Unavailable
 from scoring.models import Evaluator
 from scoring.services import reliability
@@ -39,8 +39,8 @@ def project(cast, settings, tmp_path):
 def test_a_set_is_rated_for_the_item_as_a_training_reads_it(project, asked):
     item = make_items(project, 1)[0]
     item.group = "g7"
-    found = ports.reliability_of(project=project, evaluator="rater", item=item, sets=SETS, timeout=0.4)
-    assert found == ports.Reliability((0.25, 0.5), "ream|x")
+    found = hooks.predict_reliability(project=project, evaluator="rater", item=item, sets=SETS, timeout=0.4)
+    assert found == hooks.Reliability((0.25, 0.5), "ream|x")
     request, rest = asked[0]
     assert rest == {"timeout": 0.4}
     told = {"context": item.context, "source": item.source, "key": item.key, "group": "g7"}
@@ -56,14 +56,14 @@ def test_an_evaluator_that_was_trained_here_is_told_that_it_may_know_the_item(pr
     item, moved, replaced, elsewhere = make_items(project, 4)
     Item.objects.exclude(pk=elsewhere.pk).update(group="together")
     item.refresh_from_db()
-    ports.reliability_of(project=project, evaluator="rater", item=item, sets=SETS)
+    hooks.predict_reliability(project=project, evaluator="rater", item=item, sets=SETS)
     assert (asked[0][0]["item"]["is_own"], asked[0][0]["item"]["beside"]) == (True, [])
     # Only an upload moves items; which of those that it changed the evaluator learned from, the worker knows.
     upload = Upload.objects.create(project=project)
     for row in (item, moved, elsewhere):
         UploadChange.objects.create(upload=upload, table="items", row=row.pk, before={"group": "before"})
     UploadChange.objects.create(upload=upload, table="outputs", row=replaced.pk, before={})
-    ports.reliability_of(project=project, evaluator="rater", item=item, sets=SETS)
+    hooks.predict_reliability(project=project, evaluator="rater", item=item, sets=SETS)
     assert asked[1][0]["item"]["beside"] == [moved.key]
 
 
@@ -72,7 +72,7 @@ def test_only_whole_evaluators_that_rate_sets_can_be_chosen(project):
     damaged = make_trained(project, "broken", "ream")
     damaged.state, damaged.damage = "damaged", "its weights changed"
     damaged.save()
-    found = ports.reliability_evaluators_of(project=project)
+    found = hooks.list_reliability_evaluators(project=project)
     assert [slug for slug, _ in found] == ["rater"]
     assert choices_for(project=project) == found
 
@@ -102,4 +102,4 @@ def test_what_is_down_is_a_note(project, monkeypatch, error):
     monkeypatch.setattr(reliability, "ask_live", down)
     item = make_items(project, 1)[0]
     found = reliability_of(project=project, evaluator="rater", item=item, sets=SETS)
-    assert found == ports.Reliability((None, None), "", "Score not available: no worker is there.")
+    assert found == hooks.Reliability((None, None), "", "Score not available: no worker is there.")

@@ -8,7 +8,7 @@ import pytest
 from django.urls import reverse
 
 from annotation.selectors.writing import get_my_desk_task
-from annotation.services.ports import Candidate
+from annotation.services.hooks import Candidate
 from annotation.services.writing import remember_candidates
 from evalapp.common.errors import Unavailable
 from scoring.live.asking import Place, Superseded

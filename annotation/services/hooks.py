@@ -1,19 +1,19 @@
-"""Ports: what rooms downstream tell this room, so that it need not know them. They register in their
-`AppConfig.ready`; nothing here imports them.
+"""Hooks by which apps downstream (retrieval, scoring) take part in annotation, which does not import them. They
+register in their `AppConfig.ready`.
 
-A *dependant* answers what of its own rests on the rows of an upload, so that undo can be refused with the list,
-and on an output, so that its text is not replaced under a judgement::
+A *dependant* counts rows that rest on an upload, so that undoing the upload is refused with the list, or on an output,
+so that its text is not replaced under a judgement::
 
     # scoring/apps.py
-    from annotation.services import ports
-    ports.register_dependant("scores", "scoring.selectors.dependants:count_of_upload")
+    from annotation.services import hooks
+    hooks.register_dependant("scores", "scoring.selectors.dependants:count_of_upload")
 
     # scoring/selectors/dependants.py
-    def count_of_upload(*, upload) -> int:      # rows that would lose what they are about
+    def count_of_upload(*, upload) -> int:
         return Score.objects.filter(output__upload=upload).count()
 
-The pages of reference writing ask two rooms downstream: for *candidates*, and for the *reliability* of a set. Where
-neither has registered, they answer empty with a note, and references can still be written."""
+The pages of reference writing ask for *candidates* and for the *reliability* of a set of references. If no app has
+registered, they get an empty answer with a note, and references can still be written."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
+
+from django.utils.translation import gettext as _
 
 _DEPENDANTS: dict[str, str | Callable[..., int]] = {}
 
@@ -33,21 +35,21 @@ def _resolve(target: Any) -> Callable[..., Any]:
 
 
 def register_dependant(name: str, count: str | Callable[..., int]) -> None:
-    """`count(*, upload) -> int`: how many `name` (a plural noun for people) rest on rows that `upload` brought.
-    A string `module:function` is imported at its first use."""
+    """Register `count(*, upload) -> int`, the number of `name` (a plural noun shown to users) that rest on rows of
+    `upload`. A string `module:function` is imported on first use."""
     _DEPENDANTS[name] = count
 
 
 def dependants(upload: Any) -> list[tuple[str, int]]:
-    """What rests on the upload, as (name, count), without the zeros."""
-    found = [(name, int(_resolve(count)(upload=upload))) for name, count in sorted(_DEPENDANTS.items())]
-    return [(name, count) for name, count in found if count]
+    """Return what rests on the upload as (name, count), without zeros."""
+    counts = [(name, int(_resolve(count)(upload=upload))) for name, count in sorted(_DEPENDANTS.items())]
+    return [(name, count) for name, count in counts if count]
 
 
-# ---- what exports hold of rooms downstream, and what imports give back to them -----------------------------------
+# ---- exports and imports of other apps' data --------------------------------------------------------------
 
 _EXPORTED: dict[str, str | Callable[..., Any]] = {}
-#: `UploadChange.table` of what rooms downstream keep for their undo: scores of a set, tables.
+#: `UploadChange.table` values that other apps use for their undo: scores of a set, tables.
 FOUND = ("scores", "tables")
 
 
@@ -60,12 +62,15 @@ def register_export(
     store: str | Callable[..., None],
     undo: str | Callable[..., dict[str, int]],
 ) -> None:
-    """`prepare(*, project, tick)` may write, before the moment that is exported; `rows(*, project)` gives (table, row)
-    in canonical order; `documents(*, project, raters)` files that are one object, by name, `raters` being what raters
-    are called in this export. `check(check)` and `store(promotion)` are the two phases of an import: they get
-    `import_checks.Check` and `import_store.Promotion`. `undo(*, upload)` takes away what `store` brought, before the
-    outputs of the upload go, and says how many rows of what; what it needs for that, `store` keeps as `UploadChange`
-    under table names of its own (`FOUND`)."""
+    """Register the functions by which an app's data are exported and imported.
+
+    prepare: `(*, project, tick)`, may write; runs before the exported moment.
+    rows: `(*, project)`, yields (table, row) in canonical order.
+    documents: `(*, project, raters)`, returns files with a single object by name; `raters` maps a rater to the
+        pseudonym used in this export.
+    check, store: the phases of an import, called with `import_checks.Check` and `import_store.Promotion`.
+    undo: `(*, upload)`, removes what `store` added, before the outputs of the upload are removed, and returns counts
+        by noun. What it needs for that, `store` saves as `UploadChange` under the table names in `FOUND`."""
     _EXPORTED.update(prepare=prepare, rows=rows, documents=documents, check=check, store=store, undo=undo)
 
 
@@ -96,13 +101,13 @@ def undo_found(*, upload: Any) -> dict[str, int]:
     return _resolve(_EXPORTED["undo"])(upload=upload) if _EXPORTED else {}
 
 
-# ---- what the pages of reference writing ask downstream ---------------------------------------------------
+# ---- reference writing ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A text that may become a reference. `query` is the corpus query it answered, `jaccard` its likeness to the
-    item's context, `source` says where it comes from: corpus, row, licence, origin."""
+    """A text that may become a reference. `query` is the corpus query that it responds to, `jaccard` the similarity of
+    that query to the item's context, `source` its origin: corpus, row, licence."""
 
     text: str
     query: str
@@ -112,7 +117,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Candidates:
-    """`note` says in one line why there are none, or fewer than usual."""
+    """Candidates, and a `note` that explains in one line why there are none or few."""
 
     rows: tuple[Candidate, ...] = ()
     note: str = ""
@@ -120,7 +125,7 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Reliability:
-    """One value per set asked for, None where there is none; `note` says why."""
+    """A value for each set, or None with a `note` that explains why."""
 
     values: tuple[float | None, ...]
     signature: str = ""
@@ -131,50 +136,50 @@ _WRITING: dict[str, str | Callable[..., Any]] = {}
 
 
 def register_candidates(candidates: str | Callable[..., Candidates]) -> None:
-    """`candidates(*, project, corpus, item, k, turns, exclude, text) -> Candidates`: the `k` texts nearest to the last
-    `turns` turns of the item's context (None: all of them), or a search for `text`; never one of `exclude`. A corpus
-    that cannot be read just now is a note, not an error."""
+    """Register `candidates(*, project, corpus, item, k, turns, exclude, text) -> Candidates`: the `k` texts nearest to
+    the last `turns` turns of the item's context (None: all turns), or search results for `text`, without those in
+    `exclude`. A corpus that cannot be read is a note, not an error."""
     _WRITING["candidates"] = candidates
 
 
 def register_corpora(corpora: str | Callable[..., list[tuple[str, str]]]) -> None:
-    """`corpora(*, project) -> [(name, label)]`: what candidates can come from."""
+    """Register `corpora(*, project) -> [(name, label)]`, the sources of candidates."""
     _WRITING["corpora"] = corpora
 
 
 def register_reliability(reliability: str | Callable[..., Reliability]) -> None:
-    """`reliability(*, project, evaluator, item, sets, timeout=None) -> Reliability`: the predicted reliability of each
-    set of texts as references of the item, by a trained evaluator. No answer in time is None and a note."""
+    """Register `reliability(*, project, evaluator, item, sets, timeout=None) -> Reliability`: the reliability that a
+    trained evaluator predicts for each set of references of the item. After `timeout` seconds: None with a note."""
     _WRITING["reliability"] = reliability
 
 
 def register_reliability_evaluators(evaluators: str | Callable[..., list[tuple[str, str]]]) -> None:
-    """`evaluators(*, project) -> [(slug, label)]`: trained evaluators that predict the reliability of a set."""
+    """Register `evaluators(*, project) -> [(slug, label)]`, the evaluators that predict reliability."""
     _WRITING["evaluators"] = evaluators
 
 
-def candidates_for(
+def find_candidates(
     *, project: Any, corpus: str, item: Any, k: int = 100, turns: int | None = None,
     exclude: Collection[str] = (), text: str | None = None,
 ) -> Candidates:  # fmt: skip
     if "candidates" not in _WRITING:
-        return Candidates(note="No corpus is set up here.")
+        return Candidates(note=_("No corpus is set up here."))
     found = _resolve(_WRITING["candidates"])
     return found(project=project, corpus=corpus, item=item, k=k, turns=turns, exclude=exclude, text=text)
 
 
-def corpora_of(*, project: Any) -> list[tuple[str, str]]:
+def list_corpora(*, project: Any) -> list[tuple[str, str]]:
     return _resolve(_WRITING["corpora"])(project=project) if "corpora" in _WRITING else []
 
 
-def reliability_of(
+def predict_reliability(
     *, project: Any, evaluator: str, item: Any, sets: list[tuple[str, ...]], timeout: float | None = None
 ) -> Reliability:
     if "reliability" not in _WRITING:
-        return Reliability((None,) * len(sets), note="No evaluator answers here.")
+        return Reliability((None,) * len(sets), note=_("No evaluator is available here."))
     found = _resolve(_WRITING["reliability"])
     return found(project=project, evaluator=evaluator, item=item, sets=sets, timeout=timeout)
 
 
-def reliability_evaluators_of(*, project: Any) -> list[tuple[str, str]]:
+def list_reliability_evaluators(*, project: Any) -> list[tuple[str, str]]:
     return _resolve(_WRITING["evaluators"])(project=project) if "evaluators" in _WRITING else []

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from evalapp.common.backup.ports import Kept
+from evalapp.common.backup.hooks import BackupFile
 
 
-def kept_files(apps: Any) -> Iterator[Kept]:
+def list_backup_files(apps: Any) -> Iterator[BackupFile]:
     """`manage.py load` leaves links to the files it reads, so links are followed."""
     uploads = apps.get_model("annotation", "Upload").objects.order_by("pk")
     for pk in uploads.values_list("pk", flat=True).iterator():
-        yield Kept("uploads", str(pk), follow=True)
+        yield BackupFile("uploads", str(pk), follow=True)
     exports = apps.get_model("common", "Run").objects.filter(kind="export", state="succeeded").order_by("pk")
     for pk in exports.values_list("pk", flat=True).iterator():
-        yield Kept("exports", str(pk))
+        yield BackupFile("exports", str(pk))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from evalapp.common.backup.ports import Kept
+from evalapp.common.backup.hooks import BackupFile
 
 
-def kept_files(apps: Any) -> Iterator[Kept]:
+def list_backup_files(apps: Any) -> Iterator[BackupFile]:
     parts = apps.get_model("retrieval", "CorpusPart").objects.order_by("pk")
     for pk, corpus, state in parts.values_list("pk", "corpus_id", "state").iterator():
         if state == "stored":
-            yield Kept("corpora", f"{corpus}/part-{pk}.jsonl", needed=True)
+            yield BackupFile("corpora", f"{corpus}/part-{pk}.jsonl", needed=True)
         elif state == "waiting":
-            yield Kept("corpora", f"{corpus}/received-{pk}")
+            yield BackupFile("corpora", f"{corpus}/received-{pk}")

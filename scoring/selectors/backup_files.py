@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from evalapp.common.backup.ports import Kept
+from evalapp.common.backup.hooks import BackupFile
 
 
-def kept_files(apps: Any) -> Iterator[Kept]:
+def list_backup_files(apps: Any) -> Iterator[BackupFile]:
     """What is kept beside the data for speed is made again, and a training that was under way begins anew."""
     model = apps.get_model("scoring", "Evaluator")
     if any(field.name == "folder" for field in model._meta.get_fields()):  # not so in the first release
         rows = model.objects.exclude(folder="").order_by("pk")
         for folder in rows.values_list("folder", flat=True).iterator():
-            yield Kept("artefacts", folder, needed=True)
+            yield BackupFile("artefacts", folder, needed=True)
     runs = apps.get_model("common", "Run").objects.filter(kind="artefact", state__in=["queued", "running"])
     for params in runs.order_by("pk").values_list("params", flat=True).iterator():
-        yield Kept("artefacts", f"incoming/{params.get('incoming')}")
+        yield BackupFile("artefacts", f"incoming/{params.get('incoming')}")
