@@ -1,5 +1,5 @@
-"""Retrieval corpora of any size for the benchmarks: the real (turn, next turn) pairs of dialogues first,
-then recombinations of their texts, without duplicates of a pair; and queries of the same kind."""
+"""Retrieval corpora of any size for the benchmarks: first the real (turn, next turn) pairs of dialogues, then
+recombinations of their texts without duplicate pairs; and queries of the same kind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ DIALOGUES = ("text_self_dialogue", "text_dailydialog_decontaminated")
 
 
 def real_pairs(data: Path | None) -> list[tuple[str, str]]:
-    """Distinct (turn, next turn) of the dialogues below `data` in their order; without it pairs of own sentences."""
+    """Distinct (turn, next turn) pairs of the dialogues below `data` in order; without data, pairs of built-in
+    sentences."""
     if data is None:
         return [(one, two) for one in OWN for two in OWN if one != two]
     found: dict[tuple[str, str], None] = {}
@@ -36,7 +37,7 @@ def recombined(pairs: list[tuple[str, str]], rng: random.Random) -> tuple[str, s
 
 
 def make_pairs(count: int, data: Path | None, seed: int) -> Iterator[tuple[str, str]]:
-    """`count` distinct pairs, the real ones first; the same for the same data and seed."""
+    """`count` distinct pairs, real ones first; reproducible for the same data and seed."""
     pairs = real_pairs(data)
     rng = random.Random(seed)
     seen: set[int] = set()
@@ -58,8 +59,8 @@ def make_corpus(path: Path, count: int, data: Path | None, seed: int) -> None:
 
 
 def make_queries(count: int, data: Path | None, seed: int) -> list[str]:
-    """`count` texts as a page asks for them: three of four recombined from two queries (in no corpus of another
-    seed but by chance), one of four a real query."""
+    """`count` query texts as from a page: three of four recombined from two queries (absent from corpora of other seeds
+    except by chance), one of four a real query."""
     pairs = real_pairs(data)
     rng = random.Random(f"queries {seed}")
     return [rng.choice(pairs)[0] if n % 4 == 3 else recombined(pairs, rng)[0] for n in range(count)]

@@ -1,5 +1,5 @@
 """For benchmarks of a whole installation: the processes of docker-compose.yml on PostgreSQL, a program with Django in
-their environment, and what each of them takes in memory."""
+their environment, and the memory of each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT))
 
 @contextmanager
 def installation(*names: str, variables: dict[str, str] | None = None) -> Iterator[Any]:
-    """A `Composed` on a database that waits for the disk as in real use, with these services running."""
+    """A `Composed` on a durable database, as in production, with these services running."""
     from tests.services.composed import Composed
     from tests.services.run import running
 
@@ -36,7 +36,7 @@ def installation(*names: str, variables: dict[str, str] | None = None) -> Iterat
 
 
 def inside(made: Any, code: str, **values: Any) -> Any:
-    """What a program with Django prints last, read as JSON; `values` are its variables."""
+    """The last output line of a program with Django, parsed as JSON; `values` are its variables."""
     head = "import json, sys; import django; django.setup(); globals().update(json.loads(sys.argv[1]))\n"
     env = {**made.environment("web"), "DJANGO_SETTINGS_MODULE": "evalapp.settings", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
@@ -53,7 +53,7 @@ def inside(made: Any, code: str, **values: Any) -> Any:
 
 
 def postgres_pid(url: str) -> int:
-    """The server at this address."""
+    """The process of the server at this address."""
     import psutil
 
     port = int(url.rsplit(":", 1)[1].split("/")[0])
@@ -66,8 +66,8 @@ def postgres_pid(url: str) -> int:
 
 
 def memory(made: Any) -> dict[str, dict[str, float]]:
-    """Service -> megabytes of all its processes: `mb` counts what they share once (proportional set size), `largest` is
-    the resident size of the largest one."""
+    """Service -> megabytes of all its processes: `mb` counts shared memory once (proportional set size), `largest` is
+    the resident size of the largest process."""
     import psutil
 
     found = {}
@@ -88,7 +88,7 @@ def memory(made: Any) -> dict[str, dict[str, float]]:
 
 
 def cpu(made: Any) -> dict[str, float]:
-    """Service -> seconds of the processor used so far."""
+    """Service -> CPU seconds used so far."""
     import psutil
 
     found = {}

@@ -1,4 +1,5 @@
-"""Queries for the benchmarks of metrics: replies and references, recombined from real texts or from own ones."""
+"""Queries for the benchmarks of metrics: replies and references, recombined from real texts or from built-in
+sentences."""
 
 from __future__ import annotations
 
@@ -58,7 +59,7 @@ def make_queries(texts: list[str], n: int, hypotheses: int, references: int, see
 
 
 def spread(values: list[float]) -> dict[str, float]:
-    """Least, median and largest of several runs."""
+    """Minimum, median and maximum of several runs."""
     return {"min": min(values), "median": statistics.median(values), "max": max(values)}
 
 

@@ -1,5 +1,5 @@
-"""An installation of its own with people who write references: Redis, web and live worker on free ports, in a temporary
-folder, ended again. For the benchmarks of reference writing."""
+"""A temporary installation with people who write references: Redis, web and live worker on free ports, stopped at the
+end. For the benchmarks of reference writing."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
 
 @dataclass(frozen=True)
 class House:
-    """Where it answers, and `people`: [{"cookie", "campaign", "public"}], each with a task of their own."""
+    """The address of the installation, and `people`: [{"cookie", "campaign", "public"}], each with their own task."""
 
     base: str
     people: list[dict[str, Any]]
     pids: dict[str, int]
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Seconds of CPU used so far by web and worker: what an answer costs, whatever else the machine is doing."""
+        """CPU seconds used so far by web and worker: the cost of an answer, independent of other load on the
+        machine."""
         import psutil
 
         found = {}
@@ -42,8 +43,8 @@ class House:
 
 
 def prepare(people: int, references: int, seed: int, data: str, live: bool) -> list[dict[str, Any]]:
-    """A project with a rater (its files only with `live`), an item with so many references for each person, an open
-    campaign, and a task each."""
+    """A project with an evaluator that rates sets (its files only with `live`), an item with this number of references
+    for each person, an open campaign, and one task each."""
     import django
 
     django.setup()
@@ -100,8 +101,8 @@ def _put_rater(project: Any, live: bool) -> None:
 
 @contextmanager
 def house(people: int, references: int, seed: int, data: Path | None, *, live: bool = True) -> Iterator[House]:
-    """PostgreSQL where it can be had, else SQLite; two web processes and one live worker, as `manage.py up` starts
-    them on two cores."""
+    """PostgreSQL where available, else SQLite; two web processes and one live worker, as `manage.py up` starts them on
+    two cores."""
     from evalapp.ops.ports import answers, free_port, wait_until
     from evalapp.ops.processes import Family
     from tests.services.run import running
@@ -148,14 +149,14 @@ def house(people: int, references: int, seed: int, data: Path | None, *, live: b
 
 
 def client_of(house: House, person: dict[str, Any], kind: Any) -> Any:
-    """An HTTP client of httpx signed in as this person; `kind` is its class."""
+    """An httpx client signed in as this person; `kind` is its class."""
     import httpx
 
     token = "b" * 32
     return kind(
         base_url=house.base,
         timeout=60,
-        verify=httpx.create_ssl_context(verify=False),  # none is needed, and one for each person costs a second of CPU
+        verify=httpx.create_ssl_context(verify=False),  # not needed, and one per person would cost a second of CPU
         cookies={"sessionid": person["cookie"], "csrftoken": token},
         headers={"X-CSRFToken": token},
     )

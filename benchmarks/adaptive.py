@@ -1,7 +1,8 @@
-"""The next adaptively chosen pair of 100 systems: ratings brought up to date after one more judgement, gains of all
-pairs, the draw. Milliseconds on the clock and of the processor, which other work on the machine disturbs less.
+"""The next adaptively chosen pair of 100 systems: updating the ratings after one more judgement, gains of all pairs,
+the draw. Milliseconds of clock and CPU time, which other load disturbs less.
 
-Beside it the same choice with ratings fitted anew from the rows by choix, as software without a kept state has to do.
+For comparison, the same choice with ratings refitted from the rows by choix, as software without a stored state must
+do.
 """
 
 from __future__ import annotations

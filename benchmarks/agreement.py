@@ -1,11 +1,11 @@
 """Krippendorff's alpha of a million ratings: point estimates against the krippendorff package, and 1,000 resamples.
 
-Ours reads long columns (unit, value), as files are. The package wants a matrix of raters by units, or a table of units
-by values. So it is timed twice: given its finished matrix, and from the same columns (unit, rater, value) with the time
-to make what it wants, by the fastest plain NumPy way (a matrix by assignment, a table by one count) or pandas' pivot.
-Units and raters are numbers from 0 already. Rows come sorted by unit, and once shuffled; ours and the package in turn.
-Then the interval from 1,000 resamples of units, of clusters of units, and for a slider of 101 values, where units
-hardly repeat each other. Seconds on the clock, and of the processor, which other work on the machine disturbs less.
+Our function reads long columns (unit, value), the form of files. The package needs a matrix of raters by units, or a
+table of units by values. So it is timed twice: with its finished matrix, and from the same columns (unit, rater, value)
+including the conversion, by the fastest plain NumPy method (a matrix by assignment, a table by one count) or pandas'
+pivot. Units and raters are already numbers from 0. Rows are sorted by unit, and once shuffled; runs of both alternate.
+Then the interval from 1,000 resamples of units, of clusters of units, and for a slider with 101 values, where units
+rarely repeat each other. Seconds of clock and CPU time, which other load disturbs less.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ SCALES = ("nominal", "ordinal", "interval", "ratio")
 
 
 def make_ratings(units: int, raters: int, values: int, seed: int) -> np.ndarray:
-    """Raters by units: a true value, each rater off by at most a step of a short scale, or an eighth of a slider."""
+    """Raters by units: a true value, with each rater off by at most one step of a short scale, or an eighth of a
+    slider."""
     rng = np.random.default_rng(seed)
     truth, reach = rng.integers(1, values + 1, units), max(values // 8, 1)
     return np.clip(truth + rng.integers(-reach, reach + 1, (raters, units)), 1, values).astype(float)
@@ -47,7 +48,7 @@ class Rows(NamedTuple):
 
 
 class Times(NamedTuple):
-    """Seconds on the clock and of the processor."""
+    """Clock and CPU seconds."""
 
     clock: float
     processor: float
@@ -149,7 +150,7 @@ def ratios(theirs: list[Times], ours: list[Times]) -> dict:
 
 
 def resampled(given: argparse.Namespace) -> dict:
-    """Seconds of alpha with its interval."""
+    """Seconds for alpha with its interval."""
     found = {}
     for name, values, raters in (("5 points", 5, given.raters), ("slider of 101", 101, 3)):
         data = make_ratings(given.ratings // raters, raters, values, given.seed)

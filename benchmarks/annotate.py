@@ -1,10 +1,11 @@
-"""Automatic annotation of items with many candidates: vectors read once, against scoring every trial set anew.
+"""Automatic selection of references for items with many candidates: vectors read once, against scoring every trial set
+from scratch.
 
-Ours chooses for every item, first-fit and greedily; the sets it tried are noted. The other one reads each trial set
-for itself: every pair of it goes through the frozen encoder in one batch, then the same attention. It is timed on trial
-sets drawn from those noted, and its time for all of them is their number times that; both must say the same of each.
-The network's weights are random but for the signs of the last layer, so that sets grow to their ten references: what a
-greedy choice of ten from a hundred costs at most.
+Ours selects for every item, by first fit and greedily; its trial sets are recorded. The alternative reads each trial
+set separately: all its pairs go through the frozen encoder in one batch, then through the same attention. It is timed
+on a sample of the recorded trial sets and scaled to all; both must give the same values. The network's weights are
+random except for the signs of the last layer, so that sets grow to ten references: the maximum cost of a greedy choice
+of ten from a hundred.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ Trial = tuple[Record, tuple[str, ...], float]
 
 
 class Noting(Ream):
-    """Remembers every set that it was asked about."""
+    """Records every set it is asked about."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -56,7 +57,7 @@ def make_evaluator(encoder: str | None, seed: int) -> Noting:
     sizes = {"width": source.width, "attention_kind": "gatv2", "heads": 4}
     network = ReamNetwork.from_source(None, sizes)
     with torch.no_grad():
-        # Small and positive: max-pooling then makes most additions an improvement, and tanh stays far from its end.
+        # Small and positive: max-pooling then makes most additions an improvement, and tanh is far from saturation.
         network.out.weight.abs_().mul_(0.05)
     record = TrainingRecord("bench", "", {}, (), (), 0, 0.0, 0, {})
     artefact = Artefact(
@@ -66,7 +67,7 @@ def make_evaluator(encoder: str | None, seed: int) -> Noting:
 
 
 def anew(evaluator: Ream, trial: Trial) -> float:
-    """The reliability of one set, nothing remembered."""
+    """The reliability of one set, without caching."""
     query, texts, _ = trial
     evaluator.pair_encoder._cache.clear()
     vectors, _ = evaluator.pair_encoder.vectors([replace(query, text=text) for text in texts])

@@ -1,13 +1,14 @@
 """Two hundred annotators who think for five seconds, for five minutes, on the processes of docker-compose.yml with
-PostgreSQL, Redis, four web processes, three workers and the clock, all on this machine with the annotators themselves.
-Prints JSON: for each kind of request its times, errors, what a judgement costs in time of the processor, the memory of
-each service at the start, in the middle and at the end, and what the database says afterwards.
+PostgreSQL, Redis, four web processes, three workers and the clock, all on one machine together with the annotators.
+Prints JSON: times of each kind of request, errors, the CPU cost of a judgement, the memory of each service at the
+start, in the middle and at the end, and a check of the database afterwards.
 
     python benchmarks/annotators.py [--annotators 200] [--seconds 300] [--think 5]
 
-They sign in by the form, then do what a browser does: a draft while they think, the answer with a number of its own,
-whose confirmation brings the text after the next, one in 25 sent twice, another page now and then. Aims: no error, p95
-below 300 ms, flat memory."""
+They sign in by the form and then behave like browsers: a draft while they think, the answer with a submission number,
+whose confirmation brings the text after the next, one in 25 sent twice, another page now and then. Targets: no error,
+p95 below 300 ms, flat memory.
+"""
 
 from __future__ import annotations
 
@@ -93,13 +94,13 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def wrong(log: str) -> list[str]:
-    """The first lines of a log that tell of an error, a few words of each end."""
+    """The first lines of a log that report an error, shortened."""
     lines = [line for line in log.splitlines() if '"ERROR"' in line or "Traceback" in line]
     return [line if len(line) < 600 else f"{line[:300]} ... {line[-300:]}" for line in lines[:3]]
 
 
 def growth(looks: list[dict[str, Any]]) -> dict[str, float]:
-    """Service -> megabytes from the middle to the end."""
+    """Service -> megabytes of growth from the middle to the end."""
     if len(looks) < 3:
         return {}
     middle, end = looks[-2:]

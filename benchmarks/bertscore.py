@@ -1,8 +1,8 @@
 """BERTScore of all pairs on the installed encoder against the bert-score package in the same run.
 
-The package is run at several batch sizes and its fastest counts. Its time is split into encoding and matching
-by timing its encoding function; ours likewise. Equality is checked at its batch size 1 on a part of the pairs.
-Beside the time on the clock stands the processor's, which other work on the machine disturbs less.
+The package is run at several batch sizes, and its fastest counts. Its time is split into encoding and matching by
+timing its encoding function; ours likewise. Equality is checked at its batch size 1 on some of the pairs. Clock time is
+reported with CPU time, which other load disturbs less.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Clock:
 
 
 class Run(NamedTuple):
-    """Seconds of one run: on the clock, of matching alone, of all processors; and what was found."""
+    """Seconds of one run: clock time, matching alone, CPU time of all cores; and the scores."""
 
     whole: float
     matching: float

@@ -1,8 +1,8 @@
-"""BLEU* of all pairs, 14 replies x 200 references a query, against NLTK and sacrebleu in the same run.
+"""BLEU* of all pairs, 14 replies x 200 references per query, against NLTK and sacrebleu in the same run.
 
-Own time covers everything from texts to matrices. NLTK gets texts that are tokenised already; sacrebleu
-caches its tokens. Both peers are timed on a few of the same queries, because a pair costs them the same anywhere.
-Beside the time on the clock stands the processor's, which other work on the machine disturbs less.
+Our time covers everything from texts to matrices. NLTK gets tokenised texts; sacrebleu caches its tokens. Both peers
+are timed on a few of the same queries, because their cost per pair is constant. Clock time is reported with CPU time,
+which other load disturbs less.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from scoring.ml.text.tokens import tokenize
 
 
 class Clock:
-    """Seconds since it was made, on the clock and of the processors, per something."""
+    """Clock and CPU seconds since its creation, per unit of work."""
 
     def __init__(self) -> None:
         self.start = time.perf_counter(), time.process_time()

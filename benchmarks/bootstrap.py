@@ -1,8 +1,8 @@
 """Bootstrap intervals of all coefficients of many evaluators: Pearson, Spearman, Kendall b and c over all outputs.
 
-Evaluators go through `correlate` two at a time, in threads. The peer is SciPy's coefficients in a loop over resamples,
-on a few of the same draws, scaled to all of them; equality on these draws is checked. Seconds on the clock and of the
-processor, and the largest resident size.
+Evaluators go through `correlate` two at a time, in threads. The peer calls SciPy's coefficients in a loop over
+resamples, on a few of the same draws, scaled to all; equality on these draws is checked. Clock and CPU seconds, and the
+maximum resident size.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SCIPY = {
 
 
 def by_scipy(metric, human, item, draws):
-    """All coefficients in some resamples of items, and the seconds of the processor that they take."""
+    """All coefficients in some resamples of items, and their CPU seconds."""
     order = np.argsort(item, kind="stable")
     starts = np.searchsorted(item[order], np.arange(len(draws)))
     ends = np.append(starts[1:], len(item))

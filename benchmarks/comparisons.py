@@ -1,10 +1,9 @@
 """Davidson and Bradley-Terry from columns of a million comparisons of 100 systems, with sandwich intervals and ranks,
-against choix and against a general optimiser.
+against choix and a general optimiser.
 
-Ours is the whole of `rank_by_comparisons`: names and verdicts coded, links checked, fit, sandwich, rank sets. choix
-knows no ties and gets the decided comparisons as a list of (winner, loser) made beforehand. The reference is SciPy's
-BFGS on the same likelihood with its own gradient. Seconds on the clock and of the processor, which other work on the
-machine disturbs less.
+Ours is the complete `rank_by_comparisons`: coding of names and verdicts, check of links, fit, sandwich, rank sets.
+choix has no ties and gets the decided comparisons as a prepared list of (winner, loser). The reference is SciPy's BFGS
+on the same likelihood with its gradient. Clock and CPU seconds, which other load disturbs less.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from evalapp.stats.ranking.judgements import PairwiseComparisons
 
 
 def draw(systems: int, n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Davidson's model, nu = e^-1/2, strengths of standard deviation 1/2."""
+    """Davidson's model, nu = e^-1/2, strengths with standard deviation 1/2."""
     rng = np.random.default_rng(seed)
     theta = rng.normal(0, 0.5, systems)
     a = rng.integers(systems, size=n)
@@ -41,7 +40,7 @@ def draw(systems: int, n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.nd
 
 
 def reference(a: np.ndarray, b: np.ndarray, verdict: np.ndarray, k: int) -> np.ndarray:
-    """Davidson's theta by a general optimiser, on counts per ordered pair."""
+    """Davidson's theta by a general optimiser, from counts per ordered pair."""
     counts = np.stack(
         [np.bincount(k * a + b, weights=verdict == v, minlength=k * k) for v in ("a", "tie", "b")], axis=1
     )

@@ -1,8 +1,8 @@
 """Exact search in Elasticsearch: a million pairs, the best 100, with 1, 2 and 4 shards, against the embedded index.
 
-Starts the tests' server (memory of 1 GB), or uses the one TEST_ELASTICSEARCH_URL names. Reports documents a second
-(whole: tokens, sending, merging), the milliseconds of a search as a page sees them, the processor time the server
-spent on one, and in how many of the queries both backends gave the same rows in the same order.
+Starts the tests' server (1 GB of memory), or uses the one in TEST_ELASTICSEARCH_URL. Reports documents per second
+(complete: tokens, sending, merging), milliseconds per search as on a page, the server's CPU time per search, and the
+number of queries with identical rows in identical order from both backends.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.services.run import running
 
 
 def server_seconds(url: str) -> float:
-    """Processor time of the server's process until now."""
+    """CPU time of the server's process so far."""
     stats = connect(url, Access()).nodes.stats(metric="process", filter_path="nodes.*.process.cpu.total_in_millis")
     return sum(node["process"]["cpu"]["total_in_millis"] for node in stats["nodes"].values()) / 1000
 
@@ -37,7 +37,7 @@ def measure(url: str, folder: Path, shards: int, loads: int, rounds: list[list[s
     rates: list[float] = []
     load_cpu: list[dict[str, float]] = []
     with open_index(folder) as embedded:
-        for _ in range(loads):  # each in place of the one before, as a corpus is indexed again
+        for _ in range(loads):  # each replaces the previous one, as when a corpus is indexed again
             rows = (Row(hit.row, hit.query, hit.response, hit.meta) for hit in embedded.rows())
             before, began = server_seconds(url), time.process_time()
             loaded = rebuild(
@@ -47,7 +47,7 @@ def measure(url: str, folder: Path, shards: int, loads: int, rounds: list[list[s
             took = {"server": server_seconds(url) - before, "client": time.process_time() - began}
             load_cpu.append({side: round(seconds, 1) for side, seconds in took.items()})
         index = open_index(where, timeout=120)
-        for text in rounds[0][: len(rounds[0]) // 4]:  # the server compiles what it runs often
+        for text in rounds[0][: len(rounds[0]) // 4]:  # the server compiles frequently executed code
             index.search(text, k)
         times: list[list[float]] = []
         same, before = 0, server_seconds(url)

@@ -1,9 +1,9 @@
-"""Fine-tuning pairs with the comparative evaluator's training against a bare loop of torch at the same shapes.
+"""Fine-tuning of pairs by the comparative evaluator's training against a bare loop of torch with the same shapes.
 
-The bare loop runs the same network, batches, AdamW, schedule, clipping and steps: nothing but forward, backward and
-step. The evaluator's side is everything `fit` does in a step: drawing, tokenising, the Trainer, progress. Both start
-from the same weights; the order of the two changes from run to run. Seconds of the training alone, without loading, and
-of the processor for the steps after the first, which other work on the machine disturbs less.
+The bare loop uses the same network, batches, AdamW, schedule, clipping and steps: only forward, backward and step. The
+evaluator's side includes everything `fit` does in a step: drawing, tokenising, the Trainer, progress. Both start from
+the same weights; their order alternates. Seconds of the training alone, without loading, and CPU seconds of the steps
+after the first, which other load disturbs less.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from scoring.ml.training.job import FitJob, Report, silent
 
 
 def make_data(n_items: int) -> Dataset:
-    """Own sentences as contexts, references and outputs of different lengths."""
+    """Built-in sentences as contexts, references and outputs of different lengths."""
 
     def text(number: int, sentences: int) -> str:
         return " ".join(OWN[(number * 7 + k * 5) % len(OWN)] for k in range(sentences))
@@ -59,7 +59,7 @@ def make_job(data: Dataset, folder: Path, given: argparse.Namespace, report: Rep
 
 
 def run_ours(data: Dataset, given: argparse.Namespace) -> tuple[float, float, float]:
-    """Seconds, those of the processor, and the sum of all weights, which shows that both learned the same."""
+    """Clock seconds, CPU seconds, and the sum of all weights, which shows that both learned the same."""
     stamps: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         job = make_job(data, Path(folder), given, lambda progress: stamps.append(time.process_time()))

@@ -1,8 +1,8 @@
 """Glicko-2 from a verdict table: 10,000 games for one seed and for 100 seeds together, against the glicko2 package.
 
-The package has the player's mu where step 5 of Glickman's paper has its phi; equality is checked against it with that
-one formula mended, speed against it as it is. Then 100 seeds of 20 systems on 200 items by the convergence rule.
-Seconds on the clock, and of the processor, which other work on the machine disturbs less.
+The package uses the player's mu where step 5 of Glickman's paper has its phi; equality is checked with that formula
+corrected, speed is compared with the original. Then 100 seeds of 20 systems on 200 items by the convergence rule. Clock
+and CPU seconds, which other load disturbs less.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from evalapp.stats.ranking.skill import VerdictTable, rank_by_games
 
 
 class Mended(glicko2.Player):
-    """The package's player with the formula of step 5 as Glickman printed it."""
+    """The package's player with the formula of step 5 as printed by Glickman."""
 
     def _f(self, x, delta, v, a):
         phi2, e = (self.rd / 173.7178) ** 2, math.exp(x)
@@ -33,7 +33,7 @@ class Mended(glicko2.Player):
 
 
 def make_table(systems: int, items: int, seed: int) -> VerdictTable:
-    """Systems evenly apart; a verdict is the sign of their distance plus noise, small ones are draws."""
+    """Evenly spaced systems; a verdict is the sign of their distance plus noise, small values are draws."""
     rng = np.random.default_rng(seed)
     strength = np.linspace(-1, 1, systems)
     a, b, verdicts = [], [], []

@@ -1,10 +1,11 @@
 """Import of 100,000 items and 500,000 outputs with every check, on the database of DATABASE_URL (SQLite by default).
-Prints JSON: rows a second and peak resident memory of the importing process, and of each smaller size for comparison.
+Prints JSON: rows per second and peak resident memory of the importing process, and of smaller sizes for comparison.
 
     python benchmarks/import_.py [--items 100000] [--systems 5] [--repeat 1]
 
-Each size runs in a process of its own against an empty data folder and an empty database, which it migrates first;
-on PostgreSQL the database named by DATABASE_URL must be empty and is left with the rows."""
+Each size runs in a separate process with an empty data folder and an empty database, which it migrates first; on
+PostgreSQL, the database named by DATABASE_URL must be empty, and keeps the rows.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ WORDS = [f"{a}{b}" for a in ("ba", "do", "ki", "lu", "me", "no", "ra", "si") for
 
 
 def make_folder(folder: Path, items: int, systems: int, seed: int = 13) -> None:
-    """Contexts of two turns, one reference, outputs of 12 words on average: the shape of dialogue data."""
+    """Contexts of two turns, one reference, outputs of 12 words on average: typical dialogue data."""
     draw = random.Random(seed)
 
     def text(low: int, high: int) -> str:
@@ -44,7 +45,7 @@ def make_folder(folder: Path, items: int, systems: int, seed: int = 13) -> None:
 
 
 def one(folder: Path, again: bool) -> dict:
-    """Import in this process and measure it."""
+    """Imports in this process and measures it."""
     sys.path.insert(0, str(ROOT))
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "evalapp.settings")
     import django

@@ -1,11 +1,12 @@
-"""Fifty annotators at once: next + submit over real HTTP, gunicorn and a database of its own. Prints JSON: pairs a
-second, latencies, errors, and whether anything was lost or went over its overlap.
+"""Fifty annotators at once: next + submit over real HTTP, gunicorn and a temporary database. Prints JSON: pairs per
+second, latencies, errors, and whether anything was lost or exceeded its overlap.
 
     python benchmarks/judge.py [--items 10000] [--seconds 30] [--think 0] [--database postgres|sqlite]
 
-Everything is started here, on free ports and in a temporary folder, and ended again; the database waits for the disk
-as in real use. Client and server share the machine. `--split` asks for the next text in a call of its own (as the
-peers do); by default a submit answers with the next one. `--think` is the pause before each answer in seconds."""
+Everything is started here, on free ports and in a temporary folder, and stopped again; the database is durable, as in
+production. Client and server share the machine. `--split` requests the next text in a separate call (like the peers);
+by default a submit returns the next one. `--think` is the pause before each answer in seconds.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ VERBS = ("explains", "ignores", "repeats", "follows", "improves", "delays", "des
 
 
 def sentence(draw: random.Random, number: int) -> str:
-    """About 200 characters, like the texts the peers were measured with."""
+    """About 200 characters, like the texts used to measure the peers."""
     words: list[str] = []
     while sum(map(len, words)) + len(words) < 190:
         words += [draw.choice(HEADS), draw.choice(NOUNS), draw.choice(VERBS), draw.choice(HEADS), draw.choice(NOUNS)]
@@ -45,7 +46,7 @@ def sentence(draw: random.Random, number: int) -> str:
 
 
 def prepare(items: int, users: int, overlap: int) -> dict[str, Any]:
-    """Project, people with sessions, items with one output each, an open campaign."""
+    """A project, people with sessions, items with one output each, an open campaign."""
     import django
 
     django.setup()
@@ -97,7 +98,7 @@ def prepare(items: int, users: int, overlap: int) -> dict[str, Any]:
 
 
 def verify(campaign: int) -> dict[str, Any]:
-    """What the database says afterwards."""
+    """Checks the database afterwards."""
     import django
 
     django.setup()
@@ -127,7 +128,7 @@ async def share(base: str, plan: dict[str, Any], numbers: list[int], seconds: fl
     """The annotators of one client process, in a closed loop."""
     import httpx
 
-    plain = httpx.create_ssl_context(verify=False)  # none is needed, and one for each person costs a second of CPU
+    plain = httpx.create_ssl_context(verify=False)  # not needed, and one per person would cost a second of CPU
     times: dict[str, list[float]] = {"next": [], "submit": []}
     errors: collections.Counter[str] = collections.Counter()
     sent: list[str] = []
@@ -232,7 +233,7 @@ def drive(base: str, plan: dict[str, Any], options: argparse.Namespace, think: f
 
 
 def inside(env: dict[str, str], *arguments: str) -> dict[str, Any]:
-    """This file again, in a process with Django."""
+    """Runs this file in a process with Django."""
     command = [sys.executable, __file__, *arguments]
     done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -250,7 +251,7 @@ def gunicorn(options: argparse.Namespace, port: int) -> list[str]:
 
 
 def cpu_seconds(pids: dict[str, int]) -> dict[str, float]:
-    """Seconds of CPU used so far by each process tree: what a pair costs, whatever else the machine is doing."""
+    """CPU seconds used so far by each process tree: the cost of a pair, independent of other load on the machine."""
     import psutil
 
     found = {}
@@ -275,7 +276,7 @@ def postgres_pid(url: str) -> int:
 
 
 def warm_up(base: str, plan: dict[str, Any], workers: int) -> None:
-    """Every worker has loaded its code before the clock starts, as in an installation that is in use."""
+    """Lets every worker load its code before the clock starts, as in a running installation."""
     import httpx
 
     for number in range(20 * workers):

@@ -1,8 +1,7 @@
-"""Whether trainings of the papers' own sizes come to their end on a device: comparative with a BERT-large, perception
-with a RoBERTa-base, by `fit`, as users call it. The weights are drawn at random, for sizes alone decide about memory
-and time; so the evaluators that come of it know nothing. What is reported: seconds, the most memory held, that all
-scores are numbers, and how far those of the saved evaluator are once it is loaded.
-"""
+"""Whether trainings of the sizes in the papers complete on a device: comparative with a BERT-large, perception with a
+RoBERTa-base, by `fit`, as users call it. The weights are random, because only sizes determine memory and time; the
+resulting evaluators know nothing. Reports seconds, peak memory, that all scores are finite, and the difference to the
+scores of the saved and reloaded evaluator."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ from scoring.ml.encoders.loading import load_tokenizer
 from scoring.ml.encoders.source import find_encoder
 from tests.scoring.ml.tiny import save_tokenizer
 
-#: Evaluator, and the numbers of the published model.
+#: Evaluator, and the sizes of the published model.
 MODELS: dict[str, tuple[str, Any]] = {
     "bert-large": (
         "comparative",
@@ -47,7 +46,8 @@ MODELS: dict[str, tuple[str, Any]] = {
 
 
 def save_encoder(name: str, folder: Path) -> int:
-    """A random encoder of this size; the number of its weights. RoBERTa's tokens are bytes here: texts are longer."""
+    """Saves a random encoder of this size; returns its number of weights. RoBERTa's tokens are bytes here, which makes
+    texts longer."""
     folder.mkdir()
     if name.startswith("roberta"):
         save_tokenizer("roberta", folder, 512)
@@ -65,7 +65,7 @@ def train_options(evaluator: str, given: argparse.Namespace) -> dict[str, Any]:
         "batch_size": given.batch_size,
     }  # fmt: skip
     if evaluator == "comparative":
-        saving = {"gradient_checkpointing": given.gradient_checkpointing}  # which a penalty on gradients rules out
+        saving = {"gradient_checkpointing": given.gradient_checkpointing}  # excluded by a penalty on gradients
         return {**common, **saving, "weak": "no", "human": "no", "pairs_per_epoch": given.batch_size * given.steps}
     return {**common, "max_steps": given.steps, "learning_rate": 3e-5}
 

@@ -1,11 +1,12 @@
-"""Large leaderboards: 100 systems x 10,000 items x 30 evaluators, of which some items are rated. Seconds of the page
-(from what a run stored, also while newer judgements wait), of the first run, and of the run after a further judgement,
-which reads the scores from kept columns. Prints JSON.
+"""Large leaderboards: 100 systems x 10,000 items x 30 evaluators, with some items rated. Seconds of the page (from a
+run's cached result, also while newer judgements wait), of the first run, and of the run after a further judgement,
+which reads the scores from cached columns. Prints JSON.
 
     python benchmarks/leaderboards.py [--systems 100] [--items 10000] [--evaluators 30] [--rated 100] [--keep FOLDER]
 
-The rows are made inside a SQLite database of its own: 30 million scores take about 4 GB and some minutes. `--rated` is
-the number of items whose outputs of all systems are rated, by two people each."""
+The rows are created inside a temporary SQLite database: 30 million scores take about 4 GB and some minutes. `--rated`
+is the number of items whose outputs of all systems are rated, by two people each.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +78,7 @@ def fill(systems: int, items: int, evaluators: int, rated: int) -> None:
 
 
 def copy(model: Any, source: str, values: dict[str, str], *, skip: int | None) -> None:
-    """The model's template row again for each row of `source`, with some columns set by expressions."""
+    """Copies the model's template row for each row of `source`, with some columns set by expressions."""
     from django.db import connection
 
     table = model._meta.db_table
@@ -87,7 +88,7 @@ def copy(model: Any, source: str, values: dict[str, str], *, skip: int | None) -
     where = f"t.id = {skip}" if skip else f"t.id = (SELECT min(id) FROM {table} WHERE rater = 'template')"
     with connection.cursor() as cursor:
         if skip:
-            # The template stands for one of the rows; it must not be in the way of its own copy.
+            # The template stands for one of the rows and must not conflict with its own copy.
             cursor.execute(f"UPDATE {table} SET step = -1 WHERE id = {skip}")
             chosen = ", ".join("NULL" if name == "step" else values.get(name, f't."{name}"') for name in columns)
         cursor.execute(f'INSERT INTO "{table}" ({names}) SELECT {chosen} FROM "{table}" t, {source} WHERE {where}')
@@ -110,7 +111,7 @@ def page(path: str, times: int = 9) -> tuple[float, int]:
 
 
 def run_of() -> float | None:
-    """Seconds of the run that the page has queued, in this process; None where the page computed the table itself."""
+    """Seconds of the run that the page has queued, in this process; None if the page computed the table itself."""
     from evalapp.common.models import Run
     from evalapp.common.runner import execute_run
 

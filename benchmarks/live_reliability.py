@@ -1,12 +1,13 @@
-"""Reliability while somebody writes: what an edit costs beside one bare pass of the encoder over that pair, in the warm
-worker; and what ten annotators at once wait for over real HTTP. Prints JSON.
+"""Reliability during writing: the cost of an edit compared with one bare encoder pass over that pair, in the warm
+worker; and the waiting time of ten concurrent annotators over real HTTP. Prints JSON.
 
     python benchmarks/live_reliability.py [--references 200] [--edits 60] [--runs 5] [--data FOLDER]
     python benchmarks/live_reliability.py --http [--annotators 10] [--seconds 30]
 
-Inside: a request goes through everything the worker does between Redis and Redis (JSON, warm model, tokens, encoder,
-attention, JSON); the bare pass is transformers' own encoder on tensors made before. Both see the same pairs in turn, in
-one process. Weights of the attention are random: the arithmetic is the same."""
+Inside: a request goes through the worker's complete work between Redis and Redis (JSON, warm model, tokens, encoder,
+attention, JSON); the bare pass is transformers' own encoder on prepared tensors. Both see the same pairs alternately,
+in one process. Attention weights are random, which does not change the arithmetic.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +35,13 @@ def quantile(values: list[float], share: float) -> float:
 
 
 def typed(text: str, n: int) -> list[str]:
-    """What stands in the editor at n rests while the text is typed."""
+    """The content of the editor at n pauses while the text is typed."""
     words = text.split()
     return [" ".join(words[: max(1, round(len(words) * (k + 1) / n))]) for k in range(n)]
 
 
 def edits_of(texts: list[str], n: int, references: int, seed: int) -> tuple[list[str], list[str]]:
-    """The references of a set, and n states of the editor: whole texts and their beginnings."""
+    """The references of a set, and n states of the editor: complete texts and their beginnings."""
     ((written, known),) = make_queries(texts, 1, -(-n // 4), references, seed)
     return known, [state for text in written for state in typed(text, 4)][:n]
 
@@ -127,7 +128,7 @@ def inside(given: argparse.Namespace) -> dict[str, Any]:
 def one_run(
     evaluator: Any, request: Any, answer: Any, known: list[str], states: list[str], context: list[str]
 ) -> tuple[list[float], list[float]]:
-    """Milliseconds of each edit and of the bare pass over the same pair, in turn."""
+    """Milliseconds of each edit and of the bare pass over the same pair, alternately."""
     import torch
 
     from scoring.ml.encoders.loading import load_model
@@ -160,7 +161,7 @@ def one_run(
 
 
 async def write(house: House, person: dict[str, Any], states: list[str], given: argparse.Namespace, end: float) -> dict:
-    """One person in a loop: a rest, a question, its answer. Milliseconds of each, and how many had no score."""
+    """One person in a loop: a pause, a request, its answer. Milliseconds of each, and the number without a score."""
     import asyncio
 
     import httpx
@@ -194,7 +195,8 @@ async def write_together(house: House, given: argparse.Namespace) -> list[dict[s
 
 
 def warm_up(house: House) -> float:
-    """Ask until everybody has a score: the worker has loaded the model and read the references. Seconds."""
+    """Requests scores until everybody has one: the worker has loaded the model and read the references. Returns the
+    seconds."""
     import httpx
 
     begun = time.perf_counter()

@@ -1,9 +1,9 @@
 """One epoch of MAUDE on cached utterance vectors, against the same network with the encoder in the loop.
 
-The loop encodes the distinct turns and replies of each batch anew, sorted by length, in padded batches of 32, as a
-plain training with transformers would; it gets single replies as the release does. Both draw the same false replies
-and take the same optimiser steps. Of the loop a few steps are timed and multiplied. The one encoding of all texts that
-the cache needs is timed apart, and counted in `times_faster_whole_training`.
+The loop encodes the distinct turns and replies of each batch again, sorted by length, in padded batches of 32, like a
+plain training with transformers; it gets single replies like the released code. Both draw the same false replies and
+take the same optimiser steps. A few steps of the loop are timed and scaled. The single encoding of all texts for the
+cache is timed separately, and included in `times_faster_whole_training`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from scoring.ml.types import Dataset, Dialogue
 
 
 class EncodingStore(VectorStore):
-    """Texts that are encoded whenever they are asked for."""
+    """Encodes texts whenever they are requested."""
 
     def __init__(self, encoder: UtteranceEncoder, texts: list[str]) -> None:
         self.device = "cpu"

@@ -1,7 +1,7 @@
-"""Resident size while a million pairs of context and text are scored by a pair classifier.
+"""Resident size while a pair classifier scores a million pairs of context and text.
 
-The encoder is a random one of width 32 with the installed encoder's tokenizer: what is measured is the engine and the
-common face of the evaluators, which grow with the number of records; an encoder's own size does not.
+The encoder is random with width 32 and the installed encoder's tokenizer: the benchmark measures the engine and the
+common interface of evaluators, which grow with the number of records; an encoder's own size does not.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def save_tiny(folder: Path) -> None:
 
 
 def make_records(n: int, seed: int) -> list[Record]:
-    """Distinct records: two turns of some words each, and a text with a number of its own."""
+    """Distinct records: two turns of some words each, and a text with a unique number."""
     rng = random.Random(seed)
     words = " ".join(OWN).split()
 
@@ -78,7 +78,7 @@ def make_records(n: int, seed: int) -> list[Record]:
 
 
 def resident() -> float:
-    """Megabytes in memory now."""
+    """Current memory in megabytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE / 1e6
 
 

@@ -1,8 +1,8 @@
 """All metrics against each other: PERM-BOTH with several coefficients, tie calibration with its pairs variant.
 
-The peer is what one writes with SciPy: exchange, call its coefficient for both metrics, count; on a part of the pairs
-and draws, the same draws, scaled to all of them. Seconds of the processor, which other work disturbs less, and on the
-clock. Equality of both on the common draws is checked to 1e-9.
+The peer is a plain SciPy implementation: exchange, call its coefficient for both metrics, count; on some of the pairs
+and draws, with the same draws, scaled to all. CPU seconds, which other load disturbs less, and clock seconds. Equality
+on the common draws is checked to 1e-9.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ JOBS = (
 
 
 def make_scores(metrics: int, outputs: int, systems: int, seed: int):
-    """Metrics of falling quality, people's means of three raters on a scale of five."""
+    """Metrics of decreasing quality, human means of three raters on a scale of five."""
     rng = np.random.default_rng(seed)
     item, system = np.divmod(np.arange(outputs), systems)
     quality = rng.normal(size=outputs) + 0.2 * system
@@ -107,7 +107,7 @@ def main() -> None:
             clock.append(wall)
             processor.append(used)
             if coefficient in SCIPY:
-                # Grouped the peer takes hundreds of calls a draw: fewer draws.
+                # With groups, the peer makes hundreds of calls per draw, so it gets fewer draws.
                 n = given.peer_draws if grouping == "none" else max(given.peer_draws // 20, 1)
                 two = np.stack([scores[name] for name in found.names[:2]], axis=1)
                 table = Table(two, human, item, system, item, False)

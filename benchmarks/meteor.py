@@ -1,8 +1,7 @@
-"""METEOR of all pairs, 14 replies x 200 references a query, against nltk in the same run, without synonyms.
+"""METEOR of all pairs, 14 replies x 200 references per query, against nltk in the same run, without synonyms.
 
-Own time covers everything from texts to matrices. nltk gets texts that are tokenised already and a WordNet without
-words; it is timed on a few of the same queries, because a pair costs it the same anywhere. Times are the processor's,
-in one thread, which other work on the machine disturbs less.
+Our time covers everything from texts to matrices. nltk gets tokenised texts and an empty WordNet; it is timed on a few
+of the same queries, because its cost per pair is constant. CPU seconds in one thread, which other load disturbs less.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from scoring.ml.text.tokens import tokenize
 
 
 class NoWords:
-    """A WordNet that knows no word."""
+    """An empty WordNet."""
 
     def synsets(self, word: str) -> list[object]:
         return []

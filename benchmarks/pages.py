@@ -1,11 +1,12 @@
-"""List pages and lists of the API at 100,000 items, 500,000 outputs and 1,000,000 ratings: real HTTP, gunicorn and a
-database of its own, and the lists of a project beside it that has an aspect and no rows, which must not wait for the
-large one's. Prints JSON: per address p50 and p95 in milliseconds, and the number of queries.
+"""List pages and API lists with 100,000 items, 500,000 outputs and 1,000,000 ratings: real HTTP, gunicorn and a
+temporary database, and the lists of an empty project with an aspect, which must not be slowed down by the large one.
+Prints JSON: per address p50 and p95 in milliseconds, and the number of queries.
 
     python benchmarks/pages.py [--items 100000] [--requests 40] [--database postgres|sqlite]
 
-The rows are made inside the database. One client asks for the addresses in turn; client and server share the machine.
-Queries are counted in a process of its own through Django's test client."""
+The rows are created inside the database. One client requests the addresses in turn; client and server share the
+machine. Queries are counted in a separate process through Django's test client.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ AIM_MS, AIM_QUERIES = 300, 15
 
 
 def copy_rows(model: Any, source: str, values: dict[str, str]) -> None:
-    """One row of the model (its first) again for each row of `source`, with some columns set by expressions."""
+    """Copies the model's first row for each row of `source`, with some columns set by expressions."""
     from django.db import connection
 
     table = model._meta.db_table
@@ -84,7 +85,7 @@ def prepare(items: int) -> dict[str, Any]:
 
     began = time.perf_counter()
     character = "char" if connection.vendor == "sqlite" else "chr"
-    # As `natural_key` writes it.
+    # As written by `natural_key`.
     order = f"'item-' || {character}(2) || {character}(64 + length(CAST(n.k AS text))) || n.k"
     copy_rows(Item, numbers(items), {"key": "'item-' || n.k", "order_key": order, "group": "'group-' || (n.k / 3)"})
     last = Item.objects.order_by("-pk")[0]
@@ -105,8 +106,8 @@ def prepare(items: int) -> dict[str, Any]:
     )
     copy_rows(Upload, numbers(1000), {})
     copy_rows(Run, numbers(2000), {"input_hash": "'h' || n.k"})
-    prepare_search(project=project)  # what an import leaves to a run of its own
-    with connection.cursor() as cursor:  # what a server does by itself some minutes later
+    prepare_search(project=project)  # left by an import to a separate run
+    with connection.cursor() as cursor:  # done by a server by itself some minutes later
         cursor.execute("ANALYZE" if connection.vendor == "sqlite" else "VACUUM ANALYZE")
     client = Client()
     client.force_login(user)
@@ -119,7 +120,7 @@ def prepare(items: int) -> dict[str, Any]:
 
 
 def addresses(items: int) -> dict[str, str]:
-    """Name -> path. Deep pages start in the middle of the table, where counting through would take longest."""
+    """Name -> path. Deep pages start in the middle of the table, where counting rows would take longest."""
     from annotation.models import Item, Rating
     from evalapp.common.pagination import _encode
     from evalapp.names import natural_key
@@ -176,7 +177,7 @@ def addresses(items: int) -> dict[str, str]:
 
 
 def addresses_beside() -> dict[str, str]:
-    """The lists of a project that has nothing, in the same tables. A plan made for the large one may go through it."""
+    """The lists of an empty project in the same tables. A query plan made for the large project might scan that one."""
     pages = ("", "items/", "items/?q=hiking", "items/?rated=yes", "items/?scope=output&q=lake", "items/systems/",
              "uploads/", "campaigns/", "evaluators/", "systems/", "evaluation/", "agreement/", "exports/",
              "runs/")  # fmt: skip
@@ -225,7 +226,7 @@ def inside(env: dict[str, str], *words: str, given: Any = None) -> Any:
 
 
 def ask(base: str, plan: dict[str, Any], requests: int) -> dict[str, dict[str, Any]]:
-    """Milliseconds of each address, asked in turn so that a busy moment of the machine meets all of them."""
+    """Milliseconds of each address, requested in turn so that a busy moment of the machine affects all."""
     import httpx
 
     times: dict[str, list[float]] = {name: [] for name in plan["addresses"]}

@@ -1,10 +1,10 @@
 """Scoring with a pair classifier against sentence-transformers' CrossEncoder.predict in the same run.
 
-Pairs are the contexts and outputs of interchange folders, every pair once, none longer than the encoder reads. The
-classifier is the installed encoder with a random head. The peer is run at several batch sizes and its fastest counts.
-Beside both stands the model's own forward over batches sorted by length, tokenised beforehand: tokens per second.
-Beside the time on the clock stands the processor's, which other work on the machine disturbs less. `--device cuda
---bf16` on a GPU: there the aim is half the rate of a bare forward in bf16.
+Pairs are the contexts and outputs of interchange folders, each distinct pair once, none longer than the encoder's
+limit. The classifier is the installed encoder with a random head. The peer is run at several batch sizes, and its
+fastest counts. For comparison, the model's own forward pass over length-sorted, tokenised batches: tokens per second.
+Clock time is reported with CPU time, which other load disturbs less. `--device cuda --bf16` on a GPU: the target there
+is half the rate of a bare forward pass in bf16.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from scoring.ml.engine import Engine, collate
 
 
 class Run(NamedTuple):
-    """Seconds on the clock and of all processors; what was found."""
+    """Clock seconds, CPU seconds of all cores, and the scores."""
 
     clock: float
     processor: float
@@ -44,7 +44,7 @@ class Run(NamedTuple):
 
 
 def read_pairs(folders: list[Path], n: int, seed: int) -> list[tuple[str, str]]:
-    """Distinct pairs of context and output, drawn from all folders alike; own sentences without any."""
+    """Distinct pairs of context and output, drawn equally from all folders; built-in sentences without folders."""
     rng = random.Random(seed)
     found: list[tuple[str, str]] = []
     for folder in folders:
@@ -58,7 +58,7 @@ def read_pairs(folders: list[Path], n: int, seed: int) -> list[tuple[str, str]]:
 
 
 def save_classifier(folder: str) -> None:
-    """The installed encoder with a random head of 3 classes, as sentence-transformers reads it."""
+    """The installed encoder with a random head of 3 classes, as sentence-transformers loads it."""
     source = find_encoder()
     torch.manual_seed(13)
     config = AutoConfig.from_pretrained(source.folder, num_labels=3)
@@ -92,7 +92,7 @@ def seconds(runs: list[Run]) -> dict:
 
 
 def times(others: list[Run], ours: list[Run]) -> dict:
-    """How often faster we are, on the clock and by processor."""
+    """Our speed-up factor, by clock and by CPU time."""
     return {
         name: spread([getattr(o, name) / getattr(u, name) for o, u in zip(others, ours, strict=True)])
         for name in ("clock", "processor")

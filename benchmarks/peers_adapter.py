@@ -1,5 +1,5 @@
-"""This product in a load harness for annotation apps, so that it and its peers are measured in one run. The harness
-is named on the command line and not part of this repository; it has `Adapter`, `ADAPTERS` and `main()`.
+"""Adapter of this product for a load harness for annotation apps, so that it and its peers are measured in one run. The
+harness is given on the command line and is not part of this repository; it has `Adapter`, `ADAPTERS` and `main()`.
 
     python manage.py up --port 8100 &          # with EVALAPP_DATA and, for PostgreSQL, DATABASE_URL
     echo PASSWORD | python manage.py createowner admin --password-stdin
@@ -8,8 +8,9 @@ is named on the command line and not part of this repository; it has `Adapter`, 
     $H import evalapp http://127.0.0.1:8100 items-10000.jsonl -o password=PASSWORD -o copies=3
     $H load evalapp http://127.0.0.1:8100 --users 50 --seconds 60 -o password=PASSWORD -o copies=3
 
-Everything goes through pages and API, as people and programs would. `-o project=SLUG` (bench), `-o split=yes` asks
-for the next text in a call of its own instead of letting a submit answer with it."""
+Everything goes through pages and API, like people and programs. `-o project=SLUG` (bench), `-o split=yes` requests the
+next text in a separate call instead of getting it from a submit.
+"""
 
 from __future__ import annotations
 
@@ -127,7 +128,7 @@ def make_adapter(base: type) -> type:
                 if answer.status_code == 204:
                     return None
                 found = self.ok(answer).json()
-            # Ids on the wire are opaque and differ by person; the harness's texts end with their number.
+            # Ids in responses are opaque and differ by person; the harness's texts end with their number.
             return "item_" + found["texts"][0]["text"].rsplit("#", 1)[1].zfill(7), found["id"]
 
         async def submit(self, client: Any, item: tuple[str, str], value: str) -> None:

@@ -1,8 +1,8 @@
-"""A training step of perception with the lazy gradient penalty (every 4th step) against a step without any.
+"""A training step of perception with the lazy gradient penalty (every 4th step) against a step without it.
 
-The same batches, the installed encoder. With the penalty the attention is computed without the fused kernel, which
-cannot be differentiated twice; without it, with the kernel. Runs take turns. Beside the time on the clock stands the
-processor's, which other work on the machine disturbs less.
+The same batches and the installed encoder. With the penalty, attention cannot use the fused kernel, which is not twice
+differentiable; without it, it does. Runs alternate. Clock time is reported with CPU time, which other load disturbs
+less.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def make_records(texts: list[str], n: int, seed: int) -> list[Record]:
 
 
 def timed_steps(job: FitJob, batches: PairBatches, penalty: str, every: int, steps: int) -> np.ndarray:
-    """(steps, 2) seconds of each step on the clock and of the processor: forward, backward, AdamW."""
+    """(steps, 2) clock and CPU seconds of each step: forward, backward, AdamW."""
     names = ("pooling", "confidence", "penalty_weight")
     settings = {**{name: job.options[name] for name in names}, "penalty": penalty, "penalty_every": every, "towers": 1}
     torch.manual_seed(job.seed)

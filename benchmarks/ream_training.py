@@ -1,9 +1,9 @@
 """One training epoch of ream on cached vectors and masked matrices, against edge lists with the encoder in the loop.
 
-Both draw the same sets and negatives and have the same weights at the start; their first losses are compared. The other
-one reads each distinct pair of a batch once, with the frozen encoder, sorted by length; its attention is
-torch-geometric's GATv2Conv. Its time is measured on some steps and taken for the whole epoch. Reading every pair once
-before the first epoch is timed apart.
+Both draw the same sets and negatives and start from the same weights; their first losses are compared. The alternative
+reads each distinct pair of a batch once, with the frozen encoder, sorted by length; its attention is torch-geometric's
+GATv2Conv. Its time is measured on some steps and scaled to the epoch. Reading every pair once before the first epoch is
+timed separately.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OUTPUTS = 14
 
 
 class EdgeNetwork(torch.nn.Module):
-    """The same network over edge lists, with weights that learn."""
+    """The same network over edge lists, with trainable weights."""
 
     def __init__(self, dense: ReamNetwork) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class EdgeNetwork(torch.nn.Module):
 
 
 def make_data(texts: list[str], queries: int, references: int, seed: int) -> Dataset:
-    """Queries with up to `references` references (half of that at least) and 14 rated outputs each."""
+    """Queries with up to `references` references (at least half of that) and 14 rated outputs each."""
     rng = random.Random(seed)
     items, outputs, ratings = [], [], []
     for number, (replies, answers) in enumerate(make_queries(texts, queries, OUTPUTS, references, seed)):

@@ -1,5 +1,5 @@
-"""The page on which references are written, without candidates and score, which follow by themselves: over real HTTP,
-gunicorn and a database of its own, no live worker. Prints JSON: p50, p95, CPU of the web process a page.
+"""The page on which references are written, without candidates and score, which are loaded afterwards: over real HTTP,
+gunicorn and a temporary database, no live worker. Prints JSON: p50, p95, CPU time of the web process per page.
 
     python benchmarks/reference_page.py [--references 10 200] [--requests 40]
 """

@@ -1,10 +1,10 @@
 """Embedded retrieval over a corpus of `--rows` pairs: build, open, memory, search; and the same lists by SciPy.
 
-The corpus are the real (turn, next turn) pairs of `--data` and then recombinations of their texts. Build and searches
-run in processes of their own, so that the memory reported is theirs. Peers in the same run: the exact scan (sparse
-matrix of all rows times the vector of the text) and the same product over the transposed matrix, which reads only the
+The corpus consists of the real (turn, next turn) pairs of `--data`, then recombinations of their texts. Build and
+searches run in separate processes, so that the reported memory is theirs. Peers in the same run: the exact scan (sparse
+matrix of all rows times the vector of the text) and the same product over the transposed matrix, which only reads the
 columns of the text's tokens. Both find the best k with ties by row; every list must be identical to the product's.
-Seconds on the clock, and of the processor, which other work on the machine disturbs less.
+Clock and CPU seconds, which other load disturbs less.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from retrieval.index.tokens import END, tokens, tokens_in_order
 
 
 def resident() -> float:
-    """Megabytes of this process in memory, mapped files included."""
+    """Megabytes of this process in memory, including mapped files."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
 
 

@@ -1,12 +1,13 @@
-"""What an installation takes: memory of each process of docker-compose.yml when nobody is there and while it works, and
-the disk that outputs, scores, judgements, an export and a backup take on PostgreSQL. Prints JSON;
-docs/operations/sizing.md is written from it.
+"""The needs of an installation: memory of each process of docker-compose.yml when idle and when working, and the disk
+space of outputs, scores, judgements, an export and a backup on PostgreSQL. Prints JSON; docs/operations/sizing.md is
+based on it.
 
     python benchmarks/sizing.py [--outputs 100000] [--judgements 2000]
 
-Memory counts what processes share once (proportional set size); `peak` is the largest of looks every half second. The
-work is done by the workers, one thing after the other: an upload, two baselines, BERTScore of a part, an export, a
-backup, an online score that keeps the encoder warm."""
+Shared memory is counted once (proportional set size); `peak` is the maximum of samples every half second. The workers
+do the work sequentially: an upload, two baselines, BERTScore of a part, an export, a backup, an online score that keeps
+the encoder warm.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ WORDS = [f"{a}{b}" for a in ("ba", "do", "ki", "lu", "me", "no", "ra", "si") for
 
 
 class Watch:
-    """The largest memory of each service while something is done."""
+    """The peak memory of each service during an action."""
 
     def __init__(self, made: Any) -> None:
         self.made, self.rows = made, []
@@ -95,7 +96,7 @@ class Watch:
 
 
 def write_tables(items: int) -> dict[str, str]:
-    """Contexts of two turns, one reference, outputs of 12 words on average: the shape of dialogue data."""
+    """Contexts of two turns, one reference, outputs of 12 words on average: typical dialogue data."""
     draw = random.Random(13)
 
     def text() -> str:
@@ -110,7 +111,7 @@ def write_tables(items: int) -> dict[str, str]:
 
 
 class Program:
-    """What a program asks over the API."""
+    """The API requests of a program."""
 
     def __init__(self, made: Any, token: str) -> None:
         self.base, self.headers = f"{made.url}/api/v1/", {"Authorization": f"Bearer {token}"}
@@ -194,7 +195,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def online(program: Program) -> None:
-    """The first answer waits for the model to be read, which may take longer than a page would wait."""
+    """The first answer waits for the model to load, which may take longer than a page would wait."""
     pairs = [{"text": "I am fine, thank you.", "references": ["Fine, thanks.", "Good."]}] * 16
     until = time.monotonic() + 300
     while time.monotonic() < until:
@@ -207,7 +208,7 @@ def online(program: Program) -> None:
 
 
 def bertscore(program: Program) -> None:
-    """Of a small project of its own: the encoder takes the same memory for a few texts as for many."""
+    """For a small separate project: the encoder takes the same memory for a few texts as for many."""
     program.ask("POST", "projects/", json={"slug": "few", "name": "Few", "task": "dialogue"})
     parts = [("file", (name, text.encode())) for name, text in write_tables(20).items()]
     number = program.ask("POST", "projects/few/uploads/", files=parts)["id"]

@@ -1,7 +1,8 @@
-"""How long `manage.py check` takes, and the web process from its start to its first answer; and that neither of them
-loads torch. Prints JSON, seconds as min / median / max.
+"""The time of `manage.py check`, and of the web process from its start to its first response; and that neither loads
+torch. Prints JSON, seconds as min / median / max.
 
-    python benchmarks/start.py [--runs 5]"""
+    python benchmarks/start.py [--runs 5]
+"""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def check(env: dict[str, str]) -> float:
 
 
 def first_answer(env: dict[str, str]) -> float:
-    """From the start of gunicorn, as `manage.py up` starts it, to a page that a person can use."""
+    """From the start of gunicorn, as `manage.py up` starts it, to a usable page."""
     from evalapp.ops.ports import free_port
     from evalapp.ops.stack import web_answers
 

@@ -1,5 +1,5 @@
-"""Trainings for tests of the way from data to leaderboards: a sixth of the demonstration, a few steps. The figures that
-come of it mean nothing."""
+"""Trainings for tests of the path from data to leaderboards: a sixth of the demonstration, a few steps. The resulting
+figures are meaningless."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from django.core.management import call_command
 from tests.cast import person
 from tests.scoring.ml.tiny import tiny_encoder
 
-#: The papers' own.
+#: The papers' own evaluators.
 LEARNED = ("comparative", "ream", "perception", "shared-bert", "maude")
-#: Options that make a training short, where an evaluator has them.
+#: Options that shorten a training, where an evaluator has them.
 SHORT = {"max_steps": 6, "epochs": 1, "max_epochs": 1, "augmentation": 1}
-#: The same of scoring.
+#: The same for scoring.
 SHORT_SCORING = {"n_references": 2, "mc_passes": 2}
 
 
@@ -30,7 +30,7 @@ def read(file: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def part(demo_files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every sixth group of the demonstration's items with all that is about them, as a folder to load."""
+    """Every sixth group of the demonstration's items with all related rows, as a folder to load."""
     whole, into = demo_files, tmp_path_factory.mktemp("demo") / "part"
     groups = sorted({row["group"] for row in read(whole / "items.jsonl")})[::6]
     kept = {row["id"] for row in read(whole / "items.jsonl") if row["group"] in groups}
@@ -43,14 +43,14 @@ def part(demo_files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def encoder(tmp_path: Path, settings: Any) -> str:
-    """A tiny one that is offered here; a worker must be told by its environment."""
+    """A tiny encoder offered here; workers must get it through their environment."""
     folder = tiny_encoder("bert", tmp_path / "tiny")
     settings.ENCODERS = [folder]
     return folder
 
 
 def those_of(options: Iterable[Any], wanted: dict[str, int]) -> dict[str, int]:
-    """What is wanted of the options that an evaluator has."""
+    """The requested options that an evaluator has."""
     return {option.name: wanted[option.name] for option in options if option.name in wanted}
 
 
@@ -65,7 +65,7 @@ def fields(options: Iterable[Any], wanted: dict[str, int]) -> dict[str, int]:
 
 
 def command(*asked: str) -> dict[str, Any]:
-    """What a command says as JSON."""
+    """The JSON output of a command."""
     out = io.StringIO()
     call_command(*asked, "--json", stdout=out, stderr=io.StringIO(), verbosity=0)
     found: dict[str, Any] = json.loads(out.getvalue())

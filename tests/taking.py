@@ -1,4 +1,4 @@
-"""Importing small files in tests, in this process, through the service and the pipeline as a worker would."""
+"""Imports small files in tests, in this process, through the service and the pipeline as a worker would."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RATINGS = [
     {"item": "i2", "system": "s", "rater": "r", "aspect": "quality", "value": 2.5},
 ]
 COMPARISONS = [{"item": "i1", "system_a": "s", "system_b": "t", "rater": "r", "aspect": "quality", "verdict": "tie"}]
-#: A table of `leaderboard.json` as small as one can be.
+#: A minimal table of `leaderboard.json`.
 TABLE: dict[str, Any] = {
     "kind": "systems", "aspect": "quality", "method": "mean", "scale": [1, 5], "extras": {}, "signature": "method:mean",
     "note": "", "n_simulated": 0, "rows": [],
@@ -57,7 +57,7 @@ def as_bytes(content: Any) -> bytes:
 
 
 def take_in(project: Project, files: dict[str, Any], *, user: Any = None, **options: Any) -> Upload:
-    """Bytes, a list of rows or an object for each file name; returns the upload as it ended."""
+    """Imports bytes, rows or an object per file name; returns the finished upload."""
     incoming = [Incoming(name, [as_bytes(content)]) for name, content in files.items()]
     upload = receive_upload(project=project, user=user, files=incoming, send=False, **options)
     assert upload.run is not None

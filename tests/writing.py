@@ -1,5 +1,5 @@
-"""Writing campaigns for tests, made through the services, with ports that answer by rule: a text with the word “good”
-makes a set more reliable by 0.125, “bad” less so by 0.125, any other not at all."""
+"""Writing campaigns for tests, made through the services, with fake hooks: a text with the word “good” raises the
+reliability of a set by 0.125, “bad” lowers it by 0.125, any other has no effect."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EVALUATOR, CORPUS = "ream-1", "replies"
 
 
 class FakePorts:
-    """`down` makes the evaluator silent; `asked` counts the calls; `before_answer` runs in the middle of one."""
+    """`down` makes the evaluator unresponsive; `asked` counts the calls; `before_answer` runs during a call."""
 
     def __init__(self) -> None:
         self.down = self.no_candidates = False

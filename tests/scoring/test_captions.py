@@ -1,4 +1,4 @@
-"""The caption of letters: what the test takes for granted, and which outputs the coefficients are of."""
+"""The caption about letters: the assumptions of the test, and the outputs behind the coefficients."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ def table(test: str, ns: list[int]) -> dict:
 
 
 @pytest.mark.parametrize("test", ["perm-inputs", "bootstrap", "williams"])
-def test_the_caption_says_that_williams_takes_outputs_for_independent(test):
+def test_caption_states_that_williams_assumes_independent_outputs(test):
     assert ("takes outputs for independent" in letters_caption(table(test, [90, 90]))) == (test == "williams")
 
 
 @pytest.mark.parametrize(("ns", "differ"), [([90, 90], False), ([90, 120], True)])
-def test_the_caption_says_where_coefficients_are_over_other_outputs_than_the_tests(ns, differ):
+def test_caption_states_where_coefficients_and_tests_use_other_outputs(ns, differ):
     shown = letters_caption(table("perm-inputs", ns))
     assert "over 90 outputs that all have scored" in shown
     assert ("over all outputs that its own evaluator has scored" in shown) == differ
-    # At the level of systems all coefficients are over the outputs that all have scored.
+    # At system level, all coefficients use the outputs that all evaluators have scored.
     of_systems = letters_caption({**table("perm-systems", ns), "level": "system"})
     assert "its own evaluator" not in of_systems
 
 
-def test_the_caption_without_letters_says_why_and_what_the_test_is():
+def test_caption_without_letters_gives_the_reason_and_the_test():
     found = {**table("perm-systems", [4, 4]), "level": "system"}
     found["rows"] = [{**row, "letters": ""} for row in found["rows"]]
     found["test"] |= {"note": "not tested: 4 systems only", "population": "systems and items like these", "k_used": 0}

@@ -1,4 +1,4 @@
-"""Curves of a training as pictures."""
+"""Training curves as images."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ def test_curves_are_drawn_from_finite_points():
     ]
 
 
-def test_a_single_point_is_seen_and_no_values_are_told_that_it_does_not_have():
+def test_single_point_is_visible_and_the_axis_shows_no_impossible_values():
     (row,) = (picture := draw({"a": [(5, 2.0)]}, title="T", axis="loss")).series
     assert picture.svg.count("<circle") == 1
     assert (row.colour, row.dash) == (draw({"b": [(1, 1.0)]}, title="T", axis="loss").series[0].colour, "")
-    # Of an accuracy or an error the values around it may be impossible: -0.5, 1.5.
+    # Around an accuracy or an error, axis values may be impossible: -0.5, 1.5.
     assert [text in picture.svg for text in (">1.5<", ">2<", ">2.5<")] == [False, True, False]
     assert ">step 5<" in picture.svg
 
 
-def test_the_table_tells_at_which_step_a_line_was_best():
+def test_table_shows_the_best_step_of_each_line():
     (row,) = draw({"a": [(10, 2.0), (20, 0.5), (30, 0.5), (40, 3.0)]}, title="T", axis="loss").series
     assert (row.least_at, row.most_at) == (20, 40)
 
 
-def test_the_name_of_the_upright_axis_stands_at_its_top():
+def test_name_of_the_vertical_axis_is_at_its_top():
     svg = draw({"a": [(1, 2.0), (2, 3.0)]}, title="T", axis="loss").svg
     assert '<text x="0" y="15">loss</text>' in svg
     assert svg.count(">step<") == 1
@@ -46,6 +46,6 @@ def test_lines_differ_by_more_than_their_colour():
     assert len(looks) == 20
 
 
-def test_without_a_point_there_is_no_picture():
+def test_without_a_point_there_is_no_image():
     picture = draw({"a": [(1, float("nan"))]}, title="T", axis="loss")
     assert (picture.svg, picture.series) == ("", [])

@@ -1,5 +1,5 @@
-"""Every list of items is in the natural order of their ids, on both databases: q2 comes before q10 on every page, in
-the API, in exports and in searches (FAULTS F2). So are lists of systems and dialogues."""
+"""Every list of items is in natural order of ids, on both databases: q2 comes before q10 on every page, in the API, in
+exports and in searches (FAULTS F2). The same holds for lists of systems and dialogues."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tests.cast import Cast, make_cast
 from tests.taking import take_in
 
 ROOT = Path(__file__).resolve().parents[2]
-#: In natural order, put so by hand: numbers by value, fewer zeros first, everything else by code point.
+#: In natural order, sorted by hand: numbers by value, fewer leading zeros first, everything else by code point.
 KEYS = [
     "9", "10", "Q3", "q", "q1", "q2", "q02", "q2b10", "q10", "q010", "q10a", "q-1", "x 1-2", "x 1-10", "x 2-1", "é1",
     "é10", "日2", "日10",
@@ -49,7 +49,8 @@ SYSTEMS = ["m1", "m2", "m10"]
 
 
 def natural_parts(name: str) -> tuple[Any, ...]:
-    """The order in another way: texts and numbers in turn; then the zeros in front of each number, then the name."""
+    """An independent definition of the order: alternating texts and numbers; then the leading zeros of each number,
+    then the name."""
     parts = re.split(r"([0-9]+)", name)
     runs = parts[1::2]
     values = tuple(int(part) if place % 2 else part for place, part in enumerate(parts))
@@ -59,12 +60,12 @@ def natural_parts(name: str) -> tuple[Any, ...]:
 # ---- the key ------------------------------------------------------------------------------------------------
 
 
-def test_the_keys_are_in_order():
+def test_keys_are_in_order():
     assert sorted(random.Random(4).sample(KEYS, len(KEYS)), key=natural_key) == KEYS
     assert sorted(KEYS, key=natural_parts) == KEYS
 
 
-#: Short names of few letters meet often; control characters may be in names of old data.
+#: Short names from few letters often coincide; names in old data may contain control characters.
 names = st.text(st.sampled_from("001129aab-_ é日😀\x01\x02\x03\x04\x7f"), max_size=12) | st.text(
     st.characters(exclude_characters="\0"), max_size=20
 )
@@ -81,14 +82,14 @@ def test_code_points_and_bytes_of_the_key_give_the_natural_order(found):
     assert all(is_natural_key(natural_key(name)) for name in found)
 
 
-def test_names_with_numbers_are_not_their_own_keys():
-    """So a cursor that an earlier version made of a name is refused instead of read as a place in this order."""
+def test_names_with_numbers_differ_from_their_keys():
+    """So a cursor that an earlier version built from a name is refused instead of read as a position in this order."""
     assert [is_natural_key(name) for name in ("q10", "10", "é1a", "q", "", "q\x02")] == [
         False, False, False, True, True, False,
     ]  # fmt: skip
 
 
-# ---- who writes it ------------------------------------------------------------------------------------------
+# ---- writing the key ----------------------------------------------------------------------------------------
 
 
 def ordered_models() -> dict[type, NaturalOrder]:
@@ -107,7 +108,7 @@ def test_items_systems_and_dialogues_have_the_column():
 
 
 def same_keys() -> int:
-    """Every row of every such model has the key of its name."""
+    """Checks that every row of these models has the key of its name."""
     count = 0
     for model, field in ordered_models().items():
         for name, key in model._base_manager.values_list(field.source, field.attname):
@@ -131,7 +132,8 @@ def refuse_rows_without_it(project: Any) -> None:
 
 
 def fill(cast: Cast) -> None:
-    """Items, systems and dialogues in a mixed order by an upload; two items and a system through the models; scores."""
+    """Items, systems and dialogues uploaded in mixed order; two items and a system created through the models;
+    scores."""
     shuffled = random.Random(7).sample(KEYS, len(KEYS))
     tables: dict[str, Any] = {
         "systems.jsonl": [{"id": name} for name in ("m10", "m2", "m1")],
@@ -165,7 +167,7 @@ def fill(cast: Cast) -> None:
 
 
 def once(found: Any) -> list[str]:
-    """Names in the order in which they come first; equal ones are side by side."""
+    """Names in order of first appearance, without repetitions."""
     rows = list(found)
     names = list(dict.fromkeys(rows))
     assert len(names) == sum(1 for a, b in zip([None, *rows], rows, strict=False) if a != b), "not side by side"
@@ -318,11 +320,11 @@ def test_every_list_on_postgres(postgres_db, monkeypatch):
     ask_everything(make_cast(), monkeypatch)
 
 
-# ---- and nothing else ---------------------------------------------------------------------------------------
+# ---- no other order -----------------------------------------------------------------------------------------
 
 
 def test_no_query_sorts_by_a_name_that_has_a_natural_order():
-    """A list that is sorted by `key` or by a system's `name` differs between databases and puts q10 before q2."""
+    """A list sorted by `key` or by a system's `name` differs between databases and puts q10 before q2."""
     wrong = re.compile(r"-?(?:\w+__)?(?:key|system__name|system_a__name|system_b__name)$")
     found = []
     for room in ("evalapp", "annotation", "retrieval", "scoring"):

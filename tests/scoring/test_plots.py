@@ -1,4 +1,4 @@
-"""Plots are SVG without style, with a title first, and the same each time."""
+"""Plots are SVG without style attributes, with the title first, and reproducible."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ def test_distribution():
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.43, 0.52), (-0.1, 0.9), (1000.0, 99_000.0)])
-def test_figures_of_an_axis_keep_apart(low, high):
+def test_axis_labels_do_not_overlap(low, high):
     row = {"label": "one", **{f"p{p}": low + (high - low) * p / 100 for p in (5, 25, 50, 75, 95)}}
     root = read(draw_distribution([row], title="t", description="d", axis="x", theme="light").as_svg())
     figures = [element for element in root.iter(f"{SVG}text") if re.fullmatch(r"−?[\d.,]+", element.text or "")]
     places = [float(re.findall(r"translate\(([\d.-]+)", element.get("transform", ""))[0]) for element in figures]
     assert len(figures) >= 3
     assert {element.get("text-anchor") for element in figures} == {"middle"}
-    # About 7 pixels for a character of 12.
+    # About 7 pixels per character at size 12.
     assert min(b - a for a, b in pairwise(places)) > 7 * max(len(f.text or "") for f in figures)
 
 
-def test_thinning_keeps_the_ends_and_is_the_same_each_time():
+def test_thinning_keeps_the_ends_and_is_reproducible():
     points = [{"metric": k} for k in range(10 * MAX_POINTS)]
     kept = thin(points)
     assert len(kept) == MAX_POINTS
@@ -72,7 +72,7 @@ def test_thinning_keeps_the_ends_and_is_the_same_each_time():
     assert len(thin(points[:7])) == 7
 
 
-def test_the_same_plot_as_pdf():
+def test_same_plot_as_pdf():
     plot = draw_forest([{"label": "a", "value": 1.0, "low": 0.5, "high": 1.5}], title="T", description="d", axis="x",
                        theme="light", zero=False)  # fmt: skip
     assert plot.as_pdf().startswith(b"%PDF-")
@@ -101,7 +101,7 @@ def _all_plots(names):
 
 @pytest.mark.parametrize("names", [NASTY[:8], NASTY[8:16], NASTY[16:]])
 def test_no_name_breaks_a_plot(names):
-    """FAULTS C3: U+2028 in a name was a syntax error in an expression; a control character ended the process."""
+    """FAULTS C3: U+2028 in a name was a syntax error in an expression; a control character crashed the process."""
     drawn = _all_plots(names)
     assert set(drawn) == {name for name, _ in inspect.getmembers(plots, inspect.isfunction) if name.startswith("draw_")}
     for name, plot in drawn.items():

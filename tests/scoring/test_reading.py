@@ -1,4 +1,5 @@
-"""Texts that the encoder cannot read: a warning before scoring at every door, counts and notes after it."""
+"""Texts that the encoder cannot read: a warning before scoring in page, command and API, counts and notes
+afterwards."""
 
 from __future__ import annotations
 
@@ -22,14 +23,14 @@ SAID = "The encoder all-MiniLM-L6-v2 knows no word of 4 of the 8 texts looked at
 
 @pytest.fixture
 def project(cast):
-    """The outputs of one system are Thai, of which the installed encoder knows nothing; one more has a Thai word."""
+    """One system's outputs are Thai, which the installed encoder does not know; another output has a Thai word."""
     outputs = make_outputs(cast.project, make_items(cast.project, 4))
     Output.objects.filter(system__name="sys-b").update(text=THAI)
     Output.objects.filter(pk=outputs[0].pk).update(text=f"Good day {THAI}")
     return cast.project
 
 
-def test_every_door_warns_before_scoring(project, cast, client):
+def test_every_entry_point_warns_before_scoring(project, cast, client):
     client.force_login(cast.researcher)
     page = client.get(reverse("scoring:evaluator-apply", args=["alpha", "bertscore"])).content.decode()
     assert SAID in page
@@ -44,14 +45,14 @@ def test_every_door_warns_before_scoring(project, cast, client):
     assert SAID in str(answer.json()["log"])
 
 
-def test_english_texts_warn_nobody(cast):
+def test_english_texts_give_no_warning(cast):
     make_outputs(cast.project, make_items(cast.project, 4))
     assert warn_unreadable(cast.project, get_entry("bertscore"), {}) == ""
     assert warn_unreadable(cast.project, get_entry("length"), {}) == ""
 
 
 @pytest.mark.slow
-def test_command_warns_and_counts_what_is_unknown(project):
+def test_command_warns_and_counts_unknown_words(project):
     err, out = StringIO(), StringIO()
     call_command("score", "embedding-average", "--project", "alpha", "--here", stdout=out, stderr=err)
     told = out.getvalue() + err.getvalue()

@@ -1,4 +1,4 @@
-"""What 0.1.0 called `ratings: z` is `z-shrunk`: rows of the database, uploads of exports, saved evaluators."""
+"""0.1.0 called z-shrunk `ratings: z`: database rows, uploaded exports, saved evaluators."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_rows_of_the_first_version_are_renamed_and_keep_their_figures(cast):
     query = SystemsQuery(aspect="quality", ratings="z-shrunk")
     now = get_leaderboard(project=cast.project, query=query).table
     snapshot = take_snapshot(project=cast.project, query=query, title="Old")
-    # As 0.1.0 had written it.
+    # As written by 0.1.0.
     old = {**snapshot.table, "ratings": "z", "signature": "method:mean|aspect:quality|ratings:z|systems:all"}
     Snapshot.objects.filter(pk=snapshot.pk).update(params={**snapshot.params, "ratings": "z"}, table=old)
     options = {"parts": ["a", "b"], "ratings": "z"}
@@ -48,7 +48,7 @@ def test_rows_of_the_first_version_are_renamed_and_keep_their_figures(cast):
     assert snapshot.params["ratings"] == snapshot.table["ratings"] == "z-shrunk"
     assert snapshot.table["signature"] == "method:mean|aspect:quality|ratings:z-shrunk|systems:all"
     assert snapshot.table["rows"] == old["rows"]
-    # Beside today's table nothing but the version is another, so it is compared with what it was.
+    # Only the version differs from today's table, so it is compared with the earlier one.
     assert not [row for row in compare_tables(snapshot.table, now).rows if row.difference]
     evaluator.refresh_from_db()
     other.refresh_from_db()
@@ -79,12 +79,12 @@ def test_tables_and_combinations_of_an_export_keep_their_meaning(cast, sign, tod
     assert kept.params["ratings"] == kept.table["ratings"] == today
     assert f"|ratings:{today}|" in kept.table["signature"]
     assert ScoreSet.objects.get().evaluator.options["ratings"] == today
-    # The same files once more are the same set, not another evaluator of that name.
+    # Uploading the same files again gives the same set, not another evaluator of that name.
     again = take_in(cast.project, files)
     assert again.state == "done", faults_of(again)
 
 
-def test_checkpoints_of_the_first_version_go_on_as_what_they_were(tmp_path: Path) -> None:
+def test_checkpoints_of_the_first_version_continue_unchanged(tmp_path: Path) -> None:
     from tests.scoring.ml.training.test_several import job_of
 
     job = job_of(ENTRY, tmp_path)

@@ -24,7 +24,7 @@ def test_csv_neutralises_formulas_and_leaves_undefined_empty():
     assert rows[1]["signature"] == "method:mean|seed:0"
 
 
-def test_latex_is_escaped_and_says_where_it_comes_from():
+def test_latex_is_escaped_and_states_its_source():
     text = as_latex(TABLE)
     assert text.startswith("% method:mean|seed:0\n% Simulated judgements")
     assert r"1--2 & a\_b \& 50\% & $3.142$ {\small $[3.000, 3.300]$} & 60 \\" in text
@@ -46,13 +46,13 @@ def test_evaluators_table():
     assert (found["kendall_value"], found["kendall_note"], found["pearson_high"]) == ("", "constant", "0.6")
 
 
-def test_escape_and_place():
+def test_escape_and_rank():
     assert escape_latex("\\{}~^$#") == r"\textbackslash{}\{\}\textasciitilde{}\textasciicircum{}\$\#"
     assert place({**ROW, "rank_high": 1}) == "1"
     assert place(UNDEFINED) == "-"
 
 
-def test_an_interval_from_few_groups_is_marked():
+def test_interval_from_few_groups_is_marked():
     few = {**ROW, "note": "the interval rests on 4 items only"}
     text = as_latex({**TABLE, "rows": [few, ROW]})
     assert r"$3.142$$^{\dagger}$ {\small $[3.000, 3.300]$}" in text

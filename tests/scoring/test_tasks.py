@@ -1,4 +1,4 @@
-"""The worker of online scores gets ready; the others do not spend memory on it."""
+"""The worker of online scores preloads libraries; the others save the memory."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def test_warming_up_loads_what_an_answer_needs():
     assert {"torch", "transformers", "scoring.ml"} <= set(sys.modules)
 
 
-def test_who_asks_while_another_thread_loads_waits_for_the_whole(monkeypatch, tmp_path):
-    """As `transformers` does, this module puts another in its place at the end of its import."""
+def test_request_during_a_load_in_another_thread_waits_for_its_end(monkeypatch, tmp_path):
+    """Like `transformers`, this module replaces itself by another at the end of its import."""
     (tmp_path / "replaced_later.py").write_text(
         "import sys, time, types\n"
         "time.sleep(0.5)\n"
@@ -48,7 +48,7 @@ def test_who_asks_while_another_thread_loads_waits_for_the_whole(monkeypatch, tm
     while "replaced_later" not in sys.modules:
         time.sleep(0.01)
     libraries.load_libraries()
-    from replaced_later import answer  # without the line before: cannot import name
+    from replaced_later import answer  # without the previous line: cannot import name
 
     thread.join()
     assert answer == 42

@@ -1,4 +1,4 @@
-"""The form of a training: what an option can be given, and what comes back of it."""
+"""The form of a training: valid option values, and the parsed result."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from tests.factories import make_items, make_outputs, make_ratings
 pytestmark = pytest.mark.django_db
 
 
-def test_an_option_that_a_profile_sets_may_be_none(cast):
-    """Fields of numbers took no "none": all references, or training without early stop, could be had elsewhere only."""
+def test_option_set_by_a_profile_may_be_none(cast):
+    """Once, number fields did not accept "none", so all references, or training without early stopping, were only
+    available elsewhere."""
     items = make_items(cast.project, 4)
     make_ratings(cast.project, make_outputs(cast.project, items))
     for name, option in (("shared-bert", "max_references"), ("ream", "patience"), ("adem", "patience")):
@@ -38,9 +39,9 @@ def test_an_option_that_a_profile_sets_may_be_none(cast):
         assert "Or write none." in str(TrainForm(project=cast.project, entry=entry)[f"option_{option}"].help_text)
 
 
-def test_what_needs_no_judgements_needs_no_aspect(cast):
-    """`comparative` learns from people's and machines' texts in a project where nobody judged anything: the form asked
-    for an aspect, and there was none to choose."""
+def test_training_without_judgements_needs_no_aspect(cast):
+    """`comparative` learns from human and machine texts in a project without judgements: once, the form required an
+    aspect, and there was none to choose."""
     make_outputs(cast.project, make_items(cast.project, 4))
     entry = get_entry("comparative")
     asked = {"profile": "recommended", "folds": 2, "seed": 13, "name": ""}
@@ -57,7 +58,7 @@ ASKED = {"profile": "recommended", "folds": "2", "seed": "13", "name": ""}
 
 @pytest.fixture
 def judged(cast):
-    """`quality` and `fluency` were rated, `style` compared, and nobody judged `human-likeness`."""
+    """`quality` and `fluency` were rated, `style` compared, and `human-likeness` not judged."""
     outputs = make_outputs(cast.project, make_items(cast.project, 4))
     for name in ("quality", "fluency"):
         make_ratings(cast.project, outputs, name)
@@ -73,7 +74,7 @@ def offered(project, name, field="aspect"):
     return [value for value, _ in TrainForm(project=project, entry=get_entry(name)).fields[field].choices]
 
 
-def test_an_aspect_is_offered_where_it_has_the_judgements_that_are_learned_from(judged):
+def test_aspect_is_offered_only_with_usable_judgements(judged):
     assert offered(judged, "ream") == ["quality", "fluency"]
     assert offered(judged, "comparative") == ["quality", "fluency", "style"]
     assert offered(judged, "shared-bert", "aspects") == ["quality", "fluency"]
@@ -85,8 +86,8 @@ def faults_of(project, name, **wishes):
     return {fault.field: fault.message for fault in refused.value.faults}
 
 
-def test_the_aspect_is_asked_for_at_once_where_several_were_judged(judged):
-    """The choice that stood there first failed the check, which took half a minute."""
+def test_aspect_is_required_at_once_if_several_were_judged(judged):
+    """Once, the preselected choice failed the check, which took half a minute."""
     form = TrainForm(ASKED, project=judged, entry=get_entry("comparative"))
     assert list(form.errors) == ["aspect"]
     said = "Name the aspect that comparative shall learn: quality, fluency, style."
@@ -102,14 +103,14 @@ def test_the_aspect_is_asked_for_at_once_where_several_were_judged(judged):
     )
 
 
-def test_what_was_chosen_may_leave_one_aspect(judged):
+def test_other_choices_may_leave_one_aspect(judged):
     Rating.objects.filter(aspect__name="fluency", rater="r1").delete()
     Rating.objects.filter(aspect__name="fluency").update(rater="other")
     assert plan_params(judged, Wishes("ream", raters=("r0", "r1")))["aspect"] == ""
     assert "fluency" in faults_of(judged, "ream", raters=("r0",), aspect="fluency")["aspect"]
 
 
-def test_everything_that_is_wrong_is_told_at_once(judged):
+def test_all_errors_are_reported_at_once(judged):
     options = {"metric": "nonsense", "sizes": "a,b", "negatives": "foo", "train_device": "foo", "nothing": 1}
     found = faults_of(judged, "ream", options=options, folds=99, seed=-1, systems=("nobody",), profile="paper")
     assert set(found) == {*(f"options.{name}" for name in options), "folds", "seed", "systems"}
@@ -119,7 +120,7 @@ def test_everything_that_is_wrong_is_told_at_once(judged):
     }
 
 
-def test_faults_of_a_service_stand_at_the_fields_of_the_form(judged):
+def test_service_errors_appear_at_the_form_fields(judged):
     form = TrainForm(ASKED, project=judged, entry=get_entry("shared-bert"))
     assert form.is_valid(), form.errors
     faults = [
@@ -136,7 +137,7 @@ def test_faults_of_a_service_stand_at_the_fields_of_the_form(judged):
     assert form.faulty_groups == ["basic"]
 
 
-def test_options_are_refused_together_with_other_fields(judged):
+def test_option_errors_are_reported_with_other_fields(judged):
     wrong = {**ASKED, "aspect": "quality", "name": "No Slug", "option_sizes": "a,b", "option_train_device": "foo"}
     form = TrainForm(wrong, project=judged, entry=get_entry("ream"))
     assert set(form.errors) == {"name", "option_sizes", "option_train_device"}
@@ -144,7 +145,7 @@ def test_options_are_refused_together_with_other_fields(judged):
     assert form.faulty_groups == ["basic", "advanced"]
 
 
-def test_aspects_learned_together_are_ticked(judged):
+def test_jointly_learned_aspects_are_checkboxes(judged):
     entry = get_entry("shared-bert")
     assert {"aspect", "option_aspects"}.isdisjoint(TrainForm(project=judged, entry=entry).fields)
     form = TrainForm({**ASKED, "aspects": ["quality", "fluency"]}, project=judged, entry=entry)
@@ -156,8 +157,8 @@ def test_aspects_learned_together_are_ticked(judged):
     assert plan_params(judged, again.wishes()) == params
 
 
-def test_only_what_the_training_reads_is_offered(judged):
-    """`maude` learns from dialogues alone: campaigns, raters and systems did nothing there."""
+def test_only_relevant_fields_are_offered(judged):
+    """`maude` learns only from dialogues: campaigns, raters and systems had no effect there."""
     Dialogue.objects.create(project=judged, key="d", turns=["hello", "hi"])
     ReferenceSet.objects.create(project=judged, name="more")
     data = {"references", "campaigns", "systems", "raters"}
@@ -169,10 +170,10 @@ def test_only_what_the_training_reads_is_offered(judged):
     Dialogue.objects.all().delete()
     assert (
         "references" in TrainForm(project=judged, entry=get_entry("maude")).fields
-    )  # it then takes contexts with them
+    )  # with references it also uses contexts
 
 
-def test_what_cannot_be_chosen_is_no_choice(judged, settings):
+def test_unselectable_values_are_not_offered(judged, settings):
     settings.ENCODERS = []
     form = TrainForm(project=judged, entry=get_entry("maude"))
     names = ["generator", "translator", "back translator"]
@@ -191,11 +192,11 @@ def test_what_cannot_be_chosen_is_no_choice(judged, settings):
     assert "option_encoder" in apply.errors
 
 
-def test_the_metric_is_chosen_from_those_there_are(judged):
+def test_metric_is_chosen_from_available_ones(judged):
     assert offered(judged, "ream", "option_metric")[:3] == ["", "bleu-star", "token-f1"]
 
 
-def test_an_option_has_one_name(judged):
+def test_option_has_one_label(judged):
     for name in ("ream", "comparative"):
         entry = get_entry(name)
         train, apply = (form(project=judged, entry=entry) for form in (TrainForm, ApplyForm))
@@ -204,14 +205,14 @@ def test_an_option_has_one_name(judged):
     assert train.fields["option_max_length"].label == "max length"
 
 
-def test_a_name_is_told_what_it_may_be(judged):
+def test_name_field_describes_valid_names(judged):
     for name in ("Mine", "my evaluator", "-mine"):
         form = TrainForm({**ASKED, "aspect": "quality", "name": name}, project=judged, entry=get_entry("ream"))
         said = "Small letters, digits and hyphens only, beginning with a letter or a digit."
         assert form.errors == {"name": [said]}
 
 
-def test_what_was_checked_is_said_in_words(judged):
+def test_checked_options_are_shown_in_words(judged):
     wishes = Wishes("ream", aspect="quality", folds=5, systems=("sys-a",), options={"sizes": "1,3", "patience": None})
     assert words_of(get_entry("ream"), {**plan_params(judged, wishes), "name": "mine"}) == [
         ("Profile", "recommended"), ("Aspect", "quality"), ("Folds", "5"), ("Seed", "13"), ("Name", "mine"),
@@ -219,7 +220,7 @@ def test_what_was_checked_is_said_in_words(judged):
     ]  # fmt: skip
 
 
-def test_a_training_fills_the_form(judged):
+def test_training_prefills_the_form(judged):
     entry = get_entry("ream")
     params = plan_params(judged, Wishes("ream", aspect="quality", folds=3, options={"heads": 2}))
     found = initial_from(entry, {**params, "slug": "ream-7"})

@@ -1,4 +1,4 @@
-"""Imported by the workers of tests (`--include`): the toy evaluator stands in their catalogue, too."""
+"""Imported by the workers of tests (`--include`): registers the toy evaluator in their catalogue."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ registry.catalogue.cache_clear()
 
 @task_prerun.connect
 def _often(task: Any = None, **_: Any) -> None:
-    """Checkpoints of a short training must come often, else there is none to go on from."""
+    """A short training must write checkpoints often, or there is none to continue from."""
     if task is not None and task.name == "evalapp.run":
         from scoring.ml.training import finetune
 

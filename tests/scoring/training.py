@@ -1,4 +1,4 @@
-"""The toy evaluator in a project: the catalogue with it, people's ratings to learn from, and a training from wish to
+"""The toy evaluator in a project: a catalogue that includes it, ratings to learn from, and a training from request to
 row."""
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def fill(project: Project, n: int = 12) -> None:
 
 
 def train(project: Project, evaluator: str = "toy", **wishes: Any) -> Evaluator:
-    """Train here and now; frozen, so that it takes a moment."""
+    """Trains synchronously, with a frozen encoder to be fast."""
     options = {"frozen": True, "epochs": 2, **wishes.pop("options", {})}
     asked = Wishes(evaluator, options=options, **wishes)
     run = execute_run(start_training(project=project, wishes=asked, send=False, any_encoder=True).pk)
@@ -48,12 +48,12 @@ def train(project: Project, evaluator: str = "toy", **wishes: Any) -> Evaluator:
 
 
 def checkpoints_in(folder: Path) -> list[Path]:
-    """Those that were written to their end. A training removes older ones meanwhile, over which `rglob` stumbles."""
+    """Completed checkpoints. A training removes older ones meanwhile, which would break `rglob`."""
     return [Path(place) for place, _, files in os.walk(folder) if "complete" in files]
 
 
 def make_trained(project: Project, slug: str, name: str = "maude") -> Evaluator:
-    """The row and the card of a trained evaluator without its network: enough for pages that only show it."""
+    """The row and the card of a trained evaluator without its network: enough for pages that only display it."""
     folder = f"{project.pk}/{slug}"
     place = Path(settings.ARTEFACTS_DIR) / folder
     place.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A trained `ream` in a project, by its row and its folder, without a training."""
+"""A trained `ream` in a project, made from its row and its folder without training."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scoring.models import Evaluator
 
 
 def put_ream(project: Project, encoder: str, slug: str = "rater", **more: Any) -> Evaluator:
-    """`more` as `untrained` takes it."""
+    """`more`: arguments of `untrained`."""
     from scoring.ml.encoders.source import find_encoder
     from tests.scoring.ml.evaluators.ream.untrained import untrained
 

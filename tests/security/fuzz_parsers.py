@@ -1,5 +1,5 @@
-"""Bytes for the readers of uploads: gzip, JSONL, CSV, TSV, dataset.json, and the checks of each kind of row.
-`one_input` is what is tried; hypothesis feeds it in the tests, atheris by coverage:
+"""Random bytes for the upload parsers: gzip, JSONL, CSV, TSV, dataset.json, and the checks of each kind of row.
+`one_input` is the function under test; hypothesis calls it in the tests, atheris guided by coverage:
 
     make fuzz            (SECONDS=300)
 """
@@ -18,8 +18,8 @@ FORMS = ("jsonl", "csv", "tsv", "json")
 
 
 def one_input(data: bytes) -> int:
-    """Read the bytes as an upload, the first two choosing format, table and packing. Gives the rows that were whole.
-    Whatever comes, it ends in rows, in faults with words, or in `StopReading`."""
+    """Parses the bytes as an upload, with format, table and packing chosen by the first two; returns the valid rows.
+    Any input must end in rows, in errors with messages, or in `StopReading`."""
     from annotation.parsers import KINDS, Limits, StopReading, check_dataset, open_plain, read_document, read_rows
 
     if len(data) < 2:

@@ -1,4 +1,4 @@
-"""The worker of the web process with short times, for tests that wait until they are over."""
+"""The worker class of the web process with short time limits, for tests that wait for them."""
 
 from evalapp.ops import web
 

@@ -1,5 +1,5 @@
-"""Puts a text wherever somebody could have written one: into every free text column of every table, and into the
-texts inside JSON. What a program reads (states, names of addresses, digests) is left alone."""
+"""Puts a text into every place where a person could have written one: every free text column of every table, and
+strings inside JSON. Values for programs (states, names of addresses, digests) are left alone."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ NAMES = {("System", "name"), ("Item", "key"), ("Item", "group"), ("Aspect", "nam
 #: Tables whose names are looked up.
 LOOKED_UP = {("ReferenceSet", "name"), ("Corpus", "name"), ("Aspect", "name"), ("WorkerBeat", "name")}
 TEXTS_IN_JSON = {"context", "turns", "speakers", "meta", "faults", "labels", "preferences"}
-#: Tables whose `meta` people may give any member.
+#: Tables whose `meta` may contain any key.
 OPEN = {"Item", "Output", "System", "Reference"}
 INTERNAL = {"AttemptCount", "WorkerBeat", "AuditEvent", "AuditHead"}
 
 
 def poison(long: str, short: str) -> int:
-    """Columns that were filled. `short` stands where `long` has no room."""
+    """Returns the filled columns. `short` is used where `long` has no room."""
     filled = 0
     for model in apps.get_models():
         if model._meta.app_label not in OURS or model.__name__ in INTERNAL or not model._meta.managed:

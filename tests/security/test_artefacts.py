@@ -1,5 +1,5 @@
-"""An evaluator that somebody brings is read as data: the check of its folder refuses what could run, lead elsewhere or
-ask for all the memory, before a network is built. The rest is in tests/scoring/pipelines/test_artefacts.py."""
+"""An imported evaluator is treated as data: the check of its folder refuses code, links outside and excessive memory
+before a network is built. tests/scoring/pipelines/test_artefacts.py covers the rest."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HEADER: dict[str, Any] = {
 
 
 class Trap:
-    """What a pickle would run."""
+    """An object that a pickle would execute."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return exec, ("raise AssertionError('a pickle was read')",)
@@ -51,7 +51,7 @@ def folder(tmp_path: Path) -> Path:
     return found
 
 
-def test_a_whole_folder_is_let_through(folder):
+def test_valid_folder_is_accepted(folder):
     check_folder(folder)
 
 
@@ -108,16 +108,16 @@ BERT = {"model_type": "bert", "hidden_size": 32}
         (_file("config.json", b"[" * 200_000), "no JSON object"),
     ],
 )
-def test_what_could_do_harm_is_refused(folder, spoil, words):
+def test_dangerous_content_is_refused(folder, spoil, words):
     spoil(folder)
     with pytest.raises(BadInput, match="was refused") as refused:
         check_folder(folder)
     assert words in str(refused.value.detail), refused.value.detail
 
 
-def test_nothing_of_ours_loads_pickles_or_runs_texts():
-    """Neither `pickle`, `torch.load`, `eval`, `exec` nor a shell stands anywhere in the code, but for one pipe: a
-    process that shares a training reads what the process that started it hands over."""
+def test_product_code_loads_no_pickles_and_executes_no_text():
+    """`pickle`, `torch.load`, `eval`, `exec` and shells appear nowhere in the code, except for one pipe: a process that
+    shares a training reads objects from the process that started it."""
     import ast
 
     root = Path(__file__).resolve().parents[2]

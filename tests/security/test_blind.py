@@ -1,5 +1,5 @@
-"""What an annotator is sent names no system, tells no control text from others, and nobody's answer before one's own:
-body, headers, addresses, comments, attributes, sizes."""
+"""Responses to an annotator reveal no system, no control item and no other person's answer before their own: body,
+headers, addresses, comments, attributes, sizes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ONE = [{"name": "naturalness", "question": "How natural is it?", "low": 1, "high
 
 
 class Watched:
-    """Somebody's browser that keeps all that comes, headers and addresses included."""
+    """A browser that records every response, including headers and addresses."""
 
     def __init__(self, user: Any) -> None:
         self.client = Client()
@@ -54,7 +54,7 @@ class Watched:
 
 
 def doors(campaign: int, public: str, kind: str) -> Iterator[str]:
-    """Every address that takes GET, filled with what an annotator knows."""
+    """Every address that accepts GET, filled with values known to an annotator."""
     known = {"slug": "alpha", "pk": campaign, "public": public, "name": "original", "item": 1, "number": 0}
     from django.urls import NoReverseMatch, reverse
 
@@ -70,8 +70,8 @@ def doors(campaign: int, public: str, kind: str) -> Iterator[str]:
 
 
 @pytest.mark.promise("blind")
-def test_no_answer_to_an_annotator_names_a_system(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rating, comparison, Turing and writing, by pages and by API; then every address there is."""
+def test_no_response_to_an_annotator_names_a_system(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rating, comparison, Turing and writing, by pages and by API; then every address."""
     fill_ports(monkeypatch)
     rating = open_rating(cast, items=3, aspects=ONE, controls=[CONTROL], options={"control_rate": 0.5})
     Output.objects.update(meta={"provider": "sys-alpha-provider", "cost": 3})
@@ -117,7 +117,7 @@ def test_no_answer_to_an_annotator_names_a_system(cast: Cast, monkeypatch: pytes
 
 
 def outline(text: str, public: str) -> list[Any]:
-    """The page without its texts and numbers: tags, names of attributes, and values that are no text of the item."""
+    """The page without its texts and numbers: tags, attribute names, and values that are not texts of the item."""
     varying = {
         "value",
         "data-id",
@@ -143,7 +143,7 @@ def outline(text: str, public: str) -> list[Any]:
 
 
 def shape(value: Any, key: str = "") -> Any:
-    """The wire without its texts: names, types, and the lengths of what is opaque."""
+    """The response without its texts: names, types, and the lengths of opaque values."""
     if isinstance(value, dict):
         return {name: shape(part, name) for name, part in value.items()}
     if isinstance(value, list):
@@ -152,7 +152,7 @@ def shape(value: Any, key: str = "") -> Any:
 
 
 def differing(control: Any, others: list[Any], part: int) -> Any:
-    """The first place in which it is unlike the text that is most like it."""
+    """The first difference from the most similar text."""
     if not isinstance(control, list):
         return control, others[0][part]
 
@@ -165,21 +165,21 @@ def differing(control: Any, others: list[Any], part: int) -> Any:
 
 
 def begins_with_control(seed: int, user: Any) -> bool:
-    """Whether a campaign of this seed hands this person a control text first."""
+    """Whether a campaign with this seed gives this person a control item first."""
     standing = Standing(draw(seed, "member", user.pk), 0, 0)
     return choose_step(standing, practice=0, controls=1, control_rate=0.4) == "control"
 
 
 @pytest.mark.promise("blind")
-def test_a_control_text_has_the_outline_of_all_others(cast: Cast) -> None:
-    """The same tags, attributes, members and lengths; and nothing of what is kept of the order betrays it. The first
-    text of a person has no way back and no mean time yet: a first control text is compared with another's first."""
+def test_control_item_has_the_same_outline_as_others(cast: Cast) -> None:
+    """Equal tags, attributes, members and lengths; and no stored order reveals it. A person's first text has no way
+    back and no mean time yet, so a first control item is compared with another person's first text."""
     campaign = open_rating(cast, items=6, aspects=ONE, controls=[CONTROL], options={"control_rate": 0.4}, overlap=2)
     bert = person("bert")
     join(cast.project, bert, "annotator")
     seed = next(k for k in range(10_000) if begins_with_control(k, bert) and not begins_with_control(k, cast.annotator))
     Campaign.objects.filter(pk=campaign.pk).update(seed=seed)
-    # Texts of one length, so that sizes can be compared too.
+    # Texts of equal length, so that sizes can also be compared.
     Output.objects.update(text="Text of one length.")
     looks: dict[tuple[str, bool], list[Any]] = {}
     for user, texts in ((cast.annotator, 9), (bert, 1)):
@@ -215,8 +215,8 @@ def test_a_control_text_has_the_outline_of_all_others(cast: Cast) -> None:
 
 
 @pytest.mark.promise("unseen")
-def test_nobody_sees_anothers_answer_before_their_own(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bert has answered everything with a note; Anna, who judges after him, is sent nothing of it."""
+def test_nobody_sees_other_answers_before_their_own(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bert has answered everything with a note; Anna, who judges after him, receives none."""
     fill_ports(monkeypatch)
     bert = person("bert")
     join(cast.project, bert, Role.ANNOTATOR)
@@ -251,9 +251,9 @@ def test_nobody_sees_anothers_answer_before_their_own(cast: Cast, monkeypatch: p
 
 
 @pytest.mark.promise("unseen")
-def test_writers_see_others_only_where_the_plan_says_so(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a campaign where each group has a set of its own, nobody of another group reads along; a text to be confirmed
-    does not say which of the two was written."""
+def test_writers_see_others_only_as_planned(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a campaign with one set per group, other groups cannot read it; a text to be confirmed does not reveal which
+    of the two was written."""
     fill_ports(monkeypatch)
     bert = person("bert")
     join(cast.project, bert, Role.ANNOTATOR)

@@ -1,6 +1,6 @@
-"""Blindness by poison: every text of every row of a project carries a mark of its own, an annotator asks every address
-there is and judges while leases end, and of all marks only those of what is judged come back. New columns are covered
-because the models are asked for theirs. And: what has no slot looks like what has one."""
+"""Blindness by poisoning: every text of every row in a project carries a unique mark, an annotator requests every
+address and judges while leases expire, and only marks of judged texts may come back. New columns are covered because
+the models list their fields. A unit without a slot must look like one with a slot."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.security.test_blind import ONE, Watched, doors
 
 pytestmark = [pytest.mark.django_db, pytest.mark.promise("blind")]
 
-#: What an annotator is meant to see of others' texts: those to judge, the words of the campaign, the project's name.
+#: Texts that an annotator may see: texts to judge, the campaign's wording, the project's name.
 SEEN = {
     "Project.name", "Item.context", "Item.source", "Output.text", "Reference.text", "Campaign.name",
     "WrittenReference.text",
@@ -33,16 +33,16 @@ SEEN = {
     "WritingCampaign.guidelines", "WritingCampaign.options", "WritingCandidate.text", "CorpusPair.query",
     "CorpusPair.response",
 }  # fmt: skip
-#: Of their own rows annotators see everything.
+#: Annotators see everything in their own rows.
 OWN = {"Assignment", "Judgement", "User", "ApiToken", "WritingTask", "WritingAttempt", "ItemFlag", "WritingFlag"}
-#: Columns whose content a program reads: their texts are marked where they are texts, and no member is added.
+#: Columns with content for programs: their strings are marked, and no member is added.
 CLOSED_JSON = {
     "CampaignAspect.labels", "Unit.expected", "Unit.options", "User.preferences", "ApiToken.scopes",
     "Evaluator.manifest", "Run.params", "WorkerBeat.queues", "IdempotencyKey.headers",
 }  # fmt: skip
-#: Free texts under a name that elsewhere is one of programs.
+#: Free text in a column whose name is used for programs elsewhere.
 ALSO = {"Item.key", "Unit.why"}
-#: Tables that hold no project's data.
+#: Tables without project data.
 ELSEWHERE = {"User", "ApiToken", "AttemptCount", "WorkerBeat", "AuditHead", "IdempotencyKey", "AuditEvent"}
 
 
@@ -109,7 +109,7 @@ def end_leases() -> None:
     return_expired_slots()
 
 
-def test_no_mark_but_those_of_what_is_judged_reaches_an_annotator():
+def test_only_marks_of_judged_texts_reach_an_annotator():
     world = make_world()
     campaign = open_blind(world)
     columns = poison_each()
@@ -161,7 +161,7 @@ def test_no_mark_but_those_of_what_is_judged_reaches_an_annotator():
     assert {name: path for name, path in found.items() if name not in SEEN} == {}
 
 
-def test_the_list_of_projects_names_them_and_no_more():
+def test_project_list_shows_only_their_names():
     world = make_world()
     world.cast.project.meta = {"systems": "GPT against humans"}
     world.cast.project.save()
@@ -176,7 +176,7 @@ def test_the_list_of_projects_names_them_and_no_more():
 
 
 def looks(window: Watched, campaign: Campaign, public: str) -> list[Any]:
-    """All that its holder is told of an assignment whose lease has ended, without numbers and texts."""
+    """All information for the holder of an assignment whose lease has expired, without numbers and texts."""
     found: list[Any] = []
 
     def outline(answer: Any) -> None:
@@ -214,13 +214,13 @@ def looks(window: Watched, campaign: Campaign, public: str) -> list[Any]:
     return found
 
 
-def test_what_has_no_slot_looks_like_what_has_one_when_leases_end():
-    """A text whose slot is free, one whose slot somebody else has, a control and a repeat: the same answers all along,
-    though only the second one is stored as extra."""
+def test_unit_without_a_slot_looks_the_same_when_leases_expire():
+    """A unit with a free slot, one whose slot another person has, a control and a repeat: the same responses
+    throughout, although only the second one is stored as extra."""
     world = make_world()
     campaign = open_blind(world)
     Campaign.objects.filter(pk=campaign.pk).update(
-        options={**campaign.options, "practice": [], "repeat_share": 1.0}  # else a repeat may not come in time
+        options={**campaign.options, "practice": [], "repeat_share": 1.0}  # otherwise a repeat may not come in time
     )
     anna = Watched(world.cast.annotator)
     told: dict[str, list[Any]] = {}
@@ -251,7 +251,7 @@ def test_what_has_no_slot_looks_like_what_has_one_when_leases_end():
         assert found == told["normal"], kind
 
 
-def test_practice_waits_and_is_told_to_have_ended_like_the_rest():
+def test_practice_waits_and_ends_like_the_rest():
     world = make_world()
     campaign = open_blind(world)
     anna = Watched(world.cast.annotator)

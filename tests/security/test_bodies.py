@@ -1,4 +1,4 @@
-"""What small bodies can do: unpack, nest and count without end; names of files that lead elsewhere; texts that would
+"""Dangers of small bodies: endless unpacking, nesting and counting; file names that lead outside; texts that would
 become part of a query, a header or a pattern."""
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def rita(cast: Any, settings: Any, tmp_path: Path) -> Client:
 
 
 def send(client: Client, name: str, content: bytes) -> tuple[Any, Upload | None]:
-    """Upload a file; the run that checks it runs here."""
+    """Uploads a file; the run that checks it is executed here."""
     answer = client.post(UPLOADS, {"file": SimpleUploadedFile(name, content)})
     if answer.status_code != 202:
         return answer, None
@@ -60,8 +60,8 @@ def send(client: Client, name: str, content: bytes) -> tuple[Any, Upload | None]
 
 
 @pytest.mark.promise("bombs")
-def test_what_unpacks_without_end_is_stopped_and_memory_stays_flat(rita, settings):
-    """A gzip of 40 MB that came as 40 kB; archives are refused as what they are."""
+def test_endless_unpacking_is_stopped_with_flat_memory(rita, settings):
+    """A gzip of 40 MB sent as 40 kB; archives are refused as such."""
     settings.MAX_UPLOAD_BYTES, settings.MAX_ROW_BYTES = 4_000_000, 100_000
     bomb = gzip.compress(b'{"id": "' + b"a" * 40_000_000 + b'"}\n')
     assert len(bomb) < 60_000
@@ -92,7 +92,7 @@ def test_what_unpacks_without_end_is_stopped_and_memory_stays_flat(rita, setting
 
 
 @pytest.mark.promise("bombs")
-def test_what_counts_or_nests_without_end_is_refused(rita, cast):
+def test_endless_counting_or_nesting_is_refused(rita, cast):
     """Thirty thousand members, two hundred thousand levels, a number of a million digits, ten thousand fields."""
     keys = json.dumps({f"k{number}": 0 for number in range(30_000)})
     deep = "[" * 200_000 + "]" * 200_000
@@ -113,7 +113,7 @@ def test_what_counts_or_nests_without_end_is_refused(rita, cast):
     assert too_large.status_code == 413
 
 
-#: Where nothing is written that is longer than a form: judging, skipping, flags, the account, signing in.
+#: Pages where input is never longer than a form: judging, skipping, flags, the account, signing in.
 SHORT = (
     "/api/v1/assignments/abc/submit/", "/api/v1/assignments/abc/skip/", "/api/v1/assignments/abc/flag/",
     "/api/v1/campaigns/1/next/", "/api/v1/tokens/", "/my/1/abc/submit/", "/my/1/next/", "/account/",
@@ -122,8 +122,8 @@ SHORT = (
 
 
 @pytest.mark.promise("bombs")
-def test_a_body_longer_than_a_form_is_taken_only_where_something_long_is_written(cast):
-    """64 KiB are 65,536 bytes. The announced length decides: nothing of the body is read here."""
+def test_body_longer_than_a_form_is_accepted_only_for_long_texts(cast):
+    """64 KiB are 65,536 bytes. The announced length decides: the body is not read here."""
     limit = BodyLimit(lambda request: HttpResponse())
 
     def ask(user: Any, path: str, size: int) -> int:
@@ -156,11 +156,11 @@ NAMES = (
 
 
 @pytest.mark.promise("injection")
-def test_names_of_files_lead_nowhere(rita, cast, settings, tmp_path):
-    """Whatever a file is called, it lies in the folder of its upload, under a number."""
+def test_file_names_lead_nowhere(rita, cast, settings, tmp_path):
+    """Whatever its name, a file is stored in the folder of its upload, under a number."""
     for name in NAMES:
         file = SimpleUploadedFile("x", b'{"id": "i1"}\n')
-        file._name = name  # as a browser without manners would send it
+        file._name = name  # as a malicious browser would send it
         answer = rita.post(UPLOADS, {"file": file})
         assert answer.status_code < 500, name
     folders = {path.parent for path in tmp_path.rglob("*") if path.is_file()}
@@ -182,8 +182,8 @@ QUERIES = (
 
 
 @pytest.mark.promise("injection")
-def test_what_is_typed_is_never_part_of_a_query(rita, cast):
-    """A search for each of these finds what holds it, hence nothing, and everything is still there."""
+def test_input_is_never_part_of_a_query(rita, cast):
+    """Each search only finds texts that contain it, hence none, and all rows still exist."""
     outputs = make_outputs(cast.project, make_items(cast.project, 3))
     make_ratings(cast.project, outputs)
     for text in QUERIES:
@@ -205,7 +205,7 @@ def test_what_is_typed_is_never_part_of_a_query(rita, cast):
 
 @pytest.mark.promise("injection")
 def test_no_name_adds_a_header(rita, cast):
-    """Line ends in whatever comes back in a header: addresses of redirects, names of files, cookies."""
+    """Line breaks in everything that is returned in a header: redirect addresses, file names, cookies."""
     line = "x\r\nSet-Cookie: planted=1\r\n\r\n<html>"
     asked = [
         rita.get("/account/sign-in/", {"next": f"/{line}"}),
@@ -228,7 +228,7 @@ def test_no_name_adds_a_header(rita, cast):
 
 
 def patterns() -> set[tuple[str, str]]:
-    """(where, pattern) of every expression that our code compiles or uses, and that addresses are matched by."""
+    """(place, pattern) of every regular expression that our code compiles or uses, and of address patterns."""
     from retrieval.index import tokens
 
     found = {("retrieval.index.tokens", tokens._pattern(kind).pattern) for kind in (tokens.WORDS, tokens.CHARACTERS)}
@@ -254,7 +254,7 @@ def patterns() -> set[tuple[str, str]]:
 
 
 def attacks_on(pattern: str) -> Iterator[str]:
-    """Long texts that almost match: what the pattern speaks of, repeated, with an end that fits nothing."""
+    """Long texts that almost match: repetitions of what the pattern matches, with an end that does not."""
     words = set(re.findall(r"[A-Za-z]{2,}", pattern))
     letters = set("aA0 \t\n-_.,'\"\\/([<:é") | {"a.", "a ", "a-", "0.", "a,", '\\"', "ab", "0a", " \n", "'s"}
     letters |= {char for char in pattern if char.isprintable()}
@@ -270,8 +270,8 @@ def seconds_of(compiled: Any, text: str) -> float:
 
 
 def is_quadratic(compiled: Any, text: str) -> bool:
-    """A linear one takes four times as long for four times as many characters, a quadratic one sixteen times. The best
-    of three, for both: other processes only ever add to a time."""
+    """For four times as many characters, a linear pattern takes four times as long, a quadratic one sixteen times. The
+    best of three for both, because other processes only add time."""
     once = min(seconds_of(compiled, text) for _ in range(3))
     if once > 0.3 or once < 0.001:
         return once > 0.3
@@ -281,7 +281,7 @@ def is_quadratic(compiled: Any, text: str) -> bool:
 
 @pytest.mark.promise("patterns")
 def test_no_pattern_takes_more_than_linear_time():
-    """Each of our expressions on texts of 4,000 characters that almost match, and where one takes two milliseconds, on
+    """Each of our patterns on texts of 4,000 characters that almost match, and, if one takes two milliseconds, on
     longer ones."""
     import regex
 
@@ -300,12 +300,12 @@ def test_no_pattern_takes_more_than_linear_time():
     assert not slow, "\n".join(slow)
 
 
-# ---- no request by somebody's word ------------------------------------------------------------------------
+# ---- no server-side request to a given address ------------------------------------------------------------
 
 
 @pytest.fixture
 def listener() -> Iterator[tuple[int, list[Any]]]:
-    """A port that counts who calls."""
+    """A port that counts connections."""
     called: list[Any] = []
     server = socket.create_server(("127.0.0.1", 0))
     server.settimeout(0.1)
@@ -329,8 +329,8 @@ def listener() -> Iterator[tuple[int, list[Any]]]:
 
 
 @pytest.mark.promise("no-fetch")
-def test_the_server_asks_no_address_that_somebody_named(rita, cast, listener, settings):
-    """Texts, guidelines, encoders, corpora, files, headers: nobody calls the port that all of them name."""
+def test_server_connects_to_no_address_from_input(rita, cast, listener, settings):
+    """Texts, guidelines, encoders, corpora, files, headers: all name the port, and no connection is made."""
     port, called = listener
     socket.create_connection(("127.0.0.1", port)).close()  # the listener works
     assert wait_until(lambda: len(called) == 1, 60)
@@ -360,8 +360,8 @@ def test_the_server_asks_no_address_that_somebody_named(rita, cast, listener, se
 
 
 @pytest.mark.promise("no-fetch")
-def test_no_room_of_ours_can_fetch_by_itself():
-    """Only these modules may open connections; each takes its address from the settings or from who runs it."""
+def test_no_other_module_can_open_connections():
+    """Only these modules may open connections; each takes its address from the settings or the operator."""
     allowed = {
         "evalapp/client", "evalapp/ops", "evalapp/common", "evalapp/management", "evalapp/celery.py", "retrieval/index",
         "retrieval/services", "scoring/live",

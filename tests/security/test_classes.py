@@ -1,6 +1,6 @@
-"""Answers fall into no classes by their cost: who asks cannot tell by time or size whether a name, an address or a
-project exists, or which text is a control. Clocks are noisy, so what takes the time is counted: statements sent to the
-database, passwords hashed, bytes of the answer, mails waited for."""
+"""Responses do not differ in cost: neither time nor size reveals whether a name, an address or a project exists, or
+which text is a control. Clocks are noisy, so the expensive operations are counted: database statements, hashed
+passwords, response bytes, mails waited for."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from tests.cast import PASSWORD, Cast, person
 from tests.judging import open_rating
 
 pytestmark = pytest.mark.django_db
-#: Two: one may be drawn for the first place, which is not counted; the other comes later.
+#: Two: one may be drawn for the first place, which does not count; the other comes later.
 CONTROLS = [{"item": f"i00{k}", "system": "sys-alpha", "expected": {"naturalness": [6, 6]}} for k in range(2)]
 ONE = [{"name": "naturalness", "question": "How natural is it?", "low": 1, "high": 6}]
-#: What differs between any two answers: tokens, and the seconds that the annotator took for a text.
+#: The allowed differences between two responses: tokens, and the annotator's seconds for a text.
 _OWN = re.compile(
     rb'(csrf\w*"? (value|content)="[^"]+"|nonce="[^"]+"|"X-CSRFToken": "[^"]+"|data-csrf="[^"]+"'
     rb'|title="Your pace so far">[^<]*)'
@@ -36,7 +36,7 @@ _OWN = re.compile(
 
 @pytest.fixture
 def hashed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Each password that was put through the hasher."""
+    """Records each password that was hashed."""
     found: list[str] = []
     encode = MD5PasswordHasher.encode
 
@@ -49,7 +49,7 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def length(answer: Any, public: str) -> int:
-    """In bytes, without what is drawn by lot, and with every number as one digit."""
+    """In bytes, without random values, and with every number as one digit."""
     drawn = re.sub(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", b"", _OWN.sub(b"", answer.content))
     return len(re.sub(rb"\d+", b"0", drawn.replace(public.encode(), b"")))
 
@@ -62,7 +62,7 @@ def cost(act: Any) -> tuple[Any, int]:
 
 
 @pytest.mark.promise("attempts")
-def test_signing_in_costs_the_same_whether_the_name_is_known_or_not(cast: Cast, hashed: list[str]) -> None:
+def test_signing_in_costs_the_same_for_known_and_unknown_names(cast: Cast, hashed: list[str]) -> None:
     gone = person("gone")
     Client().post("/account/sign-in/", {"username": "first", "password": "of this address"})
     User.objects.filter(pk=gone.pk).update(is_active=False)
@@ -74,12 +74,12 @@ def test_signing_in_costs_the_same_whether_the_name_is_known_or_not(cast: Cast, 
         page = _OWN.sub(b"", answer.content).replace(name.encode(), b"NAME")
         seen.add((answer.status_code, page, statements, len(hashed), tuple(sorted(answer.headers))))
     assert len(seen) == 1, [(status, statements, count) for status, _, statements, count, _ in seen]
-    assert len(hashed) == 1  # the slow part is done for all of them
+    assert len(hashed) == 1  # all of them do the slow part
 
 
 @pytest.mark.promise("attempts")
-def test_a_reset_waits_for_no_mail(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a mail server that does not answer before the page has."""
+def test_password_reset_waits_for_no_mail(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a mail server that answers only after the page."""
     may, sent = threading.Event(), []
 
     def slow(self: EmailMessage) -> None:
@@ -100,7 +100,7 @@ def test_a_reset_waits_for_no_mail(cast: Cast, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.promise("walk")
-def test_a_project_of_others_is_as_absent_as_one_that_is_not_there(cast: Cast) -> None:
+def test_foreign_project_is_as_absent_as_a_missing_one(cast: Cast) -> None:
     client = Client()
     client.force_login(cast.annotator)
     for pattern in ("/projects/{}/", "/api/v1/projects/{}/", "/api/v1/projects/{}/items/", "/projects/{}/members/"):
@@ -115,7 +115,7 @@ def test_a_project_of_others_is_as_absent_as_one_that_is_not_there(cast: Cast) -
 
 
 @pytest.mark.promise("blind")
-def test_a_control_text_costs_what_all_others_cost(cast: Cast) -> None:
+def test_control_item_costs_the_same_as_others(cast: Cast) -> None:
     """Each step of judging, from the second text on: the same statements, the same number of bytes."""
     campaign = open_rating(cast, items=6, aspects=ONE, controls=CONTROLS, options={"control_rate": 0.4}, overlap=1)
     Output.objects.update(text="Text of one length.")
@@ -135,7 +135,7 @@ def test_a_control_text_costs_what_all_others_cost(cast: Cast) -> None:
             )
         )
         assert done.status_code == 200
-        if turn:  # nothing is cached for the first, which has no way back either
+        if turn:  # nothing is cached for the first text, which also has no way back
             kind = Unit.objects.get(assignments__public=public).kind
             sizes = tuple(length(answer, public) for answer in (following, page, done))
             found[kind].add((first, second, third, sizes))

@@ -1,4 +1,4 @@
-"""The doors themselves: forgery, sessions, redirects, hosts, headers, guessing, tokens, settings."""
+"""Protection of the entry points: forgery, sessions, redirects, hosts, headers, guessing, tokens, settings."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ FILLERS = ("name", 1, "csv", "size", "withdraw")
 
 
 def _address(name: str) -> str:
-    """An address of this name; no object need be there, for nothing may come so far."""
+    """An address with this name; its object need not exist, because the request must be refused earlier."""
     parts = sorted(addresses()[name][1])
     for values in product(*([SAMPLES.get(part, "name"), *FILLERS] for part in parts)):
         with suppress(NoReverseMatch):
@@ -67,24 +67,24 @@ def _address(name: str) -> str:
 
 @pytest.mark.promise("forgery")
 @pytest.mark.parametrize("htmx", [False, True])
-def test_no_change_without_the_token_of_our_own_page(cast, htmx):
-    """Every unsafe call as a browser that is signed in, without the token or with one from elsewhere."""
+def test_no_change_without_the_csrf_token(cast, htmx):
+    """Every unsafe call from a signed-in browser, without the token or with a foreign one."""
     client = Client(enforce_csrf_checks=True, headers={"HX-Request": "true"} if htmx else None)
     client.force_login(cast.owner)
     wrong = []
     for name, method in unsafe():
         options = {"content_type": "application/json", "data": "{}"} if name in API else {}
         answer = getattr(client, method)(_address(name), **options)
-        if answer.status_code == 415:  # takes files alone
+        if answer.status_code == 415:  # takes only files
             answer = getattr(client, method)(_address(name), {"name": "x"})
-        # An API call that cannot know its person says so before it looks for the token.
+        # An API call without credentials refuses before it checks the token.
         if answer.status_code != 403 or (b"CSRF" not in answer.content and name in API):
             wrong.append(f"{method} {name}: {answer.status_code} {answer.content[:80]!r}")
     assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.promise("forgery")
-def test_a_form_of_another_site_is_refused_and_cookies_stay_here(cast):
+def test_form_of_another_site_is_refused_and_cookies_stay_here(cast):
     client = Client(enforce_csrf_checks=True)
     page = client.get(SIGN_IN)
     token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page.content.decode())[1]
@@ -103,7 +103,7 @@ def test_a_form_of_another_site_is_refused_and_cookies_stay_here(cast):
 
 
 @pytest.mark.promise("sessions")
-def test_a_session_that_was_given_beforehand_is_not_kept(cast):
+def test_session_key_set_beforehand_is_not_kept(cast):
     client = Client()
     client.get(SIGN_IN)
     session = client.session
@@ -115,7 +115,7 @@ def test_a_session_that_was_given_beforehand_is_not_kept(cast):
     own = client.cookies["sessionid"].value
     assert own != given
     assert not Session.objects.filter(session_key=given).exists()
-    # A key that nobody made is not taken over either.
+    # An unknown key is not adopted either.
     invented = Client()
     invented.cookies["sessionid"] = "i" * 32
     sign_in(invented)
@@ -142,7 +142,7 @@ def test_signing_out_and_a_new_password_end_sessions(cast):
 
 
 @pytest.mark.promise("sessions")
-def test_cookies_are_hidden_from_scripts_and_go_by_tls_alone(cast, settings):
+def test_cookies_are_hidden_from_scripts_and_sent_over_tls_only(cast, settings):
     settings.SESSION_COOKIE_SECURE = settings.CSRF_COOKIE_SECURE = True
     client = Client()
     sign_in(client)
@@ -162,7 +162,7 @@ ELSEWHERE = (
 
 
 @pytest.mark.promise("redirects")
-def test_no_address_leads_elsewhere(cast):
+def test_no_redirect_leads_outside(cast):
     for target in ELSEWHERE:
         client = Client()
         answer = sign_in(client, next=target)
@@ -176,7 +176,7 @@ def test_no_address_leads_elsewhere(cast):
     for target in ELSEWHERE:
         wishes = {"role": "viewer", "days": 3, "max_uses": 1, "landing": target}
         body = owner.post(f"/projects/{cast.project.slug}/people/invite/", wishes)
-        if body.status_code == 200:  # taken as a page of ours: then it must lead to one
+        if body.status_code == 200:  # accepted as our own page, so it must lead to one
             secret = re.search(r"/invitations/([\w-]+)/", body.content.decode())[1]
             new = Client()
             new.force_login(cast.stranger)
@@ -184,14 +184,14 @@ def test_no_address_leads_elsewhere(cast):
             assert re.match(r"/(?![/\\])", location), f"{target!r} led to {location!r}"
 
 
-def test_a_wrong_host_is_one_warning_in_the_log(cast, caplog):
+def test_wrong_host_is_one_warning_in_the_log(cast, caplog):
     assert Client().get("/", headers={"Host": "elsewhere.example"}).status_code == 400
     (line,) = [record for record in caplog.records if record.name == "django.security.DisallowedHost"]
     assert (line.levelname, line.exc_info, "elsewhere.example" in line.getMessage()) == ("WARNING", None, True)
 
 
 @pytest.mark.promise("redirects")
-def test_a_wrong_host_is_refused_and_reaches_no_mail(cast):
+def test_wrong_host_is_refused_and_reaches_no_mail(cast):
     client = Client()
     for host in ("elsewhere.example", "testserver.elsewhere.example", "testserver@elsewhere.example", "a b"):
         assert client.get("/", headers={"Host": host}).status_code == 400
@@ -210,7 +210,7 @@ def test_a_wrong_host_is_refused_and_reaches_no_mail(cast):
 
 
 @pytest.mark.promise("headers")
-def test_every_answer_carries_the_policies_and_private_ones_stay_nowhere(cast, rita):
+def test_every_response_has_the_policies_and_private_ones_are_not_cached(cast, rita):
     asked = [
         (Client(), "/"), (Client(), SIGN_IN), (Client(), "/no/such/page"), (Client(), "/api/v1/tokens/"),
         (Client(), "/api/v1/docs/"), (Client(), "/health/live"),
@@ -237,7 +237,7 @@ def test_every_answer_carries_the_policies_and_private_ones_stay_nowhere(cast, r
 
 
 @pytest.mark.promise("headers")
-def test_behind_tls_everything_goes_by_tls(cast, settings):
+def test_behind_tls_everything_uses_tls(cast, settings):
     settings.SECURE_SSL_REDIRECT = True
     settings.SECURE_HSTS_SECONDS = 31_536_000
     settings.SECURE_HSTS_INCLUDE_SUBDOMAINS = True
@@ -257,8 +257,8 @@ def _same(text: str) -> str:
 
 
 @pytest.mark.promise("attempts")
-def test_accounts_cannot_be_found_out(cast):
-    """A wrong password of somebody, of nobody and of an account that is switched off look the same; so do resets."""
+def test_accounts_cannot_be_discovered(cast):
+    """Wrong passwords for an existing, a missing and a disabled account look the same; so do password resets."""
     User.objects.filter(username="vic").update(is_active=False)
     answers = [sign_in(Client(), name, "wrong-horse-battery") for name in ("rita", "nobody", "vic")]
     assert {answer.status_code for answer in answers} == {200}
@@ -275,8 +275,8 @@ def test_accounts_cannot_be_found_out(cast):
 
 
 @pytest.mark.promise("attempts")
-def test_an_unknown_name_costs_a_password_check_too(cast, monkeypatch):
-    """Else the time would tell who has an account."""
+def test_unknown_name_also_costs_a_password_check(cast, monkeypatch):
+    """Otherwise the time would reveal who has an account."""
     from django.contrib.auth.hashers import MD5PasswordHasher
 
     counted: list[str] = []
@@ -296,7 +296,7 @@ def test_an_unknown_name_costs_a_password_check_too(cast, monkeypatch):
 
 
 @pytest.mark.promise("attempts")
-def test_many_names_from_one_address_and_one_name_from_many_are_stopped(cast, monkeypatch):
+def test_guessing_by_address_and_by_name_is_stopped(cast, monkeypatch):
     monkeypatch.setattr(limits, "SIGN_IN_BY_ADDRESS", limits.Limit("sign-in-ip", 5, 10**9))
     monkeypatch.setattr(limits, "SIGN_IN_BY_NAME", limits.Limit("sign-in-name", 4, 10**9))
     for number in range(5):
@@ -328,7 +328,7 @@ def test_there_is_no_account_without_an_invitation(cast, db):
 
 
 @pytest.mark.promise("tokens")
-def test_a_token_is_taken_from_its_header_alone(cast):
+def test_token_is_accepted_only_in_its_header(cast):
     _, secret = create_token(user=cast.owner, name="t", scopes=["read"])
     path = f"/api/v1/projects/{cast.project.slug}/items/"
     assert Client().get(path, headers={"Authorization": f"Bearer {secret}"}).status_code == 200
@@ -341,8 +341,8 @@ def test_a_token_is_taken_from_its_header_alone(cast):
 
 
 @pytest.mark.promise("tokens")
-def test_no_secret_is_stored_as_it_is(cast):
-    """Neither tokens nor invitations nor passwords can be read out of the database."""
+def test_no_secret_is_stored_in_clear(cast):
+    """Tokens, invitations and passwords cannot be read from the database."""
     from django.db import connection
 
     _, token = create_token(user=cast.owner, name="t", scopes=["read"])
@@ -356,8 +356,8 @@ def test_no_secret_is_stored_as_it_is(cast):
 
 
 @pytest.mark.promise("log")
-def test_the_log_has_no_secret_no_name_and_no_line_of_somebody_else(cast, caplog):
-    """What was typed into a form or an address never begins a line of the log, and secrets are not in it."""
+def test_log_has_no_secret_no_name_and_no_forged_line(cast, caplog):
+    """Input in a form or an address never starts a log line, and secrets are not logged."""
     caplog.set_level(logging.DEBUG)
     _, secret = create_token(user=cast.owner, name="t", scopes=["read"])
     sign_in(Client(), "rita\r\nERROR planted: line", "my-secret-password")
@@ -365,7 +365,7 @@ def test_the_log_has_no_secret_no_name_and_no_line_of_somebody_else(cast, caplog
     Client().get("/%0d%0aERROR%20planted:%20line", headers={"User-Agent": "x\r\nERROR planted: line"})
     Client().get("/api/v1/tokens/", headers={"Authorization": f"Bearer {secret}x"})
     Client().post("/account/reset/", {"email": "rita@example.org"})
-    # Without the statements, which Django logs at DEBUG alone.
+    # Without the statements, which Django logs only at DEBUG.
     lines = [record.getMessage() for record in caplog.records if not record.name.startswith("django.db.backends")]
     assert not [line for line in lines if "\nERROR" in line or "\r" in line]
     for word in ("my-secret-password", secret, "rita@example.org"):
@@ -395,8 +395,8 @@ REDIS = ("REDIS_URL", {"redis", "rediss", "unix"})
         ("REDIS_URL", "redis://:changeme@redis.example.org:6379/0", "well-known password"),
     ],
 )
-def test_dangerous_settings_are_refused_with_what_to_do(tmp_path, monkeypatch, name, value, words):
-    """That the start reads these and ends with one line is in tests/architecture/test_house.py."""
+def test_dangerous_settings_are_refused_with_a_remedy(tmp_path, monkeypatch, name, value, words):
+    """tests/architecture/test_house.py checks that the start reads these and ends with one line."""
     monkeypatch.setenv(name, value)
     with pytest.raises(ImproperlyConfigured, match=re.escape(words)):
         read_all(tmp_path)
@@ -411,7 +411,7 @@ def read_all(folder: Path) -> None:
 
 
 @pytest.mark.promise("settings")
-def test_good_settings_are_taken(tmp_path, monkeypatch):
+def test_good_settings_are_accepted(tmp_path, monkeypatch):
     fine = {
         "SECRET_KEY": GOOD_KEY, "ALLOWED_HOSTS": "evalapp.example.org", "DEBUG": "0",
         "CSRF_TRUSTED_ORIGINS": "https://evalapp.example.org",
@@ -428,7 +428,7 @@ def test_good_settings_are_taken(tmp_path, monkeypatch):
 
 
 @pytest.mark.promise("settings")
-def test_what_production_relies_on_is_set():
+def test_settings_required_in_production_are_set():
     from evalapp.settings import base
 
     assert base.PASSWORD_HASHERS[0].endswith("Argon2PasswordHasher")

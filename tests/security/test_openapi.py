@@ -1,7 +1,7 @@
-"""The OpenAPI document put to the test by schemathesis, with all its checks, signed in and not: what the document
-allows is taken, what it forbids is refused, every answer is one that it describes, nothing works without a token, what
-was deleted is gone. In the suite all edge cases of some operations and a few draws of all; all of all: FUZZ=100 (what
-`make fuzz` does)."""
+"""Schemathesis tests the OpenAPI document with all its checks, signed in and not: bodies allowed by the document are
+accepted, forbidden ones are refused, every response is described, nothing works without a token, deleted objects are
+gone. The suite runs all edge cases of some operations and a few draws of all; FUZZ=100 runs everything (as `make fuzz`
+does)."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from tests.architecture.world import World, make_world
 pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.promise("api-fuzz")]
 EXAMPLES = int(os.environ.get("FUZZ", "1"))
 EVERY = 1 if EXAMPLES >= 10 else 10
-#: Two of them find their cases only where calls follow each other (`use_after_free`, `ensure_resource_availability`:
-#: the stateful phase), and one only where it is told of several people (`object_level_authorization`): objects of
-#: others are walked by every role in `tests/architecture/test_permissions.py`.
+#: Two only find cases in sequences of calls (`use_after_free`, `ensure_resource_availability`: the stateful phase), and
+#: one only with several users (`object_level_authorization`): `tests/architecture/test_permissions.py` requests foreign
+#: objects with every role.
 ALL = {
     "not_a_server_error", "status_code_conformance", "content_type_conformance", "response_headers_conformance",
     "response_schema_conformance", "negative_data_rejection", "positive_data_acceptance", "missing_required_header",
@@ -39,7 +39,8 @@ ALL = {
     "ignored_auth", "object_level_authorization",
 }  # fmt: skip
 OF_THE_NETWORK = {"max_redirects", "verify", "cert", "proxies", "allow_redirects", "stream"}
-#: Well-formed requests that are refused all the same (400), because a schema cannot say why. Operation -> reason.
+#: Well-formed requests that are nevertheless refused (400), because a schema cannot express the rule. Operation ->
+#: reason.
 BEYOND_THE_SCHEMA = {
     "POST /api/v1/projects/{slug}/campaigns/": "a plan names items and systems of the project; its parts must agree",
     "PATCH /api/v1/campaigns/{id}/": "a plan, see above; most of it is fixed once the campaign has been opened",
@@ -82,7 +83,7 @@ class Findings:
                 if node.name == "positive_data_acceptance" and (
                     case.operation.label in BEYOND_THE_SCHEMA or "cursor" in (case.query or {})
                 ):
-                    continue  # a cursor is opaque: only one from an answer will do
+                    continue  # a cursor is opaque: only one from a response is valid
                 found = recorder.interactions.get(number)
                 answer = found.response if found else None
                 self.wrong.append(
@@ -106,7 +107,7 @@ def explore(world: World, monkeypatch: Any) -> Callable[..., Findings]:
     plain = WSGITransport.send
 
     def send(self: WSGITransport, case: Any, **given: Any) -> Any:
-        """Probes without credentials pass on what only the transport over the network knows."""
+        """Probes without credentials also pass the arguments of the network transport."""
         return plain(self, case, **{name: value for name, value in given.items() if name not in OF_THE_NETWORK})
 
     monkeypatch.setattr(WSGITransport, "send", send)
@@ -131,7 +132,7 @@ def explore(world: World, monkeypatch: Any) -> Callable[..., Findings]:
 
 
 def document(world: World) -> dict[str, Any]:
-    """With what is there as the parts of addresses, so that calls arrive somewhere."""
+    """With existing objects as parts of addresses, so that calls reach a view."""
     raw: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
     values = world.own.values
     known = {"slug": world.own.project.slug, "evaluator": values["trained"]}
@@ -155,19 +156,19 @@ def _number(path: str, values: dict[str, Any]) -> int:
 
 
 def one_in(every: int) -> Callable[..., bool]:
-    """A choice of operations that is the same in each run."""
+    """A reproducible sample of the operations."""
     return lambda context: crc32(context.operation.label.encode()) % every == 0
 
 
 def carry_out(schema: Any, phase: str) -> Findings:
-    """Everything in one transaction: each call is undone, or in the stateful phase each sequence of calls."""
+    """Runs everything in one transaction: each call is rolled back, or each sequence of calls in the stateful phase."""
     found, inner = Findings(), get_wsgi_application()
     here, points = connections["default"], []
     if phase == "stateful":
         _undo_by_sequence(schema, points)
 
     def app(environ: Any, start: Any) -> list[bytes]:
-        connections["default"] = here  # the engine calls from a thread of its own
+        connections["default"] = here  # the engine calls from another thread
         if not points:
             points.append(transaction.savepoint())
         try:
@@ -218,20 +219,20 @@ def test_no_check_is_left_out():
 
 
 @pytest.mark.parametrize(("phase", "every"), [("coverage", EVERY), ("fuzzing", 1)])
-def test_every_call_of_an_owner_is_answered_as_the_document_says(world, explore, phase, every):
+def test_every_call_by_an_owner_matches_the_document(world, explore, phase, every):
     found = explore(phase, bearer(world), every)
     assert found.cases > 100
     assert not found.wrong, say(found)
     assert {name for name in ALL if found.ran[name]} == ALL
 
 
-def test_what_follows_a_call_is_answered_so_too(world, explore):
+def test_sequences_of_calls_match_the_document(world, explore):
     found = explore("stateful", bearer(world), 1, max(EXAMPLES // 5, 2))
     assert found.cases > 10
     assert not found.wrong, say(found)
 
 
-def test_nobody_is_refused_as_the_document_says(world, explore):
+def test_anonymous_refusals_match_the_document(world, explore):
     found = explore("fuzzing", {}, 2 if EVERY > 1 else 1)
     assert found.cases > 50
     assert not found.wrong, say(found)

@@ -1,5 +1,5 @@
-"""Bodies over real sockets, sent to the web process that `manage.py up` starts: who may send how much, and that slow
-clients keep nobody waiting."""
+"""Bodies over real sockets, sent to the web process that `manage.py up` starts: permitted sizes, and slow clients that
+must not block others."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Web:
             connection.close()
 
     def sign_in(self, name: str) -> str:
-        """The cookies of a session, and the CSRF token as a header's value."""
+        """The cookies of a session, and the CSRF token as a header value."""
         page = self.ask("GET", "/account/sign-in/")
         token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page.text)[1]
         cookie = page.headers["Set-Cookie"].partition(";")[0]
@@ -74,7 +74,7 @@ class Web:
         return "; ".join(value.partition(";")[0] for name, value in done.headers.items() if name == "Set-Cookie")
 
     def open(self, path: str, length: int, **headers: str) -> socket.socket:
-        """A connection that has sent the head of a POST and nothing of its body."""
+        """A connection that has sent the head of a POST and no body."""
         lines = [f"POST {path} HTTP/1.1", "Host: 127.0.0.1", f"Content-Length: {length}"]
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
         connection = socket.create_connection(("127.0.0.1", self.port), 30)
@@ -141,7 +141,7 @@ def multipart(size: int) -> tuple[bytes, dict[str, str]]:
 
 
 def answer_to(connection: socket.socket) -> bytes:
-    """What comes back before the connection ends, as far as the status line goes."""
+    """The response up to the end of the connection, reduced to its status."""
     connection.settimeout(30)
     try:
         return connection.recv(4096).partition(b"\r\n")[0]
@@ -149,7 +149,7 @@ def answer_to(connection: socket.socket) -> bytes:
         return b"reset"
 
 
-# ---- who may send how much --------------------------------------------------------------------------------
+# ---- permitted sizes --------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("bombs")
@@ -157,8 +157,8 @@ def answer_to(connection: socket.socket) -> bytes:
     "path", ["/projects/alpha/corpora/new/", "/projects/nope/corpora/new/", FORM, API, "/account/"]
 )
 @pytest.mark.parametrize("made_up", [{}, *({name: value} for name, value in MADE_UP.items()), MADE_UP])
-def test_an_anonymous_body_is_refused_by_its_announced_length(web, path, made_up):
-    """60 MB are announced, none is waited for and nothing is written, whatever headers and cookies are made up."""
+def test_anonymous_body_is_refused_by_its_announced_length(web, path, made_up):
+    """60 MB are announced, none is read and nothing is written, whatever headers and cookies are invented."""
     _, kind = multipart(0)
     headers = {**kind, **made_up}
     begin = time.monotonic()
@@ -170,8 +170,8 @@ def test_an_anonymous_body_is_refused_by_its_announced_length(web, path, made_up
 
 @pytest.mark.promise("bombs")
 @pytest.mark.parametrize("name", ["annotator", "viewer"])
-def test_who_may_not_upload_sends_no_large_body(web, name):
-    """By session and by token: a role without the right to write is refused before the body is read."""
+def test_user_without_upload_permission_sends_no_large_body(web, name):
+    """By session and by token: a role without write permission is refused before the body is read."""
     _, kind = multipart(0)
     session = web.sign_in({"annotator": "anna", "viewer": "vic"}[name])
     for headers in ({"Cookie": session}, {"Authorization": f"Bearer {web.tokens[name]}"}):
@@ -187,7 +187,7 @@ def test_who_may_not_upload_sends_no_large_body(web, name):
 
 
 @pytest.mark.promise("bombs")
-def test_a_researcher_uploads_by_session_and_by_token(web):
+def test_researcher_uploads_by_session_and_by_token(web):
     body, kind = multipart(8_000_000)
     done = web.ask("POST", API, body, Authorization=f"Bearer {web.tokens['researcher']}", **kind)
     assert done.status == 202, done.text[:500]
@@ -200,7 +200,7 @@ def test_a_researcher_uploads_by_session_and_by_token(web):
     assert wait_until(lambda: not list(web.temporary.iterdir()), 10)
 
 
-def test_a_body_of_unknown_length_or_with_a_made_up_one_is_refused(web):
+def test_body_of_unknown_or_invented_length_is_refused(web):
     for head, status in (
         (b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", b"411"),
         (b"Content-Length: x\r\n\r\n", b"400"), (b"Content-Length:\r\n\r\n", b"400"),
@@ -212,8 +212,8 @@ def test_a_body_of_unknown_length_or_with_a_made_up_one_is_refused(web):
             assert answer_to(connection).split()[1] == status, head[:60]
 
 
-def test_requests_on_one_connection_and_words_that_are_waited_for(web):
-    """Two requests sent at once on one connection are both answered; who waits for 100 Continue gets it."""
+def test_pipelined_requests_and_100_continue(web):
+    """Two requests sent at once on one connection are both answered; a client that waits for 100 Continue gets it."""
     line = b"GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     with socket.create_connection(("127.0.0.1", web.port), 10) as connection:
         connection.sendall(line + line)
@@ -233,7 +233,7 @@ def test_requests_on_one_connection_and_words_that_are_waited_for(web):
 
 @contextmanager
 def trickling(connections: list[socket.socket], byte: bytes = b"x") -> Iterator[None]:
-    """Each of them sends a byte every tenth of a second."""
+    """Connections that each send a byte every tenth of a second."""
     stop = threading.Event()
 
     def send() -> None:
@@ -276,8 +276,9 @@ def slow_clients(web: Web, kind: str) -> list[socket.socket]:
 
 @pytest.mark.promise("bombs")
 @pytest.mark.parametrize("kind", ["silent", "head", "small", "large", "chunked", "unread", "honest"])
-def test_slow_clients_keep_no_page_waiting(web, kind):
-    """24 connections that send byte by byte: each page still answers within two seconds (alone: a few milliseconds)."""
+def test_slow_clients_delay_no_page(web, kind):
+    """With 24 connections that send byte by byte, each page answers within two seconds (otherwise: a few
+    milliseconds)."""
     with trickling(slow_clients(web, kind)):
         time.sleep(0.5)
         waits = [web.seconds() for _ in range(10)]
@@ -286,7 +287,7 @@ def test_slow_clients_keep_no_page_waiting(web, kind):
 
 
 def slow_readers(web: Web, path: str, n: int, buffer: int = 1024) -> list[socket.socket]:
-    """Clients with a small receive buffer that have asked for a page and read nothing yet."""
+    """Clients with a small receive buffer that have requested a page and read nothing yet."""
     found = []
     for _ in range(n):
         connection = socket.socket()
@@ -299,7 +300,7 @@ def slow_readers(web: Web, path: str, n: int, buffer: int = 1024) -> list[socket
 
 
 def largest_file(web: Web) -> tuple[str, int]:
-    """A static file that is larger than the kernel buffers for a connection, and that all may have."""
+    """A public static file larger than the kernel's buffers for a connection."""
     page = web.ask("GET", "/api/v1/docs/")
     sizes = {path: len(web.ask("GET", path).text) for path in set(re.findall(r"/static/[^\"' ]+\.js", page.text))}
     path = max(sizes, key=lambda name: sizes[name])
@@ -307,9 +308,9 @@ def largest_file(web: Web) -> tuple[str, int]:
     return path, sizes[path]
 
 
-def test_slow_readers_keep_no_page_waiting_for_long(web):
-    """Forty connections that read a large file byte by byte: the eight threads of both processes give each of them up
-    after a second, so that a page waits once for those before it and then no more."""
+def test_slow_readers_delay_pages_only_briefly(web):
+    """Forty connections read a large file byte by byte: the eight threads of both processes give up each after a
+    second, so a page waits once for earlier ones and never again."""
     path, _ = largest_file(web)
     readers = slow_readers(web, path, 40)
     stop = threading.Event()
@@ -331,13 +332,13 @@ def test_slow_readers_keep_no_page_waiting_for_long(web):
         thread.join()
         for connection in readers:
             connection.close()
-    assert first < 20, first  # forty seconds of eight threads would be five; the processes share them unevenly
+    assert first < 20, first  # forty seconds on eight threads would be five; the processes share them unevenly
     assert sorted(waits)[2] < 2, waits
 
 
-def test_one_slow_reader_is_given_up_and_a_faster_one_gets_all(hasty):
-    """64 kB a second are asked for, two seconds may be lost: at about 400 kB a second the file arrives whole,
-    at ten bytes a second not."""
+def test_slow_reader_is_given_up_and_a_faster_one_gets_all(hasty):
+    """The minimum is 64 kB a second with two seconds of tolerance: at about 400 kB a second the file arrives
+    completely, at ten bytes a second it does not."""
     path, size = largest_file(hasty)
     (slow,), (honest,) = slow_readers(hasty, path, 1), slow_readers(hasty, path, 1, buffer=64 * 1024)
     begin, got, came = time.monotonic(), 0, 0
@@ -348,7 +349,7 @@ def test_one_slow_reader_is_given_up_and_a_faster_one_gets_all(hasty):
         while time.monotonic() - begin < 8:
             came += len(slow.recv(1))
             time.sleep(0.1)
-        # What the kernels still hold arrives, and then the end.
+        # Data in kernel buffers still arrive, and then the end.
         with suppress(ConnectionResetError):
             while part := slow.recv(65_536):
                 came += len(part)
@@ -356,8 +357,9 @@ def test_one_slow_reader_is_given_up_and_a_faster_one_gets_all(hasty):
     assert came < size
 
 
-def test_a_trickling_body_is_ended_and_its_sender_is_told(hasty):
-    """Small by the event loop, large by a thread: 408 when the time is over, and the temporary file goes."""
+def test_trickling_body_is_ended_with_a_response(hasty):
+    """Small ones by the event loop, large ones by a thread: 408 after the time limit, and the temporary file is
+    deleted."""
     headers = {**multipart(0)[1], "Authorization": f"Bearer {hasty.tokens['researcher']}"}
     with ExitStack() as stack_of:
         small = stack_of.enter_context(hasty.open("/account/sign-in/", 1000))
@@ -373,9 +375,9 @@ def test_a_trickling_body_is_ended_and_its_sender_is_told(hasty):
 
 
 @pytest.mark.promise("bombs")
-def test_nobody_stops_uploads_of_others_by_slow_bodies(web):
-    """24 uploads and 24 long texts of an annotator that come byte by byte, for four upload threads in each process.
-    They are given up after two seconds, so that an upload in one go waits at most for those that came before it."""
+def test_slow_bodies_do_not_block_uploads_of_others(web):
+    """24 uploads and 24 long texts of an annotator arrive byte by byte, for four upload threads per process. Each is
+    given up after two seconds, so a fast upload waits at most for earlier ones."""
     body, kind = multipart(100_000)
     slow = {**kind, "Authorization": f"Bearer {web.tokens['researcher']}"}
     form = {"Content_Type": "application/json", "Authorization": f"Bearer {web.tokens['annotator']}"}
@@ -390,15 +392,15 @@ def test_nobody_stops_uploads_of_others_by_slow_bodies(web):
         assert time.monotonic() - begin < 40
 
 
-def test_an_annotator_announces_no_large_judgement(web):
-    """Refused before the body is read, so that no thread waits for it."""
+def test_annotator_cannot_announce_a_large_judgement(web):
+    """Refused before the body is read, so no thread waits for it."""
     headers = {"Content_Type": "application/json", "Authorization": f"Bearer {web.tokens['annotator']}"}
     with web.open("/api/v1/assignments/x/submit/", 200_000, **headers) as connection:
         assert answer_to(connection).startswith(b"HTTP/1.1 413")
 
 
-def test_a_slow_body_above_the_least_pace_arrives(hasty):
-    """1 MB at about 200 kB a second, where 64 kB a second are asked for: five seconds, though two are granted."""
+def test_slow_body_above_the_minimum_rate_arrives(hasty):
+    """1 MB at about 200 kB a second, with a minimum of 64 kB a second: five seconds, although the base limit is two."""
     body, kind = multipart(1_000_000)
     headers = {**kind, "Authorization": f"Bearer {hasty.tokens['researcher']}"}
     with hasty.open(API, len(body), **headers) as connection:
@@ -410,8 +412,8 @@ def test_a_slow_body_above_the_least_pace_arrives(hasty):
         assert answer_to(connection) == b"HTTP/1.1 202 Accepted"
 
 
-def test_many_small_forms_at_once_are_all_answered(web):
-    """Fifty clients with ten requests each, on kept connections: every one is answered, with its own answer."""
+def test_many_small_concurrent_forms_are_all_answered(web):
+    """Fifty clients with ten requests each, on persistent connections: each gets its own response."""
     wrong: list[Any] = []
 
     def client(number: int) -> None:

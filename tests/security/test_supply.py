@@ -1,4 +1,5 @@
-"""What is installed: pinned by hash, licences that fit, a bill of materials; and the readers under any bytes."""
+"""Installed packages: pinned by hash, compatible licences, a bill of materials; and the parsers with arbitrary
+bytes."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.promise("supply")
-def test_the_lock_has_every_pin_with_its_hashes():
+def test_every_pin_in_the_lock_has_hashes():
     """`make lock` writes it."""
     pins, locked = inventory.read_pins(ROOT / "requirements.txt"), inventory.read_pins(ROOT / "requirements.lock")
     assert {name: version for name, (version, _) in pins.items()} == {
@@ -34,7 +35,7 @@ def test_the_lock_has_every_pin_with_its_hashes():
 
 
 @pytest.mark.promise("supply")
-def test_a_lock_is_installed_by_its_hashes_alone(monkeypatch):
+def test_lock_is_installed_by_hash_only(monkeypatch):
     asked: list[list[str]] = []
     done = SimpleNamespace(stdout="", returncode=0)
     monkeypatch.setattr(install.subprocess, "run", lambda command, **_: (asked.append(command), done)[1])
@@ -45,7 +46,7 @@ def test_a_lock_is_installed_by_its_hashes_alone(monkeypatch):
 
 
 @pytest.mark.promise("supply")
-def test_every_licence_fits():
+def test_every_licence_is_compatible():
     found = inventory.packages(ROOT / "requirements.txt")
     assert len(found) > 100
     assert [
@@ -58,7 +59,7 @@ def test_every_licence_fits():
 
 
 @pytest.mark.promise("supply")
-def test_the_bill_names_what_is_installed():
+def test_bill_of_materials_names_the_installed_packages():
     command = [sys.executable, "-m", "evalapp.ops.inventory", "sbom", "requirements.lock"]
     text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout
     bill = json.loads(text)
@@ -91,13 +92,13 @@ PIECES = st.sampled_from(
 @example(0, 3, ROW)
 @settings(max_examples=300)
 def test_any_bytes_give_rows_errors_or_a_message(first, second, content):
-    """Every format, every table, packed or not; `make fuzz` goes on for minutes, by coverage."""
+    """Every format, every table, packed or not; `make fuzz` continues for minutes, guided by coverage."""
     one_input(bytes([first, second]) + content)
 
 
 @pytest.mark.promise("parser-fuzz")
-def test_what_is_whole_is_seen_to_be_whole():
-    """The fuzzing reaches the rows: a good one counts, packed or not."""
+def test_valid_input_is_recognised():
+    """The fuzzing reaches the rows: a valid one counts, packed or not."""
     from annotation.parsers import KINDS
 
     outputs = sorted(KINDS).index("outputs")

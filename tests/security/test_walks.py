@@ -1,5 +1,5 @@
-"""What walks over every page with one world: foreign objects named in bodies and queries, members of a request that a
-door is not for, scripts and formulas wherever people write."""
+"""Walks over every page in one world: foreign objects in bodies and queries, unexpected members of a request, scripts
+and formulas wherever people write."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def client_of(user: Any) -> Client:
 
 
 def bodies(f: Callable[[str], Any]) -> list[tuple[str, str, dict[str, Any]]]:
-    """(method, address below Olga's project, body) with something of Sam's in each."""
+    """(method, address below Olga's project, body), each naming an object of Sam's."""
     step = {"evaluator": f("trained")}
     plan = {**PLAN, "slug": "p2", "name": "P2"}
     runs: list[dict[str, Any]] = [
@@ -103,8 +103,8 @@ def bodies(f: Callable[[str], Any]) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 @pytest.mark.promise("references")
-def test_a_foreign_object_in_a_body_is_not_found(world):
-    """Olga names what is Sam's. The plan of a campaign is stored as written and refused when it is opened."""
+def test_foreign_object_in_a_body_is_not_found(world):
+    """Olga names Sam's objects. A campaign plan is stored as written and refused when it is opened."""
     client = client_of(world.cast.owner)
     wrong = []
     for method, path, body in bodies(lambda name: world.foreign.values[name]):
@@ -122,7 +122,7 @@ def test_a_foreign_object_in_a_body_is_not_found(world):
 
 
 @pytest.mark.promise("references")
-def test_a_foreign_object_in_a_query_is_not_found(world):
+def test_foreign_object_in_a_query_is_not_found(world):
     client = client_of(world.cast.owner)
     f, own, slug = world.foreign.values, world.own.values, world.own.project.slug
     asked = [
@@ -170,11 +170,11 @@ def test_a_foreign_object_in_a_query_is_not_found(world):
     assert not wrong, "\n".join(wrong)
 
 
-# ---- members of a request that its door is not for --------------------------------------------------------
+# ---- unexpected members of a request ------------------------------------------------------------------------
 
 
 @pytest.mark.promise("assignment")
-def test_a_request_sets_only_what_its_door_is_for(world):
+def test_request_sets_only_its_own_members(world):
     cast, slug, v = world.cast, world.own.project.slug, world.own.values
     owner, anna = client_of(cast.owner), client_of(cast.annotator)
     api = f"/api/v1/projects/{slug}/"
@@ -182,7 +182,7 @@ def test_a_request_sets_only_what_its_door_is_for(world):
     with undone():
 
         def taken(send: Any, address: str, wanted: dict[str, Any], **beside: Any) -> Any:
-            """A door that knows its members refuses the whole body for the others, and then takes what it is for."""
+            """An endpoint refuses the whole body because of unknown members, and then accepts it without them."""
             refused = send(address, {**wanted, **beside}, **as_json)
             assert refused.status_code == 400, address
             assert {fault["field"] for fault in refused.json()["errors"]} == set(beside)
@@ -190,7 +190,7 @@ def test_a_request_sets_only_what_its_door_is_for(world):
             assert answer.status_code in (200, 201), address
             return answer.json()
 
-        # Members that an answer has, and nobody sets.
+        # Members that a response has but nobody can set.
         shown = {"slug": "taken", "role": "owner", "meta": {"a": 1}, "created_at": "2020-01-01"}
         taken(owner.patch, api, {"name": "Renamed", **shown}, created_by=1, id=99, deleting_at="2020-01-01")
         project = Project.objects.get(pk=world.own.project.pk)
@@ -248,7 +248,7 @@ OWN = re.compile(r"/static/|/api/v1/docs/")
 
 
 def harm(text: str) -> list[str]:
-    """What a browser would run in this HTML or SVG."""
+    """Anything that a browser would execute in this HTML or SVG."""
     tree = html.fromstring(text)
     found = []
     for node in tree.iter():
@@ -281,8 +281,8 @@ def looked_at(world: World) -> Iterator[tuple[str, Rule, Client]]:
 
 
 @pytest.mark.promise("scripts")
-def test_no_page_runs_what_people_wrote(world):
-    """Every free text column holds a script; every page, as a page and as a fragment, shows it as text."""
+def test_no_page_executes_user_text(world):
+    """Every free text column contains a script; every page and fragment shows it as text."""
     wrong, shown = [], 0
     with undone():
         assert poison(SCRIPT, SHORT) > 40
@@ -313,8 +313,8 @@ def test_no_page_runs_what_people_wrote(world):
 
 
 @pytest.mark.promise("scripts")
-def test_what_is_sent_comes_back_as_text(world):
-    """Reflected: in queries, in forms with faults, in addresses that are not there, in markdown, in file names."""
+def test_reflected_input_is_escaped(world):
+    """In queries, in forms with errors, in missing addresses, in Markdown, in file names."""
     cast, slug = world.cast, world.own.project.slug
     owner = client_of(cast.owner)
     wrong = []
@@ -367,7 +367,7 @@ RUNS = re.compile(r"^[=+\-@\t\r]")
 
 
 def formulas(text: str) -> list[str]:
-    """Cells that a spreadsheet would run; figures may begin with a minus."""
+    """Cells that a spreadsheet would execute; numbers may begin with a minus."""
     found = []
     for row in csv.reader(io.StringIO(text)):
         for cell in row:
@@ -380,8 +380,8 @@ def formulas(text: str) -> list[str]:
 
 
 @pytest.mark.promise("formulas")
-def test_no_table_carries_a_formula(world):
-    """Every free text column is a formula; every table that leaves as CSV or TSV shows it as text."""
+def test_no_table_contains_a_formula(world):
+    """Every free text column contains a formula; every exported CSV or TSV shows it as text."""
     owner, wrong, tables = client_of(world.cast.owner), [], 0
     with undone():
         poison("=cmd|' /C calc'!A0", "=1+1")

@@ -1,1 +1,1 @@
-"""The real servers that tests use: installed, started, ended, and asked for by markers and fixtures."""
+"""The real servers for tests: installed, started, ended, and requested by markers and fixtures."""

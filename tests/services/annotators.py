@@ -1,7 +1,6 @@
-"""People at the judging page as their browsers speak to the server: they sign in by the form, get the next text ahead,
-have drafts saved while they think, send answers with a number of their own and again until it is confirmed, and look at
-another page now and then. For tests and measurements; knows nothing but HTTP. What the database says afterwards is
-asked by `found_in_database`, in a process with Django."""
+"""Simulated annotators who use the server like browsers: they sign in by the form, prefetch the next text, save drafts
+while they think, send answers with a submission number until confirmed, and sometimes visit another page. For tests and
+measurements; uses only HTTP. `found_in_database` checks the database afterwards, in a process with Django."""
 
 from __future__ import annotations
 
@@ -32,8 +31,8 @@ def _ids(text: str) -> list[str]:
 
 @dataclass
 class Report:
-    """What all of them saw. `times`: seconds of each request by kind; `sent`: number of a submission -> (text, answer),
-    confirmed ones only."""
+    """The observations of all annotators. `times`: seconds of each request by kind; `sent`: submission number -> (text,
+    answer), only confirmed ones."""
 
     times: dict[str, list[float]] = field(default_factory=lambda: collections.defaultdict(list))
     errors: collections.Counter[str] = field(default_factory=collections.Counter)
@@ -50,7 +49,7 @@ class Report:
 
 
 def spread(values: list[float]) -> dict[str, float]:
-    """n and milliseconds: half, 95 of 100 and 99 of 100 are at most this; the longest."""
+    """n and milliseconds: median, 95th and 99th percentile, maximum."""
     ordered = sorted(values)
 
     def at(share: float) -> float:
@@ -63,10 +62,9 @@ def spread(values: list[float]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Habit:
-    """`think`: seconds for a text, on average; `patient`: a server that does not answer is a trouble and asked again,
-    as the outbox of the page does, not an error; `finish`: when the time is over they go on without thinking until
-    nothing is left; `again`: one of so many answers is sent twice; `pages`: one of so many texts is followed by
-    another page."""
+    """`think`: mean seconds per text; `patient`: an unresponsive server is retried, as by the page's outbox, and not an
+    error; `finish`: after the time limit they continue without thinking until nothing is left; `again`: one in this
+    number of answers is sent twice; `pages`: one in this number of texts is followed by another page."""
 
     think: float = 5.0
     patient: bool = False
@@ -76,7 +74,7 @@ class Habit:
 
 
 class Refused(Exception):
-    """An answer that no browser could go on with."""
+    """A response that a browser could not continue from."""
 
 
 @dataclass(frozen=True)
@@ -87,10 +85,10 @@ class Answer:
 
 
 class Line:
-    """One person's connection and cookies, on the standard library: people take a fourth of the time of the processor
-    that a comfortable client takes, and they share the machine with what is measured."""
+    """One person's connection and cookies, with the standard library: this takes a quarter of the CPU time of a
+    convenient client, and people share the machine with the measured server."""
 
-    #: Seconds without a request after which a browser's connection would be closed, too.
+    #: Seconds without a request after which a browser would also close its connection.
     IDLE = 5.0
 
     def __init__(self, base: str) -> None:
@@ -134,7 +132,7 @@ class Annotator:
     async def _ask(
         self, kind: str, method: str, url: str, *, good: tuple[int, ...] = (200,), form: Any = None, data: Any = None
     ) -> Answer | None:
-        """The answer; None where a patient one must come again. `form` is sent as a form, `data` as JSON."""
+        """The response; None if a patient client must retry. `form` is sent as a form, `data` as JSON."""
         headers, body = {}, None
         if form is not None:
             headers, body = {"Content-Type": "application/x-www-form-urlencoded"}, urlencode(form).encode()
@@ -161,7 +159,7 @@ class Annotator:
         (self.report.troubles if self.habit.patient else self.report.errors)[words] += 1
 
     async def _until(self, *arguments: Any, **more: Any) -> Answer:
-        """Again, more and more slowly, until the server answers."""
+        """Retries with growing pauses until the server answers."""
         pause = 0.25
         while (answer := await self._ask(*arguments, **more)) is None:
             await asyncio.sleep(pause * self._draw.uniform(0.5, 1.0))
@@ -178,7 +176,7 @@ class Annotator:
     # ---- work ---------------------------------------------------------------------------------------------
 
     async def work(self, end: Callable[[], bool]) -> None:
-        """Until the end, or until nothing is left."""
+        """Works until the end, or until nothing is left."""
         text: str | None = None
         ahead: str | None = None
         try:
@@ -201,8 +199,8 @@ class Annotator:
     async def _judge(
         self, card: dict[str, str], choices: list[tuple[str, str]], ahead: str | None, think: float
     ) -> tuple[str | None, str | None]:
-        """Think, save the draft, send the answer; gives the text that was there ahead and the one that came with the
-        confirmation (none: to be asked for; empty: nothing is left)."""
+        """Thinks, saves the draft, sends the answer; returns the prefetched text and the one from the confirmation
+        (none: must be requested; empty: nothing is left)."""
         began = time.perf_counter()
         if ahead is None:
             found = await self._ask("next text", "GET", f"{self.home}next/?after={card['id']}", good=(200, 204))
@@ -238,8 +236,9 @@ async def crowd(
     base: str, names: list[str], password: str, campaign: int, seconds: float, habit: Habit, report: Report,
     *, signing: int = 8, started: Callable[[], None] = lambda: None, stop: Callable[[], bool] = lambda: False,
 ) -> None:  # fmt: skip
-    """All sign in (`signing` at once), then all work for so many seconds. `started` is called when the clock starts."""
-    # Each may be asking at the same moment.
+    """All sign in (`signing` at once), then all work for the given seconds. `started` is called when the clock
+    starts."""
+    # All may send a request at the same moment.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(len(names)))
     people = [Annotator(base, name, password, campaign, habit, report) for name in names]
     door = asyncio.Semaphore(signing)
@@ -262,7 +261,7 @@ async def crowd(
 
 
 def make_house(items: int, names: list[str], password: str, overlap: int, slug: str = "crowd") -> int:
-    """A project with people, texts of two systems and an open campaign; the campaign's number."""
+    """A project with people, texts of two systems and an open campaign; returns the campaign's number."""
     from django.contrib.auth.hashers import make_password
 
     from annotation.models import Item, Output, Reference, ReferenceSet, System
@@ -311,7 +310,7 @@ def _sentence(draw: random.Random) -> str:
 
 
 def found_in_database(campaign: int, sent: dict[str, Any]) -> dict[str, int]:
-    """How much of what was promised does not hold; all zero when everything does, `stored` apart."""
+    """The number of violations of each promise, all zero if everything holds, and `stored`."""
     from django.db.models import Count
 
     from annotation.models import Assignment, Campaign, Judgement, Rating, Slot

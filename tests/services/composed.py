@@ -1,11 +1,12 @@
-"""The processes of docker-compose.yml without an engine: the same commands and the same environment, with the places
-inside a container (/data, /tmp, /run/secrets, host names, ports) put where they are on this machine.
+"""The processes of docker-compose.yml without an engine: the same commands and environment, with paths of the container
+(/data, /tmp, /run/secrets, host names, ports) replaced by those of this machine.
 
     with Composed(folder, database_url=..., app=..., user=...) as made:
         made.start("redis"); made.once("prepare"); made.start("web", "worker-cpu")
         made.url, made.pid("web"), made.log("web")
 
-What an engine alone can do (limits, namespaces, a read-only root) is not done here; of the images nothing is used."""
+Features of the engine (limits, namespaces, a read-only root) are not simulated, and no images are used.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +35,11 @@ _PLACE = re.compile(r"(?<![\w./])/(data|tmp|run/secrets)(?=[/\"'\s)*]|$)")
 
 
 class MissingVariable(Exception):
-    """A variable without default is not set, as `docker compose` would say."""
+    """A required variable is not set, as `docker compose` would report."""
 
 
 def interpolate(text: str, variables: Mapping[str, str]) -> str:
-    """`${NAME}`, `${NAME:-default}`, `${NAME:?what to do}` and `$$`, as Compose reads them."""
+    """Replaces `${NAME}`, `${NAME:-default}`, `${NAME:?what to do}` and `$$` as Compose does."""
 
     def one(match: re.Match[str]) -> str:
         if match[0] == "$$":
@@ -53,7 +54,7 @@ def interpolate(text: str, variables: Mapping[str, str]) -> str:
 
 
 def filled(value: Any, variables: Mapping[str, str]) -> Any:
-    """The same in every text of a structure."""
+    """Interpolates every string of a structure."""
     if isinstance(value, str):
         return interpolate(value, variables)
     if isinstance(value, list):
@@ -69,7 +70,7 @@ def read(variables: Mapping[str, str]) -> dict[str, Any]:
 
 
 def image() -> dict[str, Any]:
-    """What the Dockerfile says of the final image: ENV and CMD."""
+    """ENV and CMD of the final image in the Dockerfile."""
     final = (ROOT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ").rpartition("\nFROM ")[2]
     env = dict(part.split("=", 1) for line in re.findall(r"^ENV (.+)$", final, re.MULTILINE) for part in line.split())
     (command,) = re.findall(r"^CMD (\[.+\])$", final, re.MULTILINE)
@@ -77,8 +78,8 @@ def image() -> dict[str, Any]:
 
 
 def without_rights() -> list[str]:
-    """What stands before a command so that it runs without capabilities and gets none; nothing where that cannot be.
-    Only root has any to lose; without them root, too, cannot write what is read-only."""
+    """A command prefix that drops all capabilities and prevents new ones; empty where that is impossible. Only root has
+    any to lose; without them, even root cannot write read-only files."""
     program = shutil.which("setpriv")
     if program is None:
         return []
@@ -90,7 +91,7 @@ def without_rights() -> list[str]:
 
 class Composed:
     """A context manager; nothing runs until `start`. `app`: the folder of the code; `tight`: processes have no
-    capability and get none, as `cap_drop` and `no-new-privileges` say."""
+    capabilities and get none, as `cap_drop` and `no-new-privileges` demand."""
 
     def __init__(
         self, folder: Path, *, database_url: str, app: Path = ROOT, tight: bool = False,
@@ -121,7 +122,7 @@ class Composed:
     def secret(self, name: str) -> str:
         return (self.folder / "run/secrets" / name).read_text().strip()
 
-    # ---- what the file says, put to this machine ----------------------------------------------------------
+    # ---- the file, adapted to this machine ----------------------------------------------------------------
 
     def here(self, text: str) -> str:
         text = _PLACE.sub(lambda match: str(self.folder / match[1]), text)
@@ -135,16 +136,16 @@ class Composed:
         return words
 
     def environment(self, name: str) -> dict[str, str]:
-        """The image's and the service's variables and nothing else of this process's but where programs are."""
+        """Only the variables of the image and the service, and the path of programs of this process."""
         found = {**self._image["env"], **self.compose["services"][name].get("environment", {})}
         found = {key: self.here(str(value)) for key, value in found.items()}
         found["PATH"] = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
         if "DATABASE_URL" in found:
             found["DATABASE_URL"] = self._database_url
-            found["ELASTICSEARCH_URL"] = ""  # retrieval falls back to the built-in index, as it says it does
+            found["ELASTICSEARCH_URL"] = ""  # retrieval falls back to the built-in index, as documented
         if name == "web":
             found["PORT"] = str(self._ports["web"])
-        # One core for each: the machine of the tests has few, and results shall not depend on their number.
+        # One core per process: test machines have few, and results must not depend on their number.
         found.setdefault("OMP_NUM_THREADS", "1")
         return found
 
@@ -163,7 +164,7 @@ class Composed:
         return child
 
     def once(self, name: str, seconds: float = 400.0) -> None:
-        """A service that does its work and ends well."""
+        """Runs a service that does its work and exits successfully."""
         status = self._spawn(name).process.wait(seconds)
         self._family.forget(self._children.pop(name))
         assert status == 0, self.log(name)
@@ -189,7 +190,7 @@ class Composed:
         return lambda: " ready" in self.log(name)[seen:]
 
     def asked(self, path: str, **headers: str) -> int:
-        """The status of an answer; 0 when there is none."""
+        """The status of a response; 0 without one."""
         request = urllib.request.Request(self.url + path, headers=headers)
         try:
             with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=5) as answer:
@@ -216,7 +217,7 @@ class Composed:
         self._family.forget(child)
 
     def stop(self, name: str, seconds: float = 40.0) -> int:
-        """TERM, as `docker compose stop`; the exit status."""
+        """Sends TERM, like `docker compose stop`; returns the exit status."""
         child = self._children.pop(name)
         child.process.send_signal(signal.SIGTERM)
         status = child.process.wait(seconds)
@@ -224,7 +225,7 @@ class Composed:
         return status
 
     def manage(self, *arguments: str, name: str = "web", seconds: float = 300.0) -> subprocess.CompletedProcess[str]:
-        """manage.py in the environment of a service."""
+        """Runs manage.py in the environment of a service."""
         return subprocess.run(
             [sys.executable, "manage.py", *arguments], cwd=self.app, env=self.environment(name), capture_output=True,
             text=True, check=False, timeout=seconds,

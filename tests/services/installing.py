@@ -1,5 +1,5 @@
-"""Finds the programs that test servers need, and installs what is missing: Debian packages with apt-get as
-root, the minimal Elasticsearch with Maven. Everything that cannot be had is a `CannotHave` with the reason."""
+"""Finds the programs that test servers need, and installs missing ones: Debian packages with apt-get as root, the
+minimal Elasticsearch with Maven. Anything unavailable raises `CannotHave` with the reason."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _updated: list[bool] = []
 
 
 class CannotHave(Exception):
-    """A server that cannot be had here; the message says why and what would help."""
+    """A server that is unavailable here; the message gives the reason and a remedy."""
 
 
 def cache_folder() -> Path:
-    """Where downloads are kept between runs: EVALAPP_CACHE, else the system's place for such things. As root
-    one that ordinary users can read, because Elasticsearch refuses to run as root."""
+    """The folder for downloads between runs: EVALAPP_CACHE, else the system's cache folder. For root, one that ordinary
+    users can read, because Elasticsearch refuses to run as root."""
     named = os.environ.get("EVALAPP_CACHE")
     if named:
         folder = Path(named)
@@ -43,7 +43,7 @@ def apt_install(*packages: str) -> None:
     if not can_install():
         raise CannotHave(f"not installed; install it with: apt-get install {names}")
     print(f"installing {names}", file=sys.stderr, flush=True)
-    # RUNLEVEL=1 keeps the packages' scripts from starting a server of the whole system.
+    # RUNLEVEL=1 keeps the packages' scripts from starting a system-wide server.
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
     if not _updated:
         _run(["apt-get", "update", "-q"], env, _APT_SECONDS)
@@ -55,7 +55,7 @@ def apt_install(*packages: str) -> None:
 
 
 def _run(command: list[str], env: dict[str, str] | None, seconds: float) -> str:
-    """Runs a command quietly; the last lines of what it said if it failed, else nothing."""
+    """Runs a command quietly; returns the last lines of its output if it failed, else nothing."""
     try:
         done = subprocess.run(
             command,
@@ -77,7 +77,7 @@ def _run(command: list[str], env: dict[str, str] | None, seconds: float) -> str:
     )
 
 
-# ---- one program each -------------------------------------------------------------------------------------
+# ---- programs ---------------------------------------------------------------------------------------------
 
 
 def postgres_binaries() -> Path:
@@ -132,7 +132,7 @@ def chromium_program() -> str:
 
 
 def elasticsearch_home() -> Path:
-    """The unpacked minimal distribution, fetched once into the cache folder."""
+    """The unpacked minimal distribution, downloaded once into the cache folder."""
     home = cache_folder() / f"elasticsearch-{ELASTICSEARCH_VERSION}"
     java_home()
     if (home / "bin" / "elasticsearch").exists():
@@ -155,7 +155,7 @@ def elasticsearch_home() -> Path:
 
 
 def _unpack(archive: Path, home: Path) -> None:
-    """Unpacks beside the place and renames, so that a broken attempt is never taken for a whole one."""
+    """Unpacks into a temporary folder and renames it, so that a failed attempt is never taken for a complete one."""
     partial = home.with_name(f"{home.name}.{os.getpid()}")
     shutil.rmtree(partial, ignore_errors=True)
     with zipfile.ZipFile(archive) as file:
@@ -170,7 +170,7 @@ def _unpack(archive: Path, home: Path) -> None:
 
 
 def java_home() -> Path:
-    """A Java of at least 17."""
+    """A Java of at least version 17."""
     if not shutil.which("java"):
         apt_install("default-jre-headless")
     program = shutil.which("java")

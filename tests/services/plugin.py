@@ -1,6 +1,6 @@
-"""Gives tests the servers they ask for: `@pytest.mark.server("postgres", "redis", "elasticsearch")`,
-`@pytest.mark.browser`, or one of the fixtures here, which set the marker themselves. A test whose server is
-missing is skipped and the last lines say why; with CI=true such a skip fails the run."""
+"""Provides tests with servers on request: `@pytest.mark.server("postgres", "redis", "elasticsearch")`,
+`@pytest.mark.browser`, or one of the fixtures here, which set the marker themselves. A test whose server is missing is
+skipped, and the last lines give the reason; with CI=true such a skip fails the run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ import pytest
 if TYPE_CHECKING:
     from pytest_django import DjangoDbBlocker
 
-# What can be asked for: name -> (variable that says where it is, what a person calls it).
+# Available servers: name -> (variable with the address, display name).
 SERVERS = {
     "postgres": ("TEST_DATABASE_URL", "PostgreSQL"),
     "redis": ("TEST_REDIS_URL", "Redis"),
@@ -40,14 +40,14 @@ _FIXTURES = {
     "elasticsearch_url": "elasticsearch",
     "chromium_path": "chromium",
 }
-# Why a server could not be had, as {"name": "reason"}; written by `tests/services/run.py`.
+# Why a server is unavailable, as {"name": "reason"}; written by `tests/services/run.py`.
 REASONS_VARIABLE = "TEST_SERVERS_MISSING"
 _PROPERTY = "missing-server"
-# Where a run leaves the figures of docs/promises.md: tests and seconds of each promise, and what tests noted by
+# Where a run writes the figures of docs/promises.md: tests and seconds of each promise, and values recorded by
 # `record_property("figure", "...")`.
 FIGURES_VARIABLE = "PROMISE_FIGURES"
 _LONG = ("slow", "browser", "server")
-# The files that take a minute and more, longest first; those that wait beside those that compute.
+# The files that take a minute or more, longest first; waiting and computing files alternate.
 LONGEST = (
     "tests/browser/test_pages.py",
     "tests/faults/test_jobs.py",
@@ -68,13 +68,13 @@ LONGEST = (
     "tests/faults/test_crowd.py",
     "tests/security/test_openapi.py",
 )
-# A run of so many files ends with its longest ones, so many of them.
+# A run with at least this number of files lists its longest ones, up to this number.
 FILES_OF_A_LONG_RUN, LONGEST_SHOWN = 100, 60
 ROOT = Path(__file__).resolve().parents[2]
 _CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
-# ---- what tests ask for -----------------------------------------------------------------------------------
+# ---- requirements of tests --------------------------------------------------------------------------------
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -102,10 +102,11 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of several processes: files that drive servers, a browser or much work come first, the longest at the very
-    front, so that none is left alone with one of them at the end.
+    """With several processes, files that use servers, a browser or much work come first, and the longest first of all,
+    so that none remains alone at the end.
 
-    Ids with the address of an object are refused: they differ between processes, which must collect the same tests."""
+    Ids with the address of an object are refused: they differ between processes, which must collect the same tests.
+    """
     if addressed := [item.nodeid for item in items if " at 0x" in item.nodeid]:
         raise pytest.UsageError(f"Give these tests ids without addresses (ids=...): {', '.join(addressed[:3])}")
     if not hasattr(config, "workerinput"):
@@ -116,7 +117,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def needs(item: pytest.Item) -> set[str]:
-    """The servers this test asks for. `server` without a name marks a test that starts servers of its own."""
+    """The servers required by this test. `server` without a name marks a test that starts its own servers."""
     names = {name for marker in item.iter_markers("server") for name in marker.args}
     if item.get_closest_marker("browser"):
         names.add("chromium")
@@ -133,11 +134,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         Path(path).write_text(json.dumps(names))
 
 
-# ---- what there is ----------------------------------------------------------------------------------------
+# ---- available servers ------------------------------------------------------------------------------------
 
 
 def location(name: str) -> str:
-    """Where the server is; empty when there is none."""
+    """The address of the server; empty if there is none."""
     value = os.environ.get(SERVERS[name][0], "")
     if name == "chromium" and not value:
         value = next((found for program in _CHROMIUM_NAMES if (found := shutil.which(program))), "")
@@ -145,7 +146,7 @@ def location(name: str) -> str:
 
 
 def reason(name: str) -> str:
-    """Why there is none."""
+    """The reason why there is none."""
     reasons = json.loads(os.environ.get(REASONS_VARIABLE) or "{}")
     variable, _ = SERVERS[name]
     return reasons.get(name) or f"{variable} is not set; `make test` starts what is needed"
@@ -183,7 +184,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 def promise_figures(reports: Iterable[pytest.TestReport]) -> dict[str, dict[str, Any]]:
-    """Promise -> how many of its tests passed and failed, their seconds, and what they noted, by name of the test."""
+    """Promise -> numbers of passed and failed tests, their seconds, and recorded values by test name."""
     found: dict[str, dict[str, Any]] = {}
     for report in reports:
         properties = dict.fromkeys((str(key), str(value)) for key, value in report.user_properties)
@@ -208,7 +209,7 @@ def _write_figures(reporter: pytest.TerminalReporter) -> None:
 
 
 def _minutes_by_file(reporter: pytest.TerminalReporter) -> list[tuple[float, str, int]]:
-    """(seconds, file, tests) of the files that took longest, with what their fixtures took."""
+    """(seconds, file, tests) of the files that took longest, including fixtures."""
     seconds: dict[str, float] = defaultdict(float)
     tests: dict[str, int] = defaultdict(int)
     for reports in reporter.stats.values():
@@ -221,7 +222,7 @@ def _minutes_by_file(reporter: pytest.TerminalReporter) -> list[tuple[float, str
 
 
 def _say_longest_files(terminalreporter: pytest.TerminalReporter) -> None:
-    """The longest files of a run of many, which is where a suite that grows too slow is mended."""
+    """The longest files of a large run, where a slow suite can be improved."""
     files = _minutes_by_file(terminalreporter)
     if len(files) < FILES_OF_A_LONG_RUN:
         return
@@ -263,7 +264,7 @@ def _on_server(*statements: Any) -> None:
 
 
 def _create(name: str, template: str = "template1") -> str:
-    """Its address, on the server of the tests."""
+    """Creates a database on the test server; returns its address."""
     from psycopg2 import sql
 
     _drop(name)
@@ -279,7 +280,7 @@ def _drop(name: str) -> None:
 
 @contextmanager
 def _database(name: str, template: str = "template1") -> Iterator[str]:
-    """A database that exists for the length of the block: its address."""
+    """A temporary database for the block; yields its address."""
     name = re.sub(r"\W+", "_", f"t_{os.getpid()}_{name}".lower())[:60]
     try:
         yield _create(name, template)
@@ -289,7 +290,7 @@ def _database(name: str, template: str = "template1") -> Iterator[str]:
 
 @contextmanager
 def _django_on(url: str) -> Iterator[None]:
-    """Django's default connection, in this thread and in threads started meanwhile, is this database."""
+    """Points Django's default connection, in this thread and in threads started meanwhile, to this database."""
     import dj_database_url
     from django.db import connections
 
@@ -308,28 +309,29 @@ def _django_on(url: str) -> Iterator[None]:
 
 @pytest.fixture
 def postgres_url(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A new, empty PostgreSQL database of this test's own; dropped afterwards."""
+    """A new, empty PostgreSQL database for this test; dropped afterwards."""
     with _database(request.node.name) as url:
         yield url
 
 
 @pytest.fixture(scope="session")
 def _common_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that all processes of this run have in common."""
+    """The folder shared by all processes of this run."""
     folder = tmp_path_factory.getbasetemp()
     return folder.parent if hasattr(request.config, "workerinput") else folder
 
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """One process of the run at a time."""
+    """Admits one process of the run at a time."""
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def _migrate(url: str) -> None:
-    """By the command, in a process of its own: in this one migrations are switched off (`--nomigrations`)."""
+    """Migrates by the command in a separate process, because this one has migrations switched off
+    (`--nomigrations`)."""
     env = {**os.environ, "DJANGO_SETTINGS_MODULE": "evalapp.settings.test", "DATABASE_URL": url}
     command = [sys.executable, "manage.py", "migrate", "--no-input", "-v0"]
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
@@ -338,8 +340,8 @@ def _migrate(url: str) -> None:
 
 @pytest.fixture(scope="session")
 def migrated_file(_common_folder: Path) -> Path:
-    """A SQLite file with all tables, to be copied: migrating takes ten seconds, so one process of the run does it
-    for all."""
+    """A SQLite file with all tables, to be copied: migrating takes ten seconds, so one process does it for the whole
+    run."""
     path = _common_folder / "migrated.sqlite3"
     with _alone(_common_folder):
         if not path.exists():
@@ -352,7 +354,7 @@ def migrated_file(_common_folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def _migrated_database(_common_folder: Path) -> Iterator[str]:
-    """The name of a database with all tables, to be copied, for all processes of the run; the last one drops it."""
+    """The name of a database with all tables, to be copied by all processes of the run; the last one drops it."""
     name = f"t_migrated_{hashlib.sha256(str(_common_folder).encode()).hexdigest()[:16]}"
     users = _common_folder / "users-of-migrated"
     with _alone(_common_folder):
@@ -370,24 +372,24 @@ def _migrated_database(_common_folder: Path) -> Iterator[str]:
 
 @pytest.fixture
 def migrated_url(request: pytest.FixtureRequest, _migrated_database: str) -> Iterator[str]:
-    """A new PostgreSQL database with all tables, for other processes; Django of this one knows nothing of it."""
+    """A new PostgreSQL database with all tables, for other processes; Django of this process is not connected to it."""
     with _database(request.node.name, _migrated_database) as url:
         yield url
 
 
 @pytest.fixture
 def postgres_db(migrated_url: str, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
-    """Django on a new PostgreSQL database with all tables, for this test alone; gives its address. What is
-    written is really committed, threads see it, and other processes may join with DATABASE_URL. In place of the
-    `db` marker, not beside it."""
+    """Django on a new PostgreSQL database with all tables, for this test alone; yields its address. Writes are really
+    committed, threads see them, and other processes may join with DATABASE_URL. Use instead of the `db` marker, not
+    together with it."""
     with django_db_blocker.unblock(), _django_on(migrated_url):
         yield migrated_url
 
 
 @pytest.fixture(scope="session")
 def demo_files(_common_folder: Path) -> Path:
-    """The folder of the demonstration's data as `evalapp.demo.build` writes them, which takes ten seconds: once for
-    all processes of the run. Tests only read it."""
+    """The folder of the demonstration's data as written by `evalapp.demo.build`, which takes ten seconds: once for all
+    processes of the run. Tests only read it."""
     from evalapp.demo.build import build
 
     path = _common_folder / "demo"
@@ -400,7 +402,7 @@ def demo_files(_common_folder: Path) -> Path:
 
 @pytest.fixture
 def written_demo(demo_files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command `demo` takes these files instead of making the same ones anew."""
+    """Makes the command `demo` use these files instead of generating them again."""
     monkeypatch.setattr(
         "evalapp.demo.build.build", lambda folder: shutil.copytree(demo_files, folder, dirs_exist_ok=True)
     )
@@ -408,7 +410,7 @@ def written_demo(demo_files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def emptied_redis() -> Iterator[str]:
-    """An empty Redis database that no other test process uses at the same time: its address."""
+    """An empty Redis database that no other test process uses at the same time; yields its address."""
     import redis
 
     worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
@@ -431,13 +433,13 @@ def redis_url() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def elasticsearch_url() -> str:
-    """The test server's address. Tests name their indexes apart and delete them."""
+    """The test server's address. Tests use distinct index names and delete their indexes."""
     return location("elasticsearch")
 
 
 @pytest.fixture
 def elasticsearch_alone() -> None:
-    """For a test that makes the server look ill: no other process of the run has a test at it meanwhile."""
+    """For a test that makes the server appear unhealthy: no other process of the run uses it meanwhile."""
 
 
 @pytest.fixture(autouse=True)
@@ -454,13 +456,13 @@ def _elasticsearch_in_turn(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def chromium_path() -> str:
-    """The browser's program."""
+    """The path of the browser."""
     return location("chromium")
 
 
 @pytest.fixture(scope="session")
 def shared_data(pytestconfig: pytest.Config) -> Path:
-    """The real human-rated data sets: EVALAPP_SHARED_DATA, else `../shared/data` beside the checkout."""
+    """The real human-rated data sets: EVALAPP_SHARED_DATA, else `../shared/data` next to the checkout."""
     named = os.environ.get("EVALAPP_SHARED_DATA")
     folder = Path(named) if named else pytestconfig.rootpath.parent / "shared" / "data"
     if not folder.is_dir():

@@ -1,6 +1,7 @@
-"""Runs the tests with the servers they need: `run.py test [PYTEST ARGUMENTS]` asks pytest what the selected
-tests want, starts just that, runs them and ends it; `run.py stay [NAME ...]` starts servers and leaves them up
-until Ctrl-C; `run.py with NAME,NAME -- COMMAND` runs a command with servers that keep their data as in real use."""
+"""Runs the tests with the servers they need: `run.py test [PYTEST ARGUMENTS]` asks pytest for the needs of the selected
+tests, starts these servers, runs the tests and stops the servers; `run.py stay [NAME ...]` starts servers and keeps
+them running until Ctrl-C; `run.py with NAME,NAME -- COMMAND` runs a command with servers that store data durably, as in
+production."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ from tests.services.plugin import REASONS_VARIABLE, SERVERS  # noqa: E402
 
 
 class Interrupted(Exception):
-    """TERM or HUP came."""
+    """TERM or HUP was received."""
 
 
 def _interrupt(number: int, frame: object) -> None:
@@ -36,9 +37,9 @@ def _interrupt(number: int, frame: object) -> None:
 
 @contextmanager
 def running(names: list[str], durable: bool = False) -> Iterator[dict[str, str]]:
-    """Starts the named servers; gives the variables that say where they are, and what is missing and why."""
+    """Starts the named servers; yields the variables with their addresses, and the missing ones with reasons."""
     folder = Path(tempfile.mkdtemp(prefix="evalapp-servers-"))
-    folder.chmod(0o755)  # servers that run as another user must get through
+    folder.chmod(0o755)  # servers that run as another user must be able to enter
     found: dict[str, str] = {}
     missing: dict[str, str] = {}
     try:
@@ -80,8 +81,8 @@ def pytest(arguments: list[str], env: dict[str, str] | None = None, quiet: bool 
 
 
 def wanted(arguments: list[str]) -> list[str]:
-    """What the selected tests need; the whole suite needs all, and is not collected just to hear that. When tests
-    cannot even be collected nothing is started: the run itself will say what is wrong with them."""
+    """The servers that the selected tests need; the whole suite needs all, so it is not collected for this. If
+    collection fails, nothing is started: the run itself will report the error."""
     if not arguments:
         return sorted(SERVERS)
     with tempfile.TemporaryDirectory() as folder:
@@ -91,8 +92,8 @@ def wanted(arguments: list[str]) -> list[str]:
 
 
 def parallel(arguments: list[str]) -> list[str]:
-    """For the whole suite one process more than there are cores: a third of the time tests wait, for servers, workers
-    and browsers. The tests of one file stay together, for they may share a server, and the plugin says which files
+    """For the whole suite, one process more than there are cores: a third of the time tests wait for servers, workers
+    and browsers. Tests of one file stay together because they may share a server, and the plugin decides which files
     come first."""
     chosen = os.environ.get("WORKERS", "")
     count = int(chosen) if chosen.isdigit() else (0 if arguments else min(len(os.sched_getaffinity(0)) + 1, 6))
@@ -109,8 +110,8 @@ def test(arguments: list[str]) -> int:
     with Family() as family:
         collecting = None
         if not arguments and not is_compiled():
-            # All processes of the run would compile the same six thousand modules, each for itself: now one does it
-            # for all, while the servers start.
+            # Otherwise every process of the run would compile the same six thousand modules; one does it for all while
+            # the servers start.
             command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
             collecting = family.spawn("collecting", command, cwd=ROOT, output=subprocess.DEVNULL)
         with running(names) as found:

@@ -1,5 +1,5 @@
-"""Starts PostgreSQL, Redis and Elasticsearch for tests, each on a port and in a folder of its own, with
-settings that are quick and safe for nothing but tests."""
+"""Starts PostgreSQL, Redis and Elasticsearch for tests, each on its own port and in its own folder, with settings that
+are fast and safe only for tests."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from evalapp.ops.processes import Child, Ending, Family, User
 from tests.services import installing
 from tests.services.installing import CannotHave
 
-# Root's stand-ins: PostgreSQL and Elasticsearch refuse to run as root.
+# Accounts used instead of root: PostgreSQL and Elasticsearch refuse to run as root.
 _POSTGRES_USERS, _ORDINARY_USERS = ("postgres", "nobody"), ("nobody", "daemon")
 
 
 def start(name: str, family: Family, folder: Path, durable: bool = False) -> str:
-    """Starts one server and returns where it is, or raises CannotHave. `durable`: PostgreSQL waits for the disk
-    and Elasticsearch has the memory of real use, which a measurement must."""
+    """Starts one server and returns its address, or raises CannotHave. `durable`: for measurements, PostgreSQL waits
+    for the disk and Elasticsearch has production memory."""
     if name == "postgres":
         return _postgres(family, folder / name, durable)
     if name == "elasticsearch":
@@ -35,7 +35,7 @@ def start(name: str, family: Family, folder: Path, durable: bool = False) -> str
 
 
 def _ordinary(candidates: tuple[str, ...]) -> User | None:
-    """Whom to run as: nobody else for an ordinary user, the first account that exists for root."""
+    """The account to run as: none for an ordinary user, the first existing one for root."""
     if os.geteuid() != 0:
         return None
     for name in candidates:
@@ -108,13 +108,13 @@ def _postgres(family: Family, folder: Path, durable: bool) -> str:
 
 
 def start_postgres(family: Family, folder: Path) -> str:
-    """Starts the server of a folder that was prepared once; again after its end, on the same port with what it held."""
+    """Starts the server of a prepared folder; a restart keeps the port and the data."""
     binaries, user, log = installing.postgres_binaries(), _ordinary(_POSTGRES_USERS), folder / "log"
     settings = (folder / "data" / "postgresql.auto.conf").read_text()
     port = settings.partition("port = '")[2].partition("'")[0]
     command = [binaries / "postgres", "-D", folder / "data"]
     with log.open("wb") as output:
-        # INT is PostgreSQL's fast end: sessions are cut instead of waited for.
+        # INT is PostgreSQL's fast shutdown: sessions are cut instead of waited for.
         ending = Ending(((signal.SIGINT, 10.0),))
         child = family.spawn("postgres", command, cwd=folder, output=output, user=user, ending=ending)
     ready = [str(binaries / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(port)]
@@ -143,7 +143,7 @@ def _redis(family: Family, folder: Path) -> str:
 # ---- Elasticsearch ----------------------------------------------------------------------------------------
 
 
-#: Java's compiler and collector for a server that lives for minutes: both think less.
+#: Java's compiler and garbage collector for a server that lives for minutes: both do less work.
 _BRIEF_LIFE = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
@@ -184,7 +184,7 @@ def _elasticsearch(family: Family, folder: Path, durable: bool) -> str:
 
 
 def start_elasticsearch(family: Family, folder: Path) -> str:
-    """Starts the server of a folder that was prepared once; again after its end, with what it held then."""
+    """Starts the server of a prepared folder; a restart keeps the data."""
     java, home = installing.java_home(), installing.elasticsearch_home()
     configuration, log = folder / "config", folder / "log"
     port = json.loads((configuration / "elasticsearch.yml").read_text())["http.port"]

@@ -1,5 +1,4 @@
-"""The count at the end of a crowd: it finds each thing that may be wrong. The crowd itself is used by
-tests/faults/test_crowd.py."""
+"""The final count after a crowd finds every possible violation. tests/faults/test_crowd.py uses the crowd itself."""
 
 from __future__ import annotations
 
@@ -33,19 +32,19 @@ def wrong(judged) -> dict[str, int]:
     return {name: count for name, count in found_in_database(*judged).items() if count and name != "stored"}
 
 
-def test_nothing_is_wrong_where_nothing_was_done(judged):
+def test_no_violation_without_any_work(judged):
     assert found_in_database(*judged)["stored"] == 4
     assert wrong(judged) == {}
 
 
-def test_a_lost_and_a_changed_answer_are_found(judged):
+def test_lost_and_changed_answers_are_found(judged):
     campaign, confirmed = judged
     assert wrong((campaign, {**confirmed, uuid.uuid4().hex: ("x", {"quality": 1})})) == {"lost": 1}
     number, (public, _) = next(iter(confirmed.items()))
     assert wrong((campaign, {**confirmed, number: (public, {"quality": 1})})) == {"changed": 1}
 
 
-def test_what_the_database_must_not_hold_is_found(judged):
+def test_forbidden_database_states_are_found(judged):
     Rating.objects.filter(judgement=Judgement.objects.first().pk).delete()
     assert wrong(judged) == {"without_rating": 1}
     Judgement.objects.filter(pk=Judgement.objects.last().pk).update(extra=True)
@@ -58,7 +57,7 @@ def test_what_the_database_must_not_hold_is_found(judged):
     assert wrong(judged)["doubled"] == 1
 
 
-def test_a_spread_is_in_milliseconds():
+def test_spread_is_in_milliseconds():
     assert spread([]) == {"n": 0}
     assert spread([k / 1000 for k in range(1, 101)]) == {
         "n": 100, "p50_ms": 51.0, "p95_ms": 96.0, "p99_ms": 100.0, "max_ms": 100.0,

@@ -1,4 +1,4 @@
-"""The plugin as a test run shows it: each case is a pytest of its own on a small file."""
+"""The plugin in a test run: each case runs a separate pytest on a small file."""
 
 import json
 import os
@@ -41,7 +41,7 @@ def run(tmp_path):
     def run(*arguments, **variables):
         unwanted = {variable for variable, _ in SERVERS.values()} | {"CI", REASONS_VARIABLE, "PYTEST_XDIST_WORKER"}
         env = {k: v for k, v in os.environ.items() if k not in unwanted and not k.startswith("PYTEST_")}
-        # Only the plugins in question: all that are installed would take seconds to load, each time.
+        # Only the plugins under test: loading all installed ones would take seconds each time.
         env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
         command = [sys.executable, "-m", "pytest", "-p", "tests.services.plugin", "-p", "xdist.plugin"]
         command += ["-p", "no:cacheprovider", "-c", str(tmp_path / "empty.ini"), str(tmp_path), *arguments]
@@ -52,7 +52,7 @@ def run(tmp_path):
     return run
 
 
-def test_missing_servers_are_skips_and_the_last_lines_say_which_and_why(run):
+def test_missing_servers_are_skips_and_the_last_lines_name_them_with_reasons(run):
     reasons = json.dumps({"postgres": "initdb is not installed"})
     done = run("-m", "not browser", **{REASONS_VARIABLE: reasons})
     assert done.returncode == 0, done.stdout
@@ -61,28 +61,28 @@ def test_missing_servers_are_skips_and_the_last_lines_say_which_and_why(run):
     assert "1 test skipped, no Redis: TEST_REDIS_URL is not set" in done.stdout
 
 
-def test_in_continuous_integration_such_a_skip_fails(run):
+def test_such_a_skip_fails_in_continuous_integration(run):
     assert run("-m", "not browser", CI="true").returncode == 1
     assert run("-k", "plain", CI="true").returncode == 0
 
 
-def test_with_several_processes_too(run):
+def test_skips_are_reported_with_several_processes(run):
     done = run("-m", "not browser", "-n", "2", CI="true")
     assert done.returncode == 1
     assert "1 test skipped, no PostgreSQL" in done.stdout
 
 
-def test_files_that_are_put_first_are_there():
+def test_files_to_run_first_exist():
     assert [name for name in LONGEST if not (ROOT / name).is_file()] == []
 
 
-def test_a_server_that_is_there_is_used(run):
+def test_available_server_is_used(run):
     done = run("-k", "queue or page", CI="true", TEST_REDIS_URL="redis://127.0.0.1:1/0", CHROMIUM="/bin/true")
     assert done.returncode == 0
     assert "2 passed" in done.stdout
 
 
-def test_it_tells_what_the_selected_tests_need(run, tmp_path):
+def test_needs_of_selected_tests_are_reported(run, tmp_path):
     def needed(*arguments):
         run("--collect-only", f"--servers-needed={tmp_path / 'needed.json'}", *arguments)
         return json.loads((tmp_path / "needed.json").read_text())
@@ -92,7 +92,7 @@ def test_it_tells_what_the_selected_tests_need(run, tmp_path):
     assert needed("-k", "plain or own") == []
 
 
-def test_an_unknown_server_is_an_error(run, tmp_path):
+def test_unknown_server_is_an_error(run, tmp_path):
     (tmp_path / "test_it.py").write_text(TESTS.replace('"redis"', '"reddis"'))
     done = run()
     assert done.returncode != 0
@@ -100,7 +100,7 @@ def test_an_unknown_server_is_an_error(run, tmp_path):
 
 
 @pytest.mark.server("postgres")
-def test_each_test_has_an_empty_database_of_its_own(postgres_url):
+def test_each_test_has_its_own_empty_database(postgres_url):
     import psycopg2
 
     connection = psycopg2.connect(postgres_url)
@@ -109,12 +109,12 @@ def test_each_test_has_an_empty_database_of_its_own(postgres_url):
         assert cursor.fetchone() == (0,)
         cursor.execute("SELECT current_database()")
         assert cursor.fetchone()[0].startswith(f"t_{os.getpid()}_")
-    connection.close()  # the fixture drops the database even when this is forgotten
+    connection.close()  # the fixture drops the database even if this is forgotten
 
 
 @pytest.mark.parametrize("turn", [1, 2])
-def test_django_on_postgres_has_tables_and_threads_see_what_is_committed(postgres_db, turn):
-    """Twice, with the same row: the second test would fail if anything of the first were left."""
+def test_django_on_postgres_has_tables_and_threads_see_commits(postgres_db, turn):
+    """Twice with the same row: the second test would fail if anything of the first were left."""
     from concurrent.futures import ThreadPoolExecutor
 
     from django.contrib.auth import get_user_model
@@ -137,7 +137,7 @@ def test_django_on_postgres_has_tables_and_threads_see_what_is_committed(postgre
 
 @pytest.mark.django_db
 @pytest.mark.server("postgres")
-def test_afterwards_django_is_where_it_was():
+def test_django_connection_is_restored_afterwards():
     from django.contrib.auth import get_user_model
     from django.db import connection
 
@@ -146,7 +146,7 @@ def test_afterwards_django_is_where_it_was():
 
 
 @pytest.mark.server("redis")
-def test_each_test_has_an_empty_queue_of_its_own(redis_url):
+def test_each_test_has_its_own_empty_queue(redis_url):
     import redis
 
     with redis.Redis.from_url(redis_url) as client:
@@ -156,7 +156,7 @@ def test_each_test_has_an_empty_queue_of_its_own(redis_url):
 
 
 @pytest.mark.browser
-def test_the_browser_draws_a_page(chromium_path, tmp_path):
+def test_browser_renders_a_page(chromium_path, tmp_path):
     page = tmp_path / "page.html"
     page.write_text("<title>x</title><p id=a></p><script>a.textContent = 6 * 7</script>")
     command = [chromium_path, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", page.as_uri()]
@@ -167,8 +167,8 @@ def test_the_browser_draws_a_page(chromium_path, tmp_path):
 # ---- figures of promises ----------------------------------------------------------------------------------
 
 
-def test_figures_of_promises_are_written_where_they_are_wanted(run, tmp_path):
-    """What passed and failed, and what tests noted, also when processes share the tests."""
+def test_figures_of_promises_are_written_on_request(run, tmp_path):
+    """Passed and failed tests and recorded values, also when processes share the tests."""
     (tmp_path / "test_shown.py").write_text(
         "import pytest\n"
         "pytestmark = pytest.mark.promise('one')\n"

@@ -16,7 +16,7 @@ from tests.services.installing import CannotHave
 RUN = [sys.executable, "tests/services/run.py"]
 
 
-def test_the_whole_suite_runs_on_one_process_more_than_cores_and_a_selection_on_one(monkeypatch):
+def test_whole_suite_runs_on_one_process_more_than_cores_and_a_selection_on_one(monkeypatch):
     monkeypatch.delenv("WORKERS", raising=False)
     for cores, processes in ((1, "2"), (2, "3"), (64, "6")):
         monkeypatch.setattr("os.sched_getaffinity", lambda _, cores=cores: set(range(cores)))
@@ -28,7 +28,7 @@ def test_the_whole_suite_runs_on_one_process_more_than_cores_and_a_selection_on_
     assert run.parallel([]) == []
 
 
-def test_the_whole_suite_is_not_collected_to_hear_that_it_needs_all(monkeypatch):
+def test_whole_suite_is_not_collected_to_learn_its_needs(monkeypatch):
     monkeypatch.setattr(run, "pytest", lambda *_, **__: pytest.fail("must not collect"))
     assert run.wanted([]) == ["chromium", "elasticsearch", "postgres", "redis"]
 
@@ -36,7 +36,7 @@ def test_the_whole_suite_is_not_collected_to_hear_that_it_needs_all(monkeypatch)
 @pytest.mark.parametrize(
     ("arguments", "compiled", "first"), [([], False, 1), ([], True, 0), (["tests/flows"], False, 0)]
 )
-def test_in_a_new_checkout_one_process_compiles_before_all_begin(monkeypatch, arguments, compiled, first):
+def test_one_process_compiles_a_new_checkout_before_all_start(monkeypatch, arguments, compiled, first):
     done = []
 
     def spawn(family, name, command, **_):
@@ -50,14 +50,14 @@ def test_in_a_new_checkout_one_process_compiles_before_all_begin(monkeypatch, ar
     assert run.test(arguments) == first
 
 
-def test_without_root_it_says_what_to_install(monkeypatch):
+def test_without_root_it_names_the_packages_to_install(monkeypatch):
     monkeypatch.setattr(installing, "can_install", lambda: False)
     monkeypatch.setattr(installing, "_postgres_binaries", lambda: None)
     with pytest.raises(CannotHave, match="apt-get install postgresql"):
         installing.postgres_binaries()
 
 
-def test_a_server_that_cannot_be_had_is_named_with_its_reason(monkeypatch, capsys):
+def test_unavailable_server_is_named_with_its_reason(monkeypatch, capsys):
     def refuse(*_):
         raise CannotHave("no initdb")
 
@@ -68,14 +68,14 @@ def test_a_server_that_cannot_be_had_is_named_with_its_reason(monkeypatch, capsy
     assert "PostgreSQL cannot be had: no initdb" in capsys.readouterr().err
 
 
-def test_a_server_that_is_named_already_is_used(monkeypatch):
+def test_server_given_by_a_variable_is_used(monkeypatch):
     monkeypatch.setenv("TEST_REDIS_URL", "redis://127.0.0.1:7/0")
     monkeypatch.setattr(servers, "start", lambda *_: pytest.fail("must not start another"))
     with run.running(["redis"]) as found:
         assert found == {"TEST_REDIS_URL": "redis://127.0.0.1:7/0"}
 
 
-def test_a_server_that_dies_at_its_start_is_reported_with_what_it_said(tmp_path):
+def test_server_that_dies_at_start_is_reported_with_its_output(tmp_path):
     log = tmp_path / "log"
     with Family() as family, log.open("wb") as output:
         child = family.spawn("x", ["sh", "-c", "echo bad option; echo '  at Java.stack'; exit 1"], output=output)
@@ -83,7 +83,7 @@ def test_a_server_that_dies_at_its_start_is_reported_with_what_it_said(tmp_path)
             servers._wait("X", child, lambda: False, 5, log)
 
 
-def test_wrong_words_are_wrong_usage():
+def test_unknown_arguments_are_a_usage_error():
     for words in ([], ["tets"], ["stay", "mysql"], ["with", "redis"]):
         assert subprocess.run([*RUN, *words], cwd=settings.BASE_DIR, capture_output=True, check=False).returncode == 2
 
@@ -112,7 +112,7 @@ def test_servers_end_with_their_runner_even_a_killed_one(number, tmp_path):
 
 
 @pytest.mark.server
-def test_a_command_runs_with_servers():
+def test_command_runs_with_servers():
     env = {k: v for k, v in os.environ.items() if k != "TEST_REDIS_URL"}
     command = [*RUN, "with", "redis", "--", "sh", "-c", "echo $TEST_REDIS_URL; exit 7"]
     started = time.monotonic()

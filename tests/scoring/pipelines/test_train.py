@@ -1,4 +1,4 @@
-"""Trainings as runs: dry check, folds, what is published, cancel and retry, what is recorded for the curve."""
+"""Trainings as runs: dry check, folds, published result, cancel and retry, recorded points of the curve."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def score(project, slug: str, **rest) -> Run:
     return run
 
 
-def test_one_model_is_trained_on_part_of_the_groups_and_its_scores_are_marked(toy, artefacts):
+def test_single_model_trains_on_some_groups_and_its_scores_are_marked(toy, artefacts):
     evaluator = train(toy.project, folds=1, name="first-one")
     assert (evaluator.slug, evaluator.name, evaluator.kind, evaluator.state) == ("first-one", "toy", "trained", "ready")
     record = evaluator.record
     assert record["folds"] == 0
-    # 12 groups in 80/10/10: 10 to learn from, 1 to choose by, 1 left untouched (rounded cuts at 9.6 and 10.8).
+    # 12 groups in 80/10/10: 10 for training, 1 for selection, 1 unused (cuts at 9.6 and 10.8, rounded).
     assert (record["models"][0]["n_groups"], record["models"][0]["n_dev_groups"]) == (10, 1)
     assert evaluator.signature.startswith("toy|profile:recommended|aspect:quality|")
     assert not (artefacts / "work" / str(evaluator.run_id)).exists()
@@ -75,11 +75,11 @@ def test_one_model_is_trained_on_part_of_the_groups_and_its_scores_are_marked(to
     assert marked == set(split["train"]) | set(split["dev"])
     assert ScoreSet.objects.get(evaluator=evaluator).n_in_training == 22
     assert score(toy.project, "first-one").result["scored"] == 0
-    # An item that it learned from is moved into the one group it never saw: what is there now counts as seen.
+    # A training item is moved into the one unseen group: its content now counts as seen.
     (unseen,) = set(Item.objects.values_list("group", flat=True)) - marked
     Item.objects.filter(group=split["train"][0]).update(group=unseen)
     assert score(toy.project, "first-one").result["in_training"] == 24
-    # One that came from elsewhere knows them by what they are, whatever they are called.
+    # An imported evaluator recognises items by content, whatever their names.
     Evaluator.objects.update(record={**record, "choice": {}})
     assert score(toy.project, "first-one").result["in_training"] == 24
     Item.objects.update(context=["Something else?"])
@@ -104,11 +104,11 @@ def test_folds_score_every_group_by_the_model_that_did_not_see_it(toy):
     assert train(toy.project, folds=2).slug == "toy-2"
 
 
-def test_the_curve_and_the_log_are_stored(toy):
+def test_curve_and_log_are_stored(toy):
     evaluator = train(toy.project, folds=2, options={"epochs": 3})
     curve = curve_of(evaluator.run)
     assert list(curve) == ["fold 1 of 2, training", "fold 2 of 2, training"]
-    # Three batches an epoch, three epochs: a point for every step.
+    # Three batches per epoch, three epochs: a point for every step.
     assert [step for step, _ in curve["fold 1 of 2, training"]] == list(range(1, 10))
     text = "\n".join(RunLog.objects.filter(run=evaluator.run).values_list("text", flat=True))
     assert "2 models, each of" in text
@@ -116,8 +116,8 @@ def test_the_curve_and_the_log_are_stored(toy):
     assert f"Signature: {evaluator.signature}" in text
 
 
-def test_the_check_gives_a_range_or_says_that_none_is_known(toy):
-    """The toy says no seconds."""
+def test_check_gives_a_range_or_says_that_none_is_known(toy):
+    """The toy evaluator gives no estimate."""
     from scoring.pipelines.outlook import sum_ranges
 
     run = train(toy.project, folds=2).run
@@ -128,7 +128,7 @@ def test_the_check_gives_a_range_or_says_that_none_is_known(toy):
     assert sum_ranges([(30.0, 120.0), None])["seconds_range"] is None
 
 
-def test_notes_of_several_models_stand_there_once():
+def test_equal_notes_of_several_models_appear_once():
     notes = [
         "About 1,200 s encode every text once.", "It stops early.", "About 900 s encode every text once.",
         "It stops early.", "1 of 12 repeats.", "About 1,000.5 s encode every text once.", "1 of 9 repeats.",
@@ -138,8 +138,8 @@ def test_notes_of_several_models_stand_there_once():
     ]  # fmt: skip
 
 
-def test_the_bar_is_of_the_whole_run_and_the_phase_says_how_far_it_is(toy, monkeypatch):
-    """The toy says no seconds, so another dry check does: 600 s, of which 100 come after the steps."""
+def test_bar_covers_the_run_and_the_phase_shows_its_own_progress(toy, monkeypatch):
+    """The toy gives no estimate, so another dry check does: 600 s, of which 100 come after the steps."""
     seen = []
     checked = pipeline.Training.plan
     monkeypatch.setattr(
@@ -159,15 +159,15 @@ def test_the_bar_is_of_the_whole_run_and_the_phase_says_how_far_it_is(toy, monke
     assert halves["fold 2 of 2, training: 1 of 6 steps"] >= 45
 
 
-def test_without_an_estimate_the_bar_is_of_the_phase_and_says_so(toy, monkeypatch):
+def test_without_an_estimate_the_bar_covers_the_phase_and_says_so(toy, monkeypatch):
     seen = []
     monkeypatch.setattr(RunContext, "progress", lambda context, *given, **more: seen.append(given))
     train(toy.project, folds=2)
     assert (1, 6, "steps of this phase", "fold 1 of 2, training") in seen
 
 
-def test_a_training_that_diverges_says_the_way_out(toy):
-    """The run said "Unexpected error ... retry, and report it"."""
+def test_diverging_training_suggests_a_remedy(toy):
+    """Once, the run said "Unexpected error ... retry, and report it"."""
     wishes = Wishes("toy", options={"frozen": True, "epochs": 2, "learning_rate": 1e30}, folds=1)
     run = execute_run(start_training(project=toy.project, wishes=wishes, send=False).pk)
     assert run.state == Run.State.FAILED
@@ -175,7 +175,7 @@ def test_a_training_that_diverges_says_the_way_out(toy):
     assert "Take a smaller learning_rate" in run.error
 
 
-def test_a_cancelled_training_goes_on_where_it_stopped(toy, monkeypatch):
+def test_cancelled_training_continues_where_it_stopped(toy, monkeypatch):
     wishes = Wishes("toy", options={"frozen": True, "epochs": 6}, folds=1)
     whole = train(toy.project, options={"epochs": 6}, folds=1, name="whole")
     seen: list[int] = []
@@ -195,20 +195,20 @@ def test_a_cancelled_training_goes_on_where_it_stopped(toy, monkeypatch):
     retry_run(run=run)
     run = execute_run(run.pk)
     assert run.state == Run.State.SUCCEEDED, run.error
-    assert seen[10] == 10  # epochs of three steps: the fourth was under way
+    assert seen[10] == 10  # epochs of three steps: the fourth was in progress
     assert told(run, "Goes on") == ["Goes on from step 9 of 18 (training)."]
     assert told(run, "No checkpoint") == []
     again = Evaluator.objects.get(run=run)
     assert weights(again) == weights(whole)
     steps = list(CurvePoint.objects.filter(run=run).order_by("step").values_list("step", flat=True))
     assert steps == list(range(1, 19))
-    # Executed once more (a second delivery), it finds what it published.
+    # Executed again (a second delivery), it finds its published result.
     assert pipeline.run(_Context(run), **run.params)["evaluator"] == again.slug
     assert Evaluator.objects.filter(name="toy").count() == 2
 
 
 def told(run: Run, begin: str) -> list[str]:
-    """The lines of the log that begin so."""
+    """The lines of the log with this beginning."""
     return list(RunLog.objects.filter(run=run, text__startswith=begin).order_by("pk").values_list("text", flat=True))
 
 
@@ -217,13 +217,13 @@ def told(run: Run, begin: str) -> list[str]:
     [
         (1, 2, ["No checkpoint was saved yet: it begins anew."]),
         (2, 2, ["No checkpoint was saved yet: it begins anew."]),
-        # Six steps a fold: two are all of the first fold and the first epoch of the second.
+        # Six steps per fold: two cover the first fold and the first epoch of the second.
         (2, 11, ["Fold 1 of 2 is done.", "Goes on from step 3 of 6 (fold 2 of 2, training)."]),
         (2, 8, ["Fold 1 of 2 is done.", "No checkpoint was saved yet: fold 2 of 2 begins anew."]),
     ],
 )
-def test_a_second_attempt_says_where_it_goes_on(toy, monkeypatch, folds, stops_at, expected):
-    """Whoever had cancelled a training of hours did not learn whether it began anew."""
+def test_second_attempt_reports_where_it_continues(toy, monkeypatch, folds, stops_at, expected):
+    """Otherwise, after cancelling hours of training, nobody would know whether it started again."""
     wishes = Wishes("toy", options={"frozen": True, "epochs": 2}, folds=folds)
     original = pipeline.Reporter.__call__
     steps: list[int] = []
@@ -247,7 +247,7 @@ def test_a_second_attempt_says_where_it_goes_on(toy, monkeypatch, folds, stops_a
     assert list(rows.values_list("text", flat=True)[: len(expected)]) == expected
 
 
-def test_a_finetuning_that_was_cancelled_says_where_it_goes_on(toy, monkeypatch, tmp_path):
+def test_cancelled_fine_tuning_reports_where_it_continues(toy, monkeypatch, tmp_path):
     monkeypatch.setattr(finetune, "CHECKPOINT_SECONDS", 0.0)
     wishes = Wishes("toy", encoder=str(tiny_encoder("bert", tmp_path / "encoder")), options={"epochs": 3}, folds=1)
     original = pipeline.Reporter.__call__
@@ -264,12 +264,12 @@ def test_a_finetuning_that_was_cancelled_says_where_it_goes_on(toy, monkeypatch,
     assert run.state == Run.State.CANCELLED, run.error
     retry_run(run=run)
     assert execute_run(run.pk).state == Run.State.SUCCEEDED
-    # Five steps an epoch; the eighth was cancelled before its checkpoint.
+    # Five steps per epoch; the eighth was cancelled before its checkpoint.
     assert told(run, "Goes on") == ["Goes on from step 7 of 15 (training)."]
 
 
-def test_checkpoints_of_a_finetuning_are_told_from_their_folders(tmp_path):
-    """As the Trainer of transformers and our mark leave them; what was not written to its end does not count."""
+def test_fine_tuning_checkpoints_are_recognised_in_their_folders(tmp_path):
+    """As transformers' Trainer and our marker leave them; incomplete ones do not count."""
     for step, files in ((40, ("trainer_state.json", "complete")), (60, ("trainer_state.json",)), (9, ("complete",))):
         place = tmp_path / "fine" / f"checkpoint-{step}"
         place.mkdir(parents=True)
@@ -285,9 +285,7 @@ def test_checkpoints_of_a_finetuning_are_told_from_their_folders(tmp_path):
     ]  # fmt: skip
 
 
-def test_a_retry_whose_name_was_given_away_says_so_before_it_trains(
-    toy, monkeypatch, django_capture_on_commit_callbacks
-):
+def test_retry_whose_name_is_taken_says_so_before_training(toy, monkeypatch, django_capture_on_commit_callbacks):
     wishes = Wishes("toy", name="judge", options={"frozen": True, "epochs": 2}, folds=1)
     run = start_training(project=toy.project, wishes=wishes, send=False)
     cancel_run(run=run)
@@ -305,7 +303,7 @@ def test_a_retry_whose_name_was_given_away_says_so_before_it_trains(
 
 
 class _Context:
-    """Just enough of a run's context."""
+    """The required part of a run's context."""
 
     def __init__(self, run: Run) -> None:
         self.run, self.project = run, run.project
@@ -320,7 +318,7 @@ def weights(evaluator: Evaluator) -> str:
     return found[1]
 
 
-def test_other_data_begin_anew(toy, monkeypatch):
+def test_other_data_restart_the_training(toy, monkeypatch):
     wishes = Wishes("toy", options={"frozen": True, "epochs": 4}, folds=1)
     original = pipeline.Reporter.__call__
 
@@ -341,12 +339,12 @@ def test_other_data_begin_anew(toy, monkeypatch):
     assert weights(fresh) == weights(Evaluator.objects.get(run=run))
 
 
-def test_the_dry_check_counts_and_the_training_follows_it(toy):
+def test_dry_check_counts_match_the_training(toy):
     params = {"evaluator": "toy", "options": {"frozen": True, "epochs": 2}, "folds": 2, "name": "checked"}
     check = execute_run(get_job("plan").ask(project=toy.project, user=None, params=params).pk)
     assert check.state == Run.State.SUCCEEDED, check.error
     assert check.result["models"] == 2
-    # Half of the 12 groups, less an eighth of those for choosing (rounded): 5 groups of two outputs each.
+    # Half of the 12 groups, minus an eighth of these for selection (rounded): 5 groups of two outputs each.
     assert check.result["examples"] == {"rated outputs": 10}
     assert check.result["steps"] == 2 * 2 * 3  # models x epochs x batches of four
     assert (check.result["items"], check.result["outputs"], check.result["ratings"]) == (12, 24, 48)
@@ -357,7 +355,7 @@ def test_the_dry_check_counts_and_the_training_follows_it(toy):
         start_checked(project=toy.project, user=None, check=run)
 
 
-def test_what_is_missing_is_said_before_anything_is_queued(toy):
+def test_missing_input_is_reported_before_queueing(toy):
     def ask(**params):
         return get_job("train").ask(project=toy.project, user=None, params={"evaluator": "toy", **params})
 
@@ -400,8 +398,8 @@ def test_what_is_missing_is_said_before_anything_is_queued(toy):
         (2, "Items in all: 6, of which 2 to learn from, 1 to choose its weights by, 3 to score with it."),
     ],
 )
-def test_what_is_too_little_is_told_beside_what_the_split_keeps(tmp_path, folds, told):
-    """Of three items it said "1 items are too few", as if two had been lost."""
+def test_too_few_items_are_reported_with_the_split(tmp_path, folds, told):
+    """For three items it once said "1 items are too few", as if two had been lost."""
     items = make(3 * folds, ratings=False, comparisons=False)
     alone = replace(items, items=tuple(replace(item, group="") for item in items.items))
     options = {"encoder": tiny_encoder("bert", tmp_path / "encoder")}
@@ -410,21 +408,21 @@ def test_what_is_too_little_is_told_beside_what_the_split_keeps(tmp_path, folds,
     assert told in refused.value.detail
 
 
-def test_what_the_data_do_not_give_fails_with_what_to_do(toy):
+def test_insufficient_data_fail_with_a_remedy(toy):
     Rating.objects.exclude(output__item__key="i000").delete()
     run = execute_run(start_training(project=toy.project, wishes=Wishes("toy"), send=False).pk)
     assert run.state == Run.State.FAILED
     assert "cannot be trained" in run.error
 
 
-def test_the_same_wish_joins_and_names_are_numbered(toy):
+def test_same_request_joins_and_names_are_numbered(toy):
     first = start_training(project=toy.project, wishes=Wishes("toy"), send=False)
     assert start_training(project=toy.project, wishes=Wishes("toy"), send=False).pk == first.pk
     other = start_training(project=toy.project, wishes=Wishes("toy", seed=2), send=False)
     assert (first.params["slug"], other.params["slug"]) == ("toy-1", "toy-2")
     with pytest.raises(Conflict, match=f"Run {first.pk} is making an evaluator named “toy-1”"):
         start_training(project=toy.project, wishes=Wishes("toy", seed=3, name="toy-1"), send=False)
-    # One that is being cancelled may yet be done with its name; who asks for that very name gets it.
+    # A run being cancelled may still finish under its name; an explicit request for that name gets it.
     Run.objects.filter(pk=other.pk).update(state=Run.State.RUNNING, cancel_requested=True)
     third = start_training(project=toy.project, wishes=Wishes("toy", seed=2), send=False)
     assert third.params["slug"] == "toy-3"
@@ -432,7 +430,7 @@ def test_the_same_wish_joins_and_names_are_numbered(toy):
     assert fourth.params["slug"] == "toy-2"
 
 
-def test_what_learns_is_not_applied_by_its_bare_name(toy):
+def test_learned_evaluator_cannot_be_applied_by_its_catalogue_name(toy):
     with pytest.raises(BadInput, match=r"Train it first: manage\.py train toy --project alpha"):
         apply_evaluator(project=toy.project, evaluator="toy", send=False)
     train(toy.project, folds=1)
@@ -440,7 +438,7 @@ def test_what_learns_is_not_applied_by_its_bare_name(toy):
         apply_evaluator(project=toy.project, evaluator="toy", send=False)
 
 
-def test_a_damaged_folder_is_said_and_shown(toy):
+def test_damaged_folder_is_reported_and_shown(toy):
     evaluator = train(toy.project, folds=1)
     path = artefact_folder(evaluator) / "card.md"
     text = path.read_text()
@@ -456,8 +454,8 @@ def test_a_damaged_folder_is_said_and_shown(toy):
     assert (evaluator.state, evaluator.damage) == (Evaluator.State.READY, "")
 
 
-def test_a_folder_that_is_gone_is_damage_and_its_place_is_not_told(toy, artefacts):
-    """It was taken for a name of the catalogue: the error showed where the server keeps it, and the page said ready."""
+def test_missing_folder_counts_as_damage_and_its_path_is_hidden(toy, artefacts):
+    """Once, it was taken for a name of the catalogue: the error revealed the server path, and the page said ready."""
     evaluator = train(toy.project, folds=1)
     folder = artefact_folder(evaluator)
     folder.rename(folder.with_name("elsewhere"))
@@ -474,7 +472,7 @@ def test_a_folder_that_is_gone_is_damage_and_its_place_is_not_told(toy, artefact
             (folder / "model.safetensors").unlink()
 
 
-def test_options_that_it_does_not_have_are_no_damage(toy, monkeypatch):
+def test_unknown_options_are_not_damage(toy, monkeypatch):
     evaluator = train(toy.project, folds=1)
 
     def refuse(*_: object, **__: object) -> None:
@@ -487,7 +485,7 @@ def test_options_that_it_does_not_have_are_no_damage(toy, monkeypatch):
     assert evaluator.state == Evaluator.State.READY
 
 
-def test_deleting_takes_scores_and_files(toy, django_capture_on_commit_callbacks):
+def test_deleting_removes_scores_and_files(toy, django_capture_on_commit_callbacks):
     evaluator = train(toy.project, folds=1)
     score(toy.project, "toy-1")
     folder = artefact_folder(evaluator)
@@ -498,7 +496,7 @@ def test_deleting_takes_scores_and_files(toy, django_capture_on_commit_callbacks
     assert not Evaluator.objects.exists()
 
 
-def test_files_go_with_their_project(toy, artefacts):
+def test_files_are_deleted_with_their_project(toy, artefacts):
     evaluator = train(toy.project, folds=1)
     left = pipeline.work_folder(evaluator.run)
     left.mkdir(parents=True)
@@ -518,7 +516,7 @@ def test_files_go_with_their_project(toy, artefacts):
 
 
 @pytest.mark.server("postgres")
-def test_the_same_on_postgresql(postgres_db, monkeypatch):
+def test_same_on_postgresql(postgres_db, monkeypatch):
     from scoring.ml import registry
 
     cast = make_cast()
@@ -536,7 +534,7 @@ def test_the_same_on_postgresql(postgres_db, monkeypatch):
         registry.catalogue.cache_clear()
 
 
-def test_what_is_trained_can_be_applied_at_once(toy):
+def test_trained_evaluator_can_be_applied_at_once(toy):
     options = {"frozen": True, "epochs": 2}
     wishes = Wishes(evaluator="toy", options=options, aspect="quality", folds=1, apply=True, name="soon")
     run = execute_run(start_training(project=toy.project, wishes=wishes, send=False).pk)
@@ -551,7 +549,7 @@ def test_what_is_trained_can_be_applied_at_once(toy):
         get_job("train").ask(project=toy.project, user=toy.owner, params={"evaluator": "toy", "apply": "yes"})
 
 
-def test_a_training_whose_result_cannot_be_applied_is_done_all_the_same(toy, monkeypatch):
+def test_training_finishes_even_if_its_result_cannot_be_applied(toy, monkeypatch):
     def refuse(**_):
         raise BadInput("alpha has no outputs yet.")
 
@@ -564,7 +562,7 @@ def test_a_training_whose_result_cannot_be_applied_is_done_all_the_same(toy, mon
 
 
 def test_no_evaluator_has_the_name_of_a_page(toy):
-    """Whatever stands in an address where an evaluator's name stands."""
+    """Any word that may follow in an address in place of an evaluator's name."""
     tail = "projects/<slug:slug>/evaluators/"
     places = {str(row.pattern).removeprefix(tail) for row in urls.urlpatterns if str(row.pattern).startswith(tail)}
     words = {place.split("/")[0] for place in places if place and not place.startswith("<")}

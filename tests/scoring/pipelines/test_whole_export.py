@@ -1,5 +1,5 @@
-"""A scored project exported, loaded and exported again: equal bytes, equal scores, equal tables; and its tables
-computed again from the folder alone, by a process that has no Django."""
+"""A scored project exported, loaded and exported again: equal bytes, scores and tables; and its tables recomputed from
+the folder alone, in a process without Django."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def export(project: Project, folder: Path, **wishes: object) -> dict[str, bytes]
 
 
 @pytest.mark.parametrize("format", ["safe-csv", "parquet"])
-def test_an_export_read_back_is_an_equal_project(few_draws, whole, tmp_path, format):
+def test_reloaded_export_is_an_equal_project(few_draws, whole, tmp_path, format):
     first = export(whole.project, tmp_path / "first", format=format)
     assert b"eva@example.org" not in b"".join(first.values())
     assert b"sentinel" in b"".join(first[name] for name in first if name.startswith("score_sets"))
@@ -120,13 +120,13 @@ def test_an_export_read_back_is_an_equal_project(few_draws, whole, tmp_path, for
     assert kept == told == len(json.loads(first["leaderboard.json"])["tables"])
 
 
-def test_tables_are_computed_again_without_django(whole, tmp_path):
+def test_tables_are_recomputed_without_django(whole, tmp_path):
     export(whole.project, tmp_path / "out", raters="pseudonyms")
     assert "r0" not in (tmp_path / "out" / "ratings.jsonl").read_text()
     outcomes = recompute_folder(tmp_path / "out")
     kinds = [outcome.title.split(",")[0] for outcome in outcomes]
-    # Usual: mean, win rate, M1, evaluators at three levels and by two kinds of comparisons, agreement; and those asked
-    # for.
+    # The default tables: mean, win rate, M1, evaluators at three levels and by two kinds of comparisons, agreement; and
+    # the requested ones.
     assert {kind: kinds.count(kind) for kind in set(kinds)} == {
         "systems": 9, "evaluators": 9, "enhanced": 1, "agreement": 2, "slices": 1, "matrix": 2, "aspects": 1,
     }  # fmt: skip
@@ -144,7 +144,7 @@ def test_tables_are_computed_again_without_django(whole, tmp_path):
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[-1] == f"{len(outcomes)} tables: all equal."
-    # The order of lines says nothing, so exports in the earlier order (by code point) give the same tables.
+    # The order of lines does not matter, so exports in the earlier order (by code point) give the same tables.
     for path in (tmp_path / "out").glob("*.jsonl"):
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
         path.write_text("".join(reversed(lines)), encoding="utf-8")

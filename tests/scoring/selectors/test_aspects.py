@@ -1,4 +1,4 @@
-"""Which aspects were judged, and in which ways."""
+"""The judged aspects, and the kinds of judgements of each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from annotation.models import Aspect, Comparison, Item, Output, Rating, System
 from scoring.selectors.aspects import list_judged
 
 
-def test_each_aspect_comes_with_its_ways_in_the_projects_order(cast):
+def test_each_aspect_has_its_kinds_in_project_order(cast):
     project = cast.project
     Aspect.objects.filter(project=project).delete()
     later, sooner, never = (

@@ -1,4 +1,4 @@
-"""What people of the web may name: models of the installation only."""
+"""Web users may only name models of this installation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from evalapp.common.errors import BadInput
 from scoring.selectors.catalogue import check_models, entries
 
 
-def test_every_option_that_takes_a_folder_names_a_model():
+def test_every_folder_option_names_a_model():
     found = [
         (entry.name, option)
         for entry in entries()
@@ -21,7 +21,7 @@ def test_every_option_that_takes_a_folder_names_a_model():
     assert [(name, option.name) for name, option in found if not option.names_model] == []
 
 
-def test_models_that_are_not_of_the_installation_are_refused(settings):
+def test_models_outside_the_installation_are_refused(settings):
     settings.ENCODERS = ["allowed"]
     (maude,) = (entry for entry in entries() if entry.name == "maude")
     check_models(maude.train_options, {"encoder": "allowed", "generator": None})

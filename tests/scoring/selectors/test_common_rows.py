@@ -1,4 +1,5 @@
-"""Evaluators are compared where none of them learned. Expected figures by numpy on the rows worked out here."""
+"""Evaluators are compared on outputs outside all training data. Expected figures by numpy on the rows determined
+here."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ def pearson(slug: str, groups: set[str] | None = None) -> float:
     return float(np.corrcoef(scores, people)[0, 1])
 
 
-def test_everybody_is_compared_outside_everybody_s_training(toy, score):
+def test_all_are_compared_outside_everybodys_training_data(toy, score):
     score(toy.project, "length")
     table = rows_of(toy.project)
     assert (table["n_outputs"], table["n_excluded"], table["rows"]["length"]["whole"]) == (24, 0, None)
@@ -62,8 +63,8 @@ def test_everybody_is_compared_outside_everybody_s_training(toy, score):
     assert table["rows"][slugs[0]]["n_in_training"] == 22
 
 
-def test_where_everything_was_learned_from_nothing_is_compared_and_every_table_says_why(toy, score):
-    """As where two models have each seen what the other left untouched."""
+def test_without_unseen_outputs_nothing_is_compared_and_every_table_says_why(toy, score):
+    """For example, if each of two models was trained on the groups that the other left out."""
     score(toy.project, "length")
     evaluator = train(toy.project, folds=1)
     score(toy.project, evaluator.slug)
@@ -87,7 +88,7 @@ def test_where_everything_was_learned_from_nothing_is_compared_and_every_table_s
     assert f"{evaluator.slug} in quality" in told.getvalue()
 
 
-def test_one_model_leaves_its_untouched_groups(toy, score):
+def test_single_model_leaves_its_unused_groups(toy, score):
     evaluator = train(toy.project, folds=1)
     for name in ("length", evaluator.slug):
         score(toy.project, name)
@@ -99,13 +100,13 @@ def test_one_model_leaves_its_untouched_groups(toy, score):
     whole = table["rows"][evaluator.slug]["whole"]
     assert whole["pearson"]["value"] == pytest.approx(pearson(evaluator.slug))
     board = compute_leaderboard(project=toy.project, query=EvaluatorsQuery(aspect="quality")).table
-    named = list(csv.DictReader(io.StringIO(as_csv(board))))  # notes hold commas
+    named = list(csv.DictReader(io.StringIO(as_csv(board))))  # notes contain commas
     assert {row["evaluator"]: row["n_in_training"] for row in named}[evaluator.slug] == "22"
     assert float(named[0]["n_whole"]) == 24
     assert evaluator.slug in as_latex(board)
 
 
-def test_cross_fitted_ones_are_compared_on_everything(toy, score):
+def test_cross_fitted_evaluators_are_compared_on_everything(toy, score):
     evaluator = train(toy.project, folds=2)
     for name in ("length", evaluator.slug):
         score(toy.project, name)

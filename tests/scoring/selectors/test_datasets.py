@@ -1,4 +1,4 @@
-"""A project as a dataset: equal to what the library reads from a dump, and narrowed to what was asked for."""
+"""A project as a dataset: equal to the library's reading of a dump, and restricted on request."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def project(tmp_path: Path, cast) -> Project:
     return Project.objects.get(slug="small")
 
 
-def test_it_equals_the_library_s_reading_of_a_dump(project, tmp_path):
+def test_equals_the_librarys_reading_of_a_dump(project, tmp_path):
     call_command("dump", "small", str(tmp_path / "out"), verbosity=0, stderr=io.StringIO(), stdout=io.StringIO())
     expected = read_dataset(tmp_path / "out")
     found = build_dataset(project)
@@ -97,10 +97,10 @@ def test_it_equals_the_library_s_reading_of_a_dump(project, tmp_path):
     assert data_hash(found) == data_hash(expected)
     assert len(found.ratings) == 4
     assert len(found.comparisons) == 3
-    assert [item.id for item in found.items] == ["i1", "i2", "i10"]  # in natural order, as an export is
+    assert [item.id for item in found.items] == ["i1", "i2", "i10"]  # in natural order, like an export
 
 
-def test_systems_raters_and_references_narrow_it(project):
+def test_systems_raters_and_references_restrict_it(project):
     found = build_dataset(project, DataChoice(systems=("b", "h")), dialogues=False)
     assert {row.system for row in found.outputs} == {"b", "h"}
     assert {(row.system_a, row.system_b) for row in found.comparisons} == {("h", "b"), ("b", None)}
@@ -114,11 +114,11 @@ def test_systems_raters_and_references_narrow_it(project):
     Reference.objects.create(set=better, item=item, position=0, text="Splendid.")
     other = build_dataset(project, DataChoice(references="better"))
     assert {row.id: row.references for row in other.items} == {"i1": (), "i10": (), "i2": ("Splendid.",)}
-    # A verdict against the second original reference means nothing against another set.
+    # A verdict against the second original reference is meaningless for another set.
     assert all(row.reference_b is None for row in other.comparisons)
 
 
-def test_campaigns_narrow_judgements(cast):
+def test_campaigns_restrict_judgements(cast):
     campaign = open_rating(cast, items=2)
     make_ratings(cast.project, list(Output.objects.all()[:1]))
     public = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown.public
@@ -134,7 +134,7 @@ def test_campaigns_narrow_judgements(cast):
     assert len(everything.ratings) == Rating.objects.count() == 4
 
 
-def test_names_that_are_not_there_are_faults(project):
+def test_unknown_names_are_errors(project):
     check_choice(project, DataChoice(campaigns=(UPLOADED,), raters=("r1",), systems=("a",)))
     assert rater_names(project) == ["r1", "r2"]
     with pytest.raises(BadInput, match="no system “c”") as caught:

@@ -1,4 +1,4 @@
-"""Evaluators at the level of dialogues: their mean over the turns against ratings of the whole."""
+"""Evaluators at the level of dialogues: their mean over turns against ratings of whole dialogues."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def talks(cast, score):
-    """Eight dialogues of one system with three turns each, rated by two people; another system's outputs beside."""
+    """Eight dialogues of one system with three turns each, rated by two people; also outputs of another system."""
     mine, other = (System.objects.create(project=cast.project, name=name) for name in ("mine", "other"))
     aspect = Aspect.objects.create(project=cast.project, name="overall", low=1, high=5)
     rng = np.random.default_rng(5)
@@ -35,7 +35,7 @@ def talks(cast, score):
     return cast
 
 
-def test_the_mean_over_turns_against_ratings_of_the_whole(talks):
+def test_mean_over_turns_against_ratings_of_whole_dialogues(talks):
     table = rank_evaluators(talks.project, parse_query(EvaluatorsQuery, {"level": "dialogue"}))
     row = next(row for row in table["rows"] if row["evaluator"] == "length")
     turns = Score.objects.filter(output__system__name="mine").values_list("value", "output__item__group")
@@ -49,7 +49,7 @@ def test_the_mean_over_turns_against_ratings_of_the_whole(talks):
     assert "accuracy" not in row
 
 
-def test_what_a_dialogue_lacks_is_said(talks, cast):
+def test_missing_parts_of_a_dialogue_are_reported(talks, cast):
     Item.objects.update(group="elsewhere")
     table = rank_evaluators(talks.project, EvaluatorsQuery(level="dialogue"))
     assert "the id of the dialogue as `group`" in table["note"]

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def project(cast, score):
-    """Ten items with six outputs; the set `good` holds what the output that people like best says."""
+    """Ten items with six outputs; the set `good` contains the output that raters prefer."""
     project = cast.project
     items = make_items(project, 10)
     systems = [f"sys-{k}" for k in range(6)]
@@ -46,7 +46,7 @@ def project(cast, score):
     return project
 
 
-def test_the_better_set_is_found_on_the_same_outputs(project) -> None:
+def test_better_set_is_found_on_the_same_outputs(project) -> None:
     table = rank_by_references(project, EnhancedQuery())
     assert [row["name"] for row in table["sets"]] == ["original", "good"]
     assert [row["evaluator"] for row in table["rows"]] == ["chrf", "token-f1"]  # length needs no references
@@ -64,7 +64,7 @@ def test_the_better_set_is_found_on_the_same_outputs(project) -> None:
     assert difference["williams"] < 0.05
 
 
-def test_one_set_gives_the_figures_of_the_leaderboard(project) -> None:
+def test_single_set_gives_the_figures_of_the_leaderboard(project) -> None:
     table = rank_by_references(project, EnhancedQuery(references="good,original"))
     board = get_leaderboard(project=project, query=EvaluatorsQuery(references="good")).table
     of_board = next(row for row in board["rows"] if row["evaluator"] == "chrf")
@@ -82,7 +82,7 @@ def test_groupings_and_levels_have_no_williams(project, level, grouping) -> None
     assert difference["p"] is not None
 
 
-def test_a_set_without_scores_says_so_and_unknown_ones_are_faults(project) -> None:
+def test_set_without_scores_is_reported_and_unknown_sets_are_errors(project) -> None:
     merge_sets(project=project, names=["original", "good"], into="both")
     table = rank_by_references(project, EnhancedQuery(references="original,both"))
     cell = table["rows"][0]["cells"]["both"]
@@ -94,7 +94,7 @@ def test_a_set_without_scores_says_so_and_unknown_ones_are_faults(project) -> No
         rank_by_references(project, EnhancedQuery(references="original"))
 
 
-def test_it_is_kept_until_the_data_change(project) -> None:
+def test_table_is_cached_until_the_data_change(project) -> None:
     query = parse_query(EnhancedQuery, {"references": "original,good"})
     answer = answer_leaderboard(project=project, query=query)
     assert answer.is_current
@@ -103,7 +103,7 @@ def test_it_is_kept_until_the_data_change(project) -> None:
         parse_query(EnhancedQuery, {"level": "system", "grouping": "item"})
 
 
-def test_the_command_with_several_sets(project) -> None:
+def test_command_with_several_sets(project) -> None:
     out = io.StringIO()
     call_command("meta", project.slug, "--references", "original", "good", "--json", stdout=out)
     found = json.loads(out.getvalue())

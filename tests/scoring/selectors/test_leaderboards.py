@@ -1,4 +1,4 @@
-"""The state of the data behind a leaderboard is found without reading the tables of judgements."""
+"""The version of the data behind a leaderboard is computed without scanning the tables of judgements."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from scoring.boards import kept_tables
 from scoring.selectors.leaderboards import CHOICES, SHAPES, stamp_of
 
 
-def test_the_stamp_is_found_by_indexes_alone(cast):
-    """A project without judgements is asked for as soon as one beside it that has millions. (Without the indexes by
-    project and number PostgreSQL goes through all of them from the newest: 1.5 s of a million.)"""
+def test_data_version_uses_only_indexes(cast):
+    """A project without judgements is as fast as its neighbour with millions. (Without the indexes by project and
+    number, PostgreSQL scans all rows from the newest: 1.5 s for a million.)"""
     with CaptureQueriesContext(connection) as asked:
         stamp_of(cast.project)
     plans = []
@@ -24,8 +24,8 @@ def test_the_stamp_is_found_by_indexes_alone(cast):
         assert [plan for plan in plans if f"COVERING INDEX {index} " in plan], index
 
 
-def test_what_can_be_asked_for_can_be_read_back():
-    """The check of kept tables is a pure room and has the choices of its own."""
+def test_requestable_options_can_be_read_back():
+    """The validation of stored tables is a pure package with its own choices."""
     for name, choices in CHOICES.items():
         for value in choices:
             assert list(kept_tables.CHOICES[name](value, name)) == [], (name, value)

@@ -1,4 +1,4 @@
-"""What people said, as columns: steps are systems of their own, dialogues are left out, the order is stable."""
+"""Human judgements as columns: each step is a separate system, dialogues are left out, the order is stable."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_columns(cast, aspect):
     assert list(ratings.rater[:2]) == [0, 1]
 
 
-def test_a_system_at_a_step_is_a_system_of_its_own(cast, aspect):
+def test_system_at_a_step_is_a_separate_system(cast, aspect):
     output = Output.objects.filter(system__name="sys-a").first()
     later = Output.objects.create(project=cast.project, item=output.item, system=output.system, step=900, text="x")
     Rating.objects.create(project=cast.project, output=later, aspect=aspect, rater="r0", value=2)
@@ -46,7 +46,7 @@ def test_a_system_at_a_step_is_a_system_of_its_own(cast, aspect):
     assert sorted(labels) == ["sys-a", "sys-a @ 900", "sys-b"]
 
 
-def test_ratings_of_dialogues_are_left_out(cast, aspect):
+def test_ratings_of_dialogues_are_excluded(cast, aspect):
     dialogue = Dialogue.objects.create(project=cast.project, key="d1", turns=["a", "b"])
     Rating.objects.create(project=cast.project, dialogue=dialogue, aspect=aspect, rater="r0", value=2)
     assert len(load_ratings(cast.project, aspect)) == 12
@@ -70,7 +70,7 @@ def test_choosing_an_aspect(cast, aspect):
         choose_aspect(cast.project, "", judged_by="comparisons")
 
 
-def test_a_named_filter_leaves_raters_out_and_their_ratings_where_they_are(cast, aspect):
+def test_named_filter_excludes_raters_but_keeps_their_ratings(cast, aspect):
     create_filter(project=cast.project, user=None, name="without-r1", raters=["r1"], reason="always in a hurry")
     kept = load_ratings(cast.project, aspect, filter="without-r1")
     assert (len(kept), kept.n_filtered) == (6, 6)
@@ -85,7 +85,7 @@ def test_a_named_filter_leaves_raters_out_and_their_ratings_where_they_are(cast,
     assert (len(compared.item), compared.n_filtered, compared.raters[compared.rater[0]]) == (1, 1, "r0")
 
 
-def test_a_table_says_its_filter_and_a_withdrawn_one_is_refused(cast, aspect):
+def test_table_names_its_filter_and_a_withdrawn_one_is_refused(cast, aspect):
     made = create_filter(project=cast.project, user=None, name="without-r1", raters=["r1"], reason="hurry")
     whole = get_leaderboard(project=cast.project, query=SystemsQuery())
     query = SystemsQuery(filter="without-r1")
@@ -101,7 +101,7 @@ def test_a_table_says_its_filter_and_a_withdrawn_one_is_refused(cast, aspect):
     assert [entry["params"]["filter"] for entry in leaderboard(project=cast.project)["tables"]] == [""]
 
 
-def test_comparisons_chosen_adaptively_can_count_by_their_chance(cast, aspect):
+def test_adaptively_chosen_comparisons_can_be_weighted_by_probability(cast, aspect):
     outputs = list(Output.objects.filter(project=cast.project).order_by("item", "system"))
     for number, (a, b) in enumerate(zip(outputs[::2], outputs[1::2], strict=True)):
         for rater, verdict, meta in (("r0", "ab"[number == 0], {"propensity": 0.25}), ("r1", "b", {})):
@@ -119,13 +119,13 @@ def test_comparisons_chosen_adaptively_can_count_by_their_chance(cast, aspect):
     )
     assert "weights:no" in plain["signature"]
     assert "weights:yes" in weighed["signature"]
-    # sys-a won 2 of 6; with weights 4, 4, 2 (1.2, 1.2, .6 on average 1) 2.4 of 6.
+    # sys-a won 2 of 6; with weights 4, 4, 2 (scaled to mean 1: 1.2, 1.2, .6) 2.4 of 6.
     value = {row["system"]: row["value"] for row in weighed["rows"]}
     assert value["sys-a"] - value["sys-b"] == pytest.approx(400 * np.log10(2.4 / 3.6))
 
 
-def test_the_side_of_a_comparison_is_that_of_the_page(cast):
-    """Six of seven times what stands first is taken, whichever system the unit names first."""
+def test_side_of_a_comparison_is_the_displayed_one(cast):
+    """The first shown text wins six of seven times, whichever system the unit names first."""
     campaign = open_for(cast, "pairwise", items=30, overlap=2)
     number = 0
     for user in (cast.annotator, cast.owner):
@@ -141,5 +141,5 @@ def test_the_side_of_a_comparison_is_that_of_the_page(cast):
     named = [columns.units.units[code].name for code in columns.system_a]
     assert [first[pk].system.name for pk in columns.output_a.tolist()] == named
     table = rank_systems(cast.project, SystemsQuery(aspect=aspect.name, method="win-rate"))
-    # 51 / 60 = .85 were they equal; by the sides of the units it would be about one half.
+    # 51 / 60 = .85 for equal systems; by the sides of the units it would be about one half.
     assert table["extras"]["side_bias"]["value"] == pytest.approx(0.85, abs=0.02)

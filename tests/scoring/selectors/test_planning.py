@@ -1,4 +1,4 @@
-"""How many judgements are needed; figures of docs/explanation/statistics/planning.md#worked-numbers."""
+"""The number of judgements needed; figures of docs/explanation/statistics/planning.md#worked-numbers."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def test_closed_forms_without_a_project(test, effect, needed):
     assert [row["power"] for row in found["curve"]] == sorted(row["power"] for row in found["curve"])
 
 
-def test_the_sides_of_a_test_are_those_it_has_or_those_asked_for():
-    """z for .05 is 1.6449 on one side and 1.9600 on two; one-sided figures by the same formulas."""
+def test_sides_of_a_test_are_its_own_or_the_requested_ones():
+    """z for .05 is 1.6449 one-sided and 1.9600 two-sided; one-sided figures by the same formulas."""
     asked = {"test": "williams", "effect": "0.5,0.3,0.5"}
     usual, two = (answer_power(read_question({**asked, "sides": sides})) for sides in ("", "2"))
     assert (usual["needed"], usual["sides"], two["sides"]) == (121, 1, 2)
@@ -36,7 +36,7 @@ def test_the_sides_of_a_test_are_those_it_has_or_those_asked_for():
     "given",
     [{"test": "guess"}, {"effect": "much"}, {"power": "high"}, {"test": "williams"}, {"sides": "3"}],
 )
-def test_what_cannot_be_reckoned_is_refused_with_the_field(given):
+def test_impossible_calculation_is_refused_by_field(given):
     if given == {"test": "williams"}:
         given = {"test": "williams", "effect": "0.4"}
     with pytest.raises(BadInput) as caught:
@@ -44,7 +44,7 @@ def test_what_cannot_be_reckoned_is_refused_with_the_field(given):
     assert caught.value.faults[0].field in given
 
 
-def test_a_pilot_in_which_all_ratings_are_equal_is_refused_in_words():
+def test_pilot_with_equal_ratings_is_refused_with_a_message():
     components = variance_components([3.0] * 8, [0, 0, 1, 1, 2, 2, 3, 3], [0, 1] * 4).as_dict()
     table = {"components": components, "n_items": 4, "n_judgements": 8, "aspect": "quality"}
     with pytest.raises(BadInput, match="shows no variance"):

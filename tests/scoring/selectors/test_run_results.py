@@ -1,4 +1,4 @@
-"""Where a run leads to, and whether what it made is still there."""
+"""The link of a run to its result, and whether the result still exists."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run(cast):
     return make
 
 
-def test_an_evaluator_that_was_deleted(cast, run):
+def test_deleted_evaluator(cast, run):
     training = run("train", evaluator="ream-1")
     row = Evaluator.objects.create(project=cast.project, slug="ream-1", name="ream", kind="trained", run=training)
     assert evaluator_gone(training) == ""
@@ -43,17 +43,17 @@ def test_an_evaluator_that_was_deleted(cast, run):
     assert not was_made(cast.foreign, "ream-1")
 
 
-def test_another_evaluator_of_the_same_name_is_not_what_a_training_made(cast, run):
+def test_another_evaluator_of_the_same_name_is_not_the_result(cast, run):
     training = run("train", evaluator="ream-1")
     Evaluator.objects.create(
         project=cast.project, slug="ream-1", name="ream", kind="trained", run=run("artefact", evaluator="ream-1")
     )
     assert "was deleted" in evaluator_gone(training)
-    Evaluator.objects.update(run=None)  # of an import or a restored backup nobody knows which run it was
+    Evaluator.objects.update(run=None)  # after an import or a restored backup, the run is unknown
     assert evaluator_gone(training) == ""
 
 
-def test_references_that_were_deleted(cast, run):
+def test_deleted_references(cast, run):
     made = run("annotate", references="auto")
     assert references_gone(made) == "The reference set auto was deleted since."
     ReferenceSet.objects.create(project=cast.project, name="auto")
@@ -61,7 +61,7 @@ def test_references_that_were_deleted(cast, run):
     assert (references_gone(run("annotate-preview")), evaluator_gone(run("plan"))) == ("", "")
 
 
-def test_scores_lead_to_their_own_page_until_they_are_deleted(cast, client):
+def test_scores_link_to_their_page_until_deleted(cast, client):
     make_outputs(cast.project, make_items(cast.project, 2))
     (first, second) = [execute_run(apply_evaluator(project=cast.project, evaluator=name).pk) for name in METRICS]
     client.force_login(cast.researcher)
@@ -79,13 +79,13 @@ def test_scores_lead_to_their_own_page_until_they_are_deleted(cast, client):
 
 
 @pytest.mark.parametrize(("kind", "shape"), SHAPES.items())
-def test_a_table_leads_to_the_page_that_shows_it(cast, client, kind, shape):
-    """Of every kind, asked for as it is and otherwise."""
+def test_table_links_to_the_page_that_shows_it(cast, client, kind, shape):
+    """Tables of every kind, with default and other options."""
     make_ratings(cast.project, make_outputs(cast.project, make_items(cast.project, 4)))
     client.force_login(cast.researcher)
     for query in (shape(), shape(aspect="quality") if kind != "aspects" else shape(level="system")):
         answered = client.get(page_of(cast.project, query))
         assert answered.status_code == 200
         assert parse_query(shape, answered.wsgi_request.GET.dict(), cast.project) == query
-        # That of agreement may open one of several ways of judging, too.
+        # The page of agreement may also open one of several kinds of judgements.
         assert given_of(query).items() <= dict(parse_qsl(answered.context["params"])).items()

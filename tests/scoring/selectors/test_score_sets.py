@@ -1,4 +1,4 @@
-"""Which scores stand, which are out of date, and what rests on an upload."""
+"""Valid scores, stale scores, and the dependents of an upload."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def later_upload(project, **fields):
     )
 
 
-def test_ratings_make_no_score_stale_but_texts_do(scored):
+def test_texts_but_not_ratings_make_scores_stale(scored):
     later_upload(scored.project, counts={"ratings": {"added": 5}, "outputs": {"same": 24, "replaced": 0}})
     later_upload(scored.project, counts={"references": {"added": 5}})
     assert not any(state.is_stale for state in list_states(scored.project, 24))
@@ -38,7 +38,7 @@ def test_ratings_make_no_score_stale_but_texts_do(scored):
     }
 
 
-def test_older_signature_is_visible_as_such_and_not_used(scored, score):
+def test_older_signature_is_shown_and_not_used(scored, score):
     old = ScoreSet.objects.get(evaluator__slug="length")
     ScoreSet.objects.filter(pk=old.pk).update(signature="length|tok:words|v:0.0.9")
     score(scored.project, "length")
@@ -54,7 +54,7 @@ def test_unfinished_set_is_not_used(scored):
     assert any("not finished" in state.stale for state in list_states(scored.project, 24))
 
 
-def test_unfinished_sets_say_how_their_run_ended(scored):
+def test_unfinished_sets_show_how_their_run_ended(scored):
     run = Run.objects.create(project=scored.project, kind="score", title="Score", state="running")
     ScoreSet.objects.filter(evaluator__slug="random").update(scored_at=None, run=run)
 
@@ -77,7 +77,7 @@ def test_scores_of_some_outputs(scored):
     assert len(scores_of_outputs(scored.project, outputs)) == 3 * 3
 
 
-def test_what_rests_on_an_upload(scored):
+def test_dependents_of_an_upload(scored):
     upload = later_upload(scored.project)
     assert count_of_upload(upload=upload) == 0
     Output.objects.filter(system__name="sys-a").update(upload=upload)
@@ -86,7 +86,7 @@ def test_what_rests_on_an_upload(scored):
     assert count_of_upload(upload=upload) == Score.objects.count() == 72
 
 
-def test_scores_rest_on_an_upload_that_added_to_their_references(scored):
+def test_scores_depend_on_an_upload_that_added_to_their_references(scored):
     upload = later_upload(scored.project)
     (row, *_) = current_sets(scored.project)
     ScoreSet.objects.filter(pk=row.pk).update(references="more")
@@ -98,7 +98,7 @@ def test_scores_rest_on_an_upload_that_added_to_their_references(scored):
 def test_summary_by_system(scored):
     rows = ScoreSet.objects.get(evaluator__slug="length").summary
     assert [row["label"] for row in rows] == ["sys-a", "sys-b", "sys-c"]
-    # Texts of six tokens with 0 to 3 more of them.
+    # Texts of six tokens with 0 to 3 more.
     assert rows[0]["mean"] == pytest.approx(7.5)
     assert (rows[0]["p50"], rows[0]["n"]) == (7.5, 8)
 
@@ -111,7 +111,7 @@ def test_visible_to(scored):
         assert not Score.objects.visible_to(person).exists()
 
 
-def test_what_people_write_later_makes_scores_against_their_set_stale(cast, score, monkeypatch):
+def test_later_written_references_make_scores_against_their_set_stale(cast, score, monkeypatch):
     fill_ports(monkeypatch)
     make_outputs(cast.project, make_items(cast.project, 2, 1))
     plan = {

@@ -1,4 +1,4 @@
-"""Tables say which of their scores are out of date, wherever they are read."""
+"""Tables state which of their scores are stale, wherever they are shown."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def later(scored):
-    """One output more, brought by an upload after all was scored; random has been scored again since."""
+    """Another output, uploaded after everything was scored; random has been scored again since."""
     first = Output.objects.order_by("pk").first()
     upload = Upload.objects.create(
         project=scored.project, title="u", state="done", finished_at=timezone.now() + timedelta(seconds=1),
@@ -53,7 +53,7 @@ def table_of(project, query):
     return get_leaderboard(project=project, query=query).table
 
 
-def test_nothing_is_out_of_date_at_first(scored):
+def test_nothing_is_stale_at_first(scored):
     table = table_of(scored.project, EvaluatorsQuery())
     assert table["stale"] == []
     assert {(row["stale"], row["n_unscored"]) for row in table["rows"]} == {("", 0)}
@@ -61,7 +61,7 @@ def test_nothing_is_out_of_date_at_first(scored):
     assert "stale" not in table_of(scored.project, SystemsQuery())
 
 
-def test_an_upload_makes_the_rows_of_old_scores_say_so(scored, later):
+def test_upload_marks_the_rows_of_older_scores(scored, later):
     table = table_of(scored.project, EvaluatorsQuery())
     reason = f"upload {later.pk} changed items, outputs or references later; 1 output has no score"
     assert [(row["evaluator"], row["reason"], row["n_unscored"]) for row in table["stale"]] == [
@@ -71,16 +71,16 @@ def test_an_upload_makes_the_rows_of_old_scores_say_so(scored, later):
     rows = {row["evaluator"]: (row["stale"], row["n_unscored"]) for row in table["rows"]}
     assert rows["length"] == (reason, 1)
     assert rows["random"] == ("", 0)
-    assert rows["overlap"] == ("", 0)  # nobody applied it
+    assert rows["overlap"] == ("", 0)  # it was not applied
 
 
-def test_a_table_that_was_kept_learns_of_the_upload(scored, request):
+def test_cached_table_reflects_the_upload(scored, request):
     assert table_of(scored.project, EvaluatorsQuery())["stale"] == []
     request.getfixturevalue("later")
     assert table_of(scored.project, EvaluatorsQuery())["stale"] != []
 
 
-def test_systems_by_an_evaluator_and_the_further_tables_say_so(scored, later):
+def test_system_scores_and_further_tables_show_it(scored, later):
     (found,) = table_of(scored.project, SystemsQuery(by="length"))["stale"]
     assert (found["evaluator"], found["n_unscored"]) == ("length", 1)
     assert table_of(scored.project, SystemsQuery(by="random"))["stale"] == []
@@ -118,7 +118,7 @@ def test_page_api_and_command_show_it(client, scored, later):
         assert json.loads(out.getvalue())["stale"][0]["evaluator"] == "length"
 
 
-def test_files_and_snapshots_carry_it(client, scored, later):
+def test_files_and_snapshots_show_it(client, scored, later):
     table = table_of(scored.project, EvaluatorsQuery())
     assert f"upload {later.pk} changed" in as_csv(table)
     assert "% Out of date: length: upload" in as_latex(table)
@@ -129,7 +129,7 @@ def test_files_and_snapshots_carry_it(client, scored, later):
     assert "were out of date" in text
 
 
-def test_what_people_write_into_a_scored_set_changes_the_state_of_the_data(cast, score, monkeypatch):
+def test_writing_into_a_scored_set_changes_the_data_version(cast, score, monkeypatch):
     fill_ports(monkeypatch)
     make_outputs(cast.project, make_items(cast.project, 2, 1))
     plan = {

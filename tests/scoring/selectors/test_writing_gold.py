@@ -1,4 +1,4 @@
-"""Gold reliability while people write: by hand on three outputs, in rounds by annotator, and where there is none."""
+"""Gold reliability during writing: by hand on three outputs, in rounds by annotator, and where it is unavailable."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def rate(cast, item):
             Rating.objects.create(project=cast.project, output=output, aspect=aspect, rater=f"r{rater}", value=value)
 
 
-def test_the_metric_with_the_references_of_each_round_against_people(cast, campaign):
+def test_metric_with_the_references_of_each_round_against_human_scores(cast, campaign):
     desk = desk_of(cast.annotator, campaign)
     rate(cast, desk.task.unit.item)
     for text in ("We walk by the lake.", "Fish are green."):
@@ -51,7 +51,7 @@ def test_the_metric_with_the_references_of_each_round_against_people(cast, campa
     assert (found.metric, found.why) == ("bleu-star", "as ream-1 names no metric that is known here")
 
 
-def test_the_metric_is_the_one_that_the_evaluator_was_trained_for(cast, campaign):
+def test_metric_is_the_one_the_evaluator_was_trained_for(cast, campaign):
     desk = desk_of(cast.annotator, campaign)
     rate(cast, desk.task.unit.item)
     send(cast.annotator, desk, "We walk by the lake.")
@@ -74,7 +74,7 @@ def test_the_metric_is_the_one_that_the_evaluator_was_trained_for(cast, campaign
     assert metric_of(campaign) == ("bleu-star", "as the campaign has no evaluator")
 
 
-def test_where_nothing_is_rated_or_nobody_may_look(cast, campaign):
+def test_without_ratings_or_permission(cast, campaign):
     desk = desk_of(cast.annotator, campaign)
     send(cast.annotator, desk, "A text.")
     found = gold_growth(user=cast.researcher, campaign=campaign)
@@ -85,7 +85,7 @@ def test_where_nothing_is_rated_or_nobody_may_look(cast, campaign):
         gold_growth(user=cast.annotator, campaign=campaign)
 
 
-def test_the_page_and_its_part(cast, campaign, client):
+def test_page_and_its_fragment(cast, campaign, client):
     client.force_login(cast.viewer)
     path = f"/projects/alpha/references/writing/{campaign.pk}/gold/"
     assert "nothing has been written" in read_page(client.get(path))

@@ -1,4 +1,4 @@
-"""Evaluators that are sent: how many files one request may bring, and what becomes of those whose run was given up."""
+"""Uploaded evaluators: the number of files per request, and the fate of files whose run was given up."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def artefacts(settings, tmp_path: Path) -> Path:
     return settings.ARTEFACTS_DIR
 
 
-def test_as_many_files_as_folds_may_have_are_read_and_more_are_refused_with_their_number(cast, settings):
-    """Django reads a hundred, and no more was said than that the request could not be read."""
+def test_files_are_accepted_up_to_the_limit_and_the_refusal_gives_the_number(cast, settings):
+    """Django reads a hundred, and the error only said that the request could not be read."""
     most = MOST_FOLDS * len(ALLOWED) + 1
     assert most == settings.DATA_UPLOAD_MAX_NUMBER_FILES
     browser = Client(raise_request_exception=False)
@@ -67,8 +67,8 @@ def offers_to_retry(run: Run, user) -> bool:
     return reverse("run-retry", args=[run.project.slug, run.pk]) in page.content.decode()
 
 
-def test_what_was_refused_is_not_offered_to_be_tried_again(toy):
-    """The button led to no more than that the files are gone."""
+def test_refused_upload_cannot_be_retried(toy):
+    """The button could only report that the files are gone."""
     files = [SimpleUploadedFile(name, b"{}") for name in REQUIRED]
     run = execute_run(receive_artefact(project=toy.project, user=None, name="", files={"files": files}).pk)
     assert run.state == Run.State.FAILED
@@ -83,7 +83,7 @@ def what_is_left(root: Path, project) -> list[str]:
 
 @pytest.fixture
 def cut_off(monkeypatch):
-    """Cancelled once the folder is written, before anybody knows of it."""
+    """Cancels it once the folder is written, before the row exists."""
     save = TrainedEvaluator.save_pretrained
 
     def save_and_stop(self: TrainedEvaluator, folder: Path) -> None:
@@ -98,8 +98,8 @@ def cut_off(monkeypatch):
     return stop
 
 
-def test_a_cancelled_upload_leaves_nothing(toy, artefacts, cut_off):
-    """What was sent stayed for ever, and so did the folder of a row that never came."""
+def test_cancelled_upload_leaves_nothing(toy, artefacts, cut_off):
+    """Once, uploaded files stayed forever, and so did the folder of a row that was never created."""
     evaluator = train(toy.project, folds=1)
     waiting = send(toy.foreign, evaluator, "one")
     assert what_is_left(artefacts, toy.foreign) == [waiting.params["incoming"]]
@@ -117,7 +117,7 @@ def test_a_cancelled_upload_leaves_nothing(toy, artefacts, cut_off):
     assert run.state == Run.State.CANCELLED
 
 
-def test_a_training_that_is_cancelled_while_it_is_stored_leaves_no_folder(toy, artefacts, cut_off):
+def test_training_cancelled_while_storing_leaves_no_folder(toy, artefacts, cut_off):
     cut_off()
     options = {"frozen": True, "epochs": 1}
     run = start_training(
@@ -127,9 +127,7 @@ def test_a_training_that_is_cancelled_while_it_is_stored_leaves_no_folder(toy, a
     assert list((artefacts / str(toy.project.pk)).iterdir()) == []
 
 
-def test_an_upload_whose_name_was_taken_meanwhile_can_be_tried_again(
-    toy, artefacts, django_capture_on_commit_callbacks
-):
+def test_upload_whose_name_was_taken_meanwhile_can_be_retried(toy, artefacts, django_capture_on_commit_callbacks):
     evaluator = train(toy.project, folds=1)
     run = send(toy.foreign, evaluator, "copy")
     taken = Evaluator.objects.create(project=toy.foreign, slug="copy", name="toy", kind=Evaluator.Kind.TRAINED)
@@ -145,7 +143,7 @@ def test_an_upload_whose_name_was_taken_meanwhile_can_be_tried_again(
     assert what_is_left(artefacts, toy.foreign) == [f"run-{run.pk}"]
 
 
-def test_what_was_sent_long_ago_goes_unless_its_run_may_still_need_it(toy, artefacts):
+def test_old_uploads_are_deleted_unless_their_run_may_need_them(toy, artefacts):
     now, ended = timezone.now(), Run.State.FAILED
     long_ago = now - KEEP_INCOMING - timedelta(hours=1)
     runs = {"waiting": (Run.State.QUEUED, None), "ended": (ended, long_ago), "retry": (ended, now), "nobody": None}
@@ -160,7 +158,7 @@ def test_what_was_sent_long_ago_goes_unless_its_run_may_still_need_it(toy, artef
     incoming_folder("coming").mkdir()
     sweep_incoming()
     assert what_is_left(artefacts, toy.foreign) == ["coming", "retry", "waiting"]
-    # A training sweeps, too.
+    # A training also cleans up.
     Run.objects.filter(title="retry").update(finished_at=long_ago)
     train(toy.project, folds=1)
     assert what_is_left(artefacts, toy.foreign) == ["coming", "waiting"]

@@ -1,4 +1,4 @@
-"""An evaluator is deleted when nothing wants it any more; whoever asks too early is told which run does."""
+"""An evaluator can be deleted when no run needs it; otherwise the refusal names the run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.scoring.training import make_trained
 
 pytestmark = pytest.mark.django_db
 
-#: What runs of each kind say of evaluators; the others name none.
+#: How each kind of run refers to evaluators; the other kinds refer to none.
 NAMING = {
     "annotate": {"evaluator": "mine", "mix": "other"},
     "annotate-preview": {"evaluator": "other", "mix": "mine"},
@@ -44,7 +44,7 @@ def asked(project, kind: str, **rest) -> Run:
 
 @pytest.mark.parametrize("state", ["queued", "running"])
 @pytest.mark.parametrize("kind", sorted(NAMING))
-def test_what_a_run_wants_stays(mine, kind, state):
+def test_evaluator_needed_by_a_run_stays(mine, kind, state):
     run = asked(mine.project, kind, state=state)
     with pytest.raises(Conflict) as refused:
         delete_evaluator(evaluator=mine)
@@ -57,7 +57,7 @@ def test_what_a_run_wants_stays(mine, kind, state):
     assert not Evaluator.objects.exists()
 
 
-def test_runs_of_others_are_in_nobodys_way(mine, cast):
+def test_runs_with_other_evaluators_do_not_matter(mine, cast):
     asked(cast.foreign, "games")
     asked(cast.project, "score", params={"evaluator": "yours"})
     asked(cast.project, "plan", params={"evaluator": "maude", "name": "mine"})
@@ -66,7 +66,7 @@ def test_runs_of_others_are_in_nobodys_way(mine, cast):
 
 
 @pytest.mark.parametrize("state", ["open", "paused"])
-def test_what_people_write_by_stays(mine, cast, state):
+def test_evaluator_of_a_writing_campaign_stays(mine, cast, state):
     campaign = WritingCampaign.objects.create(
         project=cast.project, slug="more", name="More", evaluator="mine", state=state
     )
@@ -81,15 +81,15 @@ def test_what_people_write_by_stays(mine, cast, state):
     assert not Evaluator.objects.exists()
 
 
-def test_every_kind_of_run_was_thought_of():
-    """One that is new has its line in `NAMING`, or names no evaluator."""
+def test_every_kind_of_run_is_covered():
+    """A new kind has a line in `NAMING`, or refers to no evaluator."""
     without = {"plan"}
     kinds = {job.kind for job in all_jobs() if job.pipeline.startswith("scoring.")}
     assert kinds - set(NAMING) == without
     assert names_in({"evaluators": None, "query": None, "evaluator": 3, "name": "x"}) == set()
 
 
-def test_the_page_says_it_and_the_api_refuses(mine, cast, client):
+def test_page_shows_it_and_the_api_refuses(mine, cast, client):
     run = asked(cast.project, "robustness")
     client.force_login(cast.researcher)
     page = client.post(reverse("scoring:evaluator-delete", args=["alpha", "mine"]))
@@ -102,7 +102,7 @@ def test_the_page_says_it_and_the_api_refuses(mine, cast, client):
     assert Evaluator.objects.filter(slug="mine").exists()
 
 
-def test_the_page_names_the_rankings_by_its_games(mine, cast, client):
+def test_page_names_rankings_by_its_games(mine, cast, client):
     client.force_login(cast.researcher)
     told = "The rankings of systems by its games go, too"
 

@@ -1,4 +1,4 @@
-"""Tables that are renewed after scoring, so that whoever opens their page finds them."""
+"""Tables are recomputed after scoring, so that their pages find them ready."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def large(scored, monkeypatch):
-    """A project whose table of evaluators is large and was computed; that of systems is small."""
+    """A project whose table of evaluators is large and was computed; its table of systems is small."""
     for query in (EvaluatorsQuery(), SystemsQuery()):
         get_leaderboard(project=scored.project, query=query)
     monkeypatch.setattr(leaderboards, "MAX_CORRELATED_IN_REQUEST", 100)
@@ -31,7 +31,7 @@ def queued() -> list[dict]:
     return list(Run.objects.filter(kind="rank", state="queued").order_by("pk").values_list("params__query", flat=True))
 
 
-def test_new_scores_renew_the_large_tables_that_were_looked_at(large, score):
+def test_new_scores_renew_large_tables_that_were_viewed(large, score):
     score(large.project, "chrf")
     assert queued() == [leaderboards.asdict(EvaluatorsQuery())]
     assert execute_run(Run.objects.get(kind="rank").pk).state == "succeeded"
@@ -41,7 +41,7 @@ def test_new_scores_renew_the_large_tables_that_were_looked_at(large, score):
     assert renew_leaderboards(project=large.project) == []
 
 
-def test_the_last_of_several_scorings_renews_them(large, score):
+def test_last_of_several_scorings_renews_them(large, score):
     waiting = Run.objects.create(project=large.project, kind="train", title="Train", queue="gpu", params={})
     score(large.project, "chrf")
     assert queued() == []
@@ -49,7 +49,7 @@ def test_the_last_of_several_scorings_renews_them(large, score):
     assert len(renew_leaderboards(project=large.project)) == 1
 
 
-def test_a_combination_renews_them_too(large):
+def test_combination_also_renews_them(large):
     wishes = CombineWishes(("length", "random"), name="both")
     run = execute_run(start_combination(project=large.project, wishes=wishes, send=False).pk)
     assert run.state == "succeeded", run.error
@@ -64,7 +64,7 @@ def test_tables_of_older_versions_are_left_alone(large, score):
     assert renew_leaderboards(project=large.project) == []
 
 
-def test_what_people_say_of_systems_stays_current_when_something_is_scored(large, score):
+def test_human_system_table_stays_current_after_scoring(large, score):
     for query in (SystemsQuery(), SystemsQuery(by="length"), AgreementQuery()):
         get_leaderboard(project=large.project, query=query)
     score(large.project, "chrf")
@@ -79,13 +79,13 @@ def test_what_people_say_of_systems_stays_current_when_something_is_scored(large
     assert stamp_of(large.project, SystemsQuery()) != Leaderboard.objects.get(kind="systems", params__by="").stamp
 
 
-def test_a_reference_set_that_is_not_there_is_said(scored):
+def test_missing_reference_set_is_reported(scored):
     for query in (EvaluatorsQuery(references="betre"), SystemsQuery(by="length", references="betre")):
         with pytest.raises(NotThere, match="There is no reference set “betre” in alpha"):
             get_leaderboard(project=scored.project, query=query)
 
 
-def test_scores_of_another_aspect_are_not_taken_for_those_asked_for(scored):
+def test_scores_of_another_aspect_are_not_used(scored):
     ScoreSet.objects.filter(evaluator__slug="length").update(aspect="tone")
     found = {
         aspect: get_leaderboard(project=scored.project, query=SystemsQuery(by="length", aspect=aspect)).table["aspect"]

@@ -1,4 +1,4 @@
-"""Names of evaluators: what has one, what is just getting one, and what is said of an evaluator that is not ready."""
+"""Names of evaluators: taken, reserved by a run, and messages about an evaluator that is not ready."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def making(project, slug="compare", **rest):
     return Run.objects.create(project=project, **given)
 
 
-def test_a_name_that_a_run_will_give_is_that_runs(cast):
+def test_name_reserved_by_a_run_belongs_to_it(cast):
     run = making(cast.project)
     with pytest.raises(Conflict, match=f"Run {run.pk} is making an evaluator named “compare”"):
         free_slug(cast.project, "comparative", "compare")
@@ -33,7 +33,7 @@ def test_a_name_that_a_run_will_give_is_that_runs(cast):
 
 
 @pytest.mark.parametrize("end", [{"cancel_requested": True}, {"state": Run.State.FAILED}, {"params": {}}])
-def test_a_run_that_gives_none_keeps_none(cast, end):
+def test_run_without_a_result_reserves_no_name(cast, end):
     making(cast.project, **end)
     assert free_slug(cast.project, "comparative", "compare") == "compare"
 
@@ -42,13 +42,13 @@ def test_a_run_that_gives_none_keeps_none(cast, end):
     ("name", "way"),
     [("chrf", "by what evalapp itself calls so: choose another"), ("mine", "choose another, or delete that evaluator")],
 )
-def test_what_has_a_name_keeps_it(cast, name, way):
+def test_named_evaluator_keeps_its_name(cast, name, way):
     Evaluator.objects.create(project=cast.project, slug="mine", name="chrf")
     with pytest.raises(Conflict, match=re.escape(way)):
         free_slug(cast.project, "comparative", name)
 
 
-def test_whoever_asks_for_one_that_is_not_ready_is_told_of_its_run(cast):
+def test_unready_evaluator_refers_to_its_run(cast):
     said = f"^compare is not ready: run {making(cast.project).pk} is still making it"
     for ask in (
         lambda: find_trained(cast.project, "compare"),
@@ -61,7 +61,7 @@ def test_whoever_asks_for_one_that_is_not_ready_is_told_of_its_run(cast):
         find_trained(cast.foreign, "compare")
 
 
-def test_its_page_and_the_api_say_so_too(cast, client):
+def test_its_page_and_the_api_also_say_so(cast, client):
     said = f"compare is not ready: run {making(cast.project).pk} is still making it"
     client.force_login(cast.researcher)
     page = client.get(reverse("scoring:evaluator", args=[cast.project.slug, "compare"]))

@@ -1,4 +1,4 @@
-"""Names of evaluators that are asked for at the same moment, on PostgreSQL: no two runs give the same."""
+"""Names of evaluators requested at the same moment, on PostgreSQL: no two runs reserve the same."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def people(postgres_db: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cast]:
 
 
 def both(monkeypatch: pytest.MonkeyPatch, first: Any, second: Any) -> tuple[Run, Future[Run]]:
-    """The second asks when the first has looked which names are taken, and has not yet taken its own."""
+    """The second request comes after the first has looked up the taken names, but before it has reserved its own."""
     looked, others = training.names_in_making, list[Future[Run]]()
 
     def work() -> Run:
@@ -59,7 +59,7 @@ def both(monkeypatch: pytest.MonkeyPatch, first: Any, second: Any) -> tuple[Run,
     return run, others[0]
 
 
-def test_two_trainings_that_are_asked_for_at_once_have_two_names(people: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_concurrent_trainings_have_two_names(people: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     def ask(seed: int) -> Run:
         return start_training(project=people.project, wishes=Wishes("toy", seed=seed), send=False, any_encoder=True)
 
@@ -67,7 +67,7 @@ def test_two_trainings_that_are_asked_for_at_once_have_two_names(people: Cast, m
     assert [first.params["slug"], second.result().params["slug"]] == ["toy-1", "toy-2"]
 
 
-def test_the_same_training_twice_at_once_is_one_run(people: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_same_training_twice_at_once_is_one_run(people: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     def ask() -> Run:
         return start_training(project=people.project, wishes=Wishes("toy"), send=False, any_encoder=True)
 
@@ -75,7 +75,7 @@ def test_the_same_training_twice_at_once_is_one_run(people: Cast, monkeypatch: p
     assert second.result().pk == first.pk
 
 
-def test_a_name_that_is_being_taken_is_refused_at_once(people: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_name_being_reserved_is_refused_at_once(people: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     def ask(seed: int) -> Run:
         wishes = Wishes("toy", seed=seed, name="mine")
         return start_training(project=people.project, wishes=wishes, send=False, any_encoder=True)
@@ -85,7 +85,7 @@ def test_a_name_that_is_being_taken_is_refused_at_once(people: Cast, monkeypatch
         second.result()
 
 
-def test_combinations_have_names_of_their_own_too(people: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_combinations_also_have_distinct_names(people: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("length", "random"):
         evaluator = Evaluator.objects.create(project=people.project, slug=name, name=name, kind="sentinel")
         ScoreSet.objects.create(
@@ -100,10 +100,10 @@ def test_combinations_have_names_of_their_own_too(people: Cast, monkeypatch: pyt
     assert [first.params["slug"], second.result().params["slug"]] == ["combined-1", "combined-2"]
 
 
-def test_uploads_have_names_of_their_own_too(
+def test_uploads_also_have_distinct_names(
     people: Cast, monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path
 ) -> None:
-    """The name is chosen when the files are there: another may have taken it while they came."""
+    """The name is chosen once the files are there: another upload may have taken it meanwhile."""
     settings.ARTEFACTS_DIR = tmp_path
 
     def ask() -> Run:

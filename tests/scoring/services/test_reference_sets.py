@@ -1,4 +1,4 @@
-"""Sets merged, compared, deleted; what rests on them is told and never lost unasked."""
+"""Sets merged, compared, deleted; dependents are reported and never lost without confirmation."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def project(cast, monkeypatch, settings, tmp_path):
     return cast.project
 
 
-def test_a_set_that_people_write_says_its_campaign(cast, monkeypatch) -> None:
+def test_written_set_names_its_campaign(cast, monkeypatch) -> None:
     fill_ports(monkeypatch)
     campaign = start_constraint(cast, "free")
     (written,) = (row for row in list_sets(cast.project) if not row.is_original)
     assert written.origin == f"written in the campaign {campaign.slug}"
 
 
-def test_the_common_start_of_rounds_stays_until_the_campaign_is_closed(cast, monkeypatch) -> None:
+def test_common_start_of_rounds_stays_until_the_campaign_is_closed(cast, monkeypatch) -> None:
     fill_ports(monkeypatch)
     campaign = start_writing(cast, items=1, options={"mode": "rounds", "group_size": 2})
     start = f"{campaign.slug}-start"
@@ -56,7 +56,7 @@ def test_the_common_start_of_rounds_stays_until_the_campaign_is_closed(cast, mon
     assert not ReferenceSet.objects.filter(name=start).exists()
 
 
-def test_the_list_tells_counts_origin_and_users(project, score) -> None:
+def test_list_shows_counts_origin_and_users(project, score) -> None:
     score(project, "token-f1", references="chosen")
     rows = {row.name: row for row in list_sets(project)}
     assert list(rows) == ["original", "chosen-random", "chosen-raw", "chosen"]
@@ -69,14 +69,14 @@ def test_the_list_tells_counts_origin_and_users(project, score) -> None:
     assert set(rows["chosen"].derived) == {"chosen-raw", "chosen-random"}
 
 
-def test_the_number_of_questions_does_not_grow_with_the_sets(project, django_assert_max_num_queries) -> None:
+def test_number_of_queries_does_not_grow_with_the_sets(project, django_assert_max_num_queries) -> None:
     for k in range(8):
         merge_sets(project=project, names=["chosen", "chosen-raw"], into=f"more-{k}")
     with django_assert_max_num_queries(6):
         assert len(list_sets(project)) == 12
 
 
-def test_item_by_item_with_the_trace(project) -> None:
+def test_item_view_with_the_selection_steps(project) -> None:
     found, rows = item_page(get_set(project, "chosen").set, key="k1")
     assert [row.item.key for row in rows] == ["k1"]
     assert found.next is None
@@ -114,7 +114,7 @@ def test_merging_keeps_each_text_once(project) -> None:
         merge_sets(project=project, names=["chosen", "chosen"], into="other")
 
 
-def test_deleting_tells_what_rests_on_it(project, score) -> None:
+def test_deletion_reports_dependents(project, score) -> None:
     score(project, "token-f1", references="chosen")
     with pytest.raises(Conflict, match="8 scores were made with chosen: by token-f1"):
         delete_set(project=project, name="chosen")
@@ -131,7 +131,7 @@ def test_deleting_tells_what_rests_on_it(project, score) -> None:
     assert AuditEvent.objects.get(verb="references.deleted").detail["n_scores"] == 8
 
 
-def test_an_upload_with_annotated_items_is_not_undone_unasked(project) -> None:
+def test_undo_of_an_upload_with_selected_references_needs_confirmation(project) -> None:
     from annotation.models import Upload
 
     upload = Upload.objects.create(project=project, title="items.jsonl", files=[])

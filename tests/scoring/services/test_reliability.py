@@ -1,4 +1,4 @@
-"""The port through which a text that is handed in gets its score; the worker is played here."""
+"""The hook through which a submitted text gets its score; the worker is simulated."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SETS = [("one",), ("one", "two")]
 
 @pytest.fixture
 def asked(monkeypatch):
-    """What the worker was asked; it answers .25 and .5."""
+    """The requests sent to the worker, which answers .25 and .5."""
     found: list = []
 
     def answer(request, **rest):
@@ -36,7 +36,7 @@ def project(cast, settings, tmp_path):
     return cast.project
 
 
-def test_a_set_is_rated_for_the_item_as_a_training_reads_it(project, asked):
+def test_set_is_rated_in_the_form_used_in_training(project, asked):
     item = make_items(project, 1)[0]
     item.group = "g7"
     found = hooks.predict_reliability(project=project, evaluator="rater", item=item, sets=SETS, timeout=0.4)
@@ -49,7 +49,7 @@ def test_a_set_is_rated_for_the_item_as_a_training_reads_it(project, asked):
     assert request["source"]["slug"] == "rater"
 
 
-def test_an_evaluator_that_was_trained_here_is_told_that_it_may_know_the_item(project, asked):
+def test_locally_trained_evaluator_is_warned_of_known_items(project, asked):
     row = Evaluator.objects.get(slug="rater")
     row.record = {**row.record, "choice": {"references": "original"}}
     row.save()
@@ -58,7 +58,7 @@ def test_an_evaluator_that_was_trained_here_is_told_that_it_may_know_the_item(pr
     item.refresh_from_db()
     hooks.predict_reliability(project=project, evaluator="rater", item=item, sets=SETS)
     assert (asked[0][0]["item"]["is_own"], asked[0][0]["item"]["beside"]) == (True, [])
-    # Only an upload moves items; which of those that it changed the evaluator learned from, the worker knows.
+    # Only an upload moves items; the worker knows which of the changed ones were training data.
     upload = Upload.objects.create(project=project)
     for row in (item, moved, elsewhere):
         UploadChange.objects.create(upload=upload, table="items", row=row.pk, before={"group": "before"})
@@ -67,7 +67,7 @@ def test_an_evaluator_that_was_trained_here_is_told_that_it_may_know_the_item(pr
     assert asked[1][0]["item"]["beside"] == [moved.key]
 
 
-def test_only_whole_evaluators_that_rate_sets_can_be_chosen(project):
+def test_only_complete_set_rating_evaluators_can_be_chosen(project):
     make_trained(project, "other", "maude")
     damaged = make_trained(project, "broken", "ream")
     damaged.state, damaged.damage = "damaged", "its weights changed"
@@ -95,7 +95,7 @@ def test_without_such_an_evaluator_there_is_a_note(project, asked, slug, note):
 
 
 @pytest.mark.parametrize("error", [Unavailable("No worker is there."), BadInput("No worker is there.")])
-def test_what_is_down_is_a_note(project, monkeypatch, error):
+def test_unavailable_worker_gives_a_note(project, monkeypatch, error):
     def down(request, **rest):
         raise error
 

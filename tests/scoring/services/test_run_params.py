@@ -1,4 +1,4 @@
-"""What a program asks of a run: every shape a field can have, and all faults at once."""
+"""The parameters of a run in an API request: every field shape, and all errors at once."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ def said(kind, params):
         (AnnotateWishes, "turns", (0,), "a whole number of at least 1"),
     ],
 )
-def test_what_does_not_fit_is_named(kind, name, wrong, noun):
+def test_invalid_value_is_named(kind, name, wrong, noun):
     needed = {CombineWishes: {"parts": ["a", "b"]}, Wishes: {"evaluator": "toy"}, AnnotateWishes: {"evaluator": "x"}}
     for value in wrong:
         assert said(kind, {**needed.get(kind, {}), name: value}) == [(name, f"{name} is {noun}.")]
 
 
-def test_a_value_beyond_the_choices_is_named_with_those_there_are():
+def test_unknown_choice_is_named_with_the_known_ones():
     [fault] = said(GamesWishes, {"systems": "human"})
     assert fault == ("systems", "systems is one of all, no-reference, machine, not “human”.")
 
 
-def test_all_faults_are_named_at_once_and_what_fits_is_taken():
+def test_all_errors_are_named_at_once_and_valid_values_accepted():
     assert said(RobustnessWishes, {"pace": 5, "seed": "x", "evaluator": ""}) == [
         ("pace", "pace is not known here. There are: evaluator, options, sample, seed."),
         ("seed", "seed is a whole number."),
@@ -62,7 +62,7 @@ def test_all_faults_are_named_at_once_and_what_fits_is_taken():
     assert (found.parts, found.share) == (("a", "b"), 0.7)
 
 
-def test_null_is_for_members_that_may_be_null():
+def test_null_is_accepted_only_where_allowed():
     assert said(Wishes, {"evaluator": "toy", "pace": None})[0][0] == "pace"
     assert said(Wishes, {"evaluator": "toy", "seed": None}) == [("seed", "seed is a whole number.")]
     assert said(Wishes, {}) == [("evaluator", "Name the evaluator to be trained.")]
@@ -74,8 +74,8 @@ def test_null_is_for_members_that_may_be_null():
     "start", [start_annotation, start_combination, start_games, start_curves, start_robustness, start_selection,
               start_training, start_check],
 )  # fmt: skip
-def test_a_seed_is_one_that_every_library_takes(toy, start, seed, settings, tmp_path):
-    """The bounds of the pages; numpy and torch each refuse others, in the midst of a run."""
+def test_seed_is_valid_for_every_library(toy, start, seed, settings, tmp_path):
+    """The limits of the pages; numpy and torch each refuse other values in the middle of a run."""
     settings.ARTEFACTS_DIR = tmp_path
     row = make_trained(toy.project, "rater", "ream")
     make_trained(toy.project, "judge", "comparative")

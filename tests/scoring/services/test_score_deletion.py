@@ -1,4 +1,4 @@
-"""The scores of any evaluator can be deleted, by page and API, unless a run wants them."""
+"""The scores of any evaluator can be deleted, by page and API, unless a run needs them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def set_of(slug: str) -> ScoreSet:
     return ScoreSet.objects.get(evaluator__slug=slug)
 
 
-def test_a_baseline_goes_with_its_last_set(scored, score):
+def test_baseline_is_deleted_with_its_last_set(scored, score):
     score(scored.project, "random", options={"seed": "7"})
     before = stamp_of(scored.project)
     found = set_of("random")
@@ -33,14 +33,14 @@ def test_a_baseline_goes_with_its_last_set(scored, score):
     assert (event.actor, event.detail["n_scores"]) == (scored.researcher, 24)
 
 
-def test_of_several_sets_one_goes_and_the_evaluator_stays(scored):
+def test_one_of_several_sets_is_deleted_and_the_evaluator_stays(scored):
     old = set_of("length")
     ScoreSet.objects.create(project=scored.project, evaluator=old.evaluator, signature="length|v:0")
     assert not delete_scores(score_set=old)
     assert set_of("length").signature == "length|v:0"
 
 
-def test_a_trained_evaluator_stays(cast, settings, tmp_path):
+def test_trained_evaluator_stays(cast, settings, tmp_path):
     settings.ARTEFACTS_DIR = tmp_path
     trained = make_trained(cast.project, "mine")
     found = ScoreSet.objects.create(project=cast.project, evaluator=trained, signature="mine")
@@ -62,7 +62,7 @@ def test_a_trained_evaluator_stays(cast, settings, tmp_path):
         ("selection", {"evaluators": ["random"]}, True),
     ],
 )
-def test_what_a_run_wants_stays(scored, kind, params, is_refused):
+def test_scores_needed_by_a_run_stay(scored, kind, params, is_refused):
     found = set_of("random")
     if params.get("options") == "mine":
         params = {**params, "options": found.evaluator.options}
@@ -75,7 +75,7 @@ def test_what_a_run_wants_stays(scored, kind, params, is_refused):
     assert Evaluator.objects.filter(slug="random").exists() == is_refused
 
 
-def test_the_page_asks_first_and_the_api_deletes(scored, client):
+def test_page_asks_for_confirmation_and_the_api_deletes(scored, client):
     client.force_login(scored.researcher)
     found = set_of("random")
     address = reverse("scoring:scores-delete", args=["alpha", "random"]) + f"?set={found.pk}"
@@ -103,7 +103,7 @@ def test_the_page_asks_first_and_the_api_deletes(scored, client):
     assert client.get(reverse("scoring:scores-delete", args=["alpha", "token-f1"])).status_code == 403
 
 
-def test_the_page_of_scores_whose_run_failed_says_why_and_tries_again(scored, client):
+def test_page_of_failed_scores_gives_the_reason_and_retries(scored, client):
     client.force_login(scored.researcher)
     run = Run.objects.create(
         project=scored.project, kind="score", title="Score", state="failed", error="No such device: foo."

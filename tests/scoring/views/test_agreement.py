@@ -1,4 +1,4 @@
-"""The pages about people who judge, and the filters that are made there."""
+"""The pages about raters, and the filters created there."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def rated(cast):
-    """12 outputs with ratings of three people, one of whom rates at random; one comparison by two people."""
+    """12 outputs with ratings by three people, one of whom rates at random; one comparison by two people."""
     outputs = make_outputs(cast.project, make_items(cast.project, 6))
     aspect = make_ratings(cast.project, outputs, raters=0)
     for index, output in enumerate(outputs):
@@ -35,7 +35,7 @@ def rated(cast):
     return cast
 
 
-def test_every_aspect_in_a_line_and_one_in_detail(rated, client):
+def test_every_aspect_in_a_row_and_one_in_detail(rated, client):
     client.force_login(rated.researcher)
     text = read_page(client.get(reverse("scoring:agreement", args=["alpha"])))
     assert "Every aspect, with 95 % intervals" in text
@@ -44,7 +44,7 @@ def test_every_aspect_in_a_line_and_one_in_detail(rated, client):
     assert "What was answered" in text
 
 
-def test_agreement_of_ranks_by_page_and_command(rated, client):
+def test_agreement_of_ranks_on_page_and_by_command(rated, client):
     client.force_login(rated.researcher)
     url = reverse("scoring:agreement", args=["alpha"])
     text = read_page(client.get(url, {"ratings": "rank"}))
@@ -56,7 +56,7 @@ def test_agreement_of_ranks_by_page_and_command(rated, client):
     assert "Ratings: ranks within item and rater" in out.getvalue()
 
 
-def test_nothing_judged_is_said_with_the_way_out(cast, client):
+def test_missing_judgements_are_reported_with_a_remedy(cast, client):
     client.force_login(cast.researcher)
     for name in ("agreement", "agreement-raters", "agreement-calibration"):
         text = read_page(client.get(reverse(f"scoring:{name}", args=["alpha"])))
@@ -64,7 +64,7 @@ def test_nothing_judged_is_said_with_the_way_out(cast, client):
         assert "<button>Show</button>" not in text  # there is nothing to choose
 
 
-def test_ticked_raters_become_a_filter_that_every_table_names(rated, client):
+def test_selected_raters_become_a_filter_named_by_every_table(rated, client):
     client.force_login(rated.researcher)
     url = reverse("scoring:agreement-raters", args=["alpha"])
     refused = client.post(url, {"raters": ["r2"], "name": "hasty", "reason": ""})
@@ -74,13 +74,13 @@ def test_ticked_raters_become_a_filter_that_every_table_names(rated, client):
     with_filter = get_leaderboard(project=rated.project, query=AgreementQuery(aspect="quality", filter="hasty")).table
     whole = get_leaderboard(project=rated.project, query=AgreementQuery(aspect="quality")).table
     assert (whole["n_raters"], with_filter["n_raters"], with_filter["n_filtered"]) == (3, 2, 12)
-    # r0 and r1 agree throughout
+    # r0 and r1 always agree
     assert with_filter["rows"][0]["value"] == pytest.approx(1.0)
     assert whole["rows"][0]["value"] < 0.9
     assert Rating.objects.count() == 36
 
 
-def test_a_filter_is_withdrawn_and_taken_up_again_by_button(rated, client):
+def test_filter_is_withdrawn_and_restored_by_buttons(rated, client):
     RaterFilter.objects.create(project=rated.project, name="hasty", raters=["r2"], reason="why")
     client.force_login(rated.researcher)
     text = client.post(reverse("scoring:rater-filter-move", args=["alpha", "hasty", "withdraw"]), follow=True)
@@ -92,7 +92,7 @@ def test_a_filter_is_withdrawn_and_taken_up_again_by_button(rated, client):
     assert client.post(reverse("scoring:rater-filter-move", args=["alpha", "hasty", "withdraw"])).status_code == 403
 
 
-def test_what_is_large_is_computed_by_a_run(rated, client, monkeypatch):
+def test_large_tables_are_computed_in_a_run(rated, client, monkeypatch):
     monkeypatch.setattr(leaderboards, "MAX_JUDGED_IN_REQUEST", 5)
     monkeypatch.setattr(leaderboards, "MAX_ROWS_IN_REQUEST", 5)
     client.force_login(rated.researcher)
@@ -104,20 +104,20 @@ def test_what_is_large_is_computed_by_a_run(rated, client, monkeypatch):
     assert "With the others" in read_page(client.get(url))
 
 
-def test_agreement_of_many_ratings_is_computed_by_a_run(rated, client, monkeypatch):
-    """Variance components of incomplete ratings take seconds where there are ten thousand."""
+def test_agreement_of_many_ratings_is_computed_in_a_run(rated, client, monkeypatch):
+    """Variance components of ten thousand incomplete ratings take seconds."""
     monkeypatch.setattr(leaderboards, "MAX_JUDGED_IN_REQUEST", Rating.objects.count() - 1)
     client.force_login(rated.researcher)
     assert "It is being computed in" in read_page(client.get(reverse("scoring:agreement", args=["alpha"])))
 
 
-def test_a_note_of_several_coefficients_is_shown_once(rated, client):
-    """Without one rating all four two-way ICCs come by REML and say so: the first of them in words."""
+def test_note_shared_by_coefficients_is_shown_once(rated, client):
+    """With one rating missing, all four two-way ICCs use REML and say so: the first one in words."""
     Rating.objects.filter(rater="r2").last().delete()
     client.force_login(rated.researcher)
     text = read_page(client.get(reverse("scoring:agreement", args=["alpha"])))
     assert text.count('<td class="small muted">REML, since some raters did not rate every unit') == 1
-    assert text.count(">as above<") >= 3  # notes about few items may be equal, too
+    assert text.count(">as above<") >= 3  # notes about few items may also be equal
 
 
 def test_files(rated, client):
@@ -130,7 +130,7 @@ def test_files(rated, client):
     assert tex.startswith("% agreement|aspect:all aspects")
 
 
-def test_repeats_are_no_second_rater(rated):
+def test_repeats_are_not_a_second_rater(rated):
     output = Output.objects.filter(project=rated.project).first()
     aspect = rated.project.aspects.get()
     Rating.objects.create(project=rated.project, output=output, aspect=aspect, rater="r0#2", value=5)
@@ -138,11 +138,11 @@ def test_repeats_are_no_second_rater(rated):
     assert (table["n_raters"], table["n_judgements"], table["n_repeats"]) == (3, 36, 1)
 
 
-def test_power_by_page_with_the_comparisons_so_far(rated, client):
+def test_power_page_uses_existing_comparisons(rated, client):
     client.force_login(rated.researcher)
     url = reverse("scoring:agreement-power", args=["alpha"])
     text = read_page(client.get(url))
-    # Of two comparisons one is a tie: 194 decisive ones are 388
+    # One of two comparisons is a tie: 194 decisive ones are 388
     # (docs/explanation/statistics/planning.md#worked-numbers).
     assert "388 comparisons, 50% of them ties, find a true preference of 60% with power 0.80" in text
     assert "2 comparisons are judged for quality" in text
@@ -157,7 +157,7 @@ def test_power_by_page_with_the_comparisons_so_far(rated, client):
 
 
 @pytest.mark.parametrize("test", ["preference", "correlation", "rating"])
-def test_a_pilot_of_simulated_judgements_is_marked(rated, client, test):
+def test_pilot_of_simulated_judgements_is_marked(rated, client, test):
     for model in (Rating, Comparison):
         model.objects.update(simulated=True)
     client.force_login(rated.viewer)
@@ -165,7 +165,7 @@ def test_a_pilot_of_simulated_judgements_is_marked(rated, client, test):
     assert "badge simulated" in read_page(page)
 
 
-def test_a_design_of_ratings_from_the_pilot(rated, client):
+def test_rating_design_from_the_pilot(rated, client):
     client.force_login(rated.researcher)
     url = reverse("scoring:agreement-power", args=["alpha"])
     text = read_page(client.get(url + "?test=rating&effect=1"))

@@ -1,4 +1,4 @@
-"""Leaderboards ask few questions, also while a large table is still to be computed."""
+"""Leaderboards need few queries, also while a large table is still being computed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.parametrize("page", ["systems", "evaluation"])
-def test_a_table_that_is_being_computed_costs_at_most_15_queries(cast, client, monkeypatch, page):
+def test_table_under_computation_needs_at_most_15_queries(cast, client, monkeypatch, page):
     monkeypatch.setattr(leaderboards, "MAX_ROWS_IN_REQUEST", 1)
     make_ratings(cast.project, make_outputs(cast.project, make_items(cast.project)))
     client.force_login(cast.researcher)
@@ -39,7 +39,7 @@ def test_a_table_that_is_being_computed_costs_at_most_15_queries(cast, client, m
     assert len(queries) <= 15
 
 
-def test_the_state_of_the_data_changes_with_everything_a_table_shows(cast):
+def test_data_version_changes_with_everything_a_table_shows(cast):
     from annotation.models import Aspect, Rating, System, Upload
 
     stamps = [stamp_of(cast.project)]
@@ -72,12 +72,12 @@ def test_dialogues_are_offered_where_they_were_rated(cast, client):
     assert "Dialogues</option>" in read_page(client.get("/projects/alpha/evaluation/"))
     page = read_page(client.get("/projects/alpha/evaluation/?level=dialogue"))
     assert ">Systems, calibrated</span></th>" in page
-    assert "coefficient=calibrated" not in page  # nothing is put in order by it
+    assert "coefficient=calibrated" not in page  # it sorts nothing
     shown = [read_page(client.get(f"/projects/alpha/evaluation/?grouping={by}")) for by in ("none", "item")]
     assert ['name="undefined"' in page for page in shown] == [False, True]
 
 
-def test_a_picture_of_a_table_that_is_being_computed_anew_is_not_kept(cast, client, monkeypatch):
+def test_plot_of_a_table_under_recomputation_is_not_cached(cast, client, monkeypatch):
     from evalapp.common.runner import execute_run
 
     cache.clear()
@@ -95,12 +95,12 @@ def test_a_picture_of_a_table_that_is_being_computed_anew_is_not_kept(cast, clie
     after = client.get(address).content
     assert after != before.content
     assert before["Cache-Control"] == "private, no-cache"
-    # What stands is drawn once.
+    # A current table is drawn once.
     monkeypatch.setattr(plots, "draw_forest", None)
     assert client.get(address).content == after
 
 
-def test_systems_by_what_was_judged_in_one_campaign(cast, client, monkeypatch):
+def test_systems_by_judgements_of_one_campaign(cast, client, monkeypatch):
     """Two campaigns and an upload; by page, command and API."""
     make_ratings(cast.project, make_outputs(cast.project, make_items(cast.project)))
     aspects = [{"name": "quality", "question": "How good?", "low": 1, "high": 5}]
@@ -118,7 +118,7 @@ def test_systems_by_what_was_judged_in_one_campaign(cast, client, monkeypatch):
     whole, one, compared, other = (
         client.get(f"{api}?campaign={slug}").json() for slug in ("", first.slug, pair.slug, second.slug)
     )
-    # 16 uploaded ones and 3 of the annotator; of an output that both rounds asked for, the first one counts.
+    # 16 uploaded ones and 3 of the annotator; for an output requested in both rounds, the first one counts.
     outputs = Rating.objects.exclude(judgement=None).values_list("output", flat=True)
     n = 16 + len(set(outputs))
     assert len(outputs) == 3
@@ -139,15 +139,15 @@ def test_systems_by_what_was_judged_in_one_campaign(cast, client, monkeypatch):
     monkeypatch.setattr(leaderboards, "MAX_ROWS_IN_REQUEST", 1)
     assert client.get(f"{api}?campaign=none").status_code == 404  # no run that would fail
     assert "belong to no campaign" in client.get(f"{api}?by=length&campaign={first.slug}").json()["detail"]
-    # The overview shows the table of the whole project; an export, which tells no campaigns apart, has no other.
+    # The overview shows the table of the whole project, and so does an export, which does not distinguish campaigns.
     overview = read_page(client.get("/projects/alpha/"))
     assert all(f'<th scope="row" dir="auto">{name}</th>' in overview for name in ("sys-a", "sys-b"))
     assert [entry["params"]["campaign"] for entry in leaderboard(project=cast.project)["tables"]] == [""]
 
 
-def test_what_is_said_of_every_interval_is_said_once(scored, client):
-    """Eight items are few for each evaluator's interval: one sentence below the table, none in its rows. Three give
-    no interval, so nothing is said of how intervals are made."""
+def test_note_on_all_intervals_appears_once(scored, client):
+    """Eight items are few for each evaluator's interval: one sentence below the table, none in its rows. Three items
+    give no interval, so there is no note on intervals."""
     client.force_login(scored.viewer)
     address = "/projects/alpha/evaluation/?aspect=quality"
     page = read_page(client.get(address))

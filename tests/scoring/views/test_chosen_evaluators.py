@@ -1,5 +1,5 @@
-"""Which evaluators a table compares is chosen by name: by page, command and API. Without a choice one-fold trainings
-that together learned from everything leave nothing to compare on."""
+"""A table compares evaluators chosen by name: by page, command and API. Without a choice, single-fold trainings that
+together used everything leave nothing to compare on."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ PAGE = "/projects/alpha/evaluation/"
 
 @pytest.fixture
 def halves(scored):
-    """Of 24 rated outputs token-f1 learned from the first 12, random from the other 15: nothing is left for both."""
+    """Of 24 rated outputs, token-f1 learned from the first 12 and random from at least the rest: nothing is left for
+    both."""
     outputs = sorted(Score.objects.filter(score_set__evaluator__slug="length").values_list("output_id", flat=True))
     for slug, seen in (("token-f1", outputs[:12]), ("random", outputs[9:])):
         score_set = ScoreSet.objects.get(evaluator__slug=slug)
@@ -40,11 +41,11 @@ def halves(scored):
 
 
 def text_of(response) -> str:
-    """What a page says, tags and spaces aside."""
+    """The text of a page without tags and repeated spaces."""
     return " ".join(re.sub(r"<[^>]+>", " ", read_page(response)).split())
 
 
-def test_where_nothing_is_left_those_who_learned_most_are_named_with_the_ways_out(halves, client):
+def test_if_nothing_is_left_the_largest_learners_and_remedies_are_named(halves, client):
     table = get_leaderboard(project=halves.project, query=EvaluatorsQuery()).table
     assert (table["n_outputs"], table["n_excluded"], table["evaluators"]) == (0, 24, [])
     assert "that none of these evaluators learned from" in table["note"]
@@ -58,10 +59,10 @@ def test_where_nothing_is_left_those_who_learned_most_are_named_with_the_ways_ou
     assert "on the other 0" not in shown
 
 
-def test_of_a_ranking_no_figures_on_all_are_promised(halves, client):
-    """The table against comparisons has none; page and command announced them."""
+def test_figures_on_all_outputs_are_not_promised_for_a_ranking(halves, client):
+    """The table against comparisons has none; page and command once announced them."""
     for item in Item.objects.filter(project=halves.project):
-        _, one, two = item.outputs.order_by("system__name")  # of the first system token-f1 has seen all
+        _, one, two = item.outputs.order_by("system__name")  # token-f1 has seen every output of the first system
         aspect = halves.project.aspects.get()
         Comparison.objects.create(
             project=halves.project, output_a=one, output_b=two, aspect=aspect, rater="r0", verdict="a"
@@ -76,7 +77,7 @@ def test_of_a_ranking_no_figures_on_all_are_promised(halves, client):
     assert "On all of them" not in out.getvalue()
 
 
-def test_only_the_chosen_ones_make_rows_take_part_in_tests_and_leave_out(halves):
+def test_only_chosen_evaluators_get_rows_and_affect_tests_and_exclusions(halves):
     query = parse_query(EvaluatorsQuery, {"evaluators": "token-f1, length,length"}, halves.project)
     assert query.evaluators == "length,token-f1"
     table = get_leaderboard(project=halves.project, query=query).table
@@ -91,7 +92,7 @@ def test_only_the_chosen_ones_make_rows_take_part_in_tests_and_leave_out(halves)
     assert (row["evaluator"], row["n"]) == ("random", 9)
 
 
-def test_an_unknown_one_is_a_fault_and_one_without_fitting_scores_is_told(halves, client, score):
+def test_unknown_evaluator_is_an_error_and_one_without_scores_is_reported(halves, client, score):
     with pytest.raises(BadInput, match=r"no evaluator “nobody” in alpha. There are: .*length.*random.*token-f1"):
         parse_query(EvaluatorsQuery, {"evaluators": "nobody,length"}, halves.project)
     client.force_login(halves.researcher)
@@ -105,7 +106,7 @@ def test_an_unknown_one_is_a_fault_and_one_without_fitting_scores_is_told(halves
     assert table["note"] == "No scores that fit here: token-f1."
 
 
-def test_a_sentinel_that_nobody_applied_can_be_chosen_before_it_is(halves):
+def test_unapplied_baseline_can_be_chosen(halves):
     names = [row["evaluator"] for row in get_leaderboard(project=halves.project, query=EvaluatorsQuery()).table["rows"]]
     unapplied = next(name for name in names if name not in ("length", "random", "token-f1"))
     query = parse_query(EvaluatorsQuery, {"evaluators": f"length,{unapplied}"}, halves.project)
@@ -113,7 +114,7 @@ def test_a_sentinel_that_nobody_applied_can_be_chosen_before_it_is(halves):
     assert [row["evaluator"] for row in table["rows"]] == ["length", unapplied]
 
 
-def test_the_page_offers_the_choice_and_tells_it_above_the_table(halves, client):
+def test_page_offers_the_choice_and_states_it_above_the_table(halves, client):
     client.force_login(halves.researcher)
     shown = read_page(client.get(PAGE))
     assert "Evaluators: all" in shown
@@ -132,7 +133,7 @@ def test_the_page_offers_the_choice_and_tells_it_above_the_table(halves, client)
 
 
 @pytest.mark.parametrize("kind", ["aspects", "matrix", "slices"])
-def test_further_tables_take_the_same_choice(halves, client, kind):
+def test_further_tables_use_the_same_choice(halves, client, kind):
     for number, item in enumerate(halves.project.items.all()):
         item.meta = {"part": "ab"[number % 2]}
         item.save()
@@ -150,7 +151,7 @@ def test_further_tables_take_the_same_choice(halves, client, kind):
     assert "random" not in out.getvalue()
 
 
-def test_the_same_by_command_and_api(halves, client):
+def test_same_by_command_and_api(halves, client):
     out = io.StringIO()
     call_command("meta", "alpha", "--evaluators", "token-f1", "length", "--json", stdout=out)
     table = json.loads(out.getvalue())
@@ -168,7 +169,7 @@ def test_the_same_by_command_and_api(halves, client):
     assert "Slugs with commas" in described["description"]
 
 
-def test_a_table_of_chosen_ones_is_kept_as_it_stands(halves, client):
+def test_snapshot_keeps_the_chosen_evaluators(halves, client):
     client.force_login(halves.researcher)
     asked = client.get(PAGE + "?evaluators=token-f1,length").context["asked"]
     assert (
@@ -184,7 +185,7 @@ def test_a_table_of_chosen_ones_is_kept_as_it_stands(halves, client):
     assert json.loads(out.getvalue())["settings"] == []
 
 
-def test_tables_of_what_was_deleted_since_are_not_renewed(halves, monkeypatch):
+def test_tables_of_deleted_evaluators_are_not_renewed(halves, monkeypatch):
     monkeypatch.setattr(leaderboards, "MAX_ROWS_IN_REQUEST", 1)
     for query in (EvaluatorsQuery(evaluators="length"), EvaluatorsQuery(evaluators="gone")):
         leaderboards.compute_leaderboard(project=halves.project, query=query)
@@ -193,7 +194,7 @@ def test_tables_of_what_was_deleted_since_are_not_renewed(halves, monkeypatch):
     assert [run.params["query"]["evaluators"] for run in renewed] == ["length"]
 
 
-def test_an_export_computes_these_tables_again(halves, tmp_path):
+def test_export_recomputes_these_tables(halves, tmp_path):
     for query in (EvaluatorsQuery(aspect="quality"), EvaluatorsQuery(aspect="quality", evaluators="length,token-f1")):
         get_leaderboard(project=halves.project, query=query)
     export(halves.project, tmp_path / "out")

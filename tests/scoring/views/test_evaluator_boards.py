@@ -39,7 +39,7 @@ def parted(scored):
     return scored
 
 
-def test_by_part_of_the_items(parted, client):
+def test_slices_of_items(parted, client):
     client.force_login(parted.viewer)
     assert item_keys(parted.project) == ["number", "topic"]
     shown = read_page(client.get(place("evaluation-board", "slices") + "?key=topic"))
@@ -56,8 +56,8 @@ def test_by_part_of_the_items(parted, client):
     assert "food" in read_page(client.get(place("evaluation-board-file", "slices", "tex") + "?key=topic"))
 
 
-def test_long_texts_beside_the_parts_take_no_room(parted, monkeypatch):
-    """All of them were in memory at once, and each row of the column had room for the longest."""
+def test_long_texts_outside_the_slice_values_take_no_memory(parted, monkeypatch):
+    """Once, all were in memory at the same time, and each row of the column had the width of the longest."""
     for number, item in enumerate(Item.objects.order_by("key")):
         item.meta["document"] = str(number % 2) + "x" * 1_000_000
         item.save()
@@ -71,16 +71,16 @@ def test_long_texts_beside_the_parts_take_no_room(parted, monkeypatch):
     tracemalloc.stop()
     assert [len(set(column.tolist())) for column in (topics, documents)] == [2, 2]
     assert len(documents) == 24
-    assert peak < 8_000_000  # 8 documents, of which two are different: some copies of one, and these
+    assert peak < 8_000_000  # 8 documents, of which two are distinct: several copies of one, and these
 
 
-def test_without_parts_the_page_says_what_is_missing(scored, client):
+def test_without_slices_the_page_says_what_is_missing(scored, client):
     client.force_login(scored.viewer)
     shown = read_page(client.get(place("evaluation-board", "slices")))
     assert "have no key that parts them" in shown
 
 
-def test_against_each_other(scored, client):
+def test_evaluators_against_each_other(scored, client):
     client.force_login(scored.viewer)
     table = command("--matrix")
     names = [row["evaluator"] for row in table["rows"]]
@@ -99,7 +99,7 @@ def test_against_each_other(scored, client):
     assert wrong.status_code == 400
 
 
-def test_by_aspect_from_the_tables_of_the_aspects(scored, client):
+def test_aspect_table_uses_the_tables_of_the_aspects(scored, client):
     from tests.factories import make_ratings
 
     make_ratings(scored.project, list(scored.project.outputs.all()[:12]), aspect="clarity")
@@ -111,18 +111,20 @@ def test_by_aspect_from_the_tables_of_the_aspects(scored, client):
     mine = {row["evaluator"]: row["cells"] for row in table["rows"]}["length"]
     main = {row["evaluator"]: row for row in command("--aspect", "clarity")["rows"]}["length"]
     assert mine[1]["value"] == main["pearson"]["value"]
-    assert Leaderboard.objects.filter(kind="evaluators").count() == 2  # made on the way, and used by their own pages
+    assert (
+        Leaderboard.objects.filter(kind="evaluators").count() == 2
+    )  # computed on the way, and used by their own pages
     out = io.StringIO()
     call_command("meta", "alpha", "--aspects", stdout=out)
     assert "clarity" in out.getvalue().splitlines()[0]
-    # What the level chosen last does not have is let go, not a fault.
+    # An option that the selected level does not have is ignored, not an error.
     assert client.get(place("evaluation-board", "aspects") + "?level=system&coefficient=acc-eq").status_code == 200
     assert client.get(place("evaluation") + "?level=system&coefficient=acc-eq&grouping=item").status_code == 200
 
 
 @pytest.mark.parametrize(("kind", "words"), [("slices", "weight "), ("matrix", "n 24"), ("aspects", "n 24")])
-def test_intervals_stand_in_the_cells_for_those_without_a_mouse(parted, client, kind, words):
-    # A part of fewer than 5 items has no interval.
+def test_intervals_are_in_the_cells_for_keyboard_users(parted, client, kind, words):
+    # A slice of fewer than 5 items has no interval.
     moved = Item.objects.filter(project=parted.project, meta__number=3)
     moved.update(meta={"topic": "travel", "number": 3, "same": 1})
     client.force_login(parted.viewer)
@@ -136,7 +138,7 @@ def test_intervals_stand_in_the_cells_for_those_without_a_mouse(parted, client, 
     assert "rest the pointer" not in text
 
 
-def test_what_marked_figures_say_stands_below_once_for_all():
+def test_explanation_of_marks_appears_once_below():
     def cell(note, low=0.1):
         return {"value": 0.2, "low": low, "high": 0.3, "n": 5, "note": note}
 

@@ -1,4 +1,4 @@
-"""The score beside the editor: who gets one, and what is said when there is none."""
+"""The score next to the editor: who gets one, and the message without one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ANSWER = {"signature": "ream|x", "now": 0.25, "with_text": 0.5, "candidates": []
 
 @pytest.fixture
 def writing(cast, settings, tmp_path, monkeypatch):
-    """Starts a campaign in which the annotator writes; gives the annotator's task."""
+    """Starts a campaign in which the annotator writes; returns the annotator's task."""
     settings.ARTEFACTS_DIR = tmp_path
     fill_ports(monkeypatch)
     make_trained(cast.project, EVALUATOR, "ream")
@@ -35,7 +35,7 @@ def writing(cast, settings, tmp_path, monkeypatch):
 
 @pytest.fixture
 def worker(monkeypatch):
-    """What it was asked; the answer, or the error, can be changed."""
+    """The requests sent to the worker; its answer or error can be changed."""
 
     class Worker:
         def __init__(self) -> None:
@@ -59,7 +59,7 @@ def post(client, task, body):
     return client.post(address, data, content_type="application/json")
 
 
-def test_a_text_is_rated_with_the_set_as_it_stands(cast, client, writing, worker, django_assert_max_num_queries):
+def test_text_is_rated_with_the_current_set(cast, client, writing, worker, django_assert_max_num_queries):
     task = writing(arms=["scores"])
     client.force_login(cast.annotator)
     with django_assert_max_num_queries(7):
@@ -76,7 +76,7 @@ def test_a_text_is_rated_with_the_set_as_it_stands(cast, client, writing, worker
     assert rest == {"place": Place(f"{cast.annotator.pk}:{task.public}:text", 17)}
 
 
-def test_candidates_come_by_their_ids_in_a_lane_of_their_own(cast, client, writing, worker):
+def test_candidates_are_requested_by_id_in_their_own_lane(cast, client, writing, worker):
     task = writing(arms=["scores"])
     client.force_login(cast.annotator)
     rows = [Candidate(f"Reply {n}.", "Question?", 0.5, {"corpus": "replies", "row": n}) for n in range(3)]
@@ -97,7 +97,7 @@ def test_candidates_come_by_their_ids_in_a_lane_of_their_own(cast, client, writi
         (Superseded(), "superseded"),
     ],
 )
-def test_without_an_answer_in_time_people_write_on(cast, client, writing, worker, error, note):
+def test_writing_continues_without_an_answer_in_time(cast, client, writing, worker, error, note):
     task = writing(arms=["scores"])
     client.force_login(cast.annotator)
     worker.answer = error
@@ -118,7 +118,7 @@ def test_other_arms_get_no_score(cast, client, writing, worker, arm):
     assert worker.asked == []
 
 
-def test_a_task_is_its_writers_alone_and_needs_the_token_of_the_page(cast, client, writing, worker):
+def test_task_belongs_to_its_writer_and_needs_the_page_token(cast, client, writing, worker):
     from django.test import Client
 
     task = writing(arms=["scores"])
@@ -147,7 +147,7 @@ def test_a_task_is_its_writers_alone_and_needs_the_token_of_the_page(cast, clien
         ({"ticket": 1, "text": "x" * 100_001}, 413, "100,001"),
     ],
 )
-def test_what_is_no_such_request_is_refused_with_its_fault(cast, client, writing, worker, body, status, words):
+def test_invalid_request_is_refused_with_its_error(cast, client, writing, worker, body, status, words):
     task = writing(arms=["scores"])
     client.force_login(cast.annotator)
     answer = post(client, task, body)

@@ -1,4 +1,4 @@
-"""The room's pages through their addresses: what they show, who may see them, how many queries they take."""
+"""The pages of scoring at their addresses: content, permissions, number of queries."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def address(name: str, *rest: object, project: str = "alpha") -> str:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_empty_project_says_what_to_do(researcher, name):
+def test_empty_project_explains_what_to_do(researcher, name):
     response = researcher.get(address(name))
     assert response.status_code == 200
     assert "manage.py load FOLDER --project alpha" in read_page(response)
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_annotators_and_strangers_are_kept_out(client, scored, name):
+def test_annotators_and_strangers_are_refused(client, scored, name):
     client.force_login(scored.annotator)
     assert client.get(address(name)).status_code == 403
     client.force_login(scored.stranger)
@@ -57,7 +57,7 @@ def test_annotators_and_strangers_are_kept_out(client, scored, name):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_pages_take_few_queries(researcher, scored, name, django_assert_max_num_queries):
+def test_pages_need_few_queries(researcher, scored, name, django_assert_max_num_queries):
     researcher.get(address(name))
     with django_assert_max_num_queries(15):
         assert researcher.get(address(name)).status_code == 200
@@ -78,8 +78,8 @@ def test_systems_by_evaluator(researcher, scored):
     assert "Rank intervals come from" in text
 
 
-def test_a_system_score_without_interval_claims_none(researcher, scored):
-    """Of an evaluator that gives a system one value for all its outputs, as perception does."""
+def test_system_score_without_an_interval_shows_none(researcher, scored):
+    """The evaluator has one value per system for all its outputs, like perception."""
     score_set = ScoreSet.objects.get(evaluator__slug="length")
     names = sorted({row["system"] for row in score_set.summary})
     score_set.systems = [{"system": name, "step": None, "value": place / 8} for place, name in enumerate(names)]
@@ -91,7 +91,7 @@ def test_a_system_score_without_interval_claims_none(researcher, scored):
     assert f'<td class="num">1–{len(names)}</td>' in text
 
 
-def test_a_system_score_with_its_interval(researcher, scored):
+def test_system_score_with_its_interval(researcher, scored):
     score_set = ScoreSet.objects.get(evaluator__slug="length")
     names = sorted({row["system"] for row in score_set.summary})
     score_set.systems = [
@@ -111,7 +111,7 @@ def test_simulated_ratings_are_marked(researcher, scored):
         assert "badge simulated" in read_page(researcher.get(address(name)))
 
 
-def test_sentinels_stand_in_the_table_even_when_nobody_applied_them(researcher, scored):
+def test_unapplied_baselines_are_listed_in_the_table(researcher, scored):
     text = read_page(researcher.get(address("evaluation")))
     assert "not applied yet: manage.py score overlap --project alpha" in text
     assert "Apply the missing sentinels" in text
@@ -125,13 +125,13 @@ def test_unknown_choice_is_a_readable_error(researcher, scored):
     assert "method is one of mean, win-rate, m1" in read_page(response)
 
 
-def test_no_comparisons_is_no_error(researcher, scored):
+def test_missing_comparisons_are_not_an_error(researcher, scored):
     response = researcher.get(address("systems") + "?method=win-rate")
     assert response.status_code == 200
     assert "Nobody has made comparisons of outputs" in read_page(response)
 
 
-def test_applying_queues_a_run_and_faults_are_told(researcher, scored):
+def test_applying_queues_a_run_and_reports_errors(researcher, scored):
     assert "lowercase" in read_page(researcher.get(address("evaluator-apply", "bleu-4")))
     response = researcher.post(
         address("evaluator-apply", "bleu-4"), {"references": "original", "option_lowercase": "on"}
@@ -144,7 +144,7 @@ def test_applying_queues_a_run_and_faults_are_told(researcher, scored):
     assert "whole number" in read_page(wrong)
 
 
-def test_scores_that_are_under_way_are_not_called_out_of_date(researcher, scored):
+def test_scores_being_computed_are_not_called_stale(researcher, scored):
     run = Run.objects.get(params__evaluator="length")
     ScoreSet.objects.filter(run=run).update(scored_at=None)
     Run.objects.filter(pk=run.pk).update(state="running")
@@ -156,8 +156,8 @@ def test_scores_that_are_under_way_are_not_called_out_of_date(researcher, scored
     assert "not complete" in read_page(researcher.get(address("evaluator-list")))
 
 
-def test_applying_what_compares_says_how_much_it_reads(researcher, scored):
-    """A hundred readings of each output took an hour where nothing had been said."""
+def test_applying_a_comparative_evaluator_states_its_workload(researcher, scored):
+    """Once, a hundred readings of each output took an hour without a warning."""
     row = make_trained(scored.project, "judge", "comparative")
     assert "readings in all" not in read_page(researcher.get(address("evaluator-apply", "judge")))
     row.options = {"references": 50, "comparison": True}
@@ -169,16 +169,16 @@ def test_applying_what_compares_says_how_much_it_reads(researcher, scored):
     row.save()
     text = read_page(researcher.get(address("evaluator-apply", "judge")))
     assert f"with up to 50 texts of machines: up to {50 * n:,} readings in all" in text
-    # One text after the other, and what compares nothing.
+    # One text after the other, and a non-comparative evaluator.
     row.options["comparison"] = False
     row.save()
     assert "readings in all" not in read_page(researcher.get(address("evaluator-apply", "judge")))
     assert "readings in all" not in read_page(researcher.get(address("evaluator-apply", "bleu-4")))
 
 
-def test_what_the_form_leaves_open_stays_as_it_was_trained(researcher, scored):
-    """Its lists began with their first word and its box was not ticked: verdicts, and pairs read one way, for all who
-    applied by page what was trained to count expected outcomes both ways."""
+def test_form_fields_left_empty_keep_the_trained_options(researcher, scored):
+    """Once, selects showed their first option and the checkbox was off: applying by page used verdicts and one-way
+    reading for an evaluator trained on expected outcomes both ways."""
     make_trained(scored.project, "judge", "comparative")
 
     def applied(**chosen):
@@ -197,7 +197,7 @@ def test_what_the_form_leaves_open_stays_as_it_was_trained(researcher, scored):
 
 
 @pytest.mark.parametrize("name", [entry.name for entry in entries()])
-def test_a_form_that_nobody_touched_asks_for_the_defaults(name, scored, settings):
+def test_untouched_form_requests_the_defaults(name, scored, settings):
     settings.ENCODERS = {"mine": "/nowhere"}
     entry, project = get_entry(name), scored.project
     (form,) = html.fromstring(f"<body><form>{ApplyForm(project=project, entry=entry)}</form></body>").forms
@@ -215,7 +215,7 @@ def test_viewer_may_not_apply(client, scored):
     assert client.post(address("score-sentinels")).status_code == 403
 
 
-def test_one_evaluator_shows_figures_by_system_and_goes_stale(researcher, scored):
+def test_evaluator_page_shows_figures_by_system_and_staleness(researcher, scored):
     text = read_page(researcher.get(address("evaluator", "length")))
     assert "length|tok:words|v:" in text
     assert "out of date" not in text
@@ -229,7 +229,7 @@ def test_one_evaluator_shows_figures_by_system_and_goes_stale(researcher, scored
     assert "1 output came later" in read_page(researcher.get(address("evaluator", "length")))
 
 
-def test_scores_come_as_csv(researcher, scored):
+def test_scores_are_available_as_csv(researcher, scored):
     response = researcher.get(address("scores-csv", "length"))
     lines = b"".join(response.streaming_content).decode().splitlines()
     assert lines[0] == "item,system,step,value,note,in_training,signature"
@@ -239,7 +239,7 @@ def test_scores_come_as_csv(researcher, scored):
 
 @pytest.mark.parametrize("name", ["systems-file", "evaluation-file"])
 @pytest.mark.parametrize("ending", ["csv", "json", "tex"])
-def test_tables_come_as_files(researcher, scored, name, ending):
+def test_tables_are_available_as_files(researcher, scored, name, ending):
     response = researcher.get(address(name, ending))
     text = response.content.decode()
     assert response.status_code == 200
@@ -278,7 +278,7 @@ def test_scores_of_an_item(researcher, scored):
     assert researcher.get(address("item-scores", 99999)).status_code == 404
 
 
-def test_kept_table_is_used_until_the_data_change(researcher, scored):
+def test_cached_table_is_used_until_the_data_change(researcher, scored):
     researcher.get(address("evaluation"))
     before = Leaderboard.objects.get(kind="evaluators").computed_at
     researcher.get(address("evaluation"))
@@ -307,7 +307,7 @@ def test_large_table_is_computed_in_a_run(researcher, scored, monkeypatch):
     assert "sys-a" in text
 
 
-def test_many_evaluators_are_correlated_in_a_run_that_tells_its_progress(researcher, scored, monkeypatch):
+def test_many_evaluators_are_correlated_in_a_run_with_progress(researcher, scored, monkeypatch):
     from evalapp.common.runner import execute_run
     from scoring.models import Evaluator, ScoreSet
     from scoring.services import leaderboards
@@ -321,7 +321,7 @@ def test_many_evaluators_are_correlated_in_a_run_that_tells_its_progress(researc
         slug = f"metric-{number}"
         made = Evaluator.objects.create(project=scored.project, slug=slug, name=slug, kind="baseline")
         ScoreSet.objects.create(project=scored.project, evaluator=made, signature=slug, scored_at=now)
-    # 48 ratings by 63 evaluators: each against each is a hundred thousand parts, ranks cost more.
+    # 48 ratings and 63 evaluators: all pairs are a hundred thousand cells, and ranks cost more.
     assert not large()
     assert large(coefficient="spearman")
     assert not large(coefficient="spearman", test="none")
@@ -343,12 +343,12 @@ def test_many_evaluators_are_correlated_in_a_run_that_tells_its_progress(researc
     assert "token-f1" in read_page(researcher.get(address("evaluation")))
 
 
-def test_an_evaluators_page_has_the_interval_of_a_systems_score(researcher, scored, score):
+def test_evaluator_page_has_the_interval_of_a_system_score(researcher, scored, score):
     score(scored.project, "chrf")
     rows = ScoreSet.objects.get(evaluator__slug="chrf").systems
     text = read_page(researcher.get(address("evaluator", "chrf")))
     assert all(f"[{row['low']:.3f}, {row['high']:.3f}]" in text for row in rows)
-    # Of before there were intervals.
+    # From before intervals existed.
     ScoreSet.objects.filter(evaluator__slug="chrf").update(
         systems=[{name: row[name] for name in ("system", "step", "value", "n")} for row in rows]
     )
@@ -361,13 +361,13 @@ def test_overview_shows_the_first_rows(researcher, scored):
     researcher.get(address("systems"))
     with CaptureQueriesContext(connection) as queries:
         text = read_page(researcher.get(reverse("project", args=["alpha"])))
-    assert len(queries) <= 15  # of every page of lists, whatever the rooms put on it
+    assert len(queries) <= 15  # like every list page, whatever the apps add to it
     assert "Leaderboard" in text
     assert "sys-a" in text
 
 
-def test_the_leaderboards_are_read_by_whoever_opened_them(researcher, scored):
-    """A table that the demonstration, an export or somebody else made ticked the first step off."""
+def test_leaderboards_count_as_read_only_when_opened(researcher, scored):
+    """Once, a table made by the demonstration, an export or another person checked off the first step."""
     compute_leaderboard(project=scored.project, query=EvaluatorsQuery())
 
     def done() -> list[bool]:
@@ -381,7 +381,7 @@ def test_the_leaderboards_are_read_by_whoever_opened_them(researcher, scored):
     assert done() == [False]
 
 
-def test_pages_that_need_a_ream_say_that_one_is_being_trained(researcher, cast):
+def test_pages_that_need_a_ream_mention_one_in_training(researcher, cast):
     pages = (address("annotate"), address("reliability-curves"))
     for page in pages:
         assert "There is no trained ream yet." in read_page(researcher.get(page))
@@ -394,8 +394,8 @@ def test_pages_that_need_a_ream_say_that_one_is_being_trained(researcher, cast):
         assert "There is no trained ream yet." not in text
 
 
-def test_digits_that_make_no_number_are_refused_in_words(researcher, scored):
-    """“²” is a digit, yet no number; a cursor is a list, not whatever else has a length."""
+def test_invalid_digits_are_refused_with_a_message(researcher, scored):
+    """“²” is a digit but not a number; a cursor is a list, not just any object with a length."""
     run = Run.objects.first()
     odd = "eyIwIjoxLCIxIjoyfQ"  # {"0":1,"1":2}
     for path, status in (
@@ -412,7 +412,7 @@ def test_digits_that_make_no_number_are_refused_in_words(researcher, scored):
         assert researcher.get(path).status_code == status, path
 
 
-def test_what_is_not_there_is_not_to_be_applied(researcher, scored):
+def test_missing_evaluator_cannot_be_applied(researcher, scored):
     def why(name):
         response = researcher.get(address("evaluator", name))
         assert response.status_code == 404
@@ -427,7 +427,7 @@ def test_what_is_not_there_is_not_to_be_applied(researcher, scored):
     assert "The evaluator “ream-1” was deleted, and its scores with it." in why("ream-1")
 
 
-def test_without_scores_the_leaderboard_speaks_of_scores(researcher, scored):
+def test_leaderboard_without_scores_mentions_scores(researcher, scored):
     ScoreSet.objects.filter(evaluator__slug="token-f1").delete()
     text = read_page(researcher.get(address("systems") + "?by=token-f1"))
     assert "No scores yet." in text
@@ -435,11 +435,11 @@ def test_without_scores_the_leaderboard_speaks_of_scores(researcher, scored):
     assert f'href="{address("evaluator-list")}"' in text
 
 
-def test_where_no_score_is_defined_none_is_drawn_or_resampled(researcher, scored):
+def test_undefined_scores_are_neither_drawn_nor_resampled(researcher, scored):
     found = ScoreSet.objects.get(evaluator__slug="token-f1")
     Score.objects.filter(score_set=found).update(value=None)
     found.summary = [{**row, "n": 0, "mean": None} for row in found.summary]
-    found.data_hash = "none"  # so that no file of columns is kept for it
+    found.data_hash = "none"  # so that no cache file of columns is written for it
     found.save()
     text = read_page(researcher.get(address("systems") + "?by=token-f1"))
     assert "no score of an output of this system" in text
@@ -452,7 +452,7 @@ def test_where_no_score_is_defined_none_is_drawn_or_resampled(researcher, scored
     assert f'{address("systems")}?by=length">The means with their 95 % intervals' in text
 
 
-def test_a_narrow_table_of_evaluators_has_the_interval_beside_the_figure(researcher, scored):
+def test_narrow_table_of_evaluators_has_the_interval_next_to_the_figure(researcher, scored):
     text = read_page(researcher.get(address("evaluation") + "?coefficient=spearman"))
     row = next(part for part in text.split("<tr") if ">length</a>" in part)
     cells = row.split('<td class="num"')
@@ -462,7 +462,7 @@ def test_a_narrow_table_of_evaluators_has_the_interval_beside_the_figure(researc
     assert "<br>n 24<" in shown[0]
 
 
-def test_a_preview_says_of_how_many_items(researcher, scored):
+def test_preview_states_the_number_of_items(researcher, scored):
     params = {
         "evaluator": "ream-1",
         "candidates": "outputs",

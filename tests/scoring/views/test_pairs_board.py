@@ -1,4 +1,4 @@
-"""Evaluators on pairs of outputs that people compared: page, files, plot, API, command, snapshot and export."""
+"""Evaluators on human-compared pairs of outputs: page, files, plot, API, command, snapshot and export."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ API = "/api/v1/projects/alpha/leaderboards/pairs/"
 
 @pytest.fixture
 def compared(cast, score):
-    """Three systems of 12 items, nobody rated: the longer text wins in two of three pairs, each judged by two."""
+    """Three systems on 12 items without ratings: the longer text wins in two of three pairs, each judged by two
+    people."""
     outputs = make_outputs(cast.project, make_items(cast.project, 12), SYSTEMS)
     for output in outputs:
         place = SYSTEMS.index(output.system.name)
@@ -55,7 +56,7 @@ def command(*words):
     return out.getvalue()
 
 
-def test_the_same_table_by_page_api_and_command(compared, client):
+def test_same_table_by_page_api_and_command(compared, client):
     client.force_login(compared.viewer)
     shown = read_page(client.get(PAGE))
     assert "35 pairs of outputs of 3 systems with one verdict that most people gave" in shown
@@ -88,7 +89,7 @@ def test_files_and_plot(compared, client):
 
     lines = get("csv").splitlines()
     assert lines[0].startswith("evaluator,column,value,low,high,n,note")
-    # Three evaluators with three figures each; length has none less its own.
+    # Three evaluators with three figures each; length has no difference to itself.
     assert len(lines) == 1 + 3 * 3 - 1
     assert "Less length" in get("tex")
     assert r"\midrule one person, by the others" in get("tex")
@@ -98,7 +99,7 @@ def test_files_and_plot(compared, client):
     assert client.get(f"{PAGE}plot.pdf").content.startswith(b"%PDF")
 
 
-def test_what_is_asked_for_counts(compared, client):
+def test_requested_options_take_effect(compared, client):
     client.force_login(compared.viewer)
     chosen = client.get(API, {"evaluators": "length,random", "test": "bootstrap"}).json()
     assert {row["evaluator"] for row in chosen["rows"]} == {"length", "random"}
@@ -111,12 +112,12 @@ def test_what_is_asked_for_counts(compared, client):
     RaterFilter.objects.create(project=compared.project, name="without-r2", raters=["r2"], reason="too fast")
     found = client.get(API, {"filter": "without-r2"}).json()
     assert found["n_raters"] == 1
-    # With one judgement each no pair is without a verdict, and nobody can be held against the others.
+    # With one judgement each, every pair has a verdict, and nobody can be compared with the others.
     assert (found["n_pairs"], found["n_split"]) == (36, 0)
     assert "nobody judged a pair that somebody else had judged" in found["ceiling"][0]["note"]
 
 
-def test_what_an_evaluator_learned_from_is_left_out(compared, client):
+def test_training_data_of_an_evaluator_are_excluded(compared, client):
     client.force_login(compared.viewer)
     items = list(compared.project.items.order_by("key").values_list("pk", flat=True))[:4]
     of_length = ScoreSet.objects.get(evaluator__slug="length")
@@ -134,7 +135,7 @@ def test_what_an_evaluator_learned_from_is_left_out(compared, client):
     assert "length 36" in shown
 
 
-def test_empty_states_say_what_is_missing(cast, client, score):
+def test_empty_states_explain_what_is_missing(cast, client, score):
     client.force_login(cast.viewer)
     assert "Nobody has made comparisons" in read_page(client.get(PAGE))
     make_outputs(cast.project, make_items(cast.project, 2), SYSTEMS)
@@ -146,7 +147,7 @@ def test_empty_states_say_what_is_missing(cast, client, score):
     assert "1 pair of outputs" in read_page(client.get(PAGE))
 
 
-def test_the_main_table_leads_here_where_few_systems_rank_nothing(compared, client):
+def test_main_table_links_here_if_few_systems_allow_no_ranking(compared, client):
     client.force_login(compared.viewer)
     shown = read_page(client.get("/projects/alpha/evaluation/"))
     assert "With 3 systems the system level ranks nothing" in shown
@@ -160,7 +161,7 @@ def test_large_tables_are_left_to_a_run(compared, monkeypatch):
     assert is_large(compared.project, query)
 
 
-def test_it_can_be_kept_and_recomputed(compared, client, tmp_path):
+def test_snapshot_and_recompute(compared, client, tmp_path):
     client.force_login(compared.researcher)
     assert client.get(PAGE).status_code == 200
     call_command("snapshot", "alpha", "take", "--board", "pairs", "--name", "then", stdout=io.StringIO())

@@ -1,4 +1,4 @@
-"""Evaluators against people's comparisons, and models of comparisons with covariates, by page, command and API."""
+"""Evaluators against human comparisons, and models of comparisons with covariates, by page, command and API."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SYSTEMS = tuple(f"sys-{name}" for name in "abcdef")
 
 @pytest.fixture
 def compared(cast, score):
-    """Six systems of 4 items; the longer text wins mostly, against another and against the reference."""
+    """Six systems on 4 items; the longer text usually wins, against other systems and against the reference."""
     outputs = make_outputs(cast.project, make_items(cast.project, 4), SYSTEMS)
     for output in outputs:
         place = SYSTEMS.index(output.system.name)
@@ -45,7 +45,7 @@ def compared(cast, score):
     return cast
 
 
-def test_the_page_offers_what_people_did_and_shows_the_table(compared, client):
+def test_page_offers_existing_judgements_and_shows_the_table(compared, client):
     client.force_login(compared.researcher)
     shown = read_page(client.get("/projects/alpha/evaluation/"))
     assert "People’s scores by" in shown
@@ -61,7 +61,7 @@ def test_the_page_offers_what_people_did_and_shows_the_table(compared, client):
         assert words in read_page(found)
 
 
-def test_the_same_by_command_and_api(compared, client):
+def test_same_by_command_and_api(compared, client):
     out = io.StringIO()
     call_command("meta", "alpha", "--people", "m1", "--json", stdout=out)
     table = json.loads(out.getvalue())
@@ -83,7 +83,7 @@ def test_the_same_by_command_and_api(compared, client):
     assert client.get("/api/v1/projects/alpha/leaderboards/evaluators/?people=rank").status_code == 400
 
 
-def test_what_does_not_fit_to_comparisons_is_a_fault(compared):
+def test_options_incompatible_with_comparisons_are_errors(compared):
     with pytest.raises(BadInput, match="none for single outputs"):
         parse_query(EvaluatorsQuery, {"people": "davidson", "level": "segment"})
     with pytest.raises(BadInput, match="needs ratings of the outputs"):
@@ -95,7 +95,7 @@ def test_what_does_not_fit_to_comparisons_is_a_fault(compared):
     assert people_of(names_of(compared.project)) == ["ratings"]
 
 
-def test_covariates_are_a_choice_and_their_effects_are_told(compared, client):
+def test_covariates_are_optional_and_their_effects_are_shown(compared, client):
     client.force_login(compared.researcher)
     address = "/projects/alpha/systems/?method=davidson"
     assert "Adjusted for" in read_page(client.get(address))
@@ -116,7 +116,7 @@ def test_covariates_are_a_choice_and_their_effects_are_told(compared, client):
     }
 
 
-def test_where_people_only_compared_the_table_begins_with_win_rate(compared, client):
+def test_table_starts_with_win_rate_if_there_are_only_comparisons(compared, client):
     Rating.objects.filter(project=compared.project).delete()
     assert parse_query(EvaluatorsQuery, {}, compared.project).people == "win-rate"
     client.force_login(compared.researcher)
@@ -132,8 +132,8 @@ def test_where_people_only_compared_the_table_begins_with_win_rate(compared, cli
     assert parse_query(EvaluatorsQuery, {}, compared.project).people == "m1"
 
 
-def test_ratings_that_are_asked_for_but_not_there_name_the_other_choice(compared, client):
-    """What only ratings give, such as single outputs, is no reason to take another table than was asked for."""
+def test_missing_ratings_name_the_other_choice(compared, client):
+    """An option that needs ratings, such as single outputs, must not switch to another table than the requested one."""
     assert parse_query(EvaluatorsQuery, {}, compared.project).people == "ratings"
     Rating.objects.filter(project=compared.project).delete()
     for asked in ({"level": "segment"}, {"grouping": "item"}, {"coefficient": "spa", "level": "system"}):
@@ -153,7 +153,7 @@ def test_ratings_that_are_asked_for_but_not_there_name_the_other_choice(compared
         call_command("meta", "alpha")
 
 
-def test_the_overview_offers_the_leaderboards_where_people_only_compared(compared, client):
+def test_overview_offers_leaderboards_with_comparisons_only(compared, client):
     Rating.objects.filter(project=compared.project).delete()
     client.force_login(compared.researcher)
     assert "Read the leaderboards" in read_page(client.get("/projects/alpha/"))

@@ -1,4 +1,4 @@
-"""Pages and API of reference sets and of annotation, as people and programs use them."""
+"""Pages and API of reference sets and of reference selection, as people and programs use them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def page(client, name, *args, status=200, **query):
     return read_page(response)
 
 
-def test_without_a_trained_ream_the_page_offers_to_train_one(cast, researcher) -> None:
+def test_without_a_trained_ream_the_page_offers_training(cast, researcher) -> None:
     text = page(researcher, "annotate", "alpha")
     assert reverse("scoring:train", args=["alpha", "ream"]) in text
     assert "Preview on 5 items" not in text
@@ -74,7 +74,7 @@ def test_list_show_compare_download(project, researcher) -> None:
     assert [json.loads(line)["item"] for line in lines.splitlines()] == ["k0", "k1", "k2", "k3"]
 
 
-def test_preview_then_annotate(project, researcher) -> None:
+def test_preview_then_select(project, researcher) -> None:
     form = {
         "evaluator": "judge", "candidates": "withheld", "references": "original", "start": "one", "max": 10,
         "min_gain": 0, "per_item": 100, "seed": 13, "into": "mine",
@@ -146,7 +146,7 @@ def test_curves(project, researcher) -> None:
     page(researcher, "reliability-curves-svg", "alpha", run.pk, "transfer", status=404)
 
 
-def test_by_program(project, researcher, score) -> None:
+def test_api(project, researcher, score) -> None:
     base = "/api/v1/projects/alpha/"
     rows = researcher.get(f"{base}reference-sets/").json()["results"]
     assert [row["name"] for row in rows] == ["original", "chosen-random", "chosen-raw", "chosen"]

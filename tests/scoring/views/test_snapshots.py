@@ -1,4 +1,4 @@
-"""Snapshots by pages, API and commands: they stay as they were, and say what changed since."""
+"""Snapshots by pages, API and commands: they stay unchanged, and state later changes."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def board(cast):
     return cast
 
 
-def test_a_snapshot_stays_while_the_data_change(board, client):
+def test_snapshot_stays_while_the_data_change(board, client):
     client.force_login(board.researcher)
     answer = client.post(place("snapshots"), {"board": "systems", "title": "Before the paper", "note": "for Table 2"})
     assert answer.headers["Location"] == place("snapshot", "before-the-paper")
     kept = Snapshot.objects.get()
     Rating.objects.filter(output__system__name="sys-a").update(value=5)
-    Rating.objects.order_by("-pk").first().delete()  # so that the state of the data is another one
+    Rating.objects.order_by("-pk").first().delete()  # so that the data version changes
     shown = read_page(client.get(place("snapshot", "before-the-paper")))
     assert "for Table 2" in shown
     assert Snapshot.objects.get().table == kept.table
@@ -65,7 +65,7 @@ def test_simulated_ratings_are_marked_in_a_comparison(board, client):
     assert "badge simulated" in read_page(client.get(place("snapshots-compare") + "?first=one"))
 
 
-def test_a_double_click_takes_one(board, client, monkeypatch):
+def test_double_click_takes_one_snapshot(board, client, monkeypatch):
     client.force_login(board.researcher)
     words = {"board": "systems", "title": "Once", "note": "n"}
     places = [client.post(place("snapshots"), given).headers["Location"] for given in (words, words)]
@@ -98,14 +98,14 @@ def test_names_are_free_and_titles_have_a_default(board):
     assert take_snapshot(project=board.project, query=SystemsQuery(), title="Compare").slug == "compare-2"
 
 
-def test_no_snapshot_of_a_table_under_way(board, monkeypatch):
+def test_no_snapshot_of_a_table_under_computation(board, monkeypatch):
     monkeypatch.setattr(leaderboards, "MAX_ROWS_IN_REQUEST", 1)
     with pytest.raises(Conflict, match="just being computed"):
         take_snapshot(project=board.project, query=SystemsQuery())
 
 
-def test_whoever_keeps_a_table_under_way_stays_on_its_page(board, client, monkeypatch):
-    """It was a bare page of an error, whose only way led to the projects."""
+def test_snapshot_of_a_table_under_computation_stays_on_its_page(board, client, monkeypatch):
+    """Once, it was a bare error page that only linked to the projects."""
     monkeypatch.setattr(leaderboards, "MAX_ROWS_IN_REQUEST", 1)
     client.force_login(board.researcher)
     words = {"board": "systems", "title": "One", "note": ""}
@@ -118,7 +118,7 @@ def test_whoever_keeps_a_table_under_way_stays_on_its_page(board, client, monkey
     assert not Snapshot.objects.exists()
 
 
-def test_what_changed_between_two_tables():
+def test_changes_between_two_tables():
     def table(kind="systems", signature="method:mean|resamples:1000", **values):
         rows = [
             {"label": name, "rank": place, "rank_low": place, "rank_high": place, "value": value,
@@ -142,7 +142,7 @@ def test_what_changed_between_two_tables():
         compare_tables(table(), table(kind="evaluators"))
 
 
-def test_by_commands_and_by_api(scored, client):
+def test_commands_and_api(scored, client):
     def command(*words):
         out = io.StringIO()
         call_command("snapshot", "alpha", *words, "--json", stdout=out)
@@ -176,7 +176,7 @@ def test_by_commands_and_by_api(scored, client):
     assert wrong.status_code == 400
 
 
-def test_a_snapshot_of_evaluators_shows_what_the_page_shows(scored, client):
+def test_snapshot_of_evaluators_shows_the_same_as_the_page(scored, client):
     client.force_login(scored.viewer)
     row = take_snapshot(project=scored.project, query=EvaluatorsQuery())
     shown = read_page(client.get(place("snapshot", row.slug) + "?coefficient=kendall"))
@@ -187,7 +187,7 @@ def test_a_snapshot_of_evaluators_shows_what_the_page_shows(scored, client):
     assert "not computed in the same way" in read_page(changed)
 
 
-def test_every_table_can_be_kept_and_compared(scored, client):
+def test_every_table_can_be_stored_and_compared(scored, client):
     from annotation.models import Item
     from scoring.selectors.leaderboards import SHAPES, parse_query
 
@@ -221,8 +221,8 @@ def test_every_table_can_be_kept_and_compared(scored, client):
         assert "Keep this table" in read_page(client.get(f"/projects/alpha/{address}")), address
 
 
-def test_a_snapshot_of_the_test_of_0_1_0_shows_the_letters_of_todays_beside_its_own(cast, score, client):
-    """FAULTS A1: its figures stay; the notice says what is wrong and has the letters recomputed."""
+def test_snapshot_with_the_test_of_0_1_0_also_shows_current_letters(cast, score, client):
+    """FAULTS A1: its figures stay; a notice explains the error and has the letters recomputed."""
     from tests.factories import make_items, make_outputs, make_ratings
 
     outputs = make_outputs(cast.project, make_items(cast.project, 9), systems=tuple("s" * (k + 1) for k in range(8)))
@@ -254,7 +254,7 @@ def test_a_snapshot_of_the_test_of_0_1_0_shows_the_letters_of_todays_beside_its_
 
 
 def test_all_pairs_has_no_cells_below_the_diagonal(cast, client):
-    """FAULTS A11: they read 1.000, in tables of before, too."""
+    """FAULTS A11: they read 1.000, also in older tables."""
     from scoring.views.boards import _pairs
 
     test = {"names": ["a", "b", "c"], "p_holm": [[None, 0.01, None], [1.0, None, 0.5], [1.0, 1.0, None]]}

@@ -1,4 +1,4 @@
-"""Checkpoints: curves of people and evaluators over training steps, and the step each would choose."""
+"""Checkpoints: curves of human scores and evaluators over training steps, and the step each would choose."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def trained(cast, score):
     return cast
 
 
-def test_curves_of_people_and_evaluators(trained, client):
+def test_curves_of_human_scores_and_evaluators(trained, client):
     client.force_login(trained.viewer)
     shown = read_page(client.get(place("steps")))
     assert "People: " in shown
     assert "<h2>length</h2>" in shown
-    # People are best at 20 with 5; the length sentinel would take 30, where people gave 3.4.
+    # The human maximum is 5 at step 20; the length baseline would choose 30, rated 3.4.
     rows = [row for row in shown.split("<tr>") if "<td>people</td>" in row or "<td>length</td>" in row]
     assert [("20" in row, "5.000" in row) for row in rows[:1]] == [(True, True)]
     assert '<td class="num">30</td>' in rows[1]
     assert "3.400" in rows[1]
-    # People’s mean there has its interval and n, the evaluator’s, too.
+    # The human mean there has its interval and n, and so has the evaluator's.
     assert rows[1].count(" to ") == 2
     assert rows[1].count("n 5<") == 2
     svg = client.get(place("steps-svg", "length"))
@@ -53,18 +53,18 @@ def test_curves_of_people_and_evaluators(trained, client):
     assert reverse("scoring:steps", args=["alpha"]) in read_page(client.get(place("systems")))
 
 
-def test_simulated_ratings_are_marked_beside_the_curve_and_the_choice(trained, client):
+def test_simulated_ratings_are_marked_next_to_curve_and_choice(trained, client):
     Rating.objects.filter(value=5).update(simulated=True)
     client.force_login(trained.viewer)
     assert read_page(client.get(place("steps"))).count("badge simulated") == 2
 
 
-def test_without_checkpoints_the_page_says_how_to_get_some(cast, client):
+def test_without_checkpoints_the_page_explains_how_to_get_some(cast, client):
     client.force_login(cast.viewer)
     assert "No checkpoints yet." in read_page(client.get(place("steps")))
 
 
-def test_the_earliest_of_equal_steps_is_chosen():
+def test_earliest_of_equal_steps_is_chosen():
     def row(step, value):
         return {"system": "a", "step": step, "value": value, "low": None, "high": None, "n": 3}
 

@@ -1,4 +1,4 @@
-"""Pages of training: the form, its check, the curve, the evaluator, files, taking in, deleting."""
+"""Pages of training: the form, its check, the curve, the evaluator, files, import, deletion."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def address(name: str, *parts: object) -> str:
 FORM = {"aspect": "quality", "folds": 2, "seed": 13, "name": "mine", "option_frozen": "true", "option_epochs": "2"}
 
 
-def test_what_is_checked_is_trained(researcher, toy):
+def test_training_uses_the_checked_options(researcher, toy):
     page = read_page(researcher.get(address("train", "toy")))
     assert "Empty: 3." in page  # epochs of the profile
     assert "Rarely needed" in page
@@ -79,7 +79,7 @@ def test_what_is_checked_is_trained(researcher, toy):
     assert researcher.get(run.result["url"]).status_code == 200
 
 
-def test_faults_stand_at_their_fields(researcher, toy):
+def test_errors_appear_at_their_fields(researcher, toy):
     response = researcher.post(address("train", "toy"), {**FORM, "option_epochs": "0", "name": "chrf"})
     assert response.status_code == 422
     assert "greater than or equal to 1" in read_page(response)
@@ -92,14 +92,14 @@ def test_faults_stand_at_their_fields(researcher, toy):
 
 
 def checked(researcher, **choices):
-    """A check that found the choices fit, and its page."""
+    """A check that accepted the options, and its page."""
     place = researcher.post(address("train", "toy"), {**FORM, **choices})["Location"]
     check = Run.objects.filter(kind="plan").latest("pk")
     execute_run(check.pk)
     return check, place.partition("#")[0]
 
 
-def test_a_refused_form_says_so_above_it(researcher, toy):
+def test_refused_form_says_so_at_the_top(researcher, toy):
     answer = researcher.post(address("train", "toy"), {**FORM, "name": "Not A Slug", "option_epochs": "none at all"})
     found = read_page(answer)
     assert answer.status_code == 422
@@ -112,7 +112,7 @@ def test_a_refused_form_says_so_above_it(researcher, toy):
     assert "<title>Train toy" in read_page(researcher.get(address("train", "toy")))
 
 
-def test_what_was_checked_is_named_beside_the_button(researcher, toy):
+def test_checked_options_are_named_next_to_the_button(researcher, toy):
     Rating.objects.update(simulated=True)
     _, place = checked(researcher, seed=5)
     found = read_page(researcher.get(place))
@@ -123,8 +123,8 @@ def test_what_was_checked_is_named_beside_the_button(researcher, toy):
     assert 'form="train" formaction' in found
 
 
-def test_what_was_changed_since_the_check_is_checked_first(researcher, toy):
-    """The training took name and folds of the check, whatever stood in the form by then."""
+def test_options_changed_since_the_check_are_checked_first(researcher, toy):
+    """Once, the training took name and folds from the check, whatever the form contained by then."""
     check, place = checked(researcher)
     form = {**FORM, "check": check.pk, "name": "changed-name", "folds": 3}
     answer = researcher.post(address("train-start", "toy"), form, follow=True)
@@ -138,7 +138,7 @@ def test_what_was_changed_since_the_check_is_checked_first(researcher, toy):
     assert Run.objects.get(kind="train").params["slug"] == "mine"
 
 
-def test_a_name_that_is_being_given_is_told_at_the_form(researcher, toy):
+def test_reserved_name_is_reported_in_the_form(researcher, toy):
     check, _ = checked(researcher, seed=5)
     researcher.post(address("train-start", "toy"), {"check": check.pk})
     run = Run.objects.get(kind="train")
@@ -149,7 +149,7 @@ def test_a_name_that_is_being_given_is_told_at_the_form(researcher, toy):
     assert Run.objects.filter(kind="plan").count() == 1
 
 
-def test_a_name_that_was_given_since_the_check_is_told_at_the_form(researcher, toy):
+def test_name_taken_since_the_check_is_reported_in_the_form(researcher, toy):
     check, _ = checked(researcher)
     make_trained(toy.project, "mine")
     for form in ({"check": check.pk}, {**FORM, "check": check.pk}):
@@ -159,8 +159,9 @@ def test_a_name_that_was_given_since_the_check_is_told_at_the_form(researcher, t
     assert not Run.objects.filter(kind="train").exists()
 
 
-def test_what_a_check_refuses_stands_at_its_field(researcher, toy, monkeypatch):
-    """`heads` must divide the encoder's width, which a worker knows: the page of the check shows it at the field."""
+def test_refusal_of_a_check_appears_at_its_field(researcher, toy, monkeypatch):
+    """`heads` must divide the encoder's width, which only a worker knows: the page of the check shows it at the
+    field."""
     from scoring.ml import InvalidOption
     from scoring.pipelines import train as pipeline
 
@@ -177,11 +178,11 @@ def test_what_a_check_refuses_stands_at_its_field(researcher, toy, monkeypatch):
     assert 'value="mine"' in found
     assert '<details class="section" open>' in found
     assert found.count("Must divide the width") == 2
-    # Whoever waits on the page gets it anew, for the form is no part of what is renewed.
+    # A waiting page is reloaded, because the form is not part of the polled fragment.
     assert researcher.get(place, headers={"HX-Request": "true"})["HX-Refresh"] == "true"
 
 
-def test_a_training_that_failed_can_be_changed_and_asked_for_again(researcher, toy):
+def test_failed_training_can_be_changed_and_requested_again(researcher, toy):
     check, _ = checked(researcher, folds=3)
     researcher.post(address("train-start", "toy"), {"check": check.pk})
     run = Run.objects.get(kind="train")
@@ -196,14 +197,14 @@ def test_a_training_that_failed_can_be_changed_and_asked_for_again(researcher, t
     assert researcher.get(address("train", "ream") + f"?run={run.pk}").status_code == 200
 
 
-def test_the_catalogue_says_what_is_missing(researcher, toy):
+def test_catalogue_states_missing_data(researcher, toy):
     assert "Train<" in read_page(researcher.get(address("evaluator-list")))
     Rating.objects.all().delete()
     page = read_page(researcher.get(address("evaluator-list")))
     assert "No ratings of outputs" in page
 
 
-def test_the_catalogue_has_every_evaluator_once_under_what_it_is(researcher, toy):
+def test_catalogue_lists_every_evaluator_once_by_kind(researcher, toy):
     page = read_page(researcher.get(address("evaluator-list"))).partition("Catalogue</h2>")[2]
     parts = {part.partition("</h3>")[0]: part for part in page.split("<h3>")[1:]}
     assert list(parts) == ["Trained", "Baselines", "Sentinels"]
@@ -213,7 +214,7 @@ def test_the_catalogue_has_every_evaluator_once_under_what_it_is(researcher, toy
     assert sum(map(len, found)) == len(entries())
 
 
-def test_the_page_of_one_evaluator(researcher, toy):
+def test_page_of_one_evaluator(researcher, toy):
     evaluator = train(toy.project, folds=2, name="mine")
     page = read_page(researcher.get(address("evaluator", "mine")))
     assert "It has not been applied yet" in page
@@ -222,8 +223,8 @@ def test_the_page_of_one_evaluator(researcher, toy):
     )
     assert f"run {scoring.pk}</a> (waiting)" in read_page(researcher.get(address("evaluator", "mine")))
     assert evaluator.signature in page
-    assert "Agreement with people" in page  # of the card, as HTML
-    # On a phone the tables of the card scroll by themselves, not the page.
+    assert "Agreement with people" in page  # from the card, as HTML
+    # On a phone the tables of the card scroll, not the page.
     assert 'class="table-wrap" tabindex="0" role="region" aria-label="Card"><div class="markdown card"' in page
     assert "<h3>toy</h3>" in page
     assert "fold 1, loss" in page
@@ -243,8 +244,8 @@ def test_the_page_of_one_evaluator(researcher, toy):
     assert one.slug in board
 
 
-def test_the_card_shows_verdicts_on_what_people_compared(researcher, toy):
-    """Of twelve groups one chooses the weights; people compared its outputs, too."""
+def test_card_shows_accuracy_on_compared_outputs(researcher, toy):
+    """One of twelve groups selects the weights; people also compared its outputs."""
     quality = Aspect.objects.get(project=toy.project, name="quality")
     for item in Item.objects.filter(project=toy.project):
         first, second = Output.objects.filter(item=item).order_by("system__name")
@@ -261,14 +262,14 @@ def test_the_card_shows_verdicts_on_what_people_compared(researcher, toy):
     assert {row["n_pairs"] for row in model["verdicts"]} == {1}
 
 
-def test_marks_stand_on_the_page_of_an_item(researcher, toy):
+def test_marks_appear_on_the_page_of_an_item(researcher, toy):
     train(toy.project, folds=1, name="one")
     execute_run(apply_evaluator(project=toy.project, evaluator="one", send=False).pk)
     item = Score.objects.filter(in_training=True).first().output.item_id
     assert "no evidence of how good it is" in read_page(researcher.get(address("item-scores", item)))
 
 
-def test_files_leave_and_come_in(researcher, toy):
+def test_files_are_downloaded_and_imported(researcher, toy):
     evaluator = train(toy.project, folds=1, name="mine")
     response = researcher.get(address("evaluator-file", "mine", "card.md"))
     content = b"".join(response.streaming_content)
@@ -293,7 +294,7 @@ def test_files_leave_and_come_in(researcher, toy):
     assert "a.exe is no file of an evaluator" in read_page(wrong)
 
 
-def test_deleting_asks_first(researcher, toy):
+def test_deleting_asks_for_confirmation(researcher, toy):
     train(toy.project, folds=1, name="mine")
     page = read_page(researcher.get(address("evaluator-delete", "mine")))
     assert "There is no undo" in page
@@ -313,7 +314,7 @@ def test_deleting_asks_first(researcher, toy):
 
 
 @pytest.mark.parametrize("page", ["evaluator-list", "evaluator", "train", "training-curve"])
-def test_pages_take_few_queries(researcher, toy, django_assert_max_num_queries, page):
+def test_pages_need_few_queries(researcher, toy, django_assert_max_num_queries, page):
     for seed in range(3):
         evaluator = train(toy.project, folds=1, seed=seed, name=f"m{seed}")
         execute_run(apply_evaluator(project=toy.project, evaluator=f"m{seed}", send=False).pk)
@@ -351,8 +352,8 @@ def test_every_figure_of_every_fold_has_its_line(researcher, toy):
 
 
 @pytest.mark.parametrize("many", ["9" * 5000, "9" * 30])
-def test_a_number_that_no_row_can_have_names_none(researcher, toy, many):
-    """`int` refuses thousands of digits, which was an error of the server."""
+def test_impossible_row_number_is_not_found(researcher, toy, many):
+    """`int` refuses thousands of digits, which was a server error."""
     make_trained(toy.project, "mine")
     train_start = researcher.post(address("train-start", "toy"), {"check": many})
     assert (train_start.status_code, "Check the training first" in read_page(train_start)) == (404, True)

@@ -1,4 +1,4 @@
-"""An undefeated system, a winless one and two that nobody compared with the rest, wherever a table is shown."""
+"""An undefeated system, a winless one and two that were never compared with the rest, wherever a table is shown."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MODELS = ("bradley-terry", "davidson", "rao-kupper")
 
 @pytest.fixture
 def judged(cast):
-    """best beats x and y 12 : 0, x and y 6 : 6, both beat last 12 : 0; p and q only meet each other."""
+    """best beats x and y 12 : 0, x and y 6 : 6, both beat last 12 : 0; p and q are only compared with each other."""
     project = cast.project
     items = make_items(project, 12)
     make_outputs(project, items, ("best", "x", "y", "last", "p", "q"))
@@ -46,7 +46,7 @@ PLACES = {"best": 1, "x": 2, "y": 2, "last": 4, "p": None, "q": None}
 
 
 @pytest.mark.parametrize("method", MODELS)
-def test_page_files_plot_and_api_say_the_same(judged, client, method):
+def test_page_files_plot_and_api_agree(judged, client, method):
     client.force_login(judged.researcher)
     slug, given = judged.project.slug, {"method": method, "aspect": "preference"}
     page = read_page(client.get(reverse("scoring:systems", args=[slug]), given))
@@ -89,7 +89,7 @@ def test_page_files_plot_and_api_say_the_same(judged, client, method):
 
 
 @pytest.mark.parametrize("method", ["win-rate", "glicko2"])
-def test_methods_with_finite_values_rank_one_part_too(judged, client, method):
+def test_methods_with_finite_values_also_rank_one_component(judged, client, method):
     client.force_login(judged.researcher)
     given = {"method": method, "aspect": "preference"}
     table = client.get(reverse("scoring:systems-file", args=[judged.project.slug, "json"]), given)

@@ -19,7 +19,7 @@ from scoring.ml.types import Aspect, Dataset, Item, Output, Rating
 
 
 def dataset(outputs: dict[str, tuple[str, list[float]]], scale: tuple[float, float] = (1, 6)) -> Dataset:
-    """One item; a system's text and the ratings its judges gave."""
+    """One item; each system's text and its ratings."""
     return Dataset(
         "hand",
         aspects=(Aspect("quality", *scale),),
