@@ -30,7 +30,7 @@ def real_pairs(data: Path | None) -> list[tuple[str, str]]:
 
 
 def recombined(pairs: list[tuple[str, str]], rng: random.Random) -> tuple[str, str]:
-    """The beginning of one query joined to the end of another, with the response of a third pair."""
+    """The beginning of a query joined to the end of another, with the response of a third pair."""
     one, two = rng.choice(pairs)[0].split(), rng.choice(pairs)[0].split()
     words = one[: rng.randint(0, len(one))] + two[rng.randint(0, len(two)) :]
     return " ".join(words or one), rng.choice(pairs)[1]

@@ -44,7 +44,7 @@ def read_texts(folder: Path | None) -> list[str]:
 
 
 def make_queries(texts: list[str], n: int, hypotheses: int, references: int, seed: int):
-    """n queries of distinct texts: the beginning of one text joined to the end of another."""
+    """n queries of distinct texts: the beginning of a text joined to the end of another."""
     rng = random.Random(seed)
 
     def draw(count: int) -> list[str]:
@@ -59,7 +59,7 @@ def make_queries(texts: list[str], n: int, hypotheses: int, references: int, see
 
 
 def spread(values: list[float]) -> dict[str, float]:
-    """Minimum, median and maximum of several runs."""
+    """Minimum, median and maximum over runs."""
     return {"min": min(values), "median": statistics.median(values), "max": max(values)}
 
 

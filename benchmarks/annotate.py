@@ -67,7 +67,7 @@ def make_evaluator(encoder: str | None, seed: int) -> Noting:
 
 
 def anew(evaluator: Ream, trial: Trial) -> float:
-    """The reliability of one set, without caching."""
+    """The reliability of a set, without caching."""
     query, texts, _ = trial
     evaluator.pair_encoder._cache.clear()
     vectors, _ = evaluator.pair_encoder.vectors([replace(query, text=text) for text in texts])

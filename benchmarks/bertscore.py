@@ -40,7 +40,7 @@ class Clock:
 
 
 class Run(NamedTuple):
-    """Seconds of one run: clock time, matching alone, CPU time of all cores; and the scores."""
+    """Seconds of a run: clock time, matching alone, CPU time of all cores; and the scores."""
 
     whole: float
     matching: float

@@ -1,4 +1,5 @@
-"""Bootstrap intervals of all coefficients of many evaluators: Pearson, Spearman, Kendall b and c over all outputs.
+"""Bootstrap intervals of all coefficients for a large number of evaluators: Pearson, Spearman, Kendall b and c over all
+outputs.
 
 Evaluators go through `correlate` two at a time, in threads. The peer calls SciPy's coefficients in a loop over
 resamples, on a few of the same draws, scaled to all; equality on these draws is checked. Clock and CPU seconds, and the

@@ -125,7 +125,7 @@ def verify(campaign: int) -> dict[str, Any]:
 
 
 async def share(base: str, plan: dict[str, Any], numbers: list[int], seconds: float, think: float, split: bool) -> dict:
-    """The annotators of one client process, in a closed loop."""
+    """The annotators in a client process, in a closed loop."""
     import httpx
 
     plain = httpx.create_ssl_context(verify=False)  # not needed, and one per person would cost a second of CPU

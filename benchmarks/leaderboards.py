@@ -88,7 +88,7 @@ def copy(model: Any, source: str, values: dict[str, str], *, skip: int | None) -
     where = f"t.id = {skip}" if skip else f"t.id = (SELECT min(id) FROM {table} WHERE rater = 'template')"
     with connection.cursor() as cursor:
         if skip:
-            # The template stands for one of the rows and must not conflict with its own copy.
+            # The template serves as a row itself and must not conflict with its own copy.
             cursor.execute(f"UPDATE {table} SET step = -1 WHERE id = {skip}")
             chosen = ", ".join("NULL" if name == "step" else values.get(name, f't."{name}"') for name in columns)
         cursor.execute(f'INSERT INTO "{table}" ({names}) SELECT {chosen} FROM "{table}" t, {source} WHERE {where}')

@@ -67,7 +67,7 @@ def save_tiny(folder: Path) -> None:
 
 
 def make_records(n: int, seed: int) -> list[Record]:
-    """Distinct records: two turns of some words each, and a text with a unique number."""
+    """Distinct records: two turns of a few words each, and a text with a unique number."""
     rng = random.Random(seed)
     words = " ".join(OWN).split()
 

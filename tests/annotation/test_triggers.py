@@ -1,4 +1,4 @@
-"""The database maintains `Item.judged`, whoever writes or removes ratings and comparisons, also concurrently."""
+"""The database maintains `Item.judged` on every insert and delete of ratings and comparisons, also concurrently."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def imports_and_undo(cast) -> None:
 
 
 def many_at_once(cast) -> None:
-    """More rows in one statement than the branch for small statements handles; two raters of one item; some rows
-    removed again."""
+    """More rows in a single statement than the branch for small statements handles; two raters for the same item; part
+    of the rows removed again."""
     items = make_items(cast.project, 40)
     outputs = make_outputs(cast.project, items)
     aspect = Aspect.objects.create(project=cast.project, name="quality", low=1, high=5)
@@ -98,7 +98,8 @@ def test_comparisons_count_for_their_item(cast):
 
 
 def test_concurrent_judgements_of_one_item_keep_it_judged(postgres_db):
-    """16 ratings of one item from 8 connections, then all are removed while others rate: the flag stays correct."""
+    """16 ratings for the same item from 8 connections, then all are removed while others rate: the flag stays
+    correct."""
     cast = make_cast()
     (item,) = make_items(cast.project, 1)
     output = make_outputs(cast.project, [item], ("s",))[0]

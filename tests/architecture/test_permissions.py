@@ -168,7 +168,7 @@ def test_own_objects(world, name, rule):
 
 
 def _names_objects(name: str, rule: Rule, world: World) -> bool:
-    """Whether the address refers to an object of one project."""
+    """Whether the address refers to an object in a project."""
     names = addresses()[name][1]
     return "slug" in names or any(value in world.own.values for value in rule.parts.values())
 

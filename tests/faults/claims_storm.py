@@ -52,7 +52,7 @@ def other(value: str) -> str:
 
 
 class Tab(threading.Thread):
-    """One window of one person. Texts shown earlier stay in `desk`, as in a tab left open."""
+    """A browser window of a person. Texts shown earlier stay in `desk`, as in a tab left open."""
 
     def __init__(self, crowd: Crowd, user: Any, seed: str) -> None:
         super().__init__()

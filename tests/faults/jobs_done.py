@@ -147,7 +147,7 @@ class FaultyImport(Import):
 
 
 class Scored(Done):
-    """A few outputs for each of many items, scored in three batches with the product's own BLEU family."""
+    """A few outputs per item, scored in three batches with the product's own BLEU family."""
 
     kind = "score"
     sizes = (2 * ITEMS_PER_CHUNK + 10, 3 * ITEMS_PER_CHUNK)

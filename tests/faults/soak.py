@@ -198,7 +198,7 @@ class Soak:
         self.rest()
 
     def rest(self) -> None:
-        """---- promises -----------------------------------------------------------------------------------------"""
+        """Waits until no run is active; a run that never ends is a failure."""
         until = time.monotonic() + 120 + 30 * self.options.minutes
         waiting: dict[int, str] = {}
         while time.monotonic() < until:
@@ -216,7 +216,7 @@ class Soak:
             time.sleep(2)
         self.fault(f"runs that never end: {waiting}")
 
-    # ---- what must hold -----------------------------------------------------------------------------------
+    # ---- promises -----------------------------------------------------------------------------------------
 
     def check(self) -> dict[str, Any]:
         path = self.made.folder / "sent.json"

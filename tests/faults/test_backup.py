@@ -48,7 +48,7 @@ class World:
             self.made = make_backup(target=self.file)
             self.digests = digests()
             self.last = {t.name: tables.last_key(connection, t) for t in _tables()}
-            self.tables = tables_now(self.project)  # only now: none of these rows is in the backup
+            self.tables = tables_now(self.project)  # created only now, so these rows are not in the backup
 
     def empty(self, folder: Path) -> Installation:
         return on_sqlite(folder, self.migrated)

@@ -1,5 +1,5 @@
 """People who do everything at once, in separate processes with jumping clocks, on both databases: every slot is used
-once, every acknowledged answer is stored as intended, nobody sees a database error.
+once, every acknowledged answer is stored as intended, no person sees a database error.
 tests/annotation/services/test_judging_rows.py measures concurrency without such disorder."""
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def test_a_storm_on_sqlite(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> Non
     weather(stack, monkeypatch, processes=3, acts=150)
 
 
-# ---- two of one person's tabs, statement by statement -----------------------------------------------------
+# ---- two tabs of the same person, statement by statement ----------------------------------------------------
 
 
 def wait_for_somebody_who_waits(cursor: Any) -> None:

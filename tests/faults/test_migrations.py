@@ -101,7 +101,7 @@ def _runs_as_after_a_crash(rows: dict[str, Any]) -> None:
 
 @pytest.mark.server("postgres")
 def test_every_release_migrates_on_postgresql(tmp_path, postgres_url, django_db_blocker, monkeypatch):
-    """While another session locks a table, `migrate` gives up soon, so that nobody waits long behind it."""
+    """While another session locks a table, `migrate` gives up soon, so that requests do not wait long behind it."""
     station: Installation = on_postgres(tmp_path / "station", postgres_url)
 
     def hold() -> None:

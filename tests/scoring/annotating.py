@@ -95,7 +95,7 @@ def preview(project: Project, **wishes: Any) -> Run:
 
 
 def texts_of(project: Project, name: str, item: Item | None = None) -> list[str]:
-    """The texts of a set in order, of one item or of all."""
+    """The texts of a set in order, for one item or for all."""
     rows = Reference.objects.filter(set__project=project, set__name=name)
     if item is not None:
         rows = rows.filter(item=item)

@@ -74,7 +74,7 @@ def test_signing_in_costs_the_same_for_known_and_unknown_names(cast: Cast, hashe
         page = _OWN.sub(b"", answer.content).replace(name.encode(), b"NAME")
         seen.add((answer.status_code, page, statements, len(hashed), tuple(sorted(answer.headers))))
     assert len(seen) == 1, [(status, statements, count) for status, _, statements, count, _ in seen]
-    assert len(hashed) == 1  # all of them do the slow part
+    assert len(hashed) == 1  # each does the slow part
 
 
 @pytest.mark.promise("attempts")

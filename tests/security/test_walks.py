@@ -190,7 +190,7 @@ def test_request_sets_only_its_own_members(world):
             assert answer.status_code in (200, 201), address
             return answer.json()
 
-        # Members that a response has but nobody can set.
+        # Members that a response has but that cannot be set.
         shown = {"slug": "taken", "role": "owner", "meta": {"a": 1}, "created_at": "2020-01-01"}
         taken(owner.patch, api, {"name": "Renamed", **shown}, created_by=1, id=99, deleting_at="2020-01-01")
         project = Project.objects.get(pk=world.own.project.pk)

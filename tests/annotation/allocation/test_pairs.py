@@ -63,7 +63,7 @@ def test_missing_outputs_are_never_requested(rows, data):
 
 
 def test_with_missing_outputs_the_rest_stays_balanced():
-    # Four systems on 20 items; the last system on 10 of them only.
+    # Four systems on 20 items; the last system only on 10 items.
     rows = [[0, 1, 2, 3] if item < 10 else [0, 1, 2] for item in range(20)]
     chosen = choose_pairs(rows, 48, seed=5)
     assert gap(Counter((a, b) for _, a, b in chosen).values()) <= 1

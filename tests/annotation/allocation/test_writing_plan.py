@@ -41,7 +41,7 @@ def test_constraint_takes_one_text_without_scores(constraint):
     assert plan.options["arms"] == ["control"]
     assert plan.options["target"] == 1
     assert plan.options["confirmations"] == (constraint == "better-than-original")
-    # The page's form always sends a number. When nobody confirms, no text is marked better than the original.
+    # The page's form always sends a number. Without confirmations, no text is marked better than the original.
     options = {"constraint": constraint, "confirmations": 0}
     again, _ = read_writing_plan({"name": "n", "kind": "constraint", "options": options})
     assert again is not None

@@ -173,7 +173,7 @@ def test_csv_numbers_truth_and_references():
 
 
 def test_csv_invalid_json_list_shows_an_example():
-    # Plain text is a list of one (FAULTS F1); text that begins like a JSON list must be one.
+    # Plain text counts as a list with one entry (FAULTS F1); text that begins like a JSON list must be one.
     rows, faults = read(b'id,context\nx,"[""hello there"\n', "csv")
     assert rows == []
     assert faults[0][:2] == (2, "context")

@@ -95,7 +95,7 @@ def _is_number(cell: str) -> bool:
 
 
 def test_figures_over_raters(rich, tmp_path):
-    # Two ratings of one output, 4 and 1: mean 2.5, median 2.5, standard deviation 3 / sqrt 2.
+    # Two ratings of the same output, 4 and 1: mean 2.5, median 2.5, standard deviation 3 / sqrt 2.
     take_in(rich, {"ratings.jsonl": [{"item": "i1", "system": "s", "rater": "q", "aspect": "quality", "value": 1}]})
     folder = export(rich, tmp_path / "sums", level="aggregated")
     assert not (folder / "ratings.jsonl").exists()

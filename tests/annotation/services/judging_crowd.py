@@ -1,6 +1,6 @@
-"""A process of many annotators for the concurrency tests: `python judging_crowd.py CAMPAIGN LIMIT NAME ...` judges as
-the named users, one thread each, until LIMIT answers are given or no unit is left, and prints the assignments and
-acknowledgements as one JSON object."""
+"""A process with a crowd of annotators for the concurrency tests: `python judging_crowd.py CAMPAIGN LIMIT NAME ...`
+judges as the named users, one thread each, until LIMIT answers are given or no unit is left, and prints the assignments
+and acknowledgements as one JSON object."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def _points(campaign: Campaign) -> float:
 
 
 def test_many_at_once_on_postgres(postgres_db: str) -> None:
-    """Six people, eight units, overlap two: no unit exceeds its overlap, none is left half done, nobody waits
+    """Six people, eight units, overlap two: no unit exceeds its overlap, none is left half done, no person waits
     forever."""
     cast = make_cast()
     campaign = open_adaptive(cast, pairs=8, overlap=2)

@@ -164,7 +164,7 @@ def test_late_answer_without_a_slot_is_stored_as_extra(cast):
 
 @pytest.mark.promise("late")
 def test_answer_at_the_end_of_the_lease_is_not_extra(cast):
-    """The lease has expired, but nobody has requested the slot yet."""
+    """The lease has expired, but the slot has not been requested yet."""
     campaign = open_for(cast)
     shown = hand(cast.annotator, campaign)
     Assignment.objects.update(lease_until=timezone.now() - timedelta(hours=2))

@@ -1,5 +1,5 @@
-"""Concurrent writing on PostgreSQL: nobody overwrites anybody, the last place is given once, every text is scored
-against the set it entered."""
+"""Concurrent writing on PostgreSQL: no text is overwritten, the last place is given once, every text is scored against
+the set it entered."""
 
 from __future__ import annotations
 

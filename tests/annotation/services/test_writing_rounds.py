@@ -1,4 +1,4 @@
-"""Rounds: the same candidate for a whole group, one set each, and nobody ahead of the active members."""
+"""Rounds: the same candidate for a whole group, one set each, and no member ahead of the active ones."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_absent_member_is_skipped_and_loses_nothing(cast, fake, people):
     improve(anna, second)
     back = get_desk(user=ben, public=other.public)  # returns: the lease is renewed, and he is at his place
     assert (back.state, back.round, back.candidate) == ("write", 0, other.candidate)
-    assert get_desk(user=anna, public=first.public).state == "write"  # nobody waits for members who are behind
+    assert get_desk(user=anna, public=first.public).state == "write"  # members who are behind are not waited for
     assert improve(ben, back).desk.state == "write"
 
 

@@ -30,7 +30,7 @@ WIN_RATES = {"a": 0.9, "b": 0.6, "c": 0.2}
 
 @pytest.fixture
 def pages(comparative: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
-    """Writes the page of some results, each in its own store, and reads it."""
+    """Writes a page from given results, each in its own store, and reads it."""
     store = importlib.import_module("store")
     monkeypatch.setattr(store, "PAGES", tmp_path)
     # The human verdicts on the pairs are the same in every setting.

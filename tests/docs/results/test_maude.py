@@ -23,7 +23,7 @@ N = 60
 
 
 def result(scores: np.ndarray, **more: Any) -> dict[str, Any]:
-    """The result of one training, equal for every set."""
+    """The result of a training, equal for every set."""
     return {
         "values": dict.fromkeys(SETS, scores.tolist()),
         "bins": {name: [[1, 1, 20, 0.5, 0.25], [2, 2, 40, 0.25, None]] for name in SETS},

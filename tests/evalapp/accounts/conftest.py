@@ -11,6 +11,5 @@ from evalapp.accounts import limits
 
 @pytest.fixture
 def one_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Attempts are counted by windows of the clock, and one window may end between two attempts of a test: here none
-    does."""
+    """Keeps all attempts of a test in one window of clock time."""
     monkeypatch.setattr(limits, "time", SimpleNamespace(time=lambda: 6000.0))

@@ -46,7 +46,7 @@ def test_silence_counts_from_the_last_data_in_either_direction(pair):
     before = time.monotonic()
     yours.sendall(b"answered")
     mine.recv(100)
-    assert seconds_silent(mine) < time.monotonic() - before + 0.05  # the kernel counts in steps of some milliseconds
+    assert seconds_silent(mine) < time.monotonic() - before + 0.05  # the kernel counts in steps of several milliseconds
     assert seconds_silent(socket.socketpair()[0]) == 0.0  # of this machine
 
 

@@ -34,7 +34,7 @@ def test_killed_holder_leaves_no_lock(tmp_path):
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
     assert lock.read(tmp_path) is not None  # its name is still written there ...
-    assert not lock.held(tmp_path)  # ... but nobody holds it
+    assert not lock.held(tmp_path)  # ... but no process holds it
     again = lock.FolderLock(tmp_path)
     again.acquire("y")
     again.release()

@@ -26,7 +26,7 @@ from typing import Any
 ITEMS, MOST = 40, 1500
 EVALUATORS = ("length", "random", "overlap", "bleu-1", "token-f1")
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
-#: What differs between two runs of one version.
+#: Parts that differ between runs of the same version.
 TIMES = frozenset({"computed_at", "scored_at", "score_set", "is_current", "seconds", "stamp", "versions"})
 Row = dict[str, Any]
 
@@ -135,7 +135,7 @@ def boards(found: dict[str, Any]) -> Iterator[tuple[list[str], str]]:
 
 
 def bare(value: Any) -> Any:
-    """Without what differs between two runs of one version."""
+    """The document without parts that differ between runs of the same version."""
     if isinstance(value, dict):
         return {name: bare(part) for name, part in value.items() if name not in TIMES}
     return [bare(part) for part in value] if isinstance(value, list) else value

@@ -18,8 +18,8 @@ SETTINGS = {
 
 
 def talks(n_systems: int = 6, per: int = 4, unnamed: int = 2) -> tuple[Ratings, np.ndarray]:
-    """Dialogues of some systems, the last without any; each rated by a mild and a strict person, who rate different
-    systems."""
+    """Dialogues by systems with ratings, the last system without any; each rated by a mild and a strict person, who
+    rate different systems."""
     rng = np.random.default_rng(8)
     names = [f"s{k}" for k in range(n_systems)] + [NO_SYSTEM]
     units = Units({name: (name, "machine") for name in names})

@@ -1,5 +1,5 @@
-"""Lanes: among the requests of one person and task, only the latest needs an answer. Redis is real, the worker is
-simulated."""
+"""Lanes: among requests from the same person for the same task, only the latest needs an answer. Redis is real, the
+worker is simulated."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def test_without_such_texts_it_explains_what_to_do(cast):
 
 
 def bring_wrong_answers(project) -> None:
-    """Three items with three references each; two with their own wrong answers, one of them empty."""
+    """Three items with three references each; two with their own wrong answers, one being empty."""
     for number, item in enumerate(make_items(project, 3, 3)):
         item.meta = [{"adversarial_negatives": ["Wrong 0.", "Wrong."]}, {"adversarial_negatives": [""]}, {}][number]
         item.save()

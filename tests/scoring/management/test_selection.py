@@ -25,8 +25,8 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def checkpoints(cast, score):
-    """One system at steps 10, 20, 30, rated 2, 5, 3, with texts that grow; two variants, of which the shorter is rated
-    higher. Ten items, each its own group. Applied: length."""
+    """One system at steps 10, 20, 30, rated 2, 5, 3, with texts that grow; two variants, the shorter rated higher. Ten
+    items, each its own group. Applied: length."""
     aspect = Aspect.objects.create(project=cast.project, name="quality", low=1, high=5)
     meta = {VARIANT_OF: "net"}
     systems = [

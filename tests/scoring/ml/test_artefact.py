@@ -175,7 +175,7 @@ def test_weights_that_do_not_fit_the_configuration_are_named(folder: Path) -> No
 
 
 def test_configuration_with_enormous_sizes_takes_no_memory(tuned: Path, tmp_path: Path) -> None:
-    """Once, an upload of some kilobytes requested 150 GB."""
+    """Once, an upload of a few kilobytes requested 150 GB."""
     folder = Path(shutil.copytree(tuned, tmp_path / "copy"))
     sizes = {"vocab_size": 2_000_000, "hidden_size": 19_200, "intermediate_size": 20_000}
     edit(folder / "config.json", lambda content: content["encoder"].update(sizes))

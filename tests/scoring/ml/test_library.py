@@ -13,7 +13,7 @@ from scoring.ml import Dataset, TrainingProgress, catalogue, fit, load, plan, re
 from tests.scoring.ml.everything import ASPECTS, SMALL, write_everything
 from tests.scoring.ml.tiny import tiny_encoder
 
-#: Evaluators that learn from ratings of one aspect, or of several.
+#: Evaluators that learn from ratings for one aspect, or for several.
 WITH_ASPECT = ("comparative", "ream", "shared-bert")
 
 

@@ -36,7 +36,7 @@ def test_phase_of_a_fold_reports_its_own_model():
 
 
 def test_steps_are_only_a_part(clock):
-    """Two models of 3 steps, estimated at 840 s together, of which 600 come after the steps."""
+    """Two models of 3 steps, estimated at 840 s together, with 600 s after the steps."""
     outlook = Outlook(models=2, steps=6, seconds=840.0, afterwards=600.0, clock=clock)
     share, left = outlook.tell(step(1, 6, "fold 1 of 2, training"))
     assert (share, left) == (0.0, 840.0)  # nothing is measured yet

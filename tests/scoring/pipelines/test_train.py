@@ -139,7 +139,7 @@ def test_equal_notes_of_several_models_appear_once():
 
 
 def test_bar_covers_the_run_and_the_phase_shows_its_own_progress(toy, monkeypatch):
-    """The toy gives no estimate, so another dry check does: 600 s, of which 100 come after the steps."""
+    """The toy gives no estimate, so another dry check does: 600 s, with 100 s after the steps."""
     seen = []
     checked = pipeline.Training.plan
     monkeypatch.setattr(
@@ -223,7 +223,7 @@ def told(run: Run, begin: str) -> list[str]:
     ],
 )
 def test_second_attempt_reports_where_it_continues(toy, monkeypatch, folds, stops_at, expected):
-    """Otherwise, after cancelling hours of training, nobody would know whether it started again."""
+    """Otherwise, after cancelling hours of training, it would be unclear whether it started again."""
     wishes = Wishes("toy", options={"frozen": True, "epochs": 2}, folds=folds)
     original = pipeline.Reporter.__call__
     steps: list[int] = []
@@ -344,7 +344,7 @@ def test_dry_check_counts_match_the_training(toy):
     check = execute_run(get_job("plan").ask(project=toy.project, user=None, params=params).pk)
     assert check.state == Run.State.SUCCEEDED, check.error
     assert check.result["models"] == 2
-    # Half of the 12 groups, minus an eighth of these for selection (rounded): 5 groups of two outputs each.
+    # Half of the 12 groups, minus an eighth for selection (rounded): 5 groups of two outputs each.
     assert check.result["examples"] == {"rated outputs": 10}
     assert check.result["steps"] == 2 * 2 * 3  # models x epochs x batches of four
     assert (check.result["items"], check.result["outputs"], check.result["ratings"]) == (12, 24, 48)

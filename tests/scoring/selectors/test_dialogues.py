@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def talks(cast, score):
-    """Eight dialogues of one system with three turns each, rated by two people; also outputs of another system."""
+    """Eight dialogues by the same system with three turns each, rated by two people; also outputs of another system."""
     mine, other = (System.objects.create(project=cast.project, name=name) for name in ("mine", "other"))
     aspect = Aspect.objects.create(project=cast.project, name="overall", low=1, high=5)
     rng = np.random.default_rng(5)

@@ -87,5 +87,5 @@ def test_table_links_to_the_page_that_shows_it(cast, client, kind, shape):
         answered = client.get(page_of(cast.project, query))
         assert answered.status_code == 200
         assert parse_query(shape, answered.wsgi_request.GET.dict(), cast.project) == query
-        # The page of agreement may also open one of several kinds of judgements.
+        # The page of agreement may also show a single kind of judgements.
         assert given_of(query).items() <= dict(parse_qsl(answered.context["params"])).items()

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def rated(cast):
-    """12 outputs with ratings by three people, one of whom rates at random; one comparison by two people."""
+    """12 outputs with ratings by three people, including one who rates at random; one comparison by two people."""
     outputs = make_outputs(cast.project, make_items(cast.project, 6))
     aspect = make_ratings(cast.project, outputs, raters=0)
     for index, output in enumerate(outputs):

@@ -71,7 +71,7 @@ def test_long_texts_outside_the_slice_values_take_no_memory(parted, monkeypatch)
     tracemalloc.stop()
     assert [len(set(column.tolist())) for column in (topics, documents)] == [2, 2]
     assert len(documents) == 24
-    assert peak < 8_000_000  # 8 documents, of which two are distinct: several copies of one, and these
+    assert peak < 8_000_000  # 8 documents, two distinct ones: several copies, and these
 
 
 def test_without_slices_the_page_says_what_is_missing(scored, client):

@@ -112,7 +112,7 @@ def test_requested_options_take_effect(compared, client):
     RaterFilter.objects.create(project=compared.project, name="without-r2", raters=["r2"], reason="too fast")
     found = client.get(API, {"filter": "without-r2"}).json()
     assert found["n_raters"] == 1
-    # With one judgement each, every pair has a verdict, and nobody can be compared with the others.
+    # With one judgement each, every pair has a verdict, and no rater can be compared with others.
     assert (found["n_pairs"], found["n_split"]) == (36, 0)
     assert "nobody judged a pair that somebody else had judged" in found["ceiling"][0]["note"]
 

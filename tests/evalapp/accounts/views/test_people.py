@@ -93,7 +93,7 @@ def test_revoked_link_is_dead(client, cast):
 
 
 def test_link_of_a_former_maker_is_not_shown_as_open(client, cast):
-    """Such links date from before leaving revoked them. They admit nobody, so the page must not show them as open."""
+    """Such links date from before leaving revoked them. They no longer work, so the page must not show them as open."""
     made, _ = create_invitation(project=cast.project, role="annotator", actor=cast.researcher, label="old class")
     client.force_login(cast.owner)
     assert "Ended" not in client.get(PEOPLE).content.decode()

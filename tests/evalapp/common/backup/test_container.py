@@ -1,4 +1,4 @@
-"""Incomplete or manipulated backups are refused, whoever wrote them: every case is a file a person could send."""
+"""Incomplete or manipulated backups are refused: every case is a file that a person could send."""
 
 from __future__ import annotations
 

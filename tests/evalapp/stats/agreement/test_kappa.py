@@ -118,7 +118,7 @@ def test_percent_with_tolerance_and_missing():
     value = [1, 2, 5, 3, 3, math.nan, 4]
     unit = ["a", "a", "a", "b", "b", "b", "c"]
     rater = [0, 1, 2, 0, 1, 2, 0]
-    # a: no equal pair among three, one within 1; b: one pair of one; c: single.
+    # a: no equal pair among three, one within 1; b: a single pair; c: a single rating.
     assert percent_agreement(value, unit, rater, bootstrap=Bootstrap(resamples=0)).value == pytest.approx((0 + 1) / 2)
     assert percent_agreement(value, unit, rater, tolerance=1, bootstrap=Bootstrap(resamples=0)).value == pytest.approx(
         (1 / 3 + 1) / 2

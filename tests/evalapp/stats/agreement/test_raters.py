@@ -119,7 +119,7 @@ def test_speed_repeats_and_controls_as_reasons():
 
 
 def test_all_raters_too_fast_to_read_are_listed():
-    """A median of 0.25 s, as from people who press one key repeatedly: nobody is much faster than the median."""
+    """A median of 0.25 s, as from people who press one key repeatedly: no rater is much faster than the median."""
     data, output, rater = crowd(outputs=30)
     reports = rater_reports(data.ravel(), output, rater, seconds=np.where(rater == 7, 4.0, 0.2 + 0.1 * (output % 2)))
     for report in reports[:7]:

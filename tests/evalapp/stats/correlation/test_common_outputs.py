@@ -112,7 +112,7 @@ def test_notes_name_evaluators(level):
     people, rng = people_of(3)
     scored = [Scored(name, name, "baseline", name, people.mean + rng.normal(size=len(people))) for name in ("a", "b")]
     scored.append(Scored("flat", "flat", "baseline", "f", np.ones(len(people))))
-    scored.append(replace(scored[0], signature="again"))  # two sets of one evaluator
+    scored.append(replace(scored[0], signature="again"))  # two score sets from the same evaluator
     table = table_of(people, scored, level=level)
     notes = [table["note"], table["test"]["note"], *(row["note"] for row in table["rows"])]
     assert not any(re.search(r"(^|[;.,] )\d+(#\d+)? (has|scored|gives)", note) for note in notes), notes

@@ -188,7 +188,7 @@ def test_same_seed_same_interval_other_seed_other_interval():
 
 
 def test_clusters_are_resampled_whole():
-    # Ten copies of one item add rows but no information: the interval must reflect items, not copies.
+    # Ten copies of an item add rows but no information: the interval must reflect items, not copies.
     rng = np.random.default_rng(0)
     m, h = rng.normal(size=(2, 20))
     copies = 10

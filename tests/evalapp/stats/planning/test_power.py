@@ -34,7 +34,7 @@ def test_printed_numbers(test, effect, expected):
 def test_preference_by_hand_and_by_statsmodels():
     # n = ((1.95996 * .5 + .84162 * sqrt(.24)) / .1)^2 = 193.8.
     assert needed_judgements("preference", 0.6) == 194
-    # A z-test of one mean at distance d with unit variance: the same as Fisher's z of a correlation.
+    # A z-test of a single mean at distance d with unit variance: the same as Fisher's z of a correlation.
     expected = NormalIndPower(ddof=0).solve_power(effect_size=np.arctanh(0.3), power=0.8, alpha=0.05, ratio=0)
     assert needed_judgements("correlation", 0.3) == int(np.ceil(expected)) + 3
 

@@ -18,7 +18,7 @@ from tests.evalapp.stats.ranking.comparison_data import draw
 
 
 def test_two_equal_systems_by_hand():
-    # Each is shown first 10 times and wins 7 of these comparisons: odds of the side 7 to 3.
+    # Each is shown first 10 times and wins 7 times then: odds of the side 7 to 3.
     a, b = ["x"] * 10 + ["y"] * 10, ["y"] * 10 + ["x"] * 10
     found = side_bias(a, b, (["a"] * 7 + ["b"] * 3) * 2)
     assert found.estimate.value == pytest.approx(0.7)

@@ -1,4 +1,4 @@
-"""Systems that were never compared get no order, by any method: random graphs of several components."""
+"""Systems that were never compared get no order, by any method: random graphs with several components."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def test_only_cannot_decide_ranks_nobody(method):
 
 
 def test_glicko_gives_equal_records_one_value_and_one_rank():
-    """x and y both beat z and drew with each other: simulated games alone would rank one of them first."""
+    """x and y both beat z and drew with each other: simulated games alone would put one above the other."""
     a, b = ["x"] * 8 + ["y"] * 8 + ["x"] * 2, ["z"] * 16 + ["y"] * 2
     found = rank("glicko2", a, b, (["a"] * 6 + ["b"] * 2) * 2 + ["tie"] * 2, np.arange(18))
     values = {row.system: (row.estimate.value, row.rank, row.rank_low, row.rank_high) for row in found.systems}

@@ -52,7 +52,7 @@ def test_default_is_english_with_the_tokens_of_rouge_score():
     assert english.score([Record(hyp, (ref,))])[0] == pytest.approx(expected, abs=1e-12) == 2 * 4 / (4 + 5)
     assert "|tok:rouge-score|" in english.signature
     assert "|tok:unicode|" in load("rouge-l", lang="de").signature
-    # Six tokens, including "$" and "+", four of them shared with five.
+    # Six tokens, including "$" and "+"; four are shared with five.
     assert load("rouge-l", lang="de").score([Record(hyp, (ref,))])[0] == pytest.approx(2 * 4 / (6 + 5))
 
 

@@ -41,8 +41,7 @@ def counts(card: str) -> dict[str, tuple[str, str]]:
 
 @pytest.mark.parametrize("n_groups", [12, 10, 9, 3, 1])
 def test_groups_are_shown_with_n_and_few_give_a_warning(tmp_path: Path, n_groups: int) -> None:
-    """10 is the bound of the leaderboards (`FEW_CLUSTERS`); of one group there is no interval
-    to warn of."""
+    """10 is the limit of the leaderboards (`FEW_CLUSTERS`); a single group has no interval to warn about."""
     evaluator = trained(n_groups)
     evaluator.save_pretrained(tmp_path / "out")
     card = (tmp_path / "out" / CARD).read_text(encoding="utf-8")

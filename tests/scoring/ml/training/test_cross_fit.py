@@ -98,7 +98,7 @@ def test_moved_item_is_still_known_to_its_models() -> None:
     # One of the two learned from g2, the other from an item that is there now: neither may score its items.
     assert (one.trained_on, two.trained_on) == ({"g1", "g2"}, {"g2", "item:c"})
     assert folds.trained_on == {"g2"}
-    # Into a group, and out of one.
+    # Moved into a group, and moved out.
     folds.regroup({"a": "", "b": "g2", "c": "g3"})
     assert (one.trained_on, two.trained_on) == ({"g1", "item:a"}, {"g2", "item:c", "g3"})
     # It is called for every text, so it must not be rebuilt each time.

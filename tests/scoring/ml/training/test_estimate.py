@@ -109,8 +109,8 @@ def test_scoring_the_held_out_part_for_the_card_is_included(dev):
 
 
 def test_scoring_compared_texts_for_the_card_is_included(dev):
-    """Two people compared the outputs of one item, one compared an output with a reference: a comparative evaluator
-    reads two texts in both orders, and again as often for rated ones."""
+    """Two people compared the outputs for the same item, one compared an output with a reference: a comparative
+    evaluator reads two texts in both orders, and again as often for rated ones."""
     one = (2 + 26) + (2 + 13) + (2 + 13)
     compared = [Comparison("a", "x", "y", rater, "quality", "a") for rater in ("r", "s")]
     compared.append(Comparison("b", "x", None, "r", "quality", "a", reference_b=0))

@@ -22,7 +22,7 @@ from scoring.ml.types import Aspect, Comparison, Dataset, Item, Output, Rating, 
 from tests.scoring.ml.tiny import tiny_encoder
 
 ROWS = 8
-#: Rows of one stage, each counted up to four times: far from all rows.
+#: A number of rows in a single stage, each counted up to four times: far from all rows.
 MOST = 6 * ROWS
 SAMPLE = 5 * 64
 NAMES = ["shared-bert", "comparative", "perception", "ream"]

@@ -1,4 +1,4 @@
-"""Comparative evaluators of several folds as one: the judge of each pair, systems, folders."""
+"""Comparative evaluators from several folds as one: the judge of each pair, systems, folders."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_blank_text_is_in_no_pair():
     for how in ("context", "rater", "all", "both"):
         pairs = found(replace(whole, outputs=outputs), rating_pairs=how)
         assert {(p.a.system, p.b.system) for p in pairs.pairs} == {("a", "c")}, how
-        # Nobody judged the other blank text.
+        # The other blank text was not judged.
         assert pairs.empty == 1
     assert found(whole).empty == 0
 

@@ -22,12 +22,12 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def with_truth(data: Dataset, *kinds: System) -> Dataset:
-    """test_undeclared_system_counts_as_a_machine_and_the_plan_says_so"""
+    """The references repeated as outputs of a system, as in a file of human texts."""
     again = tuple(Output(item.id, TRUTH, f" {item.references[0]}\n") for item in data.items)
     return replace(data, outputs=(*data.outputs, *again), systems=(*data.systems, *kinds))
 
 
-def test_declared_kind_resolves_texts_that_are_both(encoder: str) -> None:
+def test_undeclared_system_counts_as_a_machine_and_the_plan_says_so(encoder: str) -> None:
     data = with_truth(make(6))
     found = plan("comparative", data, encoder=encoder, aspect="fluency")
     assert f"texts counted as people's: the references; as machines': {TRUTH}, m1, m2, ngram" in found.notes
@@ -39,27 +39,27 @@ def test_declared_kind_resolves_texts_that_are_both(encoder: str) -> None:
     assert f'manage.py load with --system-kind "{TRUTH}=human"' in note
 
 
-def test_nothing_is_reported_where_origin_is_not_used(encoder: str) -> None:
+def test_declared_kind_resolves_texts_that_are_both(encoder: str) -> None:
     data = with_truth(make(6), System(TRUTH, "human"))
     notes = plan("comparative", data, encoder=encoder, aspect="fluency").notes
     assert f"texts counted as people's: the references, {TRUTH}; as machines': m1, m2, ngram" in notes
     assert not any("equal a reference" in note for note in notes)
 
 
-def test_nothing_is_said_where_it_is_not_learned_from(encoder: str) -> None:
-    """test_many_systems_are_abbreviated"""
+def test_nothing_is_reported_where_origin_is_not_used(encoder: str) -> None:
+    """With strong=no, the origin of a text does not matter."""
     assert plan("comparative", with_truth(make(6)), encoder=encoder, strong="no").notes == ()
     alone = plan("comparative", make(6, references=False), encoder=encoder)
     assert alone.notes == ("texts counted as people's: none; as machines': m1, m2, ngram",)
 
 
-def test_many_systems_are_named_in_part() -> None:
-    """A reference of another item is no reference here."""
+def test_many_systems_are_abbreviated() -> None:
+    """Blank texts belong to no class; controls are neither human nor machine."""
     items = (Item("i", references=("yes yes",)), Item("j", references=("no",)))
     outputs = [Output("i", f"m{n}", "yes  yes") for n in range(8)]
     outputs += [Output("j", "m7", "no"), Output("i", "blank", " ")]
     outputs += [Output("i", name, "yes yes") for name in ("person", "shuffled")]
-    # That of another item is no reference of this one.
+    # A reference of another item is not a reference here.
     outputs += [Output("j", "other", "yes yes")]
     data = Dataset(
         "d", items=items, outputs=tuple(outputs), systems=(System("person", "human"), System("shuffled", "control"))

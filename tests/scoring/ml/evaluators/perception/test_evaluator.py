@@ -289,7 +289,7 @@ def test_unconditional_discriminator_was_not_trained_on_its_references(encoder: 
 
 
 def test_texts_like_references_score_near_one_half(encoder: str) -> None:
-    """Texts and references of one kind: no discriminator can separate unseen ones, whatever it memorised."""
+    """Texts and references of the same kind: no discriminator can separate unseen ones, whatever it memorised."""
     scores, accuracies = [], []
     for seed in (1, 2, 3):
         found = fit("perception", any_item(30, 40, seed), dev=any_item(30, 40, seed + 10), encoder=encoder, seed=seed,

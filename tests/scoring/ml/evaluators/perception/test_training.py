@@ -26,7 +26,7 @@ QUICK: dict[str, Any] = {"epochs": 1, "batch_size": 8, "penalty": "none"}
 
 
 def data(near: int = 8, far: int = 8, seed: int = 3, prefix: str = "i") -> Dataset:
-    """Items with one reference each; `near` has outputs for the first of them, `far` for others."""
+    """Items with one reference each; `near` has outputs for the first ones, `far` for others."""
     rng = np.random.default_rng(seed)
     items = tuple(
         Item(f"{prefix}{n}", ("hello",), references=(" ".join(rng.choice(WORDS, 3)),), group=f"{prefix}{n}")

@@ -32,7 +32,7 @@ def data(n_items: int, n_references: int = 2) -> Dataset:
         for system, text, value in (("good", f"yes {word}", 6), ("bad", f"no {word}", 2)):
             outputs.append(Output(name, system, text))
             ratings.append(Rating("r", "naturalness", value, name, system))
-            # A third of these is good.
+            # A third is good.
             ratings.append(Rating("r", "quality", 6 if number % 3 == 0 else 1, name, system))
     return Dataset(
         "hand", aspects=(Aspect("naturalness", 1, 6), Aspect("quality", 1, 6)), items=tuple(items),

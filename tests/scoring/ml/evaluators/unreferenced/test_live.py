@@ -98,7 +98,7 @@ def test_delta_table_has_mean_and_sd_of_differences() -> None:
 
 
 def test_random_replies_come_from_another_group_even_if_rare() -> None:
-    """Of 2,999 replies of one group and 1 of another, nearly all once got one of their own."""
+    """With 2,999 replies in one group and 1 in another, nearly all once got a reply from their own group."""
     talk = [Conversation(f"c{n}", "most", ("hi there", f"a{n} a{n}")) for n in range(2999)]
     talk.append(Conversation("one", "one", ("hi there", "x y")))
     rows = {row.kind: row for row in delta_table(ByFunction(distinct), talk, n=300)}
