@@ -68,7 +68,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
     },
     "docs/how-to/publish-an-export.md": {"from datasets import": "needs the package datasets"},
     **{f"docs/results/{name}.md": {"python ": PAPERS} for name in
-       ("README", "agreement", "floors", "power", "published", "rankings")},
+       ("README", "floors")},
 }  # fmt: skip
 #: Pages whose Python has its own test: it needs a small encoder or a routed client, or its values are compared with the
 #: page.

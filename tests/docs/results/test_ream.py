@@ -1,30 +1,46 @@
-"""The page about ream: each part can be computed by name, and all are written to one page."""
+"""The studies of ream: pools of candidates, figures over folds, and parts that are computed alone."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+import numpy as np
 import pytest
 
+from scoring.ml import Dataset, Item
 
-@pytest.mark.parametrize("part", ["e2e", "extra"])
-def test_part_alone_writes_the_page_of_the_script(
-    script: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+
+@pytest.fixture(scope="module")
+def references(module: Callable[[str], ModuleType]) -> ModuleType:
+    return module("experiments.references")
+
+
+@pytest.mark.parametrize("part", ["e2e", "tried"])
+def test_a_part_alone_is_computed(
+    references: ModuleType, make_run: Any, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
-    store, parts = script("store"), script("ream_parts")
-    monkeypatch.setattr(store, "PAGES", tmp_path)
-    monkeypatch.setattr(sys, "argv", ["x.py", "--data", str(tmp_path), "--out", str(tmp_path / "out"), "--only", part])
-    done: list[str] = []
-    parts.make_page(
-        "a-page",
-        "what it does",
-        lambda given, kept, question: done.append(question.name),
-        lambda given, kept: ["# A page", "", *done],
-        more={"extra": lambda given, kept: done.append("extra")},
-    )
-    assert done == [part]
-    assert [path.name for path in tmp_path.glob("*.md")] == ["a-page.md"]
-    assert (tmp_path / "a-page.md").read_text(encoding="utf-8") == f"# A page\n\n{part}\n"
+    monkeypatch.setattr(references, "read_rated", lambda run, source: [source.name])
+    monkeypatch.setattr(references, "measure", lambda *_: {"value": 1})
+    monkeypatch.setattr(references, "try_other", lambda *_: {"value": 1})
+    run = make_run("ream", only=(part,), seeds=(13,))
+    references.compute(run)
+    assert {setting.partition("/")[0] for setting, _ in run.store.rows} == {part}
+
+
+def test_pools_mix_own_references_with_as_many_of_other_items(references: ModuleType) -> None:
+    items = tuple(Item(str(n), references=(f"own {n}", f"also {n}", " ", f"own {n}")) for n in range(30))
+    pools = references.make_pools(Dataset("d", items=items), items, np.random.default_rng(1))
+    for item, pool in zip(items, pools, strict=True):
+        assert set(pool.own) == {f"own {item.id}", f"also {item.id}"}
+        assert len(pool.others) == 2
+        assert not {*pool.others} & {*item.references}
+
+
+def test_intervals_are_over_folds_of_the_means_over_seeds(references: ModuleType) -> None:
+    results = [{"folds": [{"r2": fold + seed} for fold in (0.0, 1.0, 2.0)]} for seed in (0.0, 1.0)]
+    found = references.average_folds(results, lambda fold: fold["r2"])
+    assert found["value"] == pytest.approx(1.5)
+    # t(2) = 4.3027, SD 1 over three folds.
+    assert found["high"] - found["value"] == pytest.approx(4.302653 / 3**0.5, abs=1e-5)

@@ -1,4 +1,4 @@
-"""Committed results contain figures of known scripts, and no text of the sets they were computed on."""
+"""Committed results are figures of known studies and contain no texts or judgements of the data sets."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pytest
 
 RESULTS = Path(__file__).resolve().parents[3] / "docs" / "results"
 FILES = sorted((RESULTS / "rows").glob("*"))
-#: The longest name of a setting has eight words; a text of a set has more, or is very short.
-WORDS = 12
+TABLES = sorted((RESULTS / "tables").glob("*"))
+#: The longest name of a setting has eight words, the longest sentence of a ranking some twenty; texts have more.
+WORDS = 25
 
 
 def strings(value: Any) -> Iterator[str]:
@@ -26,16 +27,16 @@ def strings(value: Any) -> Iterator[str]:
             yield from strings(entry)
 
 
-def test_rows_exist() -> None:
+def test_there_are_rows() -> None:
     assert FILES
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_rows_are_figures_of_a_script(file: Path) -> None:
-    scripts = {path.stem for path in RESULTS.glob("*.py")}
+def test_rows_are_figures_of_a_study(file: Path) -> None:
+    studies = {path.stem for path in (RESULTS / "studies").glob("*.toml")}
     assert file.suffix == ".jsonl"
-    assert any(file.stem == name or file.stem.startswith(f"{name}-") for name in scripts)
-    assert "aside" not in file.stem
+    assert any(file.stem == name or file.stem.startswith(f"{name}-") for name in studies)
+    assert "private" not in file.stem
     assert "quick" not in file.stem
     keys = []
     for line in file.read_text(encoding="utf-8").splitlines():
@@ -46,8 +47,15 @@ def test_rows_are_figures_of_a_script(file: Path) -> None:
             continue
         assert {"wall_seconds", "load", "code"} <= row["result"].keys()
         keys.append((row["setting"], row["seed"]))
-        # A table of the demonstration consists of made-up texts; it is the only long string.
         long = [text for text in strings(row["result"]) if len(text.split()) > WORDS]
-        assert not long or row["setting"] == "selection/demo", f"{row['setting']}: {long[0][:80]}"
+        assert not long, f"{row['setting']}: {long[0][:80]}"
         assert "people" not in row["setting"]
     assert len(keys) == len(set(keys))
+
+
+@pytest.mark.parametrize("file", TABLES, ids=lambda file: file.name)
+def test_tables_hold_figures_and_labels(file: Path) -> None:
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    assert rows
+    assert not [text for row in rows for text in strings(row) if len(text.split()) > WORDS]
+    assert all(next(iter(row)) == "table" for row in rows)

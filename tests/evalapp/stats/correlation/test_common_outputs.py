@@ -3,6 +3,7 @@ not numbers."""
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -145,16 +146,17 @@ def test_intervals_with_wrong_coverage_carry_a_note():
 
 
 def test_notes_on_intervals_match_the_simulation():
-    page = (Path(__file__).parents[4] / "docs/results/intervals.md").read_text(encoding="utf-8")
+    file = Path(__file__).parents[4] / "docs/results/rows/intervals.jsonl"
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     for n, span in ((30, ".91 to .94 from 30 groups"), (100, ".92 to .95 from 100")):
-        lines = [line for line in page.splitlines() if f"intervals over outputs, {n} items" in line]
-        shares = [float(share) for line in lines for share in re.findall(r"(?:none|item|system) (0\.\d+)", line)]
+        found = [row["result"] for row in rows if f"intervals over outputs, {n} items" in row["setting"]]
+        shares = [result[grouping] for result in found for grouping in ("none", "item", "system")]
         assert len(shares) >= 27
         assert f"{min(shares):.2f} to {max(shares):.2f} from {n}".replace("0.", ".") == span.replace(" groups", "")
         assert span in coverage_note("segment", n)
-    found = {n: line for n in (10, 20, 50) for line in page.splitlines() if line.startswith(f"| {n} units")}
-    for n, line in found.items():
-        shares = [float(share) for share in re.findall(r"0\.\d+", line)]
+    for n in (10, 20, 50):
+        (found,) = [row["result"] for row in rows if row["setting"] == f"agreement | {n} units"]
+        shares = [found[name] for name in ("alpha (interval)", "alpha (nominal)", "Fleiss' kappa", "ICC(A,1)")]
         assert f"in {min(shares):.2f} to {max(shares):.2f} from {n}".replace("0.", ".") in NARROW
 
 

@@ -1,0 +1,132 @@
+"""shared-bert: predicting good and bad outputs by aspect, on unseen groups and on unseen rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from study import Result, Run, Tables, forget, over_seeds, row, t_interval
+
+from scoring.ml import Dataset, fit, load
+from scoring.ml.evaluators.shared_bert.evaluator import SharedBert
+from scoring.ml.evaluators.shared_bert.labels import label_outputs
+from scoring.ml.evaluators.shared_bert.report import classify, compare_over_seeds
+
+FIGURES = ("accuracy", "balanced_accuracy", "mcc", "auroc", "f1")
+STORED = (*FIGURES, "n", "positives", "majority", "majority_f1", "collapsed")
+
+
+def compute(run: Run) -> None:
+    """The learning rate, then the shared model of all seeds, then the others; three models take three times as long."""
+    data, first = run.draw(run.read(run.settings["set"]), quick=60), run.seeds[0]
+    rates = run.settings["learning_rates"][: 2 if run.quick else None]
+    tried = [run.once(f"choice/{rate:g}", first, lambda rate=rate: try_rate(run, data, rate, first)) for rate in rates]
+    rate = max(tried, key=lambda one: one["macro_f1"])["rate"]
+    for model in sorted(run.settings["models"], key=lambda name: name == "three"):
+        for seed in run.seeds:
+            for split in ("group", "row"):
+                alone = "alone" in model
+                if run.wants("sentinels" if alone else split) and not (alone and (split == "row" or seed != first)):
+                    run.once(
+                        f"{split}/{model}", seed,
+                        lambda s=split, m=model, seed=seed: train_one(run, data, s, m, seed, rate),
+                    )  # fmt: skip
+
+
+def make_options(run: Run, model: str, seed: int, rate: float) -> dict[str, Any]:
+    few = run.settings["few"] if run.items or run.quick else {}
+    quick = {"epochs": 1} if run.quick else {}
+    return {
+        **few, **run.settings["models"][model], "encoder": run.encoder, "seed": seed, "learning_rate": rate, **quick,
+    }  # fmt: skip
+
+
+def try_rate(run: Run, data: Dataset, rate: float, seed: int) -> Result:
+    """Macro-F1 on the dev part with one learning rate, mean over aspects."""
+    train, dev, _ = data.split(seed=seed)
+    folder = run.folder("choice", rate, seed)
+    found = fit("shared-bert", train, dev=dev, folder=folder, **make_options(run, "shared", seed, rate))
+    forget(folder)
+    return {"rate": rate, "macro_f1": found.record.metrics["macro_f1"], "train_seconds": found.record.seconds}
+
+
+def train_one(run: Run, data: Dataset, split: str, model: str, seed: int, rate: float) -> Result:
+    """Train a model and test it on groups, or on rows, that it has not seen."""
+    options, folder = make_options(run, model, seed, rate), run.folder(split, model, seed)
+    if split == "row":
+        found = fit("shared-bert", data, folder=folder, split="row", **options)
+        metrics = found.record.metrics
+        aspects = {a: {name: metrics.get(f"test_{name}_{a}") for name in STORED} for a in found.aspects}
+    else:
+        train, dev, test = data.split(seed=seed)
+        found = fit("shared-bert", train, dev=dev, folder=folder, **options)
+        assert isinstance(found, SharedBert)
+        aspects = test_groups(found, test, run.settings["baselines"])
+    forget(folder)
+    return {"aspects": aspects, "train_seconds": found.record.seconds, "steps": found.record.steps}
+
+
+def test_groups(model: SharedBert, test: Dataset, baselines: Sequence[str]) -> dict[str, Any]:
+    labelled = label_outputs(test, model.aspects)
+    scores = model.score(labelled.records)
+    found = {}
+    for place, aspect in enumerate(model.aspects):
+        labels = labelled.labels[:, place]
+        report = classify(labels, scores[:, place])
+        floors = {name: classify(labels, load(name).score(labelled.records)).auroc for name in baselines}
+        found[aspect] = {**{name: getattr(report, name) for name in STORED}, "floors": floors}
+    return found
+
+
+def read_values(results: Sequence[Result], aspect: str, name: str) -> list[Any]:
+    return [result["aspects"][aspect][name] for result in results]
+
+
+def compare(one: Sequence[float | None], other: Sequence[float | None]) -> dict[str, float] | None:
+    """other - one with its interval, paired by seed."""
+    pairs = [(a, b) for a, b in zip(one, other, strict=False) if a is not None and b is not None]
+    if len(pairs) < 2:
+        return None
+    gap = compare_over_seeds([a for a, _ in pairs], [b for _, b in pairs]).difference
+    return {"value": gap.value, "low": gap.low, "high": gap.high}
+
+
+def tabulate(run: Run) -> Tables:
+    """Skill and leakage from all items, the comparison with three models from the part that has both."""
+    whole, part = run.with_items(run.settings["all_items"]), run.with_items(run.study.items)
+    group, rows, few = (
+        one.store.get(f"{split}/shared", run.seeds)
+        for one, split in ((whole, "group"), (whole, "row"), (part, "group"))
+    )
+    three = part.store.get("group/three", run.seeds)
+    for aspect in run.settings["aspects"] if group else ():
+        floors = [result["aspects"][aspect]["floors"] for result in group]
+        yield row(
+            "skill", "aspect", aspect, seeds=len(group),
+            mcc=t_interval(read_values(group, aspect, "mcc")), auroc=t_interval(read_values(group, aspect, "auroc")),
+            accuracy=t_interval(read_values(group, aspect, "accuracy")),
+            majority=over_seeds(read_values(group, aspect, "majority")),
+            few=t_interval(read_values(few, aspect, "mcc")),
+            **{name: over_seeds([one[name] for one in floors]) for name in run.settings["baselines"]},
+        )  # fmt: skip
+    for aspect in run.settings["aspects"] if rows else ():
+        by_row, by_group = (read_values(found, aspect, "mcc") for found in (rows, group))
+        yield row(
+            "leakage", "aspect", aspect, by_row=over_seeds(by_row), by_group=over_seeds(by_group),
+            difference=compare(by_group, by_row),
+        )  # fmt: skip
+    for aspect in run.settings["aspects"] if three else ():
+        for name in ("mcc", "auroc"):
+            one, other = read_values(three, aspect, name), read_values(few, aspect, name)
+            yield row(
+                "shared", "aspect", f"{aspect}, {name.upper()}", three=over_seeds(one), shared=over_seeds(other),
+                difference=compare(one, other),
+            )  # fmt: skip
+    yield from tabulate_inputs(part, run.seeds[:1])
+
+
+def tabulate_inputs(run: Run, seeds: Sequence[int]) -> Tables:
+    for model in run.settings["models"]:
+        for result in run.store.get(f"group/{model}", seeds):
+            aspects: Mapping[str, Any] = result["aspects"]
+            yield row("inputs", "model", model, **{aspect: found["mcc"] for aspect, found in aspects.items()})
