@@ -68,7 +68,7 @@ def measure_comparisons(run: Run, name: str, rows: Rows) -> dict[str, Any]:
         verdict, unit, [entry["rater"] for entry in rows], scale="nominal", bootstrap=Bootstrap(cluster=item, seed=SEED)
     )
     stored = [entry["verdict"] for entry in rows]
-    alpha = krippendorff_alpha(unit, stored, scale="nominal", bootstrap=bootstrap)
+    alpha = krippendorff_alpha(unit, stored, scale="nominal", bootstrap=Bootstrap(cluster=item, seed=SEED))
     decided = [(u, v) for u, v in zip(unit, verdict, strict=True) if v != "tie"]
     return found.as_dict() | {"decided": share_equal_pairs(decided), "stored": alpha.as_dict()}
 
