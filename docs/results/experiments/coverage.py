@@ -402,12 +402,12 @@ def agreement(units: int) -> Trial:
     """Three raters with biases 0, .4, -.2. The truth is the value from 60,000 units."""
     bias = (0.0, 0.4, -0.2)
     large = rated(np.random.default_rng(0), 60_000, bias)
-    truth = {name: function(*large, resamples=0).value for name, function in COEFFICIENTS.items()}
+    truth = {name: function(*large, bootstrap=Bootstrap(resamples=0)).value for name, function in COEFFICIENTS.items()}
 
     def trial(rng: np.random.Generator, seed: int) -> dict[str, list[bool]]:
         columns = rated(rng, units, bias)
         return {
-            name: [covers(function(*columns, resamples=300, seed=seed), truth[name])]
+            name: [covers(function(*columns, bootstrap=Bootstrap(resamples=300, seed=seed)), truth[name])]
             for name, function in COEFFICIENTS.items()
         }
 
