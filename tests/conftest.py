@@ -66,10 +66,10 @@ def cast(db):
 @pytest.fixture
 def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     """Intervals from twenty resamples instead of a thousand, for tests of values and of the way to a table."""
-    from scoring.boards.systems.compute import draws_of
+    from scoring.boards.systems.rankings import draws_of
 
     def draws(settings: Mapping[str, Any]) -> dict[str, Any]:
         return {"resamples": 20, **draws_of(settings)}
 
-    for name in ("systems.compute", "metrics.compute", "further", "data.folder_tables"):
+    for name in ("systems.rankings", "metrics.by_ratings", "further"):
         monkeypatch.setattr(f"scoring.boards.{name}.draws_of", draws)

@@ -26,8 +26,10 @@ from evalapp.common.api.fields import (
     refuse_unknown,
 )
 from evalapp.common.pagination import one_page
+from scoring.boards.agreement.query import AgreementQuery
+from scoring.boards.choices import CHOICES
 
-from ..selectors.leaderboards import CHOICES, AgreementQuery, parse_query
+from ..selectors.leaderboards import parse_query
 from ..selectors.planning import EFFECTS, SIDES, TESTS, PowerQuestion, answer_plan, answer_power, read_question
 from ..services.leaderboards import answer_leaderboard
 from ..services.planning import answer_pilot
@@ -104,14 +106,14 @@ class Agreement(APIView):
         operation_id="agreement",
         parameters=[
             OpenApiParameter(name, OpenApiTypes.STR, enum=list(CHOICES[name]) if name in CHOICES else None)
-            for name in AgreementQuery.__dataclass_fields__
+            for name in AgreementQuery.names()
         ],
         responses={200: AgreementTableSerializer, 202: PendingSerializer},
     )
     def get(self, request: Request, slug: str) -> Response:
         """How far people agree: every aspect, or one in detail."""
         project = get_project(user=request.user, slug=slug, need="read")
-        refuse_unknown(request.query_params, AgreementQuery.__dataclass_fields__)
+        refuse_unknown(request.query_params, AgreementQuery.names())
         query = parse_query(AgreementQuery, request.query_params)
         if query.aspect:
             from ..selectors.agreement import choose_asked

@@ -15,12 +15,14 @@ from evalapp.accounts.selectors import get_project
 from evalapp.common.api.fields import Closed, OnePageSerializer, TextField
 from evalapp.common.errors import BadInput, Fault
 from evalapp.common.pagination import one_page
+from scoring.boards.choices import COEFFICIENTS
+from scoring.boards.registry import get_board
+from scoring.boards.render.figures import has_earlier_test, letters_caption
 
 from ..models import Snapshot
-from ..selectors.leaderboards import COEFFICIENTS, SHAPES, parse_query
+from ..selectors.leaderboards import parse_query
 from ..selectors.snapshots import KINDS, compare_tables, get_snapshot, list_snapshots
 from ..services.snapshots import delete_snapshot, take_snapshot
-from ..tables import has_earlier_test, letters_caption
 from .serializers import EstimateSerializer
 
 
@@ -124,8 +126,8 @@ class SnapshotList(APIView):
 def _shape_of(wishes: dict[str, Any]) -> Any:
     """The kind of table that is asked for. In an address an unknown parameter does no harm; here a misspelt one would
     keep another table than the one that was meant."""
-    shape = SHAPES[wishes["board"]]
-    known = sorted(shape.__dataclass_fields__)
+    shape = get_board(wishes["board"]).query
+    known = sorted(shape.names())
     faults = [
         Fault(f"{wishes['board']} has no parameter {name}. There are: {', '.join(known)}.", field=f"query.{name}")
         for name in wishes.get("query", {})

@@ -17,11 +17,15 @@ from evalapp.common.api.fields import PAGES, refuse_unknown
 from evalapp.common.errors import BadInput, NotThere
 from evalapp.common.forms import number_in
 from evalapp.common.pagination import KeysetPagination, one_page
+from scoring.boards.choices import CHOICES
+from scoring.boards.metrics.query import EvaluatorsQuery
+from scoring.boards.registry import get_board
+from scoring.boards.systems.query import SystemsQuery
 
 from ..models import Score, ScoreSet
 from ..selectors.catalogue import entries, entry_as_dict
 from ..selectors.inputs import count_outputs
-from ..selectors.leaderboards import CHOICES, SHAPES, EvaluatorsQuery, SystemsQuery, parse_query
+from ..selectors.leaderboards import parse_query
 from ..selectors.score_sets import current_sets, list_states
 from ..services.leaderboards import answer_leaderboard
 from ..services.scores import delete_scores
@@ -51,10 +55,10 @@ def _parameters(shape: Any) -> list[OpenApiParameter]:
             name,
             OpenApiTypes.STR,
             enum=list(CHOICES[name]) if name in CHOICES else None,
-            default=field.default or None,
+            default=default or None,
             description=DESCRIBED.get(name, ""),
         )
-        for name, field in shape.__dataclass_fields__.items()
+        for name, default in shape.defaults().items()
     ]
 
 
@@ -129,7 +133,7 @@ class ScoreSetShow(APIView):
 
 def _board(request: Request, slug: str, shape: Any, serializer: Any) -> Response:
     project = get_project(user=request.user, slug=slug, need="read")
-    refuse_unknown(request.query_params, shape.__dataclass_fields__)
+    refuse_unknown(request.query_params, shape.names())
     query = parse_query(shape, request.query_params, project)
     answer = answer_leaderboard(project=project, query=query, user=request.user)
     return board_response(answer, serializer)
@@ -164,11 +168,11 @@ def _further(kind: str, words: str, serializer: Any = FurtherBoardSerializer) ->
         @extend_schema(
             operation_id=f"leaderboards_{kind}",
             description=words,
-            parameters=_parameters(SHAPES[kind]),
+            parameters=_parameters(get_board(kind).query),
             responses={200: serializer, 202: PendingSerializer},
         )
         def get(self, request: Request, slug: str) -> Response:
-            return _board(request, slug, SHAPES[kind], serializer)
+            return _board(request, slug, get_board(kind).query, serializer)
 
     return Further
 

@@ -3,7 +3,7 @@ settings in, like `metrics.compute`, which has the main one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from evalapp.stats.correlation.slices import slice_estimates
 from evalapp.stats.resampling.bootstrap import Bootstrap
 from evalapp.stats.resampling.jackknife import NAME
 from evalapp.versions import split_version
-from scoring.boards.metrics.compute import (
+from scoring.boards.metrics.by_ratings import (
     FEW_SYSTEMS,
     LEAST_SHARE,
     People,
@@ -28,26 +28,16 @@ from scoring.boards.metrics.compute import (
     with_missing,
     with_wider,
 )
-from scoring.boards.systems.compute import draws_of
+from scoring.boards.systems.rankings import draws_of
 
 #: Parts that one table shows; the rest is `OTHERS`.
 MOST_PARTS = 20
 OTHERS = "(others)"
-MISSING = "(not said)"
-#: Characters of a name that each row of a column has room for.
-WIDE = 100
 #: Smaller parts have no coefficient worth the name.
 LEAST = 3
 
 Settings = Mapping[str, Any]
 Table = dict[str, Any]
-
-
-def part_column(values: Iterable[Any]) -> NDArray[Any]:
-    """The parts as texts, `MISSING` for none. Long texts are not made room for in every row."""
-    names = [MISSING if value is None else str(value) for value in values]
-    wide = max(map(len, names), default=0) > WIDE
-    return np.array(names, dtype=np.object_ if wide else np.str_)
 
 
 def largest_parts(part: NDArray[Any], most: int = MOST_PARTS) -> NDArray[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from evalapp.stats.agreement.normalise import RATING_METHODS
 from scoring.boards.data.columns import LEFT_OUT
-from scoring.boards.metrics.compute import COEFFICIENTS
+from scoring.boards.metrics.by_ratings import COEFFICIENTS
 from scoring.boards.metrics.ranked import RANKINGS
 from scoring.boards.metrics.significance import EARLIER, TESTS
 from scoring.boards.shapes import (
@@ -27,7 +27,7 @@ from scoring.boards.shapes import (
     slug,
     text,
 )
-from scoring.boards.systems.compute import covariates_of
+from scoring.boards.systems.rankings import covariates_of
 
 #: More tables than anybody asks of one project.
 MOST_TABLES = 5_000

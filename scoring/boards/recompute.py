@@ -16,10 +16,11 @@ from evalapp import __version__
 from evalapp.markup import show_hidden
 from evalapp.side_figures import FAILED
 from evalapp.versions import read_entry, split_version
+from scoring.boards.base import Table
 from scoring.boards.data.files import ExportFolder, FolderError
-from scoring.boards.data.folder_tables import COMPUTED, Entry, Table
+from scoring.boards.data.folder import Entry, compute_entry
 from scoring.boards.kept_tables import fault_of_list, fault_of_table
-from scoring.boards.metrics.compute import COEFFICIENTS
+from scoring.boards.metrics.by_ratings import COEFFICIENTS
 from scoring.boards.shapes import Fault
 
 #: Numbers that differ by less than this (of the larger, if that is above 1) are equal: rater ids in an export may stand
@@ -94,12 +95,12 @@ def _not_one(place: int, entry: Any, fault: Fault) -> Outcome:
 def recompute_entry(folder: ExportFolder, entry: Entry, overrides: Mapping[str, Any]) -> Outcome:
     """One table. What is missing in the folder is told in `problem`, not raised."""
     entry = read_entry(entry)
-    kept, settings = dict(entry["table"]), {**entry["params"], **overrides}
+    kept = dict(entry["table"])
     bare, version = split_version(str(kept.get("signature", "")))
     kept |= {"signature": bare} if "signature" in kept else {}
     title = describe(kept)
     try:
-        found = json.loads(json.dumps(COMPUTED[entry["kind"]](folder, entry, settings)))
+        found = json.loads(json.dumps(compute_entry(folder, entry, overrides)))
     except ValueError as error:  # `FolderError`, or what the statistics say of columns and settings
         return Outcome(title, kept, None, problem=str(error))
     except LookupError as error:

@@ -13,11 +13,11 @@ from django.utils import timezone
 from annotation.models import Output
 from evalapp.common.errors import BadInput
 from evalapp.common.runner import RunContext
+from scoring.boards.metrics.query import EvaluatorsQuery
 
 from ..models import ScoreSet
 from ..selectors.columns import load_columns
 from ..selectors.inputs import input_hash
-from ..selectors.leaderboards import EvaluatorsQuery
 from ..selectors.run_results import address_of
 from ..selectors.score_sets import current_sets, sets_of_parts
 from ..selectors.summaries import summarise_scores

@@ -6,8 +6,8 @@ from typing import Any
 
 from annotation.models.data import ORIGINAL
 from evalapp.common.runner import RunContext
+from scoring.boards.registry import get_board
 
-from ..selectors.leaderboards import SHAPES
 from ..selectors.run_results import page_of
 from ..selectors.score_sets import current_sets
 from ..services.columns import keep_columns, keep_outputs
@@ -21,7 +21,7 @@ def run(context: RunContext, *, board: str, query: dict[str, Any], stamp: str) -
         context.check()
         keep_columns(score_set)
     context.progress(0, None, "steps", "computing")
-    asked = SHAPES[board](**query)
+    asked = get_board(board).query(**query)
     row = compute_leaderboard(
         project=context.project,
         query=asked,

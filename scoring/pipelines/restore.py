@@ -18,10 +18,11 @@ from annotation.services.bulk import insert_rows, reserve_ids
 from evalapp.accounts.models import Project
 from evalapp.versions import read_entry, read_settings, split_version
 from scoring.boards.kept_tables import faults_of
+from scoring.boards.registry import get_board
 
 from ..models import Evaluator, Leaderboard, Score, ScoreSet
 from ..selectors.exports import without_raters
-from ..selectors.leaderboards import SHAPES, key_of
+from ..selectors.leaderboards import key_of
 from ..selectors.score_sets import SCORES, TABLES
 from ..selectors.summaries import summarise_scores
 from ..services.scores import COLUMNS, finish_score_set
@@ -54,7 +55,7 @@ def _check_tables(check: Any, document: Any) -> None:
     for where, problem in faults_of(document):
         check.faults.add(TABLES_FILE, None, where, f"{where} {problem}.")
     for place, entry in enumerate([] if check.faults.count else document["tables"]):
-        unknown = sorted(set(entry["params"]) - set(SHAPES[entry["kind"]].__dataclass_fields__))
+        unknown = sorted(set(entry["params"]) - set(get_board(entry["kind"]).query.names()))
         if unknown:
             where = f"tables[{place}].params.{unknown[0][:50]}"
             check.faults.add(TABLES_FILE, None, where, f"{where} is not known here; was it made by a newer version?")
@@ -238,7 +239,7 @@ def _store_tables(upload: Upload, project: Project, document: dict[str, Any]) ->
     """What was asked for is kept, with what was answered; a page computes it anew from the data that are here."""
     for entry in map(read_entry, document["tables"]):
         # A choice that an older version did not have is at its default.
-        query = SHAPES[entry["kind"]](**entry["params"])
+        query = get_board(entry["kind"]).query(**entry["params"])
         params, key = asdict(query), key_of(query)
         if not Leaderboard.objects.filter(project=project, key=key).exists():
             told = without_raters(entry["table"]) if entry["kind"] == Leaderboard.Kind.AGREEMENT else entry["table"]

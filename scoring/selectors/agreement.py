@@ -1,9 +1,9 @@
-"""Agreement among people: reads what was judged as columns and hands it to `scoring.boards.agreement.compute`."""
+"""Agreement among people: reads what was judged as columns and hands it to `scoring.boards.agreement.raters`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +14,11 @@ from annotation.selectors.filters import get_active_filter
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import rater_names
 from evalapp.common.errors import BadInput, NotThere
+from scoring.boards.agreement.query import AgreementQuery
+from scoring.boards.base import Query
+from scoring.boards.choices import JUDGED
 
 from .aspects import find_campaign, list_judged
-from .leaderboards import JUDGED, AgreementQuery
 from .people import CHUNK, judged_in
 
 if TYPE_CHECKING:
@@ -59,39 +61,17 @@ def choose_asked(project: Project, query: AgreementQuery) -> Asked:
     return found[0]
 
 
-def tabulate_agreement(project: Project, query: AgreementQuery) -> dict[str, Any]:
-    """The table of one aspect, or of all where the query names none."""
-    from scoring.boards.agreement.compute import detail_table, overview_table
-
-    settings, told = asdict(query), recorded(project)
-    if not query.aspect:
-        asked = [row for row in list_asked(project) if query.judged in ("", row.judged)]
-        parts = ((row.aspect.name, row.judged, load_judged(project, row, query, told)) for row in asked)
-        return {**overview_table(parts, settings), "campaigns": campaign_names(project)}
-    row = choose_asked(project, query)
-    columns = load_judged(project, row, query, told)
-    controls = load_controls(project, find_campaign(project, query.campaign))
-    table = detail_table(columns, settings, aspect=row.aspect.name, judged=row.judged, controls=controls)
-    table["scale_ends"] = [row.aspect.low, row.aspect.high] if row.judged in ("ratings", "dialogues") else [None, None]
-    return {**table, "campaigns": campaign_names(project)}
-
-
-def campaign_names(project: Project) -> dict[str, str]:
-    return dict(Campaign.objects.filter(project=project).exclude(opened_at=None).values_list("slug", "name"))
-
-
-def load_judged(
-    project: Project, asked: Asked, query: AgreementQuery, told: dict[int, tuple[float, float, str]]
-) -> Judged:
-    """Every judgement of the aspect, or those of the campaign and without the raters of the filter that the query
-    names. `told`: what `recorded` found."""
+def load_judged(project: Project, aspect: Aspect, way: str, query: Query) -> Judged:
+    """Every judgement of the aspect in this way, or those of the campaign and without the raters of the filter that the
+    query names."""
     from evalapp.stats.agreement.judged import collect
 
-    left_out = get_active_filter(project, query.filter) if query.filter else None
+    asked, told = Asked(aspect, way), recorded(project)
+    left_out = get_active_filter(project, query.rater_filter) if query.rater_filter else None
     dropped: dict[str, bool] = {}
     n_filtered = 0
     columns: dict[str, list[Any]] = {name: [] for name in NAMES}
-    for *row, rater, judgement, simulated in _rows(asked, find_campaign(project, query.campaign)):
+    for *row, rater, judgement, simulated in _rows(asked, find_campaign(project, query.campaign_slug)):
         if left_out is not None and dropped.setdefault(rater, left_out.covers(rater)):
             n_filtered += 1
             continue

@@ -7,11 +7,10 @@ from typing import Any
 from evalapp.accounts.models import Project
 
 from ..models import ScoreSet
-from .leaderboards import chosen_evaluators
 from .score_sets import current_sets
 
 
 def compared_sets(project: Project, query: Any, aspect: str | None = None) -> list[ScoreSet]:
     """The current sets of the evaluators that the query chooses, or of all. With `aspect` as `current_sets`."""
-    sets, chosen = current_sets(project, query.references, aspect), chosen_evaluators(query)
+    sets, chosen = current_sets(project, query.references, aspect), query.chosen
     return [score_set for score_set in sets if score_set.evaluator.slug in chosen] if chosen else sets

@@ -4,18 +4,16 @@ whether the differences are more than chance. One set alone is in `meta_evaluati
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from annotation.models import ReferenceSet
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Fault
-from scoring.boards.metrics.compute import enhanced_table
+from scoring.boards.choices import MOST_SETS
+from scoring.boards.references.query import EnhancedQuery
 
 from ..models import ScoreSet
-from .leaderboards import MOST_SETS, EnhancedQuery, chosen_evaluators
-from .meta_evaluation import load_people, load_scored, outside_training
 from .reference_sets import SetRow, list_sets
 
 
@@ -61,21 +59,10 @@ def newest_sets(
     return found
 
 
-def rank_by_references(project: Project, query: EnhancedQuery) -> dict[str, Any]:
-    """The table as plain values: one row per evaluator, one cell per set, differences between all pairs of sets."""
-    aspect, people = load_people(project, query)  # type: ignore[arg-type]
-    names = chosen_sets(project, query)
-    by_evaluator = newest_sets(project, names, aspect.name, evaluators=chosen_evaluators(query))
-    every = [score_set for cells in by_evaluator.values() for score_set in cells.values()]
-    scored = [
-        {name: load_scored(score_set, aspect, people) for name, score_set in of_sets.items()}
-        for _, of_sets in sorted(by_evaluator.items())
-    ]
-    table = enhanced_table(
-        people, scored, asdict(query), aspect=aspect.name, names=names, outside=outside_training(every, people)
-    )
+def describe_sets(project: Project, names: Sequence[str]) -> list[dict[str, Any]]:
+    """What the board tells of each of these sets."""
     described = {row.name: row for row in list_sets(project)}
-    return {**table, "sets": [_describe(described[name]) for name in names if name in described]}
+    return [_describe(described[name]) for name in names if name in described]
 
 
 def _describe(row: SetRow) -> dict[str, Any]:

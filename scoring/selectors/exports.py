@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 
@@ -14,22 +13,15 @@ from django.db.models import F
 from annotation.parsers import canonical
 from evalapp.accounts.models import Project
 from evalapp.side_figures import side_figure
+from scoring.boards.agreement.query import AgreementQuery
+from scoring.boards.base import Query
+from scoring.boards.data.project import ProjectData
+from scoring.boards.metrics.query import EvaluatorsQuery
+from scoring.boards.registry import list_boards
+from scoring.boards.systems.query import SystemsQuery
 
 from ..models import Leaderboard, Score, ScoreSet
-from .compared import compared_sets
-from .leaderboards import (
-    SHAPES,
-    AgreementQuery,
-    EnhancedQuery,
-    EvaluatorsQuery,
-    Query,
-    SystemsQuery,
-    chosen_evaluators,
-    key_of,
-    may_be_shown,
-    stamp_of,
-)
-from .score_sets import get_current_set
+from .leaderboards import key_of, may_be_shown, stamp_of
 
 Row = dict[str, Any]
 CHUNK = 5_000
@@ -100,10 +92,10 @@ def _score_rows(name: str, pk: int) -> Iterator[tuple[str, Row]]:
 
 def query_of(row: Leaderboard) -> Query | None:
     """The query of a kept table, or None where it was kept by another version of the program."""
-    shape = SHAPES.get(row.kind)
-    if shape is None or set(row.params) != set(shape.__dataclass_fields__):
+    board = list_boards().get(row.kind)
+    if board is None or set(row.params) != set(board.query.names()):
         return None
-    query: Query = shape(**row.params)
+    query = board.query(**row.params)
     return query if key_of(query) == row.key else None
 
 
@@ -113,18 +105,13 @@ def documents(*, project: Project, raters: Callable[[str], str]) -> dict[str, Ro
     return {} if found is None else {"leaderboard.json": found}
 
 
-def of_campaign(query: Query) -> bool:
-    """Whether a table is about the judgements of one campaign, which an export does not tell from others."""
-    return bool(getattr(query, "campaign", ""))
-
-
 def leaderboard(*, project: Project) -> Row | None:
     """`leaderboard.json`: every kept table that tells the present state, with its settings and the names of its sets.
     None where no table is kept."""
     names = set_names(project)
     stamps = [stamp_of(project), stamp_of(project, AgreementQuery())]
-    kept = Leaderboard.objects.filter(project=project, stamp__in=stamps, kind__in=EXPORTED).order_by("pk")
-    queries = [(row, query) for row in kept if (query := query_of(row)) is not None and not of_campaign(query)]
+    kept = Leaderboard.objects.filter(project=project, stamp__in=stamps).order_by("pk")
+    queries = [(row, query) for row in kept if (query := query_of(row)) is not None and not query.campaign_slug]
     # The filter of a table may have been withdrawn since: then it stays out, as it is shown nowhere.
     shown = may_be_shown(project, [query for _, query in queries])
     tables = []
@@ -147,41 +134,10 @@ def _entry(project: Project, row: Leaderboard, query: Query, names: dict[int, st
     # The advice that a page gives names the project.
     here = f" --project {project.slug}"
     table = {name: value for name, value in _elsewhere(row.table, names, here).items() if name not in _LOCAL}
-    if isinstance(query, AgreementQuery):
+    if query.kind == "agreement":
         table = _without_raters(table)
-    entry: Row = {"kind": row.kind, "params": canonical(row.params)}
-    if isinstance(query, SystemsQuery) and query.by:
-        entry["sets"] = [names[_set_of_systems(project, query)]]
-    elif isinstance(query, EvaluatorsQuery):
-        entry["sets"] = [names[found.pk] for found in compared_sets(project, query, table["aspect"])]
-    elif isinstance(query, EnhancedQuery):
-        from .enhanced import chosen_sets, newest_sets  # NumPy and SciPy only where tables are exported
-
-        entry["references"] = chosen_sets(project, query)
-        chosen = chosen_evaluators(query)
-        by_evaluator = newest_sets(project, entry["references"], table["aspect"], evaluators=chosen)
-        entry["sets"] = [names[found.pk] for _, cells in sorted(by_evaluator.items()) for found in cells.values()]
-    elif row.kind in ("slices", "matrix", "aspects", "pairs"):
-        entry |= _of_evaluators(project, query, names, table)
-    return {**entry, "table": canonical(table)}
-
-
-def _of_evaluators(project: Project, query: Any, names: dict[int, str], table: Row) -> Row:
-    """The sets behind a further table of evaluators; of one by aspect the settings and sets of each aspect's table."""
-    from .evaluator_boards import one_of_each, queries_by_aspect
-
-    if table["kind"] == "aspects":
-        of_aspects = {
-            found.aspect: {
-                "params": asdict(found),
-                "sets": [names[s.pk] for s in compared_sets(project, found, found.aspect)],
-            }
-            for found in queries_by_aspect(project, query)
-        }
-        return {"tables": of_aspects}
-    if table["kind"] == "matrix":
-        return {"sets": [names[s.pk] for s in one_of_each(compared_sets(project, query), query.aspect)]}
-    return {"sets": [names[s.pk] for s in compared_sets(project, query, table["aspect"])]}
+    source = query.describe_source(ProjectData(project), table, lambda one: names[one.pk])
+    return {"kind": row.kind, "params": canonical(row.params), **source, "table": canonical(table)}
 
 
 #: What a table of agreement tells of all raters together; times and names of single ones stay out of an export.
@@ -201,14 +157,6 @@ def _without_raters(table: Row) -> Row:
     return {**without_raters(table), "rows": [row for row in table["rows"] if not row.get("source")]}
 
 
-def _set_of_systems(project: Project, query: SystemsQuery) -> int:
-    from .rankings import get_evaluator
-
-    found = get_current_set(project, get_evaluator(project, query.by), query.references, query.aspect)
-    assert found is not None, "a kept table has its scores"
-    return found.pk
-
-
 def _elsewhere(value: Any, names: dict[int, str], here: str) -> Any:
     """The table with the names of its sets in place of their primary keys, and without the name of the project."""
     if isinstance(value, dict):
@@ -219,10 +167,6 @@ def _elsewhere(value: Any, names: dict[int, str], here: str) -> Any:
     if isinstance(value, list):
         return [_elsewhere(part, names, here) for part in value]
     return value.removesuffix(here) if isinstance(value, str) else value
-
-
-#: Kinds of tables that stand in an export: those that `evalapp.stats.recompute` computes.
-EXPORTED = ("systems", "evaluators", "enhanced", "agreement", "slices", "matrix", "aspects", "pairs")
 
 
 def usual_queries(project: Project) -> list[Query]:

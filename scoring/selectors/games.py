@@ -12,21 +12,17 @@ from annotation.models import Output
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Fault
 from evalapp.common.models import Run
+from scoring.boards.systems.query import SystemsQuery
 
 from ..models import Evaluator
 from .catalogue import entries, get_entry
-from .leaderboards import SystemsQuery, stamp_of
+from .leaderboards import stamp_of
 from .training import refuse_unfinished, trained_of
 
 KIND = "games"
 METHOD = "glicko2"
 #: Systems of each kind that a subset leaves out, as `scoring.boards.data.columns` has it (a test holds them together).
 LEFT_OUT = {"all": (), "machine": ("human", "reference", "control"), "no-reference": ("reference",)}
-
-
-def plays_games(query: Any) -> bool:
-    """Whether a table of systems is asked for that only a run computes: an evaluator's verdicts, not its scores."""
-    return isinstance(query, SystemsQuery) and bool(query.by) and query.method == METHOD
 
 
 def judges_of(project: Project) -> list[Evaluator]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from django.db.models import CharField, Count, Exists, F, Max, OuterRef, Subquery, Value
@@ -19,276 +19,16 @@ from annotation.models.data import ORIGINAL
 from annotation.selectors.filters import list_filters
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Fault
+from scoring.boards.base import Query
+from scoring.boards.choices import CHOICES, EARLIER, PEOPLE
 
 from ..models import Evaluator, Leaderboard, ScoreSet
 
 #: Raised whenever the shape or the arithmetic of the tables changes, so that kept ones are computed anew.
 TABLE_VERSION = 11
 
-#: Reference sets that one table of evaluators by set compares.
-MOST_SETS = 8
-
 #: Of a user's preferences: the projects whose table of evaluators they have opened.
 READ = "read_evaluation"
-
-METHODS = {
-    "mean": "Mean rating",
-    "win-rate": "Win rate",
-    "m1": "Turing M1",
-    "glicko2": "Glicko-2",
-    "bradley-terry": "Bradley-Terry",
-    "davidson": "Davidson",
-    "rao-kupper": "Rao-Kupper",
-}
-#: Methods of which every system has a rating instead of a share or a mean.
-MODELS = ("glicko2", "bradley-terry", "davidson", "rao-kupper")
-#: Those that are fitted by maximum likelihood and take covariates.
-MODELED = ("bradley-terry", "davidson", "rao-kupper")
-RATINGS = {
-    "raw": "as given",
-    "z": "z-scores per rater",
-    "z-shrunk": "z-scores per rater, shrunk towards all raters",
-    "rank": "ranks within item and rater",
-}
-COEFFICIENTS = ("pearson", "spearman", "kendall")
-#: By what evaluators can be ordered and told apart, and what a row calls the figure.
-COMPARED = {
-    "pearson": "Pearson",
-    "spearman": "Spearman",
-    "kendall": "Kendall",
-    "acc-eq": "Accuracy of pairs",
-    "pa": "Pairwise accuracy of systems",
-    "spa": "Soft pairwise accuracy",
-}
-FIGURES = {"acc-eq": "accuracy"}
-TESTS = {
-    "permutation": "Permutation",
-    "williams": "Williams",
-    "bootstrap": "Paired bootstrap",
-    "none": "no test",
-}
-#: The name of the permutation test before 0.2.0, in addresses and scripts of then.
-EARLIER = "perm-both"
-#: What belongs to one level only.
-OF_LEVEL = {"acc-eq": "segment", "pa": "system", "spa": "system"}
-LEVELS = {"segment": "Outputs", "dialogue": "Dialogues", "system": "Systems"}
-GROUPINGS = {"none": "all together", "item": "within items", "system": "within systems"}
-WEIGHTS = {"none": "every comparison the same", "propensity": "by the chance of the pair (adaptive campaigns)"}
-#: What a model of comparisons adjusts for, besides the systems. Of `rater` the common advantage of a side is a part.
-COVARIATES = {
-    "none": "nothing",
-    "side": "the side shown first",
-    "length": "the longer text",
-    "side+length": "side and length",
-    "rater": "the side, for each rater",
-    "length+rater": "length, and the side for each rater",
-}
-#: What one thing that counts is in Turing M1.
-PER = {"judgement": "every judgement", "output": "the majority of each output’s judgements"}
-#: What people's scores are that evaluators are compared with: ratings, or a value of every system from comparisons.
-PEOPLE = {
-    "ratings": "Ratings",
-    "m1": "Turing M1",
-    "win-rate": "Win rate",
-    "bradley-terry": "Bradley-Terry",
-    "davidson": "Davidson",
-    "rao-kupper": "Rao-Kupper",
-    "glicko2": "Glicko-2",
-}
-#: What a table of evaluators can do where nobody rated outputs but some were compared.
-BY_COMPARISONS = (
-    "Outputs were compared: choose Win rate, or Turing M1 where it was with a reference, under People’s scores by "
-    "(meta --people win-rate, m1)."
-)
-#: What can be judged of an aspect, in the order in which a page offers it.
-JUDGED = {
-    "ratings": "Ratings",
-    "comparisons": "Comparisons",
-    "turing": "Comparisons with a reference",
-    "dialogues": "Ratings of dialogues",
-}
-SCALES = {
-    "auto": "the usual one",
-    "nominal": "nominal",
-    "ordinal": "ordinal",
-    "interval": "interval",
-    "ratio": "ratio",
-}
-#: What a group (an item, a system) counts in which an evaluator's scores are constant, so that it has no coefficient.
-UNDEFINED = {"drop": "not at all", "zero": "as 0"}
-SUBSETS = {"all": "All systems", "no-reference": "Without reference systems", "machine": "Machine systems only"}
-
-
-@dataclass(frozen=True)
-class SystemsQuery:
-    """What `systems` and its page may ask for. `by` is the slug of an evaluator; empty means people. `filter`, here and
-    below, is the name of an exclusion of raters. `weights` and `covariates` are for the models of comparisons.
-    `campaign` is the slug of the campaign whose judgements count alone; `per` what counts in Turing M1."""
-
-    aspect: str = ""
-    method: str = "mean"
-    ratings: str = "raw"
-    systems: str = "all"
-    by: str = ""
-    references: str = ORIGINAL
-    filter: str = ""
-    weights: str = "none"
-    covariates: str = "none"
-    campaign: str = ""
-    per: str = "judgement"
-
-    kind = Leaderboard.Kind.SYSTEMS
-
-
-@dataclass(frozen=True)
-class EvaluatorsQuery:
-    """What `meta` and its page may ask for. `coefficient` is what evaluators are ordered and told apart by; `people`
-    what they are compared with: ratings, or a ranking of the systems that comparisons give (one value per system);
-    `undefined` what counts for groups without a coefficient. `evaluators`, here and below, are slugs with commas
-    between: only these make rows, are tested and leave out what they learned from, sentinels no less than others;
-    empty means all."""
-
-    aspect: str = ""
-    level: str = "segment"
-    grouping: str = "none"
-    systems: str = "all"
-    references: str = ORIGINAL
-    ratings: str = "raw"
-    coefficient: str = "pearson"
-    test: str = "permutation"
-    filter: str = ""
-    people: str = "ratings"
-    undefined: str = "drop"
-    evaluators: str = ""
-
-    kind = Leaderboard.Kind.EVALUATORS
-
-
-@dataclass(frozen=True)
-class EnhancedQuery:
-    """What the table of evaluators by reference set may ask for; `references` are names with commas between, the first
-    being the one that others are compared with. Empty: those that were scored."""
-
-    aspect: str = ""
-    level: str = "segment"
-    grouping: str = "none"
-    systems: str = "all"
-    references: str = ""
-    ratings: str = "raw"
-    filter: str = ""
-    evaluators: str = ""
-
-    kind = Leaderboard.Kind.ENHANCED
-
-
-@dataclass(frozen=True)
-class SlicesQuery:
-    """What the table of evaluators by part of the items may ask for. `key` is a key of the items' `meta`."""
-
-    key: str = ""
-    aspect: str = ""
-    coefficient: str = "pearson"
-    systems: str = "all"
-    references: str = ORIGINAL
-    ratings: str = "raw"
-    filter: str = ""
-    evaluators: str = ""
-
-    kind = Leaderboard.Kind.SLICES
-
-
-@dataclass(frozen=True)
-class MatrixQuery:
-    """What the matrix of evaluators against each other may ask for. `aspect` chooses the scores of an evaluator that
-    learned several."""
-
-    aspect: str = ""
-    level: str = "segment"
-    coefficient: str = "pearson"
-    systems: str = "all"
-    references: str = ORIGINAL
-    evaluators: str = ""
-
-    kind = Leaderboard.Kind.MATRIX
-
-
-@dataclass(frozen=True)
-class AspectsQuery:
-    """What the table of evaluators by aspect may ask for."""
-
-    level: str = "segment"
-    grouping: str = "none"
-    systems: str = "all"
-    references: str = ORIGINAL
-    ratings: str = "raw"
-    coefficient: str = "pearson"
-    filter: str = ""
-    evaluators: str = ""
-
-    kind = Leaderboard.Kind.ASPECTS
-
-
-@dataclass(frozen=True)
-class PairsQuery:
-    """What the table of evaluators on the pairs of outputs that people compared may ask for."""
-
-    aspect: str = ""
-    systems: str = "all"
-    references: str = ORIGINAL
-    test: str = "permutation"
-    filter: str = ""
-    evaluators: str = ""
-
-    kind = Leaderboard.Kind.PAIRS
-
-
-@dataclass(frozen=True)
-class AgreementQuery:
-    """What `agreement` and its pages may ask for. Without an aspect: a line for every aspect. `campaign` is a slug,
-    `judged` one way of judging; empty means all."""
-
-    aspect: str = ""
-    judged: str = ""
-    campaign: str = ""
-    scale: str = "auto"
-    filter: str = ""
-    ratings: str = "raw"
-
-    kind = Leaderboard.Kind.AGREEMENT
-
-
-Query = (
-    SystemsQuery
-    | EvaluatorsQuery
-    | EnhancedQuery
-    | AgreementQuery
-    | SlicesQuery
-    | MatrixQuery
-    | AspectsQuery
-    | PairsQuery
-)
-Shape = type[Query]
-SHAPES: dict[str, Shape] = {
-    "systems": SystemsQuery,
-    "evaluators": EvaluatorsQuery,
-    "enhanced": EnhancedQuery,
-    "agreement": AgreementQuery,
-    "slices": SlicesQuery,
-    "matrix": MatrixQuery,
-    "aspects": AspectsQuery,
-    "pairs": PairsQuery,
-}
-
-
-def given_of(query: Query) -> dict[str, str]:
-    """What stands in the address of a table: all that is not at its default."""
-    fields = type(query).__dataclass_fields__
-    return {name: getattr(query, name) for name in fields if getattr(query, name) != fields[name].default}
-
-
-def chosen_evaluators(query: Query) -> list[str]:
-    """The evaluators that a table is about; empty means all."""
-    return [name for name in getattr(query, "evaluators", "").split(",") if name]
 
 
 def _names_in(given: Mapping[str, Any], field: str) -> str:
@@ -313,34 +53,11 @@ def unknown_evaluators(project: Project, names: Sequence[str]) -> tuple[list[str
     return [name for name in names if name not in known], sorted(known)
 
 
-CHOICES: dict[str, dict[str, str]] = {
-    "method": METHODS,
-    "ratings": RATINGS,
-    "systems": SUBSETS,
-    "level": LEVELS,
-    "grouping": GROUPINGS,
-    "coefficient": COMPARED,
-    "test": TESTS,
-    "judged": JUDGED,
-    "scale": SCALES,
-    "weights": WEIGHTS,
-    "covariates": COVARIATES,
-    "per": PER,
-    "undefined": UNDEFINED,
-    "people": PEOPLE,
-}
-
-
-def parse_query(
-    shape: Shape,
-    given: Mapping[str, Any],
-    project: Project | None = None,
-) -> Any:
+def parse_query(shape: type[Query], given: Mapping[str, Any], project: Project | None = None) -> Any:
     """A query from the parameters of an address or a command; unknown values are faults that list the known ones.
     With the project, unknown evaluators are faults, too, and what was only ever compared is ranked by win rate unless
     something else is named."""
-    names = shape.__dataclass_fields__
-    values = {name: str(given[name]) for name in names if given.get(name) not in (None, "")}
+    values = {name: str(given[name]) for name in shape.names() if given.get(name) not in (None, "")}
     values |= {"test": "permutation"} if values.get("test") == EARLIER else {}
     if "evaluators" in values:
         values["evaluators"] = _names_in(given, "evaluators")
@@ -351,73 +68,20 @@ def parse_query(
     ]
     if not is_storable(values):
         raise BadInput(UNSTORABLE)
-    if project is not None and shape is SystemsQuery and not {"method", "by"} & set(values):
-        values["method"] = _usual_method(project, values.get("aspect", ""), values.get("campaign", ""))
-    if project is not None and shape is EvaluatorsQuery and "people" not in values and _fits_comparisons(values):
-        method = _usual_method(project, values.get("aspect", ""), "")
-        values["people"] = {"mean": "ratings"}.get(method, method)
+    if project is not None:
+        values = shape.complete(values, partial(_usual_method, project))
     if values.get("people", "ratings") != "ratings":
         values.setdefault("level", "system")
     query: Any = shape(**values)
-    faults += _faults_of_comparisons(query)
+    faults += [Fault(text, field=field) for text, field in query.faults()]
     if project is not None:
-        missing, known = unknown_evaluators(project, chosen_evaluators(query))
+        missing, known = unknown_evaluators(project, query.chosen)
         for name in missing:
             text = f"There is no evaluator “{name}” in {project.slug}. There are: {', '.join(known)}."
             faults.append(Fault(text, field="evaluators"))
-    if isinstance(query, SystemsQuery) and query.by and query.campaign:
-        text = "An evaluator’s scores belong to no campaign: leave out one of the two."
-        faults.append(Fault(text, field="campaign"))
-    levelled = isinstance(query, EvaluatorsQuery | EnhancedQuery | AspectsQuery)
-    if levelled and query.level == "system" and query.grouping != "none":
-        faults.append(Fault("The system level has one value per system: use the grouping none.", field="grouping"))
-    if levelled and query.level == "dialogue" and query.grouping != "none":
-        faults.append(Fault("A dialogue stands for itself: use the grouping none.", field="grouping"))
-    if getattr(query, "level", "") == "dialogue" and not isinstance(query, EvaluatorsQuery):
-        faults.append(Fault("Dialogues are a level of the main table of evaluators only.", field="level"))
-    of_all = {"slices": tuple(COEFFICIENTS), "matrix": ("pearson", "spearman")}.get(str(query.kind))
-    if of_all and query.coefficient not in of_all:
-        text = f"coefficient is one of {', '.join(of_all)} here, not “{query.coefficient}”."
-        faults.append(Fault(text, field="coefficient"))
-    if (
-        isinstance(query, EvaluatorsQuery | AspectsQuery)
-        and OF_LEVEL.get(query.coefficient, query.level) != query.level
-    ):
-        text = f"{COMPARED[query.coefficient]} belongs to the level {OF_LEVEL[query.coefficient]}."
-        faults.append(Fault(text, field="coefficient"))
-    if isinstance(query, AgreementQuery) and query.ratings != "raw" and query.scale in ("nominal", "ratio"):
-        text = f"{RATINGS[query.ratings]} have an order and distances, no categories or zero: use ordinal or interval."
-        faults.append(Fault(text[0].upper() + text[1:], field="scale"))
-    if isinstance(query, PairsQuery) and query.test == "williams":
-        faults.append(Fault("Williams’ test is for correlations: choose permutation or bootstrap.", field="test"))
     if faults:
         raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
     return query
-
-
-def _faults_of_comparisons(query: Any) -> list[Fault]:
-    """What does not fit to judgements that are comparisons."""
-    if isinstance(query, SystemsQuery) and query.covariates != "none" and (query.by or query.method not in MODELED):
-        text = f"Only {', '.join(MODELED)} can adjust for covariates: choose one of them as the method."
-        return [Fault(text, field="covariates")]
-    if isinstance(query, SystemsQuery) and query.per != "judgement" and (query.by or query.method != "m1"):
-        return [Fault("Only m1 takes the majority of each output: choose it as the method.", field="per")]
-    if not isinstance(query, EvaluatorsQuery) or query.people == "ratings":
-        return []
-    faults = []
-    if query.level != "system":
-        text = "Comparisons give a value for every system, none for single outputs: use the level system."
-        faults.append(Fault(text, field="level"))
-    if query.coefficient == "spa":
-        text = "Soft pairwise accuracy needs ratings of the outputs: choose pa or a correlation."
-        faults.append(Fault(text, field="coefficient"))
-    return faults
-
-
-def _fits_comparisons(values: Mapping[str, str]) -> bool:
-    """Whether what was asked for is there with comparisons, too, which give one value per system."""
-    asked = EvaluatorsQuery(**{"level": "system", **values, "people": "win-rate"})
-    return asked.grouping == "none" and asked.ratings == "raw" and not _faults_of_comparisons(asked)
 
 
 def _usual_method(project: Project, aspect: str, campaign: str) -> str:
@@ -433,23 +97,17 @@ def _usual_method(project: Project, aspect: str, campaign: str) -> str:
 
 
 def key_of(query: Query) -> str:
-    return _digest([TABLE_VERSION, query.kind, asdict(query)])
+    return _digest([TABLE_VERSION, query.kind, query.params])
 
 
 def stamp_of(project: Project, query: Query | None = None) -> str:
     """The state of everything that this leaderboard of the project, or any of them, reads; from a few indexed
     look-ups."""
     described = _described(project)
-    if query is not None and not reads_scores(query):
+    if query is not None and not query.reads_scores:
         described = [row for row in described if row[0] != "scores"]
     parts: list[Any] = [_latest(project), *sorted(described, key=str)]
     return _digest(parts)
-
-
-def reads_scores(query: Query) -> bool:
-    """Whether a table tells of evaluators. What people say of systems, and how far they agree, stays as it is when
-    something is scored."""
-    return not (isinstance(query, AgreementQuery) or (isinstance(query, SystemsQuery) and not query.by))
 
 
 def _latest(project: Project) -> list[Any]:
@@ -535,7 +193,7 @@ def names_of(project: Project) -> dict[str, list[str]]:
 
 def may_be_shown(project: Project, queries: Sequence[Query]) -> list[bool]:
     """Of each query whether the filter of raters that it names, if any, is active. In one question, or none."""
-    named = [getattr(query, "filter", "") for query in queries]
+    named = [query.rater_filter for query in queries]
     active = set(list_filters(project, active_only=True).values_list("name", flat=True)) if any(named) else set()
     return [not name or name in active for name in named]
 
@@ -550,7 +208,7 @@ def find_leaderboard(project: Project, query: Query) -> Leaderboard | None:
 
 
 def people_of(known: Mapping[str, list[str]]) -> list[str]:
-    """By what people's scores can be made, by what `names_of` found, `ratings` first: what `EvaluatorsQuery.people` may
+    """By what people's scores can be made, by what `names_of` found, `ratings` first: what `people` may
     be."""
     ways = ["ratings", *(["m1"] if "m1" in known["people"] else [])]
     return ways + ([name for name in PEOPLE if name not in ways and name != "m1"] if "pairs" in known["people"] else [])

@@ -9,24 +9,13 @@ from django.db.models import Q
 from annotation.models import ReferenceSet
 from evalapp.accounts.models import Project
 from evalapp.common.models import Run
+from scoring.boards.base import Query
 
 from ..models import Evaluator, ScoreSet
-from .leaderboards import Query, given_of
 from .training import MAKING
 
 #: Runs whose evaluator knows them. Its name may have been given to that of another run since.
 OWN = ("train", "artefact")
-#: Where each kind of table stands in a project.
-PAGES = {
-    "systems": "systems/",
-    "evaluators": "evaluation/",
-    "enhanced": "references/enhanced/",
-    "agreement": "agreement/",
-    "slices": "evaluation/slices/",
-    "matrix": "evaluation/matrix/",
-    "aspects": "evaluation/aspects/",
-    "pairs": "evaluation/pairs/",
-}
 
 
 def address_of(score_set: ScoreSet) -> str:
@@ -36,8 +25,8 @@ def address_of(score_set: ScoreSet) -> str:
 
 def page_of(project: Project, query: Query) -> str:
     """The address of the page that shows this table."""
-    tail = urlencode(given_of(query))
-    return f"/projects/{project.slug}/{PAGES[str(query.kind)]}" + (f"?{tail}" if tail else "")
+    tail = urlencode(query.non_default_params)
+    return f"/projects/{project.slug}/{query.page}" + (f"?{tail}" if tail else "")
 
 
 def evaluator_gone(run: Run) -> str:

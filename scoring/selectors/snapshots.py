@@ -11,10 +11,10 @@ from django.db.models.fields.json import KT
 from annotation.models import RaterFilter, Upload, UploadChange
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, NotThere
+from scoring.boards.choices import COEFFICIENTS, JUDGED
+from scoring.boards.render.cells import cells_of
 
 from ..models import Evaluator, Snapshot
-from ..tables import cells_of
-from .leaderboards import COEFFICIENTS, JUDGED
 
 #: Kinds of tables that can be kept, and what a row of theirs is called.
 NAMES = {"systems": "label", "evaluators": "evaluator"}

@@ -21,10 +21,10 @@ from evalapp.common.errors import BadInput, Conflict, EvalappError, Fault
 from evalapp.common.models import Run
 from evalapp.common.params import param, seed_param, value_faults
 from evalapp.common.queue import enqueue_run
+from scoring.boards.choices import RATINGS
 
 from ..models import Evaluator, Score, ScoreSet
 from ..selectors.aspects import choose_aspect
-from ..selectors.leaderboards import RATINGS
 from ..selectors.score_sets import current_sets, deleted_among, words_of_deleted
 from .scores import COLUMNS, NewScore, score_row
 from .training import free_slug, naming

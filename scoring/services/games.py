@@ -10,11 +10,11 @@ from evalapp.accounts.models import Project
 from evalapp.common.models import Run
 from evalapp.common.params import check_values, param, seed_param
 from evalapp.common.queue import enqueue_run
+from scoring.boards.choices import SUBSETS
 
 from ..selectors.catalogue import get_entry, parse_options
 from ..selectors.games import KIND, check_systems, find_judge, refuse_draws
 from ..selectors.inputs import get_reference_set
-from ..selectors.leaderboards import SUBSETS
 
 #: Enough for intervals of ratings that tell systems apart; each more costs as many verdicts again.
 ITEMS = 200

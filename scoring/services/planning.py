@@ -6,9 +6,9 @@ from typing import Any
 
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput
+from scoring.boards.agreement.query import AgreementQuery
 
 from ..selectors.aspects import choose_aspect
-from ..selectors.leaderboards import AgreementQuery
 from .leaderboards import Answer, answer_leaderboard, get_leaderboard
 
 

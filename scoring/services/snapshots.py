@@ -13,10 +13,11 @@ from evalapp.accounts.models import Project
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault
 from evalapp.common.naming import check_names
+from scoring.boards.agreement.query import AgreementQuery
+from scoring.boards.base import Query
 
 from ..models import Leaderboard, Snapshot
 from ..selectors.exports import without_raters
-from ..selectors.leaderboards import AgreementQuery, Query
 from ..selectors.snapshots import get_snapshot
 from .leaderboards import answer_leaderboard
 

@@ -3,7 +3,6 @@ filters of raters, made where one looks at them."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, replace
 from typing import Any
 from urllib.parse import urlencode
@@ -22,16 +21,16 @@ from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can, get_project
 from evalapp.common.errors import BadInput, EvalappError, Unavailable
 from evalapp.common.pages import page
+from scoring.boards.agreement.query import AgreementQuery
+from scoring.boards.agreement.rater_columns import cells_of, columns_of
+from scoring.boards.choices import JUDGED, RATINGS
+from scoring.forms.agreement import AgreementForm, FilterForm, PowerForm
 
-from ..agreement_files import as_csv, as_latex
-from ..agreement_forms import AgreementForm, FilterForm, PowerForm
-from ..rater_columns import cells_of, columns_of
-from ..selectors.leaderboards import JUDGED, RATINGS, AgreementQuery, given_of, parse_query
+from ..selectors.leaderboards import parse_query
 from ..selectors.planning import answer_plan, answer_power, read_question
 from ..services.leaderboards import Answer, answer_leaderboard
 from ..services.planning import answer_pilot
-
-TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/json", "tex": "application/x-tex; charset=utf-8"}
+from .boards import table_file
 
 
 @login_required
@@ -44,7 +43,7 @@ def agreement(request: HttpRequest, slug: str) -> HttpResponse:
         whole = answer_leaderboard(project=project, query=_whole(context["query"]), user=request.user)
         context["whole"] = whole
         context["asked"] = asdict(_whole(context["query"]))
-        context["whole_params"] = urlencode(given_of(_whole(context["query"])))
+        context["whole_params"] = urlencode(_whole(context["query"]).non_default_params)
         context |= _overview(whole.table, context["query"]) if whole.table else {}
         if not whole.is_current:
             context["answer"] = whole
@@ -71,7 +70,7 @@ def raters(request: HttpRequest, slug: str) -> HttpResponse:
             messages.success(
                 request, f"The filter {made.name} is there. Choose it above any table; nothing was deleted."
             )
-            tail = urlencode({**given_of(context["query"]), "filter": made.name})
+            tail = urlencode({**context["query"].non_default_params, "filter": made.name})
             return redirect(f"{reverse('scoring:agreement-raters', args=[slug])}?{tail}")
     ticked = form.data.getlist("raters") if form.is_bound else []  # type: ignore[attr-defined]
     context |= {"filter_form": form, "filters": list(list_filters(project)), "rater_columns": columns_of(rows)}
@@ -133,13 +132,7 @@ def agreement_file(request: HttpRequest, slug: str, ending: str) -> HttpResponse
     answer = answer_leaderboard(project=project, query=query, user=request.user)
     if answer.table is None or not answer.is_current:
         raise Unavailable("The table is being computed. Look at the agreement page and try again when it stands.")
-    if ending == "json":
-        text = json.dumps(answer.table, ensure_ascii=False, indent=1, allow_nan=False)
-    else:
-        text = as_csv(answer.table) if ending == "csv" else as_latex(answer.table)
-    response = HttpResponse(text, content_type=TYPES[ending])
-    response.headers["Content-Disposition"] = f'attachment; filename="{project.slug}-agreement.{ending}"'
-    return response
+    return table_file(answer.table, ending, f"{project.slug}-agreement")
 
 
 # ---- what every page shows ----------------------------------------------------------------------------------
@@ -183,7 +176,7 @@ def _context(request: HttpRequest, project: Project) -> dict[str, Any]:
         "reason": reason,
         "ratings_name": RATINGS[query.ratings],
         "judged_name": JUDGED.get(query.judged, ""),
-        "params": urlencode(given_of(query)),
+        "params": urlencode(query.non_default_params),
         "may_write": can(user=request.user, project=project, need="write"),
     }
 
@@ -214,7 +207,7 @@ def _overview(table: dict[str, Any], query: AgreementQuery) -> dict[str, Any]:
                 "others": [by_name.get(head["name"], {"value": None, "name": head["name"]}) for head in heads],
                 "judged_name": JUDGED[row["judged"]],
                 "source_name": table.get("campaigns", {}).get(row["source"], row["source"]),
-                "link": urlencode(given_of(replace(query, aspect=row["aspect"], judged=row["judged"]))),
+                "link": urlencode(replace(query, aspect=row["aspect"], judged=row["judged"]).non_default_params),
             }
         )
     return {"lines": lines, "heads": heads, "whole_table": table}

@@ -18,8 +18,8 @@ from evalapp.common.forms import number_in
 from evalapp.common.models import Run
 from evalapp.common.pages import page
 from evalapp.common.queue import queue_has_worker
+from scoring.forms.annotate import AnnotateForm, initial_from
 
-from ..annotate_form import AnnotateForm, initial_from
 from ..selectors.training import ream_under_way, trained_of
 from ..services.annotating import PREVIEW_ITEMS, start_annotation, start_preview
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -18,44 +17,24 @@ from evalapp.accounts.roles import ROLES_FOR
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import BadInput, NotThere, Unavailable
 from evalapp.common.pages import page
-from evalapp.side_figures import side_figure
+from scoring.boards.choices import COEFFICIENTS, COMPARED, LEVELS, MODELED, MODELS, OF_LEVEL, PEOPLE
+from scoring.boards.metrics import columns as metrics_columns
+from scoring.boards.metrics.query import EvaluatorsQuery
+from scoring.boards.render.json import FORMATS
+from scoring.boards.systems import columns as systems_columns
+from scoring.boards.systems.query import SystemsQuery
+from scoring.forms.fields import QueryForm, aspect_names
+from scoring.forms.games import GamesForm
 
-from .. import agreement_files, enhanced_tables, tables
-from ..forms import QueryForm, aspect_names
-from ..games_form import GamesForm
 from ..models import ScoreSet
 from ..selectors.aspects import choose_aspect
 from ..selectors.catalogue import get_entry
-from ..selectors.games import judges_of, plays_games
-from ..selectors.leaderboards import (
-    COEFFICIENTS,
-    COMPARED,
-    FIGURES,
-    LEVELS,
-    METHODS,
-    MODELED,
-    MODELS,
-    OF_LEVEL,
-    PEOPLE,
-    EvaluatorsQuery,
-    SystemsQuery,
-    chosen_evaluators,
-    given_of,
-    names_of,
-    parse_query,
-    people_of,
-)
+from ..selectors.games import judges_of
+from ..selectors.leaderboards import names_of, parse_query, people_of
 from ..selectors.selecting import has_choices
 from ..services.leaderboards import Answer, answer_leaderboard, note_reading
-from ..tables import effects_of, letters_caption, place
 
 BY_PEOPLE = ["aspect", "method", "ratings", "systems", "campaign", "filter"]
-#: Lines at the side of a table that can still be told from one another.
-MOST_LINES = 6
-#: Heads of columns where the full name is long.
-SHORT = {"accuracy": "Accuracy", "pa": "PA", "spa": "SPA", "calibrated": "Systems, calibrated"}
-#: What a row of evaluators can have besides the coefficients.
-EXTRA = ("accuracy", "pa", "spa", "calibrated")
 BY_EVALUATOR = ["by", "systems", "references"]
 #: How an evaluator that compares texts can rank systems.
 BY_JUDGE = {"mean": "Mean score", "glicko2": "Glicko-2 (games)"}
@@ -72,8 +51,6 @@ EVALUATORS = [
     "references",
     "filter",
 ]
-#: Evaluators whose p-values are shown pair by pair.
-MOST_PAIRS = 12
 
 
 @login_required
@@ -93,8 +70,8 @@ def systems_page(
         # Another evaluator was chosen above the table, of which there are scores alone.
         given = {name: given[name] for name in given if name != "method"}
     query = parse_query(SystemsQuery, given, project)
-    games = plays_games(query)
-    answer, reason = _answer(project, query, request.user)
+    games = query.plays_games
+    answer, reason = answer_or_reason(project, query, request.user)
     names = BY_EVALUATOR if query.by else BY_PEOPLE
     if judge is not None:
         reads = not games or "references" in get_entry(judge.name).needs
@@ -113,7 +90,7 @@ def systems_page(
     form = _form(project, query, names, table, rated=query.method == "mean", known=known)
     if judge is not None:
         form.fields["method"].choices = list(BY_JUDGE.items())  # type: ignore[attr-defined]
-    shown = systems_shown(table)
+    shown = systems_columns.build_context(table, query)
     writes = may_write(request, project)
     context = {
         "project": project,
@@ -124,10 +101,10 @@ def systems_page(
         "reason": reason,
         **shown,
         "has_choices": shown["has_steps"] or (bool(shown["rows"]) and has_choices(project)),
-        "params": urlencode(given_of(query)),
+        "params": urlencode(query.non_default_params),
         "asked": asdict(query),
         "evaluators": known["by"],
-        "plot": _plot_params(query, answer),
+        "plot": plot_params(query, answer),
         "may_write": writes,
         "games": games,
         "games_form": (games_form or _games_form(query)) if games and writes else None,
@@ -146,11 +123,11 @@ def _games_form(query: SystemsQuery) -> GamesForm:
 def evaluation(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
     query = parse_query(EvaluatorsQuery, _fitting(request.GET), project)
-    answer, reason = _answer(project, query, request.user)
+    answer, reason = answer_or_reason(project, query, request.user)
     table = answer.table
     if table and table["rows"]:
         note_reading(project=project, user=request.user)
-    shown = evaluators_shown(table, query.coefficient)
+    shown = metrics_columns.build_context(table, query)
     form = _evaluators_form(project, query, table)
     context = {
         "project": project,
@@ -163,9 +140,9 @@ def evaluation(request: HttpRequest, slug: str) -> HttpResponse:
         **shown,
         "shown": _chosen(project, table, request.GET.get("plot", "")),
         "missing_sentinels": any(row["is_sentinel"] and row["score_set"] is None for row in shown["rows"]),
-        "params": urlencode(given_of(query)),
+        "params": urlencode(query.non_default_params),
         "asked": asdict(query),
-        "plot": _plot_params(query, answer),
+        "plot": plot_params(query, answer),
         "may_write": may_write(request, project),
     }
     return page(request, "scoring/evaluation/show.html", context, fragment="board")
@@ -173,7 +150,7 @@ def evaluation(request: HttpRequest, slug: str) -> HttpResponse:
 
 def evaluator_choices(known: list[str], query: Any) -> dict[str, Any]:
     """The evaluators that can be compared, each with whether it was ticked; none is where all are compared."""
-    chosen = chosen_evaluators(query)
+    chosen = query.chosen
     names = sorted({*known, *chosen})
     return {"evaluator_choices": [(name, name in chosen) for name in names], "chosen": chosen}
 
@@ -218,139 +195,6 @@ def _evaluators_form(project: Project, query: EvaluatorsQuery, table: Mapping[st
     return form
 
 
-def _is_own(table: Mapping[str, Any]) -> bool:
-    """Whether an evaluator gave the values of systems itself; without intervals nothing was drawn for these."""
-    return table["extras"].get("ranks") == "ends" or not table["n_clusters"]
-
-
-def systems_shown(table: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What the table of systems is drawn from."""
-    rows = table["rows"] if table else []
-    drawn = _drawn(rows, _range(rows, table["scale"])) if table else []
-    lines: list[list[str]] = [[] for _ in rows]
-    with side_figure("The lines that join systems"):
-        lines = joined([row["label"] for row in rows], table.get("groups", []) if table else [])
-    for row, parts in zip(drawn, lines, strict=True):
-        row |= {"joined": parts, "bar": []}
-        with side_figure("The bars of wins, ties and losses"):
-            row["bar"] = _bar(row["shares"])
-    agreement: dict[str, Any] = {"agreement": [], "agreement_notes": []}
-    with side_figure("How far the order is that of people"):
-        agreement = _agreement_shown(table)
-    effects: list[str] = []
-    with side_figure("What the model adjusted for"):
-        effects = effects_of(table) if table else []
-    method = table["method"] if table else ""
-    return {
-        "rows": drawn,
-        "has_steps": any(row["step"] is not None for row in rows),
-        "is_own": _is_own(table) if table and table["by"] else False,
-        "has_intervals": any(row["low"] is not None for row in rows),
-        "has_lines": any(lines),
-        "has_bar": any(row["bar"] for row in drawn),
-        "has_both_bad": any(row["shares"].get("both_bad") for row in drawn),
-        "has_sd": any(row.get("sd") is not None for row in rows),
-        "digits": 0 if method in MODELS else 3,
-        "method_name": METHODS.get(method, ""),
-        "is_model": method in MODELS,
-        **agreement,
-        "effects": effects,
-    }
-
-
-def _agreement_shown(table: Mapping[str, Any] | None) -> dict[str, Any]:
-    """How far the order of games is people's: a row for each aspect and way of judging, and why figures are missing."""
-    rows = table["extras"].get("people", []) if table else []
-    agreement = [{**row, "figures": [row["spearman"], row["kendall"]]} for row in rows]
-    notes = {figure["note"] for row in agreement for figure in row["figures"] if figure["note"]}
-    return {"agreement": agreement, "agreement_notes": [f"{note[0].upper()}{note[1:]}." for note in sorted(notes)]}
-
-
-def joined(labels: list[str], groups: list[list[str]]) -> list[list[str]]:
-    """For each row the lines at its side, from left to right: `begin`, `on`, `end` of a run of systems that cannot be
-    told apart, or empty. Of runs too many to be read side by side none is drawn."""
-    place = {label: number for number, label in enumerate(labels)}
-    spans = [(place[group[0]], place[group[-1]]) for group in groups if group[0] in place and group[-1] in place]
-    tracks: list[int] = []
-    parts = [[""] * MOST_LINES for _ in labels]
-    for begin, end in sorted(spans):
-        track = next((number for number, until in enumerate(tracks) if until < begin), len(tracks))
-        if track == MOST_LINES:
-            return [[] for _ in labels]
-        tracks[track:] = [end] if track == len(tracks) else [end, *tracks[track + 1 :]]
-        for row in range(begin, end + 1):
-            parts[row][track] = "begin" if row == begin else "end" if row == end else "on"
-    return [row[: len(tracks)] for row in parts]
-
-
-def _bar(shares: Mapping[str, float]) -> list[dict[str, Any]]:
-    """Wins, ties, both bad and losses of a system as parts of a bar 120 wide."""
-    if "win" not in shares:
-        return []
-    found, at = [], 0.0
-    for name in ("win", "tie", "both_bad", "loss"):
-        wide = 120 * shares.get(name, 0.0)
-        if wide:
-            found.append({"name": name, "x": round(at, 1), "width": round(wide, 1), "share": shares[name]})
-        at += wide
-    return found
-
-
-def evaluators_shown(table: Mapping[str, Any] | None, coefficient: str) -> dict[str, Any]:
-    """What the table of evaluators is drawn from, best first by this coefficient."""
-    key = FIGURES.get(coefficient, coefficient)
-    rows = sorted(table["rows"], key=lambda row: _by(row, key)) if table else []
-    names = (*COEFFICIENTS, *(name for name in EXTRA if rows and name in rows[0]))
-    asked = {figure: name for name, figure in FIGURES.items()}
-    columns = [
-        {"key": name, "name": asked.get(name, name), "label": SHORT.get(name) or COMPARED[name]} for name in names
-    ]
-    signed = key in COEFFICIENTS
-    drawn = _drawn(rows, _around_zero(rows, key) if signed else _of_shares(rows, key), key, signed=signed)
-    for row in drawn:
-        row["figures"] = [
-            {
-                **row[name],
-                "whole": row["whole"][name]["value"] if row["whole"] and name in row["whole"] else None,
-                "orders": name == key,
-            }
-            for name in names
-        ]
-    tested = bool(table and table["test"]["names"]) and coefficient == (table or {}).get("coefficient")
-    people = (table or {}).get("people", "ratings")
-    notes = {row["estimate"]["note"] for row in drawn if row["estimate"]["value"] is not None}
-    return {
-        "rows": drawn,
-        # What is said of every interval is said once, below the table.
-        "interval_note": notes.pop() if len(notes) == 1 and len(drawn) > 1 else "",
-        "has_intervals": any(row["estimate"]["low"] is not None for row in drawn),
-        "compared": people != "ratings",
-        "people_name": PEOPLE[people],
-        "coefficient": coefficient,
-        "coefficient_label": COMPARED[coefficient],
-        "columns": columns,
-        "has_letters": tested and any(row["letters"] for row in rows),
-        "has_ceiling": table is not None
-        and table["ceiling"]["value"] is not None
-        and coefficient == table["coefficient"],
-        "pairs": _pairs(table) if table else [],
-        "letters_caption": letters_caption(table) if table and tested else "",
-    }
-
-
-def _pairs(table: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """p-values of all pairs, a row for each evaluator; of very many none, they stand in the JSON."""
-    with side_figure("The p-values of all pairs"):
-        names = table["test"]["names"]
-        if 2 <= len(names) <= MOST_PAIRS:
-            return [
-                # There is no test of the worse one against the better one; versions before 0.2.0 stored 1 there.
-                {"name": name, "cells": [{"p": p, "is_tested": column > row} for column, p in enumerate(cells)]}
-                for row, (name, cells) in enumerate(zip(names, table["test"]["p_holm"], strict=True))
-            ]
-    return []
-
-
 def coefficient_of(request: HttpRequest, default: str = "pearson") -> str:
     coefficient = request.GET.get("coefficient", default)
     if coefficient not in COEFFICIENTS:
@@ -363,7 +207,7 @@ def may_write(request: HttpRequest, project: Project) -> bool:
     return bool(request.user.is_superuser or project.role in ROLES_FOR["write"])  # type: ignore[attr-defined,union-attr]
 
 
-def _answer(project: Project, query: Any, user: Any) -> tuple[Answer, str]:
+def answer_or_reason(project: Project, query: Any, user: Any) -> tuple[Answer, str]:
     """The table, or why there is none: nothing judged yet is a state of the project, not a mistake of the reader."""
     try:
         return answer_leaderboard(project=project, query=query, user=user), ""
@@ -398,66 +242,10 @@ def _form(
     return form
 
 
-def _plot_params(query: Any, answer: Answer) -> str:
+def plot_params(query: Any, answer: Answer) -> str:
     """The query with the state of the data, so that a browser may keep the picture."""
     stamp = answer.leaderboard.stamp[:12] if answer.leaderboard else ""
-    return "&".join(part for part in (urlencode(given_of(query)), f"v={stamp}") if part)
-
-
-def _by(row: Mapping[str, Any], coefficient: str) -> tuple[bool, float, str]:
-    value = row[coefficient]["value"]
-    return (value is None, -(value or 0.0), row["evaluator"])
-
-
-def _range(rows: list[dict[str, Any]], scale: list[float | None]) -> tuple[float, float]:
-    """What the little axes span: the figures with some air, within the scale where there is one."""
-    values = [row[end] for row in rows for end in ("value", "low", "high") if row[end] is not None]
-    if not values:
-        return 0.0, 1.0
-    low, high = min(values), max(values)
-    air = (high - low) * 0.06 or 0.5
-    low, high = low - air, high + air
-    if scale[0] is not None and scale[1] is not None:
-        low, high = max(low, min(scale[0], min(values))), min(high, max(scale[1], max(values)))
-    return low, high
-
-
-def _around_zero(rows: list[dict[str, Any]], coefficient: str) -> tuple[float, float]:
-    """All intervals and the 0, within -1 and 1."""
-    values = [row[coefficient][end] for row in rows for end in ("value", "low", "high")]
-    found = [0.0, *(value for value in values if value is not None)]
-    air = 0.05 * ((max(found) - min(found)) or 1.0)
-    return max(-1.0, min(found) - air), min(1.0, max(found) + air)
-
-
-def _of_shares(rows: list[dict[str, Any]], key: str) -> tuple[float, float]:
-    """All intervals of shares with some air, within 0 and 1."""
-    found = [row[key][end] for row in rows for end in ("value", "low", "high") if row[key][end] is not None]
-    if not found:
-        return 0.0, 1.0
-    air = 0.05 * ((max(found) - min(found)) or 1.0)
-    return max(0.0, min(found) - air), min(1.0, max(found) + air)
-
-
-def _drawn(
-    rows: list[dict[str, Any]], span: tuple[float, float], part: str = "", *, signed: bool = True
-) -> list[dict[str, Any]]:
-    """Rows with the places of dot and line on an axis 200 wide, and what stands in the column of ranks."""
-    low, high = span
-
-    def at(value: float | None) -> float | None:
-        return None if value is None else round(4 + 192 * (value - low) / ((high - low) or 1.0), 1)
-
-    found = []
-    number = 0
-    for row in rows:
-        estimate = row[part] if part else row
-        number += estimate["value"] is not None
-        drawn = {"x": at(estimate["value"]), "x_low": at(estimate["low"]), "x_high": at(estimate["high"])}
-        zero = at(0.0) if part and signed else None
-        shown = place(row) if "rank" in row else str(number) if estimate["value"] is not None else "-"
-        found.append({**row, "estimate": estimate, "drawn": drawn, "zero": zero, "place": shown})
-    return found
+    return "&".join(part for part in (urlencode(query.non_default_params), f"v={stamp}") if part)
 
 
 def _chosen(project: Project, table: Mapping[str, Any] | None, slug: str) -> dict[str, Any] | None:
@@ -467,8 +255,6 @@ def _chosen(project: Project, table: Mapping[str, Any] | None, slug: str) -> dic
 
 
 # ---- files ------------------------------------------------------------------------------------------------
-
-TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/json", "tex": "application/x-tex; charset=utf-8"}
 
 
 @login_required
@@ -493,19 +279,10 @@ def _file(request: HttpRequest, slug: str, ending: str, shape: Any, name: str) -
 
 def table_file(table: Mapping[str, Any], ending: str, stem: str) -> HttpResponse:
     """A table as CSV, JSON or LaTeX."""
-    if ending == "json":
-        text = json.dumps(table, ensure_ascii=False, indent=1, allow_nan=False)
-    else:
-        files = _files_of(table["kind"])
-        text = files.as_csv(table) if ending == "csv" else files.as_latex(table)
-    response = HttpResponse(text, content_type=TYPES[ending])
+    write, media_type = FORMATS[ending]
+    response = HttpResponse(write(table), content_type=media_type)
     response.headers["Content-Disposition"] = f'attachment; filename="{stem}.{ending}"'
     return response
-
-
-def _files_of(kind: str) -> Any:
-    """The module that writes tables of this kind."""
-    return {"agreement": agreement_files, "enhanced": enhanced_tables}.get(kind, tables)
 
 
 def get_plotted_set(project: Project, query: EvaluatorsQuery, slug: str) -> ScoreSet:

@@ -17,10 +17,10 @@ from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import BadInput, EvalappError, Fault, NotThere
 from evalapp.common.pages import page
 from evalapp.common.params import GREATEST_SEED, LEAST_SEED
+from scoring.boards.choices import RATINGS
+from scoring.forms.fields import aspect_names, reference_sets
 
-from ..forms import aspect_names, reference_sets
 from ..models import Evaluator
-from ..selectors.leaderboards import RATINGS
 from ..selectors.score_sets import current_sets
 from ..services.combining import METHODS, CombineWishes, combine_again, start_combination
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import Any
 from urllib.parse import urlencode
@@ -21,17 +20,18 @@ from evalapp.common.forms import number_in
 from evalapp.common.models import Run
 from evalapp.common.pages import page
 from evalapp.common.params import GREATEST_SEED, LEAST_SEED
+from scoring.boards.choices import MOST_SETS
+from scoring.boards.references.query import EnhancedQuery
+from scoring.forms.fields import QueryForm, aspect_names
+from scoring.forms.fields import reference_sets as names_of
 
-from ..enhanced_tables import as_csv, as_latex
-from ..forms import QueryForm, aspect_names
-from ..forms import reference_sets as names_of
-from ..selectors.leaderboards import MOST_SETS, EnhancedQuery, given_of, parse_query
 from ..selectors.leaderboards import names_of as evaluators_of
+from ..selectors.leaderboards import parse_query
 from ..selectors.reliability_curves import PANELS, latest_curves
 from ..selectors.training import ream_under_way, trained_of
 from ..services.leaderboards import Answer, answer_leaderboard
 from ..services.reliability_curves import CurveWishes, start_curves
-from .boards import asked_of, evaluator_choices
+from .boards import asked_of, evaluator_choices, table_file
 
 FIELDS = ["aspect", "level", "grouping", "systems", "ratings"]
 
@@ -56,7 +56,7 @@ def enhanced(request: HttpRequest, slug: str) -> HttpResponse:
         "table": table,
         "rows": _shown(table) if table else [],
         "reason": reason,
-        "params": urlencode(given_of(query)),
+        "params": urlencode(query.non_default_params),
         "asked": asdict(query),
         "may_write": can(user=request.user, project=project, need="write"),
     }
@@ -109,9 +109,6 @@ def _shown(table: dict[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
-TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/json", "tex": "application/x-tex; charset=utf-8"}
-
-
 @login_required
 @require_GET
 def enhanced_file(request: HttpRequest, slug: str, ending: str) -> HttpResponse:
@@ -119,13 +116,7 @@ def enhanced_file(request: HttpRequest, slug: str, ending: str) -> HttpResponse:
     answer = answer_leaderboard(project=project, query=_query(request, project), user=request.user)
     if answer.table is None or not answer.is_current:
         raise Unavailable("The table is being computed. Look at its page and try again when it stands.")
-    if ending == "json":
-        text = json.dumps(answer.table, ensure_ascii=False, indent=1, allow_nan=False)
-    else:
-        text = as_csv(answer.table) if ending == "csv" else as_latex(answer.table)
-    response = HttpResponse(text, content_type=TYPES[ending])
-    response.headers["Content-Disposition"] = f'attachment; filename="{project.slug}-by-references.{ending}"'
-    return response
+    return table_file(answer.table, ending, f"{project.slug}-by-references")
 
 
 # ---- curves -----------------------------------------------------------------------------------------------

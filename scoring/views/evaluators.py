@@ -23,9 +23,9 @@ from evalapp.common.models import Run
 from evalapp.common.pages import page
 from evalapp.markup import guard_formula
 from evalapp.side_figures import side_figure
+from scoring.forms.fields import ApplyForm, add_faults
+from scoring.plots.curves import draw
 
-from ..curves import draw
-from ..forms import ApplyForm, add_faults
 from ..models import Evaluator, Score, ScoreSet
 from ..selectors.catalogue import entries, get_entry
 from ..selectors.exports import SCORES_IN_ORDER

@@ -10,8 +10,8 @@ from django.views.decorators.http import require_POST
 
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import BadInput, EvalappError
+from scoring.forms.games import GamesForm
 
-from ..games_form import GamesForm
 from ..selectors.games import METHOD
 from ..services.games import start_games
 from .boards import systems_page

@@ -12,9 +12,10 @@ from evalapp.accounts.models import Project
 from evalapp.accounts.roles import ROLES_FOR
 from evalapp.common.navigation import role_of
 from evalapp.common.overview import Step
+from scoring.boards.choices import METHODS, MODELS
 
 from ..models import Leaderboard, ScoreSet
-from ..selectors.leaderboards import METHODS, MODELS, has_read
+from ..selectors.leaderboards import has_read
 
 FIRST = 3
 

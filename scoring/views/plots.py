@@ -15,30 +15,19 @@ from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import BadInput, EvalappError, NotThere
 from evalapp.common.selectors import find_run
 from evalapp.side_figures import collect_failures, side_figure
+from scoring.boards.base import Query
+from scoring.boards.choices import PEOPLE
+from scoring.boards.metrics.query import EvaluatorsQuery
+from scoring.boards.registry import get_board
+from scoring.boards.render.plot import draw_board
+from scoring.boards.systems.query import SystemsQuery
+from scoring.plots import drawing as plots
 
-from .. import plots
-from ..selectors.games import plays_games
-from ..selectors.leaderboards import (
-    COEFFICIENTS,
-    COMPARED,
-    FIGURES,
-    LEVELS,
-    METHODS,
-    MODELS,
-    PEOPLE,
-    SHAPES,
-    EvaluatorsQuery,
-    Query,
-    SystemsQuery,
-    find_leaderboard,
-    parse_query,
-    stamp_of,
-)
+from ..selectors.leaderboards import find_leaderboard, parse_query, stamp_of
 from ..selectors.reliability_curves import KIND as CURVES
 from ..selectors.reliability_curves import PANELS
 from ..services.leaderboards import answer_leaderboard
-from .boards import get_plotted_set
-from .evaluator_boards import draw_board
+from .boards import answer_or_reason, get_plotted_set
 from .evaluators import get_set
 from .steps import draw_steps, query_of_panel
 
@@ -48,8 +37,6 @@ FAILED = (
     "Reload the page to try again. The administrator finds the reason in the server's log.",
 )
 TYPES = {"svg": "image/svg+xml; charset=utf-8", "pdf": "application/pdf"}
-AXES = {"mean": "mean rating, 95 %", "win-rate": "win rate, 95 %", "m1": "share better than or equal to the reference"}
-AXES |= {name: f"{METHODS[name]} rating, 95 %" for name in MODELS}
 
 
 @login_required
@@ -59,22 +46,10 @@ def systems_svg(request: HttpRequest, slug: str, ending: str = "svg") -> HttpRes
     query = parse_query(SystemsQuery, request.GET, project)
 
     def draw() -> plots.Plot:
-        table = _table(project, query, request.user)
-        axis = f"{query.by}, 95 %" if query.by else AXES[query.method]
-        if plays_games(query):
-            axis = f"{AXES[query.method].removesuffix(', 95 %')} by {query.by}, 95 %"
-        title = f"Systems of {project.name} by {query.by or table['aspect']}"
-        return plots.draw_forest(
-            table["rows"],
-            title=title,
-            description=_in_words(table["rows"]),
-            axis=axis,
-            theme=_theme(request, ending),
-            zero=False,
-        )
+        return draw_board(_table(project, query, request.user), query, project.name, _theme(request, ending))
 
     key = [stamp_of(project), "systems", query]
-    if plays_games(query):
+    if query.plays_games:
         # The same data may have been played anew, with other items or another evaluator of that name.
         answer = answer_leaderboard(project=project, query=query, user=request.user)
         key = ["games", answer.leaderboard.stamp if answer.leaderboard else "", query]
@@ -88,21 +63,7 @@ def evaluation_svg(request: HttpRequest, slug: str, ending: str = "svg") -> Http
     query = parse_query(EvaluatorsQuery, request.GET, project)
 
     def draw() -> plots.Plot:
-        table = _table(project, query, request.user)
-        key, name = FIGURES.get(query.coefficient, query.coefficient), COMPARED[query.coefficient]
-        rows = [
-            {"label": row["evaluator"], "grey": row["is_sentinel"], **row[key]}
-            for row in sorted(table["rows"], key=lambda row: -(row[key]["value"] or 0.0))
-        ]
-        title = f"{name} with {table['aspect']}, {LEVELS[query.level].lower()}"
-        return plots.draw_forest(
-            rows,
-            title=title,
-            description=_in_words(rows),
-            axis=name,
-            theme=_theme(request, ending),
-            zero=key in COEFFICIENTS,
-        )
+        return draw_board(_table(project, query, request.user), query, project.name, _theme(request, ending))
 
     return _sent(request, [stamp_of(project), "evaluation", query], draw, ending, is_current=_current(project, query))
 
@@ -139,11 +100,11 @@ def scatter_svg(request: HttpRequest, slug: str, evaluator: str, ending: str = "
 def board_svg(request: HttpRequest, slug: str, kind: str, ending: str = "svg") -> HttpResponse:
     """A further table of evaluators as a heat map."""
     project = get_project(user=request.user, slug=slug, need="read")
-    query = parse_query(SHAPES[kind], request.GET, project)
+    query = parse_query(get_board(kind).query, request.GET, project)
     key = [stamp_of(project), kind, query]
 
     def draw() -> Any:
-        return draw_board(request, project, kind, _theme(request, ending))
+        return draw_board(_further_table(project, query, request.user), query, project.name, _theme(request, ending))
 
     return _sent(request, key, draw, ending, is_current=_current(project, query))
 
@@ -212,20 +173,18 @@ def steps_svg(request: HttpRequest, slug: str, panel: str, ending: str = "svg") 
     return _sent(request, key, draw, ending, is_current=_current(project, query_of_panel(project, request.GET, panel)))
 
 
+def _further_table(project: Any, query: Any, user: Any) -> dict[str, Any]:
+    answer, reason = answer_or_reason(project, query, user)
+    if answer.table is None or not answer.table["rows"]:
+        raise NotThere(reason or "There is nothing to be drawn yet.")
+    return answer.table
+
+
 def _table(project: Any, query: Any, user: Any) -> dict[str, Any]:
     answer = answer_leaderboard(project=project, query=query, user=user)
     if answer.table is None or not any(row.get("value") or row.get("pearson") for row in answer.table["rows"]):
         raise NotThere("There is nothing to be drawn yet.")
     return answer.table
-
-
-def _in_words(rows: Any) -> str:
-    """The figures of a forest plot; of a system with a rank but no finite rating the rank."""
-    return "; ".join(
-        f"{row['label']} {row['value']:.3f}" if row["value"] is not None else f"{row['label']} {plots.unbounded(row)}"
-        for row in rows
-        if row["value"] is not None or row.get("rank") is not None
-    )
 
 
 def _theme(request: HttpRequest, ending: str = "svg") -> plots.Theme:

@@ -16,8 +16,8 @@ from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can, get_project
 from evalapp.common.errors import EvalappError
 from evalapp.common.pages import page
+from scoring.forms.fields import reference_sets as names_of
 
-from ..forms import reference_sets as names_of
 from ..selectors.reference_sets import compare_sets, difference_page, get_set, item_page, list_sets, reference_rows
 from ..services.reference_sets import delete_set, merge_sets
 

@@ -15,14 +15,19 @@ from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can, get_project
 from evalapp.common.errors import BadInput, Conflict, NotThere
 from evalapp.common.pages import came_from, page
+from scoring.boards.choices import COEFFICIENTS
+from scoring.boards.metrics import columns as metrics_columns
+from scoring.boards.metrics.query import EvaluatorsQuery
+from scoring.boards.registry import get_board
+from scoring.boards.render.figures import has_earlier_test, letters_caption
+from scoring.boards.systems import columns as systems_columns
 
 from ..models import Snapshot
-from ..selectors.leaderboards import COEFFICIENTS, SHAPES, parse_query
+from ..selectors.leaderboards import parse_query
 from ..selectors.snapshots import FIGURED, KINDS, compare_tables, figures_of, get_snapshot, list_snapshots
 from ..services.leaderboards import Answer, answer_leaderboard
 from ..services.snapshots import delete_snapshot, take_snapshot
-from ..tables import has_earlier_test, letters_caption
-from .boards import coefficient_of, evaluators_shown, systems_shown, table_file
+from .boards import coefficient_of, table_file
 
 NOW = "now"
 
@@ -36,7 +41,7 @@ def snapshot_list(request: HttpRequest, slug: str) -> HttpResponse:
         board = request.POST.get("board", "")
         if board not in KINDS:
             raise BadInput(f"board is one of {', '.join(KINDS)}, not “{board}”.")
-        query = parse_query(SHAPES[board], request.POST, project)
+        query = parse_query(get_board(board).query, request.POST, project)
         given = {name: request.POST.get(name, "") for name in ("title", "note")}
         try:
             row = take_snapshot(project=project, user=request.user, query=query, **given)
@@ -69,9 +74,9 @@ def snapshot(request: HttpRequest, slug: str, name: str) -> HttpResponse:
         "may_write": can(user=request.user, project=project, need="write"),
     }
     if row.kind == "systems":
-        context |= systems_shown(row.table)
+        context |= systems_columns.build_context(row.table)
     elif row.kind == "evaluators":
-        context |= evaluators_shown(row.table, coefficient_of(request))
+        context |= metrics_columns.build_context(row.table, EvaluatorsQuery(coefficient=coefficient_of(request)))
         context["recomputed"] = _recomputed(project, row, request.user) if has_earlier_test(row.table) else None
     else:
         context |= {"figures": figures_of(row.table), "what": FIGURED[row.kind]}
@@ -133,7 +138,9 @@ def compare(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _now(project: Project, first: Any, user: Any) -> Answer:
-    return answer_leaderboard(project=project, query=parse_query(SHAPES[first.kind], first.params, project), user=user)
+    return answer_leaderboard(
+        project=project, query=parse_query(get_board(first.kind).query, first.params, project), user=user
+    )
 
 
 @login_required

@@ -18,9 +18,10 @@ from evalapp.accounts.selectors import can, get_project
 from evalapp.common.errors import BadInput, EvalappError
 from evalapp.common.pages import page
 from evalapp.side_figures import side_figure
+from scoring.boards.systems.query import SystemsQuery
+from scoring.forms.fields import aspect_names, reference_sets
 
-from ..forms import aspect_names, reference_sets
-from ..selectors.leaderboards import SystemsQuery, parse_query, stamp_of
+from ..selectors.leaderboards import parse_query, stamp_of
 from ..selectors.selecting import has_choices, latest_selection, selections_under_way, tables_of
 from ..selectors.steps import MOST, PEOPLE, best_steps, choose_evaluators, has_steps, lines_of
 from ..services.leaderboards import Answer, answer_leaderboard
@@ -113,7 +114,7 @@ def choose(request: HttpRequest, slug: str) -> HttpResponse:
 
 def draw_steps(request: HttpRequest, project: Project, panel: str, theme: Any) -> Any:
     """A panel's chart; raises `BadInput` where there is nothing to be drawn."""
-    from .. import plots
+    from scoring.plots import drawing as plots
 
     answer, reason = _answer(project, request.GET, panel, request.user)
     lines = lines_of(answer.table) if answer.table else []

@@ -22,10 +22,11 @@ from evalapp.common.pages import page
 from evalapp.common.queue import queue_has_worker, words_of_waiting
 from evalapp.common.selectors import find_run
 from evalapp.side_figures import side_figure
+from scoring.forms.fields import NameField, add_faults
+from scoring.forms.train import TrainForm, data_from, initial_from, words_of
+from scoring.plots.curves import draw
 
-from ..curves import draw
 from ..downloads import send_file, send_tar
-from ..forms import NameField, add_faults
 from ..models import Evaluator, ScoreSet
 from ..selectors.catalogue import get_entry
 from ..selectors.games import KIND as GAMES
@@ -34,7 +35,6 @@ from ..selectors.score_sets import made_of
 from ..selectors.training import curve_of, facts_of, find_trained, missing_for
 from ..services.artefacts import receive_artefact
 from ..services.training import MOST_FOLDS, delete_evaluator, is_as_checked, start_check, start_checked
-from ..train_form import TrainForm, data_from, initial_from, words_of
 
 if TYPE_CHECKING:
     from scoring.ml import Entry

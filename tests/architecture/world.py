@@ -17,8 +17,8 @@ from evalapp.accounts.roles import Role
 from evalapp.accounts.services import create_invitation, create_token
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
+from scoring.boards.systems.query import SystemsQuery
 from scoring.models import ScoreSet
-from scoring.selectors.leaderboards import SystemsQuery
 from scoring.services.scores import apply_evaluator
 from scoring.services.snapshots import take_snapshot
 from tests.cast import Cast, join, make_cast, person

@@ -33,18 +33,16 @@ from evalapp.accounts.services import create_invitation, create_token
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
 from retrieval.services.corpora import add_file
+from scoring.boards.agreement.query import AgreementQuery
+from scoring.boards.aspects.query import AspectsQuery
+from scoring.boards.matrix.query import MatrixQuery
+from scoring.boards.metrics.query import EvaluatorsQuery
+from scoring.boards.pairs.query import PairsQuery
+from scoring.boards.slices.query import SlicesQuery
 from scoring.boards.systems.games import Met, systems_by_games
+from scoring.boards.systems.query import SystemsQuery
 from scoring.models import CurvePoint
 from scoring.selectors.game_texts import compare_with_people
-from scoring.selectors.leaderboards import (
-    AgreementQuery,
-    AspectsQuery,
-    EvaluatorsQuery,
-    MatrixQuery,
-    PairsQuery,
-    SlicesQuery,
-    SystemsQuery,
-)
 from scoring.selectors.people import get_units
 from scoring.services.annotating import NewSet, store_reference_sets
 from scoring.services.combining import CombineWishes, start_combination

@@ -164,8 +164,10 @@ def _score(project: Any, outputs: list[Any]) -> None:
 
 def tables_now(project: Any) -> list[Any]:
     """The leaderboards of systems and of evaluators, computed now."""
+    from scoring.boards.metrics.query import EvaluatorsQuery
+    from scoring.boards.systems.query import SystemsQuery
     from scoring.models import Leaderboard
-    from scoring.selectors.leaderboards import EvaluatorsQuery, SystemsQuery, parse_query
+    from scoring.selectors.leaderboards import parse_query
     from scoring.services.leaderboards import get_leaderboard
 
     Leaderboard.objects.all().delete()

@@ -10,7 +10,11 @@ from django.http import QueryDict
 from django.test import Client
 
 from annotation.models import Judgement
-from scoring.selectors.leaderboards import AgreementQuery, AspectsQuery, EnhancedQuery, EvaluatorsQuery, SlicesQuery
+from scoring.boards.agreement.query import AgreementQuery
+from scoring.boards.aspects.query import AspectsQuery
+from scoring.boards.metrics.query import EvaluatorsQuery
+from scoring.boards.references.query import EnhancedQuery
+from scoring.boards.slices.query import SlicesQuery
 from tests.browser.world import make_strange, make_world
 from tests.judging import open_rating
 

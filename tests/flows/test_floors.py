@@ -130,9 +130,10 @@ def test_undefined_is_not_zero(shared_data):
 
     from evalapp.accounts.models import Project
     from evalapp.stats.correlation.coefficients import pearson, spearman
+    from scoring.boards.data.project import ProjectData
+    from scoring.boards.metrics.query import EvaluatorsQuery
     from scoring.models import ScoreSet
-    from scoring.selectors.leaderboards import EvaluatorsQuery
-    from scoring.selectors.meta_evaluation import load_people, load_scores
+    from scoring.selectors.meta_evaluation import load_people
 
     slug, _ = floors_of(shared_data, "dstc7_dev")
     command("score", "token-f1", "--project", slug, "--here")
@@ -144,8 +145,9 @@ def test_undefined_is_not_zero(shared_data):
         shown = meta(slug, Floor("dstc7_dev", aspect, 6516, (0, 0), None, meta=MACHINE))[1]["token-f1"]
         assert (shown["n"], shown["n_missing"]) == (6291, 225)
         assert pair(shown) == pytest.approx(left_out, abs=0.0005)
-        row, people = load_people(project, EvaluatorsQuery(aspect=aspect, systems="machine"))
-        scores = load_scores(ScoreSet.objects.get(project=project, evaluator__slug="token-f1"), row, people.output)
+        _, people = load_people(project, EvaluatorsQuery(aspect=aspect, systems="machine"))
+        score_set = ScoreSet.objects.get(project=project, evaluator__slug="token-f1")
+        scores = ProjectData(project).load_values(score_set, people.output)
         zeros = np.nan_to_num(scores, nan=0.0)
         found = pearson(zeros, people.mean).value, spearman(zeros, people.mean).value
         assert found == pytest.approx(table_says, abs=WITHIN)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scoring.tables import letters_caption
+from scoring.boards.render.figures import letters_caption
 
 
 def table(test: str, ns: list[int]) -> dict:

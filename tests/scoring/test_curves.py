@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scoring.curves import draw
+from scoring.plots.curves import draw
 
 
 def test_curves_are_drawn_from_finite_points():

@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from scoring import plots
-from scoring.plots import MAX_POINTS, draw_distribution, draw_forest, draw_scatter, thin
+from scoring.plots import drawing as plots
+from scoring.plots.drawing import MAX_POINTS, draw_distribution, draw_forest, draw_scatter, thin
 from tests.evalapp.test_markup import NASTY
 
 SVG = "{http://www.w3.org/2000/svg}"

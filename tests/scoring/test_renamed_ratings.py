@@ -12,9 +12,9 @@ from django.apps import apps
 
 from evalapp.common.models import Run
 from evalapp.versions import signed
+from scoring.boards.systems.query import SystemsQuery
 from scoring.ml.training.claim import MARK, claim_folder
 from scoring.models import Evaluator, Leaderboard, ScoreSet, Snapshot
-from scoring.selectors.leaderboards import SystemsQuery
 from scoring.selectors.snapshots import compare_tables
 from scoring.services.leaderboards import get_leaderboard
 from scoring.services.snapshots import take_snapshot

@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 import io
 
-from scoring.tables import as_csv, as_latex, escape_latex, place
+from evalapp.markup import escape_latex
+from scoring.boards.render.csv import as_csv
+from scoring.boards.render.figures import place
+from scoring.boards.render.latex import as_latex
 
 ROW = {
     "rank": 1, "rank_low": 1, "rank_high": 2, "tier": 1, "system": "=cmd()", "step": None, "label": "a_b & 50%",

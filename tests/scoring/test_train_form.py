@@ -6,10 +6,10 @@ import pytest
 
 from annotation.models import Aspect, Comparison, Dialogue, Rating, ReferenceSet
 from evalapp.common.errors import BadInput, Fault
-from scoring.forms import ApplyForm, add_faults
+from scoring.forms.fields import ApplyForm, add_faults
+from scoring.forms.train import TrainForm, data_from, initial_from, words_of
 from scoring.ml.registry import get_entry
 from scoring.services.training import Wishes, plan_params
-from scoring.train_form import TrainForm, data_from, initial_from, words_of
 from tests.factories import make_items, make_outputs, make_ratings
 
 pytestmark = pytest.mark.django_db

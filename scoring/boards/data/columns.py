@@ -4,12 +4,13 @@ are the same wherever the rows come from."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evalapp.stats.agreement.judged import people_of
 from evalapp.stats.agreement.normalise import normalise_ratings
@@ -68,6 +69,19 @@ class Units:
 
     def wanted(self, subset: str) -> BoolArray:
         return np.array([unit.kind not in LEFT_OUT[subset] for unit in self.units], dtype=bool)
+
+
+#: The part of items that do not say theirs.
+MISSING = "(not said)"
+#: Characters of a name that each row of a column has room for.
+WIDE = 100
+
+
+def part_column(values: Iterable[Any]) -> NDArray[Any]:
+    """The parts as texts, `MISSING` for none. Long texts are not made room for in every row."""
+    names = [MISSING if value is None else str(value) for value in values]
+    wide = max(map(len, names), default=0) > WIDE
+    return np.array(names, dtype=np.object_ if wide else np.str_)
 
 
 class Labels:

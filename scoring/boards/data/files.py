@@ -305,16 +305,16 @@ class ExportFolder:
 
     def values(self, score_set: str) -> dict[Place, float]:
         """The scores of a set by output, nan where undefined."""
-        self._known_set(score_set)
+        self.check_set(score_set)
         return {place: value for place, value, _ in self._scores[score_set]}
 
     def trained_on(self, score_set: str) -> set[Place]:
         """The outputs whose items the evaluator of a set has learned from."""
-        self._known_set(score_set)
+        self.check_set(score_set)
         return {place for place, _, seen in self._scores[score_set] if seen}
 
     def score_columns(self, score_set: str) -> Scores:
-        self._known_set(score_set)
+        self.check_set(score_set)
         units, items, groups = self.units(), Labels(), Labels()
         rows = [
             (items.code(item), groups.code(self.group(item)), units.code(system, step), value)
@@ -331,7 +331,7 @@ class ExportFolder:
         if not self.has(table):
             raise FolderError(table, "the folder holds no judgements by rater; export them per rater")
 
-    def _known_set(self, score_set: str) -> None:
+    def check_set(self, score_set: str) -> None:
         if score_set not in self.score_sets:
             raise FolderError("score_sets", f"there is no set of scores “{score_set}”; export with scores")
         # Without outputs there are no scores, and of what there is none there is no file.

@@ -20,7 +20,7 @@ from evalapp.stats.correlation.system_pairs import system_pairwise_accuracy
 from evalapp.stats.ranking.systems import Ranking
 from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE
 from scoring.boards.data.columns import Comparisons, Units, persons, without_repeats
-from scoring.boards.metrics.compute import (
+from scoring.boards.metrics.by_ratings import (
     COEFFICIENTS,
     FEW_SYSTEMS,
     NOTHING,
@@ -39,7 +39,7 @@ from scoring.boards.metrics.compute import (
     with_wider,
 )
 from scoring.boards.metrics.significance import by_place, described, tell_apart, usable_columns
-from scoring.boards.systems.compute import compared_within, ranking_of
+from scoring.boards.systems.rankings import compared_within, ranking_of
 
 #: By what people's scores of systems can be made from comparisons.
 RANKINGS = ("m1", "win-rate", "bradley-terry", "davidson", "rao-kupper", "glicko2")

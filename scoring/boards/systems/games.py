@@ -21,7 +21,7 @@ from evalapp.stats.ranking.skill import SkillRatings, rank_by_games
 from evalapp.stats.ranking.systems import Ranking, rank_by_mean
 from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.boards.data.columns import Comparisons, Ratings, Units
-from scoring.boards.systems.compute import Table, by_wins, compared_within, systems_table
+from scoring.boards.systems.rankings import Table, by_wins, compared_within, systems_table
 
 #: What the order of the systems is compared with people's by; values of ratings have no meaning beyond their order.
 COEFFICIENTS: tuple[Coefficient, ...] = ("spearman", "kendall")

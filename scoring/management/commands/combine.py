@@ -9,9 +9,9 @@ from django.core.management.base import CommandParser
 from annotation.models.data import ORIGINAL
 from evalapp.common import commands
 from evalapp.common.models import Run
+from scoring.boards.choices import RATINGS
+from scoring.boards.render.console import as_lines
 from scoring.management.following import add_where, see_through
-from scoring.management.lines import as_lines
-from scoring.selectors.leaderboards import RATINGS
 from scoring.services.combining import METHODS, CombineWishes, start_combination
 
 

@@ -9,9 +9,9 @@ from django.core.management.base import CommandParser
 from annotation.models.data import ORIGINAL
 from evalapp.common import commands
 from evalapp.common.models import Run
+from scoring.boards.choices import SUBSETS
+from scoring.boards.render.console import as_text
 from scoring.management.following import add_set, add_where, see_through
-from scoring.management.systems_table import systems_lines
-from scoring.selectors.leaderboards import SUBSETS
 from scoring.services.games import ITEMS, SEEDS, GamesWishes, start_games
 
 
@@ -51,4 +51,4 @@ class Command(commands.Command):
         if found["state"] in Run.ACTIVE:
             self.stdout.write(f"Run {found['run']} is {found['state']}. Follow it with: manage.py run {found['run']}")
             return
-        self.stdout.write("\n".join(systems_lines(found["table"])))
+        self.stdout.write(as_text(found["table"]))

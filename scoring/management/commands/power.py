@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from evalapp.common import commands
-from scoring.management.lines import as_lines
+from scoring.boards.render.console import as_lines
 from scoring.selectors.planning import EFFECTS, SIDES, TESTS, PowerQuestion, answer_plan, answer_power, read_question
 from scoring.services.planning import pilot_of
 

@@ -8,8 +8,8 @@ from django.core.management.base import CommandParser
 
 from evalapp.common import commands
 from evalapp.common.models import Run
+from scoring.boards.render.console import as_lines
 from scoring.management.following import add_set, add_where, see_through
-from scoring.management.lines import as_lines
 from scoring.selectors.written_kinds import SAMPLE
 from scoring.services.robustness import RobustnessWishes, start_robustness
 

@@ -10,8 +10,8 @@ from django.core.management.base import CommandParser
 from annotation.models.data import ORIGINAL
 from evalapp.common import commands
 from evalapp.common.models import Run
+from scoring.boards.render.console import as_lines, interval
 from scoring.management.following import add_where, key_value, see_through
-from scoring.management.lines import as_lines, interval
 from scoring.selectors.selecting import tables_of
 from scoring.services.selecting import RUNS, SelectionWishes, start_selection
 

@@ -7,9 +7,10 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from evalapp.common import commands
+from scoring.boards.registry import get_board
+from scoring.boards.render.console import as_lines, interval
 from scoring.management.following import key_value
-from scoring.management.lines import as_lines, interval
-from scoring.selectors.leaderboards import SHAPES, parse_query
+from scoring.selectors.leaderboards import parse_query
 from scoring.selectors.snapshots import KINDS, compare_tables, get_snapshot, list_snapshots
 from scoring.services.leaderboards import get_leaderboard
 from scoring.services.snapshots import delete_snapshot, take_snapshot
@@ -42,7 +43,9 @@ class Command(commands.Command):
         if action == "list":
             return {"action": action, "results": [described(row) for row in list_snapshots(project)]}
         if action == "take":
-            query = parse_query(SHAPES[options["board"]], _known(options["board"], dict(options["query"])), project)
+            query = parse_query(
+                get_board(options["board"]).query, _known(options["board"], dict(options["query"])), project
+            )
             get_leaderboard(project=project, query=query)  # a command may wait for a large one
             row = take_snapshot(
                 project=project, query=query, title=options["title"], note=options["note"], slug=options["name"]
@@ -56,7 +59,7 @@ class Command(commands.Command):
             return {"action": action, **described(row), "table": row.table}
         first = get_snapshot(project, names[0])
         if names[1] == NOW:
-            query = parse_query(SHAPES[first.kind], first.params, project)
+            query = parse_query(get_board(first.kind).query, first.params, project)
             second = get_leaderboard(project=project, query=query).table
         else:
             second = get_snapshot(project, names[1]).table
@@ -85,7 +88,7 @@ class Command(commands.Command):
 
 def _known(board: str, given: dict[str, str]) -> dict[str, str]:
     """A misspelt parameter would keep another table than was meant."""
-    known = SHAPES[board].__dataclass_fields__
+    known = get_board(board).query.names()
     if unknown := sorted(set(given) - set(known)):
         raise commands.WrongUsage(f"{board} has no parameter {unknown[0]}. There are: {', '.join(known)}.")
     return given

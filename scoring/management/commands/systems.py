@@ -7,17 +7,10 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from evalapp.common import commands
-from scoring.management.systems_table import systems_lines
-from scoring.selectors.leaderboards import (
-    COVARIATES,
-    METHODS,
-    PER,
-    RATINGS,
-    SUBSETS,
-    WEIGHTS,
-    SystemsQuery,
-    parse_query,
-)
+from scoring.boards.choices import COVARIATES, METHODS, PER, RATINGS, SUBSETS, WEIGHTS
+from scoring.boards.render.console import as_text
+from scoring.boards.systems.query import SystemsQuery
+from scoring.selectors.leaderboards import parse_query
 from scoring.services.leaderboards import get_leaderboard
 
 
@@ -56,4 +49,4 @@ class Command(commands.Command):
         return {**board.table, "computed_at": board.computed_at.isoformat()}
 
     def show(self, found: dict[str, Any]) -> None:
-        self.stdout.write("\n".join(systems_lines(found)))
+        self.stdout.write(as_text(found))

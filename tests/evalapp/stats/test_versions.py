@@ -51,11 +51,12 @@ def test_table_of_the_first_version_keeps_its_meaning():
 
 def export(folder: Path, *, of: str, ratings: str, sign: bool) -> Path:
     """An export with one system table computed by `of`, which uses `ratings`."""
-    from scoring.boards.recompute import COMPUTED
+    from scoring.boards.data.folder import compute_entry
 
     write(folder, data())
     params = {**QUALITY, "method": "mean", "ratings": of}
-    table = COMPUTED["systems"](ExportFolder(folder), {"kind": "systems", "table": {"aspect": "quality"}}, params)
+    asked = {"kind": "systems", "params": params, "table": {"aspect": "quality"}}
+    table = compute_entry(ExportFolder(folder), asked, {})
     table |= {"ratings": ratings, "signature": table["signature"].replace(f"ratings:{of}", f"ratings:{ratings}")}
     table["signature"] = signed(table["signature"]) if sign else table["signature"]
     entry = {"kind": "systems", "params": {**params, "ratings": ratings}, "table": table}
@@ -90,7 +91,7 @@ def test_plain_z_of_systems_by_hand(tmp_path):
 
 def test_ratings_without_a_z_score_are_excluded_counted_and_reported():
     """carl rates one output, dora rates every output the same: neither has a z-score."""
-    from scoring.boards.systems.compute import systems_by_ratings
+    from scoring.boards.systems.rankings import systems_by_ratings
     from tests.evalapp.stats.rated import ratings_of
 
     rows = [("i1", "s", "ann", 1), ("i1", "t", "ann", 3), ("i2", "s", "carl", 5)]
@@ -107,8 +108,8 @@ def test_ratings_without_a_z_score_are_excluded_counted_and_reported():
 
 def test_every_part_offers_the_same_treatments():
     """A treatment known only to one part would be refused, or ignored, by the others."""
+    from scoring.boards.choices import RATINGS
     from scoring.ml import catalogue
-    from scoring.selectors.leaderboards import RATINGS
     from scoring.services.training import RATINGS as TRAINED_ON
 
     assert tuple(RATINGS) == TRAINED_ON == RATING_METHODS

@@ -62,8 +62,14 @@ def cut(source: Path, target: Path) -> dict[str, Any]:
         ][:MOST // 3]  # fmt: skip
     dialogues = [{"id": row["group"] or row["id"], "turns": ["a", "b"]} for row in items[:12]] if rated else []
     dialogues = list({row["id"]: row for row in dialogues}.values())
+    first = [row["value"] for row in ratings if row["aspect"] == rated[0]] if rated else []
     spoken = [
-        {"dialogue": row["id"], "rater": f"d{rater}", "aspect": rated[0], "value": (3 * k + 5 * rater) % 7 / 2 + 1}
+        {
+            "dialogue": row["id"],
+            "rater": f"d{rater}",
+            "aspect": rated[0],
+            "value": first[(7 * k + 3 * rater) % len(first)],
+        }
         for k, row in enumerate(dialogues)
         for rater in range(3)
     ]

@@ -8,7 +8,7 @@ from scipy import stats
 
 from evalapp.stats.agreement.calibration import calibrate_raters
 from scoring.boards.data.columns import Ratings, Units
-from scoring.boards.metrics.compute import People, Scored
+from scoring.boards.metrics.by_ratings import People, Scored
 from scoring.boards.metrics.dialogues import NO_SYSTEM, Turns, dialogues_table
 
 SETTINGS = {

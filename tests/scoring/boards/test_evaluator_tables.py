@@ -17,8 +17,8 @@ from evalapp.stats.correlation.system_pairs import soft_pairwise_accuracy
 from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.boards.data.columns import Ratings, Units
 from scoring.boards.further import aspects_table, matrix_table
-from scoring.boards.metrics.compute import People, Scored, enhanced_table, evaluators_table
-from scoring.boards.systems.compute import systems_by_ratings
+from scoring.boards.metrics.by_ratings import People, Scored, enhanced_table, evaluators_table
+from scoring.boards.systems.rankings import systems_by_ratings
 
 SETTINGS = {
     "level": "segment", "grouping": "none", "systems": "all", "references": "original", "ratings": "raw",

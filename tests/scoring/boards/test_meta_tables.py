@@ -7,7 +7,7 @@ import pytest
 
 from scoring.boards import further as evaluator_tables
 from scoring.boards.data.columns import Ratings, Units
-from scoring.boards.metrics.compute import FIXED, LEARNED, People, Scored, evaluators_table
+from scoring.boards.metrics.by_ratings import FIXED, LEARNED, People, Scored, evaluators_table
 
 SETTINGS = {
     "level": "system", "grouping": "none", "systems": "all", "references": "original", "ratings": "raw",

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 from evalapp.versions import signed
+from scoring.boards import recompute
 from scoring.boards.data.files import OWN_FORM, ExportFolder
-from scoring.boards.recompute import COMPUTED, Outcome, lines_of, main, recompute_entry, recompute_folder
+from scoring.boards.data.folder import compute_entry
+from scoring.boards.recompute import Outcome, lines_of, main, recompute_entry, recompute_folder
 
 SYSTEMS = {"m1": "machine", "m2": "machine", "m3": "machine", "gold": "human"}
 QUALITY = {"aspect": "quality", "ratings": "raw", "systems": "all", "by": "", "filter": "", "references": "original"}
@@ -123,7 +125,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
         asked = [{"aspect": "quality", "judged": way} for way in ("ratings", "comparisons", "turing")]
         told = {"aspect": "quality", "judged": "comparisons", "evaluator": {"slug": "len", "aspect": ""}}
         first = {**entry, "table": {**told, "rows": asked if entry["kind"] == "agreement" else []}}
-        table = COMPUTED[str(entry["kind"])](ExportFolder(folder), first, entry["params"])
+        table = compute_entry(ExportFolder(folder), first, {})
         if entry["params"]["filter"]:
             table["filter"] = {"name": entry["params"]["filter"], "digest": "0abc"}
             table["signature"] += "|filter:slow@0abc"
@@ -222,7 +224,7 @@ def test_empty_table_of_compared_pairs_is_equal(exported: Path, tmp_path: Path) 
     del tables["comparisons"]  # an export has no file for an empty table
     folder = copied(exported, tmp_path / "uncompared", tables)
     asked = {**entry, "table": {"aspect": "quality", "n_ratings": 0, "rows": []}}
-    table = COMPUTED["pairs"](ExportFolder(folder), asked, params)
+    table = compute_entry(ExportFolder(folder), asked, {})
     assert (table["n_ratings"], table["n_pairs"]) == (0, 0)
     assert "has been compared" in table["note"]
     (folder / "leaderboard.json").write_text(json.dumps({"format": 1, "tables": [{**entry, "table": table}]}))
@@ -254,7 +256,7 @@ def test_damaged_or_newer_table_is_reported_and_others_are_computed(
 
 
 def test_missing_numbers_are_equal(tmp_path, monkeypatch):
-    monkeypatch.setitem(COMPUTED, "systems", lambda *_: {"kind": "systems", "value": float("nan")})
+    monkeypatch.setattr(recompute, "compute_entry", lambda *_: {"kind": "systems", "value": float("nan")})
     entry = {"kind": "systems", "params": {}, "table": {"kind": "systems", "value": 0.5}}
     outcome = recompute_entry(ExportFolder(tmp_path), entry, {})
     assert [difference.where for difference in outcome.differences] == ["value"]
@@ -290,7 +292,7 @@ def test_table_with_the_test_of_0_1_0_uses_that_test(exported: Path, tmp_path: P
     params = {**entry["params"], "test": "perm-both", "ratings": "raw", "people": "ratings"}
     signature = "level:system|boot:both|resamples:1000"
     asked = {**entry, "params": params, "table": {**entry["table"], "signature": signature}}
-    table = COMPUTED["evaluators"](ExportFolder(folder), asked, params)
+    table = compute_entry(ExportFolder(folder), asked, {})
     assert "|boot:both|" in table["signature"]
     if table["test"]["names"]:
         assert table["test"]["signature"].startswith("test:perm-both|")

@@ -13,7 +13,7 @@ from evalapp.stats.planning.watching import Watched, watch
 from evalapp.stats.ranking.comparisons import ComparisonModel, rank_by_comparisons
 from evalapp.stats.ranking.judgements import PairwiseComparisons
 from scoring.boards.data.columns import Comparisons, Units
-from scoring.boards.systems.compute import COVARIATES, systems_by_comparisons
+from scoring.boards.systems.rankings import COVARIATES, systems_by_comparisons
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ from evalapp.stats.ranking.comparisons import ComparisonModel, rank_by_compariso
 from evalapp.stats.ranking.judgements import PairwiseComparisons
 from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.boards.data.columns import Comparisons, Scores, Units
-from scoring.boards.systems.compute import systems_by_comparisons, systems_by_evaluator
+from scoring.boards.systems.rankings import systems_by_comparisons, systems_by_evaluator
 
 SETTINGS = {"ratings": "raw", "systems": "all", "by": ""}
 
@@ -177,7 +177,7 @@ def test_simulated_comparison_counts_once(method):
 def test_meteor_table_states_the_value_of_identical_texts():
     """Banerjee and Lavie's penalty is gamma (chunks / matches)^beta: identical texts have 1 chunk, so it is not 0."""
     from scoring.boards.data.columns import Scores, Units
-    from scoring.boards.systems.compute import METEOR_MAXIMUM, systems_by_evaluator
+    from scoring.boards.systems.rankings import METEOR_MAXIMUM, systems_by_evaluator
     from scoring.ml import Record, load
 
     units = Units({"s": ("s", "machine")})

@@ -12,9 +12,9 @@ from evalapp.stats.correlation.verdicts import agree_on_pairs, margins
 from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.boards.data.columns import Comparisons, Units
 from scoring.boards.kept_tables import KINDS
-from scoring.boards.metrics.compute import Scored
+from scoring.boards.metrics.by_ratings import Scored
 from scoring.boards.metrics.ranked import Compared
-from scoring.boards.pairs.compute import BASELINE, NO_BASELINE, pairs_table
+from scoring.boards.pairs.verdicts import BASELINE, NO_BASELINE, pairs_table
 
 SETTINGS = {"systems": "all", "references": "original", "test": "permutation"}
 ITEMS, SYSTEMS = 30, 5

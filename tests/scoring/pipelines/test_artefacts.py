@@ -14,16 +14,16 @@ from annotation.models import Item, Output
 from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
+from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.downloads import send_tar
 from scoring.ml import catalogue, fit, load, read_dataset
 from scoring.ml.artefact import REQUIRED
 from scoring.models import Evaluator, Score
 from scoring.pipelines.artefacts import check_folder
-from scoring.selectors.leaderboards import EvaluatorsQuery
-from scoring.selectors.meta_evaluation import rank_evaluators
 from scoring.selectors.training import artefact_folder, files_of
 from scoring.services.artefacts import incoming_folder, receive_artefact
 from scoring.services.scores import apply_evaluator
+from tests.scoring.boards.computing import compute_table
 from tests.scoring.ml.everything import SMALLEST, write_everything
 from tests.scoring.ml.tiny import tiny_encoder
 from tests.scoring.training import fill, train
@@ -165,7 +165,7 @@ def test_foreign_evaluator_has_not_seen_items_of_the_same_names(toy):
     assert take_in(toy.foreign, as_files(artefact_folder(original)), "guest").state == Run.State.SUCCEEDED
     score(toy.foreign, "guest", "length")
     assert marked(toy.foreign, "guest") == {"i007"}
-    table = rank_evaluators(toy.foreign, EvaluatorsQuery(test="none"))
+    table = compute_table(toy.foreign, EvaluatorsQuery(test="none"))
     assert (table["n_outputs"], table["n_excluded"]) == (22, 2)
 
 

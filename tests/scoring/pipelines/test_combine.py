@@ -21,11 +21,13 @@ from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.models import AuditEvent
 from evalapp.common.queue import cancel_run, enqueue_run, retry_run
 from evalapp.common.runner import execute_run
+from scoring.boards.matrix.query import MatrixQuery
+from scoring.boards.metrics.query import EvaluatorsQuery
+from scoring.boards.systems.query import SystemsQuery
 from scoring.models import Evaluator, Score, ScoreSet
 from scoring.pipelines.combine import _drawn
 from scoring.selectors.columns import file_of, load_columns, output_file, read_columns
-from scoring.selectors.leaderboards import EvaluatorsQuery, MatrixQuery, SystemsQuery, find_leaderboard
-from scoring.selectors.meta_evaluation import rank_evaluators
+from scoring.selectors.leaderboards import find_leaderboard
 from scoring.selectors.score_sets import list_states
 from scoring.services import columns
 from scoring.services.combining import CombineWishes, signature_of, start_combination
@@ -36,6 +38,7 @@ from scoring.services.training import delete_evaluator
 from tests.annotation.services.judging_helpers import open_for
 from tests.factories import make_items, make_outputs
 from tests.pages import read_page
+from tests.scoring.boards.computing import compute_table
 from tests.scoring.training import make_trained
 from tests.taking import take_in
 
@@ -61,7 +64,7 @@ def test_mean_of_z_is_the_mean_of_its_parts(scored):
     assert made.n_in_training == 0
     assert made.references == "original"  # the references of token-f1
     assert made.full_signature.startswith("combined|method:mean-z|parts:length@")
-    rows = {row["evaluator"]: row for row in rank_evaluators(scored.project, EvaluatorsQuery())["rows"]}
+    rows = {row["evaluator"]: row for row in compute_table(scored.project, EvaluatorsQuery())["rows"]}
     assert rows["both"]["kind"] == "combined"
     assert rows["both"]["pearson"]["value"] is not None
 
@@ -76,7 +79,7 @@ def test_stacked_combination_marks_its_training_data_and_can_be_repeated(scored)
     x = np.stack([values_of(scored.project, name) for name in ("length", "token-f1")], axis=1)
     z = (x - np.array(record["centre"])) / np.array(record["spread"])
     np.testing.assert_allclose(values_of(scored.project, "stack"), record["intercept"] + z @ weights, atol=1e-9)
-    table = rank_evaluators(scored.project, EvaluatorsQuery())
+    table = compute_table(scored.project, EvaluatorsQuery())
     assert table["n_excluded"] == 3 * len(seen)
     first = (made.full_signature, values_of(scored.project, "stack").tolist())
     again = execute_run(apply_evaluator(project=scored.project, evaluator="stack", send=False).pk)

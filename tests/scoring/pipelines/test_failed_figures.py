@@ -17,13 +17,14 @@ from django.utils import timezone
 from annotation.models import Output
 from evalapp.common.models import Run
 from evalapp.side_figures import FAILED, collect_failures
+from scoring.boards.aspects.query import AspectsQuery
 from scoring.boards.recompute import _Comparison, main, recompute_folder
 from scoring.models import Evaluator, Leaderboard
 from scoring.models.leaderboards import RETRY_SECONDS
-from scoring.selectors.leaderboards import AspectsQuery, find_leaderboard
+from scoring.selectors.leaderboards import find_leaderboard
 from scoring.selectors.reliability_curves import KIND
 from scoring.services.leaderboards import compute_leaderboard, get_leaderboard
-from tests.scoring.pipelines.test_side_figures import BOARDS, RATED, TABLES, address, fail
+from tests.scoring.pipelines.test_side_figures import BOARDS, RATED, TABLES, address, fail, full_name
 from tests.scoring.pipelines.test_whole_export import whole  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.django_db
@@ -38,7 +39,7 @@ def test_recompute_reports_the_figure_missing_in_the_export(
     if "length" in name:
         Output.objects.filter(project=project, system__name="sys-a").update(text="longer than the others of its item")
     with monkeypatch.context() as broken:
-        broken.setattr(target if target.startswith("scoring") else f"{BOARDS}.{target}", fail)
+        broken.setattr(full_name(target), fail)
         compute_leaderboard(project=project, query=query)
         call_command("dump", project.slug, str(folder), stdout=io.StringIO(), stderr=io.StringIO())
     outcomes = recompute_folder(folder)
@@ -89,7 +90,7 @@ def test_table_without_a_figure_expires(few_draws, whole, client, monkeypatch, l
     project, url = whole.project, address(whole.project, RATED)
     client.force_login(whole.researcher)
     with monkeypatch.context() as broken:
-        broken.setattr(f"{BOARDS}.metrics.compute.ceiling_of", fail)
+        broken.setattr(f"{BOARDS}.metrics.by_ratings.ceiling_of", fail)
         Leaderboard.objects.filter(project=project).delete()
         assert "The noise ceiling could not be computed" in client.get(url).content.decode()
     row = find_leaderboard(project, RATED)
@@ -111,7 +112,7 @@ def test_table_without_a_figure_expires(few_draws, whole, client, monkeypatch, l
 
 def test_table_of_tables_names_their_failures(few_draws, whole, monkeypatch, lenient_figures):  # noqa: F811
     Leaderboard.objects.filter(project=whole.project).delete()
-    monkeypatch.setattr(f"{BOARDS}.metrics.compute.ceiling_of", fail)
+    monkeypatch.setattr(f"{BOARDS}.metrics.by_ratings.ceiling_of", fail)
     assert compute_leaderboard(project=whole.project, query=AspectsQuery()).table["failed"] == ["The noise ceiling"]
 
 
@@ -136,7 +137,7 @@ def test_failed_plot_answers_with_an_image(
     url = reverse(f"scoring:{name}", args=["alpha", *arguments])
     with monkeypatch.context() as broken:
         for drawn in ("draw_forest", "draw_scatter", "draw_distribution", "draw_lines", "draw_heat"):
-            broken.setattr(f"scoring.plots.{drawn}", fail)
+            broken.setattr(f"scoring.plots.drawing.{drawn}", fail)
         for theme, ink in (("light", "#5b6570"), ("dark", "#a3adb8")):
             answer = client.get(url, {"theme": theme, "v": "1"})
             assert (answer.status_code, answer["Content-Type"]) == (500, "image/svg+xml; charset=utf-8")

@@ -12,9 +12,9 @@ from annotation.services.undo import take_back_upload
 from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.models import AuditEvent, Run
 from evalapp.common.runner import execute_run
+from scoring.boards.systems.query import SystemsQuery
 from scoring.models import Evaluator, Leaderboard, Score, ScoreSet
 from scoring.pipelines.score import load_trained
-from scoring.selectors.leaderboards import SystemsQuery
 from scoring.selectors.score_sets import list_states
 from scoring.selectors.selecting import check_chooser
 from scoring.services import leaderboards

@@ -19,16 +19,13 @@ from annotation.models import Aspect, Comparison, Output, System
 from annotation.services import exports
 from evalapp.common.runner import execute_run
 from evalapp.side_figures import collect_failures, failure_sentence
+from scoring.boards.agreement.query import AgreementQuery
+from scoring.boards.metrics.query import EvaluatorsQuery
+from scoring.boards.pairs.query import PairsQuery
 from scoring.boards.recompute import recompute_folder
+from scoring.boards.references.query import EnhancedQuery
+from scoring.boards.systems.query import SystemsQuery
 from scoring.models import Leaderboard, Score, ScoreSet
-from scoring.selectors.leaderboards import (
-    AgreementQuery,
-    EnhancedQuery,
-    EvaluatorsQuery,
-    PairsQuery,
-    SystemsQuery,
-    given_of,
-)
 from scoring.services.leaderboards import compute_leaderboard
 from tests.annotation.services.judging_helpers import open_for
 from tests.annotation.views.test_campaign_quality import judge
@@ -50,31 +47,32 @@ BOARDS, STATS = "scoring.boards", "evalapp.stats.planning"
 
 #: Where the figure is computed, its name, the function made to fail, the table that contains it.
 TABLES = [
-    ("systems/compute.py", "How many more comparisons separate ranks 1 and 2", "systems.compute.separating", DAVIDSON),
-    ("systems/compute.py", "How many changed judgements swap ranks 1 and 2", "systems.compute.fragility", DAVIDSON),
-    ("systems/compute.py", "The bias of the side", "systems.compute.side_bias", DAVIDSON),
-    ("systems/compute.py", "The bias of the length", "systems.compute.length_bias", DAVIDSON),
-    ("metrics/compute.py", "The noise ceiling", "metrics.compute.ceiling_of", RATED),
-    ("metrics/compute.py", "The tests between evaluators", "metrics.compute.tell_apart", RATED),
-    ("metrics/compute.py", "The accuracies of pairs", "metrics.compute.extra_figures", RATED),
-    ("metrics/compute.py", "The coefficients divided by the noise ceiling", "metrics.compute.corrected", RATED),
-    ("side_figures.py", "The note of the table", "metrics.compute._note", RATED),
-    ("metrics/compute.py", "The differences between reference sets", "metrics.compute._differences", SETS),
+    ("systems/rankings.py", "How many more comparisons separate ranks 1 and 2", "systems.rankings.separating",
+     DAVIDSON),
+    ("systems/rankings.py", "How many changed judgements swap ranks 1 and 2", "systems.rankings.fragility", DAVIDSON),
+    ("systems/rankings.py", "The bias of the side", "systems.rankings.side_bias", DAVIDSON),
+    ("systems/rankings.py", "The bias of the length", "systems.rankings.length_bias", DAVIDSON),
+    ("metrics/by_ratings.py", "The noise ceiling", "metrics.by_ratings.ceiling_of", RATED),
+    ("metrics/by_ratings.py", "The tests between evaluators", "metrics.by_ratings.tell_apart", RATED),
+    ("metrics/by_ratings.py", "The accuracies of pairs", "metrics.by_ratings.extra_figures", RATED),
+    ("metrics/by_ratings.py", "The coefficients divided by the noise ceiling", "metrics.by_ratings.corrected", RATED),
+    ("side_figures.py", "The note of the table", "metrics.by_ratings._note", RATED),
+    ("metrics/by_ratings.py", "The differences between reference sets", "metrics.by_ratings._differences", SETS),
     ("metrics/ranked.py", "The tests between evaluators", "metrics.ranked._tell_apart", RANKED),
     ("metrics/ranked.py", "The pairwise accuracy of systems", "metrics.ranked.system_pairwise_accuracy", RANKED),
     ("side_figures.py", "The note of the table", "metrics.ranked._note", RANKED),
     ("metrics/dialogues.py", "The calibrated correlations of systems", "metrics.dialogues._with_calibrated",
      DIALOGUES),
-    ("pairs/compute.py", "The tests between evaluators", "pairs.compute._tell_apart", PAIRS),
-    ("pairs/compute.py", "What one person reaches against the others", "pairs.compute.one_against_others",
+    ("pairs/verdicts.py", "The tests between evaluators", "pairs.verdicts._tell_apart", PAIRS),
+    ("pairs/verdicts.py", "What one person reaches against the others", "pairs.verdicts.one_against_others",
      PAIRS),
-    ("pairs/compute.py", "The chance level", "pairs.compute.by_lot", PAIRS),
-    ("pairs/compute.py", "The difference to length", "pairs.compute._less", PAIRS),
-    ("side_figures.py", "The note of the table", "pairs.compute._note", PAIRS),
-    ("agreement/compute.py", "The calibrated means of systems", "agreement.compute.calibrate_raters", DETAIL),
-    ("agreement/compute.py", "The components of variance", "agreement.compute.variance_components", DETAIL),
-    ("agreement/compute.py", "How often each value was given", "agreement.compute.prevalence", DETAIL),
-    ("agreement/compute.py", "The reports of raters", "agreement.compute.rater_reports", DETAIL),
+    ("pairs/verdicts.py", "The chance level", "pairs.verdicts.by_lot", PAIRS),
+    ("pairs/verdicts.py", "The difference to length", "pairs.verdicts._less", PAIRS),
+    ("side_figures.py", "The note of the table", "pairs.verdicts._note", PAIRS),
+    ("agreement/raters.py", "The calibrated means of systems", "agreement.raters.calibrate_raters", DETAIL),
+    ("agreement/raters.py", "The components of variance", "agreement.raters.variance_components", DETAIL),
+    ("agreement/raters.py", "How often each value was given", "agreement.raters.prevalence", DETAIL),
+    ("agreement/raters.py", "The reports of raters", "agreement.raters.rater_reports", DETAIL),
     ("scoring/services/leaderboards.py", "Which scores are out of date",
      "scoring.services.leaderboards.with_staleness", RATED),
 ]  # fmt: skip
@@ -88,11 +86,11 @@ WATCHED = [
 
 #: Figures shown only on a page: name, function made to fail, and the table behind the page.
 SHOWN = [
-    ("scoring/views/boards.py", "The lines that join systems", "boards.joined", DAVIDSON),
-    ("scoring/views/boards.py", "The bars of wins, ties and losses", "boards._bar", DAVIDSON),
-    ("scoring/views/boards.py", "How far the order is that of people", "boards._agreement_shown", DAVIDSON),
-    ("scoring/views/boards.py", "What the model adjusted for", "boards.effects_of", DAVIDSON),
-    ("scoring/views/evaluator_boards.py", "The remarks on figures", "evaluator_boards.remarks_of", PAIRS),
+    ("systems/columns.py", "The lines that join systems", "boards.systems.columns.joined", DAVIDSON),
+    ("systems/columns.py", "The bars of wins, ties and losses", "boards.systems.columns._bar", DAVIDSON),
+    ("systems/columns.py", "How far the order is that of people", "boards.systems.columns._agreement_shown", DAVIDSON),
+    ("systems/columns.py", "What the model adjusted for", "boards.systems.columns.effects_of", DAVIDSON),
+    ("scoring/views/evaluator_boards.py", "The remarks on figures", "views.evaluator_boards.remarks_of", PAIRS),
 ]
 
 #: In an export: the function made to fail, and the line that reports it.
@@ -107,7 +105,7 @@ EXPORTED = [
      "annotation.exporters.facts.AspectFacts.agreement"),
     ("annotation/exporters/datasheet.py", "Section 2 of DATASHEET.md", "annotation.exporters.datasheet._evaluated"),
     ("annotation/exporters/datasheet.py", "Section 7 of DATASHEET.md", "annotation.exporters.datasheet._outcome"),
-    ("scoring/services/exports.py", "A table of systems", "scoring.selectors.rankings.rank_systems"),
+    ("scoring/services/exports.py", "A table of systems", "scoring.boards.systems.compute.compute"),
     ("scoring/selectors/exports.py", "A table of agreement", "scoring.selectors.exports._without_raters"),
 ]  # fmt: skip
 
@@ -122,11 +120,16 @@ OTHERS = [
     ("annotation/views/writing_desk.py", "The plot of reliability"),
     ("scoring/pipelines/games.py", "How far the order is that of people"),
     ("scoring/views/steps.py", "The best steps"),
-    ("scoring/views/boards.py", "The p-values of all pairs"),
+    ("render/page.py", "The p-values of all pairs"),
     ("scoring/views/plots.py", "The plot"), ("scoring/views/evaluators.py", "The curves of the training"),
     ("scoring/views/trained.py", "The curve of the loss"), ("scoring/views/writing_gold.py", "The plots of this page"),
-    ("metrics/compute.py", "The correlations over all outputs, training data included"),
+    ("metrics/by_ratings.py", "The correlations over all outputs, training data included"),
 ]  # fmt: skip
+
+
+def full_name(target: str) -> str:
+    """Modules of boards are named without their package."""
+    return target if target.startswith(("annotation", "evalapp", "scoring")) else f"{BOARDS}.{target}"
 
 
 def fail(*_: object, **__: object) -> object:
@@ -140,7 +143,7 @@ def address(project, query) -> str:
     url = reverse("scoring:evaluation-board", args=[project.slug, kind]) if kind not in names else reverse(
         f"scoring:{names[kind]}", args=[project.slug]
     )  # fmt: skip
-    return f"{url}?{urlencode(given_of(query))}"
+    return f"{url}?{urlencode(query.non_default_params)}"
 
 
 @pytest.mark.parametrize(("file", "name", "target", "query"), TABLES, ids=lambda value: str(value)[:40])
@@ -154,7 +157,7 @@ def test_table_and_page_appear_without_the_figure(
         Output.objects.filter(project=project, system__name="sys-a").update(text="longer than the others of its item")
     before = compute_leaderboard(project=project, query=query).table
     assert "failed" not in before
-    monkeypatch.setattr(target if target.startswith("scoring") else f"{BOARDS}.{target}", fail)
+    monkeypatch.setattr(full_name(target), fail)
     with caplog.at_level(logging.ERROR):
         table = compute_leaderboard(project=project, query=query).table
     assert table["failed"] == [name]
@@ -172,7 +175,7 @@ def test_table_and_page_appear_without_the_figure(
     out = io.StringIO()
     command = {"systems": "systems", "agreement": "agreement"}.get(table["kind"], "meta")
     if table["kind"] in ("systems", "agreement") or query in (RATED, RANKED, DIALOGUES):
-        given = given_of(query)
+        given = query.non_default_params
         call_command(command, project.slug, stdout=out, **given)
         assert failure_sentence([name]) in out.getvalue()
 
@@ -183,7 +186,7 @@ def test_page_appears_without_its_own_figures(
 ):  # fmt: skip
     client.force_login(whole.researcher)
     compute_leaderboard(project=whole.project, query=query)
-    monkeypatch.setattr(f"scoring.views.{target}", fail)
+    monkeypatch.setattr(f"scoring.{target}", fail)
     for headers in ({}, {"HX-Request": "true"}):
         page = client.get(address(whole.project, query), headers=headers)
         assert page.status_code == 200
@@ -193,9 +196,9 @@ def test_page_appears_without_its_own_figures(
 
 def test_export_is_written_without_the_failed_part(few_draws, whole, monkeypatch, tmp_path, lenient_figures):  # noqa: F811
     for _, _, target in EXPORTED:
-        monkeypatch.setattr(target if target.startswith("scoring") else f"{BOARDS}.{target}", fail)
+        monkeypatch.setattr(full_name(target), fail)
     Leaderboard.objects.filter(project=whole.project, kind="systems").delete()
-    monkeypatch.setattr(f"{BOARDS}.systems.compute.side_bias", fail)
+    monkeypatch.setattr(f"{BOARDS}.systems.rankings.side_bias", fail)
     out = io.StringIO()
     call_command("dump", whole.project.slug, str(tmp_path / "out"), stdout=out, stderr=io.StringIO())
     said = {"The agreement of README.md and DATASHEET.md"}  # the parts that contain it fail as a whole
@@ -253,7 +256,7 @@ def test_plots_and_reports_of_a_campaign_may_fail(cast, client, monkeypatch, len
     campaign = open_for(cast, "pairwise", items=12, systems=("sys-a", "sys-b", "sys-c"), pairs=30)
     judge(cast.annotator, campaign, lambda shown: "ab"[shown.unit_id % 2])
     cache.clear()
-    monkeypatch.setattr(target if target.startswith("scoring") else f"{BOARDS}.{target}", fail)
+    monkeypatch.setattr(full_name(target), fail)
     client.force_login(cast.researcher)
     page = client.get(reverse("annotation:campaign-quality", args=["alpha", campaign.pk]))
     assert page.status_code == 200
@@ -335,8 +338,8 @@ def test_page_of_steps_appears_without_the_best(scored, client, monkeypatch, len
 
 
 def test_p_values_and_agreement_of_games_may_fail(monkeypatch, lenient_figures):
+    from scoring.boards.render.page import list_p_values as _pairs
     from scoring.pipelines import games
-    from scoring.views.boards import _pairs
 
     with collect_failures() as failed:
         assert _pairs({"test": {"names": ["a", "b"]}}) == []
@@ -355,7 +358,7 @@ def test_p_values_and_agreement_of_games_may_fail(monkeypatch, lenient_figures):
 
 
 def test_training_data_figures_may_fail(few_draws, scored, monkeypatch, lenient_figures):
-    from scoring.boards.metrics import compute as meta_tables
+    from scoring.boards.metrics import by_ratings as meta_tables
 
     ScoreSet.objects.filter(project=scored.project, evaluator__slug="token-f1").update(n_in_training=3)
     Score.objects.filter(score_set__evaluator__slug="token-f1", output__item__in=scored.project.items.all()[:1]).update(

@@ -18,12 +18,12 @@ from evalapp.common.models import Run, RunLog
 from evalapp.common.queue import cancel_run, retry_run
 from evalapp.common.runner import RunCancelled, RunContext, execute_run
 from scoring import urls
+from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.ml import InvalidOption, load
 from scoring.ml.training import finetune
 from scoring.models import CurvePoint, Evaluator, Score, ScoreSet
 from scoring.pipelines import train as pipeline
 from scoring.pipelines.resuming import words_of_earlier
-from scoring.selectors.leaderboards import EvaluatorsQuery
 from scoring.selectors.training import artefact_folder, card_of, curve_of, default_folds, facts_of, files_of
 from scoring.services.leaderboards import compute_leaderboard
 from scoring.services.scores import apply_evaluator

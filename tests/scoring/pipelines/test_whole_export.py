@@ -15,17 +15,15 @@ from annotation.exporters.wishes import Wishes
 from annotation.models import Comparison, Dialogue, Item, Output, RaterFilter, Rating, System
 from annotation.pipelines.exports import write_export
 from evalapp.accounts.models import Project
+from scoring.boards.agreement.query import AgreementQuery
+from scoring.boards.aspects.query import AspectsQuery
+from scoring.boards.matrix.query import MatrixQuery
+from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.recompute import recompute_folder
+from scoring.boards.references.query import EnhancedQuery
+from scoring.boards.slices.query import SlicesQuery
+from scoring.boards.systems.query import SystemsQuery
 from scoring.models import Evaluator, Leaderboard, ScoreSet
-from scoring.selectors.leaderboards import (
-    AgreementQuery,
-    AspectsQuery,
-    EnhancedQuery,
-    EvaluatorsQuery,
-    MatrixQuery,
-    SlicesQuery,
-    SystemsQuery,
-)
 from scoring.services.leaderboards import get_leaderboard
 from tests.taking import faults_of, take_in
 

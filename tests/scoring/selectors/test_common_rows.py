@@ -13,12 +13,14 @@ import pytest
 from django.core.management import call_command
 
 from annotation.models import Item, Rating
+from scoring.boards.metrics.query import EvaluatorsQuery
+from scoring.boards.render.csv import as_csv
+from scoring.boards.render.latex import as_latex
+from scoring.boards.systems.query import SystemsQuery
 from scoring.models import Score, ScoreSet
-from scoring.selectors.leaderboards import EvaluatorsQuery, SystemsQuery
 from scoring.selectors.training import artefact_folder
 from scoring.services.columns import keep_columns
 from scoring.services.leaderboards import compute_leaderboard
-from scoring.tables import as_csv, as_latex
 from tests.scoring.training import train
 
 pytestmark = pytest.mark.django_db

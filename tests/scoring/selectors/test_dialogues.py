@@ -8,9 +8,11 @@ import pytest
 from annotation.models import Aspect, Dialogue, Item, Output, Rating, System
 from evalapp.common.errors import BadInput
 from evalapp.stats.correlation.dialogue import dialogue_correlations
+from scoring.boards.matrix.query import MatrixQuery
+from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.models import Score
-from scoring.selectors.leaderboards import EvaluatorsQuery, MatrixQuery, parse_query
-from scoring.selectors.meta_evaluation import rank_evaluators
+from scoring.selectors.leaderboards import parse_query
+from tests.scoring.boards.computing import compute_table
 
 pytestmark = pytest.mark.django_db
 
@@ -36,7 +38,7 @@ def talks(cast, score):
 
 
 def test_mean_over_turns_against_ratings_of_whole_dialogues(talks):
-    table = rank_evaluators(talks.project, parse_query(EvaluatorsQuery, {"level": "dialogue"}))
+    table = compute_table(talks.project, parse_query(EvaluatorsQuery, {"level": "dialogue"}))
     row = next(row for row in table["rows"] if row["evaluator"] == "length")
     turns = Score.objects.filter(output__system__name="mine").values_list("value", "output__item__group")
     ratings = Rating.objects.values_list("value", "dialogue__key")
@@ -51,11 +53,11 @@ def test_mean_over_turns_against_ratings_of_whole_dialogues(talks):
 
 def test_missing_parts_of_a_dialogue_are_reported(talks, cast):
     Item.objects.update(group="elsewhere")
-    table = rank_evaluators(talks.project, EvaluatorsQuery(level="dialogue"))
+    table = compute_table(talks.project, EvaluatorsQuery(level="dialogue"))
     assert "the id of the dialogue as `group`" in table["note"]
     Rating.objects.all().delete()
     with pytest.raises(BadInput, match="whole dialogues"):
-        rank_evaluators(talks.project, EvaluatorsQuery(level="dialogue"))
+        compute_table(talks.project, EvaluatorsQuery(level="dialogue"))
     with pytest.raises(BadInput, match="grouping none"):
         parse_query(EvaluatorsQuery, {"level": "dialogue", "grouping": "item"})
     with pytest.raises(BadInput, match="main table"):

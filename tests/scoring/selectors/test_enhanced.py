@@ -11,12 +11,15 @@ from django.core.management import call_command
 from annotation.models import Reference, ReferenceSet
 from evalapp.common.errors import BadInput
 from evalapp.versions import signed
-from scoring.selectors.enhanced import rank_by_references
-from scoring.selectors.leaderboards import MOST_SETS, EnhancedQuery, EvaluatorsQuery, parse_query
+from scoring.boards.choices import MOST_SETS
+from scoring.boards.metrics.query import EvaluatorsQuery
+from scoring.boards.references.query import EnhancedQuery
+from scoring.selectors.leaderboards import parse_query
 from scoring.services.leaderboards import answer_leaderboard, get_leaderboard
 from scoring.services.reference_sets import merge_sets
 from tests.factories import make_items, make_outputs, make_ratings
 from tests.pages import read_page
+from tests.scoring.boards.computing import compute_table
 
 pytestmark = pytest.mark.django_db
 
@@ -47,7 +50,7 @@ def project(cast, score):
 
 
 def test_better_set_is_found_on_the_same_outputs(project) -> None:
-    table = rank_by_references(project, EnhancedQuery())
+    table = compute_table(project, EnhancedQuery())
     assert [row["name"] for row in table["sets"]] == ["original", "good"]
     assert [row["evaluator"] for row in table["rows"]] == ["chrf", "token-f1"]  # length needs no references
     row = table["rows"][1]
@@ -65,7 +68,7 @@ def test_better_set_is_found_on_the_same_outputs(project) -> None:
 
 
 def test_single_set_gives_the_figures_of_the_leaderboard(project) -> None:
-    table = rank_by_references(project, EnhancedQuery(references="good,original"))
+    table = compute_table(project, EnhancedQuery(references="good,original"))
     board = get_leaderboard(project=project, query=EvaluatorsQuery(references="good")).table
     of_board = next(row for row in board["rows"] if row["evaluator"] == "chrf")
     cell = next(row for row in table["rows"] if row["evaluator"] == "chrf")["cells"]["good"]
@@ -76,7 +79,7 @@ def test_single_set_gives_the_figures_of_the_leaderboard(project) -> None:
 
 @pytest.mark.parametrize(("level", "grouping"), [("segment", "item"), ("system", "none")])
 def test_groupings_and_levels_have_no_williams(project, level, grouping) -> None:
-    table = rank_by_references(project, EnhancedQuery(level=level, grouping=grouping))
+    table = compute_table(project, EnhancedQuery(level=level, grouping=grouping))
     (difference,) = table["rows"][0]["differences"]
     assert difference["williams"] is None
     assert difference["p"] is not None
@@ -84,14 +87,14 @@ def test_groupings_and_levels_have_no_williams(project, level, grouping) -> None
 
 def test_set_without_scores_is_reported_and_unknown_sets_are_errors(project) -> None:
     merge_sets(project=project, names=["original", "good"], into="both")
-    table = rank_by_references(project, EnhancedQuery(references="original,both"))
+    table = compute_table(project, EnhancedQuery(references="original,both"))
     cell = table["rows"][0]["cells"]["both"]
     assert cell["note"] == "not scored with this set"
     assert "two of these sets" in table["note"]
     with pytest.raises(BadInput, match="There are: both, good, original"):
-        rank_by_references(project, EnhancedQuery(references="original,none"))
+        compute_table(project, EnhancedQuery(references="original,none"))
     with pytest.raises(BadInput, match=f"2 to {MOST_SETS}"):
-        rank_by_references(project, EnhancedQuery(references="original"))
+        compute_table(project, EnhancedQuery(references="original"))
 
 
 def test_table_is_cached_until_the_data_change(project) -> None:
@@ -121,7 +124,7 @@ def test_command_with_several_sets(project) -> None:
 
 def test_only_chosen_evaluators_are_compared(project, cast, client) -> None:
     query = parse_query(EnhancedQuery, {"evaluators": "chrf"}, project)
-    table = rank_by_references(project, query)
+    table = compute_table(project, query)
     assert [row["evaluator"] for row in table["rows"]] == ["chrf"]
     assert table["signature"].endswith("|evaluators:chrf")
     client.force_login(cast.researcher)

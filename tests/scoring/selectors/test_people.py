@@ -10,14 +10,14 @@ from annotation.services.filters import create_filter, withdraw_filter
 from annotation.services.judging import next_assignment
 from evalapp.common.errors import BadInput, Conflict, NotThere
 from evalapp.versions import signed, split_version
+from scoring.boards.systems.query import SystemsQuery
 from scoring.selectors.aspects import choose_aspect
 from scoring.selectors.exports import leaderboard
-from scoring.selectors.leaderboards import SystemsQuery
 from scoring.selectors.people import load_comparisons, load_ratings
-from scoring.selectors.rankings import rank_systems
 from scoring.services.leaderboards import get_leaderboard
 from tests.annotation.services.judging_helpers import open_for, send
 from tests.factories import make_items, make_outputs, make_ratings
+from tests.scoring.boards.computing import compute_table
 
 pytestmark = pytest.mark.django_db
 
@@ -140,6 +140,6 @@ def test_side_of_a_comparison_is_the_displayed_one(cast):
     first = Output.objects.in_bulk(columns.output_a.tolist())
     named = [columns.units.units[code].name for code in columns.system_a]
     assert [first[pk].system.name for pk in columns.output_a.tolist()] == named
-    table = rank_systems(cast.project, SystemsQuery(aspect=aspect.name, method="win-rate"))
+    table = compute_table(cast.project, SystemsQuery(aspect=aspect.name, method="win-rate"))
     # 51 / 60 = .85 for equal systems; by the sides of the units it would be about one half.
     assert table["extras"]["side_bias"]["value"] == pytest.approx(0.85, abs=0.02)

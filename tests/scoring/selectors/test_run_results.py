@@ -9,8 +9,9 @@ import pytest
 from annotation.models import ReferenceSet
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
+from scoring.boards.registry import list_boards
 from scoring.models import Evaluator, ScoreSet
-from scoring.selectors.leaderboards import SHAPES, given_of, parse_query
+from scoring.selectors.leaderboards import parse_query
 from scoring.selectors.run_results import address_of, evaluator_gone, page_of, references_gone, scores_gone, was_made
 from scoring.services.scores import apply_evaluator
 from tests.factories import make_items, make_outputs, make_ratings
@@ -78,7 +79,7 @@ def test_scores_link_to_their_page_until_deleted(cast, client):
     assert scores_gone(Run(project=cast.project, kind="score")) == ""
 
 
-@pytest.mark.parametrize(("kind", "shape"), SHAPES.items())
+@pytest.mark.parametrize(("kind", "shape"), [(kind, board.query) for kind, board in list_boards().items()])
 def test_table_links_to_the_page_that_shows_it(cast, client, kind, shape):
     """Tables of every kind, with default and other options."""
     make_ratings(cast.project, make_outputs(cast.project, make_items(cast.project, 4)))
@@ -88,4 +89,4 @@ def test_table_links_to_the_page_that_shows_it(cast, client, kind, shape):
         assert answered.status_code == 200
         assert parse_query(shape, answered.wsgi_request.GET.dict(), cast.project) == query
         # The page of agreement may also show a single kind of judgements.
-        assert given_of(query).items() <= dict(parse_qsl(answered.context["params"])).items()
+        assert query.non_default_params.items() <= dict(parse_qsl(answered.context["params"])).items()

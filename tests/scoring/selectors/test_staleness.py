@@ -14,19 +14,18 @@ from django.utils import timezone
 from annotation.models import Output, ReferenceSet, Upload, WrittenReference
 from annotation.services.campaigns import create_writing, open_campaign
 from scoring import enhanced_tables
+from scoring.boards.aspects.query import AspectsQuery
+from scoring.boards.matrix.query import MatrixQuery
+from scoring.boards.metrics.query import EvaluatorsQuery
+from scoring.boards.references.query import EnhancedQuery
+from scoring.boards.render.csv import as_csv
+from scoring.boards.render.latex import as_latex
+from scoring.boards.slices.query import SlicesQuery
+from scoring.boards.systems.query import SystemsQuery
 from scoring.models import Evaluator, ScoreSet
-from scoring.selectors.leaderboards import (
-    AspectsQuery,
-    EnhancedQuery,
-    EvaluatorsQuery,
-    MatrixQuery,
-    SlicesQuery,
-    SystemsQuery,
-    stamp_of,
-)
+from scoring.selectors.leaderboards import stamp_of
 from scoring.services.leaderboards import get_leaderboard
 from scoring.services.snapshots import take_snapshot
-from scoring.tables import as_csv, as_latex
 from tests.factories import make_items, make_outputs
 from tests.pages import read_page
 from tests.writing import desk_of, fill_ports, send

@@ -8,8 +8,12 @@ from annotation.models import Output
 from evalapp.common.errors import BadInput, NotThere
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
+from scoring.boards.agreement.query import AgreementQuery
+from scoring.boards.metrics.query import EvaluatorsQuery
+from scoring.boards.registry import get_board
+from scoring.boards.systems.query import SystemsQuery
 from scoring.models import Leaderboard, ScoreSet
-from scoring.selectors.leaderboards import SHAPES, AgreementQuery, EvaluatorsQuery, SystemsQuery, stamp_of
+from scoring.selectors.leaderboards import stamp_of
 from scoring.services import leaderboards
 from scoring.services.combining import CombineWishes, start_combination
 from scoring.services.leaderboards import get_leaderboard, renew_leaderboards
@@ -33,7 +37,7 @@ def queued() -> list[dict]:
 
 def test_new_scores_renew_large_tables_that_were_viewed(large, score):
     score(large.project, "chrf")
-    assert queued() == [leaderboards.asdict(EvaluatorsQuery())]
+    assert queued() == [EvaluatorsQuery().params]
     assert execute_run(Run.objects.get(kind="rank").pk).state == "succeeded"
     answer = leaderboards.answer_leaderboard(project=large.project, query=EvaluatorsQuery())
     assert answer.is_current
@@ -53,7 +57,7 @@ def test_combination_also_renews_them(large):
     wishes = CombineWishes(("length", "random"), name="both")
     run = execute_run(start_combination(project=large.project, wishes=wishes, send=False).pk)
     assert run.state == "succeeded", run.error
-    assert queued() == [leaderboards.asdict(EvaluatorsQuery())]
+    assert queued() == [EvaluatorsQuery().params]
 
 
 def test_tables_of_older_versions_are_left_alone(large, score):
@@ -69,7 +73,8 @@ def test_human_system_table_stays_current_after_scoring(large, score):
         get_leaderboard(project=large.project, query=query)
     score(large.project, "chrf")
     current = {
-        (row.kind, row.params.get("by", "")): row.stamp == stamp_of(large.project, SHAPES[row.kind](**row.params))
+        (row.kind, row.params.get("by", "")): row.stamp
+        == stamp_of(large.project, get_board(row.kind).query(**row.params))
         for row in Leaderboard.objects.filter(project=large.project)
     }
     assert current == {

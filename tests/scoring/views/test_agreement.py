@@ -11,7 +11,7 @@ from django.urls import reverse
 from annotation.models import Comparison, Output, RaterFilter, Rating
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
-from scoring.selectors.leaderboards import AgreementQuery
+from scoring.boards.agreement.query import AgreementQuery
 from scoring.services import leaderboards
 from scoring.services.leaderboards import get_leaderboard
 from tests.factories import make_items, make_outputs, make_ratings

@@ -14,10 +14,11 @@ from django.test.utils import CaptureQueriesContext
 from annotation.models import Rating
 from annotation.services.judging import next_assignment, submit_answer
 from evalapp.common.models import Run
-from scoring import plots
+from scoring.boards.systems.query import SystemsQuery
 from scoring.models import Leaderboard
+from scoring.plots import drawing as plots
 from scoring.selectors.exports import leaderboard
-from scoring.selectors.leaderboards import SystemsQuery, stamp_of
+from scoring.selectors.leaderboards import stamp_of
 from scoring.services import leaderboards
 from tests.annotation.services.judging_helpers import open_for
 from tests.factories import make_items, make_outputs, make_ratings

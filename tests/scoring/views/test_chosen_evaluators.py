@@ -14,9 +14,10 @@ from django.core.management.base import CommandError
 from annotation.models import Comparison, Item
 from evalapp import __version__
 from evalapp.common.errors import BadInput
+from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.recompute import recompute_folder
 from scoring.models import Leaderboard, Score, ScoreSet, Snapshot
-from scoring.selectors.leaderboards import EvaluatorsQuery, key_of, parse_query
+from scoring.selectors.leaderboards import key_of, parse_query
 from scoring.services import leaderboards
 from scoring.services.columns import keep_columns
 from scoring.services.leaderboards import get_leaderboard, renew_leaderboards

@@ -12,10 +12,10 @@ from django.core.management import call_command
 from django.urls import reverse
 
 from annotation.models import Item, Rating
+from scoring.boards.render.cells import remarks_of
 from scoring.models import Leaderboard, Score
-from scoring.selectors import evaluator_boards
-from scoring.selectors.evaluator_boards import item_keys
-from scoring.tables import remarks_of
+from scoring.selectors import item_keys as keys
+from scoring.selectors.item_keys import item_keys
 from tests.pages import read_page
 
 pytestmark = pytest.mark.django_db
@@ -61,12 +61,12 @@ def test_long_texts_outside_the_slice_values_take_no_memory(parted, monkeypatch)
     for number, item in enumerate(Item.objects.order_by("key")):
         item.meta["document"] = str(number % 2) + "x" * 1_000_000
         item.save()
-    monkeypatch.setattr(evaluator_boards, "METAS", 1)
+    monkeypatch.setattr(keys, "METAS", 1)
     rated = Rating.objects.order_by("output").values_list("output", flat=True).distinct()
-    aspect, outputs = Rating.objects.first().aspect, np.array(rated)
+    outputs = np.array(rated)
     tracemalloc.start()
     assert item_keys(parted.project) == ["number", "topic"]
-    topics, documents = (evaluator_boards._part(aspect, outputs, key) for key in ("topic", "document"))
+    topics, documents = (keys.load_parts(parted.project, outputs, key) for key in ("topic", "document"))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert [len(set(column.tolist())) for column in (topics, documents)] == [2, 2]

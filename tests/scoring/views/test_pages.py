@@ -15,10 +15,11 @@ from lxml import html
 from annotation.models import Output, Rating
 from evalapp import __version__
 from evalapp.common.models import Run
-from scoring.forms import ApplyForm
+from scoring.boards.metrics.query import EvaluatorsQuery
+from scoring.boards.slices.query import SlicesQuery
+from scoring.forms.fields import ApplyForm
 from scoring.models import Leaderboard, Score, ScoreSet
 from scoring.selectors.catalogue import entries, get_entry
-from scoring.selectors.leaderboards import EvaluatorsQuery, SlicesQuery
 from scoring.services.leaderboards import compute_leaderboard
 from scoring.services.scores import defaults_of
 from tests.pages import read_page

@@ -10,9 +10,10 @@ from django.core.management import call_command
 from django.urls import reverse
 
 from annotation.models import Aspect, Comparison, Output, RaterFilter
+from scoring.boards.pairs.query import PairsQuery
 from scoring.boards.recompute import recompute_folder
 from scoring.models import Leaderboard, Score, ScoreSet, Snapshot
-from scoring.selectors.leaderboards import PairsQuery, parse_query
+from scoring.selectors.leaderboards import parse_query
 from scoring.services.leaderboards import is_large
 from tests.factories import make_items, make_outputs
 from tests.pages import read_page

@@ -11,7 +11,9 @@ from django.core.management.base import CommandError
 
 from annotation.models import Comparison, Output, Rating
 from evalapp.common.errors import BadInput
-from scoring.selectors.leaderboards import EvaluatorsQuery, SystemsQuery, names_of, parse_query, people_of
+from scoring.boards.metrics.query import EvaluatorsQuery
+from scoring.boards.systems.query import SystemsQuery
+from scoring.selectors.leaderboards import names_of, parse_query, people_of
 from tests.factories import make_items, make_outputs, make_ratings
 from tests.pages import read_page
 

@@ -13,8 +13,10 @@ from django.urls import reverse
 from annotation.models import Rating
 from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.models import AuditEvent
+from scoring.boards.metrics.query import EvaluatorsQuery
+from scoring.boards.registry import get_board
+from scoring.boards.systems.query import SystemsQuery
 from scoring.models import Snapshot
-from scoring.selectors.leaderboards import EvaluatorsQuery, SystemsQuery
 from scoring.selectors.snapshots import compare_tables
 from scoring.services import leaderboards, snapshots
 from scoring.services.snapshots import take_snapshot
@@ -189,7 +191,7 @@ def test_snapshot_of_evaluators_shows_the_same_as_the_page(scored, client):
 
 def test_every_table_can_be_stored_and_compared(scored, client):
     from annotation.models import Item
-    from scoring.selectors.leaderboards import SHAPES, parse_query
+    from scoring.selectors.leaderboards import parse_query
 
     for number, item in enumerate(scored.project.items.order_by("pk")):
         Item.objects.filter(pk=item.pk).update(meta={"domain": "ab"[number % 2]})
@@ -205,7 +207,7 @@ def test_every_table_can_be_stored_and_compared(scored, client):
         changed = read_page(client.get(place("snapshots-compare") + f"?first=kept-{kind}&second=kept-{kind}"))
         assert words in changed
         assert "Rank then" not in changed
-    detail = parse_query(SHAPES["agreement"], {"aspect": "quality", "judged": "ratings"})
+    detail = parse_query(get_board("agreement").query, {"aspect": "quality", "judged": "ratings"})
     row = take_snapshot(project=scored.project, query=detail)
     assert not {"raters", "pairs"} & set(row.table)
     assert "r0" not in json.dumps(row.table)

@@ -104,7 +104,7 @@ def test_methods_with_finite_values_also_rank_one_component(judged, client, meth
 
 
 def test_exports_recompute_equal_and_snapshots_stay(judged, client, tmp_path):
-    from scoring.selectors.leaderboards import SystemsQuery
+    from scoring.boards.systems.query import SystemsQuery
     from scoring.services.leaderboards import compute_leaderboard
 
     project = judged.project

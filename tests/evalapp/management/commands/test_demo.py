@@ -13,17 +13,14 @@ from annotation.models import Campaign, Item, Output, Rating
 from evalapp.accounts.models import Membership, Project, User
 from evalapp.common.models import Run
 from evalapp.management.commands import demo
-from scoring.selectors.leaderboards import (
-    AgreementQuery,
-    AspectsQuery,
-    EvaluatorsQuery,
-    MatrixQuery,
-    PairsQuery,
-    SlicesQuery,
-    SystemsQuery,
-    find_leaderboard,
-    stamp_of,
-)
+from scoring.boards.agreement.query import AgreementQuery
+from scoring.boards.aspects.query import AspectsQuery
+from scoring.boards.matrix.query import MatrixQuery
+from scoring.boards.metrics.query import EvaluatorsQuery
+from scoring.boards.pairs.query import PairsQuery
+from scoring.boards.slices.query import SlicesQuery
+from scoring.boards.systems.query import SystemsQuery
+from scoring.selectors.leaderboards import find_leaderboard, stamp_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 

@@ -18,7 +18,7 @@ from evalapp.stats.core.common_rows import find_common_rows
 from evalapp.stats.correlation.coefficients import pearson_value
 from scoring.boards.data.columns import Ratings, Units
 from scoring.boards.further import matrix_table
-from scoring.boards.metrics.compute import WIDER, People, Scored, coverage_note, enhanced_table, evaluators_table
+from scoring.boards.metrics.by_ratings import WIDER, People, Scored, coverage_note, enhanced_table, evaluators_table
 
 SETTINGS = {
     "level": "system", "grouping": "none", "systems": "all", "references": "original", "ratings": "raw",

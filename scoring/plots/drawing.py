@@ -60,6 +60,15 @@ def unbounded(row: Mapping[str, Any]) -> str:
     return f"rank {low if low == high else f'{low}–{high}'}, no finite rating"
 
 
+def in_words(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The figures of a forest plot; of a system with a rank but no finite rating the rank."""
+    return "; ".join(
+        f"{row['label']} {row['value']:.3f}" if row["value"] is not None else f"{row['label']} {unbounded(row)}"
+        for row in rows
+        if row["value"] is not None or row.get("rank") is not None
+    )
+
+
 def draw_scatter(
     points: Sequence[Mapping[str, Any]], *, title: str, description: str, axes: tuple[str, str], theme: Theme
 ) -> Plot:

@@ -10,10 +10,9 @@ from annotation.models import Campaign
 from annotation.selectors.filters import list_filters
 from annotation.services.filters import REASON_LENGTH
 from evalapp.accounts.models import Project
-
-from .forms import AUTOSUBMIT
-from .selectors.leaderboards import JUDGED, RATINGS, SCALES
-from .selectors.planning import EFFECTS, SIDES, TESTS, USUAL
+from scoring.boards.choices import JUDGED, RATINGS, SCALES
+from scoring.forms.fields import AUTOSUBMIT
+from scoring.selectors.planning import EFFECTS, SIDES, TESTS, USUAL
 
 
 class AgreementForm(forms.Form):

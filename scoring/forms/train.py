@@ -14,12 +14,11 @@ from annotation.models import Campaign, Dialogue, System
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 from evalapp.common.params import GREATEST_SEED, LEAST_SEED
-
-from .forms import NameField, add_faults, label_of, reference_sets
-from .selectors.catalogue import refusal_of
-from .selectors.datasets import UPLOADED, judged_aspects, rater_names
-from .selectors.training import default_folds, judgements_for
-from .services.training import LISTS, MOST_FOLDS, OWN_FIELDS, Wishes
+from scoring.forms.fields import NameField, add_faults, label_of, reference_sets
+from scoring.selectors.catalogue import refusal_of
+from scoring.selectors.datasets import UPLOADED, judged_aspects, rater_names
+from scoring.selectors.training import default_folds, judgements_for
+from scoring.services.training import LISTS, MOST_FOLDS, OWN_FIELDS, Wishes
 
 if TYPE_CHECKING:
     from scoring.ml import Entry, Option

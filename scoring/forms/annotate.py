@@ -11,11 +11,10 @@ from annotation.models.data import ORIGINAL
 from annotation.selectors.data import system_names
 from evalapp.accounts.models import Project
 from evalapp.common.params import GREATEST_SEED, LEAST_SEED
-
-from .forms import reference_sets
-from .selectors.candidates import OUTPUTS, WITHHELD, corpora_of
-from .selectors.training import trained_of
-from .services.annotating import MOST_CANDIDATES, MOST_REFERENCES, STARTS, AnnotateWishes
+from scoring.forms.fields import reference_sets
+from scoring.selectors.candidates import OUTPUTS, WITHHELD, corpora_of
+from scoring.selectors.training import trained_of
+from scoring.services.annotating import MOST_CANDIDATES, MOST_REFERENCES, STARTS, AnnotateWishes
 
 MOST_SYSTEMS = 200
 

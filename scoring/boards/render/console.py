@@ -1,4 +1,4 @@
-"""Tables and figures of this room's commands as text."""
+"""Boards as lines of text, for commands."""
 
 from __future__ import annotations
 
@@ -6,6 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from evalapp.side_figures import failure_sentence
+from scoring.boards.registry import get_board
+from scoring.boards.render.figures import letters_caption
+
+
+def as_text(table: Mapping[str, Any]) -> str:
+    """The table of a board with everything a reader of a terminal needs."""
+    return "\n".join(get_board(table["kind"]).module("columns").write_lines(table))
 
 
 def as_lines(head: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> list[str]:
@@ -26,6 +33,11 @@ def interval(estimate: Mapping[str, Any], digits: int = 3) -> str:
     if estimate["low"] is None:
         return text
     return f"{text} [{estimate['low']:.{digits}f}, {estimate['high']:.{digits}f}]"
+
+
+def plain(value: float | None) -> str:
+    """Three digits, or a dash."""
+    return "-" if value is None else f"{value:.3f}"
 
 
 def stale_lines(found: Mapping[str, Any]) -> Iterator[str]:
@@ -52,3 +64,34 @@ def filter_line(used: Mapping[str, Any]) -> str:
     return (
         f"Without {used['raters']} rater{'s' if used['raters'] != 1 else ''} (filter {used['name']}): {used['reason']}"
     )
+
+
+def chosen_line(table: Mapping[str, Any]) -> Iterator[str]:
+    """That only some evaluators are compared."""
+    if table["evaluators"]:
+        yield f"Only chosen evaluators are compared: {', '.join(table['evaluators'])}."
+
+
+def counting_lines(table: Mapping[str, Any]) -> Iterator[str]:
+    """What a reader must know before the figures: what was left out by choice, simulated or out of date."""
+    yield from chosen_line(table)
+    if table.get("filter"):
+        yield filter_line(table["filter"])
+    if table["n_simulated"]:
+        yield "Simulated judgements are among these figures."
+    yield from table.get("counted", [])
+    yield from stale_lines(table)
+
+
+def test_lines(table: Mapping[str, Any]) -> Iterator[str]:
+    """What the letters mean, or why there are none."""
+    test = table["test"]
+    if not test["names"]:
+        yield f"Nothing was tested ({test['signature']}). {test['note']}".rstrip()
+        return
+    caption = letters_caption(table)
+    yield caption
+    for line in (test["note"], test.get("changed", "")):
+        if line and line not in caption:
+            yield f"{line}."
+    yield test["signature"]

@@ -6,8 +6,7 @@ from django import forms
 
 from annotation.models.data import ORIGINAL
 from evalapp.common.params import bounds
-
-from .services.games import ITEMS, SEEDS, GamesWishes
+from scoring.services.games import ITEMS, SEEDS, GamesWishes
 
 #: What a game counts, as people choose it: words, and the evaluator's options. A rule of draws needs draws.
 COUNTS: dict[str, tuple[str, dict[str, str]]] = {

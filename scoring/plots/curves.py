@@ -9,7 +9,7 @@ from html import escape
 
 from django.utils.safestring import SafeString, mark_safe
 
-from .plots import PALETTE
+from scoring.plots.drawing import PALETTE
 
 WIDTH, HEIGHT = 640, 220
 LEFT, RIGHT, TOP, BOTTOM = 68, 12, 34, 28

@@ -12,9 +12,9 @@ from annotation.models import Aspect, ReferenceSet
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 from evalapp.common.errors import EvalappError
-
-from .selectors.leaderboards import CHOICES, names_of
-from .services.scores import defaults_of
+from scoring.boards.choices import CHOICES
+from scoring.selectors.leaderboards import names_of
+from scoring.services.scores import defaults_of
 
 if TYPE_CHECKING:
     from scoring.ml import Entry, Option
@@ -149,7 +149,7 @@ class QueryForm(forms.Form):
             # Dialogues are a level of the main table of evaluators only, which adds them.
             choices = [(level, label) for level, label in CHOICES[name].items() if level != "dialogue"]
         elif name == "key":
-            from .selectors.evaluator_boards import item_keys
+            from scoring.selectors.item_keys import item_keys
 
             choices = [(key, key) for key in item_keys(project)]
         elif name == "filter":

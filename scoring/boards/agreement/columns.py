@@ -1,0 +1,114 @@
+"""What the renderers show of the board of inter-annotator agreement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from evalapp.markup import escape_latex
+from evalapp.side_figures import failure_sentence
+from scoring.boards.agreement.rater_columns import cells_of, columns_of
+from scoring.boards.choices import JUDGED, RATINGS
+from scoring.boards.render.console import as_lines, filter_line, interval
+from scoring.boards.render.latex import tabular
+
+COUNTS = ("n_units", "n_shared", "n_raters", "n_judgements")
+
+
+def list_cells(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
+    """One row per coefficient of every line (all aspects), or of the aspect that the table is about."""
+    about = ("aspect", "judged", "source", "scale", *COUNTS)
+    figures = ("name", "value", "low", "high", "n", "note")
+    rows = [
+        [*(line.get(name, "") for name in about), *(found[name] for name in figures), table["signature"]]
+        for line in _lines(table)
+        for found in line["coefficients"]
+    ]
+    return [*about, "coefficient", *figures[1:], "signature"], rows
+
+
+def write_latex(table: Mapping[str, Any]) -> list[str]:
+    """A line for each line of the table, a column for each coefficient."""
+    lines = _lines(table)
+    names = [(found["name"], found["label"]) for found in lines[0]["coefficients"]] if lines else []
+    for line in lines:
+        names += [(f["name"], f["label"]) for f in line["coefficients"] if f["name"] not in {name for name, _ in names}]
+    rows = []
+    for line in lines:
+        by_name = {found["name"]: found for found in line["coefficients"]}
+        what = escape_latex(f"{line['aspect']}, {line['source'] or JUDGED[line['judged']].lower()}")
+        cells = [_figure(by_name.get(name)) for name, _ in names]
+        rows.append(" & ".join([what, *cells, str(line["n_units"]), str(line["n_raters"])]) + r" \\")
+    head = (
+        " & ".join(["Aspect", *(escape_latex(label.split(" (")[0]) for _, label in names), "Units", "Raters"]) + r" \\"
+    )
+    columns = "l" + "r" * (len(names) + 2)
+    lead = [f"% {table['signature']}"]
+    if table["n_simulated"]:
+        lead.append("% Simulated judgements are among these figures.")
+    return lead + tabular(columns, head, rows)
+
+
+def _lines(table: Mapping[str, Any]) -> list[dict[str, Any]]:
+    if not table["aspect"]:
+        return list(table["rows"])
+    whole = {name: table.get(name, "") for name in ("aspect", "judged", "scale", *COUNTS)}
+    return [{**whole, "source": table["campaign"], "coefficients": table["rows"]}]
+
+
+def _figure(found: Mapping[str, Any] | None) -> str:
+    if found is None or found["value"] is None:
+        return "--"
+    text = f"${found['value']:.3f}$"
+    if found["low"] is None:
+        return text
+    return f"{text} {{\\small $[{found['low']:.3f}, {found['high']:.3f}]$}}"
+
+
+def write_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """A line for every aspect; for one aspect its coefficients, answers and raters."""
+    of = f" in {found['campaign']}" if found["campaign"] else ""
+    yield f"Agreement in {found['project']}{of}" + (f": {found['aspect']}" if found["aspect"] else "")
+    if found.get("filter"):
+        yield filter_line(found["filter"])
+    if found["n_simulated"]:
+        yield "Simulated judgements are among these figures."
+    if found["ratings"] != "raw":
+        yield f"Ratings: {RATINGS[found['ratings']]}"
+    if found["note"]:
+        yield found["note"]
+    if sentence := failure_sentence(found.get("failed", ())):
+        yield sentence
+    if found["rows"]:
+        yield from _detail_lines(found) if found["aspect"] else _overview_lines(found)
+    yield found["signature"]
+
+
+def _overview_lines(found: Mapping[str, Any]) -> list[str]:
+    names = list({f["name"]: f["label"] for row in found["rows"] for f in row["coefficients"]})
+    lines = []
+    for row in found["rows"]:
+        by_name = {f["name"]: f for f in row["coefficients"]}
+        what = [row["aspect"], row["source"] or JUDGED[row["judged"]].lower()]
+        figures = [interval(by_name[name]) if name in by_name else "-" for name in names]
+        counts = [str(row[name]) for name in COUNTS]
+        reasons = [by_name["alpha"]["note"]] if by_name["alpha"]["value"] is None else [""]
+        lines.append([*what, *figures, *counts, *reasons])
+    head = ["aspect", "judged in", *names, "units", "shared", "raters", "judgements", ""]
+    return as_lines(head, lines, left=(0, 1, len(head) - 1))
+
+
+def _detail_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{found['n_judgements']:,} judgements of {found['n_units']:,} units by {found['n_raters']:,} raters"
+    rows = [[row["label"], interval(row), str(row["n"]), row["note"]] for row in found["rows"]]
+    yield from as_lines(["coefficient", "value", "n", ""], rows, left=(0, 3))
+    yield "answers: " + ", ".join(f"{row['value']}: {100 * row['share']:.0f} %" for row in found["prevalence"])
+    yield from found["notes"]
+    raters = found.get("raters", [])
+    if raters:
+        head = ["rater", "judged", *(column.label.lower() for column in columns_of(raters)), "look, because"]
+        lines = [
+            [row["rater"], str(row["n"]), *(cell["text"] for cell in cells_of(row, raters)), " ".join(row["reasons"])]
+            for row in raters
+        ]
+        yield from as_lines(head, lines, left=(0, len(head) - 1))

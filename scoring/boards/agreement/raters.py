@@ -1,0 +1,318 @@
+"""From columns of judgements to tables about the people who judged, as plain values: agreement of every aspect and
+campaign, and for one aspect everything about its raters. What each figure is stands where it is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from evalapp.side_figures import FAILED, side_figure
+from evalapp.stats.agreement.calibration import calibrate_raters
+from evalapp.stats.agreement.coefficients import AgreementTable, agreement_table
+from evalapp.stats.agreement.components import variance_components
+from evalapp.stats.agreement.judged import NO_PAIR_LEFT, Judged, compare_as, without_value
+from evalapp.stats.agreement.krippendorff import Scale
+from evalapp.stats.agreement.normalise import Z_METHODS, RatingMethod
+from evalapp.stats.agreement.raters import rater_reports
+from evalapp.stats.agreement.rating_columns import NO_PAIR
+from evalapp.stats.core.coding import FloatArray, encode_pair
+from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.resampling.bootstrap import DEFAULT_RESAMPLES, Bootstrap
+
+Table: TypeAlias = dict[str, Any]
+Settings: TypeAlias = Mapping[str, Any]
+
+#: Resamples for each line of a table of many; the one aspect looked at gets the usual number.
+LINE_RESAMPLES = 500
+#: Pairs of raters shown, those with the most units in common.
+SHOWN_PAIRS = 60
+LABELS = {
+    "alpha": "Krippendorff's alpha",
+    "percent": "same answer",
+    "fleiss": "Fleiss' kappa",
+    "cohen": "Cohen's kappa",
+    "icc_1": "ICC(1)",
+    "icc_a1": "ICC(A,1)",
+    "icc_ak": "ICC(A,k)",
+    "icc_c1": "ICC(C,1)",
+    "icc_ck": "ICC(C,k)",
+}
+#: What a line of the overview shows; the others are in the detail.
+IN_LINE = ("alpha", "fleiss", "icc_a1", "icc_ak", "percent")
+UPLOADED = "uploaded"
+#: Of comparisons of two outputs, whose sides mean nothing.
+ORIENTED = (
+    "Verdicts are oriented by system name before nominal agreement: “a” is the system whose name comes first, on "
+    "whichever side it was shown."
+)
+#: What asks whether two gave the same answer, which of z-scores says nothing.
+_OF_ANSWERS = {"percent", "fleiss", "cohen"}
+_NO_ANSWERS = Estimate.undefined("z-scores of two raters are hardly ever the same")
+_OF_SCALES = {"bias", "spread", "drift", "most_given", "most_given_share"}
+
+
+def overview_table(parts: Iterable[tuple[str, str, Judged]], settings: Settings) -> Table:
+    """One row per aspect, way of judging and source: all judgements together, then each campaign and what was uploaded
+    where there are several. `parts`: aspect, way of judging, columns. `settings`: scale, campaign, filter, ratings."""
+    rows: list[Table] = []
+    n_filtered = 0
+    for aspect, judged, columns in parts:
+        n_filtered += columns.n_filtered
+        rows.append(_line(aspect, judged, "", columns, settings))
+        if len(columns.sources) > 1:
+            for code, source in enumerate(columns.sources):
+                part = columns.only(columns.source == code)
+                rows.append(_line(aspect, judged, source or UPLOADED, part, settings))
+    return {
+        "kind": "agreement",
+        "aspect": "",
+        "judged": settings["judged"],
+        "campaign": settings["campaign"],
+        "scale": settings["scale"],
+        "ratings": _method(settings),
+        "signature": _signature(settings, "all aspects", LINE_RESAMPLES),
+        "n_filtered": n_filtered,
+        "n_simulated": sum(row["n_simulated"] for row in rows if not row["source"]),
+        "note": "" if rows else "Nobody has judged anything yet.",
+        "rows": rows,
+    }
+
+
+def detail_table(
+    columns: Judged, settings: Settings, *, aspect: str, judged: str, controls: Mapping[str, tuple[int, int]]
+) -> Table:
+    """Everything about the people who judged one aspect. `controls`: rater -> control items answered and failed.
+    Coefficients and pairs are of the ratings by the method of `settings`, all else of what was given."""
+    scale, method = scale_of(columns, settings), _method(settings)
+    first = columns.first_judgements()
+    compared, n_without = compare_as(first, method)
+    found = _agreement(compared, scale, DEFAULT_RESAMPLES, SHOWN_PAIRS)
+    calibration, why_not, components = None, FAILED, None
+    with side_figure("The calibrated means of systems"):
+        calibration, why_not = _calibration(first)
+    with side_figure("The components of variance"):
+        components = _components(first)
+    shares: list[Table] = []
+    with side_figure("How often each value was given"):
+        shares = prevalence(first)
+    reports: list[Table] = []
+    with side_figure("The reports of raters"):
+        reports = _raters(columns, controls)
+    return {
+        "kind": "agreement",
+        "aspect": aspect,
+        "judged": judged,
+        "campaign": settings["campaign"],
+        "scale": scale,
+        "ratings": method,
+        "signature": _signature(settings, aspect, DEFAULT_RESAMPLES, scale),
+        "n_units": _distinct(first.unit),
+        "n_items": _distinct(first.item),
+        "n_raters": _distinct(first.rater),
+        "n_judgements": len(first),
+        "n_repeats": len(columns) - len(first),
+        "n_filtered": columns.n_filtered,
+        "n_simulated": int(columns.simulated.sum()),
+        "note": "" if len(columns) else f"Nobody has judged {aspect} here.",
+        "rows": _coefficients(found, LABELS, method, n_without) if len(first) else [],
+        "notes": [*found.notes, *without_value(n_without, method), *([ORIENTED] if judged == "comparisons" else [])],
+        "prevalence": shares,
+        "pairs": _pairs(found, first.raters, method),
+        "n_pairs": len(found.pairs) + found.pairs_left_out,
+        "kappa_weights": "" if scale == "nominal" else "quadratic",
+        "raters": reports,
+        "calibration": calibration,
+        "calibration_note": why_not,
+        "components": components,
+    }
+
+
+def scale_of(columns: Judged, settings: Settings) -> Scale:
+    """The scale that was asked for, the usual one where none was, nominal for verdicts in any case."""
+    asked = settings["scale"]
+    return columns.usual_scale if asked in ("", "auto") or not columns.is_numeric else asked
+
+
+def _method(settings: Settings) -> RatingMethod:
+    """Tables of before there was a choice are of ratings as given."""
+    method: RatingMethod = settings.get("ratings") or "raw"
+    return method
+
+
+def _line(aspect: str, judged: str, source: str, columns: Judged, settings: Settings) -> Table:
+    first = columns.first_judgements()
+    scale, method = scale_of(columns, settings), _method(settings)
+    compared, n_without = compare_as(first, method)
+    return {
+        "aspect": aspect,
+        "judged": judged,
+        "source": source,
+        "scale": scale,
+        "n_units": _distinct(first.unit),
+        "n_shared": _shared(first),
+        "n_raters": _distinct(first.rater),
+        "n_judgements": len(first),
+        "n_simulated": int(first.simulated.sum()),
+        "coefficients": _coefficients(_agreement(compared, scale, LINE_RESAMPLES, 0), IN_LINE, method, n_without),
+    }
+
+
+def _agreement(columns: Judged, scale: Scale, resamples: int, pairs: int) -> AgreementTable:
+    return agreement_table(
+        columns.value,
+        columns.unit,
+        columns.rater,
+        scale=scale,
+        max_pairs=pairs,
+        bootstrap=Bootstrap(cluster=columns.item, resamples=resamples),
+    )
+
+
+def _coefficients(found: AgreementTable, names: Iterable[str], method: RatingMethod, n_without: int = 0) -> list[Table]:
+    """Those that the kind of judgement allows, as `name`, `label` and an estimate. `n_without` ratings have no value
+    by `method`: where no pair is left that is the reason, not that no unit was rated twice."""
+    scale = f" ({found.scale})"
+    reason = NO_PAIR_LEFT[method] if n_without else ""
+    none = {name: _NO_ANSWERS for name in _OF_ANSWERS if name in found.coefficients}
+    estimates = {**found.coefficients, **none} if method in Z_METHODS else found.coefficients
+    if reason:
+        estimates = {
+            name: Estimate.undefined(reason, one.n) if one.note == NO_PAIR else one for name, one in estimates.items()
+        }
+    return [
+        {"name": name, "label": LABELS[name] + (scale if name == "alpha" else ""), **estimates[name].as_dict()}
+        for name in names
+        if name in estimates
+    ]
+
+
+def _pairs(found: AgreementTable, raters: tuple[str, ...], method: RatingMethod) -> list[Table]:
+    return [
+        {
+            "a": raters[pair.rater_a],
+            "b": raters[pair.rater_b],
+            "n": pair.n_units,
+            "kappa": (_NO_ANSWERS if method in Z_METHODS else pair.kappa).as_dict(),
+            "alpha": pair.alpha.as_dict(),
+            "percent": (_NO_ANSWERS if method in Z_METHODS else pair.percent).as_dict(),
+        }
+        for pair in found.pairs
+    ]
+
+
+def _raters(columns: Judged, controls: Mapping[str, tuple[int, int]]) -> list[Table]:
+    """A report of each rater, those first whom one has reasons to look at. `controls` become rows without a value."""
+    if not len(columns):
+        return []
+    present = {columns.raters[code]: int(code) for code in np.unique(columns.rater)}
+    checks = [
+        (code, number < failed) for name, code in present.items() for answered, failed in [controls.get(name, (0, 0))]
+        for number in range(answered)
+    ]  # fmt: skip
+    extra = len(checks)
+    blank = np.full(extra, np.nan)
+    failed = [None] * len(columns) + [failed for _, failed in checks]
+    found = rater_reports(
+        np.concatenate([points_of(columns), blank]),
+        np.concatenate([columns.unit, np.full(extra, -1)]),
+        np.concatenate([columns.rater, np.array([code for code, _ in checks], dtype=np.int64)]),
+        seconds=np.concatenate([columns.seconds, blank]) if np.isfinite(columns.seconds).any() else None,
+        control_failed=np.array(failed, dtype=object) if extra else None,
+        repeat_of=_repeats(columns, extra) if columns.repeat.any() else None,
+        at=np.concatenate([columns.at, blank]) if columns.is_numeric and np.isfinite(columns.at).all() else None,
+    )
+    rows = [{**report.as_dict(), "rater": columns.raters[int(report.rater)]} for report in found]
+    if not columns.is_numeric:
+        # Of verdicts these would be of sides that mean nothing.
+        rows = [{name: cell for name, cell in row.items() if name not in _OF_SCALES} for row in rows]
+    return sorted(rows, key=lambda row: (not row["reasons"], -row["n"], row["rater"]))
+
+
+def points_of(columns: Judged) -> FloatArray:
+    """Ratings as they are; verdicts as points of the first side (1 better, .5 equal or undecided, 0 worse). In a
+    comparison of two outputs every second unit is turned round, because which side comes first there means nothing."""
+    if columns.is_numeric:
+        return columns.value
+    points = np.select([columns.value == "a", columns.value == "b"], [1.0, 0.0], 0.5)
+    turned = (columns.system < 0) & (columns.unit % 2 == 1)
+    return np.where(turned, 1.0 - points, points)
+
+
+def _repeats(columns: Judged, extra: int) -> np.ndarray[Any, Any]:
+    found = np.full(len(columns) + extra, None, dtype=object)
+    rows = np.flatnonzero(columns.repeat)
+    found[rows] = columns.unit[rows]
+    return found
+
+
+def _calibration(columns: Judged) -> tuple[Table | None, str]:
+    """System means without the biases of their raters beside the plain means, best first; or why there are none."""
+    rated = columns.only(columns.system >= 0) if columns.is_numeric else columns
+    if not columns.is_numeric:
+        return None, "Calibration takes ratings; verdicts of comparisons are ranked with side and rater as covariates."
+    if _distinct(rated.system) < 2 or _distinct(rated.rater) < 2:
+        return None, "Calibration needs at least two systems and two raters."
+    # What sets an output apart from its system's others is common to its ratings: without it intervals are too narrow.
+    outputs, first = encode_pair(rated.item, rated.system, int(rated.system.max()) + 1)
+    several = len(first) < len(rated)
+    found = calibrate_raters(
+        rated.value, rated.system, rated.rater, item=outputs if several else None, variances="reml"
+    )
+    raws = sorted((row.raw for row in found.systems), reverse=True)
+    rows = [
+        {
+            "rank": place,
+            "raw_rank": raws.index(row.raw) + 1,
+            "system": rated.systems[int(row.label)],
+            "raw": row.raw,
+            **row.estimate.as_dict(),
+            "sd": row.sd,
+            "difference": row.estimate.value - row.raw,
+        }
+        for place, row in enumerate(found.systems, start=1)
+    ]
+    raters = [{"rater": rated.raters[int(row.label)], **row.estimate.as_dict(), "sd": row.sd} for row in found.raters]
+    return {"systems": rows, "raters": raters, "sigma2": found.sigma2, "note": found.note, "n": found.n}, ""
+
+
+def _components(columns: Judged) -> Table | None:
+    """Where the spread of ratings comes from, for planning; nothing for verdicts."""
+    if not columns.is_numeric or len(columns) < 3:
+        return None
+    system = columns.system if (columns.system >= 0).all() and _distinct(columns.system) > 1 else None
+    return variance_components(columns.value, columns.item, columns.rater, system).as_dict()
+
+
+def prevalence(columns: Judged, most: int = 12) -> list[Table]:
+    """How often each value was given; skewed shares depress every coefficient. Continuous values in `most` bins."""
+    if not len(columns):
+        return []
+    values, counts = np.unique(columns.value, return_counts=True)
+    if columns.is_numeric and len(values) > most:
+        counts, edges = np.histogram(columns.value, bins=most)
+        labels = [f"{low:.3g} to {high:.3g}" for low, high in pairwise(edges)]
+    else:
+        labels = [f"{value:g}" if columns.is_numeric else str(value) for value in values]
+    total = float(counts.sum())
+    return [{"value": label, "n": int(n), "share": float(n) / total} for label, n in zip(labels, counts, strict=True)]
+
+
+def _distinct(codes: np.ndarray[Any, Any]) -> int:
+    return len(np.unique(codes))
+
+
+def _shared(columns: Judged) -> int:
+    """Units that two people or more judged."""
+    _, counts = np.unique(columns.unit, return_counts=True)
+    return int((counts >= 2).sum())
+
+
+def _signature(settings: Settings, aspect: str, resamples: int, scale: str = "") -> str:
+    of_campaign = f"|campaign:{settings['campaign']}" if settings["campaign"] else ""
+    scale = scale or settings["scale"] or "auto"
+    ratings = f"|ratings:{_method(settings)}" if _method(settings) != "raw" else ""
+    icc = "" if scale == "nominal" else "|icc:reml-if-incomplete"
+    return f"agreement|aspect:{aspect}|scale:{scale}{ratings}{icc}|boot:items|resamples:{resamples}|seed:0{of_campaign}"

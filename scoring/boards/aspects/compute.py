@@ -1,0 +1,14 @@
+"""The board of evaluators by aspect, from the main board of each aspect."""
+
+from __future__ import annotations
+
+from scoring.boards.aspects.query import AspectsQuery
+from scoring.boards.base import Data, Progress, Table
+from scoring.boards.choices import FIGURES
+from scoring.boards.further import aspects_table
+
+
+def compute(data: Data, query: AspectsQuery, progress: Progress | None = None) -> Table:
+    """One figure for every evaluator and aspect."""
+    figure = FIGURES.get(query.coefficient, query.coefficient)
+    return aspects_table(data.compute_by_aspect(query, progress), {**query.params, "figure": figure, **data.draws})

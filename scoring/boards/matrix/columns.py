@@ -1,0 +1,22 @@
+"""What the renderers show of the board of evaluators against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from scoring.boards.render.cells import build_context, draw, list_cells, write_latex, write_lines
+
+__all__ = ["build_context", "draw", "list_cells", "write_latex", "write_lines"]
+
+TITLE = "Against each other"
+LEAD = "Which evaluators say the same as which others"
+#: The choices above the table.
+FIELDS = ["aspect", "level", "coefficient", "systems", "references"]
+#: What a figure of the table is called where two tables are compared.
+FIGURE = "pair of evaluators"
+
+
+def list_names(table: Mapping[str, Any]) -> list[str]:
+    """The evaluators."""
+    return [row["evaluator"] for row in table["rows"]]

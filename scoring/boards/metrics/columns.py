@@ -1,0 +1,185 @@
+"""What the renderers show of the board of evaluators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from evalapp.markup import escape_latex
+from scoring.boards.choices import COEFFICIENTS, COMPARED, FIGURES, LEVELS, PEOPLE
+from scoring.boards.render.console import as_lines, counting_lines, interval, test_lines
+from scoring.boards.render.figures import letters_caption
+from scoring.boards.render.latex import figure, lead_lines, mark_remarks, tabular
+from scoring.boards.render.page import list_p_values, place_rows, span_around_zero, span_shares
+from scoring.plots.drawing import Plot, draw_forest, in_words
+
+#: Figures besides the coefficients, and their heads.
+EXTRA = {"accuracy": "Acc.", "pa": "PA", "spa": "SPA", "calibrated": "Systems"}
+
+
+def list_cells(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
+    parts = ("value", "low", "high", "n", "note")
+    names = [*COEFFICIENTS, *list_extra(table)]
+    head = ["evaluator", "kind"] + [f"{name}_{part}" for name in names for part in parts]
+    head += ["letters", "cluster", "of_ceiling"]
+    head += [f"{name}_whole" for name in COEFFICIENTS] + ["n_whole", "n_in_training"]
+    head += ["n", "n_missing", "stale", "signature", "settings", "test_population", "interval_population"]
+    about = [(table.get("test") or {}).get("population", ""), table.get("population", "")]
+    rows = [
+        [row["evaluator"], row["kind"]]
+        + [row[name][part] for name in names for part in parts]
+        + [row.get("letters", ""), row.get("cluster"), (row.get("corrected") or {}).get("value")]
+        + _whole(row)
+        + [row["n"], row["n_missing"], row.get("stale", ""), row["signature"], table["signature"]]
+        + about
+        for row in table["rows"]
+    ]
+    return head, rows
+
+
+def list_extra(table: Mapping[str, Any]) -> list[str]:
+    """The figures that the rows have besides the coefficients."""
+    return [name for name in EXTRA if table["rows"] and name in table["rows"][0]]
+
+
+def _whole(row: Mapping[str, Any]) -> list[Any]:
+    """The figures over all rated outputs, training data included, where some were left out of the others."""
+    whole = row.get("whole")
+    figures = [whole[name]["value"] for name in COEFFICIENTS] + [whole["n"]] if whole else [None] * 4
+    return [*figures, row.get("n_in_training", 0)]
+
+
+def write_latex(table: Mapping[str, Any]) -> list[str]:
+    """Sentinels in italics; letters as exponents, where the evaluators were tested against each other."""
+    names = [*COEFFICIENTS, *list_extra(table)]
+    rows = []
+    for row in table["rows"]:
+        name = escape_latex(row["evaluator"])
+        shown = rf"\textit{{{name}}}" if row["is_sentinel"] else name
+        shown += f"$^{{{row['letters']}}}$" if row.get("letters") else ""
+        rows.append(" & ".join([shown, *(figure(row[c], 3) for c in names), str(row["n"])]) + r" \\")
+    head = " & ".join(["Evaluator", *(EXTRA.get(name, name.capitalize()) for name in names), "$n$"]) + r" \\"
+    lines = lead_lines(table) + tabular("l" + "r" * (len(names) + 1), head, rows)
+    lines += mark_remarks(table["rows"], "evaluator", names)
+    ceiling, test = table.get("ceiling"), table.get("test")
+    if test and test["names"]:
+        lines += [f"% {letters_caption(table)}", f"% {test['signature']}"]
+        lines += [f"% {test['changed']}."] if test.get("changed") else []
+    about = f"% Intervals: about {table.get('population')}. {table.get('coverage', '')}".rstrip()
+    lines += [about] if table.get("population") else []
+    if ceiling and ceiling["value"] is not None:
+        lines.append(f"% Noise ceiling of {table['coefficient']}: {ceiling['value']:.3f}")
+    return lines
+
+
+def write_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """A line for every evaluator with its coefficients, then the tests and the noise ceiling."""
+    yield f"Evaluators of {found['project']}: {found['aspect']}, {found['level']} level, systems {found['systems']}"
+    if found["people"] != "ratings":
+        name = PEOPLE[found["people"]]
+        yield f"People's scores of {found['n_systems']} systems: {name}, {found['n_ratings']:,} judgements"
+    if found["note"]:
+        yield found["note"]
+    yield from counting_lines(found)
+    yield from _excluded_lines(found)
+    extra = list_extra(found)
+    rows = [
+        [
+            row["evaluator"] + (" (sentinel)" if row["is_sentinel"] else ""),
+            *(interval(row[name]) for name in (*COEFFICIENTS, *extra)),
+            row["letters"],
+            str(row["n"]),
+            row["pearson"]["note"] or row["note"],
+        ]
+        for row in found["rows"]
+    ]
+    head = ["evaluator", *COEFFICIENTS, *extra, "letters", "n", ""]
+    yield from as_lines(head, rows, left=(0, len(head) - 3, len(head) - 1))
+    yield from test_lines(found)
+    if found.get("population"):
+        yield f"Intervals: about {found['population']}. {found.get('coverage', '')}".rstrip()
+    if found["ceiling"]["value"] is not None:
+        yield f"Noise ceiling of {found['coefficient']}: {interval(found['ceiling'])}."
+    yield found["signature"]
+
+
+def _excluded_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """What is left out since evaluators learned from it; against ratings also the figures with it."""
+    if not found["n_excluded"]:
+        return
+    rated = found["people"] == "ratings"
+    yield (
+        f"Compared on {found['n_outputs']:,} outputs; {found['n_excluded']:,} are left out, since some evaluator "
+        f"learned from their groups.{' On all of them:' if rated else ''}"
+    )
+    if rated:
+        whole = [
+            [row["evaluator"], *(interval(row["whole"][name]) for name in COEFFICIENTS), str(row["whole"]["n"])]
+            for row in found["rows"]
+            if row["whole"]
+        ]
+        yield from as_lines(["evaluator", *COEFFICIENTS, "n"], whole)
+        yield "On what no evaluator learned from:"
+
+
+# ---- the page and its plot ------------------------------------------------------------------------------------
+
+#: Heads of columns where the full name is long.
+SHORT = {"accuracy": "Accuracy", "pa": "PA", "spa": "SPA", "calibrated": "Systems, calibrated"}
+
+
+def build_context(table: Mapping[str, Any] | None, query: Any) -> dict[str, Any]:
+    """What the table of evaluators is drawn from, best first by this coefficient."""
+    coefficient = query.coefficient
+    key = FIGURES.get(coefficient, coefficient)
+    rows = sorted(table["rows"], key=lambda row: _order(row, key)) if table else []
+    names = (*COEFFICIENTS, *(name for name in EXTRA if rows and name in rows[0]))
+    asked = {figure: name for name, figure in FIGURES.items()}
+    columns = [
+        {"key": name, "name": asked.get(name, name), "label": SHORT.get(name) or COMPARED[name]} for name in names
+    ]
+    signed = key in COEFFICIENTS
+    drawn = place_rows(rows, span_around_zero(rows, key) if signed else span_shares(rows, key), key, signed=signed)
+    for row in drawn:
+        row["figures"] = [
+            {
+                **row[name],
+                "whole": row["whole"][name]["value"] if row["whole"] and name in row["whole"] else None,
+                "orders": name == key,
+            }
+            for name in names
+        ]
+    tested = bool(table and table["test"]["names"]) and coefficient == (table or {}).get("coefficient")
+    people = (table or {}).get("people", "ratings")
+    notes = {row["estimate"]["note"] for row in drawn if row["estimate"]["value"] is not None}
+    return {
+        "rows": drawn,
+        # What is said of every interval is said once, below the table.
+        "interval_note": notes.pop() if len(notes) == 1 and len(drawn) > 1 else "",
+        "has_intervals": any(row["estimate"]["low"] is not None for row in drawn),
+        "compared": people != "ratings",
+        "people_name": PEOPLE[people],
+        "coefficient": coefficient,
+        "coefficient_label": COMPARED[coefficient],
+        "columns": columns,
+        "has_letters": tested and any(row["letters"] for row in rows),
+        "has_ceiling": table is not None
+        and table["ceiling"]["value"] is not None
+        and coefficient == table["coefficient"],
+        "pairs": list_p_values(table) if table else [],
+        "letters_caption": letters_caption(table) if table and tested else "",
+    }
+
+
+def _order(row: Mapping[str, Any], coefficient: str) -> tuple[bool, float, str]:
+    value = row[coefficient]["value"]
+    return (value is None, -(value or 0.0), row["evaluator"])
+
+
+def draw(table: Mapping[str, Any], query: Any, project: str, theme: Any) -> Plot:
+    """A forest plot of the evaluators, the best first."""
+    key, name = FIGURES.get(query.coefficient, query.coefficient), COMPARED[query.coefficient]
+    ordered = sorted(table["rows"], key=lambda row: -(row[key]["value"] or 0.0))
+    rows = [{"label": row["evaluator"], "grey": row["is_sentinel"], **row[key]} for row in ordered]
+    title, zero = f"{name} with {table['aspect']}, {LEVELS[query.level].lower()}", key in COEFFICIENTS
+    return draw_forest(rows, title=title, description=in_words(rows), axis=name, theme=theme, zero=zero)

@@ -1,0 +1,268 @@
+"""From columns to the table of evaluators on the pairs of outputs that people compared, as plain values: how often each
+says what people said. Against a ranking of the systems that comparisons give: `ranked_tables`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from evalapp.side_figures import FAILED, side_figure, side_note
+from evalapp.stats.agreement.judged import people_of
+from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
+from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.core.multiple_tests import needed_draws
+from evalapp.stats.correlation.pair_tests import PairTests
+from evalapp.stats.correlation.significance import AllPairs, compare_verdicts
+from evalapp.stats.correlation.verdicts import (
+    VerdictPairs,
+    agree_on_pairs,
+    by_lot,
+    margins,
+    one_against_others,
+    outcomes,
+    share,
+    verdict_pairs,
+)
+from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE, Bootstrap
+from scoring.boards.data.columns import Comparisons, persons
+from scoring.boards.metrics.by_ratings import (
+    Scored,
+    chosen_of,
+    chosen_part,
+    nothing_left,
+    said_of,
+    tested_part,
+    with_missing,
+)
+from scoring.boards.metrics.ranked import Compared
+from scoring.boards.metrics.significance import EARLIER, by_place, described, untested, usable_columns
+from scoring.boards.systems.rankings import draws_of
+
+#: The sentinel whose share every other evaluator's is compared with: the longer of two texts, or the shorter one where
+#: that is right more often.
+BASELINE = "length"
+#: The figures of a row, by their names here and above the table.
+DECIDED, DIFFERENCE, VERDICTS = "decided pairs", f"less {BASELINE}", "all pairs"
+#: Folds of groups for the threshold of ties.
+FOLDS = 5
+SEED = 13
+NO_BASELINE = f"{BASELINE} has no scores on these pairs"
+
+Settings = Mapping[str, Any]
+Table = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """People's pairs: the places of both outputs in `Compared`, people's verdict, the group of the item; `all` also
+    holds those without one most frequent verdict, with every judgement and its group."""
+
+    first: IntArray
+    second: IntArray
+    sign: IntArray
+    cluster: IntArray
+    all: VerdictPairs
+    clusters: IntArray
+    kept: Comparisons
+
+    @classmethod
+    def of(cls, compared: Compared, kept: Comparisons) -> _Pairs:
+        kept = _first_judgements(kept)
+        order = np.argsort(compared.output)
+        ids = compared.output[order]
+        sides = [order[np.searchsorted(ids, side)] for side in _sides(kept)]
+        said = np.where(kept.verdict == "a", 1, np.where(kept.verdict == "b", -1, 0))
+        pairs = verdict_pairs(sides[0], sides[1], said)
+        agreed = pairs.agreed
+        cluster = np.asarray(kept.cluster, dtype=np.int64)
+        return cls(
+            pairs.first[agreed], pairs.second[agreed], pairs.sign[agreed], cluster[pairs.row[agreed]], pairs, cluster,
+            kept,
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self.sign)
+
+
+def _sides(found: Comparisons) -> tuple[IntArray, IntArray]:
+    if found.output_a is None or found.output_b is None:
+        raise ValueError("comparisons without numbers of their outputs cannot be matched with scores")
+    return found.output_a, found.output_b
+
+
+def _first_judgements(found: Comparisons) -> Comparisons:
+    """What every person said of two outputs for the first time: who judges again is no second person. Who could not
+    decide has said nothing, and an output is not compared with itself."""
+    said = (found.verdict != "cannot_decide") & (found.output_a != found.output_b)
+    found = found.only(said)
+    if not len(found) or not found.raters:
+        return found
+    _, places = people_of(found.raters)
+    person = persons(found.rater, found.raters)
+    place = np.array([places[name] for name in found.raters], dtype=np.int64)[found.rater]
+    low, high = np.sort(np.stack(_sides(found)), axis=0)
+    order = np.lexsort((place, person, high, low))
+    keys = np.stack([low, high, person], axis=1)[order]
+    again = np.zeros(len(found), dtype=np.bool_)
+    again[order[1:]] = (keys[1:] == keys[:-1]).all(axis=1)
+    return found.only(~again) if again.any() else found
+
+
+def pairs_table(
+    compared: Compared,
+    scored: Sequence[Scored],
+    settings: Settings,
+    *,
+    aspect: str,
+    outside: BoolArray,
+    learned: Mapping[str, int] | None = None,
+) -> Table:
+    """A row for every evaluator, most decided pairs right first: the share of `DECIDED` pairs whose outputs it orders
+    as most people did (a draw half), that share less `BASELINE`'s on the same pairs (`shorter`: of its reverse, since
+    it is right in less than half of them), and the share of `VERDICTS` right of all pairs, scores that differ by no
+    more than its threshold being tied.
+
+    `scored` are over the outputs of `compared` (comparisons of two outputs); `outside` marks those that no evaluator of
+    the table has learned from: pairs with others count for nobody; `learned` as in `evaluators_table`. `settings`:
+    systems, references, test (permutation, bootstrap or none), evaluators. Intervals: 95 %, resamples of groups of
+    items. A pair without one most frequent verdict counts nowhere but in `n_split`.
+    """
+    kept = compared.found if outside.all() else compared.outside(outside)
+    pairs = _Pairs.of(compared, kept)
+    draws = Bootstrap(**{"cluster": pairs.cluster, "seed": SEED, **draws_of(settings)})
+    of_pairs = [margins(one.metric[pairs.first], one.metric[pairs.second]) for one in scored]
+    right = [outcomes(margin, pairs.sign) for margin in of_pairs]
+    baseline = next((column for one, column in zip(scored, right, strict=True) if one.evaluator == BASELINE), None)
+    shorter = baseline is not None and bool(np.nansum(baseline - 0.5) < 0)
+    baseline = 1.0 - baseline if shorter and baseline is not None else baseline
+    names = [one.evaluator for one in scored]
+    tested: AllPairs | str = FAILED
+    with side_figure("The tests between evaluators"):
+        tested = _tell_apart(right, names, pairs.cluster, settings, draws.seed)
+    letters = by_place(tested, names)
+    rows = []
+    for place, (one, margin, column) in enumerate(zip(scored, of_pairs, right, strict=True)):
+        row = _row(one, margin, column, baseline, pairs, draws)
+        row["letters"], row["cluster"] = letters.get(place, ("", None))
+        rows.append(row)
+    test = described(tested, names)
+    test["note"] = test["note"].replace("outputs", "pairs")
+    decided = verdicts = Estimate.undefined(FAILED)
+    with side_figure("What one person reaches against the others"):
+        decided, verdicts = one_against_others(pairs.all, bootstrap=draws.with_cluster(pairs.clusters))
+    lot = None
+    with side_figure("The chance level"):
+        lot = by_lot(pairs.sign) if len(pairs) else None
+    n_tied = int((pairs.sign == 0).sum())
+    counted = {DECIDED: len(pairs) - n_tied, DIFFERENCE: len(pairs) - n_tied, VERDICTS: len(pairs)}
+    # What is told of people is of the pairs that count, without those on which they were divided.
+    behind = pairs.kept.only(pairs.all.agreed[pairs.all.of])
+    return {
+        "kind": "pairs",
+        "aspect": aspect,
+        "systems": settings["systems"],
+        "references": settings["references"],
+        "ratings": "",
+        "coefficient": "verdicts",
+        "evaluators": chosen_of(settings),
+        "baseline": BASELINE,
+        "shorter": shorter,
+        "columns": [{"name": name, "n": n} for name, n in counted.items()],
+        "test": test,
+        "ceiling": [decided.as_dict(), None, verdicts.as_dict()],
+        "by_lot": lot,
+        "signature": f"pairs|folds:{FOLDS}|boot:inputs|resamples:{draws.resamples}"
+        f"|seed:{draws.seed}|conf:{DEFAULT_CONFIDENCE:g}|{tested_part(test)}|systems:{settings['systems']}"
+        f"|references:{settings['references']}|aspect:{aspect}{chosen_part(settings)}",
+        "n_pairs": len(pairs),
+        "n_decided": len(pairs) - n_tied,
+        "n_tied": n_tied,
+        "n_split": len(pairs.all) - len(pairs),
+        "n_outputs": len(np.union1d(pairs.first, pairs.second)),
+        "n_excluded": len(compared.found) - len(kept),
+        "n_ratings": len(behind),
+        "n_raters": len(np.unique(persons(behind.rater, behind.raters))),
+        "n_systems": len(np.unique(np.concatenate([behind.system_a, behind.system_b]))),
+        "n_items": len(np.unique(behind.item)),
+        "n_clusters": len(np.unique(pairs.cluster)),
+        "n_simulated": int(behind.simulated.sum()),
+        "counted": compared.counted,
+        "note": side_note(lambda: with_missing(_note(compared, kept, pairs, aspect, learned or {}), settings, rows)),
+        "rows": sorted(rows, key=_order),
+    }
+
+
+def _tell_apart(
+    right: Sequence[FloatArray], names: Sequence[str], cluster: IntArray, settings: Settings, seed: int
+) -> AllPairs | str:
+    test: Any = settings.get("test") or "permutation"
+    usable = usable_columns(right, names)
+    if why_not := untested(test, usable):
+        return why_not
+    is_earlier = test == EARLIER
+    found = compare_verdicts(
+        usable,
+        cluster,
+        tests=PairTests(test="permutation" if is_earlier else test, k=needed_draws(len(usable)), seed=seed),
+    )
+    return replace(found, test=EARLIER) if is_earlier else found
+
+
+def _row(
+    one: Scored,
+    margin: FloatArray,
+    right: FloatArray,
+    baseline: FloatArray | None,
+    pairs: _Pairs,
+    draws: Bootstrap,
+) -> Table:
+    found = agree_on_pairs(margin, pairs.sign, folds=FOLDS, bootstrap=draws)
+    less = None if one.evaluator == BASELINE else Estimate.undefined(FAILED).as_dict()
+    if less is not None:
+        with side_figure(f"The difference to {BASELINE}"):
+            less = _less(right, baseline, pairs.cluster, draws).as_dict()
+    calibration = found.calibration
+    validated = calibration.cross_validated
+    cells: list[Table | None] = [
+        found.decided.as_dict(),
+        less,
+        {
+            **calibration.accuracy.as_dict(),
+            "epsilon": None if np.isnan(calibration.epsilon) else calibration.epsilon,
+            "cross_validated": None if validated is None else validated.as_dict(),
+        },
+    ]
+    return {
+        **said_of(one),
+        "n": int(np.isfinite(right).sum()),
+        "n_missing": found.n_missing,
+        "equal": None if np.isnan(found.equal) else found.equal,
+        "cells": cells,
+    }
+
+
+def _less(right: FloatArray, baseline: FloatArray | None, cluster: IntArray, draws: Bootstrap) -> Estimate:
+    """The difference of two shares on the pairs that both have scored, with its paired interval."""
+    difference = np.full(len(right), np.nan) if baseline is None else right - baseline
+    used = np.isfinite(difference)
+    if not used.any():
+        return Estimate.undefined(NO_BASELINE)
+    return share(difference[used], cluster[used], draws)
+
+
+def _order(row: Mapping[str, Any]) -> tuple[bool, float, str]:
+    value = row["cells"][0]["value"]
+    return (value is None, -(value or 0.0), row["evaluator"])
+
+
+def _note(compared: Compared, kept: Comparisons, pairs: _Pairs, aspect: str, learned: Mapping[str, int]) -> str:
+    if not len(compared):
+        return f"No output of these systems has been compared with another for {aspect}."
+    if not len(kept):
+        return nothing_left(len(compared), learned, what="comparison", of="compared outputs")
+    if not len(pairs):
+        return "No pair has one verdict that most people gave."
+    return "" if (pairs.sign != 0).any() else "People called every pair tied: there is no order to be followed."

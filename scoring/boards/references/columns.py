@@ -1,0 +1,81 @@
+"""What the renderers show of the board of evaluators by reference set.
+
+LaTeX has the form of Table 3 of Gao et al. (2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from evalapp.markup import escape_latex
+from scoring.boards.choices import COEFFICIENTS
+from scoring.boards.render.console import as_lines, chosen_line, excluded_line, interval, plain, stale_lines
+
+PARTS = ("value", "low", "high")
+
+
+def list_cells(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
+    """A line for every evaluator and set; differences are to the first set."""
+    sizes = {row["name"]: row for row in table["sets"]}
+    head = ["evaluator", "references", "origin", "per_item", "n"]
+    head += [f"{name}_{part}" for name in COEFFICIENTS for part in PARTS]
+    head += [f"difference_{part}" for part in PARTS] + ["p", "p_holm", "p_williams", "signature", "settings"]
+    rows = []
+    for row in table["rows"]:
+        to_first = {d["a"]: d for d in row["differences"] if d["b"] == table["baseline"]}
+        for name, cell in row["cells"].items():
+            d = to_first.get(name, {})
+            values = [row["evaluator"], name, sizes[name]["origin"], sizes[name]["per_item"], cell["n"]]
+            values += [cell[c][part] for c in COEFFICIENTS for part in PARTS] + [d.get(part) for part in PARTS]
+            values += [d.get("p"), d.get("p_holm"), d.get("williams"), cell["signature"], table["signature"]]
+            rows.append(values)
+    return head, rows
+
+
+def write_latex(table: Mapping[str, Any]) -> list[str]:
+    """Pearson / Kendall, one column per set; a star where the difference to the first is below .05 after Holm."""
+    names = [row["name"] for row in table["sets"]]
+    lines = [f"% {table['signature']}", *(f"% {row['name']}: {row['origin']}" for row in table["sets"])]
+    lines += [f"% Out of date: {row['evaluator']}: {row['reason']}" for row in table.get("stale", [])]
+    lines += [rf"\begin{{tabular}}{{l{'r' * len(names)}}}", r"\toprule"]
+    lines += [" & ".join(["Evaluator", *map(escape_latex, names)]) + r" \\", r"\midrule"]
+    for row in table["rows"]:
+        starred = {d["a"] for d in row["differences"] if d["b"] == table["baseline"] and (d["p_holm"] or 1) < 0.05}
+        cells = [_pair(row["cells"][name], name in starred) for name in names]
+        lines.append(" & ".join([escape_latex(row["evaluator"]), *cells]) + r" \\")
+    return [*lines, r"\bottomrule", r"\end{tabular}"]
+
+
+def _pair(cell: Mapping[str, Any], starred: bool) -> str:
+    values = [cell[name]["value"] for name in ("pearson", "kendall")]
+    if None in values:
+        return "--"
+    return "$" + " / ".join(f"{value:.3f}" for value in values) + ("^{*}" if starred else "") + "$"
+
+
+def write_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """A line for every evaluator and set; differences are to the first set that was named."""
+    yield f"Evaluators of {found['project']} by reference set: {found['aspect']}, {found['level']} level"
+    if found["n_simulated"]:
+        yield "Simulated ratings are among these figures."
+    yield from chosen_line(found)
+    yield from found.get("counted", [])
+    yield from stale_lines(found)
+    yield from excluded_line(found)
+    sizes = {row["name"]: row["per_item"] for row in found["sets"]}
+    lines = []
+    for row in found["rows"]:
+        to_first = {d["a"]: d for d in row["differences"] if d["b"] == found["baseline"]}
+        for name, cell in row["cells"].items():
+            size, shown = sizes.get(name), to_first.get(name)
+            tested = ["", "", "", ""]
+            if shown is not None:
+                tested = [interval(shown), *(plain(shown[part]) for part in ("p", "p_holm", "williams"))]
+            figures = [*(interval(cell[c]) for c in ("pearson", "kendall")), str(cell["n"])]
+            lines.append([row["evaluator"], name, "-" if size is None else f"{size:.1f}", *figures, *tested])
+    head = ["evaluator", "references", "per item", "pearson", "kendall", "n"]
+    head += [f"minus {found['baseline']}", "p", "p Holm", "p Williams"]
+    yield from as_lines(head, lines, left=(0, 1))
+    if found["note"]:
+        yield found["note"]
+    yield found["signature"]

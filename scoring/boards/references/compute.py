@@ -1,0 +1,20 @@
+"""The board of evaluators by reference set from the data."""
+
+from __future__ import annotations
+
+from scoring.boards.base import Data, Progress, Table
+from scoring.boards.metrics.by_ratings import enhanced_table
+from scoring.boards.metrics.compute import load_people
+from scoring.boards.references.query import EnhancedQuery
+
+
+def compute(data: Data, query: EnhancedQuery, progress: Progress | None = None) -> Table:
+    """One row per evaluator, one cell per reference set, and the differences between all pairs of sets."""
+    aspect, people = load_people(data, query)
+    names, by_evaluator = data.score_sets_by_references(query, aspect.name)
+    every = [one for of_sets in by_evaluator for one in of_sets.values()]
+    scored = [{name: data.load_scored(one, people.output) for name, one in of_sets.items()} for of_sets in by_evaluator]
+    outside = ~data.find_learned(every, people.output)
+    settings = {**query.params, **data.draws}
+    table = enhanced_table(people, scored, settings, aspect=aspect.name, names=names, outside=outside)
+    return {**table, **data.describe_references(names)}

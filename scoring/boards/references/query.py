@@ -1,0 +1,45 @@
+"""The parameters of the board of evaluators by reference set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from scoring.boards.base import FIGURE_COST, Data, Query, Size
+
+
+@dataclass(frozen=True)
+class EnhancedQuery(Query):
+    """`references` are names with commas between; others are compared with the first. Empty: those that were scored."""
+
+    aspect: str = ""
+    level: str = "segment"
+    grouping: str = "none"
+    systems: str = "all"
+    references: str = ""
+    ratings: str = "raw"
+    filter: str = ""
+    evaluators: str = ""
+
+    kind = "enhanced"
+    page = "references/enhanced/"
+    has_grouping = True
+
+    @property
+    def reference_set(self) -> str:
+        return ""
+
+    def is_large(self, size: Size) -> bool:
+        # Each cell is correlated once, and each pair of sets of an evaluator is resampled twice more.
+        n_names, n_cells = size.count_cells(self)
+        limit = min(size.rows, size.correlated // (FIGURE_COST * n_cells * max(1, n_names - 1)))
+        return size.more_judged(self.aspect, "ratings", limit)
+
+    def select_sets(self, data: Data, aspect: str) -> list[Any]:
+        _, rows = data.score_sets_by_references(self, aspect)
+        return [one for of_sets in rows for one in of_sets.values()]
+
+    def describe_source(self, data: Data, table: Mapping[str, Any], names: Callable[[Any], str]) -> dict[str, Any]:
+        references, rows = data.score_sets_by_references(self, table["aspect"])
+        return {"references": references, "sets": [names(one) for of_sets in rows for one in of_sets.values()]}

@@ -1,0 +1,72 @@
+"""The boards by kind. A new board is a package in `PACKAGES`; nothing else names it.
+
+The modules of a package load when they are first needed: numpy takes a tenth of the time in which the web process
+starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from scoring.boards.base import Data, Progress, Query, Table
+
+#: In the order in which pages and commands list them.
+PACKAGES = ("systems", "metrics", "references", "agreement", "slices", "matrix", "aspects", "pairs")
+
+
+@dataclass(frozen=True)
+class Board:
+    """A kind of board: its query, and the modules of its package."""
+
+    package: str
+    query: type[Query]
+
+    @property
+    def kind(self) -> str:
+        return self.query.kind
+
+    def module(self, name: str) -> ModuleType:
+        return import_module(f"{self.package}.{name}")
+
+    def compute(self, data: Data, query: Any, progress: Progress | None = None) -> Table:
+        """The table that answers the query."""
+        table: Table = self.module("compute").compute(data, query, progress)
+        return table
+
+
+_boards: dict[str, Board] = {}
+
+
+def register(package: str) -> Board:
+    """Add the board of a package (its dotted name), which has one query class in its module `query`."""
+    module = import_module(f"{package}.query")
+    (query,) = (
+        value
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, Query) and value.__module__ == module.__name__
+    )
+    board = Board(package, query)
+    _boards[board.kind] = board
+    return board
+
+
+def unregister(kind: str) -> None:
+    """Remove a board, for tests that added one."""
+    del _boards[kind]
+
+
+def list_boards() -> Mapping[str, Board]:
+    """All boards by kind."""
+    return _boards
+
+
+def get_board(kind: str) -> Board:
+    """The board of this kind. Raises `KeyError` where there is none."""
+    return _boards[kind]
+
+
+for _name in PACKAGES:
+    register(f"scoring.boards.{_name}")

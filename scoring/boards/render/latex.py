@@ -1,0 +1,56 @@
+"""Boards as LaTeX tables for a paper (booktabs)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from evalapp.markup import join_latex
+from evalapp.side_figures import failure_sentence
+from scoring.boards.registry import get_board
+from scoring.boards.render.figures import is_marked
+
+
+def as_latex(table: Mapping[str, Any]) -> str:
+    """The table of a board for `booktabs`, with its signature as a comment, so that it can be computed again."""
+    return join_latex([*get_board(table["kind"]).module("columns").write_latex(table), ""])
+
+
+def lead_lines(table: Mapping[str, Any]) -> list[str]:
+    """Comments above a table: signatures, and what is simulated, repeated, out of date or missing."""
+    lines = [f"% {table['signature']}"]
+    if table["n_simulated"]:
+        lines.append("% Simulated judgements are among these figures.")
+    lines += [f"% {said}" for said in table.get("counted", [])]
+    signed = [row for row in table["rows"] if row.get("evaluator") and row["signature"]]
+    lines += [f"% {row['evaluator']}: {row['signature']}" for row in signed]
+    if table.get("evaluator"):
+        lines.append(f"% {table['evaluator']['signature']}")
+    lines += [f"% Out of date: {row['evaluator']}: {row['reason']}" for row in table.get("stale", [])]
+    return lines + [f"% {sentence}" for sentence in [failure_sentence(table.get("failed", ()))] if sentence]
+
+
+def mark_remarks(rows: Sequence[Mapping[str, Any]], name: str, parts: Sequence[str]) -> list[str]:
+    """What marked intervals say of themselves, once for all rows that say the same; `parts` of a row are estimates,
+    none: the row is one."""
+    said: dict[str, list[str]] = {}
+    for row in rows:
+        for found in [row[part] for part in parts] if parts else [row]:
+            if is_marked(found) and row[name] not in said.setdefault(found["note"], []):
+                said[found["note"]].append(row[name])
+    return [f"% $\\dagger$ {note}: {', '.join(names)}" for note, names in said.items()]
+
+
+def tabular(columns: str, head: str, rows: list[str]) -> list[str]:
+    return [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
+
+
+def figure(estimate: Mapping[str, Any], digits: int) -> str:
+    if estimate["value"] is None:
+        return "--"
+    number: Callable[[float], str] = lambda x: f"{x:.{digits}f}"  # noqa: E731
+    value = f"${number(estimate['value'])}$"
+    if estimate["low"] is None:
+        return value
+    value += r"$^{\dagger}$" if is_marked(estimate) else ""
+    return f"{value} {{\\small $[{number(estimate['low'])}, {number(estimate['high'])}]$}}"

@@ -1,0 +1,15 @@
+"""Boards as plots: SVG for pages, PDF for papers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from scoring.boards.registry import get_board
+from scoring.plots.drawing import Plot, Theme
+
+
+def draw_board(table: Mapping[str, Any], query: Any, project: str, theme: Theme) -> Plot:
+    """The plot of a board; `project` is the name that its title mentions."""
+    plot: Plot = get_board(table["kind"]).module("columns").draw(table, query, project, theme)
+    return plot

@@ -1,0 +1,260 @@
+"""What the renderers show of the board of systems."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from evalapp.markup import escape_latex
+from evalapp.side_figures import side_figure
+from scoring.boards.choices import METHODS, MODELS
+from scoring.boards.render.console import as_lines, filter_line, interval, stale_lines
+from scoring.boards.render.figures import place
+from scoring.boards.render.latex import figure, lead_lines, mark_remarks, tabular
+from scoring.boards.render.page import place_rows, span_values
+from scoring.plots.drawing import Plot, draw_forest, in_words
+
+#: Parts of the judgements of a system, as far as its method has them.
+SHARES = ("win", "tie", "both_bad", "loss", "better", "undecided", "worse")
+
+
+#: Points of a rating by a model of comparisons per unit of log odds: 400 are odds of 10 to 1.
+ELO = 400 / math.log(10)
+
+
+def list_cells(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
+    names = ["rank", "rank_low", "rank_high", "tier", "system", "step", "kind", "value", "low", "high"]
+    names += ["n", "n_ratings", "simulated", "note"]
+    names += ["sd"] if any("sd" in row for row in table["rows"]) else []
+    shares = [name for name in SHARES if any(name in row.get("shares", {}) for row in table["rows"])]
+    rows = [
+        [*(row[name] for name in names), *(row.get("shares", {}).get(name) for name in shares), table["signature"]]
+        for row in table["rows"]
+    ]
+    return [*names, *shares, "signature"], rows
+
+
+def write_latex(table: Mapping[str, Any]) -> list[str]:
+    """Ratings of a model of comparisons as whole numbers; with the parts of wins, ties and losses where there are
+    any. Systems that cannot be told apart are named in a comment below."""
+    model = table.get("method") in MODELS
+    compared = any("win" in row.get("shares", {}) for row in table["rows"])
+    rows = []
+    for row in table["rows"]:
+        cells = [place(row).replace("–", "--"), escape_latex(row["label"]), figure(row, 0 if model else 3)]
+        cells += [_won(row.get("shares", {}))] if compared else []
+        rows.append(" & ".join([*cells, str(row["n_ratings"] if compared else row["n"])]) + r" \\")
+    head = ["Rank", "System", (r"Rating" if model else "Score") + r" [95\,\%]"]
+    head += [r"Win / tie / loss [\%]"] if compared else []
+    connected = (table.get("extras", {}).get("connectivity") or {}).get("note")
+    lines = [*lead_lines(table), *([f"% {connected}"] if connected else [])]
+    lines += tabular("rlrrr" if compared else "rlrr", " & ".join([*head, "$n$"]) + r" \\", rows)
+    lines += mark_remarks(table["rows"], "label", ())
+    lines += [f"% {row['label']}: {row['note']}" for row in table["rows"] if row["value"] is None and row["note"]]
+    return [*lines, *(f"% Cannot be told apart: {', '.join(group)}" for group in table.get("groups", []))]
+
+
+EFFECTS = {"side": "the side shown first", "length": "a text longer by one root mean square of the differences"}
+
+
+def effects_of(table: Mapping[str, Any]) -> list[str]:
+    """What the model adjusted for, as sentences with figures in points of the rating."""
+    extras, found = table["extras"], []
+    for name, words in EFFECTS.items():
+        effect = extras.get(name)
+        if effect is None or "points" not in effect:
+            continue
+        if effect["value"] is None:
+            found.append(f"Not adjusted for {words}: {effect['note']}.")
+            continue
+        ends = [None if effect[end] is None else ELO * effect[end] for end in ("low", "high")]
+        between = "" if None in ends else f" [{ends[0]:+.0f}, {ends[1]:+.0f}]"
+        found.append(f"Adjusted for {words}: worth {effect['points']:+.0f} points{between}.")
+    spread = extras.get("rater_effects")
+    if spread and spread["n"]:
+        low, high = spread["low"], spread["high"]
+        found.append(f"Adjusted for each rater’s advantage of the first side: {low:+.0f} to {high:+.0f} points.")
+    return found
+
+
+def _won(shares: Mapping[str, float]) -> str:
+    if "win" not in shares:
+        return "--"
+    parts = (shares["win"], shares["tie"] + shares.get("both_bad", 0.0), shares["loss"])
+    return " / ".join(f"{100 * part:.0f}" for part in parts)
+
+
+def write_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """What it is about, a row for each system, what cannot be told apart, remarks, and the signature."""
+    by = found["by"] or f"people, {found['aspect']}"
+    yield f"Systems of {found['project']} by {by} ({found['method']})"
+    if found.get("campaign"):
+        yield f"Only what was judged in the campaign {found['campaign']}."
+    if found.get("filter"):
+        yield filter_line(found["filter"])
+    if found["n_simulated"]:
+        yield "Simulated judgements are among these figures."
+    yield from stale_lines(found)
+    if seen := (found.get("evaluator") or {}).get("n_in_training"):
+        what = "verdicts are on items" if found["method"] in MODELS else "scores are of items"
+        yield f"{seen:,} of the {what} that {by} learned from."
+    if connected := (found["extras"].get("connectivity") or {}).get("note"):
+        yield f"Note: {connected}."
+    if found["rows"]:
+        yield from _row_lines(found)
+    for group in found["groups"]:
+        yield f"Cannot be told apart: {', '.join(group)}"
+    yield from [*found.get("counted", []), *effects_of(found), *found.get("findings", [])]
+    for row in found["extras"].get("people", []):
+        yield _agreement_line(row)
+    if found["note"]:
+        yield found["note"]
+    yield found["signature"]
+    if found["method"] == "glicko2" and found["by"]:
+        yield found["evaluator"]["signature"]
+
+
+def _row_lines(found: Mapping[str, Any]) -> list[str]:
+    model = found["method"] in MODELS
+    compared = any("win" in row["shares"] for row in found["rows"])
+    judged = compared or not found["by"]
+    spread = any(row.get("sd") is not None for row in found["rows"])
+    rows = [
+        [
+            _console_place(row),
+            row["label"],
+            row["kind"],
+            interval(row, 0 if model else 3),
+            *([f"{row['sd']:.1f}"] if spread else []),
+            str(row["n"]),
+            *([str(row["n_ratings"])] if judged else []),
+            *([_shares(row["shares"])] if compared else []),
+            row["note"],
+        ]
+        for row in found["rows"]
+    ]
+    head = ["rank", "system", "kind", "rating" if model else "value", *(["sd"] if spread else []), "outputs"]
+    head += [("verdicts" if found["by"] else "games") if compared else "judgements"] if judged else []
+    head += [*(["win / tie / loss %"] if compared else []), ""]
+    return as_lines(head, rows, left=(0, 1, 2, len(head) - 1))
+
+
+def _agreement_line(row: Mapping[str, Any]) -> str:
+    """How far the order of games is people's, for one aspect."""
+    who = "simulated raters" if row["simulated"] else "people"
+    figures = f"Spearman {interval(row['spearman'])}, Kendall {interval(row['kendall'])}"
+    if row["spearman"]["value"] is None:
+        figures = row["spearman"]["note"]
+    elif row["spearman"]["note"]:
+        figures += f" ({row['spearman']['note']})"
+    return f"Beside {who} ({row['aspect']}, {row['judged_by']}): {figures}, over {row['n_systems']} systems"
+
+
+def _shares(shares: Mapping[str, float]) -> str:
+    if "win" not in shares:
+        return "-"
+    tie = shares["tie"] + shares.get("both_bad", 0.0)
+    return " / ".join(f"{100 * share:.0f}" for share in (shares["win"], tie, shares["loss"]))
+
+
+def _console_place(row: Mapping[str, Any]) -> str:
+    if row["rank"] is None:
+        return "-"
+    low, high = row["rank_low"], row["rank_high"]
+    return str(low) if low == high else f"{low}-{high}"
+
+
+# ---- the page and its plot ------------------------------------------------------------------------------------
+
+#: Lines at the side of a table that can still be told from one another.
+MOST_LINES = 6
+AXES = {"mean": "mean rating, 95 %", "win-rate": "win rate, 95 %", "m1": "share better than or equal to the reference"}
+AXES |= {name: f"{METHODS[name]} rating, 95 %" for name in MODELS}
+
+
+def _gives_values(table: Mapping[str, Any]) -> bool:
+    """Whether an evaluator gave the values of systems itself; without intervals nothing was drawn for these."""
+    return table["extras"].get("ranks") == "ends" or not table["n_clusters"]
+
+
+def build_context(table: Mapping[str, Any] | None, query: Any = None) -> dict[str, Any]:
+    """What the table of systems is drawn from."""
+    rows = table["rows"] if table else []
+    drawn = place_rows(rows, span_values(rows, table["scale"])) if table else []
+    lines: list[list[str]] = [[] for _ in rows]
+    with side_figure("The lines that join systems"):
+        lines = joined([row["label"] for row in rows], table.get("groups", []) if table else [])
+    for row, parts in zip(drawn, lines, strict=True):
+        row |= {"joined": parts, "bar": []}
+        with side_figure("The bars of wins, ties and losses"):
+            row["bar"] = _bar(row["shares"])
+    agreement: dict[str, Any] = {"agreement": [], "agreement_notes": []}
+    with side_figure("How far the order is that of people"):
+        agreement = _agreement_shown(table)
+    effects: list[str] = []
+    with side_figure("What the model adjusted for"):
+        effects = effects_of(table) if table else []
+    method = table["method"] if table else ""
+    return {
+        "rows": drawn,
+        "has_steps": any(row["step"] is not None for row in rows),
+        "is_own": _gives_values(table) if table and table["by"] else False,
+        "has_intervals": any(row["low"] is not None for row in rows),
+        "has_lines": any(lines),
+        "has_bar": any(row["bar"] for row in drawn),
+        "has_both_bad": any(row["shares"].get("both_bad") for row in drawn),
+        "has_sd": any(row.get("sd") is not None for row in rows),
+        "digits": 0 if method in MODELS else 3,
+        "method_name": METHODS.get(method, ""),
+        "is_model": method in MODELS,
+        **agreement,
+        "effects": effects,
+    }
+
+
+def _agreement_shown(table: Mapping[str, Any] | None) -> dict[str, Any]:
+    """How far the order of games is people's: a row for each aspect and way of judging, and why figures are missing."""
+    rows = table["extras"].get("people", []) if table else []
+    agreement = [{**row, "figures": [row["spearman"], row["kendall"]]} for row in rows]
+    notes = {figure["note"] for row in agreement for figure in row["figures"] if figure["note"]}
+    return {"agreement": agreement, "agreement_notes": [f"{note[0].upper()}{note[1:]}." for note in sorted(notes)]}
+
+
+def joined(labels: list[str], groups: list[list[str]]) -> list[list[str]]:
+    """For each row the lines at its side, from left to right: `begin`, `on`, `end` of a run of systems that cannot be
+    told apart, or empty. Of runs too many to be read side by side none is drawn."""
+    place = {label: number for number, label in enumerate(labels)}
+    spans = [(place[group[0]], place[group[-1]]) for group in groups if group[0] in place and group[-1] in place]
+    tracks: list[int] = []
+    parts = [[""] * MOST_LINES for _ in labels]
+    for begin, end in sorted(spans):
+        track = next((number for number, until in enumerate(tracks) if until < begin), len(tracks))
+        if track == MOST_LINES:
+            return [[] for _ in labels]
+        tracks[track:] = [end] if track == len(tracks) else [end, *tracks[track + 1 :]]
+        for row in range(begin, end + 1):
+            parts[row][track] = "begin" if row == begin else "end" if row == end else "on"
+    return [row[: len(tracks)] for row in parts]
+
+
+def _bar(shares: Mapping[str, float]) -> list[dict[str, Any]]:
+    """Wins, ties, both bad and losses of a system as parts of a bar 120 wide."""
+    if "win" not in shares:
+        return []
+    found, at = [], 0.0
+    for name in ("win", "tie", "both_bad", "loss"):
+        wide = 120 * shares.get(name, 0.0)
+        if wide:
+            found.append({"name": name, "x": round(at, 1), "width": round(wide, 1), "share": shares[name]})
+        at += wide
+    return found
+
+
+def draw(table: Mapping[str, Any], query: Any, project: str, theme: Any) -> Plot:
+    """A forest plot of the systems."""
+    axis = f"{query.by}, 95 %" if query.by else AXES[query.method]
+    if query.plays_games:
+        axis = f"{AXES[query.method].removesuffix(', 95 %')} by {query.by}, 95 %"
+    title, rows = f"Systems of {project} by {query.by or table['aspect']}", table["rows"]
+    return draw_forest(rows, title=title, description=in_words(rows), axis=axis, theme=theme, zero=False)

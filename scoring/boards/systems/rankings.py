@@ -1,0 +1,377 @@
+"""From columns to the leaderboard of systems, as plain values: settings, counts and one row per system, best first. The
+web program and whoever recomputes an export call the same functions. Tables of evaluators are in `metrics`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalapp.side_figures import side_figure
+from evalapp.stats.agreement.judged import without_value
+from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
+from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.ranking.bias import Bias, length_bias, side_bias
+from evalapp.stats.ranking.bradley_terry import ELO, MODELS, Model
+from evalapp.stats.ranking.comparisons import COMPARISON_METHODS, GLICKO_RANKS, ComparisonModel, rank_by_comparisons
+from evalapp.stats.ranking.fragility import fragility
+from evalapp.stats.ranking.judgements import PairwiseComparisons
+from evalapp.stats.ranking.own_values import DRAWN, places_by_ends
+from evalapp.stats.ranking.separation import separating
+from evalapp.stats.ranking.systems import Ranking, link_tiers, rank_by_m1, rank_by_mean, rank_by_win_rate
+from evalapp.stats.resampling.bootstrap import Bootstrap
+from scoring.boards.data.columns import Comparisons, Ratings, Scores, Unit, Units, normalised, persons, without_repeats
+
+#: What a query asks for, as plain values. Where `resamples` and `seed` are absent the usual ones are meant.
+Settings = Mapping[str, Any]
+Table = dict[str, Any]
+SystemValues = Sequence[Mapping[str, Any]]
+
+#: What a model of comparisons can adjust for: the side that was shown first, the longer text, each rater's own taste
+#: for the first side (around the common one).
+COVARIATES = ("side", "length", "rater")
+METEOR_MAXIMUM = (
+    "METEOR (2005) gives identical texts less than 1: of n words they reach its maximum, 1 − gamma / n^beta."
+)
+SAME_LENGTH = "all texts that were compared are equally long"
+
+
+def systems_by_ratings(
+    ratings: Ratings, settings: Settings, *, aspect: str, low: float | None, high: float | None
+) -> Table:
+    """Systems by mean rating of one aspect, whose scale is `low` to `high`. `settings`: ratings, systems (a subset)."""
+    wanted = ratings.units.wanted(settings["systems"])
+    repeat = ratings.repeat
+    n_repeats = int(wanted[ratings.system[repeat]].sum())
+    ratings = ratings.only(~repeat)
+    # Normalised over all ratings, so that a rating is worth the same in every subset of systems.
+    value = normalised(ratings, settings["ratings"])
+    ratings = replace(ratings, rater=persons(ratings.rater, ratings.raters))
+    rows = wanted[ratings.system] if len(ratings) else np.zeros(0, dtype=bool)
+    kept, value = ratings.only(rows), value[rows]
+    ranking = rank_by_mean(
+        value, kept.item, kept.system, bootstrap=Bootstrap(cluster=kept.cluster, **draws_of(settings))
+    )
+    defined = np.isfinite(value)
+    raters = len(np.unique(kept.rater[defined]))
+    table = systems_table(settings, ranking, kept.units, kept.simulated, kept.system, aspect=aspect, raters=raters)
+    table["scale"] = [low, high] if settings["ratings"] == "raw" else [None, None]
+    table["counted"] = [*without_repeats(n_repeats), *without_value(int((~defined).sum()), settings["ratings"])]
+    return table
+
+
+def systems_by_comparisons(found: Comparisons, settings: Settings, *, aspect: str) -> Table:
+    """Systems by comparisons of one aspect: of two outputs, or with a reference where `method` is m1. `settings`:
+    method (win-rate, m1, or one of `COMPARISON_METHODS`), ratings, systems, covariates (some of `COVARIATES` with a +
+    between)."""
+    method = settings["method"]
+    turing = method == "m1"
+    kept = compared_within(found, settings["systems"], turing=turing)
+    n_repeats = int(found.repeat.sum())
+    ranking = ranking_of(kept, settings)
+    side, simulated = kept.system_a, kept.simulated
+    if not turing:
+        side = np.concatenate([kept.system_a, kept.system_b])
+        simulated = np.concatenate([kept.simulated] * 2)
+    raters = len(np.unique(persons(kept.rater, kept.raters)))
+    table = systems_table(settings, ranking, found.units, simulated, side, aspect=aspect, raters=raters)
+    table["n_simulated"] = int(kept.simulated.sum())  # a comparison has two sides and is one judgement
+    table["scale"] = [None, None] if method in COMPARISON_METHODS else [0.0, 1.0]
+    table["counted"] = without_repeats(n_repeats)
+    if not turing:
+        biases_and_findings(table, kept)
+    if not ranking.systems:
+        what = "compared with a reference (Turing M1)" if turing else "compared with another"
+        table["note"] = f"No output has been {what} for {aspect}."
+    return table
+
+
+def compared_within(found: Comparisons, subset: str, *, turing: bool) -> Comparisons:
+    """The comparisons in which no side is a system that the subset leaves out; of what a person compared more than
+    once, the first."""
+    found = found.only(~found.repeat) if len(found) else found
+    wanted = found.units.wanted(subset)
+    rows = wanted[found.system_a] if len(found) else np.zeros(0, dtype=bool)
+    if not turing and len(found):
+        rows = rows & wanted[found.system_b]
+    return found.only(rows)
+
+
+def ranking_of(kept: Comparisons, settings: Settings) -> Ranking:
+    """Systems, by their numbers, from comparisons of one kind by the settings' method."""
+    if settings["method"] == "m1":
+        per: Any = settings.get("per") or "judgement"
+        return rank_by_m1(
+            kept.item,
+            kept.system_a,
+            kept.verdict,
+            per=per,
+            bootstrap=Bootstrap(cluster=kept.cluster, **draws_of(settings)),
+        )
+    return (
+        _by_model(kept, settings) if settings["method"] in COMPARISON_METHODS else by_wins(kept, **draws_of(settings))
+    )
+
+
+def covariates_of(settings: Settings) -> frozenset[str]:
+    """What the model of comparisons adjusts for. Raises ValueError for what is no covariate."""
+    named = settings.get("covariates") or "none"
+    found = frozenset() if named == "none" else frozenset(named.split("+"))
+    if found - set(COVARIATES):
+        raise ValueError(f"covariates are some of {', '.join(COVARIATES)} with a + between, or none; not '{named}'")
+    return found
+
+
+def biases_and_findings(table: Table, kept: Comparisons) -> None:
+    """What a reader of the first rows has to know, as figures in `extras` and as sentences in `findings`: how many more
+    comparisons would separate the first two, how few changed ones would swap them, whether the side or the length of a
+    text decides. By the method's own model where it is one, else by Davidson's, which has ties; then they say so."""
+    first_two = [row["label"] for row in table["rows"][:2] if row["rank"] is not None]
+    table["findings"] = [GLICKO_RANKS] if table["method"] == "glicko2" else []
+    if len(first_two) < 2:
+        return
+    labels = np.array([unit.label for unit in kept.units.units])
+    sides: tuple[Any, Any, Any] = (labels[kept.system_a], labels[kept.system_b], kept.verdict)
+    own = table["method"] in MODELS
+    model: Model = table["method"] if own else "davidson"
+    by = "" if own else " (by Davidson’s model)"
+    where: dict[str, Any] = {"item": kept.item, "cluster": kept.cluster}
+    # Other systems' sentences are left out: the model's order may be another than that of shares.
+    with side_figure("How many more comparisons separate ranks 1 and 2"):
+        columns = PairwiseComparisons(*sides, item=kept.item)
+        apart = separating(columns, cluster=kept.cluster, model=model)
+        if [apart.first, apart.second] == first_two and apart.sentence:
+            table["findings"].append(f"{apart.sentence.removesuffix('.')}{by}.")
+            table["extras"]["separation"] = {"model": model, "direct": apart.direct, "spread": apart.spread}
+    with side_figure("How many changed judgements swap ranks 1 and 2"):
+        weak = fragility(*sides, model=model)
+        if [weak.first, weak.second] == first_two:
+            table["findings"].append(f"{weak.sentence.removesuffix('.')}{by}.")
+            table["extras"]["fragility"] = {"model": model, "flips": weak.n_flips, "at_least": weak.at_least}
+    with side_figure("The bias of the side"):
+        _add_bias(table, "side_bias", side_bias(*sides, **where))
+    if kept.longer is not None and kept.longer.any():
+        with side_figure("The bias of the length"):
+            _add_bias(table, "length_bias", length_bias(*sides, length_difference=kept.longer, **where))
+
+
+def _add_bias(table: Table, name: str, bias: Bias) -> None:
+    table["findings"].append(bias.sentence)
+    table["extras"][name] = {**bias.estimate.as_dict(), "p": bias.p}
+
+
+def by_wins(kept: Comparisons, **draws: Any) -> Ranking:
+    """By the win rate, which is told the labels: its notes name systems. The rows get their numbers back."""
+    labels = _labels(kept)
+    first, second = labels[kept.system_a], labels[kept.system_b]
+    return _numbered(
+        rank_by_win_rate(kept.item, first, second, kept.verdict, bootstrap=Bootstrap(cluster=kept.cluster, **draws)),
+        kept,
+    )
+
+
+def _labels(kept: Comparisons) -> NDArray[Any]:
+    return np.array([unit.label for unit in kept.units.units] or [""])
+
+
+def _numbered(ranking: Ranking, kept: Comparisons) -> Ranking:
+    code = {unit.label: number for number, unit in enumerate(kept.units.units)}
+    return replace(ranking, systems=tuple(replace(row, system=code[str(row.system)]) for row in ranking.systems))
+
+
+def _by_model(kept: Comparisons, settings: Settings) -> Ranking:
+    """By a model of comparisons, which is told the labels: its notes name systems. The rows get their numbers back."""
+    labels = _labels(kept)
+    used = covariates_of(settings)
+    known = kept.longer is not None and bool(kept.longer.any())
+    ranking = rank_by_comparisons(
+        PairwiseComparisons(
+            labels[kept.system_a],
+            labels[kept.system_b],
+            kept.verdict,
+            item=kept.item,
+            rater=persons(kept.rater, kept.raters) if "rater" in used else None,
+            length_difference=kept.longer if "length" in used and known else None,
+            weight=_weights(kept) if settings.get("weights") == "propensity" else None,
+        ),
+        bootstrap=Bootstrap(cluster=kept.cluster, **draws_of(settings)),
+        model=ComparisonModel(method=settings["method"], side="side" in used),
+    )
+    if "length" in used and not known:
+        ranking.extras["length"] = {**Estimate.undefined(SAME_LENGTH).as_dict(), "points": None}
+    effects = ranking.extras.pop("raters", None)
+    if effects is not None:
+        ranking.extras["rater_effects"] = _spread_of(effects)
+    return _numbered(ranking, kept)
+
+
+def _spread_of(effects: Sequence[Mapping[str, Any]]) -> Table:
+    """How far the raters' own advantages of the first side lie apart, in points; no table names a rater."""
+    points = ELO * np.array([row["value"] for row in effects if row["value"] is not None])
+    return {
+        "n": len(points),
+        "sd": float(points.std()) if len(points) else None,
+        "low": float(points.min()) if len(points) else None,
+        "high": float(points.max()) if len(points) else None,
+    }
+
+
+def _weights(kept: Comparisons) -> FloatArray | None:
+    """1 / propensity of comparisons that an adaptive campaign chose, 1 on average; 1 for all others; nothing where none
+    was chosen so."""
+    if kept.propensity is None or not np.isfinite(kept.propensity).any():
+        return None
+    chosen = np.isfinite(kept.propensity)
+    weight = np.ones(len(kept))
+    weight[chosen] = 1.0 / kept.propensity[chosen]
+    weight[chosen] /= weight[chosen].mean()
+    return weight
+
+
+def systems_by_evaluator(
+    scores: Scores, settings: Settings, *, evaluator: Mapping[str, Any], own: SystemValues = ()
+) -> Table:
+    """Systems by an evaluator's mean score. `evaluator` describes the set of scores (slug, signature, aspect, ...) and
+    stands in the table; `own` are the values of an evaluator that looks at all outputs of a system at once."""
+    rows = scores.units.wanted(settings["systems"])[scores.system] if len(scores) else np.zeros(0, dtype=bool)
+    ranking = rank_by_mean(
+        scores.value[rows],
+        scores.item[rows],
+        scores.system[rows],
+        unknown="no score of an output of this system",
+        bootstrap=Bootstrap(cluster=scores.cluster[rows], **draws_of(settings)),
+    )
+    nobody, nothing = np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64)
+    table = systems_table(settings, ranking, scores.units, nobody, nothing, aspect=str(evaluator["aspect"]))
+    table["scale"] = [None, None]
+    table["evaluator"] = dict(evaluator)
+    # Scores, not judgements: nobody has judged.
+    table["totals"] = {"scores": int(rows.sum())}
+    for row in table["rows"]:
+        row["n_ratings"] = 0
+    if str(evaluator.get("signature", "")).startswith("meteor|"):
+        table["counted"] = [METEOR_MAXIMUM]
+    if own:
+        _use_system_scores(table, own)
+    return table
+
+
+def draws_of(settings: Settings) -> dict[str, Any]:
+    """The options of the bootstrap that the settings name."""
+    return {name: int(settings[name]) for name in ("resamples", "seed") if settings.get(name) is not None}
+
+
+def _use_system_scores(table: Table, own: SystemValues) -> None:
+    """An evaluator that looks at all outputs of a system at once gives the value itself, with its interval where it is
+    made of sums over texts; places follow from the ends. One without an interval may have any place."""
+    values = {(row["system"], row["step"]): row for row in own}
+    for row in table["rows"]:
+        found = values.get((row["system"], row["step"]), {})
+        row.update({name: found.get(name) for name in ("value", "low", "high")})
+        row["note"] = "the evaluator has no value for this system"
+        if row["value"] is not None:
+            row["note"] = found.get("note", "one value for all outputs of the system, without an interval")
+    table["rows"].sort(key=lambda row: (row["value"] is None, -(row["value"] or 0.0), row["label"]))
+    low, high = (np.array([row[end] for row in table["rows"]], dtype=np.float64) for end in ("low", "high"))
+    best, worst = places_by_ends(low, high)
+    tiers = link_tiers(list(range(len(low))), best, worst)
+    known = [row["value"] for row in table["rows"] if row["value"] is not None]
+    for place, row in enumerate(table["rows"]):
+        rank = None if row["value"] is None else 1 + sum(value > row["value"] for value in known)
+        row.update(rank=rank, rank_low=int(best[place]), rank_high=int(worst[place]), tier=tiers[place])
+    table["groups"] = _groups(table["rows"])
+    drawn = not np.isnan(low).all()
+    table["extras"] = {**table["extras"], "ranks": "ends"} if drawn else table["extras"]
+    table["n_clusters"] = table["n_clusters"] if drawn else 0
+    table["signature"] = (
+        f"method:evaluator|{DRAWN if drawn else 'boot:none'}|by:{table['by']}|systems:{table['systems']}"
+    )
+
+
+def systems_table(
+    settings: Settings,
+    ranking: Ranking,
+    units: Units,
+    simulated: BoolArray,
+    side: IntArray,
+    *,
+    aspect: str,
+    raters: int | None = None,
+) -> Table:
+    """A ranking of units, by their numbers, as a table; `simulated` and `side` are the judgements and whom they are
+    about."""
+    shares = _simulated_by_unit(simulated, side, len(units.units))
+    rows = []
+    for found in ranking.systems:
+        unit: Unit = units.units[int(found.system)]
+        estimate = found.estimate.as_dict()
+        rows.append(
+            {
+                "rank": found.rank if found.is_ranked else None,
+                "rank_low": found.rank_low,
+                "rank_high": found.rank_high,
+                "tier": found.tier,
+                "system": unit.name,
+                "step": unit.step,
+                "label": unit.label,
+                "kind": unit.kind,
+                "value": estimate["value"],
+                "low": estimate["low"],
+                "high": estimate["high"],
+                "note": estimate["note"],
+                "n": found.n_outputs,
+                "n_ratings": found.n_ratings,
+                "simulated": shares[int(found.system)],
+                "shares": found.shares,
+            }
+        )
+    by = settings["by"]
+    people = f"|aspect:{aspect}|ratings:{settings['ratings']}" if not by else f"|by:{by}"
+    people += f"|campaign:{settings['campaign']}" if settings.get("campaign") else ""
+    return {
+        "kind": "systems",
+        "aspect": aspect,
+        "method": "evaluator" if by else settings["method"],
+        "ratings": settings["ratings"],
+        "systems": settings["systems"],
+        "by": by or None,
+        **{name: settings[name] for name in ("campaign", "per") if settings.get(name, "") not in ("", "judgement")},
+        "signature": f"{ranking.signature}{people}|systems:{settings['systems']}",
+        "n_items": ranking.n_items,
+        "n_clusters": ranking.n_clusters,
+        "n_raters": raters,
+        "n_simulated": int(simulated.sum()),
+        "totals": ranking.totals,
+        "extras": ranking.extras,
+        "groups": ranking.extras["groups"] if "groups" in ranking.extras else _groups(rows),
+        "note": "" if rows else "No output of these systems has been judged for this aspect.",
+        "rows": rows,
+    }
+
+
+def _groups(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """The longest runs of two or more neighbours in the table whose intervals of ranks overlap, each with each."""
+    rated = [row for row in rows if row["value"] is not None]
+    runs: list[list[str]] = []
+    reached = 0
+    for begin in range(len(rated)):
+        end = begin + 1
+        while end < len(rated) and all(_overlap(rated[end], row) for row in rated[begin:end]):
+            end += 1
+        if end - begin > 1 and end > reached:
+            runs.append([row["label"] for row in rated[begin:end]])
+            reached = end
+    return runs
+
+
+def _overlap(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    return bool(first["rank_low"] <= second["rank_high"] and second["rank_low"] <= first["rank_high"])
+
+
+def _simulated_by_unit(simulated: BoolArray, side: IntArray, n_units: int) -> list[float]:
+    totals = np.bincount(side, minlength=n_units)
+    marked = np.bincount(side, weights=simulated.astype(float), minlength=n_units)
+    return [float(m / t) if t else 0.0 for m, t in zip(marked, totals, strict=True)]
