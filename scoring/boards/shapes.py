@@ -1,118 +1,176 @@
-"""What a value of a JSON document can be: small checks that are put together to the shape of a whole document. Each
-yields what is wrong, with the place. What tables look like is in `kept_tables`."""
+"""Types of stored tables. A model checks a table from a file, names the place of each error and gives the JSON schema;
+whether the figures are right is the question of `recompute`."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
+from pydantic_core import PydanticCustomError
+
+#: (path, problem).
+Fault: TypeAlias = tuple[str, str]
 
 _SLUG = re.compile(r"[-a-zA-Z0-9_]{1,100}")
-#: (where, what is wrong there).
-Fault: TypeAlias = tuple[str, str]
-#: Looks at a value and its place.
-Looks: TypeAlias = Callable[[Any, str], Iterator[Fault]]
+_PROBLEMS = {
+    "missing": "is missing",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+    "dict_type": "must be an object",
+    "list_type": "must be a list",
+    "string_type": "must be a text",
+    "bool_type": "must be true or false",
+}
+#: The default of members that may be absent; if present, they are checked.
+ABSENT: Any = None
 
 
-def text(value: Any, where: str) -> Iterator[Fault]:
-    if not isinstance(value, str):
-        yield where, "must be a text"
+class Part(BaseModel):
+    """An object; members that it does not name are not checked."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
 
 
-def slug(value: Any, where: str) -> Iterator[Fault]:
-    """A name that can stand in an address."""
-    if not isinstance(value, str) or not _SLUG.fullmatch(value):
-        yield where, "must be letters, digits and hyphens, at most 100"
+def fault(problem: str, path: str = "") -> PydanticCustomError:
+    """An error of a validator, at `path` below the checked object."""
+    return PydanticCustomError("fault", "{problem}", {"problem": problem, "path": path})
 
 
-def flag(value: Any, where: str) -> Iterator[Fault]:
-    if not isinstance(value, bool):
-        yield where, "must be true or false"
-
-
-def number(value: Any, where: str) -> Iterator[Fault]:
-    """A number, or null for one that is undefined."""
-    if value is None:
-        return
+def _check_number(value: Any) -> Any:
     fits = isinstance(value, int | float) and not isinstance(value, bool)
-    if not fits or abs(value) > 1e300 or not math.isfinite(value):
-        yield where, "must be a number or null"
+    if value is not None and (not fits or abs(value) > 1e300 or not math.isfinite(value)):
+        raise fault("must be a number or null")
+    return value
 
 
-def defined(value: Any, where: str) -> Iterator[Fault]:
-    """A number that is there."""
+def _check_defined(value: Any) -> Any:
     if value is None:
-        yield where, "must be a number"
-    yield from number(value, where)
+        raise fault("must be a number")
+    return _check_number(value)
 
 
-def one_of(*names: str) -> Looks:
-    def look(value: Any, where: str) -> Iterator[Fault]:
+def _check_slug(value: Any) -> Any:
+    if not isinstance(value, str) or not _SLUG.fullmatch(value):
+        raise fault("must be letters, digits and hyphens, at most 100")
+    return value
+
+
+def one_of(*names: str) -> Any:
+    """The type of a text that is one of these."""
+
+    def check(value: Any) -> Any:
         if value not in names:
-            yield where, f"must be one of {', '.join(names)}"
+            raise fault(f"must be one of {', '.join(names)}")
+        return value
 
-    return look
-
-
-def maybe(inner: Looks) -> Looks:
-    return lambda value, where: iter(()) if value is None else inner(value, where)
+    return Annotated[str, PlainValidator(check, json_schema_input_type=str)]
 
 
-def list_of(inner: Looks, least: int = 0) -> Looks:
-    def look(value: Any, where: str) -> Iterator[Fault]:
-        if not isinstance(value, list) or len(value) < least:
-            yield where, "must be a list" + (f" of {least} or more" if least else "")
-            return
-        for place, part in enumerate(value):
-            yield from inner(part, f"{where}[{place}]")
-
-    return look
+#: A number, or null for one that is undefined; one that is defined; a name that can be part of an address.
+Number = Annotated[float | None, PlainValidator(_check_number, json_schema_input_type=float | None)]
+Defined = Annotated[float, PlainValidator(_check_defined, json_schema_input_type=float)]
+Slug = Annotated[str, PlainValidator(_check_slug, json_schema_input_type=str)]
 
 
-def map_of(inner: Looks) -> Looks:
-    def look(value: Any, where: str) -> Iterator[Fault]:
-        if not isinstance(value, dict):
-            yield where, "must be an object"
-            return
-        for name, part in value.items():
-            yield from inner(part, f"{where}.{name[:50]}")
+class Estimate(Part):
+    """A figure with its interval."""
 
-    return look
-
-
-def object_of(members: Mapping[str, Looks], optional: Mapping[str, Looks] | None = None) -> Looks:
-    """An object with these members; others are nobody's concern."""
-
-    def look(value: Any, where: str) -> Iterator[Fault]:
-        if not isinstance(value, dict):
-            yield where, "must be an object"
-            return
-        for name, inner in members.items():
-            if name not in value:
-                yield f"{where}.{name}", "is missing"
-                return
-            yield from inner(value[name], f"{where}.{name}")
-        for name, inner in (optional or {}).items():
-            if name in value:
-                yield from inner(value[name], f"{where}.{name}")
-
-    return look
+    value: Number
+    low: Number
+    high: Number
+    n: Number
+    note: str
 
 
-def anything(value: Any, where: str) -> Iterator[Fault]:
-    return iter(())
+class Filter(Part):
+    name: str
+    digest: str
+    raters: Number = ABSENT
+    reason: str = ABSENT
 
 
-def both(first: Looks, then: Looks) -> Looks:
-    """`then` may rely on what `first` found sound."""
+class BoardTable(Part):
+    """What the table of every board has; each board adds its rows."""
 
-    def look(value: Any, where: str) -> Iterator[Fault]:
-        sound = True
-        for fault in first(value, where):
-            sound = False
-            yield fault
-        if sound:
-            yield from then(value, where)
+    kind: str
+    aspect: str
+    signature: str
+    note: str
+    n_simulated: Number
+    filter: Filter | None = None
+    failed: list[str] = ABSENT
+    counted: list[str] = ABSENT
+    n_items: Number = ABSENT
+    n_systems: Number = ABSENT
+    n_raters: Number = ABSENT
+    n_ratings: Number = ABSENT
+    n_outputs: Number = ABSENT
+    n_excluded: Number = ABSENT
+    n_clusters: Number = ABSENT
+    n_filtered: Number = ABSENT
 
-    return look
+
+class EvaluatorPart(Part):
+    """What every row of an evaluator tells of it."""
+
+    evaluator: Slug
+    name: str
+    kind: str
+    is_sentinel: bool
+    signature: str
+
+
+class TestPart(Part):
+    """A p for every two evaluators that were tested."""
+
+    names: list[str]
+    p_holm: list[list[Number]]
+    signature: str
+    note: str
+    alpha: Number = ABSENT
+    k: Number = ABSENT
+    n_rows: Number = ABSENT
+    smallest_p: Number = ABSENT
+    test: str = ABSENT
+    population: str = ABSENT
+    changed: str = ABSENT
+
+
+def check_square(test: TestPart, path: str = ".test") -> None:
+    """A p for every two names."""
+    n = len(test.names)
+    if any(len(part) != n for part in (test.p_holm, *test.p_holm)):
+        raise fault(f"must be {n} by {n}, as many as there are names", f"{path}.p_holm")
+
+
+def check_cells(rows: Sequence[Any], heads: Sequence[Any], name: str) -> None:
+    """As many cells in each row as there are heads."""
+    for place, row in enumerate(rows):
+        if len(row.cells) != len(heads):
+            raise fault(f"must be {len(heads)}, as many as there are {name}", f".rows[{place}].cells")
+
+
+def find_faults(model: Any, value: Any, where: str) -> Iterator[Fault]:
+    """The errors of a value, each with its path from `where`."""
+    try:
+        model.model_validate(value)
+    except ValidationError as error:
+        for one in error.errors(include_url=False, include_input=False):
+            steps = (f"[{step}]" if isinstance(step, int) else f".{step[:50]}" for step in one["loc"])
+            context = one.get("ctx", {})
+            path = f"{where}{''.join(steps)}{context.get('path', '')}"
+            yield path, _problem(one["type"], context) or one["msg"]
+
+
+def _problem(kind: str, context: Any) -> str:
+    if kind == "fault":
+        return str(context["problem"])
+    return f"must be a list of {context['min_length']} or more" if kind == "too_short" else _PROBLEMS.get(kind, "")
+
+
+def list_of(kind: Any, least: int) -> Any:
+    """The type of a list with at least `least` members."""
+    return Annotated[list[kind], Field(min_length=least)]

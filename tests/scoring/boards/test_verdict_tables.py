@@ -11,10 +11,11 @@ import pytest
 from evalapp.stats.correlation.verdicts import agree_on_pairs, margins
 from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.boards.data.columns import Comparisons, Units
-from scoring.boards.kept_tables import KINDS
 from scoring.boards.metrics.by_ratings import Scored
 from scoring.boards.metrics.ranked import Compared
+from scoring.boards.pairs.table import PairsTable
 from scoring.boards.pairs.verdicts import BASELINE, NO_BASELINE, pairs_table
+from scoring.boards.shapes import find_faults
 
 SETTINGS = {"systems": "all", "references": "original", "test": "permutation"}
 ITEMS, SYSTEMS = 30, 5
@@ -101,7 +102,7 @@ def test_table_has_the_figures_of_its_parts():
     assert of["good"]["letters"] != of[BASELINE]["letters"]
     assert table["ceiling"][0]["value"] > 0.6
     assert table["n_raters"] == 3
-    assert list(KINDS["pairs"](json.loads(json.dumps(table)), "table")) == []
+    assert list(find_faults(PairsTable, json.loads(json.dumps(table)), "table")) == []
 
 
 def test_order_of_rows_changes_nothing():
@@ -211,4 +212,4 @@ def test_all_ties_and_no_comparisons_are_reported():
     nobody = Compared(compared.found.only(np.zeros(len(compared.found), dtype=bool)), subset="all", turing=False)
     empty = table_of(nobody, [replace(scored(compared, "good", 2.0), metric=np.zeros(0))])
     assert "No output of these systems has been compared" in empty["note"]
-    assert list(KINDS["pairs"](json.loads(json.dumps(empty)), "table")) == []
+    assert list(find_faults(PairsTable, json.loads(json.dumps(empty)), "table")) == []

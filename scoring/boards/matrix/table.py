@@ -1,0 +1,25 @@
+"""The table of the board of evaluators against each other."""
+
+from __future__ import annotations
+
+from pydantic import model_validator
+
+from scoring.boards.shapes import BoardTable, Estimate, EvaluatorPart, check_cells
+
+
+class MatrixRow(EvaluatorPart):
+    cells: list[Estimate | None]
+
+
+class MatrixTable(BoardTable):
+    coefficient: str
+    rows: list[MatrixRow]
+
+    @model_validator(mode="after")
+    def check(self) -> MatrixTable:
+        check_cells(self.rows, self.rows, "rows")
+        return self
+
+
+NEEDED = ("level", "coefficient", "systems", "references")
+Table = MatrixTable
