@@ -2,6 +2,8 @@
 
 from django.urls import path, register_converter
 
+from scoring.boards.registry import BoardKind
+
 from .views import (
     agreement,
     annotate,
@@ -42,14 +44,8 @@ class FilterMove(Ending):
     regex = "withdraw|restore"
 
 
-class Further(Ending):
-    """Tables of evaluators beside the main one."""
-
-    regex = "slices|aspects|matrix|pairs"
-
-
 register_converter(Ending, "table_ending")
-register_converter(Further, "further")
+register_converter(BoardKind, "further")
 register_converter(FilterMove, "filter_move")
 
 app_name = "scoring"

@@ -16,12 +16,12 @@ from evalapp.common.api.fields import Closed, OnePageSerializer, TextField
 from evalapp.common.errors import BadInput, Fault
 from evalapp.common.pagination import one_page
 from scoring.boards.choices import COEFFICIENTS
-from scoring.boards.registry import get_board
+from scoring.boards.registry import get_board, list_boards
 from scoring.boards.render.figures import has_earlier_test, letters_caption
 
 from ..models import Snapshot
 from ..selectors.leaderboards import parse_query
-from ..selectors.snapshots import KINDS, compare_tables, get_snapshot, list_snapshots
+from ..selectors.snapshots import compare_tables, get_snapshot, list_snapshots
 from ..services.snapshots import delete_snapshot, take_snapshot
 from .serializers import EstimateSerializer
 
@@ -62,7 +62,7 @@ class SnapshotsSerializer(OnePageSerializer):
 class TakeSerializer(Closed):
     """Which table is kept: `board` and the parameters that its address takes."""
 
-    board = serializers.ChoiceField(choices=list(KINDS))
+    board = serializers.ChoiceField(choices=list(list_boards()))
     query = serializers.DictField(child=TextField(allow_blank=True), required=False)
     title = TextField(max_length=200, required=False, allow_blank=True)
     note = TextField(max_length=5000, required=False, allow_blank=True)

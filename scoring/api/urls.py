@@ -1,9 +1,12 @@
 """Addresses of this room under /api/v1/."""
 
-from django.urls import path
+from django.urls import path, register_converter
+
+from scoring.boards.registry import BoardKind
 
 from . import agreement, online, references, snapshots, trained, views
 
+register_converter(BoardKind, "board")
 P = "projects/<slug:slug>/"
 urlpatterns = [
     path("evaluators/", views.Catalogue.as_view(), name="api-catalogue"),
@@ -44,5 +47,6 @@ urlpatterns = [
     path(P + "leaderboards/aspects/", views.AspectsBoard.as_view(), name="api-leaderboard-aspects"),
     path(P + "leaderboards/matrix/", views.MatrixBoard.as_view(), name="api-leaderboard-matrix"),
     path(P + "leaderboards/pairs/", views.PairsBoard.as_view(), name="api-leaderboard-pairs"),
+    path(P + "leaderboards/<board:kind>/", views.AnyBoard.as_view(), name="api-leaderboard"),
     path(P + "leaderboards/evaluators/", views.EvaluatorsBoard.as_view(), name="api-leaderboard-evaluators"),
 ]

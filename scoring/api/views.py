@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
@@ -175,6 +176,21 @@ def _further(kind: str, words: str, serializer: Any = FurtherBoardSerializer) ->
             return _board(request, slug, get_board(kind).query, serializer)
 
     return Further
+
+
+class StoredTable:
+    """A table without a serializer: all of it."""
+
+    def __init__(self, table: Mapping[str, Any]) -> None:
+        self.data = dict(table)
+
+
+class AnyBoard(APIView):
+    """A board that has no address of its own in this API: its table as it is stored."""
+
+    @extend_schema(exclude=True)
+    def get(self, request: Request, slug: str, kind: str) -> Response:
+        return _board(request, slug, get_board(kind).query, StoredTable)
 
 
 SlicesBoard = _further("slices", "Evaluators in every part of the items, as found and shrunken towards the whole.")

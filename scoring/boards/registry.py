@@ -14,7 +14,7 @@ from typing import Any
 from scoring.boards.base import Data, Progress, Query, Table
 
 #: In the order in which pages and commands list them.
-PACKAGES = ("systems", "metrics", "references", "agreement", "slices", "matrix", "aspects", "pairs")
+PACKAGES = ("systems", "metrics", "agreement", "slices", "matrix", "aspects", "references", "pairs")
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,11 @@ class Board:
     @property
     def kind(self) -> str:
         return self.query.kind
+
+    @property
+    def has_own_page(self) -> bool:
+        """Whether the board has a view of its own; others are pages below `evaluation/`."""
+        return self.query.page != f"evaluation/{self.kind}/"
 
     def module(self, name: str) -> ModuleType:
         return import_module(f"{self.package}.{name}")
@@ -66,6 +71,20 @@ def list_boards() -> Mapping[str, Board]:
 def get_board(kind: str) -> Board:
     """The board of this kind. Raises `KeyError` where there is none."""
     return _boards[kind]
+
+
+class BoardKind:
+    """The part of an address that names a board without a view of its own."""
+
+    regex = "[a-z]+"
+
+    def to_python(self, value: str) -> str:
+        if value not in _boards or _boards[value].has_own_page:
+            raise ValueError(value)
+        return value
+
+    def to_url(self, value: str) -> str:
+        return value
 
 
 for _name in PACKAGES:

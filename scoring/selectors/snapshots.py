@@ -11,23 +11,11 @@ from django.db.models.fields.json import KT
 from annotation.models import RaterFilter, Upload, UploadChange
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, NotThere
-from scoring.boards.choices import COEFFICIENTS, JUDGED
-from scoring.boards.render.cells import cells_of
+from scoring.boards.choices import COEFFICIENTS
+from scoring.boards.registry import get_board, list_boards
 
 from ..models import Evaluator, Snapshot
 
-#: Kinds of tables that can be kept, and what a row of theirs is called.
-NAMES = {"systems": "label", "evaluators": "evaluator"}
-#: Those that are compared figure by figure, and what these are.
-FIGURED = {
-    "agreement": "coefficient",
-    "slices": "evaluator and part",
-    "matrix": "pair of evaluators",
-    "aspects": "evaluator and aspect",
-    "enhanced": "evaluator and reference set",
-    "pairs": "evaluator and figure",
-}
-KINDS = (*NAMES, *FIGURED)
 #: Counts that are worth comparing.
 COUNTS = ("n_outputs", "n_ratings", "n_raters", "n_items", "n_clusters", "n_systems", "n_excluded", "n_simulated")
 
@@ -124,11 +112,11 @@ class Changes:
 def compare_tables(first: Mapping[str, Any], second: Mapping[str, Any], coefficient: str = "pearson") -> Changes:
     """What the second table says where the first said something else. Raises `BadInput` for tables of two kinds."""
     kind = second["kind"]
-    if first["kind"] != kind or kind not in KINDS:
+    if first["kind"] != kind or kind not in list_boards():
         raise BadInput(f"A table of {first['kind']} cannot be compared with one of {kind}. Choose two of one kind.")
     if kind == "evaluators" and coefficient not in COEFFICIENTS:
         raise BadInput(f"coefficient is one of {', '.join(COEFFICIENTS)}, not “{coefficient}”.")
-    before, after = (_rows(table, NAMES.get(kind, ""), coefficient) for table in (first, second))
+    before, after = (_rows(table, coefficient) for table in (first, second))
     names = [*after, *(name for name in before if name not in after)]
     rows = [_change(name, before.get(name), after.get(name)) for name in names]
     return Changes(
@@ -136,61 +124,15 @@ def compare_tables(first: Mapping[str, Any], second: Mapping[str, Any], coeffici
     )
 
 
-def _rows(table: Mapping[str, Any], key: str, coefficient: str) -> dict[str, dict[str, Any]]:
+def _rows(table: Mapping[str, Any], coefficient: str) -> dict[str, dict[str, Any]]:
     """Rows by name, best first, each with its estimate and what stands in the column of ranks."""
-    found: dict[str, dict[str, Any]] = {}
-    if table["kind"] in FIGURED:
-        # Their rows have no places: the order of evaluators is another one in every column.
-        return {
-            name: {"estimate": estimate, "place": "-", "is_sentinel": False} for name, estimate in figures_of(table)
-        }
-    if table["kind"] == "evaluators":
-        ordered = sorted(table["rows"], key=lambda row: _order(row, coefficient))
-        for number, row in enumerate(ordered, 1):
-            estimate = row[coefficient]
-            place = "-" if estimate["value"] is None else str(number)
-            found[row[key]] = {"estimate": estimate, "place": place, "is_sentinel": row["is_sentinel"]}
-        return found
-    for row in table["rows"]:
-        ends = (row["rank_low"], row["rank_high"])
-        place = "-" if row["rank"] is None else str(ends[0]) if ends[0] == ends[1] else f"{ends[0]}–{ends[1]}"
-        found[row[key]] = {"estimate": row, "place": place, "is_sentinel": False}
-    return found
-
-
-def figures_of(table: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """Every figure of a table that is no ranking, by a name of its own."""
-    if table["kind"] == "agreement":
-        return [
-            (f"{_line_name(row)}{found['label']}", found)
-            for row in table["rows"]
-            for found in row.get("coefficients", [row])
-        ]
-    if table["kind"] == "enhanced":
-        return [
-            (f"{row['evaluator']}, {name}", cell["pearson"])
-            for row in table["rows"]
-            for name, cell in row["cells"].items()
-        ]
-    found: dict[str, Mapping[str, Any]] = {}
-    for row, column, estimate, _ in cells_of(table):
-        if table["kind"] == "matrix":
-            row, column = sorted((row, column))  # a pair stands twice in the table
-        if estimate is not None:
-            found[f"{row}, {column}"] = estimate
-    return list(found.items())
-
-
-def _line_name(row: Mapping[str, Any]) -> str:
-    """Of a line of all aspects; the coefficients of one aspect need none."""
-    if "coefficients" not in row:
-        return ""
-    return f"{row['aspect']}, {row['source'] or JUDGED[row['judged']].lower()}: "
-
-
-def _order(row: Mapping[str, Any], coefficient: str) -> tuple[bool, float, str]:
-    value = row[coefficient]["value"]
-    return (value is None, -(value or 0.0), row["evaluator"])
+    columns = get_board(table["kind"]).module("columns")
+    if hasattr(columns, "rank_rows"):
+        ranked: dict[str, dict[str, Any]] = columns.rank_rows(table, coefficient)
+        return ranked
+    # The order of evaluators differs from column to column, so their rows have no places.
+    figures = columns.list_figures(table)
+    return {name: {"estimate": one, "place": "-", "is_sentinel": False} for name, one in figures}
 
 
 def _change(name: str, before: dict[str, Any] | None, after: dict[str, Any] | None) -> Change:

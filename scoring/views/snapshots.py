@@ -18,13 +18,13 @@ from evalapp.common.pages import came_from, page
 from scoring.boards.choices import COEFFICIENTS
 from scoring.boards.metrics import columns as metrics_columns
 from scoring.boards.metrics.query import EvaluatorsQuery
-from scoring.boards.registry import get_board
+from scoring.boards.registry import get_board, list_boards
 from scoring.boards.render.figures import has_earlier_test, letters_caption
 from scoring.boards.systems import columns as systems_columns
 
 from ..models import Snapshot
 from ..selectors.leaderboards import parse_query
-from ..selectors.snapshots import FIGURED, KINDS, compare_tables, figures_of, get_snapshot, list_snapshots
+from ..selectors.snapshots import compare_tables, get_snapshot, list_snapshots
 from ..services.leaderboards import Answer, answer_leaderboard
 from ..services.snapshots import delete_snapshot, take_snapshot
 from .boards import coefficient_of, table_file
@@ -39,8 +39,8 @@ def snapshot_list(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="write" if request.method == "POST" else "read")
     if request.method == "POST":
         board = request.POST.get("board", "")
-        if board not in KINDS:
-            raise BadInput(f"board is one of {', '.join(KINDS)}, not “{board}”.")
+        if board not in list_boards():
+            raise BadInput(f"board is one of {', '.join(list_boards())}, not “{board}”.")
         query = parse_query(get_board(board).query, request.POST, project)
         given = {name: request.POST.get(name, "") for name in ("title", "note")}
         try:
@@ -79,7 +79,8 @@ def snapshot(request: HttpRequest, slug: str, name: str) -> HttpResponse:
         context |= metrics_columns.build_context(row.table, EvaluatorsQuery(coefficient=coefficient_of(request)))
         context["recomputed"] = _recomputed(project, row, request.user) if has_earlier_test(row.table) else None
     else:
-        context |= {"figures": figures_of(row.table), "what": FIGURED[row.kind]}
+        columns = get_board(row.kind).module("columns")
+        context |= {"figures": columns.list_figures(row.table), "what": columns.FIGURE}
     return page(request, "scoring/snapshots/show.html", context)
 
 
@@ -121,6 +122,7 @@ def compare(request: HttpRequest, slug: str) -> HttpResponse:
     coefficient = coefficient_of(request)
     now = _now(project, first, request.user) if second is None else None
     table = second.table if second else now.table if now else None
+    columns = get_board(first.kind).module("columns")
     context = {
         "project": project,
         "first": first,
@@ -131,8 +133,8 @@ def compare(request: HttpRequest, slug: str) -> HttpResponse:
         "coefficient": coefficient,
         "coefficients": COEFFICIENTS,
         "found": compare_tables(first.table, table, coefficient) if table else None,
-        "what": {**FIGURED, "systems": "system", "evaluators": "evaluator"}[first.kind],
-        "has_places": first.kind not in FIGURED,
+        "what": columns.FIGURE,
+        "has_places": hasattr(columns, "rank_rows"),
     }
     return page(request, "scoring/snapshots/compare.html", context)
 

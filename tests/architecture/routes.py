@@ -360,6 +360,7 @@ API: dict[str, list[Rule]] = {
     "api-leaderboard-slices": [R("read")],
     "api-leaderboard-aspects": [R("read")],
     "api-leaderboard-matrix": [R("read")],
+    "api-leaderboard": [R("read", kind="matrix")],
     "api-snapshot-list": [R("read"), R("write", "post", {"board": "systems"})],
     "api-snapshot": [R("read", name="snapshot"), R("write", "delete", name="snapshot")],
     "api-snapshot-comparison": [R("read", name="snapshot", other="snapshot")],

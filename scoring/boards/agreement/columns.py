@@ -12,6 +12,8 @@ from scoring.boards.choices import JUDGED, RATINGS
 from scoring.boards.render.console import as_lines, filter_line, interval
 from scoring.boards.render.latex import tabular
 
+#: The name of a figure where two tables are compared.
+FIGURE = "coefficient"
 COUNTS = ("n_units", "n_shared", "n_raters", "n_judgements")
 
 
@@ -112,3 +114,19 @@ def _detail_lines(found: Mapping[str, Any]) -> Iterator[str]:
             for row in raters
         ]
         yield from as_lines(head, lines, left=(0, len(head) - 1))
+
+
+def list_figures(table: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Every coefficient by line and label, for a comparison of two tables."""
+    return [
+        (f"{_name_line(row)}{found['label']}", found)
+        for row in table["rows"]
+        for found in row.get("coefficients", [row])
+    ]
+
+
+def _name_line(row: Mapping[str, Any]) -> str:
+    """Of a line of all aspects; the coefficients of one aspect need none."""
+    if "coefficients" not in row:
+        return ""
+    return f"{row['aspect']}, {row['source'] or JUDGED[row['judged']].lower()}: "

@@ -13,6 +13,8 @@ from scoring.boards.render.latex import figure, lead_lines, mark_remarks, tabula
 from scoring.boards.render.page import list_p_values, place_rows, span_around_zero, span_shares
 from scoring.plots.drawing import Plot, draw_forest, in_words
 
+#: The name of a row where two tables are compared.
+FIGURE = "evaluator"
 #: Figures besides the coefficients, and their heads.
 EXTRA = {"accuracy": "Acc.", "pa": "PA", "spa": "SPA", "calibrated": "Systems"}
 
@@ -183,3 +185,12 @@ def draw(table: Mapping[str, Any], query: Any, project: str, theme: Any) -> Plot
     rows = [{"label": row["evaluator"], "grey": row["is_sentinel"], **row[key]} for row in ordered]
     title, zero = f"{name} with {table['aspect']}, {LEVELS[query.level].lower()}", key in COEFFICIENTS
     return draw_forest(rows, title=title, description=in_words(rows), axis=name, theme=theme, zero=zero)
+
+
+def rank_rows(table: Mapping[str, Any], coefficient: str) -> dict[str, dict[str, Any]]:
+    """Evaluators by slug with the estimate and the place by one coefficient, for a comparison of two tables."""
+    found: dict[str, dict[str, Any]] = {}
+    for number, row in enumerate(sorted(table["rows"], key=lambda row: _order(row, coefficient)), 1):
+        shown = "-" if row[coefficient]["value"] is None else str(number)
+        found[row["evaluator"]] = {"estimate": row[coefficient], "place": shown, "is_sentinel": row["is_sentinel"]}
+    return found

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from evalapp.markup import escape_latex
-from scoring.boards.render.cells import list_cells, remarks_of
+from scoring.boards.render.cells import list_cells, list_figures, remarks_of
 from scoring.boards.render.console import as_lines, counting_lines, interval, test_lines
 from scoring.boards.render.figures import letters_caption
 from scoring.boards.render.latex import figure, lead_lines, tabular
 from scoring.boards.render.page import list_p_values, place_rows, span_shares
 from scoring.plots.drawing import Plot, draw_forest
 
-__all__ = ["list_cells"]
+__all__ = ["list_cells", "list_figures"]
 
 TITLE = "On compared pairs"
 LEAD = "How often each evaluator says of two texts what people said"

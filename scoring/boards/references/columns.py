@@ -12,6 +12,8 @@ from scoring.boards.choices import COEFFICIENTS
 from scoring.boards.render.console import as_lines, chosen_line, excluded_line, interval, plain, stale_lines
 
 PARTS = ("value", "low", "high")
+#: The name of a figure where two tables are compared.
+FIGURE = "evaluator and reference set"
 
 
 def list_cells(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
@@ -79,3 +81,9 @@ def write_lines(found: Mapping[str, Any]) -> Iterator[str]:
     if found["note"]:
         yield found["note"]
     yield found["signature"]
+
+
+def list_figures(table: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Every coefficient by evaluator and reference set, for a comparison of two tables."""
+    cells = ((row["evaluator"], name, cell["pearson"]) for row in table["rows"] for name, cell in row["cells"].items())
+    return [(f"{evaluator}, {name}", estimate) for evaluator, name, estimate in cells]

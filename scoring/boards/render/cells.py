@@ -60,6 +60,11 @@ def remarks_of(table: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def list_figures(table: Table) -> list[tuple[str, Mapping[str, Any]]]:
+    """Every figure by a name of its own, for a comparison of two tables."""
+    return [(f"{row}, {column}", estimate) for row, column, estimate, _ in cells_of(table) if estimate is not None]
+
+
 def list_cells(table: Table) -> tuple[list[str], list[list[Any]]]:
     """A line for every cell, so that programs need not know how many columns there are."""
     columns = get_board(table["kind"]).module("columns")

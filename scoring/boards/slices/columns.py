@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scoring.boards.render.cells import build_context, draw, list_cells, write_latex, write_lines
+from scoring.boards.render.cells import build_context, draw, list_cells, list_figures, write_latex, write_lines
 
-__all__ = ["build_context", "draw", "list_cells", "write_latex", "write_lines"]
+__all__ = ["build_context", "draw", "list_cells", "list_figures", "write_latex", "write_lines"]
 
 TITLE = "By part of the items"
 LEAD = "How well each evaluator follows people in every part of the items"

@@ -15,6 +15,8 @@ from scoring.boards.render.latex import figure, lead_lines, mark_remarks, tabula
 from scoring.boards.render.page import place_rows, span_values
 from scoring.plots.drawing import Plot, draw_forest, in_words
 
+#: The name of a row where two tables are compared.
+FIGURE = "system"
 #: Parts of the judgements of a system, as far as its method has them.
 SHARES = ("win", "tie", "both_bad", "loss", "better", "undecided", "worse")
 
@@ -258,3 +260,8 @@ def draw(table: Mapping[str, Any], query: Any, project: str, theme: Any) -> Plot
         axis = f"{AXES[query.method].removesuffix(', 95 %')} by {query.by}, 95 %"
     title, rows = f"Systems of {project} by {query.by or table['aspect']}", table["rows"]
     return draw_forest(rows, title=title, description=in_words(rows), axis=axis, theme=theme, zero=False)
+
+
+def rank_rows(table: Mapping[str, Any], coefficient: str) -> dict[str, dict[str, Any]]:
+    """Systems by label with their estimates and places, for a comparison of two tables."""
+    return {row["label"]: {"estimate": row, "place": place(row), "is_sentinel": False} for row in table["rows"]}

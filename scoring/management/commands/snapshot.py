@@ -7,11 +7,11 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from evalapp.common import commands
-from scoring.boards.registry import get_board
+from scoring.boards.registry import get_board, list_boards
 from scoring.boards.render.console import as_lines, interval
 from scoring.management.following import key_value
 from scoring.selectors.leaderboards import parse_query
-from scoring.selectors.snapshots import KINDS, compare_tables, get_snapshot, list_snapshots
+from scoring.selectors.snapshots import compare_tables, get_snapshot, list_snapshots
 from scoring.services.leaderboards import get_leaderboard
 from scoring.services.snapshots import delete_snapshot, take_snapshot
 
@@ -26,7 +26,7 @@ class Command(commands.Command):
         parser.add_argument("slug", help="the project")
         parser.add_argument("action", choices=list(ACTIONS))
         parser.add_argument("names", nargs="*", metavar="NAME", help="of a snapshot; `now` is the table as it is")
-        parser.add_argument("--board", default="systems", choices=list(KINDS), help="with take")
+        parser.add_argument("--board", default="systems", choices=list(list_boards()), help="with take")
         parser.add_argument(
             "--set", dest="query", action="append", default=[], type=key_value, metavar="key=value",
             help="with take: aspect, method, level and so on, as `systems` and `meta` have them; may be repeated",

@@ -1,0 +1,23 @@
+"""The parameters of the board."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scoring.boards.base import Query, Size
+
+
+@dataclass(frozen=True)
+class CountsQuery(Query):
+    aspect: str = ""
+    systems: str = "all"
+    references: str = "original"
+    ratings: str = "raw"
+    filter: str = ""
+    evaluators: str = ""
+
+    kind = "counts"
+    page = "evaluation/counts/"
+
+    def is_large(self, size: Size) -> bool:
+        return size.more_judged(self.aspect, "ratings", size.rows)
