@@ -71,5 +71,5 @@ def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     def draws(settings: Mapping[str, Any]) -> dict[str, Any]:
         return {"resamples": 20, **draws_of(settings)}
 
-    for name in ("systems.rankings", "metrics.by_ratings", "further"):
+    for name in ("systems.rankings", "metrics.by_ratings", "references.rows", "slices.rows", "matrix.rows"):
         monkeypatch.setattr(f"scoring.boards.{name}.draws_of", draws)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from evalapp.stats.agreement.judged import Judged
     from evalapp.stats.core.coding import BoolArray, IntArray
     from scoring.boards.data.columns import Comparisons, Ratings, Scores
-    from scoring.boards.metrics.by_ratings import Scored
+    from scoring.boards.metrics.people import Scored
 
 Table: TypeAlias = dict[str, Any]
 Progress: TypeAlias = Callable[[int, int], None]

@@ -20,7 +20,7 @@ from scoring.boards.base import Table
 from scoring.boards.data.files import ExportFolder, FolderError
 from scoring.boards.data.folder import Entry, compute_entry
 from scoring.boards.kept_tables import fault_of_list, fault_of_table
-from scoring.boards.metrics.by_ratings import COEFFICIENTS
+from scoring.boards.metrics.people import COEFFICIENTS
 from scoring.boards.shapes import Fault
 
 #: Numbers that differ by less than this (of the larger, if that is above 1) are equal: rater ids in an export may stand

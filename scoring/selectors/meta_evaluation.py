@@ -10,7 +10,8 @@ from evalapp.accounts.models import Project
 from scoring.boards.base import AspectInfo
 from scoring.boards.data.project import ProjectData
 from scoring.boards.metrics import compute as metrics
-from scoring.boards.metrics.by_ratings import People, find_common_outputs
+from scoring.boards.metrics.by_ratings import find_common_outputs
+from scoring.boards.metrics.people import People
 from scoring.boards.metrics.query import EvaluatorsQuery
 
 from ..models import ScoreSet

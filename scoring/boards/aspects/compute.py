@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from scoring.boards.aspects.query import AspectsQuery
+from scoring.boards.aspects.rows import aspects_table
 from scoring.boards.base import Data, Progress, Table
 from scoring.boards.choices import FIGURES
-from scoring.boards.further import aspects_table
 
 
 def compute(data: Data, query: AspectsQuery, progress: Progress | None = None) -> Table:

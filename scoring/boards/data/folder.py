@@ -16,7 +16,7 @@ from scoring.boards.base import AspectInfo, Progress, Query, Table, Way
 from scoring.boards.data.columns import Comparisons, Ratings, Scores, part_column
 from scoring.boards.data.files import ExportFolder, Place
 from scoring.boards.data.folder_dialogues import read_dialogues, read_turns
-from scoring.boards.metrics.by_ratings import Scored
+from scoring.boards.metrics.people import Scored
 from scoring.boards.registry import get_board
 
 Entry = Mapping[str, Any]
@@ -149,8 +149,8 @@ class FolderData:
 
     def load_system_scores(self, query: Any) -> tuple[Table, Scores, Any]:
         (name,) = self.entry["sets"]
-        own = self.folder.score_sets[name].get("systems") or ()
-        return self.table["evaluator"], self.folder.score_columns(name), own
+        scores = self.folder.score_columns(name)
+        return self.table["evaluator"], scores, self.folder.score_sets[name].get("systems") or ()
 
     def list_unapplied(self, query: Query) -> dict[str, str]:
         return {row["evaluator"]: row["note"] for row in self.table["rows"] if row["score_set"] is None}

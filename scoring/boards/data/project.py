@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from evalapp.stats.agreement.judged import Judged
     from evalapp.stats.core.coding import BoolArray, IntArray
     from scoring.boards.data.columns import Comparisons, Ratings, Scores
-    from scoring.boards.metrics.by_ratings import Scored
+    from scoring.boards.metrics.people import Scored
 
 CHUNK = 20_000
 #: Scores that are asked for by the numbers of their outputs.
@@ -187,7 +187,7 @@ class ProjectData:
         return {"sets": describe_sets(self.project, names)}
 
     def load_scored(self, score_set: ScoreSet, outputs: IntArray) -> Scored:
-        from scoring.boards.metrics.by_ratings import Scored
+        from scoring.boards.metrics.people import Scored
 
         evaluator = score_set.evaluator
         return Scored(

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from scoring.boards.base import Data, Progress, Table
-from scoring.boards.further import matrix_table
 from scoring.boards.matrix.query import MatrixQuery
+from scoring.boards.matrix.rows import matrix_table
 
 
 def compute(data: Data, query: MatrixQuery, progress: Progress | None = None) -> Table:

@@ -10,8 +10,9 @@ from evalapp.stats.core.coding import BoolArray
 from scoring.boards.base import AspectInfo, Data, Progress, Query, Table
 from scoring.boards.choices import BY_COMPARISONS
 from scoring.boards.data.comparing import load_compared
-from scoring.boards.metrics.by_ratings import People, evaluators_table
+from scoring.boards.metrics.by_ratings import evaluators_table
 from scoring.boards.metrics.dialogues import Turns, dialogues_table
+from scoring.boards.metrics.people import People
 from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.metrics.ranked import Compared, evaluators_by_ranking
 

@@ -20,21 +20,16 @@ from evalapp.stats.correlation.system_pairs import system_pairwise_accuracy
 from evalapp.stats.ranking.systems import Ranking
 from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE
 from scoring.boards.data.columns import Comparisons, Units, persons, without_repeats
-from scoring.boards.metrics.by_ratings import (
+from scoring.boards.metrics.by_ratings import NOTHING, by_pearson, nothing_left, said_of, tested_part, unapplied_row
+from scoring.boards.metrics.people import (
     COEFFICIENTS,
     FEW_SYSTEMS,
-    NOTHING,
     WIDER,
     Scored,
-    by_pearson,
     chosen_of,
     chosen_part,
     joined,
-    nothing_left,
     of_all_outputs,
-    said_of,
-    tested_part,
-    unapplied_row,
     with_missing,
     with_wider,
 )

@@ -28,15 +28,8 @@ from evalapp.stats.correlation.verdicts import (
 )
 from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE, Bootstrap
 from scoring.boards.data.columns import Comparisons, persons
-from scoring.boards.metrics.by_ratings import (
-    Scored,
-    chosen_of,
-    chosen_part,
-    nothing_left,
-    said_of,
-    tested_part,
-    with_missing,
-)
+from scoring.boards.metrics.by_ratings import nothing_left, said_of, tested_part
+from scoring.boards.metrics.people import Scored, chosen_of, chosen_part, with_missing
 from scoring.boards.metrics.ranked import Compared
 from scoring.boards.metrics.significance import EARLIER, by_place, described, untested, usable_columns
 from scoring.boards.systems.rankings import draws_of

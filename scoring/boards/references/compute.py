@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from scoring.boards.base import Data, Progress, Table
-from scoring.boards.metrics.by_ratings import enhanced_table
 from scoring.boards.metrics.compute import load_people
 from scoring.boards.references.query import EnhancedQuery
+from scoring.boards.references.rows import enhanced_table
 
 
 def compute(data: Data, query: EnhancedQuery, progress: Progress | None = None) -> Table:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from scoring.boards.base import Data, Progress, Table
-from scoring.boards.further import slices_table
 from scoring.boards.metrics.compute import load_people
 from scoring.boards.slices.query import SlicesQuery
+from scoring.boards.slices.rows import slices_table
 
 
 def compute(data: Data, query: SlicesQuery, progress: Progress | None = None) -> Table:

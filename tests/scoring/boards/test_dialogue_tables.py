@@ -8,8 +8,8 @@ from scipy import stats
 
 from evalapp.stats.agreement.calibration import calibrate_raters
 from scoring.boards.data.columns import Ratings, Units
-from scoring.boards.metrics.by_ratings import People, Scored
 from scoring.boards.metrics.dialogues import NO_SYSTEM, Turns, dialogues_table
+from scoring.boards.metrics.people import People, Scored
 
 SETTINGS = {
     "level": "dialogue", "grouping": "none", "systems": "all", "references": "original", "ratings": "raw",

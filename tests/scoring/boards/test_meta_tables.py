@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scoring.boards import further as evaluator_tables
 from scoring.boards.data.columns import Ratings, Units
-from scoring.boards.metrics.by_ratings import FIXED, LEARNED, People, Scored, evaluators_table
+from scoring.boards.metrics.by_ratings import evaluators_table
+from scoring.boards.metrics.cells import describe_scored
+from scoring.boards.metrics.people import FIXED, LEARNED, People, Scored
 
 SETTINGS = {
     "level": "system", "grouping": "none", "systems": "all", "references": "original", "ratings": "raw",
@@ -60,5 +61,5 @@ def test_one_sided_evaluators_are_trivial_baselines(kind, signature, expected):
     one = Scored("p", "p", kind, signature, np.array(PEOPLE)[said.system])
     (row,) = evaluators_table(said, [one], SETTINGS, aspect="q", outside=np.ones(len(said), dtype=bool))["rows"]
     assert (row["kind"], row["is_sentinel"]) == (kind, expected)
-    matrix = evaluator_tables._said(one)
+    matrix = describe_scored(one)
     assert matrix["is_sentinel"] is expected

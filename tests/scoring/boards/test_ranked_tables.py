@@ -14,7 +14,7 @@ from evalapp.stats.ranking.judgements import PairwiseComparisons
 from evalapp.stats.ranking.systems import rank_by_m1
 from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.boards.data.columns import Comparisons, Units
-from scoring.boards.metrics.by_ratings import LEARNED, Scored
+from scoring.boards.metrics.people import LEARNED, Scored
 from scoring.boards.metrics.ranked import Compared, evaluators_by_ranking
 
 SETTINGS = {

@@ -8,7 +8,7 @@ import pytest
 
 from annotation.exporters.aggregated import Aggregator
 from scoring.boards.data.columns import Comparisons, Units
-from scoring.boards.metrics.by_ratings import People
+from scoring.boards.metrics.people import People
 from scoring.boards.systems.rankings import systems_by_comparisons, systems_by_ratings
 from scoring.ml.training.gold import compared_records, rated_records
 from scoring.ml.types import Comparison, Dataset, Item, Output, Rating, System

@@ -11,7 +11,7 @@ import pytest
 from evalapp.stats.correlation.verdicts import agree_on_pairs, margins
 from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.boards.data.columns import Comparisons, Units
-from scoring.boards.metrics.by_ratings import Scored
+from scoring.boards.metrics.people import Scored
 from scoring.boards.metrics.ranked import Compared
 from scoring.boards.pairs.table import PairsTable
 from scoring.boards.pairs.verdicts import BASELINE, NO_BASELINE, pairs_table

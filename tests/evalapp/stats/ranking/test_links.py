@@ -17,7 +17,7 @@ from evalapp.stats.ranking.skill import VerdictTable, rank_by_games
 from evalapp.stats.ranking.systems import rank_by_m1, rank_by_win_rate
 from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.boards.data.columns import Comparisons, Units
-from scoring.boards.metrics.by_ratings import Scored
+from scoring.boards.metrics.people import Scored
 from scoring.boards.metrics.ranked import RANKINGS, Compared, evaluators_by_ranking
 from scoring.boards.systems.games import Met, systems_by_games
 from scoring.boards.systems.rankings import systems_by_comparisons

@@ -1,0 +1,77 @@
+"""From the main tables of all aspects to the table of evaluators by aspect, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evalapp.stats.correlation.meta_evaluation import OTHER_SYSTEMS, THESE_SYSTEMS
+from evalapp.stats.resampling.jackknife import NAME
+from evalapp.versions import split_version
+from scoring.boards.metrics.cells import no_estimate, sign_table
+from scoring.boards.metrics.people import (
+    chosen_of,
+    of_all_outputs,
+    with_missing,
+    with_wider,
+)
+
+Settings = Mapping[str, Any]
+Table = dict[str, Any]
+
+#: What a table of aspects keeps of the table of each.
+OF_ASPECT = ("aspect", "n_outputs", "n_excluded", "n_ratings", "n_raters", "ceiling", "signature")
+
+
+def aspects_table(tables: Sequence[Mapping[str, Any]], settings: Settings) -> Table:
+    """Evaluators by aspect, from the main tables of all aspects: one figure for each, with its interval. `settings`:
+    coefficient (the name of the figure in a row), level, grouping, systems, references, ratings."""
+    figure = settings["figure"]
+    if any(figure not in row for table in tables for row in table["rows"]):
+        raise ValueError(f"tables at the level {settings['level']} have no figure “{figure}”")
+    by_name: dict[str, Table] = {}
+    wider = of_all_outputs(with_wider([row for table in tables for row in table["rows"]]))
+    for place, table in enumerate(tables):
+        for row in table["rows"]:
+            kept = ("evaluator", "name", "kind", "is_sentinel", "signature", "short_signature", "score_set")
+            mine = by_name.setdefault(
+                row["evaluator"], {name: row[name] for name in kept} | {"cells": [None] * len(tables)}
+            )
+            mine["cells"][place] = {name: row[figure][name] for name in ("value", "low", "high", "n", "note")} | {
+                "letters": row["letters"]
+            }
+    rows = list(by_name.values())
+    for row in rows:
+        row["cells"] = [cell or {**no_estimate("not scored for this aspect"), "letters": ""} for cell in row["cells"]]
+    return {
+        "kind": "aspects",
+        "aspect": "",
+        "figure": figure,
+        **{name: settings[name] for name in ("coefficient", "level", "grouping", "systems", "references", "ratings")},
+        "signature": sign_table(
+            settings, "all", f"aspects|level:{settings['level']}|grouping:{settings['grouping']}", _drawn(settings)
+        ),
+        "population": OTHER_SYSTEMS if settings["level"] == "system" else THESE_SYSTEMS,
+        "aspects": [
+            # The version closes the signature of the whole table.
+            {name: table[name] for name in OF_ASPECT} | {"signature": split_version(table["signature"])[0]}
+            for table in tables
+        ],
+        "n_excluded": sum(table["n_excluded"] for table in tables),
+        "n_simulated": sum(table["n_simulated"] for table in tables),
+        "counted": [f"{table['aspect']}: {said}" for table in tables for said in table.get("counted", ())],
+        "n_items": max((table["n_items"] for table in tables), default=0),
+        "evaluators": chosen_of(settings),
+        "note": with_missing(wider if tables else "No aspect has been rated.", settings, rows),
+        "rows": sorted(rows, key=lambda row: (-_mean(row["cells"]), row["evaluator"])),
+    }
+
+
+def _mean(cells: Sequence[Mapping[str, Any]]) -> float:
+    values = [cell["value"] for cell in cells if cell["value"] is not None]
+    return sum(values) / len(values) if values else -2.0
+
+
+def _drawn(settings: Settings) -> str:
+    """How `correlate` makes intervals at this level."""
+    return f"interval:{NAME}" if settings["level"] == "system" else "boot:inputs"

@@ -1,0 +1,103 @@
+"""From columns to the table of evaluators against each other, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from evalapp.stats.core.coding import FloatArray, IntArray
+from evalapp.stats.core.common_rows import find_common_rows
+from evalapp.stats.correlation.matrix import correlation_matrix
+from evalapp.stats.resampling.bootstrap import Bootstrap
+from scoring.boards.metrics.cells import describe_scored, sign_table
+from scoring.boards.metrics.people import (
+    FEW_SYSTEMS,
+    LEAST_SHARE,
+    Scored,
+    chosen_of,
+    with_missing,
+)
+from scoring.boards.systems.rankings import draws_of
+
+Settings = Mapping[str, Any]
+Table = dict[str, Any]
+
+
+def matrix_table(
+    scored: Sequence[Scored],
+    columns: FloatArray,
+    cluster: IntArray,
+    system: IntArray,
+    settings: Settings,
+    *,
+    aspect: str = "",
+) -> Table:
+    """Evaluators against each other over the outputs (n, k): what says the same as what. At the level of systems over
+    the systems' means. `settings`: level, coefficient, systems, references."""
+    over, unit = columns, cluster
+    by_system = settings["level"] == "system"
+    if by_system:
+        # Means of two evaluators can be compared over the same outputs only.
+        common = find_common_rows(
+            list(columns.T), np.ones(len(columns), dtype=bool), np.unique(system, return_inverse=True)[1],
+            least=FEW_SYSTEMS, share=0.0 if chosen_of(settings) else LEAST_SHARE, what="systems",
+        )  # fmt: skip
+        used = common.rows if common.used else np.ones(len(columns), dtype=bool)
+        over, unit = _means(columns[used], system[used])
+    what = "systems" if by_system else "items"
+    found = correlation_matrix(
+        over, coefficient=settings["coefficient"], what=what, bootstrap=Bootstrap(cluster=unit, **draws_of(settings))
+    )
+    place = {number: k for k, number in enumerate(_similar(found.values))}
+    order = sorted(range(len(scored)), key=lambda k: place[k])
+    rows = []
+    for i in order:
+        cells = [None if i == j else found[i, j].as_dict() for j in order]
+        rows.append({**describe_scored(scored[i]), "n": int(np.isfinite(columns[:, i]).sum()), "cells": cells})
+    return {
+        "kind": "matrix",
+        "aspect": aspect,
+        "level": settings["level"],
+        "coefficient": settings["coefficient"],
+        "systems": settings["systems"],
+        "references": settings["references"],
+        "ratings": "",
+        "signature": sign_table(
+            settings, aspect, f"matrix|level:{settings['level']}", "boot:systems" if by_system else "boot:inputs"
+        ),
+        "n_outputs": len(columns),
+        "n_items": len(np.unique(cluster)),
+        "n_systems": len(np.unique(system)),
+        "n_simulated": 0,
+        "evaluators": chosen_of(settings),
+        "note": with_missing("" if len(scored) > 1 else "There are not two evaluators to be compared.", settings, rows),
+        "rows": rows,
+    }
+
+
+def _means(columns: FloatArray, system: IntArray) -> tuple[FloatArray, IntArray]:
+    """Every system's mean of every column over the outputs that have a score, and the systems as clusters."""
+    names, code = np.unique(system, return_inverse=True)
+    defined = np.isfinite(columns)
+    found = np.full((len(names), columns.shape[1]), np.nan)
+    for k in range(columns.shape[1]):
+        counts = np.bincount(code, weights=defined[:, k], minlength=len(names))
+        sums = np.bincount(code, weights=np.where(defined[:, k], columns[:, k], 0.0), minlength=len(names))
+        np.divide(sums, counts, out=found[:, k], where=counts > 0)
+    return found, np.arange(len(names))
+
+
+def _similar(values: FloatArray) -> list[int]:
+    """An order that puts next to each other what correlates: from the one closest to all others, each time the one
+    closest to the last. Ties go to the first."""
+    if not len(values):
+        return []
+    closeness = np.nan_to_num(values, nan=-1.0)
+    order = [int(closeness.sum(axis=1).argmax())]
+    left = [k for k in range(len(values)) if k != order[0]]
+    while left:
+        order.append(max(left, key=lambda k: (closeness[order[-1], k], -k)))
+        left.remove(order[-1])
+    return order

@@ -1,0 +1,158 @@
+"""From columns to the table of evaluators by reference set, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from evalapp.side_figures import side_figure, side_note
+from evalapp.stats.core.coding import BoolArray, FloatArray
+from evalapp.stats.core.multiple_tests import holm
+from evalapp.stats.correlation.meta_evaluation import (
+    OTHER_SYSTEMS,
+    THESE_SYSTEMS,
+    CorrelationSettings,
+    correlate,
+)
+from evalapp.stats.correlation.paired import compare
+from evalapp.stats.resampling.bootstrap import Bootstrap
+from evalapp.stats.resampling.jackknife import NAME
+from scoring.boards.metrics.people import (
+    COEFFICIENTS,
+    People,
+    Scored,
+    chosen_of,
+    chosen_part,
+    joined,
+    of_all_outputs,
+    with_missing,
+)
+from scoring.boards.systems.rankings import draws_of
+
+Settings = Mapping[str, Any]
+Table = dict[str, Any]
+
+NOT_SCORED = "not scored with this set"
+
+
+def enhanced_table(
+    people: People,
+    by_evaluator: Sequence[Mapping[str, Scored]],
+    settings: Settings,
+    *,
+    aspect: str,
+    names: Sequence[str],
+    outside: BoolArray,
+) -> Table:
+    """One row per evaluator (each a mapping from reference set to its scores), one cell per set of `names`, differences
+    between all pairs of sets. An evaluator's cells are over the rated outputs that it scored with every one of its
+    sets, so that they differ in nothing but the references. `settings`: level, grouping, systems, ratings."""
+    compared = people if outside.all() else people.only(outside)
+    level, grouping = settings["level"], settings["grouping"]
+    correlation = CorrelationSettings(level=level, grouping=grouping)
+    drawn = Bootstrap(cluster=compared.cluster, **draws_of(settings))
+    rows: list[Table] = []
+    wider = set()
+    for of_sets in by_evaluator:
+        columns = {name: of_sets[name].column(people, level)[outside] for name in names if name in of_sets}
+        usable = np.all([np.isfinite(column) for column in columns.values()], axis=0)
+        cells = {}
+        for name in names:
+            if name not in columns:
+                cells[name] = _absent()
+                continue
+            metric = np.where(usable, columns[name], np.nan)
+            found = correlate(
+                metric, compared.mean, compared.item, compared.system, settings=correlation, bootstrap=drawn
+            )
+            cells[name] = {
+                **{coefficient: found[coefficient].as_dict() for coefficient in COEFFICIENTS},
+                "n": found.n_pairs,
+                "signature": of_sets[name].signature,
+                "note": of_sets[name].note if level == "system" and not of_sets[name].has_own else "",
+            }
+        differences: list[Table] = []
+        with side_figure("The differences between reference sets"):
+            differences = _differences(columns, usable, compared, correlation, drawn)
+        first = of_sets[next(iter(of_sets))]
+        own = [one.column(people, level) for one in of_sets.values() if level == "system" and one.has_own]
+        if any(usable.sum() < np.isfinite(column).sum() for column in own):
+            wider.add(first.evaluator)
+        rows.append(
+            {
+                "evaluator": first.evaluator,
+                "name": first.name,
+                "cells": cells,
+                "differences": differences,
+                "n": int((usable & np.isfinite(compared.mean)).sum()),
+            }
+        )
+    baseline = names[0] if names else ""
+    tests = [d for row in rows for d in row["differences"] if d["b"] == baseline]
+    for found_p, difference in zip(holm([d["p"] for d in tests]), tests, strict=True):
+        difference["p_holm"] = found_p
+    how = f"boot:inputs|resamples:{drawn.resamples}|seed:{drawn.seed}"
+    if level == "system":
+        how = f"interval:{NAME}|test:perm-systems"
+    return {
+        "kind": "enhanced",
+        "aspect": aspect,
+        "level": level,
+        "grouping": grouping,
+        "systems": settings["systems"],
+        "ratings": settings["ratings"],
+        "baseline": baseline,
+        "population": OTHER_SYSTEMS if level == "system" else THESE_SYSTEMS,
+        "rows": rows,
+        "n_outputs": len(compared),
+        "n_excluded": len(people) - len(compared),
+        "n_ratings": people.n_ratings,
+        "n_raters": people.n_raters,
+        "n_simulated": people.n_simulated,
+        "counted": people.counted,
+        "evaluators": chosen_of(settings),
+        "note": side_note(
+            lambda: with_missing(
+                joined(_enhanced_note(names, rows, len(people)), of_all_outputs(sorted(wider))), settings, rows
+            )
+        ),
+        "signature": (
+            f"level:{level}|grouping:{grouping}|{how}|aspect:{aspect}"
+            f"|ratings:{settings['ratings']}|systems:{settings['systems']}|refs:{'+'.join(names)}"
+            f"{chosen_part(settings)}"
+        ),
+    }
+
+
+def _differences(
+    columns: Mapping[str, FloatArray],
+    usable: BoolArray,
+    people: People,
+    correlation: CorrelationSettings,
+    drawn: Bootstrap,
+) -> list[Table]:
+    """Pearson of `a` minus Pearson of `b` for every two sets, `b` being the one named earlier."""
+    found = []
+    for b, a in combinations(columns, 2):
+        one, two = (np.where(usable, columns[name], np.nan) for name in (a, b))
+        difference = compare(one, two, people.mean, people.item, people.system, settings=correlation, bootstrap=drawn)
+        found.append({"a": a, "b": b, **difference.as_dict(), "p_holm": None})
+    return found
+
+
+def _absent() -> Table:
+    empty = {"value": None, "low": None, "high": None, "n": 0, "note": NOT_SCORED}
+    return {**{name: dict(empty) for name in COEFFICIENTS}, "n": 0, "signature": "", "note": NOT_SCORED}
+
+
+def _enhanced_note(names: Sequence[str], rows: Sequence[Mapping[str, Any]], n_people: int) -> str:
+    if n_people == 0:
+        return "No output of these systems has been rated for this aspect."
+    if len(names) < 2:
+        return "Scores were made with fewer than two reference sets. Score with another: the table compares them."
+    if all(sum(cell["note"] != NOT_SCORED for cell in row["cells"].values()) < 2 for row in rows):
+        return "No evaluator was applied with two of these sets. Score the same one with each of them."
+    return ""

@@ -1,0 +1,113 @@
+"""From columns to the table of evaluators by part of the items, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalapp.stats.core.coding import BoolArray
+from evalapp.stats.correlation.meta_evaluation import CorrelationSettings
+from evalapp.stats.correlation.slices import slice_estimates
+from evalapp.stats.resampling.bootstrap import Bootstrap
+from scoring.boards.metrics.cells import describe_scored, no_estimate, sign_table
+from scoring.boards.metrics.people import (
+    People,
+    Scored,
+    chosen_of,
+    with_missing,
+)
+from scoring.boards.systems.rankings import draws_of
+
+Settings = Mapping[str, Any]
+Table = dict[str, Any]
+
+#: Parts that one table shows; the rest is `OTHERS`.
+MOST_PARTS = 20
+
+
+OTHERS = "(others)"
+
+
+def largest_parts(part: NDArray[Any], most: int = MOST_PARTS) -> NDArray[Any]:
+    """The column with all but its most frequent values as `OTHERS` (equal ones: by name)."""
+    names, counts = np.unique(part, return_counts=True)
+    if len(names) <= most:
+        return part
+    order = sorted(range(len(names)), key=lambda k: (-counts[k], names[k]))
+    kept = names[order[: most - 1]]
+    return np.where(np.isin(part, kept), part, OTHERS)
+
+
+def slices_table(
+    people: People, scored: Sequence[Scored], part: NDArray[Any], settings: Settings, *, aspect: str, outside: BoolArray
+) -> Table:
+    """How well each evaluator follows people in every part of the items, as found and shrunken towards the whole.
+    `part` names the part of each output of `people`. `settings`: key, coefficient, systems, references, ratings."""
+    compared = people if outside.all() else people.only(outside)
+    parts = largest_parts(np.asarray(part)[outside])
+    names, counts = np.unique(parts, return_counts=True)
+    rows = []
+    for one in scored:
+        found = (
+            slice_estimates(
+                one.metric[outside],
+                compared.mean,
+                compared.item,
+                compared.system,
+                parts,
+                settings=CorrelationSettings(coefficients=(settings["coefficient"],)),
+                bootstrap=Bootstrap(cluster=compared.cluster, **draws_of(settings)),
+            )
+            if len(compared)
+            else None
+        )
+        slices = {str(s.name): s.as_dict() for s in found.slices} if found else {}
+        whole = found.whole.as_dict() if found else no_estimate("nothing can be compared")
+        rows.append(
+            {
+                **describe_scored(one),
+                "estimate": whole,
+                "spread": found.as_dict()["spread"] if found else None,
+                "cells": [slices.get(str(name)) or _empty(str(name)) for name in names],
+            }
+        )
+    counted = [{"name": str(name), "n": int(n)} for name, n in zip(names, counts, strict=True)]
+    return {
+        "kind": "slices",
+        **_head(settings, people, compared, aspect),
+        "key": settings["key"],
+        "coefficient": settings["coefficient"],
+        "signature": sign_table(settings, aspect, f"slices:{settings['key']}"),
+        "parts": counted,
+        "evaluators": chosen_of(settings),
+        "note": with_missing("" if len(names) > 1 else "All items are of one part.", settings, rows),
+        "rows": sorted(rows, key=_order),
+    }
+
+
+def _empty(name: str) -> Table:
+    reason = no_estimate("no output of this part has both scores")
+    return {"name": name, "raw": reason, "shrunken": dict(reason), "weight": None, "n_pairs": 0}
+
+
+def _head(settings: Settings, people: People, compared: People, aspect: str) -> Table:
+    return {
+        "aspect": aspect,
+        **{name: settings[name] for name in ("systems", "references", "ratings")},
+        "n_outputs": len(compared),
+        "n_excluded": len(people) - len(compared),
+        "n_ratings": people.n_ratings,
+        "n_raters": people.n_raters,
+        "n_systems": len(np.unique(compared.system)),
+        "n_items": len(np.unique(compared.item)),
+        "n_simulated": people.n_simulated,
+        "counted": people.counted,
+    }
+
+
+def _order(row: Mapping[str, Any]) -> tuple[bool, float, str]:
+    value = row["estimate"]["value"]
+    return (value is None, -(value or 0.0), row["evaluator"])
