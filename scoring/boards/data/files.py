@@ -9,8 +9,7 @@ import io
 import json
 import re
 import sys
-from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, TypeAlias
@@ -19,11 +18,22 @@ import numpy as np
 
 from evalapp.stats.agreement.judged import FLIPPED, Judged, collect, is_among
 from evalapp.stats.core.coding import IntArray
-from scoring.boards.data.columns import Comparisons, Labels, Ratings, Scores, Units, named_by, number_raters
+from scoring.boards.data.columns import (
+    NO_SYSTEM,
+    Comparisons,
+    Labels,
+    Ratings,
+    Scores,
+    Units,
+    build_comparisons,
+    build_ratings,
+)
 
 Row: TypeAlias = dict[str, Any]
 #: item, system, step
 Place: TypeAlias = tuple[str, str, int | None]
+#: Gives the number of an output.
+Number: TypeAlias = Callable[[Place], int]
 
 _ENDINGS = (".jsonl", ".jsonl.gz", ".parquet", ".safe.csv", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
 #: Columns whose cells are JSON where a file has cells; an empty cell is null. A cell of `system_b` is JSON where it is
@@ -166,96 +176,73 @@ class ExportFolder:
         raters = self.filters[name]
         return lambda rater: is_among(rater, raters)
 
-    def ratings(self, aspect: str, *, filter: str = "") -> tuple[Ratings, tuple[str, ...]]:
-        """All ratings of outputs for one aspect, and the names of the items by their numbers. `output` is a number by
-        item and system."""
+    def ratings(self, aspect: str, number: Number, *, filter: str = "") -> Ratings:
+        """All ratings of outputs for one aspect; `number` gives the number of an output."""
         self.must_have("ratings")
-        out = self.left_out(filter)
-        units, items, groups, raters = self.units(), Labels(), Labels(), Labels()
-        columns: list[Any] = [array("q"), array("q"), array("q"), array("q"), array("d"), array("b")]
-        n_filtered = 0
-        for row in self.rows("ratings"):
-            if row.get("aspect") != aspect or not row.get("item"):
-                continue
-            if out(row["rater"]):
-                n_filtered += 1
-                continue
-            item = row["item"]
-            unit = units.code(row["system"], row.get("step"))
-            codes = (
-                items.code(item), groups.code(self.group(item)), unit, raters.code(row["rater"]), float(row["value"]),
-                bool(row.get("simulated")),
-            )  # fmt: skip
-            for column, code in zip(columns, codes, strict=True):
-                column.append(code)
-        item_, cluster, system, rater, value, simulated = (np.array(column) for column in columns)
-        item_, cluster = items.sort()[item_], groups.sort()[cluster]
-        system, rater = units.sort()[system], raters.sort()[rater]
-        new = number_raters(rater, len(raters.names), (item_, system, np.unique(value, return_inverse=True)[1]))
-        rater = new[rater]
-        order = np.lexsort((rater, value, system, item_))
-        output = item_ * max(len(units.units), 1) + system
-        made = Ratings(
-            output=output[order], item=item_[order], cluster=cluster[order], system=system[order], rater=rater[order],
-            value=value[order], simulated=simulated[order].astype(bool), units=units,
-            raters=named_by(raters.names, new), n_filtered=n_filtered,
+        rows = (row for row in self.rows("ratings") if row.get("aspect") == aspect and row.get("item"))
+        shaped = (
+            (
+                number((row["item"], row["system"], row.get("step"))), row["item"], self.group(row["item"]),
+                row["system"], row.get("step"), row["rater"], float(row["value"]), bool(row.get("simulated")),
+            )
+            for row in rows
         )  # fmt: skip
-        return made, items.names
+        return build_ratings(shaped, self.units(), self.left_out(filter))
+
+    def dialogues(self, aspect: str, number: Callable[[str], int], *, filter: str = "") -> Ratings:
+        """Ratings of whole dialogues for one aspect, each dialogue as the output of its own item; `number` gives the
+        number of a dialogue."""
+        self.must_have("ratings")
+        rows = (row for row in self.rows("ratings") if row.get("aspect") == aspect and row.get("dialogue"))
+        shaped = (
+            (
+                number(row["dialogue"]), row["dialogue"], row["dialogue"],
+                self.dialogue_systems.get(row["dialogue"]) or NO_SYSTEM, None, row["rater"], float(row["value"]),
+                bool(row.get("simulated")),
+            )
+            for row in rows
+        )  # fmt: skip
+        return build_ratings(shaped, self.units(), self.left_out(filter))
+
+    def turns(self, dialogues: Sequence[str]) -> tuple[list[Place], list[int]]:
+        """The outputs that are turns of these dialogues, and for each the place of its dialogue: those whose item has
+        the dialogue as its group, of the dialogue's system where it names one."""
+        number = {key: place for place, key in enumerate(dialogues)}
+        found = []
+        for row in self.rows("outputs"):
+            group = self.group(row["item"])
+            if group in number and self.dialogue_systems.get(group) in (None, "", row["system"]):
+                found.append(((row["item"], row["system"], row.get("step")), number[group]))
+        return [place for place, _ in found], [dialogue for _, dialogue in found]
+
+    @cached_property
+    def dialogue_systems(self) -> dict[str, str | None]:
+        """The system of each dialogue that names one."""
+        return {row["id"]: row.get("system") for row in self.rows("dialogues")}
 
     def comparisons(
-        self, aspect: str, *, turing: bool, filter: str = "", may_lack: bool = False
-    ) -> tuple[Comparisons, tuple[str, ...]]:
-        """Comparisons of two outputs, or (`turing`) of an output with a reference, for one aspect, and the names of the
-        items by their numbers. Outputs are numbers by item and system; side a stood first on the page. No file of them
-        is an error, unless it `may_lack` since there were none."""
+        self, aspect: str, number: Number, *, turing: bool, filter: str = "", may_lack: bool = False
+    ) -> Comparisons:
+        """Comparisons of two outputs, or (`turing`) of an output with a reference, for one aspect; `number` gives the
+        number of an output. No file of them is an error, unless it `may_lack` since there were none."""
         if not may_lack:
             self.must_have("comparisons")
-        out = self.left_out(filter)
-        units, items, groups, raters = self.units(), Labels(), Labels(), Labels()
-        found, n_filtered = [], 0
-        for row in self.rows("comparisons"):
-            other = row["system_b"]
-            if row.get("aspect") != aspect or isinstance(other, dict) != turing:
-                continue
-            if out(row["rater"]):
-                n_filtered += 1
-                continue
-            told = _object(row.get("meta"))
-            b = -1 if turing else units.code(other, row.get("step_b"))
-            a = units.code(row["system_a"], row.get("step_a"))
-            answer, apart = row["verdict"], 0 if turing else self._longer(row)
-            if told.get("swapped") and not turing:
-                # The second output stood first on the page.
-                a, b, answer, apart = b, a, FLIPPED.get(answer, answer), -apart
-            where = items.code(row["item"]), groups.code(self.group(row["item"]))
-            said = answer, bool(row.get("simulated")), raters.code(row["rater"])
-            found.append((*where, a, b, *said, apart, told.get("propensity", np.nan)))
-        columns_of = zip(*found, strict=True) if found else ((),) * 9
-        item, cluster, a_, b_, verdict, simulated, rater, longer, chances = columns_of
-        new = np.append(units.sort(), -1)
-        columns: list[Any] = [
-            items.sort()[np.array(item, dtype=np.int64)],
-            groups.sort()[np.array(cluster, dtype=np.int64)],
-            new[np.array(a_, dtype=np.int64)],
-            new[np.array(b_, dtype=np.int64)],
-            np.array(verdict, dtype=np.str_),
-            np.array(simulated, dtype=np.bool_),
-            raters.sort()[np.array(rater, dtype=np.int64)],
-            np.array(longer, dtype=np.float64),
-            np.array(chances, dtype=np.float64),
-        ]
-        verdict_codes = np.unique(columns[4], return_inverse=True)[1]
-        names = number_raters(columns[6], len(raters.names), (columns[0], columns[2], columns[3] + 1, verdict_codes))
-        columns[6] = names[columns[6]]
-        order = np.lexsort((columns[6], columns[4], columns[3], columns[2], columns[0]))
-        item_, cluster_, first, second, verdicts, flags, rater_, by, taken = (column[order] for column in columns)
-        n_units = max(len(units.units), 1)
-        made = Comparisons(
-            item_, cluster_, first, second, verdicts, flags, units, rater_, named_by(raters.names, names),
-            n_filtered, None if turing else by, taken,
-            output_a=item_ * n_units + first, output_b=np.where(second < 0, -1, item_ * n_units + second),
+
+        def side(row: Row, letter: str) -> tuple[str, int | None, int, int]:
+            place = row["item"], row[f"system_{letter}"], row.get(f"step_{letter}")
+            return place[1], place[2], number(place), 0 if turing else self._lengths[place]
+
+        rows = (row for row in self.rows("comparisons") if row.get("aspect") == aspect)
+        meant = ((row, _object(row.get("meta"))) for row in rows if isinstance(row["system_b"], dict) == turing)
+        shaped = (
+            (
+                row["item"], self.group(row["item"]), side(row, "a"), None if turing else side(row, "b"),
+                row["verdict"], bool(row.get("simulated")), row["rater"], meta.get("propensity", np.nan),
+                bool(meta.get("swapped")),
+            )
+            for row, meta in meant
         )  # fmt: skip
-        return made, items.names
+        return build_comparisons(shaped, self.units(), self.left_out(filter), turing=turing)
 
     def judged(self, aspect: str, way: str, *, filter: str = "") -> Judged:
         """Judgements of one aspect in one way (ratings, dialogues, comparisons, turing) for tables of agreement. Where
@@ -284,11 +271,6 @@ class ExportFolder:
     def _lengths(self) -> dict[Place, int]:
         """Characters of every output's text."""
         return {(row["item"], row["system"], row.get("step")): len(row["text"]) for row in self.rows("outputs")}
-
-    def _longer(self, row: Row) -> int:
-        """By how many characters the text of side a is longer than that of side b."""
-        a = self._lengths[row["item"], row["system_a"], row.get("step_a")]
-        return a - self._lengths[row["item"], row["system_b"], row.get("step_b")]
 
     @cached_property
     def score_sets(self) -> dict[str, Row]:

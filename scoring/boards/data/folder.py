@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +14,6 @@ from evalapp.stats.core.coding import BoolArray, IntArray
 from scoring.boards.base import AspectInfo, Progress, Query, Table, Way
 from scoring.boards.data.columns import Comparisons, Ratings, Scores, part_column
 from scoring.boards.data.files import ExportFolder, Place
-from scoring.boards.data.folder_dialogues import read_dialogues, read_turns
 from scoring.boards.metrics.people import Scored
 from scoring.boards.registry import get_board
 
@@ -47,23 +45,11 @@ class FolderData:
         self._numbers: dict[Place, int] = {}
         self._dialogues: tuple[str, ...] = ()
 
-    def _number(self, places: Iterable[Place]) -> IntArray:
-        numbers, known = self._numbers, self.places
-        found = []
-        for place in places:
-            if place not in numbers:
-                numbers[place] = len(known)
-                known.append(place)
-            found.append(numbers[place])
-        return np.array(found, dtype=np.int64)
-
-    def _number_codes(self, codes: IntArray, items: Sequence[str], rows: Ratings | Comparisons) -> IntArray:
-        """Numbers of outputs from their codes in the columns of a file; -1 (a reference) stays."""
-        units = rows.units.units
-        unique, inverse = np.unique(codes, return_inverse=True)
-        pairs = (divmod(code, max(len(units), 1)) for code in unique.tolist() if code >= 0)
-        numbers = self._number((items[item], units[unit].name, units[unit].step) for item, unit in pairs)
-        return np.append([-1] * (len(unique) - len(numbers)), numbers).astype(np.int64)[inverse]
+    def _number(self, place: Place) -> int:
+        number = self._numbers.setdefault(place, len(self.places))
+        if number == len(self.places):
+            self.places.append(place)
+        return number
 
     def choose_aspect(self, name: str, way: Way, *, campaign: str = "", otherwise: str = "") -> AspectInfo:
         return AspectInfo(self.table["aspect"], *self._scales.get(self.table["aspect"], (None, None)))
@@ -75,25 +61,26 @@ class FolderData:
         return {row["name"]: scale for row, scale in zip(rows, ends, strict=True)}  # type: ignore[misc]
 
     def load_ratings(self, aspect: AspectInfo, query: Query) -> Ratings:
-        ratings, items = self.folder.ratings(aspect.name, filter=query.rater_filter)
-        return replace(ratings, output=self._number_codes(ratings.output, items, ratings))
+        return self.folder.ratings(aspect.name, self._number, filter=query.rater_filter)
 
     def load_dialogues(self, aspect: AspectInfo, query: Query) -> Ratings:
-        ratings, self._dialogues = read_dialogues(self.folder, aspect.name, filter=query.rater_filter)
-        return ratings
+        numbers: dict[str, int] = {}
+        found = self.folder.dialogues(
+            aspect.name, lambda key: numbers.setdefault(key, len(numbers)), filter=query.rater_filter
+        )
+        self._dialogues = tuple(numbers)
+        return found
 
     def load_turns(self, dialogues: IntArray) -> tuple[IntArray, IntArray]:
-        places, turns = read_turns(self.folder, [self._dialogues[number] for number in dialogues.tolist()])
-        return self._number(places), turns.place
+        places, of = self.folder.turns([self._dialogues[number] for number in dialogues.tolist()])
+        return np.array([*map(self._number, places)], dtype=np.int64), np.array(of, dtype=np.int64)
 
     def load_comparisons(self, aspect: AspectInfo, query: Query, *, turing: bool) -> Comparisons:
         # Where nothing was compared, the table says so, and the export has no file of comparisons.
         none = self.table.get("n_ratings") == 0
-        found, items = self.folder.comparisons(aspect.name, turing=turing, filter=query.rater_filter, may_lack=none)
-        assert found.output_a is not None
-        assert found.output_b is not None
-        a, b = (self._number_codes(side, items, found) for side in (found.output_a, found.output_b))
-        return replace(found, output_a=a, output_b=b)
+        return self.folder.comparisons(
+            aspect.name, self._number, turing=turing, filter=query.rater_filter, may_lack=none
+        )
 
     def list_ways(self, query: Any) -> Sequence[tuple[AspectInfo, str]]:
         rows = [self.table] if query.aspect else self.table["rows"]
@@ -110,7 +97,7 @@ class FolderData:
 
     def load_outputs(self, subset: str) -> tuple[IntArray, IntArray, IntArray]:
         places, cluster, system = self.folder.outputs(subset)
-        return self._number(places), cluster, system
+        return np.array([*map(self._number, places)], dtype=np.int64), cluster, system
 
     def choose_key(self, key: str) -> str:
         return str(self.table["key"])

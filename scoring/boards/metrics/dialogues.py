@@ -15,12 +15,11 @@ from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.correlation.dialogue import calibrated_correlations, dialogue_scores
 from evalapp.stats.resampling.bootstrap import Bootstrap
+from scoring.boards.data.columns import NO_SYSTEM
 from scoring.boards.metrics.by_ratings import Progress, evaluators_table
 from scoring.boards.metrics.people import COEFFICIENTS, People, Scored
 from scoring.boards.systems.rankings import draws_of
 
-#: The system of a dialogue that names none.
-NO_SYSTEM = "(no system)"
 UNSCORED = "it has no scores"
 NO_TURNS = "No output belongs to a rated dialogue: give the items of its turns the id of the dialogue as `group`."
 

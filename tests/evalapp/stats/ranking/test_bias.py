@@ -159,7 +159,7 @@ def test_rated_texts_of_equal_length_while_others_differ():
 def test_e2e_matches_its_decided_comparisons(aspect, right, shared_data):
     """Expected values: a logit over the decided comparisons with statsmodels, length in tokens at its root mean
     square."""
-    found, _ = ExportFolder(shared_data / "e2e").comparisons(aspect, turing=False, filter="")
+    found = ExportFolder(shared_data / "e2e").comparisons(aspect, lambda place: 0, turing=False)
     labels = np.array([unit.label for unit in found.units.units])
     sides = (labels[found.system_a], labels[found.system_b], found.verdict)
     bias = length_bias(*sides, length_difference=found.longer, item=found.item, cluster=found.cluster)
