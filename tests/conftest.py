@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -71,5 +72,7 @@ def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     def draws(settings: Mapping[str, Any]) -> dict[str, Any]:
         return {"resamples": 20, **draws_of(settings)}
 
-    for name in ("systems.rankings", "metrics.by_ratings", "references.rows", "slices.rows", "matrix.rows"):
-        monkeypatch.setattr(f"scoring.boards.{name}.draws_of", draws)
+    names = ("systems.rankings", "metrics.by_ratings", "references.rows", "slices.rows", "matrix.rows")
+    # All are imported before the first is changed, since they import the function from each other.
+    for module in [import_module(f"scoring.boards.{name}") for name in names]:
+        monkeypatch.setattr(module, "draws_of", draws)

@@ -142,7 +142,7 @@ class TestPart(Part):
 def check_square(test: TestPart, path: str = ".test") -> None:
     """A p for every two names."""
     n = len(test.names)
-    if any(len(part) != n for part in (test.p_holm, *test.p_holm)):
+    if len(test.p_holm) != n or any(len(line) != n for line in test.p_holm):
         raise fault(f"must be {n} by {n}, as many as there are names", f"{path}.p_holm")
 
 

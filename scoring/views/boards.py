@@ -17,7 +17,9 @@ from evalapp.accounts.roles import ROLES_FOR
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import BadInput, NotThere, Unavailable
 from evalapp.common.pages import page
+from scoring.boards.base import Way
 from scoring.boards.choices import COEFFICIENTS, COMPARED, LEVELS, MODELED, MODELS, OF_LEVEL, PEOPLE
+from scoring.boards.data.project import ProjectData
 from scoring.boards.metrics import columns as metrics_columns
 from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.render.json import FORMATS
@@ -27,7 +29,6 @@ from scoring.forms.fields import QueryForm, aspect_names
 from scoring.forms.games import GamesForm
 
 from ..models import ScoreSet
-from ..selectors.aspects import choose_aspect
 from ..selectors.catalogue import get_entry
 from ..selectors.games import judges_of
 from ..selectors.leaderboards import names_of, parse_query, people_of
@@ -287,12 +288,8 @@ def table_file(table: Mapping[str, Any], ending: str, stem: str) -> HttpResponse
 
 def get_plotted_set(project: Project, query: EvaluatorsQuery, slug: str) -> ScoreSet:
     """The set that stands in the table for this evaluator."""
-    if query.people != "ratings":
-        from ..selectors.meta_evaluation import choose_compared_aspect
-
-        aspect = choose_compared_aspect(project, query.aspect, turing=query.people == "m1").name
-    else:
-        aspect = choose_aspect(project, query.aspect, judged_by="ratings").name
+    way: Way = {"ratings": "ratings", "m1": "turing"}.get(query.people, "pairs")  # type: ignore[assignment]
+    aspect = ProjectData(project).choose_aspect(query.aspect, way).name
     rows = ScoreSet.objects.filter(
         project=project,
         evaluator__slug=slug,

@@ -314,7 +314,7 @@ def build_comparisons(
     numbers = number_raters(said, len(raters.names), what)
     said = numbers[said]
     order = np.lexsort((said, verdict_, b_, a_, item_))
-    sides = [column[order] for column in (item_, group_, a_, b_, verdict_, np.array(flags, dtype=np.bool_))]
+    sides: list[Any] = [column[order] for column in (item_, group_, a_, b_, verdict_, np.array(flags, dtype=np.bool_))]
     return Comparisons(
         *sides,
         units=units,

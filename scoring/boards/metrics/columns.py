@@ -11,7 +11,7 @@ from scoring.boards.render.console import as_lines, counting_lines, interval, te
 from scoring.boards.render.figures import letters_caption
 from scoring.boards.render.latex import figure, lead_lines, mark_remarks, tabular
 from scoring.boards.render.page import list_p_values, place_rows, span_around_zero, span_shares
-from scoring.plots.drawing import Plot, draw_forest, in_words
+from scoring.plots import drawing
 
 #: The name of a row where two tables are compared.
 FIGURE = "evaluator"
@@ -178,13 +178,13 @@ def _order(row: Mapping[str, Any], coefficient: str) -> tuple[bool, float, str]:
     return (value is None, -(value or 0.0), row["evaluator"])
 
 
-def draw(table: Mapping[str, Any], query: Any, project: str, theme: Any) -> Plot:
+def draw(table: Mapping[str, Any], query: Any, project: str, theme: Any) -> drawing.Plot:
     """A forest plot of the evaluators, the best first."""
     key, name = FIGURES.get(query.coefficient, query.coefficient), COMPARED[query.coefficient]
     ordered = sorted(table["rows"], key=lambda row: -(row[key]["value"] or 0.0))
     rows = [{"label": row["evaluator"], "grey": row["is_sentinel"], **row[key]} for row in ordered]
     title, zero = f"{name} with {table['aspect']}, {LEVELS[query.level].lower()}", key in COEFFICIENTS
-    return draw_forest(rows, title=title, description=in_words(rows), axis=name, theme=theme, zero=zero)
+    return drawing.draw_forest(rows, title=title, description=drawing.in_words(rows), axis=name, theme=theme, zero=zero)
 
 
 def rank_rows(table: Mapping[str, Any], coefficient: str) -> dict[str, dict[str, Any]]:

@@ -11,7 +11,7 @@ from scoring.boards.render.console import as_lines, counting_lines, interval, te
 from scoring.boards.render.figures import letters_caption
 from scoring.boards.render.latex import figure, lead_lines, tabular
 from scoring.boards.render.page import list_p_values, place_rows, span_shares
-from scoring.plots.drawing import Plot, draw_forest
+from scoring.plots import drawing
 
 __all__ = ["list_cells", "list_figures"]
 
@@ -108,11 +108,11 @@ def build_context(table: Mapping[str, Any] | None, query: Any = None) -> dict[st
     }
 
 
-def draw(table: Mapping[str, Any], query: Any, project: str, theme: Any) -> Plot:
+def draw(table: Mapping[str, Any], query: Any, project: str, theme: Any) -> drawing.Plot:
     """A forest plot of the share of decided pairs."""
     rows = [{"label": row["evaluator"], "grey": row["is_sentinel"], **row["cells"][0]} for row in table["rows"]]
     words = "; ".join(f"{row['label']} {row['value']:.2f}" for row in rows if row["value"] is not None)
-    return draw_forest(
+    return drawing.draw_forest(
         rows, title=f"Evaluators on compared pairs of {project}, {table['aspect']}", description=words[:2000],
         axis="decided pairs right, 95 %", theme=theme, zero=False,
     )  # fmt: skip

@@ -12,7 +12,7 @@ from scoring.boards.choices import COMPARED
 from scoring.boards.registry import get_board
 from scoring.boards.render.console import as_lines, chosen_line, excluded_line, plain, stale_lines
 from scoring.boards.render.latex import figure, lead_lines, tabular
-from scoring.plots.drawing import Plot, draw_heat
+from scoring.plots import drawing
 
 #: Places of one remark that are named.
 MOST_PLACES = 8
@@ -111,7 +111,7 @@ def build_context(table: Table | None, query: Any) -> dict[str, Any]:
     return {}
 
 
-def draw(table: Table, query: Any, project: str, theme: Any) -> Plot:
+def draw(table: Table, query: Any, project: str, theme: Any) -> drawing.Plot:
     """A heat map of the cells."""
     cells = [
         {"row": row, "column": column, "value": estimate["value"]}
@@ -120,7 +120,7 @@ def draw(table: Table, query: Any, project: str, theme: Any) -> Plot:
     ]
     title, name = get_board(table["kind"]).module("columns").TITLE, COMPARED[query.coefficient]
     words = "; ".join(f"{c['row']} and {c['column']} {c['value']:.2f}" for c in cells if c["value"] is not None)
-    return draw_heat(
+    return drawing.draw_heat(
         cells, rows=[row["evaluator"] for row in table["rows"]], columns=columns_of(table),
         title=f"Evaluators {title.lower()}, {name}", description=words[:2000], axis=name, theme=theme,
     )  # fmt: skip

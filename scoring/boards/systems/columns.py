@@ -13,7 +13,7 @@ from scoring.boards.render.console import as_lines, filter_line, interval, stale
 from scoring.boards.render.figures import place
 from scoring.boards.render.latex import figure, lead_lines, mark_remarks, tabular
 from scoring.boards.render.page import place_rows, span_values
-from scoring.plots.drawing import Plot, draw_forest, in_words
+from scoring.plots import drawing
 
 #: The name of a row where two tables are compared.
 FIGURE = "system"
@@ -253,13 +253,15 @@ def _bar(shares: Mapping[str, float]) -> list[dict[str, Any]]:
     return found
 
 
-def draw(table: Mapping[str, Any], query: Any, project: str, theme: Any) -> Plot:
+def draw(table: Mapping[str, Any], query: Any, project: str, theme: Any) -> drawing.Plot:
     """A forest plot of the systems."""
     axis = f"{query.by}, 95 %" if query.by else AXES[query.method]
     if query.plays_games:
         axis = f"{AXES[query.method].removesuffix(', 95 %')} by {query.by}, 95 %"
     title, rows = f"Systems of {project} by {query.by or table['aspect']}", table["rows"]
-    return draw_forest(rows, title=title, description=in_words(rows), axis=axis, theme=theme, zero=False)
+    return drawing.draw_forest(
+        rows, title=title, description=drawing.in_words(rows), axis=axis, theme=theme, zero=False
+    )
 
 
 def rank_rows(table: Mapping[str, Any], coefficient: str) -> dict[str, dict[str, Any]]:

@@ -13,7 +13,6 @@ from django.utils import timezone
 
 from annotation.models import Output, ReferenceSet, Upload, WrittenReference
 from annotation.services.campaigns import create_writing, open_campaign
-from scoring import enhanced_tables
 from scoring.boards.aspects.query import AspectsQuery
 from scoring.boards.matrix.query import MatrixQuery
 from scoring.boards.metrics.query import EvaluatorsQuery
@@ -91,7 +90,7 @@ def test_system_scores_and_further_tables_show_it(scored, later):
     for query in (SlicesQuery(), MatrixQuery(), AspectsQuery(), EnhancedQuery(references="original,more")):
         table = table_of(scored.project, query)
         assert "token-f1" in {row["evaluator"] for row in table["stale"]}, query
-    assert "% Out of date: token-f1: upload" in enhanced_tables.as_latex(table)
+    assert "% Out of date: token-f1: upload" in as_latex(table)
 
 
 def test_page_api_and_command_show_it(client, scored, later):

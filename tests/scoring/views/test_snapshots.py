@@ -257,7 +257,7 @@ def test_snapshot_with_the_test_of_0_1_0_also_shows_current_letters(cast, score,
 
 def test_all_pairs_has_no_cells_below_the_diagonal(cast, client):
     """FAULTS A11: they read 1.000, also in older tables."""
-    from scoring.views.boards import _pairs
+    from scoring.boards.render.page import list_p_values as _pairs
 
     test = {"names": ["a", "b", "c"], "p_holm": [[None, 0.01, None], [1.0, None, 0.5], [1.0, 1.0, None]]}
     rows = _pairs({"test": test})
