@@ -19,8 +19,6 @@ EXCEPTIONS = {
     "close_campaign": "`getattr` with the name of the transition",
     "_score_sets": "`getattr` with the name of the table",
     "as_sqlite": "Django calls it by the name of the database",
-    "to_python": "a path converter of Django",
-    "to_url": "a path converter of Django",
     "wait_until_sent": "tests wait for mails that a thread sends",
     "sendfile": "gunicorn calls it on the socket of an answer",
 }
