@@ -12,7 +12,6 @@ from django.db.models import Count, Q
 from annotation.models import Comparison, Judgement, Rating
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Fault
-from evalapp.stats.planning.designs import SignificanceTest, StudyDesign
 
 from .aspects import choose_aspect
 
@@ -122,7 +121,7 @@ def answer_power(question: PowerQuestion, project: Project | None = None) -> dic
 def answer_plan(question: PowerQuestion, table: Mapping[str, Any] | None) -> dict[str, Any]:
     """Designs that tell two systems apart by ratings. `table`: the detail table of agreement of the aspect, whose
     variances are the pilot. Raises `BadInput` where there is none."""
-    from evalapp.stats.planning.designs import plan
+    from evalapp.stats.planning.designs import SignificanceTest, StudyDesign, plan
     from evalapp.stats.planning.power import EffectError
 
     effect = _effect(question)
