@@ -1,4 +1,4 @@
-"""How files leave: as attachments that no browser opens or guesses about. Used by pages and API."""
+"""Sends files as attachments, which browsers do not open or sniff. Used by pages and the API."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from evalapp.common.models import Run
 
 
 def send_file(run: Run, name: str) -> FileResponse:
-    """As an attachment that no browser opens or guesses about."""
+    """The file as an attachment."""
     response = FileResponse(exported_file(run=run, name=name).open("rb"), as_attachment=True, filename=name)
     response.headers["Content-Type"] = "application/octet-stream"
     response.headers["X-Content-Type-Options"] = "nosniff"

@@ -1,4 +1,4 @@
-"""The kinds of background job of this room."""
+"""The kinds of background job of this app."""
 
 from evalapp.common.jobs import Job, register
 
@@ -9,7 +9,7 @@ register(
         "annotation.pipelines.imports:run",
         "Check uploaded files and take them in.",
         request="annotation.services.uploads:import_checked",
-        params="annotation.services.uploads:ImportWishes",
+        params="annotation.services.uploads:ImportOptions",
         give_up="annotation.services.uploads:give_up_import",
     )
 )
@@ -20,7 +20,7 @@ register(
         "annotation.pipelines.exports:run",
         "Write the project as an interchange folder.",
         request="annotation.services.exports:start_export",
-        params="annotation.exporters.wishes:Wishes",
+        params="annotation.exporters.options:ExportOptions",
         give_up="annotation.services.exports:give_up_export",
         gone="annotation.selectors.run_results:export_gone",
     )

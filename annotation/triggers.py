@@ -1,16 +1,15 @@
-"""What the database keeps by itself: `Item.judged`, by triggers on ratings and comparisons, so that every writer is
-covered - judging, imports, undo - and judging asks no further question.
+"""Database triggers that maintain `Item.judged` for ratings and comparisons, so that it is correct for every writer
+(judging, imports, undo) and judging needs no further query.
 
-Whoever deletes ratings or comparisons holds the project's row alone (`only_one_promotion`); whoever writes one shares
-it until the commit, before looking at the item: so neither overlooks the other, and those who judge do not wait for
-each other. `ensure_triggers` is called after every migration, because SQLite rebuilds a table that is changed without
-them."""
+Deleting ratings or comparisons locks the project's row exclusively (`only_one_promotion`); writing them takes a shared
+lock until the commit, before the item is read. So neither misses the other, and annotators do not wait for each other.
+`ensure_triggers` is called after every migration, because SQLite drops the triggers of a table that it rebuilds."""
 
 from __future__ import annotations
 
 from typing import Any
 
-#: Table -> the column with the output whose item is judged.
+#: The column with the output of the judged item, by table.
 WATCHED = {"annotation_rating": "output_id", "annotation_comparison": "output_a_id"}
 EVENTS = ("added", "gone")
 
@@ -22,9 +21,10 @@ _UNJUDGED = """NOT EXISTS (SELECT 1 FROM annotation_output o JOIN annotation_rat
  AND NOT EXISTS (SELECT 1 FROM annotation_output o JOIN annotation_comparison c ON c.output_a_id = o.id
   WHERE o.item_id = annotation_item.id)"""
 
-# Few rows and many take two ways, so that each keeps a plan of its own. Items are changed one by one: a join with rows
-# that no statistics know could take any plan, and some would never end. `::int` keeps the planner from the indexes of
-# judged and unjudged items, which it believes to be empty. An item that is judged already is not locked.
+# Few and many rows are handled separately, so that each has its own query plan. Items are updated one by one: a join
+# with
+# rows without statistics could get a very bad plan. `::int` stops the planner from using the indexes of judged and
+# unjudged items, which it believes to be empty. An item that is already judged is not locked.
 _POSTGRES = (
     """CREATE OR REPLACE FUNCTION {table}_added() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
@@ -68,13 +68,13 @@ _SQLITE = (
 
 
 def fill(connection: Any) -> None:
-    """Set `judged` from the rows there are; for the migration that brings the column."""
+    """Set `judged` from the existing rows; for the migration that adds the column."""
     with connection.cursor() as cursor:
         cursor.execute(FILL.format(true="true" if connection.vendor == "postgresql" else "1"))
 
 
 def ensure_triggers(connection: Any) -> None:
-    """Make the triggers if one is missing."""
+    """Create the triggers if one is missing."""
     with connection.cursor() as cursor:
         if stand(connection):
             return
@@ -84,7 +84,7 @@ def ensure_triggers(connection: Any) -> None:
 
 
 def stand(connection: Any) -> bool:
-    """Whether all of them are there."""
+    """Whether all triggers exist."""
     wanted = {f"{table}_{event}" for table in WATCHED for event in EVENTS}
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
@@ -112,5 +112,5 @@ def after_migrate(*, using: str, **_: Any) -> None:
     connection = connections[using]
     with connection.cursor() as cursor:
         columns = {column.name for column in connection.introspection.get_table_description(cursor, "annotation_item")}
-    if "judged" in columns:  # not so after a migration back
+    if "judged" in columns:  # not after migrating backwards
         ensure_triggers(connection)

@@ -54,7 +54,7 @@ def prepare(people: int, references: int, seed: int, data: str, live: bool) -> l
 
     from annotation.models import Item, Reference, ReferenceSet
     from annotation.services.campaigns import create_writing, open_campaign
-    from annotation.services.writing import next_task
+    from annotation.services.writing_handout import next_task
     from evalapp.accounts.models import Membership, Project, User
 
     texts = read_texts(Path(data) if data else None)

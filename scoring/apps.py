@@ -28,7 +28,7 @@ class ScoringConfig(AppConfig):
             store="scoring.pipelines.restore:store",
             undo="scoring.services.undo:take_back_scores",
         )
-        hooks.register_reliability("scoring.services.reliability:reliability_of")
+        hooks.register_reliability("scoring.services.reliability:predict_reliability")
         hooks.register_reliability_evaluators("scoring.services.reliability:choices_for")
         overview.register_section("leaderboard", 30, ours.leaderboard_section)
         overview.register_step("scores", 40, ours.scores_step)

@@ -13,7 +13,10 @@ from annotation.models import WritingCampaign
 from annotation.services import hooks
 from annotation.services.campaigns import create_writing, open_campaign
 from annotation.services.hooks import Candidate, Candidates, Reliability
-from annotation.services.writing import Desk, Outcome, next_task, submit_attempt
+from annotation.services.writing_answers import Outcome
+from annotation.services.writing_attempts import submit_attempt
+from annotation.services.writing_desk import Desk
+from annotation.services.writing_handout import next_task
 from tests.cast import Cast
 from tests.factories import make_items
 

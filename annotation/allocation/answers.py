@@ -1,4 +1,4 @@
-"""What a campaign asks and which answers it takes: form, check, sides, comparison with what was expected."""
+"""The form of a campaign and its answers: validation, exchange of sides, comparison with expected answers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from evalapp.translation import gettext as _
 
 Problem = tuple[str, str]
 """(field, message)."""
@@ -36,7 +38,8 @@ _OTHER_SIDE = {"a": "b", "b": "a"}
 
 @dataclass(frozen=True)
 class AspectForm:
-    """One question. `low`, `high` and `step` are None in comparisons; `step` None with limits is a continuous scale."""
+    """A question. `low`, `high` and `step` are None in comparisons; if `step` is None with limits, the scale is
+    continuous."""
 
     name: str
     question: str
@@ -46,14 +49,14 @@ class AspectForm:
     labels: Mapping[str, str] | None = None
 
     def points(self) -> list[float]:
-        """The values to choose from; empty for a continuous or a very long scale."""
+        """The values to choose from; empty for a continuous or very long scale."""
         if self.low is None or self.high is None or not self.step:
             return []
         count = round((self.high - self.low) / self.step) + 1
         return [_plain(self.low + k * self.step) for k in range(count)] if 2 <= count <= MAX_POINTS else []
 
     def as_dict(self, kind: str) -> dict[str, Any]:
-        """As it goes to the browser, each point with the key that chooses it."""
+        """The form as JSON for the browser; each point has the key that selects it."""
         head: dict[str, Any] = {"name": self.name, "question": self.question}
         if kind != "likert":
             return head
@@ -91,34 +94,34 @@ def _plain(value: Any) -> Any:
 
 
 def _point_keys(points: Sequence[float]) -> list[str]:
-    """The digits themselves where the scale is one of digits, else the places, the tenth being 0."""
+    """The digits of a scale of digits, otherwise the positions (0 for the tenth)."""
     if all(isinstance(value, int) and 0 <= value <= 9 for value in points):
         return [str(value) for value in points]
     return [str((place + 1) % 10) if len(points) <= 10 else "" for place in range(len(points))]
 
 
 def check_answer(form: Form, answer: Any) -> tuple[dict[str, Any], list[Problem]]:
-    """The answer with plain numbers, and what is wrong with it by field; empty when nothing is."""
+    """The answer with plain numbers, and error messages by field (empty if it is valid)."""
     if not isinstance(answer, Mapping):
-        return {}, [("answer", "The answer must be an object: one member per question.")]
+        return {}, [("answer", _("The answer must be an object with one member per question."))]
     clean: dict[str, Any] = {}
     problems: list[Problem] = []
     known = {aspect.name for aspect in form.aspects}
     for name in answer:
         if name not in known:
-            problems.append((f"answer.{name}", f"This campaign does not ask for “{name}”."))
+            problems.append((f"answer.{name}", _("This campaign has no question “%(name)s”.") % {"name": name}))
     for aspect in form.aspects:
         value = answer.get(aspect.name)
         field = f"answer.{aspect.name}"
         if value is None or value == "":
-            problems.append((field, f"“{aspect.question or aspect.name}” has no answer yet."))
+            problems.append((field, _("Answer the question “%(name)s”.") % {"name": aspect.question or aspect.name}))
         elif form.kind == "likert":
             number, message = _check_value(aspect, value)
             clean[aspect.name] = number
             if message:
                 problems.append((field, message))
         elif value not in VERDICTS[form.kind]:
-            problems.append((field, f"Choose one of: {', '.join(VERDICTS[form.kind])}."))
+            problems.append((field, _use_verdict(form)))
         else:
             clean[aspect.name] = value
     return clean, problems
@@ -127,56 +130,61 @@ def check_answer(form: Form, answer: Any) -> tuple[dict[str, Any], list[Problem]
 def _check_value(aspect: AspectForm, value: Any) -> tuple[Any, str]:
     low, high, step = aspect.low, aspect.high, aspect.step
     if low is None or high is None:
-        return None, f"“{aspect.name}” has no scale."
-    scale = f"from {low:g} to {high:g}" + (f" in steps of {step:g}" if step else "")
+        return None, _("“%(name)s” has no scale.") % {"name": aspect.name}
+    choose = _("Choose a number from %(low)g to %(high)g in steps of %(step)g.") if step else None
+    choose = (choose or _("Choose a number from %(low)g to %(high)g.")) % {"low": low, "high": high, "step": step}
     try:
         number = float(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else math.nan
     except (ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        return None, f"Choose a number {scale}."
+        return None, choose
     value = number
     if not low <= value <= high:
-        return None, f"{value:g} is outside the scale. Choose a number {scale}."
+        return None, _("%(value)g is outside the scale.") % {"value": value} + f" {choose}"
     if step and abs((value - low) / step - round((value - low) / step)) > 1e-9:
-        return None, f"{value:g} is between two points. Choose a number {scale}."
+        return None, _("%(value)g is between two points.") % {"value": value} + f" {choose}"
     return _plain(value), ""
 
 
+def _use_verdict(form: Form) -> str:
+    return _("Choose one of: %(choices)s.") % {"choices": ", ".join(VERDICTS[form.kind])}
+
+
 def turn(answer: Mapping[str, Any], swapped: bool) -> dict[str, Any]:
-    """Exchange sides: from what was shown to the order of the unit, and back (its own inverse). Values of scales
-    stay as they are."""
+    """Exchange the sides between the order on the page and the order in the unit (its own inverse). Ratings are
+    unchanged."""
     if not swapped:
         return dict(answer)
     return {name: _OTHER_SIDE.get(value, value) if isinstance(value, str) else value for name, value in answer.items()}
 
 
 def check_expected(form: Form, expected: Any, where: str) -> list[Problem]:
-    """What is wrong with an expected answer: a value, a range [low, high], or (comparisons) a verdict or a list of
-    verdicts, for at least one of the questions."""
+    """Errors of an expected answer: a value, a range [low, high], or (comparisons) a verdict or a list of verdicts, for
+    at least one of the questions."""
     if not isinstance(expected, Mapping) or not expected:
-        return [(where, "Say the expected answer of at least one question.")]
+        return [(where, _("Give the expected answer to at least one question."))]
     problems: list[Problem] = []
     by_name = {aspect.name: aspect for aspect in form.aspects}
     for name, value in expected.items():
         field = f"{where}.{name}"
         if name not in by_name:
-            problems.append((field, f"This campaign does not ask for “{name}”."))
+            problems.append((field, _("This campaign has no question “%(name)s”.") % {"name": name}))
             continue
         for single in value if isinstance(value, list) else [value]:
             if form.kind == "likert":
                 message = _check_value(by_name[name], single)[1]
             else:
-                message = "" if single in VERDICTS[form.kind] else f"Use one of: {', '.join(VERDICTS[form.kind])}."
+                message = "" if single in VERDICTS[form.kind] else _use_verdict(form)
             if message:
                 problems.append((field, message))
         if isinstance(value, list) and (not value or (form.kind == "likert" and len(value) != 2)):
-            problems.append((field, "A range has two ends: [lowest, highest]."))
+            problems.append((field, _("A range has two ends: [lowest, highest].")))
     return problems
 
 
 def is_expected(kind: str, expected: Mapping[str, Any], answer: Mapping[str, Any]) -> bool:
-    """Whether `answer`, sides as in the unit, is the expected one in every question that has an expectation."""
+    """Whether `answer`, with sides as in the unit, is as expected in every question that has an expected answer."""
     for name, wanted in expected.items():
         value = answer.get(name)
         if value is None:
@@ -191,7 +199,7 @@ def is_expected(kind: str, expected: Mapping[str, Any], answer: Mapping[str, Any
 
 
 def shown_expected(expected: Mapping[str, Any], swapped: bool) -> dict[str, Any]:
-    """The expected answer as the sides were shown."""
+    """The expected answer with the sides as shown."""
     return {
         name: [turn({"_": one}, swapped)["_"] for one in value] if isinstance(value, list)
         else turn({"_": value}, swapped)["_"]

@@ -1,4 +1,4 @@
-"""Which kind of unit an annotator gets next: practice first, then controls and repeats mixed in at their rates."""
+"""The kind of unit an annotator gets next: practice first, then control and repeated units at their rates."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ Step = Literal["practice", "control", "repeat", "normal"]
 
 
 @dataclass(frozen=True)
-class Standing:
-    """Where one annotator stands: `practised` and `given` count what was handed out (practice; all other)."""
+class MemberCounts:
+    """The counts of an annotator's assignments: `practised` (practice) and `given` (all others)."""
 
     seed: int
     practised: int
@@ -20,8 +20,8 @@ class Standing:
 
 
 def is_marked(share: float, place: int, *stream: int | str) -> bool:
-    """Whether `place` (0, 1, 2, ...) is marked, when `share` of the places are. Places are cut into blocks, the k-th
-    from round(k / share) on; one place of each is marked, at random: the rate is kept and nobody can foresee it."""
+    """Whether `place` (0, 1, 2, ...) is marked if a `share` of all places is. Places are divided into blocks, the k-th
+    starting at round(k / share); one random place per block is marked, so that the rate is exact and unpredictable."""
     if share <= 0:
         return False
     if share >= 1:
@@ -36,10 +36,10 @@ def is_marked(share: float, place: int, *stream: int | str) -> bool:
 
 
 def choose_step(
-    standing: Standing, *, practice: int, controls: int, control_rate: float = 0.0, repeat_share: float = 0.0
+    standing: MemberCounts, *, practice: int, controls: int, control_rate: float = 0.0, repeat_share: float = 0.0
 ) -> Step:
-    """What to hand out next in a campaign with so many `practice` and `controls` units. A wish only: where there
-    is no unit of the kind left, the service hands out a normal one."""
+    """The kind of the next unit in a campaign with `practice` practice units and `controls` control units. If no unit
+    of that kind is left, the caller assigns a normal one."""
     if standing.practised < practice:
         return "practice"
     if controls and is_marked(control_rate, standing.given, standing.seed, "control"):

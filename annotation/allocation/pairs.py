@@ -1,4 +1,4 @@
-"""Balanced designs for comparisons: which pairs of systems meet on which items, and who stands on which side."""
+"""Balanced designs for comparisons: which pairs of systems are compared on which items, and on which side."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def _sorted(pair: Pair) -> Pair:
 def choose_pairs(items: Sequence[Sequence[int]], wanted: int | None, *, seed: int) -> list[tuple[int, int, int]]:
     """Comparisons (item, a, b) with a < b. `items[i]` lists the systems that have an output for item i.
 
-    All of them when `wanted` is None or too large. Else `wanted` distinct ones, a function of `seed`, such that
-    the counts of the pairs of systems, of the systems, and of the items each differ by at most one where every
-    system has every item (and otherwise as little as the missing outputs allow)."""
+    All of them if `wanted` is None or too large. Otherwise `wanted` different ones, determined by `seed`, such that the
+    counts of pairs of systems, of systems, and of items each differ by at most one if every system has every item (and
+    otherwise as little as missing outputs allow)."""
     available = [sorted(set(row)) for row in items]
     total = sum(len(row) * (len(row) - 1) // 2 for row in available)
     if wanted is None or wanted >= total:
@@ -69,8 +69,8 @@ def choose_pairs(items: Sequence[Sequence[int]], wanted: int | None, *, seed: in
 
 
 def _cycle(sequence: list[Pair], items: int, rng: random.Random) -> Iterator[tuple[int, int, int]]:
-    """Pairs and items each in a fixed cycle; items shift by one whenever both cycles close together, so that
-    every (pair, item) comes exactly once."""
+    """Pairs and items in fixed cycles; items shift by one whenever both cycles end together, so that every (pair, item)
+    occurs once."""
     order = list(range(items))
     rng.shuffle(order)
     period = math.lcm(len(sequence), items)
@@ -80,7 +80,7 @@ def _cycle(sequence: list[Pair], items: int, rng: random.Random) -> Iterator[tup
 
 
 def _by_need(sequence: list[Pair], available: list[list[int]], rng: random.Random) -> Iterator[tuple[int, int, int]]:
-    """With outputs missing: pairs in turn, each on the item used least so far that has both systems."""
+    """With missing outputs: pairs in turn, each on the least used item that has both systems."""
     holders: dict[int, set[int]] = {}
     for index, row in enumerate(available):
         for system in row:
@@ -105,9 +105,9 @@ def _by_need(sequence: list[Pair], available: list[list[int]], rng: random.Rando
 
 
 def side_flips(groups: Sequence[object], *, seed: int) -> list[bool]:
-    """For each unit, whether its first slot shows the sides exchanged. Within a group (a pair of systems) every
-    second unit is, in random order; with slot n exchanged iff flip XOR n is odd, each system of a pair stands on
-    either side equally often, up to one, at any overlap."""
+    """For each unit, whether its first slot has the sides exchanged. Within a group (a pair of systems) every second
+    unit has, in random order. If slot n is exchanged when flip XOR n is odd, each system of a pair is on each side
+    equally often, up to one, with any overlap."""
     members: dict[object, list[int]] = {}
     for index, group in enumerate(groups):
         members.setdefault(group, []).append(index)

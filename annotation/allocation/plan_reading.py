@@ -1,16 +1,19 @@
-"""What plans of judging and of writing share: values with their faults by field, and the choice of items."""
+"""Parsing that judging and writing plans share: values with errors by field, common fields, and the choice of items."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from evalapp.names import explain_hidden
+from evalapp.translation import gettext as _
 
 from .answers import Problem
 
-#: Members of `items` that are no values in the items' meta.
+_SLUG = re.compile(r"[a-z0-9][a-z0-9-]*")
+#: Members of `items` other than values in the items' meta.
 ITEM_CHOICES = frozenset({"sample", "seed", "keys", "groups", "search"})
 
 
@@ -22,8 +25,22 @@ def is_whole(value: Any, low: int, high: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 
 
+@dataclass(frozen=True, kw_only=True)
+class BasePlan:
+    """The fields that both kinds of plan have."""
+
+    name: str
+    slug: str
+    kind: str
+    guidelines: str
+    seed: int
+    lease_minutes: int
+    max_per_annotator: int | None
+    options: dict[str, Any]
+
+
 class Reader:
-    """The members of a plan; what is absent or null has its default, and so has what is wrong, with a problem told."""
+    """Reads the members of a plan. Absent, null and invalid members get their default; errors are collected."""
 
     def __init__(self, raw: Mapping[str, Any]) -> None:
         self.raw = raw
@@ -35,7 +52,8 @@ class Reader:
     def refuse_others(self, known: frozenset[str] | set[str]) -> None:
         for name in self.raw:
             if name not in known:
-                self.say(str(name), f"A plan has no “{name}”. It has: {', '.join(sorted(known))}.")
+                message = _("A plan has no field “%(name)s”. Known fields: %(known)s.")
+                self.say(str(name), message % {"name": name, "known": ", ".join(sorted(known))})
 
     def whole(self, name: str, default: int, low: int, high: int) -> int:
         found = self.whole_or_none(name, low, high)
@@ -44,7 +62,7 @@ class Reader:
     def whole_or_none(self, name: str, low: int, high: int) -> int | None:
         value = self.raw.get(name)
         if value is not None and not is_whole(value, low, high):
-            self.say(name, f"Use a whole number from {low} to {high}.")
+            self.say(name, _("Use a whole number from %(low)d to %(high)d.") % {"low": low, "high": high})
             return None
         return value
 
@@ -53,12 +71,12 @@ class Reader:
         if value is None:
             return ""
         if not isinstance(value, str) or len(value) > limit:
-            self.say(name, f"Use a text of at most {limit} characters.")
+            self.say(name, _("Use a text of at most %(n)d characters.") % {"n": limit})
             return ""
         return value.strip()
 
     def name(self, name: str, limit: int) -> str:
-        """A text of one line, without characters that no name may hold."""
+        """A text without characters that are not allowed in names."""
         value = self.text(name, limit)
         self.check_name(name, value)
         return value
@@ -67,29 +85,51 @@ class Reader:
         if fault := explain_hidden(value):
             self.say(where, fault)
 
+    def base(self, kinds: tuple[str, ...], kind: Any, slug_length: int) -> dict[str, Any]:
+        """The fields of `BasePlan` except the options. `slug_length` is the maximum length of the slug."""
+        name = self.name("name", limit=200)
+        if not name:
+            self.say("name", _("Give the campaign a name; annotators see it."))
+        slug = self.text("slug", limit=63) or slugify(name)[:slug_length].strip("-")
+        if name and (not _SLUG.fullmatch(slug) or len(slug) > slug_length):
+            self.say("slug", _("Use a-z, 0-9 and hyphens, at most %(n)d characters.") % {"n": slug_length})
+        if kind not in kinds:
+            self.say("kind", _("Use one of: %(choices)s.") % {"choices": ", ".join(kinds)})
+            kind = kinds[0]
+        return {
+            "name": name,
+            "slug": slug,
+            "kind": kind,
+            "guidelines": self.text("guidelines", limit=100_000),
+            "seed": self.whole("seed", 13, 0, 2**31 - 1),
+            "lease_minutes": self.whole("lease_minutes", 30, 1, 1440),
+            "max_per_annotator": self.whole_or_none("max_per_annotator", 1, 10_000_000),
+        }
+
     def items(self) -> dict[str, Any]:
-        """The choice of items; empty means all, a number alone so many of them."""
+        """The choice of items. Empty means all; a number alone is the size of a sample."""
         items = self.raw.get("items") or "all"
         if items == "all":
             return {}
         if is_whole(items, 1, 10_000_000):
             return {"sample": items}
         if not isinstance(items, Mapping):
-            self.say("items", 'Use "all", {"sample": 40}, {"keys": [...]}, {"groups": [...]} or {"search": "words"}.')
+            choices = '"all", {"sample": 40}, {"keys": [...]}, {"groups": [...]}, {"search": "words"}'
+            self.say("items", _("Use one of: %(choices)s.") % {"choices": choices})
             return {}
         for name, value in items.items():
             if name not in ITEM_CHOICES and not isinstance(value, (str, int, float, bool)):
-                self.say(f"items.{name}", "A value in the items' meta is a text, a number or a truth value.")
+                self.say(f"items.{name}", _("A value in the items' meta is a text, a number, true or false."))
         if items.get("sample") is not None and not is_whole(items["sample"], 1, 10_000_000):
-            self.say("items.sample", "Use a whole number above 0.")
+            self.say("items.sample", _("Use a whole number above 0."))
         if not is_whole(items.get("seed", 0), -(2**63), 2**63):
-            self.say("items.seed", "Use a whole number.")
+            self.say("items.seed", _("Use a whole number."))
         for name in ("keys", "groups"):
             value = items.get(name)
             if value is not None and not (isinstance(value, list) and all(isinstance(one, str) for one in value)):
-                self.say(f"items.{name}", "Use a list of texts.")
+                self.say(f"items.{name}", _("Use a list of texts."))
         if not isinstance(items.get("search", ""), str):
-            self.say("items.search", "Use a text.")
+            self.say("items.search", _("Use a text."))
         return dict(items)
 
     def options(self) -> Mapping[str, Any]:
@@ -97,6 +137,6 @@ class Reader:
         if raw is None:
             return {}
         if not isinstance(raw, Mapping):
-            self.say("options", "Options are an object.")
+            self.say("options", _("Options are an object."))
             return {}
         return raw

@@ -1,19 +1,20 @@
-"""Seeded draws. A draw depends on its labels only, so every decision can be recomputed from the campaign's seed."""
+"""Seeded random numbers. Each depends on its labels only, so every decision can be recomputed from the campaign's
+seed."""
 
 from __future__ import annotations
 
 import hashlib
 
-#: Ranks and draws are whole numbers in [0, SPAN), which fits a signed 32-bit column.
+#: Ranks and draws are integers in [0, SPAN), which fit into a signed 32-bit column.
 SPAN = 2**31 - 1
 
 
 def draw(*labels: int | str) -> int:
-    """A number in [0, SPAN) that looks random and is a function of `labels` (BLAKE2b of their text)."""
+    """A pseudorandom number in [0, SPAN) determined by `labels` (BLAKE2b of their text)."""
     digest = hashlib.blake2b("/".join(map(str, labels)).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") % SPAN
 
 
 def coin(*labels: int | str) -> bool:
-    """A fair coin as a function of `labels`."""
+    """A fair coin determined by `labels`."""
     return draw(*labels) % 2 == 1

@@ -1,4 +1,4 @@
-"""Which texts a database can keep: PostgreSQL takes no NUL, and UTF-8 no half of a surrogate pair."""
+"""Texts that a database can store: PostgreSQL accepts no NUL, and UTF-8 no unpaired surrogates."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def is_storable(value: Any) -> bool:
-    """Whether every text inside `value` (texts, numbers, lists, objects) can be stored as it is."""
+    """Whether every text inside `value` (texts, numbers, lists, objects) can be stored unchanged."""
     if isinstance(value, str):
         return "\x00" not in value and not any("\ud800" <= character <= "\udfff" for character in value)
     if isinstance(value, Mapping):
@@ -17,4 +17,4 @@ def is_storable(value: Any) -> bool:
     return True
 
 
-UNSTORABLE = "This holds a character that cannot be stored (NUL, or half of a surrogate pair). Remove it."
+UNSTORABLE = "This contains a character that cannot be stored (NUL or an unpaired surrogate). Remove it."

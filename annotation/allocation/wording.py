@@ -1,9 +1,8 @@
-"""How two wordings differ: the content words they share, the words that were changed. For writing under a constraint.
+"""Differences between two wordings: shared content words and changed words, for writing under a constraint.
 
-Words are those of `evalapp.words`, without the apostrophes around them. Content words are the distinct words of a text
-without the function words of English below and without single Latin letters; a run of writing that sets no spaces
-(Chinese, Japanese, Thai ...) gives its pairs of neighbouring characters. Function words of other languages are not
-known here and count as words."""
+Words are those of `evalapp.words`, without surrounding apostrophes. Content words are the distinct words of a text
+except the English function words below and single Latin letters. Writing without spaces (Chinese, Japanese, Thai ...)
+is split into pairs of neighbouring characters. Function words of other languages count as content words."""
 
 from __future__ import annotations
 
@@ -28,13 +27,14 @@ _ENGLISH = """
 FUNCTION_WORDS = frozenset(_ENGLISH.split())
 
 
-def words_of(text: str) -> list[str]:
-    """The words of a text in order, folded; each character of unspaced writing, with its marks, is one."""
+def split_words(text: str) -> list[str]:
+    """The words of a text in order, case folded. In writing without spaces each character, with its marks, is a
+    word."""
     return [word for run in _runs(text) for word in run]
 
 
 def _runs(text: str) -> Iterator[list[str]]:
-    """The words of `word_runs` without quotation marks around them."""
+    """The words of `word_runs` without surrounding quotation marks."""
     for run in word_runs(text):
         if bare := [word.strip("'") for word in run if word.strip("'")]:
             yield bare
@@ -54,13 +54,13 @@ def _content(text: str) -> Iterator[str]:
 
 
 def shared_words(text: str, original: str) -> list[str]:
-    """The content words that both hold, in the order of `text`."""
+    """The content words of both texts, in the order of `text`."""
     own = content_words(original)
     return list(dict.fromkeys(word for word in _content(text) if word in own))
 
 
 def changed_words(text: str, original: str) -> int:
-    """How many words of `original` were replaced, left out or added to: over the blocks in which the two sequences
-    of words differ, the sum of the longer side."""
-    blocks = SequenceMatcher(None, words_of(original), words_of(text), autojunk=False).get_opcodes()
+    """The number of words of `original` that were replaced, removed or added: the sum of the longer side over the
+    blocks in which the two sequences of words differ."""
+    blocks = SequenceMatcher(None, split_words(original), split_words(text), autojunk=False).get_opcodes()
     return sum(max(i2 - i1, j2 - j1) for tag, i1, i2, j1, j2 in blocks if tag != "equal")

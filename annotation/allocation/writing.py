@@ -1,16 +1,13 @@
-"""The rules of reference writing: what becomes of a text that is sent (accept, edit, drop), who gets which arm and
-group, in which order candidates are shown, when a round goes on. Scores come from the caller; nothing is stored here.
+"""The rules of reference writing: the decision on a text (accept, edit, drop), the assignment of arms and groups, the
+order of candidates, and when a round ends. Scores come from the caller; nothing is stored here.
 
-The table (Gao et al. 2021, interactive annotation), for each candidate of the arm *scores*:
+The rules for each candidate in the arm *scores* (Gao et al. 2021, interactive annotation):
 
-| relevant | improved | action |
-|---|---|---|
-| yes | yes | kept as it is |
-| no | yes | edited; accepted when the edited text still improves the set |
-| yes or no | no | edited; accepted when it improves the set |
+| relevant | improved | action | |---|---|---| | yes | yes | accepted as it is | | no | yes | edited; accepted if the
+edited text still improves the set | | yes or no | no | edited; accepted if it improves the set |
 
-After `max_attempts` edited texts without acceptance the candidate is dropped. Sending a candidate as it is, the first
-time, is no edit. A text of one's own counts as edited from the start."""
+After `max_attempts` edited texts without acceptance the candidate is discarded. Submitting a candidate as it is, the
+first time, is not an edit. An own text counts as edited from the start."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ ARMS: tuple[Arm, ...] = ("scores", "control", "candidates")
 
 @dataclass(frozen=True)
 class Rules:
-    """What an arm enforces. `min_gain`: the score must grow by more than this (0: the paper's rule)."""
+    """The rules of an arm. `min_gain`: the score must grow by more than this (0 in the paper)."""
 
     arm: Arm
     max_attempts: int = 3
@@ -39,8 +36,8 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Tried:
-    """What has been sent for this candidate before: whether as it is, and how many edited texts."""
+class EarlierAttempts:
+    """Earlier attempts for the candidate: whether it was submitted as it is, and the number of edited texts."""
 
     as_it_is: bool = False
     edits: int = 0
@@ -48,10 +45,10 @@ class Tried:
 
 @dataclass(frozen=True)
 class Attempt:
-    """A text that is sent. `candidate` is None for a text of one's own; `relevant` is what the annotator says of the
-    candidate (None: not said, which for a candidate sent as it is means yes). `before` and `after` are the scores of
-    the set without and with the text, None where there is none; `empty` says that the set has no reference yet, hence
-    no score. `unscored`: the annotator chose to add it without a score."""
+    """A submitted text. `candidate` is None for an own text. `relevant` is the annotator's answer on the candidate
+    (None: no answer, which means yes if it is submitted as it is). `before` and `after` are the scores of the set
+    without and with the text, or None. `empty`: the set has no reference yet, hence no score. `unscored`: the annotator
+    adds the text without a score."""
 
     text: str
     candidate: str | None = None
@@ -68,8 +65,8 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Verdict:
-    """`improved` is None where no score decided. `counted`: the attempt used up one of the edits. `left`: edits that
-    remain for this candidate; 0 once it is closed. *wait* stores nothing and uses nothing up."""
+    """The decision on a text. `improved` is None if no score was used. `counted`: the attempt used up one of the edits.
+    `left`: edits that remain for this candidate; 0 once it is finished. *wait* stores nothing and uses up nothing."""
 
     decision: Decision
     improved: bool | None
@@ -79,38 +76,38 @@ class Verdict:
 
     @property
     def closes(self) -> bool:
-        """Whether the candidate is dealt with."""
+        """Whether the candidate is finished."""
         return self.decision in ("accept", "drop")
 
 
 def squeeze(text: str) -> str:
-    """Without what no reader sees: NFC, runs of white space as one blank."""
+    """The text in NFC, with runs of white space as a single space."""
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
 def same_text(text: str) -> str:
-    """The form in which two references count as one: NFKC, case folded, white space squeezed."""
+    """The form in which two references count as equal: NFKC, case folded, white space squeezed."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def is_allowed(rules: Rules, attempt: Attempt) -> bool:
-    """Whether the arm lets the annotator write this at all: the arm *candidates* takes candidates as they are, and a
-    text of one's own needs `own_text`."""
+    """Whether the arm accepts the text: the arm *candidates* accepts only unedited candidates, and an own text needs
+    `own_text`."""
     if rules.arm == "candidates":
         return not attempt.is_edited
     return rules.own_text or attempt.candidate is not None
 
 
 def has_improved(rules: Rules, attempt: Attempt) -> bool | None:
-    """Whether the score grew by more than `min_gain`; None without both scores. The first reference of an empty set
-    has nothing to be compared with."""
+    """Whether the score grew by more than `min_gain`; None without both scores. The first reference of an empty set has
+    nothing to be compared with."""
     if attempt.before is None or attempt.after is None:
         return None
     return attempt.after - attempt.before > rules.min_gain
 
 
-def judge_attempt(rules: Rules, tried: Tried, attempt: Attempt) -> Verdict:
-    """What becomes of the text. Raises ValueError where `is_allowed` says no, or the candidate was closed before."""
+def judge_attempt(rules: Rules, tried: EarlierAttempts, attempt: Attempt) -> Verdict:
+    """The decision on a text. Raises ValueError if `is_allowed` is false, or if the candidate was finished before."""
     if not is_allowed(rules, attempt):
         raise ValueError("this arm does not take such a text")
     if tried.edits >= rules.max_attempts:
@@ -132,7 +129,7 @@ def judge_attempt(rules: Rules, tried: Tried, attempt: Attempt) -> Verdict:
 
 
 def _objection(rules: Rules, attempt: Attempt, improved: bool | None) -> Why:
-    """Why the text cannot be added as it stands; empty when it can."""
+    """The reason why the text cannot be added unchanged; empty if it can."""
     if rules.arm == "scores" and not attempt.empty:
         if improved is None and not attempt.unscored:
             return "no-score"
@@ -147,39 +144,37 @@ def _objection(rules: Rules, attempt: Attempt, improved: bool | None) -> Why:
 
 
 def arm_at(seed: int, arms: Sequence[str], place: int, stream: str) -> str:
-    """The arm of the person, group or item at `place` (0, 1, 2, ...). Places are cut into blocks of as many as there
-    are arms; each block holds every arm once, in an order of its own: after any number of places no arm has been given
-    twice more often than another."""
+    """The arm of the annotator, group or item at `place` (0, 1, 2, ...). Places are divided into blocks with one place
+    per arm, in random order, so that the counts of arms never differ by more than one."""
     block, within = divmod(place, len(arms))
     return sorted(arms, key=lambda arm: (draw(seed, "arm", stream, block, arm), arm))[within]
 
 
 def group_at(place: int, size: int) -> int:
-    """The group of the person who came at `place`: the first `size` people are group 0, the next group 1."""
+    """The group of the annotator at `place`: the first `size` annotators are group 0, the next group 1."""
     return place // size
 
 
 def shown_order(seed: int, key: str, count: int) -> list[int]:
-    """The order in which the `count` candidates of item `key` are shown in rounds: a permutation of 0 .. count - 1,
-    the same for every group."""
+    """The order in which the `count` candidates of item `key` are shown in rounds: a permutation of 0 .. count - 1, the
+    same for all groups."""
     return sorted(range(count), key=lambda place: (draw(seed, "shown", key, place), place))
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a member of a group stands: the number of the item in the campaign's order, how many rounds of it they
-    have dealt with, and whether they are there (their lease has not passed)."""
+class GroupPosition:
+    """The position of a member of a group: the number of the item in the campaign's order, the number of finished
+    rounds, and whether they are present (their lease has not expired)."""
 
     item: int
     dealt: int
     present: bool = True
 
 
-def waits_for(own: Place, others: Iterable[Place]) -> int:
-    """For how many of the group somebody waits who has dealt with `own.dealt` rounds and wants the next: for those
-    present who are still in the round just dealt with, or, at the beginning of an item, in the item before it. Who is
-    further behind was absent when the others went on, and comes after them at their own pace; nobody waits for them,
-    and the hindmost waits for nobody."""
+def waits_for(own: GroupPosition, others: Iterable[GroupPosition]) -> int:
+    """The number of group members that an annotator with `own.dealt` finished rounds waits for: those present who are
+    still in the round just finished or, at the start of an item, in the previous item. Members further behind were
+    absent when the others continued; they follow at their own pace, and no one waits for them."""
     return sum(
         other.present
         and (

@@ -1,5 +1,5 @@
-"""The annotator's door: next assignment, draft, submit, skip, flag, own history. Answers are rendered by orjson
-straight from the services: this is the path that fifty people share."""
+"""Assignments in the API: next, draft, submit, skip, flag, own history. Responses are rendered by orjson, because this
+is the most frequent path."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from .responses import CONFLICT, ProblemSerializer, fast_json
 
 
 class TextSerializer(serializers.Serializer):
-    id = serializers.CharField(help_text="a or b: the place on the page, nothing else")
+    id = serializers.CharField(help_text="a or b: the position on the page")
     text = serializers.CharField()
 
 
 class OwnProgressSerializer(serializers.Serializer):
     done = serializers.IntegerField()
-    goal = serializers.IntegerField(help_text="How many judgements this person can give.")
+    goal = serializers.IntegerField(help_text="The number of judgements that the annotator can give.")
     skipped = serializers.IntegerField()
     seconds = serializers.FloatField()
     mean_seconds = serializers.FloatField(allow_null=True)
@@ -60,10 +60,9 @@ class FormSerializer(serializers.Serializer):
     options = serializers.DictField()
 
 
-class AssignmentSerializer(serializers.Serializer):
+class BaseAssignmentSerializer(serializers.Serializer):
     id = serializers.CharField(help_text="Opaque.")
     campaign = serializers.IntegerField()
-    kind = serializers.CharField()
     number = serializers.IntegerField()
     state = serializers.ChoiceField(choices=Assignment.State.choices)
     version = serializers.IntegerField()
@@ -71,26 +70,18 @@ class AssignmentSerializer(serializers.Serializer):
     context = serializers.ListField(child=serializers.CharField())
     source = serializers.CharField(allow_null=True)
     texts = TextSerializer(many=True)
-    form = FormSerializer()
     draft = serializers.DictField(allow_null=True)
     draft_version = serializers.IntegerField()
     lease_until = serializers.DateTimeField()
+
+
+class AssignmentSerializer(BaseAssignmentSerializer):
+    kind = serializers.CharField()
+    form = FormSerializer()
     progress = OwnProgressSerializer()
 
 
-class OwnAssignmentSerializer(serializers.Serializer):
-    id = serializers.CharField()
-    campaign = serializers.IntegerField()
-    number = serializers.IntegerField()
-    state = serializers.ChoiceField(choices=Assignment.State.choices)
-    version = serializers.IntegerField()
-    practice = serializers.BooleanField()
-    context = serializers.ListField(child=serializers.CharField())
-    source = serializers.CharField(allow_null=True)
-    texts = TextSerializer(many=True)
-    draft = serializers.DictField(allow_null=True)
-    draft_version = serializers.IntegerField()
-    lease_until = serializers.DateTimeField()
+class OwnAssignmentSerializer(BaseAssignmentSerializer):
     answer = serializers.DictField(allow_null=True)
     note = serializers.CharField()
     saved_at = serializers.DateTimeField(allow_null=True)
@@ -100,7 +91,7 @@ class OwnAssignmentSerializer(serializers.Serializer):
 
 
 class DraftInputSerializer(WholeSerializer):
-    version = serializers.IntegerField(min_value=0, help_text="The draft version this follows.")
+    version = serializers.IntegerField(min_value=0, help_text="The version of the draft that this one follows.")
     draft = serializers.DictField()
 
 
@@ -111,32 +102,16 @@ class DraftSerializer(serializers.Serializer):
 
 
 class SubmitInputSerializer(serializers.Serializer):
-    submission = serializers.UUIDField(help_text="Made by the client, new for each answer; sent again on a retry.")
-    answer = serializers.DictField(help_text="One member per aspect: a number, or a verdict as the sides are shown.")
+    submission = serializers.UUIDField(help_text="A UUID made by the client for each answer; the same on a retry.")
+    answer = serializers.DictField(help_text="One member per aspect: a number, or a verdict with the sides as shown.")
     note = serializers.CharField(required=False, allow_blank=True, allow_null=True)
     seconds = serializers.FloatField(required=False, allow_null=True, min_value=0)
     replaces = serializers.IntegerField(required=False, allow_null=True, min_value=0, help_text="For a revision.")
     next = serializers.ChoiceField(
         choices=["next", "ahead"],
         required=False,
-        help_text="true or next: answer with the next assignment; ahead: with the one after the next open one.",
+        help_text="true or next: also return the next assignment; ahead: the one after the next open one.",
     )
-
-
-class SubmittedSerializer(serializers.Serializer):
-    id = serializers.CharField()
-    state = serializers.CharField()
-    version = serializers.IntegerField()
-    saved_at = serializers.DateTimeField()
-    feedback = serializers.DictField(allow_null=True)
-    progress = OwnProgressSerializer()
-    next = AssignmentSerializer(allow_null=True)
-    why = serializers.CharField(help_text="Why there is no next one: empty, limit, paused, closed.")
-
-
-class SkipInputSerializer(serializers.Serializer):
-    reason = serializers.CharField(required=False, allow_blank=True, allow_null=True, max_length=300)
-    next = serializers.ChoiceField(choices=["next", "ahead"], required=False)
 
 
 class SkippedSerializer(serializers.Serializer):
@@ -144,21 +119,32 @@ class SkippedSerializer(serializers.Serializer):
     state = serializers.CharField()
     progress = OwnProgressSerializer()
     next = AssignmentSerializer(allow_null=True)
-    why = serializers.CharField()
+    why = serializers.CharField(help_text="Why there is no next one: empty, limit, paused, closed.")
+
+
+class SubmittedSerializer(SkippedSerializer):
+    version = serializers.IntegerField()
+    saved_at = serializers.DateTimeField()
+    feedback = serializers.DictField(allow_null=True)
+
+
+class SkipInputSerializer(serializers.Serializer):
+    reason = serializers.CharField(required=False, allow_blank=True, allow_null=True, max_length=300)
+    next = serializers.ChoiceField(choices=["next", "ahead"], required=False)
 
 
 # ---- the doors --------------------------------------------------------------------------------------------
 
 
-class NextAssignment(APIView):
+class NextAssignmentView(APIView):
     @extend_schema(
-        summary="The assignment to judge now",
-        description="The oldest open one, else a new one. With prefetch=1 the one after it (two may be held).",
-        parameters=[OpenApiParameter("prefetch", bool, description="Fetch one ahead.")],
+        summary="Get the current assignment",
+        description="The oldest open assignment or a new one. With prefetch=1 the one after it (two can be open).",
+        parameters=[OpenApiParameter("prefetch", bool, description="Get the assignment after the current one.")],
         request=None,
         responses={
             200: AssignmentSerializer,
-            204: OpenApiResponse(description="Nothing is left."),
+            204: OpenApiResponse(description="No assignments are left."),
             409: CONFLICT,
         },
     )
@@ -178,7 +164,7 @@ class OwnAssignments(APIView):
     keyset_order = ("-order_number", "-pk")
 
     @extend_schema(
-        summary="One's own assignments of a campaign, newest first",
+        summary="Own assignments in a campaign",
         parameters=[
             OpenApiParameter("campaign", int, required=True),
             OpenApiParameter("state", str, enum=Assignment.State.values),
@@ -202,7 +188,7 @@ class OwnAssignments(APIView):
 
 
 class OwnAssignment(APIView):
-    @extend_schema(summary="One of one's own assignments, with form and answer", responses=OwnAssignmentSerializer)
+    @extend_schema(summary="An own assignment with form and answer", responses=OwnAssignmentSerializer)
     def get(self, request: Request, public: str) -> HttpResponse:
         """One of your assignments: texts, questions and the stored draft or answer."""
         row, sheet = _own(request, public)
@@ -230,20 +216,20 @@ def _own(request: Request, public: str) -> tuple[Assignment, Sheet]:
 
 class SubmitAssignment(APIView):
     @extend_schema(
-        summary="Send an answer",
+        summary="Submit an answer",
         request=SubmitInputSerializer,
         responses={200: SubmittedSerializer, 400: ProblemSerializer, 409: CONFLICT},
     )
     def post(self, request: Request, public: str) -> HttpResponse:
-        """Store the answer. The same `submission` again answers as the first time."""
+        """Store the answer. The same `submission` again returns the first result."""
         done = submit_answer(user=request.user, public=public, **read_answer(read_body(request)))
         return fast_json(done.wire())
 
 
 class SkipAssignment(APIView):
-    @extend_schema(summary="Give an assignment back", request=SkipInputSerializer, responses={200: SkippedSerializer})
+    @extend_schema(summary="Skip an assignment", request=SkipInputSerializer, responses={200: SkippedSerializer})
     def post(self, request: Request, public: str) -> HttpResponse:
-        """Skip the assignment with a reason, where the campaign allows it."""
+        """Skip the assignment with a reason, if the campaign allows it."""
         body = read_body(request)
         turn = skip_assignment(
             user=request.user,

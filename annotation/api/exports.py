@@ -1,4 +1,4 @@
-"""Exports for programs: ask for one, follow its run, download its files."""
+"""Exports in the API: request one, follow its run, download its files."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from django.http import HttpResponseBase
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
@@ -16,7 +17,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotation.downloads import send_file
-from annotation.exporters.wishes import Wishes
+from annotation.exporters.options import ExportOptions
 from annotation.services.exports import delete_export, list_exports, request_export
 from evalapp.accounts.roles import Need
 from evalapp.accounts.selectors import get_project
@@ -29,19 +30,21 @@ from evalapp.common.selectors import find_run
 
 
 class ExportRequestSerializer(Closed):
-    """What goes into the export: the fields of `Wishes`."""
+    """The options of an export: the fields of `ExportOptions`."""
 
     def get_fields(self) -> dict[str, serializers.Field]:
-        return {one.name: _make_field(one) for one in fields(Wishes)}
+        return {one.name: _make_field(one) for one in fields(ExportOptions)}
 
 
 def _make_field(one: Field[Any]) -> serializers.Field:
     about = {"default": one.default, "help_text": one.metadata["help"]}
-    return TruthField(**about) if one.type == "bool" else ChoiceField(choices=one.metadata["choices"], **about)
+    return (
+        TruthField(**about) if isinstance(one.default, bool) else ChoiceField(choices=one.metadata["choices"], **about)
+    )
 
 
 class ExportSerializer(serializers.ModelSerializer):
-    """An export is a run of kind `export`; `files` and `archive` are there once it succeeded."""
+    """An export is a run of kind `export`; `files` and `archive` are set when it has succeeded."""
 
     url = serializers.SerializerMethodField()
     format = serializers.SerializerMethodField()
@@ -74,7 +77,7 @@ class ExportSerializer(serializers.ModelSerializer):
 def find_export(request: Request, pk: int, need: Need = "read") -> Run:
     run = find_run(user=request.user, pk=pk, need=need)
     if run.kind != "export" or (run.result or {}).get("deleted"):
-        raise NotThere("There is no such export that you can see.")
+        raise NotThere(_("There is no such export that you can see."))
     return run
 
 
@@ -97,7 +100,7 @@ class ExportList(APIView):
     )
     @idempotent()
     def post(self, request: Request, slug: str) -> Response:
-        """Write the project as an interchange folder, in a run. The same request joins the run under way."""
+        """Write the project as an interchange folder, in a run. The same request joins a run in progress."""
         project = get_project(user=request.user, slug=slug, need="write")
         wanted = ExportRequestSerializer(data=request.data)
         wanted.is_valid(raise_exception=True)

@@ -1,4 +1,4 @@
-"""Judgements for programs: every version of every answer of a campaign, for those who may read."""
+"""Judgements in the API: every version of every answer of a campaign."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 from annotation.allocation.answers import turn
 from annotation.models import Judgement
 from annotation.selectors.campaigns import get_campaign
-from annotation.selectors.campaigns_watch import latest_judgements, list_judgements, pseudonyms_of
+from annotation.selectors.campaigns_watch import get_pseudonyms, latest_judgements, list_judgements
 from evalapp.common.api.fields import read_flag
 from evalapp.common.pagination import KeysetPagination
 
@@ -32,7 +32,7 @@ class JudgementSerializer(serializers.Serializer):
     version = serializers.IntegerField()
     current = serializers.BooleanField()
     answer = serializers.DictField(help_text="In the order system, system_b.")
-    swapped = serializers.BooleanField(help_text="The sides were shown exchanged.")
+    swapped = serializers.BooleanField(help_text="The sides were exchanged on the page.")
     note = serializers.CharField()
     seconds = serializers.FloatField(allow_null=True)
     extra = serializers.BooleanField()
@@ -71,20 +71,20 @@ class CampaignJudgements(APIView):
     keyset_order = ("-pk",)
 
     @extend_schema(
-        summary="Judgements of a campaign, newest first",
+        summary="Judgements of a campaign",
         parameters=[
             OpenApiParameter("current", bool, description="Only the latest version of each answer."),
         ],
         responses=JudgementSerializer(many=True),
     )
     def get(self, request: Request, pk: int) -> Response:
-        """The judgements of a campaign, oldest first."""
+        """The judgements of a campaign, newest first."""
         campaign = get_campaign(user=request.user, campaign_id=pk)
         only = read_flag(request.query_params, "current")
         rows = latest_judgements(campaign) if only else list_judgements(campaign)
         paginator = self.pagination_class()
         page = paginator.paginate_queryset(rows, request, view=self)
-        pseudonyms = pseudonyms_of(campaign)
+        pseudonyms = get_pseudonyms(campaign)
         return paginator.get_paginated_response(
             JudgementSerializer([as_row(row, pseudonyms) for row in page], many=True).data
         )

@@ -1,11 +1,12 @@
-"""What stands in a project, for programs: items, systems, outputs, references, ratings, comparisons, dialogues.
-Lists are cursor-paginated in a fixed number of queries."""
+"""The data of a project in the API: items, systems, outputs, references, ratings, comparisons, dialogues. Lists are
+paginated by cursor, with a fixed number of queries."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import generics, serializers
 from rest_framework.request import Request
@@ -110,7 +111,7 @@ class DialogueSerializer(serializers.ModelSerializer):
 
 
 class ProjectList(generics.ListAPIView):
-    """Rows of one project. `filters` maps query parameters to fields."""
+    """Rows of a project. `filters` maps query parameters to fields."""
 
     keyset_order: tuple[str, ...] = ("order_key",)
     filters: dict[str, str] = {}
@@ -196,11 +197,11 @@ class SystemShow(APIView):
     def _find(self, request: Request, pk: int, need: Any) -> System:
         system = System.objects.select_related("project").filter(pk=pk).first()
         if system is None:
-            raise NotThere("There is no such system that you can see.")
+            raise NotThere(_("There is no such system that you can see."))
         try:
             system.project = get_project(user=request.user, slug=system.project.slug, need=need)
         except NotThere as error:
-            raise NotThere("There is no such system that you can see.") from error
+            raise NotThere(_("There is no such system that you can see.")) from error
         return system
 
     @extend_schema(operation_id="systems_retrieve", responses=SystemSerializer)
@@ -210,7 +211,7 @@ class SystemShow(APIView):
 
     @extend_schema(operation_id="systems_partial_update", request=SystemKindSerializer, responses=SystemSerializer)
     def patch(self, request: Request, pk: int) -> Response:
-        """Say whether a system is machine, human, reference or control."""
+        """Set the kind of a system: machine, human, reference or control."""
         system = self._find(request, pk, "write")
         wanted = SystemKindSerializer(data=request.data)
         wanted.is_valid(raise_exception=True)
@@ -225,6 +226,6 @@ class ItemShow(APIView):
         """An item with its context, source and references."""
         item = Item.objects.visible_to(request.user).filter(pk=pk).select_related("project").first()
         if item is None:
-            raise NotThere("There is no such item that you can see.")
+            raise NotThere(_("There is no such item that you can see."))
         get_project(user=request.user, slug=item.project.slug, need="read")
         return Response(ItemSerializer(item).data)

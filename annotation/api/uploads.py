@@ -1,4 +1,4 @@
-"""Uploads for programs: send files, follow what becomes of them, take them back."""
+"""Uploads in the API: send files, follow the import, undo it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rest_framework.views import APIView
 
 from annotation.models import Upload, UploadFault
 from annotation.parsers import KINDS
-from annotation.selectors.uploads import find_upload, uploads_of
+from annotation.selectors.uploads import find_upload, list_uploads
 from annotation.services.undo import take_back_upload
 from annotation.services.uploads import Incoming, receive_upload, too_large
 from evalapp.accounts.selectors import get_project
@@ -33,7 +33,7 @@ BODY_KINDS = ("dataset", *KINDS)
 
 
 class _BodyParser(BaseParser):
-    """Hands the body on unread."""
+    """Passes the body on unread."""
 
     ending = ""
 
@@ -67,7 +67,7 @@ class FaultSerializer(serializers.ModelSerializer):
 
 
 class UploadSerializer(serializers.ModelSerializer):
-    """An upload as it stands in lists. `counts`: rows, added, same, replaced and faulty of each table."""
+    """An upload in lists. `counts`: rows, added, same, replaced and faulty, for each table."""
 
     url = serializers.SerializerMethodField()
     project = serializers.CharField(source="project.slug", read_only=True)
@@ -93,7 +93,7 @@ class UploadSerializer(serializers.ModelSerializer):
         return self.context["request"].build_absolute_uri(reverse("api-run", args=[upload.run_id]))
 
     def get_hints(self, upload: Upload) -> list[str]:
-        """Names that look alike, for people to decide whether they are one."""
+        """Names that look alike and may be the same."""
         return list(upload.options.get("hints", []))
 
     def get_error(self, upload: Upload) -> str:
@@ -104,7 +104,7 @@ class UploadSerializer(serializers.ModelSerializer):
 
 
 class UploadDetailSerializer(UploadSerializer):
-    """One upload with its faulty rows (the first thousand) and how far it is."""
+    """An upload with its faulty rows (the first thousand) and its progress."""
 
     faults = FaultSerializer(many=True, read_only=True)
     progress = serializers.SerializerMethodField()
@@ -151,7 +151,7 @@ class UploadList(APIView):
         """The uploads of a project, newest first."""
         project = get_project(user=request.user, slug=slug, need="read")
         paginator = KeysetPagination()
-        rows = paginator.paginate_queryset(uploads_of(project).select_related("project"), request, self)
+        rows = paginator.paginate_queryset(list_uploads(project).select_related("project"), request, self)
         return paginator.get_paginated_response(UploadSerializer(rows, many=True, context={"request": request}).data)
 
     @extend_schema(
@@ -172,7 +172,7 @@ class UploadList(APIView):
             "text/csv": OpenApiTypes.BINARY,
             "text/tab-separated-values": OpenApiTypes.BINARY,
         },
-        responses={202: OpenApiResponse(UploadDetailSerializer, description="Received; it is checked in a run.")},
+        responses={202: OpenApiResponse(UploadDetailSerializer, description="Received; a run checks it.")},
     )
     @idempotent()
     def post(self, request: Request, slug: str) -> Response:

@@ -1,4 +1,4 @@
-"""Reference writing for programs: campaigns for those who plan and watch, the desk for those who write."""
+"""Writing campaigns in the API: for researchers and for annotators."""
 
 from __future__ import annotations
 
@@ -16,10 +16,20 @@ from annotation.selectors.campaigns import get_campaign
 from annotation.selectors.writing import list_writing, list_written, writing_plan
 from annotation.selectors.writing_rows import attempt_row, list_attempts, written_row
 from annotation.selectors.writing_watch import watch
-from annotation.services import writing as services
 from annotation.services.bodies import read_flag, read_number, read_submission, read_text, read_version
 from annotation.services.campaigns import create_writing
 from annotation.services.judging import CampaignNotOpen
+from annotation.services.writing_acts import finish_task, flag_task, save_draft, skip_task
+from annotation.services.writing_attempts import drop_candidate, submit_attempt
+from annotation.services.writing_back import take_back_last
+from annotation.services.writing_desk import get_desk
+from annotation.services.writing_handout import next_task
+from annotation.services.writing_later import (
+    confirm_reference,
+    next_confirmation,
+    restore_reference,
+    withdraw_reference,
+)
 from evalapp.accounts.selectors import rater_names
 from evalapp.common.api.fields import WholeSerializer
 from evalapp.common.pagination import KeysetPagination
@@ -35,7 +45,7 @@ from .campaign_views import (
 )
 from .responses import CONFLICT, ProblemSerializer, fast_json
 
-CANDIDATE = "Opaque id of the candidate; in rounds it has to be named."
+CANDIDATE = "Opaque id of the candidate; required in rounds."
 
 # ---- what goes over the wire, for the schema --------------------------------------------------------------
 
@@ -48,7 +58,7 @@ class WritingSerializer(BaseCampaignSerializer):
 
 
 class WritingPlanSerializer(serializers.Serializer):
-    """What is written and how; see the docs of reference writing."""
+    """The plan of a writing campaign; see the documentation on reference writing."""
 
     slug = serializers.CharField(required=False, allow_blank=True, allow_null=True, max_length=40)
     name = serializers.CharField(max_length=200)
@@ -100,7 +110,7 @@ class DeskReferenceSerializer(serializers.Serializer):
     gain = serializers.FloatField(allow_null=True)
     mine = serializers.BooleanField()
     added_by_other = serializers.BooleanField()
-    waiting = serializers.BooleanField(help_text="Others have not confirmed it yet.")
+    waiting = serializers.BooleanField(help_text="Other annotators have not confirmed it yet.")
 
 
 class DeskCandidateSerializer(serializers.Serializer):
@@ -112,7 +122,7 @@ class DeskCandidateSerializer(serializers.Serializer):
 
 
 class LastSerializer(serializers.Serializer):
-    task = serializers.CharField(help_text="Opaque id of the task it was written for.")
+    task = serializers.CharField(help_text="Opaque id of its task.")
     reference = serializers.CharField(help_text="Opaque.")
     text = serializers.CharField()
 
@@ -127,7 +137,7 @@ class DeskSerializer(serializers.Serializer):
     source = serializers.CharField(allow_null=True)
     originals = serializers.ListField(child=serializers.CharField())
     references = DeskReferenceSerializer(many=True)
-    candidate = DeskCandidateSerializer(allow_null=True, help_text="That of the round.")
+    candidate = DeskCandidateSerializer(allow_null=True, help_text="The candidate of the round.")
     attempts_left = serializers.IntegerField()
     max_attempts = serializers.IntegerField()
     target = serializers.IntegerField()
@@ -141,7 +151,7 @@ class DeskSerializer(serializers.Serializer):
     done = serializers.IntegerField()
     goal = serializers.IntegerField()
     to_confirm = serializers.IntegerField()
-    last = LastSerializer(allow_null=True, help_text="One's own last text, while it can be taken back.")
+    last = LastSerializer(allow_null=True, help_text="The annotator's last text, while it can be taken back.")
     shows_scores = serializers.BooleanField()
     shows_candidates = serializers.BooleanField()
     allows_edit = serializers.BooleanField()
@@ -149,12 +159,14 @@ class DeskSerializer(serializers.Serializer):
 
 
 class AttemptInputSerializer(serializers.Serializer):
-    submission = serializers.UUIDField(help_text="Made by the client, new for each text; sent again on a retry.")
+    submission = serializers.UUIDField(help_text="A UUID made by the client for each text; the same on a retry.")
     text = serializers.CharField()
-    relevant = serializers.BooleanField(required=False, allow_null=True, help_text="Of the candidate, as it was found.")
+    relevant = serializers.BooleanField(
+        required=False, allow_null=True, help_text="Whether the unedited candidate fits the context."
+    )
     candidate = serializers.CharField(required=False, allow_null=True, help_text=CANDIDATE)
     seconds = serializers.FloatField(required=False, allow_null=True, min_value=0)
-    unscored = serializers.BooleanField(required=False, help_text="Add it although no score can be had.")
+    unscored = serializers.BooleanField(required=False, help_text="Add the text even if no score is available.")
 
 
 class OutcomeSerializer(serializers.Serializer):
@@ -180,7 +192,7 @@ class BackInputSerializer(serializers.Serializer):
 
 
 class WritingDraftInputSerializer(WholeSerializer):
-    version = serializers.IntegerField(min_value=0, help_text="The draft version this follows.")
+    version = serializers.IntegerField(min_value=0, help_text="The version of the draft that this one follows.")
     draft = serializers.DictField()
 
 
@@ -220,9 +232,9 @@ class WrittenSerializer(serializers.Serializer):
 
 
 class WritingProgressView(APIView):
-    @extend_schema(summary="How far a writing campaign is, and how its sets grew", responses=WritingProgressSerializer)
+    @extend_schema(summary="Progress of a writing campaign", responses=WritingProgressSerializer)
     def get(self, request: Request, pk: int) -> HttpResponse:
-        """How far a writing campaign is, with the predicted reliability by round and arm."""
+        """Progress, with the predicted reliability by round and arm."""
         campaign = get_campaign(user=request.user, campaign_id=pk, model=WritingCampaign)
         return fast_json(watch(user=request.user, campaign=campaign).wire())
 
@@ -232,11 +244,11 @@ class WritingReferences(APIView):
     keyset_order = ("-pk",)
 
     @extend_schema(
-        summary="What was written, newest first, with where it comes from",
+        summary="Written references of a campaign",
         responses=WrittenSerializer(many=True),
     )  # fmt: skip
     def get(self, request: Request, pk: int) -> Response:
-        """The references written in a campaign, newest first."""
+        """The written references with their origin, newest first."""
         campaign = get_campaign(user=request.user, campaign_id=pk, model=WritingCampaign)
         paginator = self.pagination_class()
         page = paginator.paginate_queryset(list_written(campaign=campaign), request, view=self)
@@ -249,11 +261,11 @@ class WritingAttempts(APIView):
     keyset_order = ("-pk",)
 
     @extend_schema(
-        summary="Every text that was sent, newest first",
+        summary="Attempts of a writing campaign",
         responses={200: serializers.ListSerializer(child=serializers.DictField())},
     )
     def get(self, request: Request, pk: int) -> Response:
-        """Every text that was sent in a writing campaign, oldest first."""
+        """All submitted texts and discarded candidates, newest first."""
         campaign = get_campaign(user=request.user, campaign_id=pk, model=WritingCampaign)
         paginator = self.pagination_class()
         page: list[WritingAttempt] = paginator.paginate_queryset(list_attempts(campaign=campaign), request, view=self)
@@ -273,19 +285,19 @@ def _written(row: WrittenReference, pseudonyms: dict[int, str]) -> dict[str, Any
 
 
 class WrittenWithdraw(APIView):
-    @extend_schema(summary="Take a written reference out of its set", request=ReasonSerializer, responses={204: None})
+    @extend_schema(summary="Withdraw a written reference", request=ReasonSerializer, responses={204: None})
     def post(self, request: Request, pk: int) -> Response:
         """Take a reference out of its set, with a reason; its record stays."""
         reason = read_text(read_body(request), "reason", most=300)
-        services.withdraw_reference(user=request.user, reference_id=pk, reason=reason)
+        withdraw_reference(user=request.user, reference_id=pk, reason=reason)
         return Response(status=204)
 
 
 class WrittenRestore(APIView):
-    @extend_schema(summary="Put a withdrawn reference back", request=None, responses={204: None})
+    @extend_schema(summary="Restore a written reference", request=None, responses={204: None})
     def post(self, request: Request, pk: int) -> Response:
         """Put a withdrawn reference back into its set."""
-        services.restore_reference(user=request.user, reference_id=pk)
+        restore_reference(user=request.user, reference_id=pk)
         return Response(status=204)
 
 
@@ -319,13 +331,13 @@ VIEWS = make_views(
 
 class NextWriting(APIView):
     @extend_schema(
-        summary="The item to write for now",
+        summary="Get the current item",
         request=None,
-        responses={200: DeskSerializer, 204: OpenApiResponse(description="Nothing is left."), 409: CONFLICT},
+        responses={200: DeskSerializer, 204: OpenApiResponse(description="No items are left."), 409: CONFLICT},
     )
     def post(self, request: Request, pk: int) -> HttpResponse:
-        """The open writing task, or a new one; 204 when there is nothing more to write."""
-        desk = services.next_task(user=request.user, campaign_id=pk)
+        """The open task or a new one; 204 if no items are left."""
+        desk = next_task(user=request.user, campaign_id=pk)
         if desk.task is None and desk.why in ("empty", "limit"):
             return HttpResponse(status=204)
         if desk.task is None:
@@ -334,10 +346,10 @@ class NextWriting(APIView):
 
 
 class WritingDesk(APIView):
-    @extend_schema(summary="A task of one's own as it stands now", responses=DeskSerializer)
+    @extend_schema(summary="An own task in its current state", responses=DeskSerializer)
     def get(self, request: Request, public: str) -> HttpResponse:
-        """A writing task: context, references so far, candidates, scores where the arm has them."""
-        return fast_json(services.get_desk(user=request.user, public=public).wire())
+        """A writing task: context, references, candidates, and scores if the arm has them."""
+        return fast_json(get_desk(user=request.user, public=public).wire())
 
     @extend_schema(
         summary="Save a draft",
@@ -347,22 +359,20 @@ class WritingDesk(APIView):
     )
     def patch(self, request: Request, public: str) -> HttpResponse:
         body = read_body(request)
-        saved = services.save_draft(
-            user=request.user, public=public, draft=body.get("draft"), version=read_version(body)
-        )
+        saved = save_draft(user=request.user, public=public, draft=body.get("draft"), version=read_version(body))
         return fast_json(saved.wire())
 
 
 class WritingSubmit(APIView):
     @extend_schema(
-        summary="Send a text",
-        description="The server asks for the scores itself and decides: accept, edit, drop, or wait for a score.",
+        summary="Submit a text",
+        description="The server computes the scores and decides: accept, edit, drop, or wait for a score.",
         request=AttemptInputSerializer,
         responses={200: OutcomeSerializer, 400: ProblemSerializer, 409: CONFLICT},
     )
     def post(self, request: Request, public: str) -> HttpResponse:
         body = read_body(request)
-        outcome = services.submit_attempt(
+        outcome = submit_attempt(
             user=request.user,
             public=public,
             submission=read_submission(body, "text"),
@@ -377,12 +387,12 @@ class WritingSubmit(APIView):
 
 class WritingDrop(APIView):
     @extend_schema(
-        summary="Put a candidate aside", request=DropInputSerializer, responses={200: OutcomeSerializer, 409: CONFLICT}
+        summary="Discard a candidate", request=DropInputSerializer, responses={200: OutcomeSerializer, 409: CONFLICT}
     )
     def post(self, request: Request, public: str) -> HttpResponse:
-        """Discard the candidate; the answer offers the next one."""
+        """Discard the candidate; the response contains the next one."""
         body = read_body(request)
-        outcome = services.drop_candidate(
+        outcome = drop_candidate(
             user=request.user, public=public, submission=read_submission(body, "text"),
             candidate=read_text(body, "candidate") or None, seconds=read_number(body, "seconds", (int, float)),
         )  # fmt: skip
@@ -391,31 +401,29 @@ class WritingDrop(APIView):
 
 class WritingBack(APIView):
     @extend_schema(
-        summary="Take one's own last text back",
-        description="It leaves the set and stays as provenance; an item that it completed is open again.",
+        summary="Take back the last text",
+        description="The text leaves the set but stays on record; an item that it completed is reopened.",
         request=BackInputSerializer,
         responses={200: DeskSerializer, 409: CONFLICT},
     )
     def post(self, request: Request, public: str) -> HttpResponse:
         reference = read_text(read_body(request), "reference")
-        return fast_json(services.take_back_last(user=request.user, public=public, reference=reference).wire())
+        return fast_json(take_back_last(user=request.user, public=public, reference=reference).wire())
 
 
 class WritingDone(APIView):
-    @extend_schema(summary="One is done with the item", request=None, responses={200: DeskSerializer, 409: CONFLICT})
+    @extend_schema(summary="Finish an item", request=None, responses={200: DeskSerializer, 409: CONFLICT})
     def post(self, request: Request, public: str) -> HttpResponse:
         """Finish the item; the next task is another one."""
-        return fast_json(services.finish_task(user=request.user, public=public).wire())
+        return fast_json(finish_task(user=request.user, public=public).wire())
 
 
 class WritingSkip(APIView):
-    @extend_schema(
-        summary="Give an item back", request=ReasonSerializer, responses={200: DeskSerializer, 409: CONFLICT}
-    )
+    @extend_schema(summary="Skip an item", request=ReasonSerializer, responses={200: DeskSerializer, 409: CONFLICT})
     def post(self, request: Request, public: str) -> HttpResponse:
         """Skip the item with a reason."""
         reason = read_text(read_body(request), "reason", most=300)
-        return fast_json(services.skip_task(user=request.user, public=public, reason=reason).wire())
+        return fast_json(skip_task(user=request.user, public=public, reason=reason).wire())
 
 
 class WritingFlagged(APIView):
@@ -426,30 +434,30 @@ class WritingFlagged(APIView):
         responses={201: FlaggedSerializer, 400: ProblemSerializer},
     )
     def post(self, request: Request, public: str) -> HttpResponse:
-        return flag_unit(request, public, services.flag_task)
+        return flag_unit(request, public, flag_task)
 
 
 class NextConfirmation(APIView):
     @extend_schema(
-        summary="A text of somebody else to compare with the original",
+        summary="Get a text to compare with the original",
         request=None,
-        responses={200: ToConfirmSerializer, 204: OpenApiResponse(description="Nothing waits.")},
+        responses={200: ToConfirmSerializer, 204: OpenApiResponse(description="No texts are waiting.")},
     )
     def post(self, request: Request, pk: int) -> HttpResponse:
-        """The next pair of texts to compare; 204 when there is none."""
-        found = services.next_confirmation(user=request.user, campaign_id=pk)
+        """The next pair of texts to compare; 204 if there is none."""
+        found = next_confirmation(user=request.user, campaign_id=pk)
         return fast_json(found.wire()) if found.public else HttpResponse(status=204)
 
 
 class ConfirmWritten(APIView):
     @extend_schema(
-        summary="Which of the two is better", request=ConfirmInputSerializer,
+        summary="Compare a text with the original", request=ConfirmInputSerializer,
         responses={204: None, 400: ProblemSerializer, 409: CONFLICT},
     )  # fmt: skip
     def post(self, request: Request, public: str) -> HttpResponse:
-        """Say which of two texts is better, to confirm or refuse a text that somebody wrote."""
+        """Vote for the better of two texts, which confirms or rejects a written text."""
         body = read_body(request)
-        services.confirm_reference(
+        confirm_reference(
             user=request.user, public=public, submission=read_submission(body, "text"), better=read_text(body, "better")
         )
         return HttpResponse(status=204)

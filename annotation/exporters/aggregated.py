@@ -1,5 +1,5 @@
-"""Judgements without their raters: one row per output and aspect, one per pair and aspect. Made from the rows per rater
-while these pass by."""
+"""Judgements without raters: one row per output and aspect, and one per pair and aspect, computed while the rows per
+rater are exported."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 
 
 class Aggregator:
-    """Takes rows in canonical order, gives those of each output or pair once the next one begins."""
+    """Takes rows in canonical order, and returns those of an output or pair when the next one begins."""
 
     def __init__(self) -> None:
         self.waiting: dict[str, list[Row]] = {"ratings": [], "comparisons": []}
@@ -51,7 +51,7 @@ class Aggregator:
 
 
 def _first_judgements(rows: list[Row]) -> list[Row]:
-    """Of what a person judged more than once (`r7`, then `r7#2`), the first judgement, as in every table."""
+    """The first judgement of raters who judged more than once (`r7`, then `r7#2`), as in all tables."""
     from evalapp.stats.agreement.judged import people_of
 
     people, places = people_of({row["rater"] for row in rows})

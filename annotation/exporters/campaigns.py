@@ -1,5 +1,5 @@
-"""What an export tells of the campaigns of a project, in figures that name nobody, and of its filters. A campaign that
-another installation told of is told again as it came."""
+"""Campaigns of a project in an export, as anonymous figures, and its rater filters. Imported campaigns are exported
+unchanged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from annotation.models import (
     WrittenReference,
 )
 from annotation.parsers import canonical
-from annotation.selectors.told import told_campaigns
+from annotation.selectors.imported_campaigns import list_imported_campaigns
 from evalapp.accounts.models import Project
 
 Row = dict[str, Any]
@@ -31,15 +31,16 @@ Row = dict[str, Any]
 
 def rows(project: Project, raters: Callable[[str], str]) -> Iterator[tuple[str, Row]]:
     """(table, row) of `filters` and `campaigns`, by name."""
-    for found in sorted(RaterFilter.objects.filter(project=project), key=lambda row: row.name):
-        yield "filters", _filter(found, raters)
-    told = told_campaigns(project)
-    for row in Campaign.objects.filter(project=project).exclude(state=Campaign.State.DRAFT):
-        told[row.slug] = _told(row.slug, row.kind, {**_planned(row), **_judged(row)})
-    for writing in WritingCampaign.objects.filter(project=project).exclude(state=WritingCampaign.State.DRAFT):
-        told[writing.slug] = _told(writing.slug, writing.kind, {**_planned(writing), **_wrote(writing)})
-    for name in sorted(told):
-        yield "campaigns", told[name]
+    for one in sorted(RaterFilter.objects.filter(project=project), key=lambda row: row.name):
+        yield "filters", _filter(one, raters)
+    found = list_imported_campaigns(project)
+    work: tuple[tuple[Any, Callable[[Any], Row]], ...] = ((Campaign, _count_judging), (WritingCampaign, _count_writing))
+    for model, count in work:
+        for row in model.objects.filter(project=project).exclude(state=Campaign.State.DRAFT):
+            about = canonical({**_describe_plan(row), **count(row)})
+            found[row.slug] = {"campaign": row.slug, "kind": row.kind, "told": about}
+    for name in sorted(found):
+        yield "campaigns", found[name]
 
 
 def _filter(found: RaterFilter, raters: Callable[[str], str]) -> Row:
@@ -50,11 +51,7 @@ def _filter(found: RaterFilter, raters: Callable[[str], str]) -> Row:
     }  # fmt: skip
 
 
-def _told(slug: str, kind: str, told: Row) -> Row:
-    return {"campaign": slug, "kind": kind, "told": canonical(told)}
-
-
-def _planned(row: Any) -> Row:
+def _describe_plan(row: Any) -> Row:
     return {
         "name": row.name, "state": row.state, "guidelines": row.guidelines, "seed": row.seed, "options": row.options,
         "opened": row.opened_at.date().isoformat() if row.opened_at else None,
@@ -63,7 +60,7 @@ def _planned(row: Any) -> Row:
     }  # fmt: skip
 
 
-def _judged(row: Campaign) -> Row:
+def _count_judging(row: Campaign) -> Row:
     asked = CampaignAspect.objects.filter(campaign=row).select_related("aspect").order_by("position")
     current = Judgement.objects.filter(campaign=row, current=True)
     normal = Q(assignment__unit__kind=Unit.Kind.NORMAL)
@@ -93,7 +90,7 @@ def _judged(row: Campaign) -> Row:
     }  # fmt: skip
 
 
-def _wrote(row: WritingCampaign) -> Row:
+def _count_writing(row: WritingCampaign) -> Row:
     members = WritingMember.objects.filter(campaign=row)
     seconds = sum(members.values_list("seconds", flat=True))
     return {

@@ -1,5 +1,5 @@
-"""The rows of a project in the one order and form that a dump has, batch by batch in flat memory. The order is the
-same on every database (`order_key`), so that a dump of a loaded dump is byte-identical."""
+"""The rows of a project in canonical order and form, in batches of constant memory. The order is the same on every
+database (`order_key`), so that a dump of a loaded dump is byte-identical."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from annotation.models import (
 )
 from annotation.models.data import ORIGINAL
 from annotation.parsers import canonical
-from annotation.selectors.stored import as_text, decode, meta_of, stated_scales
+from annotation.selectors.stored import as_text, decode, make_meta, stated_scales
 from evalapp.accounts.models import Project
 
 from . import writing
@@ -36,12 +36,12 @@ Row = dict[str, Any]
 
 @contextmanager
 def one_moment() -> Iterator[None]:
-    """Everything read inside shows the project as it was at the first question; nobody who writes waits for it."""
+    """A read-only snapshot of the project as of the first query, without blocking writers."""
     if connection.in_atomic_block:
         yield
         return
     if connection.vendor != "postgresql":
-        with _one_moment_of_sqlite():
+        with _snapshot_sqlite():
             yield
         return
     with transaction.atomic():
@@ -51,8 +51,8 @@ def one_moment() -> Iterator[None]:
 
 
 @contextmanager
-def _one_moment_of_sqlite() -> Iterator[None]:
-    """A transaction that only reads. One of Django's would begin IMMEDIATE here and keep writers out."""
+def _snapshot_sqlite() -> Iterator[None]:
+    """A read transaction. Django's would start with IMMEDIATE and block writers."""
     connection.ensure_connection()
     if connection.connection.in_transaction:
         yield
@@ -70,7 +70,7 @@ def dataset_document(project: Project) -> Row:
     aspects = [
         {
             "name": aspect.name, "min": canonical(aspect.low), "max": canonical(aspect.high),
-            **canonical(meta_of(aspect, stated)),
+            **canonical(make_meta(aspect, stated)),
         }
         for aspect in Aspect.objects.filter(project=project).order_by("position", "id")
     ]  # fmt: skip
@@ -82,8 +82,8 @@ def dataset_document(project: Project) -> Row:
 
 
 def rows(project: Project, raters: Callable[[str], str] = as_stored) -> Iterator[tuple[str, Row]]:
-    """(table, row). Rows of one table come in canonical order; tables are interleaved. `raters` says what each rater is
-    called here."""
+    """(table, row). Rows of a table are in canonical order; tables are interleaved. `raters` maps rater ids to those of
+    the export."""
     systems = named_systems(project)
     aspects = dict(Aspect.objects.filter(project=project).values_list("id", "name"))
     yield from _systems(project)
@@ -104,12 +104,13 @@ def rows(project: Project, raters: Callable[[str], str] = as_stored) -> Iterator
 
 
 def named_systems(project: Project) -> dict[int, str]:
-    """Name of each system by primary key, in natural order."""
+    """Names of systems by primary key, in natural order."""
     return dict(System.objects.filter(project=project).order_by("order_key").values_list("id", "name"))
 
 
 def sort_outputs(rows: list[tuple[Any, ...]], items: Iterable[int], systems: Iterable[int]) -> None:
-    """Sort rows that begin with item, system and step by the order of `items` and `systems`, no step first."""
+    """Sort rows that start with item, system and step by the order of `items` and `systems`, rows without step
+    first."""
     item_at, system_at = ({id: place for place, id in enumerate(ids)} for ids in (items, systems))
     rows.sort(key=lambda row: (item_at[row[0]], system_at[row[1]], -1 if row[2] is None else row[2]))
 
@@ -137,7 +138,7 @@ def _items(batch: list[tuple]) -> Iterator[tuple[str, Row]]:
 
 
 class _Outputs:
-    """The outputs of a batch of items, in order, and the place of each among them."""
+    """The outputs of a batch of items, in order, with the position of each."""
 
     def __init__(self, items: dict[int, str], systems: dict[int, str]) -> None:
         stored = Output.objects.filter(item_id__in=items)

@@ -1,5 +1,5 @@
-"""The dataset card of an export, `README.md`: the head that the Hugging Face hub reads, then what is in the folder and
-what is known of the judgements. Figures come from `facts`; what nobody recorded is said to be so."""
+"""The dataset card of an export, `README.md`: the header for the Hugging Face hub, the contents of the folder, and
+facts on the judgements from `facts`. Unrecorded facts are marked as such."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from evalapp.markup import code_markdown, escape_markdown, quote_yaml
 from evalapp.side_figures import FAILED, failure_sentence, failures_so_far, side_figure
 
 from .facts import NOT_RECORDED, AspectFacts, Facts
-from .wishes import Wishes
+from .options import ExportOptions
 
-#: Licences that the hub knows by these names.
+#: Licences by their identifiers on the hub.
 _LICENCES = re.compile(
     r"(?:apache-2\.0|mit|bsd(?:-[23]-clause)?|gpl(?:-[23]\.0)?|lgpl(?:-[23]\.[01])?|agpl-3\.0|cc0-1\.0|cc|unlicense|pddl"
     r"|cc-by(?:-(?:sa|nc|nd|nc-sa|nc-nd))?-[234]\.[05]|odc-by|odbl|openrail|other|unknown)"
@@ -23,7 +23,7 @@ _TASKS = {
     "dialogue": "text-generation", "story": "text-generation", "data-to-text": "table-to-text",
     "instruction": "text-generation", "unconditional": "text-generation",
 }  # fmt: skip
-#: The tables of a folder, the most wanted first.
+#: The tables of a folder, the most useful first.
 _ORDER = (
     "items",
     "outputs",
@@ -70,8 +70,8 @@ WAYS = {
 }  # fmt: skip
 
 
-def write_card(head: Mapping[str, Any], facts: Facts, wishes: Wishes, files: Sequence[str]) -> str:
-    """The whole file."""
+def write_card(head: Mapping[str, Any], facts: Facts, wishes: ExportOptions, files: Sequence[str]) -> str:
+    """The content of README.md."""
     tables = _tables(files)
     parts = []
     for name, write in (
@@ -90,7 +90,7 @@ def write_card(head: Mapping[str, Any], facts: Facts, wishes: Wishes, files: Seq
 
 
 def _tables(files: Sequence[str]) -> dict[str, str]:
-    """Table -> file, the most wanted first."""
+    """Files by table, the most useful first."""
     found = {file.split(".")[0]: file for file in files}
     return {table: found[table] for table in _ORDER if table in found}
 
@@ -98,7 +98,7 @@ def _tables(files: Sequence[str]) -> dict[str, str]:
 # ---- the head ---------------------------------------------------------------------------------------------------
 
 
-def _yaml(head: Mapping[str, Any], facts: Facts, wishes: Wishes, tables: Mapping[str, str]) -> str:
+def _yaml(head: Mapping[str, Any], facts: Facts, wishes: ExportOptions, tables: Mapping[str, str]) -> str:
     licence = str(head["licence"]).strip().lower().replace(" ", "-")
     known = _LICENCES.fullmatch(licence) is not None
     lines = ["---", f"pretty_name: {quote_yaml(head['name'])}", "language:", f"- {quote_yaml(head['lang'] or 'und')}"]
@@ -120,8 +120,8 @@ def _yaml(head: Mapping[str, Any], facts: Facts, wishes: Wishes, tables: Mapping
     return "\n".join([*lines, "---"])
 
 
-def _unreadable(facts: Facts, wishes: Wishes, table: str) -> str:
-    """The column that keeps `datasets` from reading a table as JSON; typed columns of Parquet have no such thing."""
+def _unreadable(facts: Facts, wishes: ExportOptions, table: str) -> str:
+    """The column that stops `datasets` from reading a table as JSON; Parquet has typed columns."""
     return facts.mixed_column(table) if wishes.format == "jsonl" else ""
 
 
@@ -158,7 +158,7 @@ def _about(head: Mapping[str, Any], facts: Facts) -> str:
     )
 
 
-def _files(facts: Facts, wishes: Wishes, tables: Mapping[str, str]) -> str:
+def _files(facts: Facts, wishes: ExportOptions, tables: Mapping[str, str]) -> str:
     lines = ["## Files", "", "| file | rows | one row is |", "|---|---:|---|"]
     lines += [f"| `{file}` | {_rows(facts, table)} | {ABOUT[table]} |" for table, file in tables.items()]
     lines += ["", "`dataset.json` holds name, licence and scales."]
@@ -209,7 +209,7 @@ def _judgements(facts: Facts) -> str:
 
 
 def agreement(found: AspectFacts, way: str) -> str:
-    """Alpha as text: interval scale for ratings, nominal for verdicts; or why there is none."""
+    """Alpha as text: interval scale for ratings, nominal for verdicts; or the reason why there is none."""
     estimate = None
     with side_figure("The agreement of README.md and DATASHEET.md"):
         estimate = found.agreement("interval" if way in ("ratings", "dialogues") else "nominal")
@@ -221,7 +221,7 @@ def agreement(found: AspectFacts, way: str) -> str:
     return f"{text} [{estimate.low:.3f}, {estimate.high:.3f}]" if estimate.has_interval else text
 
 
-def _scores(facts: Facts, wishes: Wishes) -> str:
+def _scores(facts: Facts, wishes: ExportOptions) -> str:
     if not facts.score_sets:
         return ""
     lines = ["", "## Scores", "", "| set | evaluator | references | signature |", "|---|---|---|---|"]
@@ -233,7 +233,7 @@ def _scores(facts: Facts, wishes: Wishes) -> str:
     return "\n".join(lines)
 
 
-def _use(wishes: Wishes, tables: Mapping[str, str]) -> str:
+def _use(wishes: ExportOptions, tables: Mapping[str, str]) -> str:
     first = next(iter(tables), "items")
     lines = [
         "", "## Use", "", "```python", "from datasets import load_dataset", "",
@@ -250,7 +250,7 @@ def _use(wishes: Wishes, tables: Mapping[str, str]) -> str:
 
 
 def cell(text: Any) -> str:
-    """Text for a cell of a Markdown table."""
+    """A text as a cell of a Markdown table."""
     return escape_markdown(text) or NOT_RECORDED
 
 

@@ -12,7 +12,7 @@ from evalapp.side_figures import FAILED, side_figure
 
 from .card import WAYS, agreement, share
 from .facts import NOT_RECORDED, Facts
-from .wishes import Wishes
+from .options import ExportOptions
 
 Head = Mapping[str, Any]
 Answers = list[tuple[str, str]]
@@ -29,7 +29,7 @@ _NAMED = {
 }
 
 
-def write_datasheet(head: Head, facts: Facts, wishes: Wishes) -> str:
+def write_datasheet(head: Head, facts: Facts, wishes: ExportOptions) -> str:
     """The whole file."""
     lines = [
         f"# Human-evaluation datasheet: {escape_markdown(head['name'])}",
@@ -259,7 +259,7 @@ def _outcome(facts: Facts) -> Answers:
     ]
 
 
-def _ethics(facts: Facts, wishes: Wishes) -> Answers:
+def _ethics(facts: Facts, wishes: ExportOptions) -> Answers:
     return [
         ("Did an ethics board look at it?", NOT_RECORDED),
         ("What did people agree to?", NOT_RECORDED),

@@ -1,5 +1,5 @@
-"""What an export can say of itself in figures: counted while its rows pass by, so that two exports with the same rows
-say the same."""
+"""Statistics of an export, counted while its rows are written, so that exports with equal rows have equal
+statistics."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ RESAMPLES = 200
 NOT_RECORDED = "not recorded"
 
 
-class Told(dict[str, Any]):
-    """What is told of a campaign; another installation may have told less."""
+class CampaignFacts(dict[str, Any]):
+    """The description of a campaign; imported ones may lack some members."""
 
     def __missing__(self, name: str) -> str:
         return NOT_RECORDED
@@ -29,8 +29,8 @@ class Told(dict[str, Any]):
 
 @dataclass
 class AspectFacts:
-    """Judgements of one aspect in one way: `ratings`, `dialogues`, `comparisons` or `turing`. A unit is what was
-    judged; values are numbers, or numbers of verdicts as seen from the first of the two systems."""
+    """Judgements of an aspect of one kind: `ratings`, `dialogues`, `comparisons` or `turing`. A unit is what was
+    judged; values are numbers, or numbers for verdicts as seen from the first system."""
 
     units: dict[Any, int] = field(default_factory=dict)
     raters: dict[str, int] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class AspectFacts:
         return count_persons(self.raters)
 
     def agreement(self, scale: Scale) -> Estimate:
-        """Krippendorff's alpha with its interval, without repeats: a person is no second rater of what they rated."""
+        """Krippendorff's alpha with its interval, without repeats: a rater is not a second rater of the same unit."""
         import numpy as np
 
         from evalapp.stats.agreement.judged import people_of
@@ -74,7 +74,7 @@ class AspectFacts:
 
 
 def count_persons(raters: Collection[str]) -> int:
-    """How many people these raters are: `r7#2` is `r7` once more, `r7@12` is `r7` in another campaign."""
+    """The number of people behind rater ids: `r7#2` is a repeat by `r7`, `r7@12` is `r7` in another campaign."""
     from evalapp.stats.agreement.judged import people_of
 
     return len(set(people_of(raters)[0].values()))
@@ -85,7 +85,7 @@ _TURNED = {"a": "b", "b": "a"}
 
 
 class Facts:
-    """Takes every row of an export."""
+    """Counts every row of an export."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -137,7 +137,7 @@ class Facts:
         found.verdicts[row["verdict"]] += 1
 
     def _campaigns(self, row: Row) -> None:
-        self.campaigns.append({**row, "told": Told(row["told"])})
+        self.campaigns.append({**row, "told": CampaignFacts(row["told"])})
 
     def _filters(self, row: Row) -> None:
         self.filters.append(row)
@@ -161,13 +161,13 @@ class Facts:
         return sum(found.simulated for found in self.judged.values())
 
     def mixed_column(self, table: str) -> str:
-        """The first column of a table whose values are of several kinds, so that typed readers of JSON stumble."""
+        """The first column of a table with values of several types, which typed JSON readers reject."""
         shape = self.shapes.get(table)
         return shape.mixed if shape else ""
 
 
 class _Shape:
-    """Which kind of value stands at each place of the rows of one table."""
+    """The type of value at each place in the rows of a table."""
 
     def __init__(self) -> None:
         self.kinds: dict[tuple[str, ...], str] = {}

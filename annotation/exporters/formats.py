@@ -1,5 +1,4 @@
-"""The formats an export can have. Each writer opens its file at the first row, so that an empty table leaves no
-file."""
+"""The formats of an export. Each writer opens its file at the first row, so that empty tables have no file."""
 
 from __future__ import annotations
 
@@ -41,8 +40,8 @@ class JsonlWriter:
 
 
 class CsvWriter:
-    """Exact: lists and objects are JSON in their cell, nothing is neutralised. Line ends are CRLF, so that line
-    breaks inside texts are quoted and survive."""
+    """Exact CSV: lists and objects are JSON in their cell, and nothing is escaped for spreadsheets. Line ends are CRLF,
+    so that line breaks inside texts are quoted and survive."""
 
     ENDING = ".csv"
     cell = staticmethod(encode_cell)
@@ -64,17 +63,17 @@ class CsvWriter:
 
 
 class SafeCsvWriter(CsvWriter):
-    """For spreadsheets: a text that one could take for a formula has an apostrophe in front. The name says so, and
-    reading takes it off again."""
+    """CSV for spreadsheets: texts that could be read as formulas start with an apostrophe. The file name says so, and
+    reading removes the apostrophe."""
 
     ENDING = ".safe.csv"
     cell = staticmethod(guard_cell)
 
 
 class ParquetWriter:
-    """Typed columns, in row groups; objects (`meta`, a reference in `system_b`, provenance) are JSON text."""
+    """Typed columns in row groups; objects (`meta`, a reference in `system_b`, origins) are JSON text."""
 
-    #: Rows, and characters of their texts: a group is held when it is written, and its pages when they are read.
+    #: The maximum number of rows and characters in a row group, which is in memory while it is written and read.
     GROUP, GROUP_BYTES = 20_000, 16 << 20
     LISTS = frozenset({"context", "references", "turns", "speakers", "raters"})
     WHOLE = frozenset(
@@ -111,7 +110,7 @@ class ParquetWriter:
             *traces.FLAGS,
         }
     )
-    #: Columns that mean something else in some tables.
+    #: Columns with another meaning in some tables.
     OF_TABLE: ClassVar[dict[str, dict[str, str]]] = {
         "score_sets": {"references": "string"},
         "aggregated_ratings": {"simulated": "int64"},
@@ -139,7 +138,7 @@ class ParquetWriter:
             return False
         if isinstance(value, dict) or (isinstance(value, list) and name not in self.LISTS):
             return json.dumps(value, ensure_ascii=False)
-        # A double that is whole is written as a whole number elsewhere; beyond 64 bits only a double holds it.
+        # Other formats write an integral double as an integer; beyond 64 bits only a double can store it.
         return float(value) if name in self.NUMBERS and value is not None else value
 
     def write(self, row: dict[str, Any]) -> None:

@@ -1,5 +1,5 @@
-"""What raters are called in an export. The people of this installation are known by pseudonyms from the start; ids that
-an upload brought are kept as they came, unless they could tell who somebody is."""
+"""Rater ids in an export. Annotators of this installation have pseudonyms; uploaded ids are kept unless they may
+identify a person."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from annotation.selectors.filters import rater_keys
 from evalapp.accounts.models import Project, User
 from evalapp.accounts.selectors import rater_names
 
-#: kept: ids of uploads as they came, but for addresses and names of accounts; pseudonyms: all ids; as-uploaded: none.
+#: kept: replace addresses and names of accounts only; pseudonyms: replace all ids; as-uploaded: replace none.
 NAMINGS = ("kept", "pseudonyms", "as-uploaded")
 
 _MADE = re.compile(r"rater-[0-9a-f]{10}")
@@ -26,9 +26,9 @@ def as_stored(rater: str) -> str:
 
 
 def naming(project: Project, how: str) -> Callable[[str], str]:
-    """What a rater is called. A pseudonym is the same in every export of the project and says nothing without the key
-    of this installation; what is a pseudonym already stays, so that an export of a loaded export is equal to it. Keys
-    of one person, as the statistics see people, get one pseudonym; those of two get two."""
+    """A function from rater ids to those of the export. A pseudonym is the same in every export of the project and says
+    nothing without the key of this installation. Pseudonyms are kept, so that an export of an imported export is equal
+    to it. Ids of one person, as defined for the statistics, get one pseudonym; those of two get two."""
     if how == "as-uploaded":
         return as_stored
     from evalapp.stats.agreement.judged import AGAIN, split_key

@@ -1,5 +1,5 @@
-"""What an export can hold besides, when it is asked for: how each judgement of a campaign was made, who the raters are
-by their figures, and the audit log. None of it is read back."""
+"""Optional parts of an export: how each judgement of a campaign was made, statistics by rater, and the audit log. They
+are not imported again."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 WHOLE = frozenset({"unit", "repeat", "order", "version", "reference", "n_ratings", "n_comparisons", "n_judgements"})
 NUMBERS = frozenset({"propensity", "median_seconds"})
 FLAGS = frozenset({"swapped", "extra", "passed", "from_upload"})
-#: Events whose objects and details name people.
+#: Events whose objects and details contain names of people.
 _OF_PEOPLE = frozenset({"member", "membership", "invitation", "token", "account", "filter"})
 
 
 def judgements(project: Project, *, individual: bool) -> Iterator[tuple[str, Row]]:
-    """The present version of every judgement of every campaign: place in the person's order, sides, the chance with
-    which an adaptively chosen pair was taken. `individual`: also time and remarks, which people have to agree to."""
+    """The current version of every judgement of all campaigns: position in the annotator's order, sides, and the
+    probability of an adaptively selected pair. `individual`: also times and notes, which need the raters' consent."""
     names = rater_names(project.pk)
     for campaign in Campaign.objects.filter(project=project).order_by("slug"):
         rows = Judgement.objects.filter(campaign=campaign, current=True).select_related(
@@ -68,7 +68,7 @@ def _judgement(found: Judgement, campaign: Campaign, rater: str, numbers: dict[i
 
 
 def raters(project: Project, called: Callable[[str], str]) -> Iterator[tuple[str, Row]]:
-    """One row per rater, by name: how much they did and how long they took, in all campaigns together."""
+    """One row per rater, by name: number of judgements and time, over all campaigns."""
     from evalapp.stats.agreement.judged import people_of
 
     counts: dict[str, Counter[str]] = defaultdict(Counter)
@@ -102,8 +102,8 @@ def raters(project: Project, called: Callable[[str], str]) -> Iterator[tuple[str
 
 
 def audit(project: Project) -> Iterator[tuple[str, Row]]:
-    """Who did what, in the order in which it happened; people by their pseudonyms. `content` and `link` are the seals
-    of the log, by which this installation can show that nothing was changed since."""
+    """The audit log in order, with pseudonyms. `content` and `link` are the seals with which this installation can
+    prove that nothing was changed."""
     names = rater_names(project.pk)
     for event in AuditEvent.objects.filter(project=project).order_by("pk").iterator(chunk_size=CHUNK):
         about_people = event.verb.split(".")[0] in _OF_PEOPLE

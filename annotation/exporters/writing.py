@@ -1,6 +1,6 @@
-"""What an export holds of named reference sets and of writing: every set but `original` (references.jsonl), with the
-provenance of what people wrote, and every attempt of the writing campaigns (attempts.jsonl). What was loaded from
-elsewhere is written as it came, before the project's own; who wrote it is called as raters are."""
+"""Named reference sets and writing in an export: every set except `original` (references.jsonl), with the origin of
+written texts, and every attempt of writing campaigns (attempts.jsonl). Imported rows are written unchanged, before the
+project's own, except that annotators are named like raters."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ Row = dict[str, Any]
 
 
 def rows(project: Project, people: Callable[[str], str] = as_stored) -> Iterator[tuple[str, Row]]:
-    """(table, row): sets by name, items in natural order, references by position, then what does not stand in the set;
-    attempts by campaign. Both of the latter in the order in which they came. `people` says what those are called who
-    wrote elsewhere; those of this installation have their pseudonyms."""
+    """(table, row): sets by name, items in natural order, references by position, then texts outside the set; attempts
+    by campaign. The latter two are in order of creation. `people` maps names of annotators elsewhere; annotators of
+    this installation have pseudonyms."""
     pseudonyms = rater_names(project.pk)
     names = sorted(ReferenceSet.objects.filter(project=project).exclude(name=ORIGINAL).values_list("name", "pk"))
     for name, pk in names:
@@ -52,12 +52,12 @@ def rows(project: Project, people: Callable[[str], str] = as_stored) -> Iterator
 
 
 def canonical_row(row: Row) -> Row:
-    """Values in canonical form, columns in their own order."""
+    """Values in canonical form, columns in their order."""
     return {name: canonical(value) for name, value in row.items()}
 
 
 def without_times(table: str, row: Row) -> Row:
-    """The row with nulls for when somebody wrote and how long it took them."""
+    """The row with null for times and durations."""
     if table == "attempts":
         return row | {name: None for name in ATTEMPT_TIMES if name in row}
     if table == "references" and isinstance(row.get("written"), dict):
@@ -67,7 +67,7 @@ def without_times(table: str, row: Row) -> Row:
 
 
 def _called(told: Row, people: Callable[[str], str]) -> Row:
-    """What another installation told, with its annotator named as this export names people."""
+    """An imported row with its annotator named as in this export."""
     name = told.get("annotator")
     return {**told, "annotator": people(name)} if isinstance(name, str) and name else told
 
@@ -98,7 +98,7 @@ def _references(
 
 
 def _gone(name: str, pk: int, pseudonyms: dict[int, str], people: Callable[[str], str]) -> Iterator[tuple[str, Row]]:
-    """What was written and does not stand in the set: withdrawn, refused, or waiting for others; without a place."""
+    """Written texts outside the set: withdrawn, rejected or waiting; without a position."""
     far = WrittenElsewhere.objects.filter(set=pk, reference=None).order_by("pk")
     for key, text, meta, told in far.values_list("item__key", "text", "meta", "told").iterator(BATCH):
         yield "references", {

@@ -23,8 +23,8 @@ from .data import (
     ReferenceSet,
     System,
 )
-from .elsewhere import AttemptElsewhere, WrittenElsewhere
 from .filters import RaterFilter
+from .imported_references import AttemptElsewhere, WrittenElsewhere
 from .kept import TextBlock
 from .uploads import Upload, UploadChange, UploadFault
 from .writing import (

@@ -1,8 +1,8 @@
-"""What a project holds: systems, items, references in named sets, outputs, ratings, comparisons, dialogues and
-corpus pairs, as the interchange format has them. Campaigns write their judgements into the same ratings and
-comparisons, so every analysis reads one place.
+"""Data of a project: systems, items, references in named sets, outputs, ratings, comparisons, dialogues and corpus
+pairs, as in the interchange format. Campaigns store judgements as ratings and comparisons as well, so that every
+analysis reads a single place.
 
-`upload` on a row is the upload that brought it, null for rows made in the product."""
+`upload` is the upload that created a row, null for rows created in the product."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from .uploads import Upload
 from .visible import ProjectRows
 
 ORIGINAL = "original"
-#: In the meta of an aspect that no dataset.json declared: its range is what the ratings of uploads show, and it widens
-#: with them until a campaign states it.
+#: In the meta of an aspect that no dataset.json declared: its range is inferred from uploaded ratings and grows with
+#: them until a campaign states it.
 OBSERVED = "observed"
-#: Beside it, in what an export says of an aspect: a campaign states the range. So it stays where the campaign is not.
+#: In the description of such an aspect in an export: a campaign states the range. So an import keeps the range.
 STATED = "stated"
 
 
 def upload_column() -> models.ForeignKey:
-    """Provenance only: read by undo alone, so neither an index nor a check of the database slows every import."""
+    """The upload that created a row. Only undo reads it, so it has neither an index nor a database constraint, which
+    would slow down imports."""
     return models.ForeignKey(
         Upload, null=True, blank=True, on_delete=models.SET_NULL, related_name="+", db_index=False, db_constraint=False
     )
@@ -43,7 +44,7 @@ class System(models.Model):
     order_key = NaturalOrder(source="name", editable=False)
     kind = models.CharField(max_length=10, choices=Kind.choices, default=Kind.MACHINE)
     meta = models.JSONField(default=dict)
-    #: Whether systems.jsonl named it (then a dump does, too) or an output brought it in.
+    #: Whether systems.jsonl declared it (then a dump does as well), or an output created it.
     declared = models.BooleanField(default=False)
     upload = upload_column()
 
@@ -60,7 +61,7 @@ class System(models.Model):
 
 
 class Aspect(models.Model):
-    """A quality that is judged. `low` and `high` are null for one that exists in comparisons only."""
+    """A quality that is judged. `low` and `high` are null if it is used in comparisons only."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="aspects")
     name = models.CharField(max_length=100)
@@ -81,8 +82,8 @@ class Aspect(models.Model):
 
 
 class Item(models.Model):
-    """One context. `key` is its id in the interchange format; `context` is a list of turns, oldest first. Lists of
-    items are in the order of `order_key`."""
+    """A context. `key` is its id in the interchange format; `context` is a list of turns, oldest first. Lists of items
+    are in the order of `order_key`."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="items")
     key = models.CharField(max_length=200)
@@ -91,7 +92,7 @@ class Item(models.Model):
     source = models.TextField(null=True)
     group = models.CharField(max_length=200)
     meta = models.JSONField(default=dict)
-    #: Whether an output of it has been rated or compared. Triggers of the database keep it (`annotation.triggers`).
+    #: Whether an output was rated or compared. Maintained by database triggers (`annotation.triggers`).
     judged = models.BooleanField(default=False, db_default=False, editable=False)
     upload = upload_column()
 
@@ -112,7 +113,7 @@ class Item(models.Model):
 
 
 class ReferenceSet(models.Model):
-    """A named set of references. Every project has `original`; only uploads change it."""
+    """A named set of references. Every project has `original`, which only uploads change."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="reference_sets")
     name = models.CharField(max_length=63, default=ORIGINAL)
@@ -140,7 +141,7 @@ class Reference(models.Model):
     position = models.PositiveIntegerField()
     text = models.TextField()
     meta = models.JSONField(default=dict)
-    #: Of references in named sets; those of `original` go with their items.
+    #: For references in named sets; those of `original` are deleted with their items.
     upload = upload_column()
 
     objects = ReferenceRows.as_manager()
@@ -153,7 +154,7 @@ class Reference(models.Model):
 
 
 class Output(models.Model):
-    """A system's text for an item; `step` is the training step of the checkpoint that wrote it."""
+    """A system's text for an item; `step` is the training step of the checkpoint that generated it."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="outputs")
     item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="outputs")
@@ -167,7 +168,7 @@ class Output(models.Model):
 
     class Meta:
         constraints = [
-            # NULLs are distinct in a plain unique constraint, hence two.
+            # Two constraints, because NULLs are distinct in a plain one.
             models.UniqueConstraint(fields=["item", "system"], condition=Q(step=None), name="one_output"),
             models.UniqueConstraint(
                 fields=["item", "system", "step"], condition=Q(step__isnull=False), name="one_output_a_step"
@@ -201,8 +202,8 @@ class Dialogue(models.Model):
 
 
 class Rating(models.Model):
-    """One person's value of one aspect of one output, or of a whole dialogue. `judgement` is set by campaigns
-    (the id of the judgement it was derived from)."""
+    """A rater's value for an aspect of an output or of a whole dialogue. `judgement` is the id of the campaign
+    judgement that it comes from."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="ratings")
     output = models.ForeignKey(Output, null=True, on_delete=models.CASCADE, related_name="ratings")
@@ -239,8 +240,8 @@ class Rating(models.Model):
 
 
 class Comparison(models.Model):
-    """One person's verdict on two outputs of one item, or on an output (a) and a reference (b, Turing M1):
-    then `output_b` is null and `reference` is the position in the item's original references."""
+    """A rater's verdict on two outputs of an item, or on an output (a) and a reference (b, Turing M1); then `output_b`
+    is null and `reference` is the position in the item's original references."""
 
     class Verdict(models.TextChoices):
         A = "a", "The first is better"
@@ -287,7 +288,7 @@ class Comparison(models.Model):
 
 
 class CorpusPair(models.Model):
-    """One row of corpus.jsonl, in the order of the file: retrieval breaks ties by it."""
+    """A row of corpus.jsonl, in the order of the file, which retrieval uses to break ties."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="corpus_pairs")
     position = models.BigIntegerField()

@@ -1,4 +1,4 @@
-"""Named exclusions of raters: who is left out of a table, why, and who said so. The judgements themselves stay."""
+"""Rater filters: named sets of raters to exclude from tables, with the reason and the person. Judgements stay."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .visible import ProjectRows
 
 
 class RaterFilter(models.Model):
-    """A named set of raters that tables can leave out. Its raters never change, so that the name in a signature means
-    the same for good: another choice is another filter. Withdrawn ones can be taken up again and are never deleted."""
+    """A named set of raters that tables can exclude. Its raters never change, so that the name in a signature keeps its
+    meaning; another choice is another filter. Withdrawn filters can be restored and are never deleted."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="rater_filters", db_index=False)
     name = models.CharField(max_length=63, validators=[SLUG])
-    #: Sorted keys as they stand in ratings and comparisons.
+    #: Sorted rater ids as in ratings and comparisons.
     raters = models.JSONField(default=list)
     reason = models.TextField()
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
@@ -43,16 +43,16 @@ class RaterFilter(models.Model):
 
     @property
     def digest(self) -> str:
-        """Eight hexadecimal digits that stand for the set of raters in signatures."""
-        return digest_of(self.raters)
+        """Eight hexadecimal digits that identify the set of raters in signatures."""
+        return make_digest(self.raters)
 
     def covers(self, rater: str) -> bool:
-        """Whether judgements of this rater are left out: of one named, or what one named said once more (`r7#2`) or in
+        """Whether judgements of this rater are excluded: of a named rater, or their repeats (`r7#2`) or judgements in
         another campaign (`r7@12`)."""
-        from evalapp.stats.agreement.judged import is_among  # numpy: not for every page
+        from evalapp.stats.agreement.judged import is_among  # imports numpy, which most pages do not need
 
         return is_among(rater, self.raters)
 
 
-def digest_of(raters: list[str]) -> str:
+def make_digest(raters: list[str]) -> str:
     return hashlib.sha256(json.dumps(sorted(raters), ensure_ascii=False).encode()).hexdigest()[:8]

@@ -1,5 +1,4 @@
-"""What is kept beside the data so that searching answers at once: the texts of items in large blocks. They can be made
-anew from the data and are not exported."""
+"""Texts of items in large blocks, which speed up searches. They can be rebuilt from the data and are not exported."""
 
 from __future__ import annotations
 
@@ -12,9 +11,9 @@ from .visible import ProjectRows
 
 
 class TextBlock(models.Model):
-    """The texts of all items whose `order_key` lies between `first_key` and that of the next block, in capitals as the
-    database makes them, so that one look tells whether a search can find anything there. A text that is null has
-    changed and is to be made anew. A project without blocks is searched row by row."""
+    """The texts of all items whose `order_key` is between `first_key` and that of the next block, in upper case as the
+    database makes it, so that a search can skip blocks without a match. A null text has changed and must be rebuilt. A
+    project without blocks is searched row by row."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
     first_key = NaturalOrder()

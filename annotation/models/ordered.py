@@ -1,4 +1,4 @@
-"""The column by which ids sort naturally in the database (`q2` before `q10`), the same on PostgreSQL and SQLite."""
+"""A column that sorts ids naturally in the database (`q2` before `q10`), on PostgreSQL and SQLite alike."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from evalapp.names import is_natural_key, natural_key
 
 
 class NaturalOrder(models.TextField):
-    """`natural_key` of the field `source`, written whenever the row is saved; compared by code point. Code that writes
-    rows without the models writes it too: the column takes no null and has no default."""
+    """`natural_key` of the field `source`, set whenever the row is saved; compared by code point. Code that writes rows
+    without models must set it too: the column is not null and has no default."""
 
     def __init__(self, *args: Any, source: str = "", **options: Any) -> None:
         self.source = source
@@ -22,7 +22,7 @@ class NaturalOrder(models.TextField):
         return name, path, args, {**options, "source": self.source}
 
     def db_parameters(self, connection: Any) -> Any:
-        # SQLite compares texts by their UTF-8 bytes unless a column says otherwise; PostgreSQL by its locale.
+        # SQLite compares UTF-8 bytes by default, PostgreSQL uses its locale.
         return {**super().db_parameters(connection), "collation": "C" if connection.vendor == "postgresql" else None}
 
     def pre_save(self, model_instance: models.Model, add: bool) -> Any:
@@ -31,7 +31,7 @@ class NaturalOrder(models.TextField):
         return super().pre_save(model_instance, add)
 
     def get_prep_value(self, value: Any) -> Any:
-        """Refuses what is no such key: a cursor that an earlier version gave holds a name or a number."""
+        """Rejects values that are not keys: cursors of earlier versions contain names or numbers."""
         if value is not None and not (isinstance(value, str) and is_natural_key(value)):
             raise ValueError(f"{value!r} is not a key of the natural order.")
         return value

@@ -1,4 +1,4 @@
-"""An upload: its files, what was wrong with them by line, and what it changed, so that it can be undone."""
+"""Uploads: files, errors by line, and changes, so that they can be undone."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Upload(models.Model):
 
 
 class UploadFault(models.Model):
-    """One faulty row. The first thousand of an upload are kept; `Upload.fault_count` counts all."""
+    """A faulty row. The first thousand of an upload are stored; `Upload.fault_count` counts all."""
 
     upload = models.ForeignKey(Upload, on_delete=models.CASCADE, related_name="faults")
     file = models.CharField(max_length=200)
@@ -65,7 +65,7 @@ class UploadFault(models.Model):
 
 
 class UploadChange(models.Model):
-    """The content of a row before an upload with `replace` changed it; undo puts it back."""
+    """The content of a row before an upload with `replace` changed it; undo restores it."""
 
     upload = models.ForeignKey(Upload, on_delete=models.CASCADE, related_name="changes")
     table = models.CharField(max_length=20)

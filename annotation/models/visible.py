@@ -1,4 +1,4 @@
-"""One `visible_to(user)` for every row that belongs to a project."""
+"""`visible_to(user)` for rows that belong to a project."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from evalapp.accounts.roles import Need
 
 
 class ProjectRows(models.QuerySet):
-    """Rows with a `project` column. Data carry system names, hence they need the right to read."""
+    """Rows with a `project` column. They contain system names, so reading them takes the right to read."""
 
     def visible_to(self, user: Any, need: Need = "read") -> ProjectRows:
         return self.filter(project__in=Project.objects.visible_to(user, need))

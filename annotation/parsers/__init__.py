@@ -1,5 +1,5 @@
-"""Reading and writing the interchange format: bytes to checked plain rows, and rows to canonical bytes. Pure:
-no Django, no database; whether a row's keys exist elsewhere is the pipelines' business."""
+"""Reads and writes the interchange format: bytes to checked plain rows, and rows to canonical bytes. Pure: no Django
+and no database; pipelines check whether the keys in a row exist."""
 
 from .faults import KEPT_FAULTS, Fault, Faults, Limits, StopReading
 from .files import FileName, is_derived, name_file, open_plain, shorten_name

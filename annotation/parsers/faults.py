@@ -1,4 +1,4 @@
-"""What can be wrong with a file, as plain values, and how much of a file is read at most."""
+"""Errors in files as plain values, and limits on what is read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Lost = Callable[[int, Row], None]
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing wrong: where it is and what to do. `line` counts from 1."""
+    """An error: where it is and what to do. `line` counts from 1."""
 
     message: str
     field: str = ""
@@ -27,20 +27,20 @@ class Fault:
 
 @dataclass(frozen=True)
 class Limits:
-    """`row_bytes`: longest row; `rows`: most rows of a file; `total_bytes`: most bytes after decompression, so
-    that a small file cannot unpack into an endless one."""
+    """`row_bytes`: longest row; `rows`: maximum number of rows in a file; `total_bytes`: maximum size after
+    decompression, so that a small file cannot unpack without end."""
 
     row_bytes: int = 1_000_000
     rows: int = 20_000_000
     total_bytes: int = 20_000_000_000
 
     def for_file(self, size: int) -> Limits:
-        """The limits for a file of `size` bytes: it may unpack to a thousand times that and 100 MB, so that a few bytes
-        cannot fill a disk. Gzip packs text 1,032 times at most."""
+        """The limits for a file of `size` bytes: it may unpack to a thousand times its size plus 100 MB, so that a few
+        bytes cannot fill the disk. Gzip reaches at most 1,032 times."""
         return replace(self, total_bytes=min(self.total_bytes, 100_000_000 + 1000 * size))
 
     def too_much(self) -> str:
-        """What is said of a file that unpacks to more."""
+        """The message for a file that unpacks to more."""
         return (
             f"The file unpacks to more than {self.total_bytes:,} bytes, which is more than its size allows or than one "
             "upload may hold. Split it into several uploads."
@@ -48,7 +48,7 @@ class Limits:
 
 
 class StopReading(Exception):
-    """The rest of the file cannot be read. Raised by the readers, already with the message for people."""
+    """The rest of the file cannot be read. Raised by readers, with the message for users."""
 
     def __init__(self, message: str, line: int | None = None) -> None:
         super().__init__(message)
@@ -56,16 +56,16 @@ class StopReading(Exception):
         self.line = line
 
 
-#: Kinds of faults that are kept, characters of a message, and places and different messages of a kind that are named.
+#: The maximum number of kinds of error, of characters in a message, and of places and different messages per kind.
 KEPT_FAULTS, _LONGEST_MESSAGE, _PLACES = 1000, 2000, 3
-#: In what messages about different rows differ: quoted names, and numbers.
+#: The varying parts of a message: quoted names and numbers.
 _VARYING = re.compile(r"“[^“”]*”|\d[\d,.]*\d|\d")
 _QUOTED = re.compile(r"“[^“”]*”")
 
 
 @dataclass
 class _Rows:
-    """How many rows, and the first places."""
+    """The number of rows, and the first places."""
 
     n: int = 0
     places: list[int | None] = field(default_factory=list)
@@ -83,7 +83,7 @@ class _Rows:
 
 @dataclass
 class _Kind:
-    """Faults of one file and field whose messages differ at most in names and numbers."""
+    """Errors of a file and field whose messages differ only in names and numbers."""
 
     rows: _Rows = field(default_factory=_Rows)
     #: The first different messages, and the hashes of more.
@@ -98,7 +98,7 @@ class _Kind:
             self.different.add(hash(message))
 
     def say(self) -> Iterator[tuple[str, int | None]]:
-        """(message, first place): each of a few different messages, or one for all of many."""
+        """(message, first place): each of a few different messages, or one for many."""
         if len(self.different) <= len(self.messages):
             for message, rows in self.messages.items():
                 yield message + (f" ({rows})" if str(rows) else ""), rows.places[0]
@@ -113,14 +113,14 @@ class _Kind:
 
 
 def _say_difference(message: str, other: str) -> str:
-    """The quoted names of `other` that `message` has not."""
+    """The quoted names of `other` that are not in `message`."""
     there = set(_QUOTED.findall(message))
     return " with ".join(name for name in _QUOTED.findall(other) if name not in there)
 
 
 class Faults:
-    """Counts all faulty rows. Rows of a file about which the same is said become one fault, with their number and the
-    first places; so do those about which the same is said with more than three different names or numbers."""
+    """Counts all faulty rows. Rows of a file with the same message are combined into one error, with their number and
+    first places, as are messages with more than three different names or numbers."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -129,7 +129,7 @@ class Faults:
     def add(
         self, file: str, line: int | None, field: str, message: str, others: Sequence[int] = (), n: int = 1
     ) -> None:
-        """`n` rows say this: the one at `line` and, as far as they are known, those at the `others`."""
+        """Add a message for `n` rows: the one at `line` and, if known, those at `others`."""
         self.count += n
         message = message[:_LONGEST_MESSAGE]
         key = (file, field[:100], _VARYING.sub("…", message))
@@ -138,7 +138,7 @@ class Faults:
 
     @property
     def kept(self) -> list[Fault]:
-        """In the order in which they were found, at most a thousand."""
+        """The errors in order of occurrence, at most a thousand."""
         every = (
             Fault(message, field, file, place)
             for (file, field, _), kind in self._kinds.items()

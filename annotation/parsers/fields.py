@@ -1,4 +1,4 @@
-"""Single fields of a row, checked: each reader gives a value that can be staged, and tells `bad` what is wrong."""
+"""Checks the fields of a row: each reader returns a value for staging, and reports errors to `bad`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .writer import EXACT, plain_json
 Bad = Callable[[str, str], None]
 
 MAX_KEY, MAX_NAME = 200, 100
-#: Stands for "no step" where a NULL could not be part of a unique key.
+#: Represents a missing step, because NULL cannot be part of a unique key.
 NO_STEP = -1
 MAX_STEP = 2**63 - 1
-#: Means, squares and sums of larger numbers have no place in 64 bits.
+#: Means, squares and sums of larger numbers overflow 64 bits.
 LARGEST = 1e150
 
 
@@ -34,7 +34,7 @@ def read_key(row: Row, name: str, bad: Bad, longest: int = MAX_KEY) -> str | Non
     elif type(value) is str:
         bad(name, f"{name} is longer than {longest} characters.")
     elif is_whole(value):
-        return str(value)  # numbers as ids, as data frames write them
+        return str(value)  # ids as numbers, as written by data frames
     else:
         bad(name, f"{name} must be text; write it in quotes.")
     return None
@@ -63,7 +63,7 @@ def read_texts(row: Row, name: str, bad: Bad) -> list[str]:
 
 
 def read_text_or_texts(row: Row, name: str, bad: Bad) -> list[str]:
-    """A list of texts; a text alone is a list of one, an empty text none."""
+    """A list of texts; a single text is a list with one, an empty text an empty list."""
     value = row.get(name)
     if type(value) is str:
         return [value] if value.strip() else []
@@ -75,7 +75,7 @@ def read_step(row: Row, name: str, bad: Bad) -> int:
     if value is None:
         return NO_STEP
     if type(value) is float and value.is_integer() and abs(value) <= EXACT:
-        value = int(value)  # a column of whole numbers and gaps is one of 100.0 for a data frame
+        value = int(value)  # data frames write columns of integers with gaps as floats such as 100.0
     if type(value) is int and 0 <= value <= MAX_STEP:
         return value
     bad(name, f"{name} must be a whole number from 0, or null.")
@@ -83,12 +83,12 @@ def read_step(row: Row, name: str, bad: Bad) -> int:
 
 
 def read_number(value: Any, name: str, bad: Bad) -> float | None:
-    """`value` as the number of 64 bits that is stored; None, told to `bad`, where it is none or becomes another."""
+    """`value` as a 64-bit float. None, reported to `bad`, if it is not a number or would change."""
     if type(value) is not int and (type(value) is not float or not math.isfinite(value)):
         bad(name, f"{name} must be a number.")
         return None
     if abs(value) > LARGEST:
-        bad(name, f"{name} is beyond {LARGEST:g}; figures cannot be computed of such numbers. Rescale it.")
+        bad(name, f"{name} is beyond {LARGEST:g}; statistics cannot be computed with such numbers. Rescale it.")
         return None
     number = float(value)
     if number != value:
@@ -98,7 +98,7 @@ def read_number(value: Any, name: str, bad: Bad) -> float | None:
 
 
 def is_whole(value: Any) -> bool:
-    """Whether it is a whole number of 64 bits."""
+    """Whether it is an integer of 64 bits."""
     return type(value) is int and -(2**63) <= value < 2**63
 
 
@@ -112,7 +112,7 @@ def read_flag(row: Row, bad: Bad) -> int:
 
 
 def read_meta(row: Row, known: frozenset[str], bad: Bad) -> str:
-    """`meta` with the unknown columns of the row added to it, as JSON text."""
+    """`meta` as JSON text, with the unknown columns of the row added."""
     meta = row.get("meta")
     if meta is None:
         meta = {}
@@ -124,6 +124,6 @@ def read_meta(row: Row, known: frozenset[str], bad: Bad) -> str:
         for name in row:
             if name not in known:
                 if name in meta and meta[name] != row[name]:
-                    bad(name, f"{name} stands in the row and, with another value, in meta. Keep one.")
+                    bad(name, f"{name} is in the row and, with another value, in meta. Keep one.")
                 meta[name] = row[name]
     return plain_json(meta) if meta else "{}"

@@ -1,4 +1,4 @@
-"""Which table a file holds, by its name, and its plain bytes line by line, unpacked and within limits."""
+"""The table in a file, by its name, and its content line by line, unpacked and within limits."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from evalapp.names import strip_hidden
 from .faults import Limits, StopReading
 from .writer import DERIVED
 
-#: `safe-csv`: CSV whose cells were made safe for spreadsheets, `NAME.safe.csv`.
+#: `safe-csv`: CSV with cells that are safe for spreadsheets, `NAME.safe.csv`.
 Format = Literal["jsonl", "csv", "safe-csv", "tsv", "parquet", "json"]
 TABLES = (
     "systems", "items", "outputs", "dialogues", "ratings", "comparisons", "corpus", "references", "attempts", "filters",
     "campaigns", "score_sets", "scores",
 )  # fmt: skip
-#: Files that are one JSON object, by the kind they are.
+#: Files with a single JSON object, by kind.
 DOCUMENTS = {"dataset.json": "dataset", "leaderboard.json": "leaderboard"}
 
 _NAME = re.compile(
@@ -36,7 +36,7 @@ _ARCHIVES = {b"PK\x03\x04": "a ZIP archive", b"PAR1": "a Parquet file", b"7z\xbc
 
 @dataclass(frozen=True)
 class FileName:
-    """`kind` is a name out of `TABLES`, `dataset` or `leaderboard`."""
+    """`kind` is a name from `TABLES`, `dataset` or `leaderboard`."""
 
     name: str
     kind: str
@@ -45,8 +45,8 @@ class FileName:
 
 
 def name_file(name: str, kind: str = "") -> FileName | None:
-    """What `name` holds: `outputs.jsonl`, `outputs-gpt.csv.gz`, `dataset.json`. None when the name says
-    nothing. A given `kind` replaces the one in the name; then the ending alone decides the format."""
+    """The content of a file by its name: `outputs.jsonl`, `outputs-gpt.csv.gz`, `dataset.json`. None if the name is
+    unknown. A given `kind` replaces the one in the name; then only the ending determines the format."""
     base = name.replace("\\", "/").rsplit("/", 1)[-1]
     document = DOCUMENTS.get(base.lower())
     if document is not None and kind in ("", document):
@@ -54,13 +54,13 @@ def name_file(name: str, kind: str = "") -> FileName | None:
     if kind in DOCUMENTS.values():
         return FileName(base, kind, "json", False)
     if kind:
-        return FileName(base, kind, *_format_of(base)) if kind in TABLES else None
+        return FileName(base, kind, *_read_format(base)) if kind in TABLES else None
     match = _NAME.fullmatch(base)
-    return None if match is None else FileName(base, match["kind"].lower(), *_format_of(base))
+    return None if match is None else FileName(base, match["kind"].lower(), *_read_format(base))
 
 
-def _format_of(base: str) -> tuple[Format, bool]:
-    """By the ending alone; what has none that is known is JSONL."""
+def _read_format(base: str) -> tuple[Format, bool]:
+    """The format by the ending; JSONL if it is unknown."""
     stem = base.lower().removesuffix(".gz")
     form: Format = "jsonl"
     for ending, named in ((".safe.csv", "safe-csv"), (".csv", "csv"), (".tsv", "tsv"), (".parquet", "parquet")):
@@ -71,8 +71,8 @@ def _format_of(base: str) -> tuple[Format, bool]:
 
 
 def shorten_name(name: str, longest: int = 200) -> str:
-    """At most `longest` characters by which `name_file` finds the same: beginning and ending stay. Characters that
-    no name may hold are left out."""
+    """At most `longest` characters for which `name_file` returns the same: beginning and ending stay. Characters that
+    are not allowed in names are removed."""
     name = strip_hidden(name)
     if len(name) <= longest:
         return name
@@ -82,13 +82,13 @@ def shorten_name(name: str, longest: int = 200) -> str:
 
 
 def is_derived(name: str) -> bool:
-    """Whether a file of that name was made by an export from what it holds besides, and is not read back."""
+    """Whether an export derives a file of that name from its other files, so that it is not imported."""
     return _DERIVED.fullmatch(name.replace("\\", "/").rsplit("/", 1)[-1]) is not None
 
 
 def open_plain(raw: IO[bytes], *, named_gzip: bool = False) -> IO[bytes]:
-    """`raw` (seekable) without compression and without a byte order mark. Gzip is known by its first bytes.
-    Raises `StopReading` for what is certainly not text."""
+    """`raw` (seekable), decompressed and without byte order mark. Gzip is recognized by its first bytes. Raises
+    `StopReading` for content that is certainly not text."""
     head = raw.read(4)
     raw.seek(0)
     if head[:2] == _GZIP:
@@ -118,8 +118,8 @@ def damaged(error: Exception) -> str:
 
 
 def read_lines(plain: IO[bytes], limits: Limits, joined: bool = False) -> Iterator[tuple[int, bytes | None]]:
-    """(line number, bytes with its line end); None in place of a line that is too long, which is passed over.
-    `joined`: the caller joins lines to rows and watches their length itself; a long line then stops."""
+    """(line number, bytes with line end); None for a line that is too long, which is skipped. `joined`: the caller
+    joins lines to rows and checks their length; then a long line stops the reading."""
     limit, total = limits.row_bytes, 0
     readline = plain.readline
     number = 0

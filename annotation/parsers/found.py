@@ -1,5 +1,5 @@
-"""What a row must be in the files of an export that hold what the product found: sets of scores and scores, named
-exclusions of raters, campaigns as another installation tells of them."""
+"""Checks rows of the result files of an export: score sets and scores, rater filters, descriptions of campaigns of
+other installations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SCORE_SET_TEXTS = {"name": 60, "aspect": 100, "references": 63, "signature": 70
 
 
 def check_filter(row: Row, bad: Bad) -> tuple[Any, ...] | None:
-    """A named exclusion of raters."""
+    """A rater filter."""
     name, raters = read_key(row, "name", bad, 63), read_texts(row, "raters", bad)
     if name is not None and not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,62}", name):
         bad("name", "name must be small letters, digits and hyphens, at most 63.")
@@ -33,7 +33,7 @@ def check_filter(row: Row, bad: Bad) -> tuple[Any, ...] | None:
 
 
 def check_campaign(row: Row, bad: Bad) -> tuple[Any, ...] | None:
-    """What another installation tells of a campaign."""
+    """The description of a campaign of another installation."""
     name = read_key(row, "campaign", bad, MAX_NAME)
     if type(row.get("kind")) is not str:
         bad("kind", "kind must be text.")
@@ -78,7 +78,7 @@ def check_score(row: Row, bad: Bad) -> tuple[Any, ...] | None:
     if type(note) is not str or len(note) > MAX_NOTE:
         bad("note", f"note must be text of at most {MAX_NOTE} characters.")
     if seen is not None and not is_whole(seen):
-        bad("input", "input must be the hash of what was scored, a whole number, or null.")
+        bad("input", "input must be the hash of the scored input, a whole number, or null.")
         seen = None
     flags = []
     for flag in ("in_training", "empty", "truncated"):
@@ -94,13 +94,13 @@ def check_score(row: Row, bad: Bad) -> tuple[Any, ...] | None:
 
 
 def _unknown_input(item: str, system: str, step: int) -> int:
-    """Stands for the hash of what was scored where the scores come from elsewhere: another for each output, so that
-    none counts as a duplicate."""
+    """A placeholder for the hash of the input of imported scores: different for each output, so that none counts as a
+    duplicate."""
     return int.from_bytes(blake2b(f"{item}\0{system}\0{step}".encode(), digest_size=8).digest(), "big", signed=True)
 
 
 def _one_line(field: str, value: Any, bad: Bad) -> None:
-    """Refuse line breaks, control characters and changes of direction in a text and in all texts within."""
+    """Reject line breaks, control characters and changes of direction in a text and in all nested texts."""
     left = [value]
     while left:
         found = left.pop()

@@ -1,5 +1,5 @@
-"""What a row of each file must be: one checker per table, from a dict as read to a flat tuple as staged. A row
-with faults still gives its tuple when its key is whole, so that rows that refer to it are not blamed as well."""
+"""Checks the rows of each table: from a dict as read to a flat tuple for staging. A faulty row still returns a tuple if
+its key is valid, so that rows that refer to it are not reported as well."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ VERDICTS = ("a", "b", "tie", "both_bad", "cannot_decide")
 
 @dataclass(frozen=True)
 class Kind:
-    """One table of the format: the staged columns, which of them are the key, and the checker."""
+    """A table of the format: its staged columns, its key, and its checker."""
 
     name: str
     columns: tuple[str, ...]
@@ -155,10 +155,10 @@ def check_pair(row: Row, bad: Bad) -> tuple[Any, ...] | None:
 # ---- what people wrote ------------------------------------------------------------------------------------
 
 SET_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
-#: Words that stand in the addresses of pages where a set's name stands.
+#: Words that are used in page addresses in the position of a set's name.
 RESERVED_SETS = frozenset({"annotate", "compare", "merge", "curves", "enhanced"})
 MAX_POSITION = 2**31 - 1
-#: Stands for "not in the set".
+#: Represents a text outside the set.
 NO_PLACE = -1
 _REFERENCE = frozenset(COLUMNS["references"])
 _FLAGS = ("relevant", "edited", "counted", "unscored", "improved")
@@ -188,7 +188,7 @@ def _submission(value: Row, where: str, bad: Bad) -> str | None:
     submission = value.get("submission")
     if type(submission) is str and 0 < len(submission) <= MAX_NAME:
         return submission
-    bad(where, f"submission must be the number of what was sent, a text of at most {MAX_NAME} characters.")
+    bad(where, f"submission must be the id of the submission, a text of at most {MAX_NAME} characters.")
     return None
 
 
@@ -207,7 +207,7 @@ def check_reference(row: Row, bad: Bad) -> tuple[Any, ...] | None:
     elif written is not None:
         bad("written", "written must be an object that says who wrote the text and how.")
     elif place == NO_PLACE:
-        bad("position", "position is missing. Only a text with written may stand outside the set (withdrawn, waiting).")
+        bad("position", "position is missing. Only a text with written can be outside the set (withdrawn, waiting).")
         return None
     meta = read_meta(row, _REFERENCE, bad)
     if name is None or item is None or (place == NO_PLACE and submission is None):
@@ -284,7 +284,7 @@ KINDS: dict[str, Kind] = {
 
 @dataclass(frozen=True)
 class AspectRow:
-    """`low` and `high` are None for an aspect that exists in comparisons only. Not `is_whole`: its scale is faulty."""
+    """`low` and `high` are None for an aspect that is used in comparisons only. Not `is_whole`: its scale is faulty."""
 
     name: str
     low: float | None
@@ -295,7 +295,7 @@ class AspectRow:
 
 @dataclass(frozen=True)
 class DatasetRow:
-    """`fields`: those of name, task, lang, licence, source, notes that the file gives."""
+    """`fields`: those of name, task, lang, licence, source and notes that the file has."""
 
     fields: dict[str, str]
     aspects: list[AspectRow]
@@ -303,7 +303,7 @@ class DatasetRow:
 
 
 _FIELDS = {"name": 200, "task": 40, "lang": 20, "licence": 100_000, "source": 100_000, "notes": 1_000_000}
-#: The rule for the characters of each that is one line; source and notes may have several.
+#: The check for characters in fields of one line; source and notes may have several lines.
 _CHARACTERS = {**dict.fromkeys(("name", "task", "lang"), explain_hidden), "licence": explain_line}
 
 
@@ -328,7 +328,7 @@ def check_dataset(document: Row, bad: Bad) -> DatasetRow:
     aspects = [aspect for row in rows if (aspect := _aspect(row, bad)) is not None]
     names = [aspect.name for aspect in aspects]
     for name in sorted({name for name in names if names.count(name) > 1}):
-        bad("aspects", f"The aspect “{name}” stands there twice.")
+        bad("aspects", f"The aspect “{name}” is there twice.")
     known = {*_FIELDS, "aspects"}
     return DatasetRow(fields, aspects, {name: value for name, value in document.items() if name not in known})
 

@@ -1,5 +1,4 @@
-"""Names that look alike: they differ only in how Unicode composes a letter, in white space, or in characters that
-cannot be seen."""
+"""Names that look alike: they differ only in Unicode normalization, white space, or invisible characters."""
 
 from __future__ import annotations
 
@@ -23,14 +22,14 @@ def fold_name(name: str) -> str:
 
 
 def spellings(name: str) -> list[str]:
-    """Other names that look like `name`, as far as they can be guessed."""
+    """Other names that look like `name`, if they can be guessed."""
     blank = " ".join(strip_invisible(name).split())
     found = {unicodedata.normalize(form, text) for form in ("NFC", "NFD") for text in (name, blank, fold_name(name))}
     return sorted(found - {name, ""})
 
 
 def find_alike(names: Iterable[str]) -> list[tuple[str, ...]]:
-    """Groups of two and more different names that look alike."""
+    """Groups of at least two different names that look alike."""
     groups: dict[str, set[str]] = defaultdict(set)
     for name in names:
         groups[fold_name(name)].add(name)
@@ -38,6 +37,6 @@ def find_alike(names: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 def describe_name(name: str) -> str:
-    """`name` in quotes with what cannot be seen in it, so that two that look alike are told from each other."""
+    """`name` in quotes with its invisible characters, so that lookalikes can be distinguished."""
     points = " ".join(f"U+{ord(char):04X}" for char in name if not char.isascii() or char.isspace())
     return f"“{show_hidden(name)}” ({points})" if points and len(points) < 120 else f"“{show_hidden(name)}”"

@@ -1,8 +1,7 @@
-"""Rows of a Parquet file, as exports write them: typed columns, with objects as JSON text.
+"""Rows of a Parquet file, as written by exports: typed columns, with objects as JSON text.
 
-A small file can unpack into any number of bytes, and the library that reads it allocates before it can be asked how
-many. So a process of its own reads (`parquet_process`), whose memory is limited, and writes each
-checked row as a line of JSON."""
+A small file can unpack to any size, and the library allocates memory before it can be asked how much. So a separate
+process with limited memory reads the file (`parquet_process`), and writes each checked row as a line of JSON."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ _DAMAGED = "The file ends in .parquet and is not Parquet, or is damaged. Write i
 def read_parquet(
     raw: IO[bytes], limits: Limits, report: Report, lost: Lost = lambda line, row: None, table: str = ""
 ) -> Iterator[tuple[int, Row]]:
-    """(row number from 1, row); nulls are absent. `lost` gets what a faulty row says of which one it is."""
+    """(row number from 1, row); nulls are absent. `lost` gets the identifying values of a faulty row."""
     rows = 0
     with ExitStack() as stack:
         printed = stack.enter_context(tempfile.TemporaryFile())
@@ -63,14 +62,14 @@ def read_parquet(
             if code > 0:
                 printed.seek(0)
                 raise RuntimeError(f"{_MODULE} failed:\n{printed.read().decode(errors='replace')[-4000:]}")
-            # It was killed, or the library gave up, for want of memory or because the content is damaged.
+            # It was killed or failed, because of the memory limit or damaged content.
             raise StopReading(_DAMAGED if not rows else f"The Parquet file cannot be read after row {rows:,}.", rows)
     if not rows:
         raise StopReading("The file has no rows. Leave it out, or write its rows.")
 
 
 def _as_file(raw: IO[bytes], stack: ExitStack) -> IO[bytes]:
-    """`raw`, or a temporary copy of what is no file of the system."""
+    """`raw`, or a temporary copy if it is not a file of the system."""
     raw.seek(0)
     try:
         raw.fileno()
@@ -83,8 +82,8 @@ def _as_file(raw: IO[bytes], stack: ExitStack) -> IO[bytes]:
 
 
 def _environment() -> dict[str, str]:
-    """Nothing that is secret: the process reads what strangers wrote. One arena of memory, so that the limit counts
-    what is used."""
+    """Without secrets, because the process reads untrusted content. A single memory arena, so that the limit counts
+    used memory."""
     kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH", "LANG", "HOME") if name in os.environ}
     return {**kept, "PYTHONPATH": str(_ROOT), "ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1"}
 

@@ -1,9 +1,9 @@
-"""The process that reads one Parquet file for `parquet.read_parquet`: the file on stdin, limits as arguments, lines of
-JSON on stdout. `[number, row]` is a row, `[number, field, message, keys]` a faulty one, `[number, message, "stop"]`
-says why nothing more is read.
+"""The process that reads a Parquet file for `parquet.read_parquet`: the file on stdin, limits as arguments, lines of
+JSON on stdout. `[number, row]` is a row, `[number, field, message, keys]` a faulty row, `[number, message, "stop"]` the
+reason why reading stopped.
 
-Text columns are read as dictionaries, so that a value which stands in many rows is held once, and the bytes of every
-row are counted before the row is made."""
+Text columns are read as dictionaries, so that repeated values are in memory once, and the size of each row is counted
+before it is created."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from annotation.parsers.faults import Limits, StopReading
 from annotation.parsers.rows import _KEYS, _NUL, _told_by, decode_object, has_nul, lower_known
 from annotation.parsers.writer import COLUMNS
 
-#: Rows, and bytes, that are held at once.
+#: The maximum number of rows and bytes in memory.
 _ROWS, _BYTES = 1000, 8 << 20
-#: Columns, and parts of the description of a file; the library makes room for each before it reads them.
+#: Limits on columns and parts of the file's metadata, because the library allocates memory for each before reading.
 _MOST_COLUMNS, _MOST_PARTS, _LONGEST_NAME = 1000, 200_000, 1 << 20
 _BUFFER = 1 << 16
-#: A longer value is not needed to name a row.
+#: The maximum length of an identifying value.
 _LONGEST_KEY = 1000
-#: Columns that hold objects or lists of objects, as JSON text.
+#: Columns with objects or lists of objects, as JSON text.
 OBJECTS = frozenset({"meta", "written", "candidate_source", "options", "systems", "told"})
 _PLAIN = (str, int, float, bool)
 
 
 class _Sized:
-    """A batch of rows and the bytes of each cell."""
+    """A batch of rows with the bytes of each cell."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:
         self.batch = batch
@@ -46,7 +46,8 @@ class _Sized:
         self.rows = np.sum(list(self.cells.values()), axis=0) if self.cells else np.zeros(len(batch), np.int64)
 
     def parts(self, longest: int) -> Iterator[tuple[int, int, bool]]:
-        """(first, end, whether it is one row longer than `longest`), in order; other parts hold at most `_BYTES`."""
+        """(first, end, whether it is a single row longer than `longest`), in order; other parts have at most
+        `_BYTES`."""
         first, held = 0, 0
         for k, size in enumerate(self.rows.tolist()):
             if size <= longest and held + size <= _BYTES:
@@ -67,7 +68,7 @@ class _Sized:
         return pa.RecordBatch.from_arrays(plain, self.batch.schema.names).to_pylist()
 
     def keys(self, k: int) -> dict[str, Any]:
-        """What says which row that is."""
+        """The identifying values of a row."""
         short = [name for name in _KEYS if name in self.cells and self.cells[name][k] <= _LONGEST_KEY]
         return _told_by({name: self.batch.column(name)[k].as_py() for name in short})
 
@@ -100,7 +101,7 @@ def _sizes(array: pa.Array) -> np.ndarray[Any, Any]:
 
 
 def read_all(path: Any, limits: Limits, table: str = "") -> Iterator[list[Any]]:
-    """What is to be written, see above."""
+    """The lines to write, see above."""
     bounds = {"thrift_container_size_limit": _MOST_PARTS, "thrift_string_size_limit": _LONGEST_NAME << 5}
     try:
         described = pq.ParquetFile(path, **bounds).metadata
@@ -154,13 +155,13 @@ def too_long(size: int, limits: Limits) -> str:
 
 
 def check_cells(cells: dict[str, Any], number: int, objects: frozenset[str] = OBJECTS) -> list[Any]:
-    """The row, or what is wrong with it."""
+    """The row, or its error."""
     row: dict[str, Any] = {}
     for name, value in cells.items():
         if value is None:
             continue
         fault = ""
-        if isinstance(value, Decimal):  # as databases write 3.5
+        if isinstance(value, Decimal):  # databases write 3.5 like this
             value = int(value) if value == value.to_integral_value() else float(value)
         if type(value) is str and (name in objects or (name == "system_b" and value.startswith('{"reference"'))):
             try:
@@ -196,13 +197,13 @@ def _is_plain(value: Any) -> bool:
 
 
 def memory_for(limits: Limits) -> int:
-    """Bytes that may be allocated beside the libraries that are loaded."""
+    """The number of bytes that may be allocated in addition to the loaded libraries."""
     return max(320 << 20, 8 * limits.row_bytes)
 
 
 def _limit_memory(bytes: int) -> None:
-    """No more can be had from here on. Where the system does not say what a process uses, the counting of bytes is all
-    there is."""
+    """Limit the memory of the process. If the system does not report memory usage, only the counting of bytes limits
+    it."""
     held = Path("/proc/self/statm")
     if held.exists():
         most = int(held.read_text().split()[0]) * resource.getpagesize() + bytes
@@ -221,7 +222,7 @@ def main() -> int:
         out.write(orjson.dumps([stop.line, stop.message, "stop"], option=orjson.OPT_APPEND_NEWLINE))
         out.flush()
     except BrokenPipeError:
-        return 0  # whoever asked has read enough
+        return 0  # the reader has stopped
     return 0
 
 

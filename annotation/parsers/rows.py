@@ -1,5 +1,5 @@
-"""Rows of a JSONL, CSV or TSV file as dicts with the line they begin on. Faulty rows are reported and passed
-over; only what makes the rest unreadable stops."""
+"""Rows of a JSONL, CSV or TSV file as dicts with their line number. Faulty rows are reported and skipped; reading stops
+only if the rest is unreadable."""
 
 from __future__ import annotations
 
@@ -24,38 +24,38 @@ from .writer import COLUMNS, GUARD
 _COLON = re.compile(rb'"\s*:')
 _LONG_NUMBER = re.compile(rb"\d{19}")
 _NOT_JSON = re.compile(rb"(?<![\w\"])(NaN|-?Infinity)(?![\w\"])")
-#: Longer JSON is read by the slow reader: the fast one loses the memory of a key that stands twice, so rows with such
-#: keys are few, too.
+#: Longer JSON is read by the slow reader, and the number of rows with duplicate keys is limited, because the fast
+#: reader leaks memory for them.
 _LONG, _MOST_DOUBLED = 1 << 16, 1000
-_DOUBLED = "Keys stand twice in more than a thousand rows up to here. Correct these first; the rest was not read."
+_DOUBLED = "More than a thousand rows up to here have duplicate keys. Correct these first; the rest was not read."
 _EMPTY = "The file is empty. Leave it out, or write its rows."
-_NUL = "A text has a NUL character (\\u0000), which no database keeps. Remove it."
-_HALF = "A text has half of a surrogate pair ({}), which UTF-8 cannot hold. Write the whole pair, or remove it."
+_NUL = "A text has a NUL character (\\u0000), which databases cannot store. Remove it."
+_HALF = "A text has half of a surrogate pair ({}), which UTF-8 cannot encode. Write the whole pair, or remove it."
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
-#: What says which row it is, of tables that other rows refer to.
+#: The identifying columns of tables that other rows refer to.
 _KEYS = ("id", "item", "system", "step", "evaluator")
 _MEMBER = re.compile(rb'"(' + "|".join(_KEYS).encode() + rb')"\s*:\s*("(?:[^"\\]|\\.)*"|\d{1,19}(?![\d.eE]))')
-#: Lists and objects inside each other; what is deeper could be stored, but not be written again.
+#: The maximum depth of nesting; deeper values could be stored but not exported.
 DEEPEST = 100
-#: Values (about) that a file which is one object may hold.
+#: The approximate maximum number of values in a file with a single object.
 MOST_VALUES = 2_000_000
 
-#: Columns whose cells are JSON in CSV and TSV.
+#: Columns with JSON cells in CSV and TSV.
 JSON_CELLS = frozenset({"context", "references", "turns", "speakers", "meta", "simulated", "value"})
 WHOLE_CELLS = frozenset({"step", "step_a", "step_b"})
 _OBJECTS = frozenset({"meta", "written", "candidate_source"})
-#: Lists of texts for which a text alone will do.
+#: Lists of texts that can be a single text.
 TEXT_LISTS = frozenset({"context", "references"})
 _LIST_OF_TEXTS = re.compile(r"\A\s*\[\s*[\"\]]")
-#: As spreadsheets write 3.5 where the comma is the sign of decimals.
+#: 3.5 with a decimal comma.
 _DECIMAL_COMMA = re.compile(r"^(\s*-?\d+),(\d+\s*)$")
-#: Half of the world reads this as a thousand times the number that the other half reads.
+#: Ambiguous between a thousands separator and a decimal comma.
 _THOUSANDS = re.compile(r"\A\s*-?[1-9]\d{0,2}(,\d{3})+\s*")
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
 class DoubledKey(ValueError):
-    """An object has a key twice."""
+    """An object has the same key twice."""
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> Row:
@@ -63,7 +63,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> Row:
     if len(row) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name, n in Counter(names).items() if n > 1)
-        raise DoubledKey(f"the key “{twice[:200]}” stands there twice")
+        raise DoubledKey(f"the key “{twice[:200]}” is there twice")
     return row
 
 
@@ -79,7 +79,7 @@ def _finite(text: str) -> float:
 
 
 def _keys(value: Any) -> int:
-    """How many keys a JSON value holds at any depth."""
+    """The number of keys in a JSON value at any depth."""
     if isinstance(value, dict):
         return len(value) + sum(_keys(v) for v in value.values() if isinstance(v, (dict, list)))
     if isinstance(value, list):
@@ -96,10 +96,10 @@ def _is_deep(value: Any) -> bool:
 
 
 def decode_object(raw: bytes) -> Any:
-    """JSON as strict as RFC 8259: no NaN, no key twice, whole numbers exact. ValueError says what is wrong.
+    """JSON as strict as RFC 8259: no NaN, no duplicate keys, exact integers. Raises ValueError with the error.
 
-    orjson is fast but lets the last of two equal keys win and rounds numbers past 64 bits; a count of the keys
-    in the raw bytes tells whether that can have happened, and only then the slow reader has a second look."""
+    orjson is fast, but keeps the last of two equal keys and rounds integers beyond 64 bits. A count of the keys in the
+    raw bytes shows whether that may have happened; only then a slower reader is used."""
     if len(raw) > _LONG:
         return _decode_slowly(raw)
     value = orjson.loads(raw)
@@ -133,7 +133,7 @@ def _has_half(value: Any) -> bool:
 
 
 def half_pair(raw: bytes) -> str | None:
-    """Half of a surrogate pair that this JSON holds, as it stands there, if that is what is wrong with it."""
+    """The unpaired surrogate in this JSON as written there, if that is the error."""
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError):
@@ -143,7 +143,7 @@ def half_pair(raw: bytes) -> str | None:
 
 
 def _told_by(row: Any) -> Row:
-    """What says which row this is."""
+    """The identifying values of a row."""
     if not isinstance(row, dict):
         return {}
     told = {name: row[name] for name in _KEYS if type(row.get(name)) in (str, int)}
@@ -155,7 +155,7 @@ def _told_by(row: Any) -> Row:
 
 
 def _told_by_bytes(raw: bytes) -> Row:
-    """The same of a line that is no JSON, by what looks like its first members of these names."""
+    """The identifying values of a line that is not JSON, from its first members with these names."""
     told: Row = {}
     for name, value in _MEMBER.findall(raw):
         if name.decode() not in told:
@@ -167,7 +167,7 @@ def _told_by_bytes(raw: bytes) -> Row:
 
 
 def _nobody(line: int, row: Row) -> None:
-    """Faulty rows are reported, and that is all."""
+    """Ignores faulty rows, which are reported anyway."""
 
 
 def _why_not_json(raw: bytes, error: ValueError) -> str:
@@ -242,7 +242,7 @@ def has_nul(value: Any) -> bool:
 
 
 class _Physical:
-    """Text lines for `csv.reader`, which joins those inside quotes; watches the length of the joined row."""
+    """Text lines for `csv.reader`, which joins quoted lines; checks the length of the joined row."""
 
     def __init__(self, plain: IO[bytes], limits: Limits) -> None:
         self.lines = read_lines(plain, limits, joined=True)
@@ -269,7 +269,7 @@ class _Physical:
 
 
 def _cell(name: str, text: str, kind: Cells) -> Any:
-    """The value of a cell; ValueError says what is wrong. An empty cell of a list or number is absent."""
+    """The value of a cell; ValueError with the error. An empty list or number is absent."""
     if name in kind.whole:
         found = re.fullmatch(rf"(-?\d{{1,19}})(?:{'[.,]' if kind.comma else '[.]'}0+)?", text.strip())
         return int(found[1]) if found else text
@@ -291,7 +291,7 @@ def _cell(name: str, text: str, kind: Cells) -> Any:
         return decode_object(text.encode())
     except ValueError as error:
         if name in TEXT_LISTS and not _LIST_OF_TEXTS.match(text):
-            return text  # it begins with a bracket and is no list: [laughs] Hello
+            return text  # it starts with a bracket but is not a list: [laughs] Hello
         if (half := half_pair(text.encode())) is not None:
             raise ValueError(_HALF.format(half).rstrip(".")) from error
         example = '{"domain": "food"}' if name in _OBJECTS else '["first", "second"]'
@@ -336,7 +336,7 @@ def _reference(text: str) -> Any:
         return text
 
 
-#: Text columns in which an empty cell is an empty text; any other empty cell is absent.
+#: Text columns in which an empty cell is an empty text; in others it is absent.
 KNOWN_TEXT = frozenset(
     {"id", "item", "text", "rater", "aspect", "verdict", "system_a", "system_b", "query", "response", "kind"}
 )
@@ -348,25 +348,25 @@ ATTEMPT_VALUES = frozenset(
 
 @dataclass(frozen=True)
 class Cells:
-    """What the cells of a table hold, by the names of its columns; any other is text, absent when empty."""
+    """The types of a table's columns, by name; all others are text, absent if empty."""
 
     json: frozenset[str] = JSON_CELLS
     whole: frozenset[str] = WHOLE_CELLS
     text: frozenset[str] = KNOWN_TEXT
-    #: Cells are separated by semicolons, as where the comma is the sign of decimals.
+    #: Cells are separated by semicolons, as with decimal commas.
     comma: bool = False
 
 
-def _columns_of(table: str) -> Cells:
-    """A cell of a column that belongs to another table, such as references in outputs.csv, is plain text."""
+def _get_columns(table: str) -> Cells:
+    """A column that belongs to another table, such as references in outputs.csv, is plain text."""
     own = frozenset(COLUMNS[table])
     return Cells(JSON_CELLS & own, WHOLE_CELLS & own)
 
 
-#: Tables whose columns have a meaning of their own.
+#: Tables with columns of their own meaning.
 CELLS = {
-    **{table: _columns_of(table) for table in ("systems", "items", "outputs", "dialogues", "corpus")},
-    **{table: _columns_of(table) for table in ("ratings", "comparisons")},
+    **{table: _get_columns(table) for table in ("systems", "items", "outputs", "dialogues", "corpus")},
+    **{table: _get_columns(table) for table in ("ratings", "comparisons")},
     "references": Cells(
         frozenset({"meta", "written"}), frozenset({"position"}), frozenset({"set", "item", "text"})
     ),
@@ -449,8 +449,8 @@ def read_table(
 
 
 def _find_delimiter(lines: _Physical, usual: str, table: str) -> tuple[list[str], str]:
-    """(lines that were read for it, what parts the cells): what a first line `sep=;` says, as spreadsheets write it,
-    else the sign by which the header has most columns of the table, else most columns."""
+    """(lines that were read for it, the delimiter): from a first line `sep=;`, as written by spreadsheets, otherwise
+    the one that gives the most columns of the table, then the most columns."""
     first = next(lines, "")
     while first and not first.strip():
         first = next(lines, "")
@@ -470,7 +470,7 @@ def _find_delimiter(lines: _Physical, usual: str, table: str) -> tuple[list[str]
 
 
 def lower_known(names: list[str], table: str) -> list[str]:
-    """The names of columns, those of the table in its own case: `Item` is `item` unless that is there, too."""
+    """Column names with those of the table in lower case: `Item` is `item` unless that exists as well."""
     known = COLUMNS.get(table, ())
     return [name.lower() if name.lower() in known and name.lower() not in names else name for name in names]
 
@@ -479,7 +479,7 @@ def _header(cells: list[str], line: int, table: str) -> list[str]:
     names = lower_known([cell.strip() for cell in cells], table)
     doubled = sorted({name for name in names if names.count(name) > 1})
     if doubled:
-        raise StopReading(f"The column “{doubled[0]}” stands twice in the header. Rename or remove one.", line)
+        raise StopReading(f"The column “{doubled[0]}” is twice in the header. Rename or remove one.", line)
     if "" in names:
         raise StopReading(f"Column {names.index('') + 1} of the header has no name. Name or remove it.", line)
     return names
@@ -499,8 +499,8 @@ def _why_not_csv(error: csv.Error) -> str:
 def read_rows(
     plain: IO[bytes], form: Format, limits: Limits, report: Report, table: str = "", lost: Lost = _nobody
 ) -> Iterator[tuple[int, Row]]:
-    """(line, row) of the whole file. `report` gets each faulty row; `StopReading` ends what cannot be read on. `table`
-    says what the cells of a CSV or TSV file hold; `lost` gets what a faulty row still tells of which one it is."""
+    """(line, row) of the whole file. `report` gets each faulty row; `StopReading` ends the reading. `table` determines
+    the types of CSV or TSV cells; `lost` gets the identifying values of a faulty row."""
     if form == "jsonl":
         return read_jsonl(plain, limits, report, lost, table)
     if form == "parquet":
@@ -512,7 +512,7 @@ def read_rows(
 
 
 def read_document(plain: IO[bytes], limits: Limits) -> Row:
-    """A file that is one JSON object (dataset.json)."""
+    """A file with a single JSON object (dataset.json)."""
     try:
         raw = plain.read(limits.row_bytes + 1)
     except (EOFError, OSError, zlib.error) as error:
@@ -520,7 +520,7 @@ def read_document(plain: IO[bytes], limits: Limits) -> Row:
     if len(raw) > limits.row_bytes:
         raise StopReading(f"The file is longer than {limits.row_bytes:,} bytes.")
     if sum(map(raw.count, (b",", b"[", b"{"))) > MOST_VALUES:
-        # Each takes some hundred bytes of memory once it is read, however short it is written.
+        # Each value takes some hundred bytes of memory.
         raise StopReading(f"The file holds more than {MOST_VALUES:,} values. Leave out what is not needed.")
     if not raw.strip():
         raise StopReading("The file is empty.")

@@ -1,5 +1,5 @@
-"""Rows as canonical text: the same row always gives the same bytes, on every database. Keys stand in the order
-of the format, keys of `meta` are sorted, whole numbers have no `.0`."""
+"""Rows as canonical text: equal rows have equal bytes, on every database. Keys are in the order of the format, keys of
+`meta` are sorted, and integers have no `.0`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import orjson
 
 from evalapp.markup import FORMULA_STARTS
 
-EXACT = 2**53  # up to here every whole number is a double of its own
+EXACT = 2**53  # up to here every integer is a distinct double
 
 COLUMNS: dict[str, tuple[str, ...]] = {
     "systems": ("id", "kind", "meta"),
@@ -39,23 +39,23 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "scores": ("set", "item", "system", "step", "value", "note", "in_training", "empty", "truncated", "input"),
 }  # fmt: skip
 
-#: What an export holds beside its tables: made from them, or not read back.
+#: Other files of an export: derived from its tables, or not imported.
 DERIVED = (
     "README.md", "DATASHEET.md", "aggregated_ratings", "aggregated_comparisons", "judgements", "raters", "audit",
 )  # fmt: skip
 
-#: The members of `written` of a reference.
+#: The members of `written` in a reference.
 WRITTEN = (
     "campaign", "annotator", "arm", "state", "gain", "score", "signature", "candidate", "candidate_source", "edited",
     "unscored", "submission", "written_at", "withdrawn_at", "reason",
 )  # fmt: skip
-#: When somebody wrote, and how long it took them: in attempts, and in what is told of a reference. An export has nulls
-#: there unless people have agreed.
+#: Times and durations in attempts and in the origin of references. An export has null there without the annotators'
+#: consent.
 ATTEMPT_TIMES, WRITTEN_TIMES = ("seconds", "created_at"), ("written_at", "withdrawn_at")
 
 
 def plain_json(value: Any) -> str:
-    """Compact JSON that keeps what it is given (whole numbers of any size too)."""
+    """Compact JSON that keeps values unchanged (integers of any size as well)."""
     try:
         return orjson.dumps(value).decode()
     except (TypeError, orjson.JSONEncodeError):
@@ -63,9 +63,9 @@ def plain_json(value: Any) -> str:
 
 
 def canonical(value: Any) -> Any:
-    """`value` with sorted keys and without needless `.0`, at any depth."""
+    """`value` with sorted keys and without unnecessary `.0`, at any depth."""
     if isinstance(value, float):
-        # Beyond 2**53 the decimal that stands for it, as a database keeps it that knows no doubles.
+        # Beyond 2**53, its decimal representation, as in a database without doubles.
         return int(value if abs(value) < EXACT else Decimal(repr(value))) if value.is_integer() else value
     if isinstance(value, dict):
         return {key: canonical(value[key]) for key in sorted(value)}
@@ -78,18 +78,18 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def encode_row(row: dict[str, Any]) -> str:
-    """One line of JSONL, without the line end. The caller gives the keys in order; `meta` is made canonical."""
+    """A line of JSONL without line end. The caller passes the keys in order; `meta` becomes canonical."""
     return _encode(row)
 
 
 def encode_ordered(value: dict[str, Any], order: tuple[str, ...]) -> str:
-    """An object as canonical text: the members named in `order` first and in that order, then the others by name."""
+    """An object as canonical text: the members in `order` first, in that order, then the others by name."""
     names = [name for name in order if name in value]
     return _encode({name: canonical(value[name]) for name in (*names, *sorted(value.keys() - set(order)))})
 
 
 def encode_document(document: dict[str, Any]) -> str:
-    """A file that is one JSON object."""
+    """A file with a single JSON object."""
     return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
 
 
@@ -106,8 +106,8 @@ GUARD = "'"
 
 
 def guard_cell(value: Any) -> str:
-    """A value as a cell that no spreadsheet runs: a text that could be a formula gets an apostrophe in front. So does
-    one that begins with an apostrophe, so that taking one away gives every text back."""
+    """A value as a cell that spreadsheets do not run: a text that could be a formula gets an apostrophe in front. So
+    does one that starts with an apostrophe, so that removing one always gives the text."""
     cell = encode_cell(value)
     if isinstance(value, int | float) or not cell.startswith((*FORMULA_STARTS, GUARD)):
         return cell

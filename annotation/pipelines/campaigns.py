@@ -1,4 +1,4 @@
-"""Opening a large campaign in a worker."""
+"""Opens a large campaign in a worker."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from evalapp.common.runner import RunContext
 
 
 def open_campaign(context: RunContext, campaign: int) -> dict[str, Any]:
-    """Units and slots of one campaign; all or nothing, and nothing the second time."""
+    """Create units and slots of a campaign in one transaction. Idempotent."""
     opened = make_units(
         campaign_id=campaign,
         user=context.user,

@@ -1,5 +1,5 @@
-"""Writing a project as an interchange folder: into the exports folder with an archive to download, or anywhere for
-the command `dump`."""
+"""Writes a project as an interchange folder: into the exports folder with an archive for download, or anywhere for the
+command `dump`."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from annotation.exporters.card import write_card
 from annotation.exporters.datasheet import write_datasheet
 from annotation.exporters.facts import Facts
 from annotation.exporters.formats import Writer, writer
+from annotation.exporters.options import ExportOptions
 from annotation.exporters.people import naming
-from annotation.exporters.wishes import Wishes
 from annotation.parsers import encode_document
 from annotation.selectors.data import count_rows
 from annotation.services import hooks
-from annotation.services.exports import draft_of, folder_of, remove_drafts
+from annotation.services.exports import get_draft_folder, get_export_folder, remove_drafts
 from evalapp.accounts.models import Project
 from evalapp.common.params import read_params
 from evalapp.common.runner import RunContext
 from evalapp.side_figures import collect_failures
 
 Tick = Callable[[int], None]
-#: Tables of judgements by single raters, and of what rests on them.
+#: Tables of judgements by individual raters, and those that depend on them.
 _PER_RATER = frozenset({"ratings", "comparisons", "filters"})
 
 
 def run(context: RunContext, **params: Any) -> dict[str, Any]:
-    """The job `export`. A second attempt begins anew. Each writes a folder of its own that becomes the export at its
-    end: a worker that was believed dead must not spoil what its successor has written."""
-    wishes = read_params(Wishes, params)
+    """The job `export`. A second attempt starts over. Each attempt writes its own folder, which becomes the export at
+    the end, so that a worker that was believed dead cannot damage its successor's files."""
+    wishes = read_params(ExportOptions, params)
     remove_drafts(context.run.pk)
-    folder = draft_of(context.run)
+    folder = get_draft_folder(context.run)
     folder.mkdir(parents=True)
     total = count_rows(context.project)
 
@@ -56,8 +56,8 @@ def run(context: RunContext, **params: Any) -> dict[str, Any]:
                 zipped.write(folder / file["name"], f"{context.project.slug}/{file['name']}")
         size = archive.stat().st_size
         context.make_sure()
-        shutil.rmtree(folder_of(context.run), ignore_errors=True)
-        folder.rename(folder_of(context.run))
+        shutil.rmtree(get_export_folder(context.run), ignore_errors=True)
+        folder.rename(get_export_folder(context.run))
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -75,11 +75,11 @@ def run(context: RunContext, **params: Any) -> dict[str, Any]:
 def write_export(
     project: Project,
     folder: Path,
-    wishes: Wishes,
+    wishes: ExportOptions,
     tick: Tick,
     prepare: Callable[[int, int], None] = lambda done, of: None,
 ) -> list[dict[str, Any]]:
-    """Write everything that is wished for; returns name, rows and bytes of each file, dataset.json first."""
+    """Write everything that the options ask for. Returns name, rows and bytes of each file, dataset.json first."""
     if wishes.scores:
         hooks.prepare_export(project=project, tick=prepare)
     facts = Facts()
@@ -92,16 +92,16 @@ def write_export(
         if wishes.scores and wishes.per_rater:
             for name, document in hooks.exported_documents(project=project, raters=called).items():
                 documents[name] = encode_document(document)
-    documents["README.md"] = ""  # its place among the files
+    documents["README.md"] = ""  # its position in the list of files
     documents["DATASHEET.md"] = write_datasheet(head, facts, wishes)
-    # Last, because it says what of all could not be computed.
+    # Last, because it lists what could not be computed.
     documents["README.md"] = write_card(head, facts, wishes, [file["name"] for file in files])
     written = [_write_document(folder, name, text) for name, text in documents.items()]
     return [written[0], *files, *written[1:]]
 
 
 def _rows(
-    project: Project, wishes: Wishes, called: Callable[[str], str], facts: Facts
+    project: Project, wishes: ExportOptions, called: Callable[[str], str], facts: Facts
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     aggregator = Aggregator()
     found: Iterable[tuple[str, dict[str, Any]]] = _chained(
@@ -138,7 +138,7 @@ def _chained(*parts: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[tuple[str
 
 
 def write_folder(project: Project, folder: Path, format: str, tick: Tick) -> list[dict[str, Any]]:
-    """Only what people brought in and judged, as it is stored: `dataset.json` and the tables."""
+    """Write `dataset.json` and the tables of uploaded and judged data only."""
     with canonical.one_moment():
         head = encode_document(canonical.dataset_document(Project.objects.get(pk=project.pk)))
         files = _write_tables(folder, format, canonical.rows(project), tick)

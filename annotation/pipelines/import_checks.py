@@ -1,5 +1,5 @@
-"""The checks of an import that a row alone cannot answer: keys twice, references to what is not there, values out
-of range, and what the project already holds. They only read the main database and write the staging file."""
+"""Checks of an import that involve several rows: duplicate keys, missing references, values out of range, and stored
+rows. They only read the main database and write the staging file."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _KEYS = {
 
 
 def same_text(text: str, stored_text: str) -> bool:
-    """Whether two JSON texts say the same."""
+    """Whether two JSON texts are equal in value."""
     return text == stored_text or same_json(text, json.loads(stored_text))
 
 
 def same_json(text: str | None, value: Any) -> bool:
-    """Whether staged JSON and a stored value say the same, on every database."""
+    """Whether staged JSON and a stored value are equal, on every database."""
     if text is None or text == "{}":
         return value is None if text is None else value == {}
     return encode_row(canonical(json.loads(text))) == encode_row(canonical(value))
 
 
 class Check:
-    """What the checks of one import share: project, staging file, faults, and whether rows may be replaced."""
+    """The shared state of an import's checks: project, staging file, errors, and whether rows may be replaced."""
 
     def __init__(
         self,
@@ -57,16 +57,16 @@ class Check:
         self.faults = faults
         self.replace = replace
         self.tick = tick
-        #: What files that are one object hold, by their kind; `dataset.json` is looked at elsewhere.
+        #: Contents of files with a single object, by kind; `dataset.json` is checked elsewhere.
         self.documents = documents or {}
-        #: By table the place of a row of which nobody knows which one it is.
+        #: The place of a row that cannot be identified, by table.
         self.lost = lost or {}
         self.lookalikes = Lookalikes(project, staging)
         staging.execute("CREATE TEMP TABLE IF NOT EXISTS bad (n INTEGER PRIMARY KEY, a, b, c)")
 
     def fail(self, table: str, where: str, field: str, message: Message, extra: str = "") -> int:
-        """Every row of the upload for which `where` holds is faulty. `extra`: up to three expressions that are
-        handed to `message`. Inside both the table is `t`."""
+        """Mark every row of the upload that matches `where` as faulty. `extra`: up to three expressions that are passed
+        to `message`. In both, the table is `t`."""
         staging = self.staging
         values = [part.strip() for part in extra.split("|")] if extra else []
         columns = ", ".join((values + ["NULL"] * 3)[:3])
@@ -89,7 +89,7 @@ class Check:
         seen: Counter[int] = Counter()
         text = ""
         for file, lines, total, *facts in staging.stream(sql):
-            # Of a file with very many only the number counts: what is said of one may be looked up in the database.
+            # For very many rows only the count matters, because a message may need a database query.
             if seen[file] < KEPT_FAULTS:
                 text = message if isinstance(message, str) else message(*facts[: len(values)])
             seen[file] += 1
@@ -100,9 +100,9 @@ class Check:
         return int(count)
 
     def perhaps(self, *tables: str) -> str:
-        """What is said beside a row that names what is not there, where a faulty row may be just that."""
+        """A hint for a row that refers to a missing one, if that may be a faulty row."""
         places = [self.lost[table] for table in tables if table in self.lost]
-        return f" It may be in {places[0]}, which is faulty itself: mend that first." if places else ""
+        return f" It may be in {places[0]}, which is faulty itself: correct that first." if places else ""
 
     def fail_row(self, table: str, n: int, field: str, message: str) -> None:
         file, line = self.staging.execute(f"SELECT file, line FROM {table} WHERE n = ?", [n]).fetchone()
@@ -119,7 +119,7 @@ def other_content(what: str) -> str:
 
 
 def duplicates(check: Check) -> None:
-    """Keys that stand twice in the upload; the first row counts, every later one is faulty."""
+    """Duplicate keys in the upload: the first row counts, later ones are faulty."""
     for table, key in _KEYS.items():
         columns = ", ".join(key)
         check.staging.execute(f"CREATE INDEX {table}_key ON {table} ({columns})")
@@ -149,7 +149,8 @@ def report_twice(check: Check, table: str, key: tuple[str, ...], where: str) -> 
 
 
 def systems(check: Check, kinds: dict[str, str]) -> None:
-    """Declared systems against stored ones; systems that outputs and dialogues name; kinds given by option."""
+    """Compare declared systems with stored ones; add systems that outputs and dialogues name; set kinds given as
+    options."""
     staging = check.staging
     staging.execute("ALTER TABLE systems ADD COLUMN declared INTEGER DEFAULT 1")
     mentions = " UNION ".join(
@@ -173,7 +174,7 @@ def systems(check: Check, kinds: dict[str, str]) -> None:
     if System.objects.filter(project=check.project).exists():
         for batch in staging.batches("SELECT n, key, kind, meta, act, file FROM systems WHERE n > ? ORDER BY n"):
             _match_systems(check, batch, forced)
-    # What outputs and dialogues name without any declaration is a machine, made now.
+    # A system without a declaration is created as a machine.
     staging.execute(
         f"UPDATE systems SET act = '{MENTIONED}' WHERE act = '{KNOWN}' AND id IS NULL AND (key IN"
         " (SELECT system FROM outputs) OR key IN (SELECT system FROM dialogues WHERE system IS NOT NULL))"
@@ -277,8 +278,8 @@ def _match_items(check: Check, batch: list[tuple]) -> None:
 
 
 def _written_for(ids: list[int]) -> tuple[set[int], set[int]]:
-    """Items of writing campaigns, and those against whose references people write there: under a constraint these are
-    looked at anew for every text, while other campaigns begin with a copy."""
+    """Items of writing campaigns with an original. Under a constraint the original is read for every text, while other
+    campaigns start with a copy."""
     units = WritingUnit.objects.filter(item_id__in=ids)
     against = units.filter(campaign__kind=WritingCampaign.Kind.CONSTRAINT, campaign__start_set__name=ORIGINAL)
     return set(units.values_list("item_id", flat=True)), set(against.values_list("item_id", flat=True))
@@ -329,7 +330,7 @@ def _match_outputs(check: Check, batch: list[tuple]) -> None:
 
 
 def _known_outputs(check: Check) -> None:
-    """Stored outputs that ratings and comparisons of this upload are about."""
+    """Stored outputs that ratings and comparisons of this upload refer to."""
     staging = check.staging
     mentions = " UNION ".join(
         f"SELECT item, {column} AS system FROM {table} WHERE {column} IS NOT NULL AND item IS NOT NULL"

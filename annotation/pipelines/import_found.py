@@ -1,5 +1,5 @@
-"""What an export tells beside texts and judgements, read back: named exclusions of raters, campaigns of another
-installation, and what rooms downstream registered (scores, tables). Nothing that was made here is changed by a file."""
+"""Imports the other parts of an export: rater filters, descriptions of campaigns from other installations, and what
+apps downstream have registered (scores, tables). A file never changes anything that was made here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from annotation.models import Campaign, RaterFilter, UploadChange, WritingCampaign
 from annotation.parsers.fields import NO_STEP
-from annotation.selectors.told import TOLD, told_campaigns
+from annotation.selectors.imported_campaigns import IMPORTED_CAMPAIGNS, list_imported_campaigns
 from annotation.services import hooks
 from evalapp.accounts.models import Project
 
@@ -19,7 +19,7 @@ from .import_staging import KNOWN, NEW, REPLACE, SAME
 # ---- check ------------------------------------------------------------------------------------------------
 
 
-#: Characters of rows that are read as a whole, each a JSON object.
+#: The maximum number of characters in rows that are read as a whole.
 MOST_CHARACTERS = 16 << 20
 
 
@@ -59,10 +59,10 @@ def _filters(check: Check) -> None:
 
 
 def _campaigns(check: Check) -> None:
-    """A campaign of this project knows better than a file what it is."""
+    """A campaign of this project takes precedence over its description in a file."""
     own = set(Campaign.objects.filter(project=check.project).values_list("slug", flat=True))
     own |= set(WritingCampaign.objects.filter(project=check.project).values_list("slug", flat=True))
-    told = told_campaigns(check.project)
+    told = list_imported_campaigns(check.project)
     decisions: list[tuple[str, int | None, int]] = []
     for n, name, row in _new(check, "campaigns"):
         if name in own or told.get(name) == json.loads(row):
@@ -75,7 +75,7 @@ def _campaigns(check: Check) -> None:
 
 
 def _scores(check: Check) -> None:
-    """Each score is of an output that is there and of a set that the upload describes."""
+    """Each score needs an existing output and a score set that the upload describes."""
     staging = check.staging
     if not staging.has("scores") and not staging.has("score_sets"):
         return
@@ -147,11 +147,11 @@ def _store_campaigns(promotion: Any) -> None:
     if not found:
         return
     project = Project.objects.get(pk=promotion.project.pk)
-    told = told_campaigns(project)
+    told = list_imported_campaigns(project)
     was = {name: told[name] for name in found if name in told}
     UploadChange.objects.create(
         upload=promotion.upload, table="campaigns", row=project.pk, before={"was": was, "became": found}
     )
-    project.meta = {**project.meta, TOLD: {**told, **found}}
+    project.meta = {**project.meta, IMPORTED_CAMPAIGNS: {**told, **found}}
     project.save(update_fields=["meta"])
     promotion.upload.project = promotion.project = project

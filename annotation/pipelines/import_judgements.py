@@ -1,5 +1,5 @@
-"""The checks of an import for aspects, ratings, comparisons and the corpus: which output a judgement is about,
-whether its value is on the scale, and what is stored already."""
+"""Checks of an import for aspects, ratings, comparisons and the corpus: the judged output, the scale, and stored
+rows."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ MAX_ASPECTS = 1000
 
 
 def aspects(check: Check, dataset: DatasetRow | None, dataset_file: int | None) -> None:
-    """Stored aspects, those of dataset.json, and - only in a project where nothing was ever declared - those that
-    ratings and comparisons name, with the range that is observed."""
+    """Stored aspects, those of dataset.json and, only in a project without declarations, those that ratings and
+    comparisons name, with the observed range."""
     staging = check.staging
     scales = stored.stated_scales(check.project)
     stored_rows = {aspect.name: aspect for aspect in Aspect.objects.filter(project=check.project)}
@@ -36,8 +36,8 @@ def aspects(check: Check, dataset: DatasetRow | None, dataset_file: int | None) 
             act, id = FAULTY, None if old is None else old.pk
         elif old is not None:
             id = old.pk
-            same_range, said = (old.low, old.high) == (row.low, row.high), stored.meta_of(old, scales)
-            # Exports of older versions did not say what a campaign states.
+            same_range, said = (old.low, old.high) == (row.low, row.high), stored.make_meta(old, scales)
+            # Exports of older versions did not mark scales that a campaign states.
             older = {name: value for name, value in said.items() if name != STATED}
             act = SAME if same_range and (same_json(meta, said) or same_json(meta, older)) else REPLACE
             is_open = old.meta.get(OBSERVED) and (same_range or not old.meta.get(STATED))
@@ -93,7 +93,8 @@ def _outside(aspect: Aspect, low: float | None, high: float | None) -> bool:
 
 
 def _observe(check: Check, position: int, asked: frozenset[int]) -> None:
-    """Those that campaigns have asked for, here or where an export comes from, keep the scale on which people judge."""
+    """Infer the range of aspects from ratings. Aspects of campaigns, here or in the exporting installation, keep the
+    scale that raters see."""
     staging = check.staging
     found = staging.execute(
         "SELECT aspect, min(value), max(value) FROM ratings WHERE act <> 'faulty' GROUP BY aspect UNION ALL"
@@ -121,8 +122,8 @@ def _observe(check: Check, position: int, asked: frozenset[int]) -> None:
 
 
 def resolve(check: Check) -> None:
-    """Which output or dialogue each judgement is about. A missing step means the output without step or, where all
-    outputs of the system have one, the only output."""
+    """Find the output or dialogue of each judgement. Without a step it is the output without step or, if all outputs of
+    the system have one, the only output."""
     staging = check.staging
     for table, system, step, out in (
         ("ratings", "system", "step", "out"),
@@ -191,7 +192,7 @@ def _at(step: int) -> str:
 
 def ratings(check: Check) -> None:
     staging = check.staging
-    # Of a faulty scale nothing can be said.
+    # A faulty scale cannot be checked against.
     aspect = f"FROM aspects a WHERE a.n = t.asp AND a.act <> '{FAULTY}'"
     check.fail(
         "ratings",
@@ -272,7 +273,7 @@ def _decide(
 
 
 def corpus(check: Check) -> None:
-    """Pairs have no key: the k-th occurrence of a pair is the k-th stored one, what is left over is appended."""
+    """Pairs have no key: the k-th occurrence of a pair is the k-th stored one, and the rest is appended."""
     staging = check.staging
     if not staging.has("corpus") or not CorpusPair.objects.filter(project=check.project).exists():
         return

@@ -1,5 +1,5 @@
-"""Judgements of a reference that has no output: people rate the human text beside the systems' texts, and the data hold
-it as a reference only, as those of WebNLG 2020 do. The output is made of the first reference of the item."""
+"""Judgements of a reference without an output: raters judged human texts together with the systems' texts, but the data
+contain them as references only, as in WebNLG 2020. The output is created from the first reference of the item."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .import_staging import NEW
 if TYPE_CHECKING:
     from .import_checks import Check
 
-#: What the output says of itself: which reference it is, counted from 0.
+#: The key in the output's meta with the position of the reference, counted from 0.
 META = json.dumps({"from_reference": 0})
 
 
 def make_outputs(check: Check, kinds: dict[str, str]) -> None:
-    """An output for each judged item of a system of the kind `reference` that has none, where the item has a
+    """Create an output for each judged item of a system of kind `reference` that has none, if the item has a
     reference."""
     staging = check.staging
     names = {name for name, kind in kinds.items() if kind == "reference"}

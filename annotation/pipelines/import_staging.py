@@ -1,5 +1,5 @@
-"""The staging file of one import: a private SQLite database beside the main one, so that millions of rows can be
-checked by SQL in flat memory before anything is stored. Nothing here touches the main database."""
+"""The staging file of an import: a private SQLite database, in which SQL checks millions of rows in constant memory
+before anything is stored. Nothing here uses the main database."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ _TABLES = {
     "aspects": "key TEXT, low REAL, high REAL, meta TEXT, position INTEGER",
 }
 
-#: What is to become of a staged row. `known`: not in the upload, stored already and referred to. `mentioned`: not in
-#: the upload either, made because a row names it (systems, aspects).
+#: What happens to a staged row. `known`: not in the upload, but stored and referred to. `mentioned`: not in the upload
+#: either; created because a row names it (systems, aspects).
 NEW, SAME, REPLACE, FAULTY, KNOWN, MENTIONED = "new", "same", "replace", "faulty", "known", "mentioned"
 
 
 class Staging:
-    """The SQLite file. Rows carry `n` (order of reading), `file` (index into `files`), `line`, `act`, and `id`, the
+    """The SQLite file. Rows have `n` (order of reading), `file` (index into `files`), `line`, `act`, and `id`, the
     primary key in the main database once it is known."""
 
     def __init__(self, path: Path) -> None:
@@ -97,13 +97,13 @@ class Staging:
         return bool(self.value(f"SELECT EXISTS (SELECT 1 FROM {table} WHERE {where})"))
 
     def stream(self, sql: str, values: Iterable[Any] = ()) -> Iterator[tuple[Any, ...]]:
-        """Rows one by one; the tables read must not be written meanwhile."""
+        """Rows one by one; the tables that are read must not be written meanwhile."""
         cursor = self.execute(sql, values)
         cursor.arraysize = 500
         yield from cursor
 
     def batches(self, sql: str, size: int = 1000) -> Iterator[list[tuple[Any, ...]]]:
-        """`sql` selects `n` first, has a `?` for the last `n` seen and orders by it; each batch is read whole, so that
+        """`sql` selects `n` first, has a `?` for the last `n` and orders by it. Each batch is read completely, so that
         the table may be written between batches. Batches of long texts have fewer rows."""
         last = 0
         while rows := self._take(self.execute(f"{sql} LIMIT {size}", [last]), size):
@@ -120,7 +120,7 @@ class Staging:
         return self.files[file] if file is not None else ""
 
     def counts(self, table: str) -> dict[str, int]:
-        """How many rows of the upload ended how."""
+        """The number of rows of the upload by result."""
         sql = f'SELECT act, count(*) FROM "{table}" WHERE file IS NOT NULL GROUP BY act'
         found: dict[str, int] = dict(self.execute(sql).fetchall())
         return {

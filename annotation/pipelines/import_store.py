@@ -1,5 +1,5 @@
-"""The promotion of a checked import: one transaction that brings every staged row into the project's tables, keeps
-what it replaces, and marks the upload as done."""
+"""Stores a checked import: one transaction that copies every staged row into the project's tables, saves what it
+replaces, and marks the upload as done."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _BATCH = 5000
 
 
 class Promotion:
-    """Call `run` inside a transaction. `tick(rows)` is told how many rows went in."""
+    """Call `run` inside a transaction. `tick(rows)` gets the number of stored rows."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Promotion:
             yield row
 
     def _give_ids(self, table: str, model: type[Model]) -> None:
-        """A primary key for every new row, written to the staging file, before anything is inserted."""
+        """Reserve primary keys for all new rows and write them to the staging file, before rows are inserted."""
         sql = f"SELECT n FROM {table} WHERE n > ? AND act IN ('{NEW}', '{MENTIONED}') ORDER BY n"
         for batch in self.staging.batches(sql, _BATCH):
             ids = reserve_ids(model, len(batch))
@@ -96,13 +96,13 @@ class Promotion:
         insert_rows(model, columns.split(), self._counted(self.staging.stream(sql)))
 
     def _insert_in_order(self, model: type[Model], columns: str, sql: str) -> None:
-        """Like `_insert`, with `order_key`; `sql` gives first the name from which it is made."""
+        """Like `_insert`, with `order_key`; `sql` selects the name that it is made from first."""
         rows = ((natural_key(row[0]), *row) for row in self._counted(self.staging.stream(sql)))
         insert_rows(model, ["order_key", *columns.split()], rows)
 
     def _replace(self, table: str, model: type[Model], columns: str, sql: str) -> list[int]:
-        """Overwrite rows; `sql` gives the values in the order of `columns` and then the primary key. What stood
-        there is kept as `UploadChange`."""
+        """Overwrite rows; `sql` selects the values in the order of `columns`, then the primary key. The previous
+        content is saved as `UploadChange`."""
         names = columns.split()
         fields = [model._meta.get_field(name).attname for name in names]
         changed: list[int] = []
@@ -301,7 +301,7 @@ class Promotion:
 
 
 def described(meta: dict[str, Any], dataset: DatasetRow) -> dict[str, Any]:
-    """The project's meta once `dataset` has been taken in: further members of the file are kept under `dataset`."""
+    """The project's meta after importing `dataset`; other members of the file are stored under `dataset`."""
     return {**meta, "dataset": {**meta.get("dataset", {}), **dataset.meta}}
 
 
@@ -313,7 +313,7 @@ def promote(
     tick: Callable[[int], None],
     documents: Mapping[str, Any] | None = None,
 ) -> None:
-    """Everything, or nothing."""
+    """Store everything or nothing."""
     with transaction.atomic():
         Promotion(upload, staging, dataset, tick, documents).run()
         changed = Upload.objects.filter(pk=upload.pk, state=Upload.State.CHECKING).update(

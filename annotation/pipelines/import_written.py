@@ -1,5 +1,5 @@
-"""Named reference sets and what people wrote elsewhere, from references.jsonl and attempts.jsonl: the checks against
-what the project holds, and the way into its tables. Nothing that was made here is changed by a file."""
+"""Imports named reference sets and texts written elsewhere, from references.jsonl and attempts.jsonl: checks against
+stored rows, and storing. A file never changes anything that was made here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from annotation.services.bulk import insert_rows
 from .import_checks import Check, other_content, report_twice, same_json, same_text
 from .import_staging import NEW, REPLACE, SAME
 
-#: The staged table; its name is a word of SQL.
+#: The staged table, quoted because its name is an SQL keyword.
 TABLE = '"references"'
 
 #: (act, id, told, told_act, n)
@@ -27,7 +27,7 @@ _Decision = tuple[str, int | None, int | None, str | None, int]
 
 
 def says_same(told: str, stored: Iterable[str | None], times: tuple[str, ...]) -> bool:
-    """Whether the row is one of those stored, or one of them without its times, which most exports leave out."""
+    """Whether the row equals a stored one, or one without its times, which most exports leave out."""
     known = [row for row in stored if row is not None]
     if told in known:
         return True
@@ -63,7 +63,7 @@ def references(check: Check) -> None:
 
 
 class _Match:
-    """A batch of staged references against what is stored."""
+    """Compares a batch of staged references with stored ones."""
 
     def __init__(self, check: Check, sets: dict[str, stored.StoredSet], batch: list[tuple[Any, ...]]) -> None:
         self.check = check
@@ -107,7 +107,7 @@ class _Match:
         known = old.own or old.told
         what = f"Reference {position} of the item “{key}” in the set “{name}”"
         far = self.elsewhere.get(submission) if submission else None
-        # A row that says nothing of where the text comes from contradicts nothing.
+        # A row without an origin does not contradict a stored one.
         same = told is None or says_same(told, (known, old.former), WRITTEN_TIMES)
         if old.text == text and same_text(meta, old.meta) and same:
             return SAME, old.id, old.told_id, None
@@ -174,7 +174,7 @@ def attempts(check: Check) -> None:
 
 
 def store(promotion: Any) -> None:
-    """References into their sets, and what is told of them; the sets that are not there are made."""
+    """Store references in their sets, with their origin; missing sets are created."""
     if promotion.staging.has(TABLE):
         _store_references(promotion)
     project, upload = promotion.project.pk, promotion.upload.pk
@@ -229,7 +229,7 @@ def _store_references(promotion: Any) -> None:
 
 
 def _make_sets(promotion: Any) -> None:
-    """The sets that rows name, made where they are missing, into the staging file."""
+    """Look up or create the sets that rows name, and write their ids to the staging file."""
     staging = promotion.staging
     known = {name: row.id for name, row in stored.sets(promotion.project).items()}
     names = [name for (name,) in staging.execute(f"SELECT DISTINCT name FROM {TABLE} ORDER BY name").fetchall()]

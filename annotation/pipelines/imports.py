@@ -1,5 +1,5 @@
-"""Taking uploaded files in: read and check everything into the staging file, compare it with what is stored, and
-bring it into the tables in one transaction. Any fault, and nothing is stored."""
+"""Imports uploaded files: read and check everything into the staging file, compare it with stored rows, and store it in
+one transaction. If there is any error, nothing is stored."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from annotation.parsers import (
 )
 from annotation.parsers.kinds import DatasetRow
 from annotation.services import uploads as service
-from annotation.services.bulk import size_of_row
+from annotation.services.bulk import measure_row
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault
 from evalapp.common.runner import RunCancelled, RunContext
@@ -46,20 +46,20 @@ from .import_checks import Check, other_content
 from .import_staging import FAULTY, NEW, REPLACE, Staging
 from .import_store import described, promote
 
-#: Rows, and characters of their texts, that are held until they are staged.
+#: The maximum number of rows and characters in memory before they are staged.
 _BATCH, _HELD = 2000, 8 << 20
 _ATTEMPTS = 3
-#: Bytes that a file which is one object may have.
+#: The maximum size of a file with a single object, in bytes.
 _DOCUMENT = 1 << 26
-#: Tables whose rows others refer to.
+#: Tables that other rows refer to.
 REFERRED = frozenset({"systems", "items", "dialogues", "outputs", "score_sets"})
 
 
 def run(context: RunContext, upload: int) -> dict[str, Any]:
-    """The job `import`. It may run any number of times: an upload that is stored already is left alone."""
+    """The job `import`. Idempotent: a stored upload is left alone."""
     row = Upload.objects.select_related("project").get(pk=upload)
     if row.state == Upload.State.DONE:
-        # Whoever stored it may have been lost before everything was put away.
+        # The worker that stored it may have died before cleaning up.
         service.remove_files(row)
         service.staging_file(row).unlink(missing_ok=True)
         return _result(row)
@@ -76,7 +76,7 @@ def run(context: RunContext, upload: int) -> dict[str, Any]:
             if _Import(context, row).run():
                 break
             if Upload.objects.filter(pk=row.pk, state=Upload.State.DONE).exists():
-                break  # by a worker that was believed dead, in a transaction that began before
+                break  # stored by a worker that was believed dead, in an earlier transaction
             if attempt == _ATTEMPTS:
                 raise Conflict("Other uploads keep changing the project. Try again when they are through.")
             context.log("Another upload was stored meanwhile; checking again.")
@@ -91,8 +91,8 @@ def run(context: RunContext, upload: int) -> dict[str, Any]:
 
 
 def _leave(context: RunContext, upload: Upload, state: str) -> None:
-    """It can be tried again: the files stay. When the database is what failed, the row stays as it is; so it does when
-    another worker is at it by now."""
+    """Mark the upload as failed; its files stay, so that it can be retried. The row stays unchanged if the database has
+    failed, or if another worker has taken over."""
     with contextlib.suppress(DatabaseTrouble):
         if context.look() == "lost":
             return
@@ -121,9 +121,9 @@ class _Import:
         self.faults = Faults()
         self.dataset: DatasetRow | None = None
         self.dataset_file: int | None = None
-        #: What other files that are one object hold, by their kind.
+        #: Contents of other files with a single object, by kind.
         self.documents: dict[str, Any] = {}
-        #: Of each table the first row that cannot be known by its key: rows that refer to it would be blamed for it.
+        #: The first row of each table without a readable key, which other rows may refer to.
         self.lost: dict[str, str] = {}
         self.rows = 0
         self.bytes_before = 0
@@ -131,8 +131,8 @@ class _Import:
         self.limits = Limits(settings.MAX_ROW_BYTES, settings.MAX_ROWS, settings.MAX_UPLOAD_BYTES * 10)
 
     def run(self) -> bool:
-        """False when the project changed between check and promotion, so that the checks must be made again."""
-        seen = service.state_of_uploads(self.project)
+        """False if the project has changed between check and promotion, so that the checks must be repeated."""
+        seen = service.get_uploads_state(self.project)
         staging = Staging(service.staging_file(self.upload))
         try:
             self._read(staging)
@@ -153,7 +153,7 @@ class _Import:
             staging.files.append(file["name"])
             name = name_file(file["name"], file["kind"])
             assert name is not None
-            path = service.folder_of(self.upload) / file["stored"]
+            path = service.get_upload_folder(self.upload) / file["stored"]
             if not path.exists():
                 raise Conflict(f"The file {file['name']} is gone. Upload it again.")
             with path.open("rb") as raw:
@@ -198,7 +198,8 @@ class _Import:
             add(label, at, field, message)
 
         def lost(at: int, row: dict[str, Any]) -> None:
-            """A row of which it is known which one it is stands among the faulty ones, so that others find it."""
+            """Record which row is faulty if it can be identified, so that rows that refer to it are not reported as
+            well."""
             values = check(row, lambda field, message: None) if row and name.kind in REFERRED else None
             if values is None:
                 self._lose(name.kind, label, at)
@@ -215,7 +216,7 @@ class _Import:
                     self._lose(name.kind, label, line)
                 else:
                     batch.append((index, line, NEW if faults.count == before else FAULTY, *values))
-                    held += size_of_row(values)
+                    held += measure_row(values)
                 if len(batch) >= _BATCH or held >= _HELD:
                     self._stage(staging, name.kind, batch, raw)
                     held = 0
@@ -263,7 +264,7 @@ class _Import:
         Upload.objects.filter(pk=self.upload.pk).update(options={**self.options, "hints": hints})
         counts = {table: found for table in KINDS if (found := staging.counts(table))["rows"]}
         if given := staging.value(f"SELECT count(*) FROM systems WHERE act = '{REPLACE}' AND file IS NULL"):
-            # Kinds that were said beside the files change systems that no file names.
+            # Kinds given as options also apply to systems that no file names.
             found = counts.get("systems") or dict.fromkeys(("rows", "added", "same", "replaced", "faulty"), 0)
             counts["systems"] = {**found, "rows": found["rows"] + given, "replaced": found["replaced"] + given}
         if self.dataset is not None:

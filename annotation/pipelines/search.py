@@ -1,4 +1,4 @@
-"""The job `search`: the text blocks of a large project, so that searching it need not read every row."""
+"""The job `search`: builds the text blocks of a large project, so that a search need not read every row."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from evalapp.common.runner import RunContext
 
 
 def run(context: RunContext) -> dict[str, Any]:
-    """May run any number of times."""
+    """Idempotent."""
 
     def tick(done: int, total: int) -> None:
         context.progress(done, total, "blocks", "Reading texts")

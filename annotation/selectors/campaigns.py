@@ -15,7 +15,7 @@ from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import NotThere
 
 from .data import list_systems
-from .own import check_invited
+from .own_campaigns import check_invited
 
 C = TypeVar("C", Campaign, WritingCampaign)
 F = TypeVar("F", ItemFlag, WritingFlag)

@@ -1,5 +1,5 @@
-"""The quality of a campaign while it runs: reads its judgements as columns and hands them to `evalapp.stats`. Progress
-and lists are in `campaigns_watch`."""
+"""Quality of a judging campaign while it runs: reads judgements as columns for `evalapp.stats`. Progress and lists are
+in `campaigns_watch`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from annotation.allocation.plan import OPTIONS
 from annotation.models import Campaign, CampaignMember, Judgement, Slot, Unit
 from evalapp.side_figures import collect_failures, side_figure
 
-from .campaigns_watch import LATEST_FOR_AGREEMENT, pseudonyms_of
+from .campaigns_watch import LATEST_FOR_AGREEMENT, get_pseudonyms
 from .judging_sheet import campaign_form
 
 if TYPE_CHECKING:
     from evalapp.stats.planning.watching import Watched
 
-#: The latest judgements that are looked at; the page says so where there are more.
+#: The number of latest judgements that are used; the page says if there are more.
 LATEST = LATEST_FOR_AGREEMENT
 KEEP_SECONDS = 3600
 PAIRS_SHOWN = 12
@@ -34,7 +34,7 @@ FIELDS = (
 
 
 def campaign_quality(campaign: Campaign) -> dict[str, Any]:
-    """Everything the page shows, kept until there is another judgement."""
+    """The figures of the quality page, cached until the next judgement."""
     last = Judgement.objects.filter(campaign=campaign).aggregate(last=Max("pk"))["last"]
     key = f"quality:{campaign.pk}:{last}:{campaign.revision}:{campaign.begun_count}"
     found = cache.get(key)
@@ -57,13 +57,13 @@ def _quality(campaign: Campaign) -> dict[str, Any]:
     return {
         "n": len(normal),
         "capped": capped,
-        "aspects": [_of_aspect(campaign, name, normal, rows, planned) for name in names] if normal else [],
+        "aspects": [_watch_aspect(campaign, name, normal, rows, planned) for name in names] if normal else [],
         "cost": _cost(campaign, planned),
         "adaptive": adaptive_state(campaign),
     }
 
 
-def _of_aspect(
+def _watch_aspect(
     campaign: Campaign, name: str, normal: Sequence[tuple], rows: Sequence[tuple], planned: int
 ) -> dict[str, Any]:
     from evalapp.stats.planning.watching import watch
@@ -109,7 +109,7 @@ def _label(name: str | None, step: int | None) -> str:
 
 
 def _raters(campaign: Campaign, name: str, rows: Sequence[tuple]) -> list[dict[str, Any]]:
-    """Reports of those who judged, those first whom one has reasons to look at."""
+    """Reports of raters, first those with reasons to review."""
     import numpy as np
 
     from evalapp.stats.agreement.raters import rater_reports
@@ -117,7 +117,7 @@ def _raters(campaign: Campaign, name: str, rows: Sequence[tuple]) -> list[dict[s
 
     points = {"a": 1.0, "b": 0.0}
     sides: dict[str, Counter] = defaultdict(Counter)
-    pseudonyms = pseudonyms_of(campaign)
+    pseudonyms = get_pseudonyms(campaign)
     value, unit, rater, seconds, failed, repeat, at = [], [], [], [], [], [], []
     for user, answer, took, when, passed, number, kind, *_, repeated, swapped, _ in rows:
         if kind == Unit.Kind.PRACTICE:
@@ -129,7 +129,7 @@ def _raters(campaign: Campaign, name: str, rows: Sequence[tuple]) -> list[dict[s
         is_control = kind == Unit.Kind.CONTROL
         plain = said if campaign.kind == Campaign.Kind.LIKERT else points.get(said, 0.5)
         if campaign.kind == Campaign.Kind.PAIRWISE and number % 2:
-            plain = 1.0 - plain  # which output of a pair is called a means nothing: no bias towards it
+            plain = 1.0 - plain  # the order of the outputs in a unit is arbitrary, so it cannot be biased
         value.append(np.nan if is_control else float(plain))
         unit.append(number)
         rater.append(pseudonyms.get(user, ""))
@@ -151,7 +151,7 @@ def _raters(campaign: Campaign, name: str, rows: Sequence[tuple]) -> list[dict[s
 
 
 def _cost(campaign: Campaign, planned: int) -> dict[str, Any]:
-    """Seconds of work so far and to go, at the pace of everybody so far."""
+    """The time spent and the time that is left, at the average pace so far."""
     totals = CampaignMember.objects.filter(campaign=campaign).aggregate(
         seconds=Sum("seconds"), done=Sum("done"), people=Count("pk")
     )
@@ -170,7 +170,7 @@ def _cost(campaign: Campaign, planned: int) -> dict[str, Any]:
 
 
 def adaptive_state(campaign: Campaign) -> dict[str, Any] | None:
-    """What adaptive choice of pairs has done so far; None for a campaign without a pool of pairs."""
+    """The state of adaptive pair selection; None for a campaign without a pool of pairs."""
     if not campaign.plan.get("players"):
         return None
     options = {**OPTIONS, **campaign.options}

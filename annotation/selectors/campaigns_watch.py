@@ -1,5 +1,5 @@
-"""Watching a campaign while people judge: progress by annotator and unit, times, flags, controls, sides, agreement
-so far, the latest judgements. Few queries, and none that grows with the texts."""
+"""Progress of a judging campaign: by annotator and unit, times, flags, control units, sides, agreement so far, and the
+latest judgements. Few queries, none of which reads texts."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from django.db import connection
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from annotation.allocation.answers import turn
 from annotation.models import (
@@ -27,15 +28,14 @@ from annotation.models import (
 from evalapp.accounts.models import Membership
 from evalapp.accounts.selectors import former_pseudonyms
 
-#: Times and sides are of the latest judgements, agreement (as all on the page of quality) of more of them, so that both
-#: cost the same at any size.
+#: Times and sides use the latest judgements only; agreement and the quality page use more. So the cost is bounded.
 LATEST = 2_000
 LATEST_FOR_AGREEMENT = 20_000
 
 
 @dataclass
 class AnnotatorRow:
-    """One annotator; `left` and `right` count the sides chosen in comparisons, as they were shown."""
+    """An annotator; `left` and `right` count the sides that they chose in comparisons, as shown."""
 
     user_id: int
     name: str
@@ -54,8 +54,8 @@ class AnnotatorRow:
 
 @dataclass
 class CampaignProgress:
-    """`slots` are all places of the plan, `done` those answered, `open` those in somebody's hands now, `lapsed` of
-    these with a lease that has passed. `units_by_answers[k]` counts the units with k answers."""
+    """Counts of slots: `slots` in the plan, `done` answered, `open` assigned, and `lapsed` assigned with an expired
+    lease. `units_by_answers[k]` is the number of units with k answers."""
 
     campaign: Campaign
     units: int
@@ -110,8 +110,8 @@ class CampaignProgress:
 
 
 def watch_campaign(campaign: Campaign, *, with_figures: bool = True) -> CampaignProgress:
-    """Everything the watch page shows above its lists. Ten queries at any size. Without `with_figures` nothing is
-    read that grows with the campaign: no agreement, no units by answers."""
+    """The figures of the campaign page. Ten queries at any size. Without `with_figures`, agreement and units by answers
+    are left out, because their cost grows with the campaign."""
     taken = Slot.objects.filter(campaign=campaign, state=Slot.State.TAKEN).count()
     held = held_by_annotator(campaign)
     opened = sum(n for n, _ in held.values())
@@ -136,20 +136,19 @@ def watch_campaign(campaign: Campaign, *, with_figures: bool = True) -> Campaign
 
 
 def add_figures(progress: CampaignProgress, judgements: list[tuple] | None = None) -> None:
-    """Agreement and units by answers, which cost more the larger the campaign. `judgements`: all of them, where
-    they were read already."""
+    """Add agreement and units by answers. `judgements`: all judgements, if they have been read already."""
     campaign = progress.campaign
     if judgements is None:
         judgements = latest_rows(campaign, LATEST_FOR_AGREEMENT)
     progress.units_by_answers = units_by_answers(campaign)
     progress.units_complete = sum(n for k, n in progress.units_by_answers.items() if k >= campaign.overlap)
-    progress.agreement = agreement_of(campaign, judgements)
+    progress.agreement = compute_agreement(campaign, judgements)
 
 
 def held_by_annotator(campaign: Campaign) -> dict[int, tuple[int, int]]:
-    """Slots in each annotator's hands now, and how many of these have a lease that has passed. Goes by member
-    through the index of open assignments, which needs the state as a word of the statement; the
-    plus keeps SQLite from the index by campaign."""
+    """Assigned slots by annotator, with the number of those whose lease has expired. Uses the partial index of open
+    assignments by member, which requires the state as a literal; the plus stops SQLite from using the index by
+    campaign."""
     now = timezone.now()
     with connection.cursor() as cursor:
         cursor.execute(
@@ -166,7 +165,7 @@ def held_by_annotator(campaign: Campaign) -> dict[int, tuple[int, int]]:
 
 
 def units_by_answers(campaign: Campaign) -> dict[int, int]:
-    """How many units have k answers; counted by the database, which sends a row per k and not per unit."""
+    """The number of units with k answers, for each k; counted by the database."""
     with connection.cursor() as cursor:
         cursor.execute(
             """SELECT answers, COUNT(*) FROM (
@@ -180,7 +179,8 @@ def units_by_answers(campaign: Campaign) -> dict[int, int]:
 
 
 def latest_rows(campaign: Campaign, limit: int) -> list[tuple]:
-    """(annotator, answer, seconds, unit, repeat number, unit kind, passed, swapped, item, extra) of the latest."""
+    """The latest judgements: annotator, answer, seconds, unit, repeat number, unit kind, passed, swapped, item,
+    extra."""
     rows = Judgement.objects.filter(campaign=campaign, current=True).order_by("-pk")
     return list(
         rows.values_list(
@@ -214,15 +214,15 @@ def _annotators(campaign: Campaign, judgements: list[tuple], held: dict[int, tup
     }
     times: dict[int, list[float]] = defaultdict(list)
     sides: dict[int, Counter] = defaultdict(Counter)
-    for user, answer, seconds, *_ in judgements:
+    for user, answer, seconds, *_rest in judgements:
         if seconds is not None:
             times[user].append(seconds)
         if campaign.kind != Campaign.Kind.LIKERT:
             sides[user].update(answer.values())
     rows = []
-    members = list(_named(campaign).select_related("annotator").order_by("-done", "pk"))
+    members = list(_list_named_members(campaign).select_related("annotator").order_by("-done", "pk"))
     joined = sorted(members, key=lambda member: member.pk)
-    names = _all_named(campaign, {member.annotator_id: member.pseudonym for member in joined})
+    names = _fill_names(campaign, {member.annotator_id: member.pseudonym for member in joined})
     for member in members:
         user = member.annotator_id
         total, failed = checks.get(user, (0, 0))
@@ -246,9 +246,9 @@ def _annotators(campaign: Campaign, judgements: list[tuple], held: dict[int, tup
     return rows
 
 
-def agreement_of(campaign: Campaign, judgements: list[tuple]) -> list[dict[str, Any]]:
-    """Krippendorff's alpha by aspect, as the page of quality has it: over the latest normal judgements that count,
-    verdicts with the sides as in the unit. Undefined is None with the reason."""
+def compute_agreement(campaign: Campaign, judgements: list[tuple]) -> list[dict[str, Any]]:
+    """Krippendorff's alpha by aspect over the latest normal judgements that count, with the sides as in the unit. An
+    undefined value is None, with the reason in `note`."""
     from evalapp.stats.planning.watching import agreement
 
     from .judging_sheet import campaign_form
@@ -258,7 +258,7 @@ def agreement_of(campaign: Campaign, judgements: list[tuple]) -> list[dict[str, 
     found: list[dict[str, Any]] = []
     for aspect in campaign_form(campaign).aspects:
         units, items, values = [], [], []
-        for _, answer, _, unit, _, _, _, swapped, item, _ in normal:
+        for _user, answer, _seconds, unit, _repeat, _kind, _passed, swapped, item, _extra in normal:
             value = turn(answer, swapped).get(aspect.name)
             if value is not None:
                 units.append(unit)
@@ -272,7 +272,7 @@ def agreement_of(campaign: Campaign, judgements: list[tuple]) -> list[dict[str, 
                     "low": None,
                     "high": None,
                     "n": 0,
-                    "note": "no answers yet",
+                    "note": _("no answers yet"),
                     "scale": scale,
                 }
             )
@@ -294,7 +294,7 @@ def agreement_of(campaign: Campaign, judgements: list[tuple]) -> list[dict[str, 
 
 
 def latest_judgements(campaign: Campaign) -> QuerySet[Judgement]:
-    """Current versions with what was judged, for the researcher; order by `-pk`."""
+    """Current versions of answers with what was judged; order by `-pk`."""
     return Judgement.objects.filter(campaign=campaign, current=True).select_related(
         "annotator",
         "assignment__unit__item",
@@ -315,8 +315,8 @@ def list_judgements(campaign: Campaign) -> QuerySet[Judgement]:
 
 
 def list_unit_progress(campaign: Campaign) -> QuerySet[Unit]:
-    """Normal units, each with `answers` and `held`, counted for the units of the page only. Of an adaptive campaign
-    those that were begun: the others may never be."""
+    """Normal units with `answers` and `held`, counted for the units of the page only. With adaptive pair selection,
+    only started units: the others may never be judged."""
 
     def counted(state: Any) -> Coalesce:
         rows = Assignment.objects.filter(unit=OuterRef("pk"), state=state, slot__isnull=False).order_by()
@@ -330,21 +330,23 @@ def list_unit_progress(campaign: Campaign) -> QuerySet[Unit]:
     )
 
 
-def pseudonyms_of(campaign: Campaign) -> dict[int, str]:
-    """User number -> rater id, for lists of judgements. Whoever closed their account has a number in its place."""
-    return _all_named(campaign, dict(_named(campaign).order_by("pk").values_list("annotator_id", "pseudonym")))
+def get_pseudonyms(campaign: Campaign) -> dict[int, str]:
+    """Rater ids by user id. Deleted accounts have a numbered name instead."""
+    return _fill_names(
+        campaign, dict(_list_named_members(campaign).order_by("pk").values_list("annotator_id", "pseudonym"))
+    )
 
 
-def _named(campaign: Campaign) -> Any:
-    """Members of a campaign with their pseudonyms, null for those who do not belong to the project any more."""
+def _list_named_members(campaign: Campaign) -> Any:
+    """Members of a campaign with their pseudonyms; null for former members of the project."""
     membership = Membership.objects.filter(project=campaign.project_id, user=OuterRef("annotator"))
     return CampaignMember.objects.filter(campaign=campaign).annotate(
         pseudonym=Subquery(membership.values("pseudonym")[:1])
     )
 
 
-def _all_named(campaign: Campaign, names: dict[int, str | None]) -> dict[int, str]:
-    """`names` in the order of joining, so that nobody is numbered anew when others join."""
+def _fill_names(campaign: Campaign, names: dict[int, str | None]) -> dict[int, str]:
+    """Fill in missing names. `names` is in the order of joining, so that numbers never change."""
     if all(names.values()):
         return {user: str(name) for user, name in names.items()}
     former = former_pseudonyms(campaign.project_id)

@@ -1,4 +1,4 @@
-"""What a project holds, in figures and in small tables: counts, systems, aspects."""
+"""Counts, systems and aspects of a project."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COUNTED: dict[str, Any] = {
 
 
 def table_counts(project: Any) -> dict[str, int]:
-    """Rows of each table of the format; systems count those that have rows or a declaration."""
+    """The number of rows in each table of the format; systems count if they have rows or were declared."""
     counts = {"systems": System.objects.filter(project=project).count()}
     return counts | {name: model.objects.filter(project=project).count() for name, model in _COUNTED.items()}
 
@@ -38,8 +38,8 @@ def count_rows(project: Any) -> int:
 
 
 def list_systems(project: Any) -> list[System]:
-    """Systems with `output_count`, in natural order of their names (`m2` before `m10`). Counted for each system in the
-    index of its outputs: that counts half a million without reading their texts, as joining and grouping would."""
+    """Systems with `output_count`, in natural order of their names (`m2` before `m10`). Counted by subqueries in the
+    index of outputs, which are faster than a join for half a million rows."""
     counted = Output.objects.filter(system=OuterRef("pk")).order_by().values("system").annotate(n=Count("*"))
     count = Coalesce(Subquery(counted.values("n"), output_field=IntegerField()), 0)
     systems = System.objects.filter(project=project).annotate(output_count=count)
@@ -47,5 +47,5 @@ def list_systems(project: Any) -> list[System]:
 
 
 def system_names(project: Any) -> list[str]:
-    """In natural order."""
+    """Names of systems in natural order."""
     return list(System.objects.filter(project=project).order_by("order_key").values_list("name", flat=True))

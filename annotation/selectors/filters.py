@@ -1,4 +1,4 @@
-"""Reading named exclusions of raters."""
+"""Reads rater filters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def list_filters(project: Project, *, active_only: bool = False) -> QuerySet[Rat
 
 
 def get_filter(project: Project, name: str) -> RaterFilter:
-    """The filter of that name, withdrawn or not."""
+    """The filter with this name, withdrawn or not."""
     found = RaterFilter.objects.filter(project=project, name=name).first()
     if found is None:
         known = ", ".join(list_filters(project, active_only=True).values_list("name", flat=True))
@@ -24,7 +24,7 @@ def get_filter(project: Project, name: str) -> RaterFilter:
 
 
 def get_active_filter(project: Project, name: str) -> RaterFilter:
-    """What a table may be computed with: a withdrawn filter is refused with the way out."""
+    """A filter that tables can use; a withdrawn one is rejected with advice."""
     found = get_filter(project, name)
     if not found.is_active:
         raise Conflict(
@@ -35,12 +35,12 @@ def get_active_filter(project: Project, name: str) -> RaterFilter:
 
 
 def filter_signature(found: RaterFilter | None) -> str:
-    """What a signature says of a filter: its name and a digest of its raters; nothing where there is none."""
+    """The part of a signature for a filter: its name and a digest of its raters; empty without a filter."""
     return "" if found is None else f"|filter:{found.name}@{found.digest}"
 
 
 def rater_keys(project: Project) -> list[str]:
-    """Everybody who rated or compared in the project, sorted: keys of judgements, and the people behind them."""
+    """All raters of ratings and comparisons in the project, sorted."""
     from evalapp.stats.agreement.judged import people_of
 
     rated = Rating.objects.filter(project=project).order_by().values_list("rater", flat=True).distinct()

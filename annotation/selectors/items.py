@@ -1,5 +1,5 @@
-"""Reading items: search and filters for the list, and everything about one item side by side. The number of
-queries does not grow with the number of rows."""
+"""Reads items: search and filters for the list, and all data of an item. The number of queries does not depend on the
+number of rows."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 from django.db.models import Avg, Count, Exists, F, OuterRef, Q, QuerySet, TextField
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.db.models.functions import Cast
+from django.utils.translation import gettext as _
 
 from annotation.models import Comparison, Item, Output, Rating, Reference
 from annotation.models.data import ORIGINAL
@@ -25,7 +26,7 @@ MAX_OUTPUTS = 200
 
 @dataclass(frozen=True)
 class ItemFilter:
-    """What the list is narrowed to. `meta` is `key=value`; `rated` is yes, no or empty."""
+    """The filters of the list. `meta` is `key=value`; `rated` is yes, no or empty."""
 
     q: str = ""
     scope: str = "context"
@@ -42,7 +43,7 @@ class ItemFilter:
 def find_items(project: Project, wanted: ItemFilter) -> QuerySet[Item]:
     rows = Item.objects.filter(project=project)
     if "\0" in "".join((wanted.q, wanted.group, wanted.meta, wanted.system)):
-        raise BadInput("A search text cannot hold a NUL character.")
+        raise BadInput(_("A search text cannot contain a NUL character."))
     if wanted.q:
         rows = _search(rows, wanted)
     if wanted.group:
@@ -50,11 +51,11 @@ def find_items(project: Project, wanted: ItemFilter) -> QuerySet[Item]:
     if wanted.meta:
         key, separator, value = wanted.meta.partition("=")
         if not separator or not key.strip():
-            raise BadInput("Write a filter on meta as key=value, for example domain=food.")
+            raise BadInput(_("Enter a filter on meta as key=value, for example domain=food."))
         said = Cast(KeyTextTransform(key.strip(), "meta"), TextField())
         rows = rows.alias(meta_text=said, meta_value=KeyTransform(key.strip(), "meta"))
         is_asked = Q(meta_text=value.strip())
-        if value.strip() == "null":  # which has a text in SQLite and none in PostgreSQL
+        if value.strip() == "null":  # JSON null is a text in SQLite and NULL in PostgreSQL
             is_asked |= Q(meta_value=None)
         rows = rows.filter(is_asked)
     if wanted.system:
@@ -69,14 +70,14 @@ def _search(rows: QuerySet[Item], wanted: ItemFilter) -> QuerySet[Item]:
         return rows.filter(key__icontains=wanted.q)
     if wanted.scope == "output":
         return rows.filter(Exists(Output.objects.filter(item=OuterRef("pk"), text__icontains=wanted.q)))
-    # The turns are searched as the JSON they are stored as, in which quotes and line breaks are escaped.
+    # Turns are stored as JSON, in which quotes and line breaks are escaped.
     inside = json.dumps(wanted.q, ensure_ascii=False)[1:-1]
     said = rows.annotate(said=Cast("context", TextField()))
     return said.filter(Q(said__icontains=inside) | Q(source__icontains=wanted.q))
 
 
 def count_judgements(items: list[Item]) -> dict[int, dict[str, int]]:
-    """For a page of items: outputs, references, ratings and comparisons of each."""
+    """Counts for a page of items: outputs, references, ratings and comparisons of each."""
     ids = [item.pk for item in items]
     counts: dict[int, dict[str, int]] = {
         id: {"outputs": 0, "references": 0, "ratings": 0, "comparisons": 0} for id in ids
@@ -94,7 +95,7 @@ def count_judgements(items: list[Item]) -> dict[int, dict[str, int]]:
 
 @dataclass
 class OutputView:
-    """One output with what people said about it. `ratings`: aspect name -> {mean, n, simulated, values}."""
+    """An output with its ratings: aspect name -> {mean, n, simulated, values}."""
 
     output: Output
     ratings: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -111,7 +112,7 @@ class ItemView:
 
     @property
     def only_simulated(self) -> bool:
-        """No person rated any of these outputs: said once, not in every cell."""
+        """Whether all ratings of these outputs are simulated; the page says so once."""
         return all(rating["simulated"] for row in self.outputs for rating in row.ratings.values())
 
     @property
@@ -122,12 +123,12 @@ class ItemView:
 def get_item(project: Project, pk: int) -> Item:
     item = Item.objects.filter(project=project, pk=pk).first()
     if item is None:
-        raise NotThere("There is no such item in this project.")
+        raise NotThere(_("There is no such item in this project."))
     return item
 
 
 def look_at(item: Item) -> ItemView:
-    """Everything about one item, in a fixed number of queries."""
+    """All data of an item, in a fixed number of queries."""
     sets: dict[str, list[Reference]] = defaultdict(list)
     for reference in Reference.objects.filter(item=item).select_related("set").order_by("set__name", "position"):
         sets[reference.set.name].append(reference)
@@ -158,7 +159,7 @@ def look_at(item: Item) -> ItemView:
 
 
 def _verdicts(item: Item) -> list[dict[str, Any]]:
-    """How often each verdict fell, by pair and aspect."""
+    """Counts of verdicts by pair and aspect."""
     rows = (
         Comparison.objects.filter(output_a__item=item)
         .order_by()
@@ -188,7 +189,7 @@ def _natural(key: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def neighbours(item: Item) -> tuple[int | None, int | None]:
-    """The items before and after, in the order of the list."""
+    """The previous and the next item in the order of the list."""
     rows = Item.objects.filter(project_id=item.project_id)
     before = rows.filter(order_key__lt=item.order_key).order_by("-order_key").values_list("pk", flat=True).first()
     after = rows.filter(order_key__gt=item.order_key).order_by("order_key").values_list("pk", flat=True).first()

@@ -1,5 +1,5 @@
-"""What an annotator may read: their campaigns, their own assignments and answers. Never a system's name, another
-person's answer, or what a control expects."""
+"""What annotators may read: their campaigns, assignments and answers. Never the name of a system, another person's
+answer or the expected answer of a control unit."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db.models import Prefetch, Q, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from annotation.allocation.answers import shown_expected
 from annotation.models import Assignment, Campaign, CampaignMember, Judgement
@@ -15,30 +16,30 @@ from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import NotThere
 
 from .judging_sheet import Sheet
-from .own import Own, check_invited, own_campaigns
+from .own_campaigns import OwnCampaign, check_invited, own_campaigns
 
 
-def my_campaigns(*, user: Any) -> list[Own[Campaign, CampaignMember]]:
-    """Campaigns that are or were open, in projects in which `user` may annotate; newest first."""
+def my_campaigns(*, user: Any) -> list[OwnCampaign[Campaign, CampaignMember]]:
+    """The opened judging campaigns that `user` may work in, newest first."""
     return own_campaigns(Campaign, CampaignMember, user=user)
 
 
 def get_own_assignment(*, user: Any, public: str) -> Assignment:
-    """An assignment of one's own, while one may still annotate in its project."""
+    """An assignment of the user, if they may still annotate in its project."""
     row = (
         Assignment.objects.select_related("campaign__project", "unit")
         .filter(public=public, annotator_id=user.pk or 0)
         .first()
     )
     if row is None:
-        raise NotThere("There is no such assignment of yours.")
+        raise NotThere(_("There is no such assignment of yours."))
     project = get_project(user=user, slug=row.campaign.project.slug, need="annotate")
     check_invited(project=project, campaign=row.campaign)
     return row
 
 
 def own_history(*, user: Any, campaign: Campaign, states: tuple[str, ...] = ()) -> QuerySet[Assignment]:
-    """One's own assignments of a campaign with their current answers; order by `-order_number, -pk` is indexed."""
+    """The user's assignments in a campaign with their current answers. Order by `-order_number, -pk` uses an index."""
     current = Judgement.objects.filter(current=True)
     rows = (
         Assignment.objects.own(user)
@@ -50,7 +51,7 @@ def own_history(*, user: Any, campaign: Campaign, states: tuple[str, ...] = ()) 
 
 
 def own_in_state(rows: QuerySet[Assignment], state: str) -> QuerySet[Assignment]:
-    """Those of `own_history` that are told to be in `state`; all of them for an empty one."""
+    """The rows of `own_history` that are shown to be in `state`; all of them if it is empty."""
     waiting = Q(state__in=[Assignment.State.OPEN, Assignment.State.EXPIRED])
     if state == Assignment.State.OPEN:
         return rows.filter(waiting, lease_until__gt=timezone.now())
@@ -60,23 +61,23 @@ def own_in_state(rows: QuerySet[Assignment], state: str) -> QuerySet[Assignment]
 
 
 def told_state(state: str, lease_until: datetime) -> str:
-    """The state of an assignment as its holder sees it: open or expired by the lease alone, since a control has no slot
-    that it could lose."""
+    """The state of an assignment as the annotator sees it. Open or expired depends on the lease only, because control
+    units have no slot that they could lose."""
     if state not in ("open", "expired"):
         return state
     return "open" if lease_until > timezone.now() else "expired"
 
 
 def previous_assignment(*, user: Any, campaign: Campaign, before: int | None = None) -> Assignment | None:
-    """The last answered assignment, or the one before order number `before`: where "back" leads."""
+    """The last answered assignment, or the last one before order number `before`."""
     rows = own_history(user=user, campaign=campaign, states=(Assignment.State.SUBMITTED.value,))
     if before is not None:
         rows = rows.filter(order_number__lt=before)
     return rows.order_by("-order_number", "-pk").first()
 
 
-def texts_of(row: Assignment) -> list[str]:
-    """What was shown, in the order of the page."""
+def order_texts(row: Assignment) -> list[str]:
+    """The texts of an assignment, in the order of the page."""
     unit = row.unit
     second = unit.output_b.text if unit.output_b else unit.reference.text if unit.reference else None
     if second is None:
@@ -85,7 +86,7 @@ def texts_of(row: Assignment) -> list[str]:
 
 
 def wire_own(row: Assignment, sheet: Sheet | None = None) -> dict[str, Any]:
-    """One's own assignment as the API sends it (rows of `own_history`)."""
+    """A row of `own_history` in the form that the API returns."""
     judgement = row.current_judgements[0] if row.current_judgements else None  # type: ignore[attr-defined]
     practice = row.unit.kind == "practice"
     feedback = None
@@ -101,7 +102,7 @@ def wire_own(row: Assignment, sheet: Sheet | None = None) -> dict[str, Any]:
         "practice": practice,
         "context": row.unit.item.context,
         "source": row.unit.item.source,
-        "texts": [{"id": name, "text": text} for name, text in zip("ab", texts_of(row), strict=False)],
+        "texts": [{"id": name, "text": text} for name, text in zip("ab", order_texts(row), strict=False)],
         "draft": row.draft,
         "draft_version": row.draft_version,
         "lease_until": row.lease_until,

@@ -1,4 +1,4 @@
-"""What every assignment of a campaign has in common, read once per process and revision: form, options, counts."""
+"""What all assignments of a campaign share: form, options, counts. Cached by process and revision."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from annotation.models import Campaign
 
 @dataclass(frozen=True)
 class Sheet:
-    """`form_json` is the form as it goes to the browser, ready to be embedded."""
+    """What all assignments of a campaign share. `form_json` is the form that the browser gets."""
 
     campaign_id: int
     project_id: int
@@ -35,13 +35,13 @@ class Sheet:
     control_count: int
     rater_suffix: str
     seed: int
-    #: Systems that meet in an adaptive campaign; 0 where the order of all units was drawn when it was opened.
+    #: The number of compared systems in a campaign with adaptive pair selection, otherwise 0.
     n_players: int = 0
     stamp: str = ""
 
     @property
     def goal(self) -> int:
-        """How many judgements one person can give here."""
+        """The number of judgements that one annotator can give."""
         return min(self.unit_count, self.max_per_annotator or self.unit_count)
 
     def shown_form(self) -> dict[str, Any]:
@@ -91,5 +91,5 @@ def _cached(campaign_id: int, stamp: str, revision: int) -> Sheet:
 
 
 def get_sheet(campaign_id: int, stamp: object, revision: int) -> Sheet:
-    """The sheet of a campaign at a revision; `stamp` (its creation) tells apart campaigns that reuse a number."""
+    """The sheet of a campaign at a revision. `stamp`, its creation time, distinguishes campaigns that reuse an id."""
     return _cached(campaign_id, str(stamp), revision)

@@ -1,4 +1,4 @@
-"""Whether a project holds anything yet. Asked by several sections of one page, hence remembered on the object."""
+"""Whether a project has outputs yet. Cached on the instance because several page sections ask."""
 
 from __future__ import annotations
 

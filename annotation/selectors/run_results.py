@@ -1,19 +1,21 @@
-"""Whether what a run made is still there, for its page."""
+"""Whether the results of a run still exist, for its page."""
 
 from __future__ import annotations
+
+from django.utils.translation import gettext as _
 
 from annotation.models import Campaign
 from evalapp.common.models import Run
 
 
 def campaign_gone(run: Run) -> str:
-    """That the campaign which was opened was deleted, or nothing."""
+    """A message if the campaign of the run was deleted, otherwise empty."""
     number = (run.result or {}).get("campaign")
     if not number or Campaign.objects.filter(project=run.project_id, pk=number).exists():
         return ""
-    return "This campaign was deleted since."
+    return _("This campaign was deleted.")
 
 
 def export_gone(run: Run) -> str:
-    """That the files of an export were deleted, or nothing."""
-    return "The files of this export were deleted since." if (run.result or {}).get("deleted") else ""
+    """A message if the files of an export were deleted, otherwise empty."""
+    return _("The files of this export were deleted.") if (run.result or {}).get("deleted") else ""

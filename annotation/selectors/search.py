@@ -1,5 +1,5 @@
-"""A page of the list of items. A search in texts looks into the text blocks first and reads only those items, in the
-order of the list, whose block can hold what is wanted; what it finds is what `find_items` finds."""
+"""A page of the list of items. A text search reads the text blocks first and then only items of blocks with a match, in
+the order of the list; the result is that of `find_items`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from evalapp.names import is_natural_key
 
 from .items import ItemFilter, find_items
 
-#: How many blocks are read at first, then if these do not fill the page; then all.
+#: The number of blocks to read first, and next if these do not fill the page; then all.
 STEPS = (4, 32)
 
 Span = tuple[str, str | None]
@@ -45,13 +45,13 @@ def item_page(project: Project, wanted: ItemFilter, *, cursor: str = "", size: i
 
 
 def _spans(project: Project, wanted: ItemFilter, at: str | None, backwards: bool) -> list[Span] | None:
-    """The ranges of `order_key` in which something can be found after (before) the key `at`, in order; None if the
-    project has no blocks."""
+    """The ranges of `order_key` with possible matches after (before) the key `at`, in order; None if the project has no
+    blocks."""
     inside = json.dumps(wanted.q, ensure_ascii=False)[1:-1]
     text = "outputs" if wanted.scope == "output" else "contexts"
     words = sorted({wanted.q, inside} if text == "contexts" else {wanted.q})
     found_at = {f"at_{place}": _find_word(text, word) for place, word in enumerate(words)}
-    # A block whose text is null has changed: everything can be in it.
+    # A block with a null text has changed, so it may match.
     possible = Q(**{text: None})
     for name in found_at:
         possible |= Q(**{f"{name}__gt": 0})
@@ -74,15 +74,15 @@ def _spans(project: Project, wanted: ItemFilter, at: str | None, backwards: bool
 
 
 def _find_word(column: str, word: str) -> StrIndex:
-    """Where a block holds `word`, in capitals as the block does. SQLite made the capitals of a to z alone, so the other
-    letters of the block follow now."""
+    """The position of `word` in a block, both in upper case. SQLite only converts a to z, so the other letters of the
+    block are converted here."""
     if connection.vendor == "sqlite" and not word.isascii():
         return StrIndex(Func(F(column), function=FUNCTION), Func(Value(word), function=FUNCTION))
     return StrIndex(F(column), Upper(Value(word)))
 
 
 def _within(spans: list[Span]) -> Q:
-    """Items with an `order_key` in one of the spans (in order); neighbouring ones are put together."""
+    """Items with an `order_key` in one of the ordered spans; neighbouring spans are merged."""
     joined: list[Span] = []
     for first, end in spans:
         if joined and joined[-1][1] == first:

@@ -1,5 +1,5 @@
-"""What a project holds already under given keys: the other side of every comparison an import makes. Each
-function takes one batch of keys and asks a fixed number of queries."""
+"""Stored rows with given keys, for the comparison with an import. Each function takes a batch of keys and runs a fixed
+number of queries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from annotation.models.data import OBSERVED, ORIGINAL, STATED
 
 
 def as_text(column: str) -> Cast:
-    """A JSON column as the text it is stored as: most are `{}`, and need no decoding then."""
+    """A JSON column as text: most values are `{}` and need no decoding."""
     return Cast(column, TextField())
 
 
@@ -59,13 +59,13 @@ class StoredDialogue(NamedTuple):
 
 
 def stated_scales(project: Any) -> dict[int, tuple[float, float]]:
-    """Aspect -> the scale on which a campaign asks for it."""
+    """The scale that a campaign states, by aspect."""
     asked = CampaignAspect.objects.filter(aspect__project=project, low__isnull=False)
     return {aspect: (low, high) for aspect, low, high in asked.values_list("aspect", "low", "high")}
 
 
-def meta_of(aspect: Aspect, stated: Collection[int]) -> dict[str, Any]:
-    """What is said of an aspect: also that its observed range is one that a campaign states."""
+def make_meta(aspect: Aspect, stated: Collection[int]) -> dict[str, Any]:
+    """The `meta` of an aspect, with a mark if a campaign states its scale."""
     meta: dict[str, Any] = aspect.meta
     return {**meta, STATED: True} if meta.get(OBSERVED) and aspect.pk in stated else meta
 
@@ -101,8 +101,8 @@ def reference_counts(item_ids: Collection[int]) -> dict[int, int]:
 
 
 def _outputs(item_ids: Collection[int], system_ids: Collection[int]) -> QuerySet[Output]:
-    """Found by their items. The sum keeps SQLite from the index of systems, of which each has every item: an upload of
-    what is stored already would read all outputs for each batch."""
+    """Selected by item. The sum stops SQLite from using the index of systems, with which an upload of stored rows would
+    read all outputs for each batch."""
     return Output.objects.annotate(by=F("system_id") + 0).filter(item_id__in=item_ids, by__in=system_ids)
 
 
@@ -163,7 +163,7 @@ def corpus(project: Any) -> Iterator[tuple]:
 
 
 def judged(output_ids: Collection[int]) -> set[int]:
-    """Those outputs that ratings or comparisons rest on."""
+    """The outputs that have ratings or comparisons."""
     found = set(Rating.objects.filter(output_id__in=output_ids).values_list("output_id", flat=True).distinct())
     for a, b in Comparison.objects.filter(Q(output_a_id__in=output_ids) | Q(output_b_id__in=output_ids)).values_list(
         "output_a_id", "output_b_id"
@@ -173,13 +173,13 @@ def judged(output_ids: Collection[int]) -> set[int]:
 
 
 def judged_items(item_ids: Collection[int]) -> set[int]:
-    """Those items of which an output has been judged."""
+    """The items with judged outputs."""
     rated = Rating.objects.filter(output__item_id__in=item_ids).values_list("output__item_id", flat=True).distinct()
     compared = Comparison.objects.filter(output_a__item_id__in=item_ids).values_list("output_a__item_id", flat=True)
     return set(rated) | set(compared.distinct())
 
 
 def compared_with_references(item_ids: Collection[int]) -> set[int]:
-    """Those items whose references take part in a Turing comparison."""
+    """The items whose references are part of Turing comparisons."""
     rows = Comparison.objects.filter(output_a__item_id__in=item_ids, reference__isnull=False)
     return set(rows.values_list("output_a__item_id", flat=True).distinct())

@@ -1,5 +1,5 @@
-"""Named reference sets, and what people wrote here or elsewhere, as a project holds them already: the other side of the
-comparisons that an import of references.jsonl and attempts.jsonl makes. A fixed number of queries for each batch."""
+"""Stored reference sets and written texts, for the comparison with an import of references.jsonl and attempts.jsonl. A
+fixed number of queries per batch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .writing_rows import attempt_row, with_parts, written_row
 
 
 class StoredSet(NamedTuple):
-    """`made_here`: no upload brought it. `written_from`: a writing campaign begins from it or adds to it."""
+    """`made_here`: not created by an upload. `written_from`: a writing campaign starts from it or adds to it."""
 
     id: int
     made_here: bool
@@ -37,8 +37,8 @@ class StoredSet(NamedTuple):
 
 @dataclass
 class StoredReference:
-    """`own` is the provenance of a text that was written here, `former` the same as exports of older versions have it
-    where its writer had left the project; `told` is what another installation said of it."""
+    """`own` is the origin of a text that was written here, `former` the same in the form of older exports if its
+    annotator has left the project; `told` is the origin from another installation."""
 
     id: int
     text: str
@@ -59,8 +59,8 @@ class Elsewhere(NamedTuple):
     told: str
 
 
-class Own(NamedTuple):
-    """A text written here, by its submission; `reference` is null while it does not stand in its set. `former` as of a
+class WrittenHere(NamedTuple):
+    """A text written here, by its submission; `reference` is null while it is not in its set. `former` as in
     `StoredReference`."""
 
     set: int
@@ -82,7 +82,7 @@ def sets(project: Any) -> dict[str, StoredSet]:
 
 
 def references(project: Any, sets: Collection[int], items: Collection[int]) -> dict[tuple, StoredReference]:
-    """By (set, item, position)."""
+    """References by (set, item, position)."""
     rows = Reference.objects.filter(set__in=sets, item__in=items)
     columns = rows.values_list("set", "item", "position", "id", "text", as_text("meta"))
     found = {tuple(row[:3]): StoredReference(*row[3:]) for row in columns}
@@ -98,7 +98,7 @@ def references(project: Any, sets: Collection[int], items: Collection[int]) -> d
 
 
 def _written(own: WrittenReference, pseudonyms: Mapping[int, str]) -> str:
-    """Who has no pseudonym is a former member."""
+    """Annotators without a pseudonym are former members."""
     return encode_ordered(written_row(own, pseudonyms), WRITTEN)
 
 
@@ -108,11 +108,11 @@ def elsewhere(project: Any, submissions: Collection[str]) -> dict[str, Elsewhere
     return {row[0]: Elsewhere(*row[1:]) for row in columns}
 
 
-def own(project: Any, submissions: Collection[str]) -> dict[str, Own]:
+def own(project: Any, submissions: Collection[str]) -> dict[str, WrittenHere]:
     rows = WrittenReference.objects.filter(campaign__project=project, attempt__submission__in=_uuids(submissions))
     pseudonyms = rater_names(project.pk)
     return {
-        str(row.attempt.submission): Own(
+        str(row.attempt.submission): WrittenHere(
             row.set_id, row.unit.item_id, row.reference_id, row.text, row.meta,
             _written(row, pseudonyms), _written(row, {}),
         )
@@ -123,8 +123,8 @@ def own(project: Any, submissions: Collection[str]) -> dict[str, Own]:
 def attempts(
     project: Any, submissions: Collection[str]
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[int, str]]]:
-    """Rows of what was sent here, as they are and as exports of older versions have them where somebody had left the
-    project, and (id, row) of what was sent elsewhere, by submission."""
+    """Attempts made here, in their current form and in that of older exports for former members, and (id, row) of
+    imported attempts, by submission."""
     pseudonyms = rater_names(project.pk)
     here = WritingAttempt.objects.filter(campaign__project=project, submission__in=_uuids(submissions))
     rows = {
@@ -138,7 +138,7 @@ def attempts(
 
 
 def has_any(project: Any) -> bool:
-    """Whether anything is stored that a row of the two files could be or contradict."""
+    """Whether anything is stored that a row of the two files could match or contradict."""
     named = ReferenceSet.objects.filter(Q(project=project) & ~Q(name=ORIGINAL))
     return named.exists() or any(
         rows.exists()
@@ -149,7 +149,7 @@ def has_any(project: Any) -> bool:
 
 
 def _uuids(submissions: Collection[str]) -> list[UUID]:
-    """Those that are written as this installation writes its own."""
+    """Those that have the form of this installation's UUIDs."""
     found = []
     for text in submissions:
         try:

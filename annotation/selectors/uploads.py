@@ -1,4 +1,4 @@
-"""Reading uploads: one with its permission, a project's list."""
+"""Reads uploads: one with a check of rights, and a project's list."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evalapp.common.errors import NotThere
 
 
 def find_upload(*, user: Any, pk: int, need: Need = "read", slug: str | None = None) -> Upload:
-    """The upload if the user may `need` its project, and if it belongs to `slug` where one is given."""
+    """The upload, if the user's role in its project covers `need` and it belongs to the project `slug` (if given)."""
     upload = Upload.objects.select_related("project", "run", "created_by").filter(pk=pk).first()
     if upload is None or (slug is not None and upload.project.slug != slug):
         raise NotThere("There is no such upload that you can see.")
@@ -24,5 +24,5 @@ def find_upload(*, user: Any, pk: int, need: Need = "read", slug: str | None = N
     return upload
 
 
-def uploads_of(project: Any) -> QuerySet[Upload]:
+def list_uploads(project: Any) -> QuerySet[Upload]:
     return Upload.objects.filter(project=project).select_related("run", "created_by")

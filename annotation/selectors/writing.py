@@ -1,5 +1,5 @@
-"""Reading writing campaigns: for those who plan them (the list, one campaign, its plan), and for those who write (their
-campaigns, their own tasks, what a task may be shown). Never another person's arm, draft or name to an annotator."""
+"""Reads writing campaigns for researchers (lists, plan) and for annotators (their campaigns and tasks). Annotators
+never see the arm, draft or name of another person."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from annotation.allocation.texts import is_storable
 from annotation.allocation.writing_plan import OPTIONS
@@ -26,38 +28,38 @@ from evalapp.accounts.roles import Need
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import NotAllowed, NotThere
 
-from .own import Own, check_invited, own_campaigns
+from .own_campaigns import OwnCampaign, check_invited, own_campaigns
 
-NOT_YOURS = "There is no such task of yours."
+NOT_YOURS = gettext_lazy("There is no such task of yours.")
 CLOSING = (WritingAttempt.Decision.ACCEPT.value, WritingAttempt.Decision.DROP.value)
-#: The reason of a reference whose own writer took it out of the set again.
+#: The withdrawal reason of a reference that its own annotator took back.
 TAKEN_BACK = "taken back by the writer"
 
 
-# ---- for those who plan and watch -------------------------------------------------------------------------
+# ---- for researchers --------------------------------------------------------------------------------------
 
 
 def list_writing(*, project: Project) -> QuerySet[WritingCampaign]:
-    """Newest first, each with `member_count` and `written_count` (references that stand in a set)."""
+    """Writing campaigns, newest first, with `member_count` and `written_count` (references that are in a set)."""
     return (
         WritingCampaign.objects.filter(project=project)
         .select_related("project", "start_set", "target_set")
         .annotate(
-            member_count=_count_of(WritingMember.objects.all()),
-            written_count=_count_of(WrittenReference.objects.filter(state=WrittenReference.State.SHOWN)),
+            member_count=_count_rows(WritingMember.objects.all()),
+            written_count=_count_rows(WrittenReference.objects.filter(state=WrittenReference.State.SHOWN)),
         )
         .order_by("-pk")
     )
 
 
-def _count_of(rows: QuerySet[Any]) -> Coalesce:
-    """Each table by itself: joined, every member would meet every reference."""
+def _count_rows(rows: QuerySet[Any]) -> Coalesce:
+    """Counted by a subquery for each table: a join would multiply members by references."""
     own = rows.filter(campaign=OuterRef("pk")).order_by().values("campaign")
     return Coalesce(Subquery(own.annotate(n=Count("pk")).values("n")), 0)
 
 
 def writing_plan(campaign: WritingCampaign) -> dict[str, Any]:
-    """The plan as `read_writing_plan` takes it: what the page edits, the API shows, and a copy starts from."""
+    """The plan in the form that `read_writing_plan` takes, for the form, the API and copies."""
     return {
         "slug": campaign.slug,
         "name": campaign.name,
@@ -78,13 +80,13 @@ def get_written(*, user: Any, reference_id: int, need: Need = "write") -> Writte
     rows = WrittenReference.objects.select_related("campaign__project", "unit__item", "set", "attempt", "task")
     row = rows.filter(pk=reference_id).first() if reference_id < 2**63 else None
     if row is None:
-        raise NotThere("There is no such written reference that you can see.")
+        raise NotThere(_("There is no such written reference that you can see."))
     get_project(user=user, slug=row.campaign.project.slug, need=need)
     return row
 
 
 def list_written(*, campaign: WritingCampaign) -> QuerySet[WrittenReference]:
-    """What was written, newest first, with its attempt, item, writer and set."""
+    """Written references, newest first, with attempt, item, annotator and set."""
     return (
         WrittenReference.objects.filter(campaign=campaign)
         .select_related("attempt", "unit__item", "member__annotator", "set", "withdrawn_by", "task")
@@ -92,23 +94,23 @@ def list_written(*, campaign: WritingCampaign) -> QuerySet[WrittenReference]:
     )
 
 
-# ---- for those who write ----------------------------------------------------------------------------------
+# ---- for annotators ---------------------------------------------------------------------------------------
 
 
-def my_writing(*, user: Any) -> list[Own[WritingCampaign, WritingMember]]:
-    """Campaigns that are or were open, in projects in which `user` may annotate; newest first."""
+def my_writing(*, user: Any) -> list[OwnCampaign[WritingCampaign, WritingMember]]:
+    """The opened writing campaigns that `user` may work in, newest first."""
     return own_campaigns(WritingCampaign, WritingMember, user=user)
 
 
 def get_my_desk_task(*, user: Any, public: str) -> WritingTask:
-    """A task of one's own, while one may still annotate in its project, with campaign, project, item and set."""
+    """A task of the user, if they may still annotate in its project, with campaign, project, item and set."""
     row = (
         WritingTask.objects.select_related("campaign__project", "campaign__start_set", "unit__item", "member__set")
         .filter(public=public, member__annotator_id=user.pk or 0)
         .first()
     )
     if row is None:
-        raise NotThere(NOT_YOURS)
+        raise NotThere(str(NOT_YOURS))
     project = get_project(user=user, slug=row.campaign.project.slug, need="annotate")
     check_invited(project=project, campaign=row.campaign)
     return row
@@ -116,22 +118,22 @@ def get_my_desk_task(*, user: Any, public: str) -> WritingTask:
 
 def check_shows_scores(task: WritingTask) -> None:
     if not task.shows_scores:
-        raise NotAllowed("Scores are not shown in this task.")
+        raise NotAllowed(_("This task does not show scores."))
 
 
 def check_shows_candidates(task: WritingTask) -> None:
     if not task.shows_candidates:
-        raise NotAllowed("Candidates are not listed in this task.")
+        raise NotAllowed(_("This task does not list candidates."))
 
 
 def set_texts(task: WritingTask) -> tuple[str, ...]:
-    """The present references of the task's item in the set it adds to, in order."""
+    """The current references of the task's item in its set, in order."""
     rows = Reference.objects.filter(item=task.unit.item_id, set=task.member.set_id)
     return tuple(rows.order_by("position").values_list("text", flat=True))
 
 
 def is_taken_back() -> Exists:
-    """Of attempts: their text was added and taken back by its writer, so that the rules read it as never added."""
+    """A condition on attempts: the text was added and taken back by its annotator, so it counts as never added."""
     rows = WrittenReference.objects.filter(
         attempt=OuterRef("pk"), state=WrittenReference.State.WITHDRAWN, reason=TAKEN_BACK,
         withdrawn_by=F("member__annotator"),
@@ -140,13 +142,13 @@ def is_taken_back() -> Exists:
 
 
 def closing_attempts(task: WritingTask) -> QuerySet[WritingAttempt]:
-    """The attempts with which this person has dealt with a candidate or a text of their own."""
+    """The attempts that finished a candidate or an own text, accepted or discarded."""
     return WritingAttempt.objects.filter(~is_taken_back(), task=task, decision__in=CLOSING)
 
 
 def excluded_texts(task: WritingTask) -> tuple[str, ...]:
-    """What is no candidate for the task: references that are there or wait to be confirmed, outputs of the item, and
-    candidates that this person has dealt with."""
+    """Texts that cannot be candidates for the task: references in the set or waiting for confirmation, outputs of the
+    item, and candidates that the annotator has finished."""
     waiting = WrittenReference.objects.filter(
         unit=task.unit_id, set=task.member.set_id, state=WrittenReference.State.WAITING
     )
@@ -160,14 +162,14 @@ def excluded_texts(task: WritingTask) -> tuple[str, ...]:
     )
 
 
-def originals_of(task: WritingTask) -> tuple[str, ...]:
-    """Under a constraint: what the item's references in the set that the campaign begins from are."""
+def list_originals(task: WritingTask) -> tuple[str, ...]:
+    """The item's references in the start set, which are the originals under a constraint."""
     rows = Reference.objects.filter(item=task.unit.item_id, set=task.campaign.start_set_id)
     return tuple(rows.order_by("position").values_list("text", flat=True))
 
 
 def candidate_texts(task: WritingTask, ids: Collection[str]) -> dict[str, str]:
-    """Texts of the candidates that this task was offered, by opaque id; others are left out."""
+    """Texts of the candidates that were offered in this task, by public id; other ids are ignored."""
     rows = WritingCandidate.objects.filter(
         unit=task.unit_id, public__in=[each for each in ids if is_storable(each)][:1000]
     )

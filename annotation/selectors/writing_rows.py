@@ -1,5 +1,5 @@
-"""Attempts and written references as flat rows, with everything that is known of where they come from: what the API
-sends to those who may read, and what an export holds. People appear by pseudonym."""
+"""Attempts and written references as flat rows with their origin, for the API and exports. People appear under
+pseudonyms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Row = dict[str, Any]
 
 
 def list_attempts(*, campaign: WritingCampaign) -> QuerySet[WritingAttempt]:
-    """Attempts of a campaign, newest first, with what `attempt_row` needs."""
+    """Attempts of a campaign, newest first, with the relations that `attempt_row` needs."""
     rows = WritingAttempt.objects.filter(campaign=campaign)
     return with_parts(rows).order_by("-pk")
 
@@ -56,7 +56,7 @@ def attempt_row(row: WritingAttempt, pseudonyms: Mapping[int, str]) -> Row:
 
 
 def written_row(row: WrittenReference, pseudonyms: Mapping[int, str]) -> Row:
-    """Of a reference: its attempt is the one with the same `submission`."""
+    """The origin of a written reference; its attempt has the same `submission`."""
     attempt = row.attempt
     return {
         "campaign": row.campaign.slug,

@@ -1,5 +1,5 @@
-"""Watching reference writing: how far it is, who accepts, edits and drops how much, and how the predicted reliability
-of the sets grew, by round, annotator and arm, with intervals over items. Attempts are read once, without texts."""
+"""Progress of a writing campaign: accepted, edited and discarded texts, and the predicted reliability of the sets by
+round, annotator and arm, with intervals over items. Attempts are read once, without texts."""
 
 from __future__ import annotations
 
@@ -45,16 +45,15 @@ class _Row(NamedTuple):
 
     @property
     def is_accepted(self) -> bool:
-        """Added, and not taken back by its writer."""
+        """Whether the text was added and not taken back by its annotator."""
         return self.decision == WritingAttempt.Decision.ACCEPT and not self.taken_back
 
 
 @dataclass
 class WritingRow:
-    """One arm or one annotator. `items` counts items with an attempt; `references` what stands in a set or waits;
-    `accepted`, `edited`, `dropped`, `taken_back` count attempts by what became of them, `edited_share` is the share of
-    accepted texts that are not a candidate as it is. `gain` is the mean gain of an accepted text with its interval over
-    items."""
+    """Figures of an arm or an annotator. `items`: items with an attempt; `references`: in a set or waiting; `accepted`,
+    `edited`, `dropped` and `taken_back`: attempts by outcome; `as_they_are`: accepted candidates without an edit;
+    `gain`: mean gain of an accepted text, with its interval over items."""
 
     name: str
     arm: str = ""
@@ -113,8 +112,8 @@ class WritingRow:
 
 @dataclass(frozen=True)
 class Point:
-    """The mean predicted reliability of the sets at one round, with its interval over items; `n` counts the sets. A
-    set that stopped earlier counts with its last value."""
+    """Mean predicted reliability of the sets at a round, with its interval over items; `n` is the number of sets. Sets
+    that stopped earlier count with their last value."""
 
     round: int
     mean: float
@@ -128,8 +127,8 @@ class Point:
 
 @dataclass(frozen=True)
 class ArmComparison:
-    """How much more the sets of arm `a` grew than those of `b`: the mean difference of (last - first) predicted
-    reliability. `paired`: over items that both arms wrote for."""
+    """The difference in growth between the sets of arms `a` and `b`: mean (last - first) predicted reliability.
+    `paired`: over items that both arms wrote for."""
 
     a: str
     b: str
@@ -164,7 +163,7 @@ class WritingWatch:
 
 
 def watch(*, user: Any, campaign: WritingCampaign) -> WritingWatch:
-    """Everything the watch page shows. Eight queries at most."""
+    """The figures of the campaign page. At most eight queries."""
     get_project(user=user, slug=campaign.project.slug, need="read")
     rows = _attempts(campaign)
     members = {row.pk: row for row in WritingMember.objects.filter(campaign=campaign).select_related("annotator")}
@@ -189,9 +188,9 @@ def watch(*, user: Any, campaign: WritingCampaign) -> WritingWatch:
     found.figures = _figures(campaign, rows, found)
     by_rounds = campaign.in_rounds
     for arm, sets in _series(rows, lambda row: row.arm, lambda row: (row.item, row.set), by_rounds).items():
-        found.by_arm[arm] = points_of(sets)
+        found.by_arm[arm] = compute_points(sets)
     for pk, sets in _series(rows, lambda row: row.member, lambda row: (row.item, row.member), by_rounds).items():
-        found.by_person[names[pk]] = points_of(sets)
+        found.by_person[names[pk]] = compute_points(sets)
     found.comparisons = _comparisons(campaign, rows)
     return found
 
@@ -245,7 +244,7 @@ def _figures(campaign: WritingCampaign, rows: list[_Row], found: WritingWatch) -
 
 # ---- growth -------------------------------------------------------------------------------------------------
 
-#: Of one set: (round, score), the first of them at round 0, rounds ascending.
+#: (round, score) of a set, with ascending rounds from 0.
 _Growth = list[tuple[int, float]]
 _Sets = list[tuple[int, _Growth]]
 
@@ -253,15 +252,15 @@ _Sets = list[tuple[int, _Growth]]
 def _series(
     rows: Sequence[_Row], name_of: Callable[[_Row], Any], set_of: Callable[[_Row], Hashable], by_rounds: bool
 ) -> dict[Any, _Sets]:
-    """Name -> (item, growth) for each set. In rounds the round is the number of the candidate, else the number of the
-    reference; round 0 is the set as it was. Texts added without a score leave a gap that the next score closes."""
+    """(item, growth) of each set, by name. The round is the number of the candidate in rounds, otherwise the number of
+    the reference; round 0 is the initial set. Texts added without a score leave a gap until the next score."""
     grown: dict[Any, dict[Hashable, tuple[int, _Growth]]] = defaultdict(dict)
     written: dict[tuple[Any, Hashable], int] = defaultdict(int)
     for row in rows:
         name, key = name_of(row), set_of(row)
         known = grown[name].get(key)
         if known is None and row.before is not None:
-            # The first score, of the set as it was, or, where it began empty, as it was when there was one.
+            # The score of the initial set or, if that was empty, of the first set with a score.
             so_far = written[name, key]
             begin = 0 if not so_far else row.round if by_rounds else so_far
             known = grown[name][key] = (row.item, [(begin, row.before)])
@@ -273,8 +272,8 @@ def _series(
     return {name: list(sets.values()) for name, sets in grown.items() if sets}
 
 
-def points_of(sets: _Sets) -> list[Point]:
-    """The mean over sets at every round from 0 to the last, of (item, growth of its score) for each set."""
+def compute_points(sets: _Sets) -> list[Point]:
+    """The mean score over sets at each round, from (item, growth of the score) of each set."""
     last = max(growth[-1][0] for _, growth in sets)
     points = []
     for moment in range(min(growth[0][0] for _, growth in sets), last + 1):
@@ -291,9 +290,9 @@ def points_of(sets: _Sets) -> list[Point]:
 
 @dataclass(frozen=True)
 class GrownSet:
-    """The references of one item in one set: those it began with, and (round, text) of those that were added, in
-    order, whether or not one was withdrawn later; without what its writer took back or withdrew for good. `person` is
-    empty where several may have written."""
+    """The references of an item in a set: the initial ones, and (round, text) of the added ones, in order. Texts that a
+    researcher withdrew are included; those that their annotator took back or had deleted are not. `person` is empty if
+    several annotators share the set."""
 
     item: int
     arm: str
@@ -303,7 +302,7 @@ class GrownSet:
 
 
 def grown_sets(*, campaign: WritingCampaign) -> list[GrownSet]:
-    """For each item with an attempt and each set: what it held at every round. Five queries at most."""
+    """The references of each item with an attempt in each set, by round. At most five queries."""
     rows = WritingAttempt.objects.filter(campaign=campaign).order_by("pk")
     added: dict[tuple[int, int], list[tuple[int, str]]] = {}
     written: Counter[tuple[int, int]] = Counter()
@@ -350,7 +349,7 @@ def _comparisons(campaign: WritingCampaign, rows: Sequence[_Row]) -> list[ArmCom
 
 
 def _gain_by_item(sets: _Sets) -> dict[int, float]:
-    """Last minus first score; the mean of an item's sets where several people have one each."""
+    """Last minus first score by item; the mean over its sets if annotators have their own."""
     found: dict[int, list[float]] = defaultdict(list)
     for item, growth in sets:
         found[item].append(growth[-1][1] - growth[0][1])
@@ -375,7 +374,7 @@ def _mean(values: Sequence[float], items: Sequence[int], why: str) -> Estimate:
 
 
 def _difference(a: Sequence[float], b: Sequence[float]) -> Estimate:
-    """Difference of the means of two groups of items, each resampled by itself."""
+    """Difference of the means of two groups of items, resampled independently."""
     import numpy as np
 
     from evalapp.stats.core.estimate import Estimate

@@ -1,5 +1,5 @@
-"""Many rows at once into one table: COPY on PostgreSQL, batches of INSERT on SQLite. Values are the columns' own
-(JSON as text); constraints and foreign keys are the database's to check."""
+"""Inserts many rows into a table: COPY on PostgreSQL, batches of INSERT on SQLite. Values are those of the columns
+(JSON as text); the database checks constraints and foreign keys."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _Row = TypeVar("_Row", bound=Sequence[Any])
 
 BATCH = 2000
 _CHUNK = 1 << 17
-#: Characters of texts that are held at once, whatever the number of rows.
+#: The maximum number of characters in memory at the same time.
 _HELD = 8 << 20
 
 
-def size_of_row(row: Sequence[Any]) -> int:
-    """Characters of its texts."""
+def measure_row(row: Sequence[Any]) -> int:
+    """The number of characters in the texts of a row."""
     size = 0
     for value in row:
         if type(value) is str:
@@ -29,12 +29,12 @@ def size_of_row(row: Sequence[Any]) -> int:
 
 
 def batches_by_size(rows: Iterable[_Row], most: int = BATCH) -> Iterator[list[_Row]]:
-    """Batches of at most `most` rows, and fewer where their texts are long: a row may have a megabyte."""
+    """Batches of at most `most` rows, and fewer if their texts are long: a row may have a megabyte."""
     batch: list[_Row] = []
     size = 0
     for row in rows:
         batch.append(row)
-        size += size_of_row(row)
+        size += measure_row(row)
         if len(batch) >= most or size >= _HELD:
             yield batch
             batch, size = [], 0
@@ -78,7 +78,7 @@ def update_rows(model: type[Model], columns: Sequence[str], rows: Iterable[Seque
 
 
 def reserve_ids(model: type[Model], count: int) -> list[int]:
-    """Primary keys that nobody else will get. On SQLite call it inside the writing transaction and use the
+    """Primary keys for new rows, reserved for the caller. On SQLite call it inside the writing transaction, and use the
     keys before reserving more."""
     table = model._meta.db_table
     with connection.cursor() as cursor:
@@ -101,7 +101,7 @@ def reserve_ids(model: type[Model], count: int) -> list[int]:
 
 
 class _CopyFeed:
-    """Rows as the file that COPY reads, made while it is read."""
+    """Rows as the file that COPY reads, created while it is read."""
 
     def __init__(self, rows: Iterable[Sequence[Any]]) -> None:
         self.lines: Iterator[str] = map(copy_line, rows)

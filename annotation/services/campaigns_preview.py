@@ -1,4 +1,4 @@
-"""One text of a campaign's plan, as its judging page would show it: for those who plan it, before it is opened."""
+"""A text of a campaign's plan as the judging page would show it, before the campaign is opened."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .campaigns_units import selected_outputs
 
 
 def preview_assignment(campaign: Campaign, number: int = 0) -> dict[str, Any] | None:
-    """The text at place `number`, in the natural order of items and systems; None where there is none."""
+    """The text with this number, in natural order of items and systems; None if there is none."""
     outputs = selected_outputs(campaign)
     items = Item.objects.filter(project=campaign.project_id).filter(Exists(outputs.filter(item=OuterRef("pk"))))
-    # The first of these items have the first outputs: so not all outputs are sorted.
+    # The first items have the first outputs, so only their outputs are sorted.
     near = outputs.filter(item__in=items.order_by("order_key").values("pk")[: number + 1]).select_related("item")
     step = F("step").asc(nulls_first=True)
     output = near.order_by("item__order_key", "system__order_key", step)[number : number + 1].first()
@@ -50,8 +50,8 @@ def preview_assignment(campaign: Campaign, number: int = 0) -> dict[str, Any] | 
     }
 
 
-def texts_of_item(campaign: Campaign, item: Any) -> tuple[list[Output], list[Reference]]:
-    """Outputs of one item of the project (for choosing practice and controls), and its original references."""
+def get_item_texts(campaign: Campaign, item: Any) -> tuple[list[Output], list[Reference]]:
+    """Outputs and original references of an item, for selecting practice and control units."""
     outputs = list(
         Output.objects.filter(project_id=campaign.project_id, item=item)
         .select_related("system")

@@ -1,5 +1,5 @@
-"""Making what a campaign judges: units from its plan, slots with their random ranks and sides. Written in bulk:
-100,000 units with three slots each take seconds."""
+"""Creates the units of a campaign from its plan, and their slots with random ranks and sides. In bulk: 100,000 units
+with three slots each take seconds."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import NamedTuple
 from django.db import connection
 from django.db.models import Count, F, Q, QuerySet
 from django.db.models.fields.json import KeyTransform
+from django.utils.translation import gettext as _
 
 from annotation.allocation.pairs import choose_pairs, side_flips
 from annotation.allocation.plan_reading import ITEM_CHOICES
@@ -23,10 +24,9 @@ from annotation.models.data import ORIGINAL
 from evalapp.common.errors import BadInput
 
 BATCH = 20_000
-#: A campaign of so many units is opened at once, not by a worker.
+#: Campaigns up to this number of units are opened at once, not by a worker.
 HERE_AT_MOST = 20_000
-#: Adaptive choice of pairs: units that wait in the pool for each that will be judged, at least so many for each pair of
-#: systems, and at most so many in all.
+#: Adaptive pair selection: units in the pool for each judged unit, the minimum per pair of systems, and the maximum.
 POOL, POOL_A_PAIR, POOL_AT_MOST = 10, 20, 100_000
 
 
@@ -35,7 +35,7 @@ class UnitRow(NamedTuple):
     output_a: int
     output_b: int | None
     reference: int | None
-    group: object  # the pair of systems, or the system: sides are balanced within
+    group: object  # the pair of systems, or the system; sides are balanced within it
 
 
 class _Text(NamedTuple):
@@ -55,11 +55,11 @@ def selected_items(campaign: Campaign) -> QuerySet[Item]:
         rows = rows.filter(group__in=choice["groups"])
     if choice.get("search"):
         words = choice["search"]
-        # The turns are searched as the JSON they are stored as, in which quotes and line breaks are escaped.
+        # Turns are stored as JSON, in which quotes and line breaks are escaped.
         inside = json.dumps(words, ensure_ascii=False)[1:-1]
         rows = rows.filter(Q(key__icontains=words) | Q(source__icontains=words) | Q(context__icontains=inside))
     for place, (name, value) in enumerate((name, value) for name, value in choice.items() if name not in ITEM_CHOICES):
-        # An explicit transform: a key named like a lookup must not become one.
+        # An explicit transform, because a key may have the name of a lookup.
         rows = rows.alias(**{f"choice_{place}": KeyTransform(name, "meta")}).filter(**{f"choice_{place}": value})
     return rows
 
@@ -80,7 +80,7 @@ def selected_outputs(campaign: Campaign) -> QuerySet[Output]:
         items = selected_items(campaign)
         sample = campaign.plan["items"].get("sample")
         if sample is not None:
-            # Sampled among the items that have something to judge, else a sample might be empty.
+            # Sample among items with outputs; otherwise a sample could be empty.
             ids = sorted(items.filter(pk__in=rows.values("item")).values_list("pk", flat=True))
             rng = random.Random(draw(campaign.plan["items"].get("seed", campaign.seed), "items"))
             return rows.filter(item__in=rng.sample(ids, min(sample, len(ids))))
@@ -89,19 +89,19 @@ def selected_outputs(campaign: Campaign) -> QuerySet[Output]:
 
 
 class Estimate(NamedTuple):
-    """`units` are judged; `rows` are written when the campaign is opened. An adaptive campaign writes a pool of pairs
-    and judges as many of them as its plan asks for."""
+    """`units` are judged; `rows` are created when the campaign is opened. With adaptive pair selection, a pool of pairs
+    is created and the planned number of them is judged."""
 
     units: int
     rows: int
 
 
 def estimate_units(campaign: Campaign) -> Estimate:
-    """The counts that opening a draft gives. Exact where it is opened at once; a larger campaign is counted without
-    making its units, so that texts which are also checks are counted twice."""
+    """The counts after opening a draft. Exact if it is opened at once. A larger campaign is counted without creating
+    its units, so texts that are also practice or control units count twice."""
     rows = _count_rows(campaign)
     if rows <= HERE_AT_MOST:
-        draft = copy(campaign)  # choosing notes the players in the plan
+        draft = copy(campaign)  # choose_units stores the compared systems in the plan
         draft.plan = dict(campaign.plan)
         rows = len(choose_units(draft))
     wanted = campaign.plan.get("pairs")
@@ -113,7 +113,7 @@ def _count_rows(campaign: Campaign) -> int:
     if campaign.kind == Campaign.Kind.TURING:
         references = Reference.objects.filter(set__project_id=campaign.project_id, set__name=ORIGINAL)
         outputs = outputs.filter(item__in=references.values("item"))
-    # Of several steps of a system the last one may be asked for.
+    # The plan may select only the last step of a system.
     count = Count("system", distinct=True) if campaign.plan.get("steps") == "last" else Count("pk")
     sizes = [n for _, n in outputs.order_by().values_list("item").annotate(n=count)]
     if campaign.kind != Campaign.Kind.PAIRWISE:
@@ -125,7 +125,7 @@ def _count_rows(campaign: Campaign) -> int:
 
 
 def _wanted(campaign: Campaign, players: int) -> int | None:
-    """How many pairs of texts to make; None for all of them."""
+    """The number of pairs of texts to create; None for all of them."""
     wanted = campaign.plan.get("pairs")
     if not campaign.options.get("adaptive"):
         return wanted
@@ -134,8 +134,8 @@ def _wanted(campaign: Campaign, players: int) -> int | None:
     return max(most, wanted or 0)
 
 
-def players_of(texts: Iterable[_Text]) -> list[tuple[int, int]]:
-    """What meets in comparisons: systems at steps (0 for none), in the order in which pairs number them."""
+def list_players(texts: Iterable[_Text]) -> list[tuple[int, int]]:
+    """The compared systems as (system, step), with step 0 for none, in the order in which pairs number them."""
     return sorted({(text.system, text.step or 0) for text in texts})
 
 
@@ -153,11 +153,11 @@ def _texts(campaign: Campaign) -> list[_Text]:
 
 
 def choose_units(campaign: Campaign) -> list[UnitRow]:
-    """The units of the plan, a function of the data and the campaign's seed; without those of the checks. Notes the
-    players of an adaptive campaign in its plan."""
+    """The units of the plan, determined by the data and the campaign's seed, without those of practice and control
+    units. With adaptive pair selection, stores the compared systems in the plan."""
     texts = _texts(campaign)
     if campaign.options.get("adaptive"):
-        campaign.plan["players"] = [list(player) for player in players_of(texts)]
+        campaign.plan["players"] = [list(player) for player in list_players(texts)]
     if campaign.kind == Campaign.Kind.LIKERT:
         rows = [UnitRow(text.item, text.output, None, None, text.system) for text in texts]
     elif campaign.kind == Campaign.Kind.PAIRWISE:
@@ -177,7 +177,7 @@ def choose_units(campaign: Campaign) -> list[UnitRow]:
 
 
 def _pairs(campaign: Campaign, texts: Sequence[_Text]) -> list[UnitRow]:
-    players = players_of(texts)
+    players = list_players(texts)
     number = {player: index for index, player in enumerate(players)}
     items = sorted({text.item for text in texts})
     place = {item: index for index, item in enumerate(items)}
@@ -192,7 +192,7 @@ def _pairs(campaign: Campaign, texts: Sequence[_Text]) -> list[UnitRow]:
 
 
 def _against_references(campaign: Campaign, texts: Sequence[_Text]) -> list[UnitRow]:
-    """Each output against one of its item's original references, drawn by the seed."""
+    """Each output with a randomly drawn original reference of its item."""
     rows = Reference.objects.filter(set__project_id=campaign.project_id, set__name=ORIGINAL)
     references: dict[int, list[int]] = {}
     for item, pk in rows.order_by("item_id", "position").values_list("item_id", "pk").iterator(BATCH):
@@ -210,7 +210,7 @@ def _against_references(campaign: Campaign, texts: Sequence[_Text]) -> list[Unit
 
 
 def write_units(campaign: Campaign, rows: Sequence[UnitRow], progress: Callable[[int, int], None]) -> None:
-    """Units and slots of a campaign that is being opened. Inside the caller's transaction."""
+    """Create units and slots of a campaign, in the caller's transaction."""
     campaign.units.filter(kind=Unit.Kind.NORMAL).delete()
     total = len(rows) * (1 + campaign.overlap)
     done = 0
@@ -242,7 +242,7 @@ def write_units(campaign: Campaign, rows: Sequence[UnitRow], progress: Callable[
         progress(done, total)
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
-            # The planner must know of the new rows before the first fifty people come.
+            # The planner needs statistics on the new rows before annotators arrive.
             cursor.execute(f"ANALYZE {Unit._meta.db_table}, {Slot._meta.db_table}")
 
 
@@ -253,11 +253,12 @@ def _batches(rows: Iterable[tuple]) -> Iterator[list[tuple]]:
 
 
 def copy_rows(table: str, columns: Sequence[str], rows: Sequence[tuple]) -> None:
-    """COPY on PostgreSQL, one prepared statement elsewhere. For numbers, truth values and short plain words."""
+    """Insert rows with COPY on PostgreSQL, with a prepared statement elsewhere. For numbers, booleans and short plain
+    words."""
     names = ", ".join(columns)
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            # An empty field is NULL, a quoted one is the empty text.
+            # An empty field is NULL; a quoted one is an empty text.
             lines = (",".join("" if v is None else '""' if v == "" else str(v) for v in row) for row in rows)
             buffer = io.StringIO("\n".join(lines))
             cursor.copy_expert(f"COPY {table} ({names}) FROM STDIN WITH (FORMAT csv)", buffer)
@@ -268,5 +269,5 @@ def copy_rows(table: str, columns: Sequence[str], rows: Sequence[tuple]) -> None
 
 def no_units() -> BadInput:
     return BadInput(
-        "There is nothing to judge: no output matches the plan. Upload outputs, or choose other items and systems."
+        _("There is nothing to judge: the plan matches no outputs. Upload outputs, or select other items and systems.")
     )

@@ -1,5 +1,5 @@
-"""Naming raters whose judgements tables may leave out, withdrawing such a name and taking it up again. Nothing is
-deleted: neither judgements nor filters."""
+"""Creates, withdraws and restores rater filters, which exclude raters from tables. Neither judgements nor filters are
+deleted."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from annotation.allocation.texts import UNSTORABLE, is_storable
 from annotation.models import RaterFilter
@@ -22,7 +23,7 @@ REASON_LENGTH = 2_000
 
 
 def create_filter(*, project: Project, user: Any, name: str, raters: Iterable[str], reason: str) -> RaterFilter:
-    """A new filter; it says why, and everybody it names has judged in the project."""
+    """Create a filter with a reason; all its raters must have judged in the project."""
     chosen = sorted(set(raters))
     faults = _faults(project, name, chosen, reason)
     if faults:
@@ -50,22 +51,29 @@ def create_filter(*, project: Project, user: Any, name: str, raters: Iterable[st
 def _faults(project: Project, name: str, raters: list[str], reason: str) -> list[Fault]:
     faults = []
     if not _NAME.fullmatch(name):
-        faults.append(Fault("Use a-z, 0-9 and hyphens, at most 63 characters.", field="name"))
+        faults.append(Fault(_("Use a-z, 0-9 and hyphens, at most 63 characters."), field="name"))
     if not reason.strip():
-        faults.append(Fault("Say why these raters are left out: it stands beside every table.", field="reason"))
+        faults.append(
+            Fault(_("Give the reason for excluding these raters; it is shown with every table."), field="reason")
+        )
     elif len(reason) > REASON_LENGTH:
-        faults.append(Fault(f"Use at most {REASON_LENGTH} characters.", field="reason"))
+        faults.append(Fault(_("Use at most %(n)d characters.") % {"n": REASON_LENGTH}, field="reason"))
     elif not is_storable(reason):
         faults.append(Fault(UNSTORABLE, field="reason"))
     if not raters:
-        faults.append(Fault("Choose at least one rater.", field="raters"))
+        faults.append(Fault(_("Choose at least one rater."), field="raters"))
     elif unknown := sorted(set(raters) - set(rater_keys(project))):
-        faults.append(Fault(f"Nobody judged as {', '.join(unknown[:5])} in this project.", field="raters"))
+        faults.append(
+            Fault(
+                _("There are no judgements by %(names)s in this project.") % {"names": ", ".join(unknown[:5])},
+                field="raters",
+            )
+        )
     return faults
 
 
 def withdraw_filter(*, found: RaterFilter, user: Any) -> RaterFilter:
-    """No table can be asked for with it from now on."""
+    """Withdraw a filter; new tables can no longer use it."""
     return _set(found, user, withdrawn=True)
 
 

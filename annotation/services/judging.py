@@ -1,5 +1,5 @@
-"""Handing out and answering: what an annotator's page and the API call. The statements are in `judging_rows`; what
-happens beside the straight way (replays, revisions, late answers) in `judging_later`."""
+"""Gives assignments to annotators and stores their answers, for the judging page and the API. The SQL statements are in
+`judging_rows`; late answers, revisions and replays are in `judging_later`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ import orjson
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from annotation.allocation.answers import NOTE_LENGTH, check_answer, is_expected, shown_expected, turn
-from annotation.allocation.mix import Standing, choose_step
+from annotation.allocation.mix import MemberCounts, choose_step
 from annotation.allocation.streams import coin, draw
 from annotation.allocation.texts import UNSTORABLE, is_storable
 from annotation.models import Assignment, Campaign, Unit
 from annotation.selectors.judging_sheet import Sheet, get_sheet
-from annotation.selectors.own import NotInvited, check_invited
+from annotation.selectors.own_campaigns import NotInvited, check_invited
 from evalapp.accounts.roles import ROLES_FOR
 from evalapp.accounts.selectors import check_token, get_project, may_enter
 from evalapp.common.errors import BadInput, Conflict, Fault, NotAllowed, NotThere
@@ -31,19 +34,19 @@ from . import judging_later, judging_rows
 from .judging_begin import join_member
 from .judging_rows import Answer, Held, Shown, Who, lock_held, lock_member
 
-#: How many open assignments one person may hold: the one on the page and the one fetched ahead.
+#: The maximum number of open assignments per annotator: the one on the page and a prefetched one.
 HELD_AT_MOST = 2
 LONGEST = 86_400.0
-LONGEST_LEASE = timedelta(minutes=1440)  # what a plan may ask for
+LONGEST_LEASE = timedelta(minutes=1440)  # the maximum of a plan
 
 Then = Literal["", "next", "ahead"]
 Why = Literal["", "empty", "limit", "draft", "paused", "closed"]
-WHY_TEXT: dict[str, str] = {
-    "empty": "There is nothing left for you to judge here. Thank you.",
-    "limit": "You have reached the number of judgements asked of one person. Thank you.",
-    "draft": "This campaign is not open yet.",
-    "paused": "This campaign is paused. What you have open can still be sent.",
-    "closed": "This campaign is closed.",
+WHY_TEXT: dict[str, str | Promise] = {
+    "empty": gettext_lazy("You have judged everything in this campaign. Thank you."),
+    "limit": gettext_lazy("You have reached the maximum number of judgements per person. Thank you."),
+    "draft": gettext_lazy("This campaign is not open yet."),
+    "paused": gettext_lazy("This campaign is paused. You can still submit the text that you have open."),
+    "closed": gettext_lazy("This campaign is closed."),
 }
 
 
@@ -53,7 +56,7 @@ class CampaignNotOpen(Conflict):
 
 @dataclass(frozen=True)
 class Progress:
-    """One person's own standing. `goal` is how many judgements they can give; `seconds` is their time so far."""
+    """An annotator's progress. `goal` is the number of judgements that they can give; `seconds` is their total time."""
 
     done: int
     goal: int
@@ -78,14 +81,14 @@ class Progress:
         }
 
 
-def progress_of(who: Who, sheet: Sheet) -> Progress:
+def make_progress(who: Who, sheet: Sheet) -> Progress:
     goal = max(sheet.goal, who.done)
     return Progress(who.done, goal, who.skipped, who.seconds, who.practised, sheet.practice_count)
 
 
 @dataclass(frozen=True)
-class Turn:
-    """What a call to hand out came to: an assignment, or why there is none."""
+class NextAssignment:
+    """The next assignment of an annotator, or the reason (`why`) why there is none."""
 
     sheet: Sheet
     progress: Progress
@@ -97,7 +100,7 @@ class Turn:
 
 
 def wire_assignment(shown: Shown, sheet: Sheet, progress: Progress) -> dict[str, Any]:
-    """An assignment as the API sends it."""
+    """An assignment in the form that the API returns."""
     return {
         **shown.wire(),
         "campaign": sheet.campaign_id,
@@ -110,10 +113,10 @@ def wire_assignment(shown: Shown, sheet: Sheet, progress: Progress) -> dict[str,
 # ---- handing out ------------------------------------------------------------------------------------------
 
 
-def next_assignment(*, user: Any, campaign_id: int, ahead: bool = False) -> Turn:
-    """The assignment to judge now: the oldest open one, else a new one. With `ahead`, the one after it."""
+def next_assignment(*, user: Any, campaign_id: int, ahead: bool = False) -> NextAssignment:
+    """The oldest open assignment of the annotator, or a new one; with `ahead`, the one after it."""
     if campaign_id >= 2**63:
-        raise NotThere("There is no such campaign that you can see.")
+        raise NotThere(_("There is no such campaign that you can see."))
     now = timezone.now()
     with transaction.atomic(), connection.cursor() as cursor:
         who = lock_member(cursor, campaign_id, user.pk)
@@ -127,28 +130,32 @@ def next_assignment(*, user: Any, campaign_id: int, ahead: bool = False) -> Turn
         shown, why = hand_out(cursor, who, sheet, judging_rows.fetch_shown(cursor), ahead=ahead, now=now)
         if shown is not None:
             renew_if_short(cursor, shown, sheet, now)
-    return Turn(sheet, progress_of(who, sheet), shown, why)
+    return NextAssignment(sheet, make_progress(who, sheet), shown, why)
 
 
 def join_campaign(cursor: Any, *, user: Any, campaign_id: int) -> None:
-    """A row for the person in a campaign of a project in which they may annotate."""
+    """Add the user to a campaign of a project in which they may annotate."""
     if join_member(cursor, campaign_id, user.pk, lambda seed: draw(seed, "member", user.pk)):
         return
     campaign = Campaign.objects.select_related("project").filter(pk=campaign_id).first()
     if campaign is None:
-        raise NotThere("There is no such campaign that you can see.")
+        raise NotThere(_("There is no such campaign that you can see."))
     project = get_project(user=user, slug=campaign.project.slug, need="annotate")
     if project.role is None:  # type: ignore[attr-defined]
-        raise NotAllowed("Only members of the project can judge in it. Join it first.")
+        raise NotAllowed(_("Only members of the project can judge. Join the project first."))
     check_invited(project=project, campaign=campaign)
     if campaign.state == Campaign.State.DRAFT:
-        raise CampaignNotOpen(WHY_TEXT["draft"])
-    raise NotAllowed(f"As {project.role} of this project you may not judge. Ask one of its owners.")
+        raise CampaignNotOpen(str(WHY_TEXT["draft"]))
+    raise _role_refused(project.role)  # type: ignore[attr-defined]
+
+
+def _role_refused(role: str) -> NotAllowed:
+    return NotAllowed(_("As %(role)s of this project you may not judge. Ask an owner of the project.") % {"role": role})
 
 
 def check_right(user: Any, who: Who, sheet: Sheet) -> None:
     if who.role not in ROLES_FOR["annotate"]:
-        raise NotAllowed(f"As {who.role} of this project you may not judge. Ask one of its owners.")
+        raise _role_refused(who.role)
     if not who.every_campaign and not may_enter(
         user=user, project_id=sheet.project_id, campaign=f"judging:{who.campaign_id}"
     ):
@@ -162,7 +169,7 @@ def check_right(user: Any, who: Who, sheet: Sheet) -> None:
 def hand_out(
     cursor: Any, who: Who, sheet: Sheet, held: list[Shown], *, ahead: bool, now: datetime
 ) -> tuple[Shown | None, Why]:
-    """Under the member's lock: of what is held already, or a new assignment."""
+    """An open assignment or a new one. The caller holds the lock of the member."""
     place = 1 if ahead and held else 0
     if len(held) > place:
         return held[place], ""
@@ -171,20 +178,20 @@ def hand_out(
     waiting = sum(not row.is_practice for row in held)
     if sheet.max_per_annotator and who.done + waiting >= sheet.max_per_annotator:
         return None, "limit"
-    found = _new_assignment(cursor, who, sheet, now)
-    return found, "" if found else "empty"
+    new = _new_assignment(cursor, who, sheet, now)
+    return new, "" if new else "empty"
 
 
 def _new_assignment(cursor: Any, who: Who, sheet: Sheet, now: datetime) -> Shown | None:
     order = who.practised + who.given + 1
     step = choose_step(
-        Standing(who.seed, who.practised, who.given),
+        MemberCounts(who.seed, who.practised, who.given),
         practice=sheet.practice_count,
         controls=sheet.control_count,
         control_rate=sheet.options["control_rate"],
         repeat_share=sheet.options["repeat_share"],
     )
-    unit_id = _unit_beside_slots(who, sheet, step, order) if step != "normal" else None
+    unit_id = _choose_extra_unit(who, sheet, step, order) if step != "normal" else None
     slot_id, repeat = None, 0
     if unit_id is not None:
         repeat = 1 if step == "repeat" else 0
@@ -222,16 +229,16 @@ def _new_assignment(cursor: Any, who: Who, sheet: Sheet, now: datetime) -> Shown
     return judging_rows.fetch_shown(cursor)[0]
 
 
-def _unit_beside_slots(who: Who, sheet: Sheet, step: str, order: int) -> int | None:
-    """A practice or control unit this person has not had, or one of their own to judge again."""
+def _choose_extra_unit(who: Who, sheet: Sheet, step: str, order: int) -> int | None:
+    """A practice or control unit that is new to the annotator, or one that they judge again; these have no slots."""
     own = Assignment.objects.filter(campaign_id=who.campaign_id, annotator_id=who.user_id)
-    held = own.exclude(state=Assignment.State.EXPIRED)  # what has expired may be given again, as with slots
+    held = own.exclude(state=Assignment.State.EXPIRED)  # expired assignments can be repeated, as with slots
     if step == "repeat":
         old = own.filter(
             state=Assignment.State.SUBMITTED,
             repeat_number=0,
             unit__kind=Unit.Kind.NORMAL,
-            slot__isnull=False,  # one that came too late to count has no first judgement to be compared with
+            slot__isnull=False,  # a late answer does not count, so a repeat could not be compared with it
             order_number__lte=order - sheet.options["repeat_gap"],
         ).exclude(unit__in=held.filter(repeat_number=1).values("unit"))
         ids = list(old.order_by("order_number").values_list("unit_id", flat=True)[:200])
@@ -244,7 +251,7 @@ def _unit_beside_slots(who: Who, sheet: Sheet, step: str, order: int) -> int | N
 
 
 def renew_if_short(cursor: Any, shown: Shown, sheet: Sheet, now: datetime) -> None:
-    """Somebody who opens the page again gets the time again."""
+    """Renew the lease if less than half of it is left."""
     lease = timedelta(minutes=sheet.lease_minutes)
     if shown.lease_until - now > lease / 2:
         return
@@ -259,10 +266,11 @@ def renew_if_short(cursor: Any, shown: Shown, sheet: Sheet, now: datetime) -> No
 def return_expired_slots(
     *, campaign_id: int | None = None, now: datetime | None = None, lease: timedelta = LONGEST_LEASE
 ) -> int:
-    """Take back assignments whose lease has passed; their slots are free again. Returns how many slots. One that would
-    last longer than any `lease` from now is of a time when the clock was ahead: it gets the usual one. Controls and
-    repeats, which have no slot, end in the same way: else their holder could tell them from other texts. Practice,
-    which is called so, waits for its annotator."""
+    """Expire assignments whose lease has ended and free their slots. Returns the number of freed slots.
+
+    A lease that ends later than `lease` from now means that the clock was set back; it is reset. Control and repeated
+    units have no slots but expire as well, because annotators could recognize them otherwise. Practice units do not
+    expire."""
     moment = now or timezone.now()
     with transaction.atomic():
         due = (
@@ -294,8 +302,8 @@ def return_expired_slots(
 
 @dataclass(frozen=True)
 class Submitted:
-    """What became of an answer, and what comes next where that was asked for. The annotator is not told of `extra`: a
-    control can be none."""
+    """A stored answer, with the next assignment if it was requested. `extra` is not sent to the annotator, because it
+    would identify control units."""
 
     public: str
     version: int
@@ -306,7 +314,7 @@ class Submitted:
     feedback: dict[str, Any] | None = None
     next: Shown | None = None
     why: Why = ""
-    repeated: bool = field(default=False)  # the same submission had come before
+    repeated: bool = field(default=False)  # the same submission was received before
 
     def wire(self) -> dict[str, Any]:
         following = None if self.next is None else wire_assignment(self.next, self.sheet, self.progress)
@@ -334,21 +342,21 @@ def submit_answer(
     then: Then = "",
     campaign_id: int | None = None,
 ) -> Submitted:
-    """Store an answer, once: the same `submission` again answers as the first time. A revision names the version
-    it `replaces`. With `then`, the next assignment is handed out in the same transaction. Who names the campaign, too
-    (an address does), is refused where it is another's."""
+    """Store an answer. The same `submission` again returns the first result. A revision gives the version that it
+    `replaces`. `then` requests the next assignment in the same transaction. If `campaign_id` is given, it must match
+    the assignment's campaign."""
     try:
         with transaction.atomic(), connection.cursor() as cursor:
             now = timezone.now()
             held = lock_held(cursor, public, user.pk)
             if held is None or campaign_id not in (None, held.who.campaign_id):
-                raise NotThere("There is no such assignment of yours.")
+                raise NotThere(_("There is no such assignment of yours."))
             sheet = get_sheet(held.who.campaign_id, held.who.stamp, held.who.revision)
             check_right(user, held.who, sheet)
             checked = check_submission(held, sheet, submission, answer, note, seconds, replaces, now)
             return _store(cursor, held, sheet, checked, then, now)
     except IntegrityError as error:
-        # Only the unique submission can be violated here: two calls at once, or a number used for something else.
+        # The submission id is already in use: a concurrent request, or an id used for something else.
         conflict = judging_later.submission_conflict(submission, user, answer, note)
         if conflict is None:
             raise
@@ -361,12 +369,13 @@ def check_submission(
 ) -> Answer:  # fmt: skip
     shown, problems = check_answer(sheet.form, answer)
     if len(note) > NOTE_LENGTH:
-        problems.append(("note", f"The note is longer than {NOTE_LENGTH} characters."))
+        problems.append(("note", _("The note is longer than %(n)d characters.") % {"n": NOTE_LENGTH}))
     if not is_storable(note):
         problems.append(("note", UNSTORABLE))
     if problems:
         faults = [Fault(message, field=where) for where, message in problems]
-        raise BadInput(faults[0].message if len(faults) == 1 else f"{len(faults)} things are missing.", faults=faults)
+        several = _("The answer has %(n)d errors.") % {"n": len(faults)}
+        raise BadInput(faults[0].message if len(faults) == 1 else several, faults=faults)
     plain = turn(shown, held.swapped)
     body = [held.public, shown, note, replaces or 0]
     if seconds is None:
@@ -397,7 +406,7 @@ def _store(cursor: Any, held: Held, sheet: Sheet, answer: Answer, then: Then, no
         judging_rows.run_batch(cursor, statements)
         judging_later.note_done(held, answer)
     else:
-        version, extra, moment, repeated = judging_later.store_beside(cursor, held, sheet, answer, now)
+        version, extra, moment, repeated = judging_later.store_other(cursor, held, sheet, answer, now)
         if then:
             judging_rows.run(cursor, *judging_rows.select_open(who.campaign_id, who.user_id))
     shown: Shown | None = None
@@ -410,16 +419,16 @@ def _store(cursor: Any, held: Held, sheet: Sheet, answer: Answer, then: Then, no
         extra=extra,
         created_at=moment,
         sheet=sheet,
-        progress=progress_of(who, sheet),
-        feedback=feedback_of(held, answer),
+        progress=make_progress(who, sheet),
+        feedback=make_feedback(held, answer),
         next=shown,
         why=why,
         repeated=repeated,
     )
 
 
-def feedback_of(held: Held, answer: Answer) -> dict[str, Any] | None:
-    """Practice answers with what was expected and why; nothing else does."""
+def make_feedback(held: Held, answer: Answer) -> dict[str, Any] | None:
+    """The expected answer of a practice unit with its reason; None for other units."""
     if held.unit_kind != "practice" or not isinstance(held.expected, Mapping):
         return None
     return {"passed": answer.passed, "expected": shown_expected(held.expected, held.swapped), "why": held.why}

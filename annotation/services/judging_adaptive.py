@@ -1,9 +1,9 @@
-"""Adaptive choice of pairs: which pair of systems the next unit of a comparison campaign is taken from. What the
-judgements say so far is kept in memory by campaign and read on from the last judgement; the choice itself is
-`evalapp.stats.planning.adaptive`. Everything runs inside the caller's transaction, under the member's lock.
+"""Adaptive pair selection: the pair of systems for the next unit of a comparison campaign. Results so far are cached
+in memory by campaign and updated from the last judgement on; `evalapp.stats.planning.adaptive` selects the pair.
+Everything runs in the caller's transaction, under the lock of the member.
 
-Only whole units are begun here: their further slots are handed out as in any campaign, so that the overlap stays a rule
-of the database. A process may be behind by the judgements of the last moments; what it chose by is what is recorded."""
+This module starts units; their other slots are assigned as in any campaign, so that the database enforces the overlap.
+A process may not know the latest judgements yet; the probability that it used is the one that is stored."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from evalapp.stats.planning.adaptive import NextPair, PairState, choose_pair
 from . import judging_rows
 from .judging_rows import Who
 
-#: Campaigns whose state a process keeps.
+#: The number of campaigns that a process caches.
 KEPT = 32
-#: Judgements read again each time: those of transactions that were still under way at the last look.
+#: Judgements that are read again, because their transactions may have been open at the last time.
 READ_AGAIN = 60
-#: Free slots of begun units that are looked at before another unit is begun.
+#: The number of free slots of started units to try before another unit is started.
 LOOKED_AT = 100
 POINTS = {"a": 1.0, "b": 0.0, "tie": 0.5, "both_bad": 0.5}
 
@@ -33,7 +33,7 @@ _lock = threading.Lock()
 
 
 class CampaignState:
-    """What a process knows of one campaign: points of every pair, and which pairs still wait in the pool."""
+    """Cached results of a campaign: the points of each pair, and the pairs that are still in the pool."""
 
     def __init__(self, campaign_id: int, n_players: int, aspect: str) -> None:
         self.campaign_id, self.n_players, self.aspect = campaign_id, n_players, aspect
@@ -45,8 +45,8 @@ class CampaignState:
         self.begun = False
 
     def choose(self, cursor: Any, sheet: Sheet, rng: np.random.Generator, busy: set[int]) -> NextPair | None:
-        """The next pair but those that others are taking this moment, after reading on; None where the pool is empty.
-        Asks the database for no lock while it holds its own."""
+        """The next pair, except those in `busy` that others are taking; None if the pool is empty. Takes no database
+        lock while it holds its own."""
         floor = sheet.options["adaptive_floor"] if sheet.options["adaptive"] else 1.0
         with self.lock:
             self._read_on(cursor)
@@ -61,12 +61,12 @@ class CampaignState:
             return choose_pair(self.pairs, rng, floor=floor, goal=goal, available=available)
 
     def note_empty(self, a: int, b: int) -> None:
-        """A pair has left the pool for good."""
+        """Note that no unit of the pair is left in the pool."""
         with self.lock:
             self.available[a, b] = False
 
     def _read_on(self, cursor: Any) -> None:
-        """The first time everything, and what there is in the pool."""
+        """Read new judgements; the first time all of them, and the pool."""
         if not self.begun:
             cursor.execute(
                 "SELECT DISTINCT pair FROM annotation_slot WHERE campaign_id = %s AND state = 'pool'",
@@ -89,7 +89,7 @@ class CampaignState:
                 self._count(assignment, pair, 1.0 - points if swapped else points)
 
     def _count(self, assignment: int, pair: int, points: float) -> None:
-        """Once for each assignment; a revised answer takes the place of the earlier one."""
+        """Count an answer; a revised answer replaces the previous one."""
         a, b = divmod(pair, self.n_players)
         before = self.counted.get(assignment)
         if before == (pair, points):
@@ -101,7 +101,7 @@ class CampaignState:
         self.pairs.add(a, b, points)
 
 
-def state_of(sheet: Sheet) -> CampaignState:
+def get_state(sheet: Sheet) -> CampaignState:
     key = (sheet.campaign_id, sheet.stamp)
     with _lock:
         state = _states.get(key)
@@ -114,8 +114,8 @@ def state_of(sheet: Sheet) -> CampaignState:
 
 
 def claim_or_begin(cursor: Any, who: Who, sheet: Sheet, order: int, start: int) -> tuple[int, int, bool] | None:
-    """A free slot of a unit that was begun, or a unit begun for this person. Of the free slots only some are looked at:
-    who is far ahead of the others has had all of them, and would look in vain at thousands."""
+    """A free slot of a started unit, or a newly started unit. Only some free slots are tried: an annotator far ahead of
+    the others has had all of them, and would search thousands in vain."""
     return _claim_begun(cursor, who, start) or begin_unit(cursor, who, sheet, order)
 
 
@@ -139,18 +139,18 @@ def _claim_begun(cursor: Any, who: Who, start: int) -> tuple[int, int, bool] | N
 
 
 def begin_unit(cursor: Any, who: Who, sheet: Sheet, order: int) -> tuple[int, int, bool] | None:
-    """Take a unit of the pair of systems that tells most out of the pool, for this person: slot, unit, swapped. None
-    once as many units were begun as the plan asks for, or the pool is empty."""
+    """Start a unit of the most informative pair of systems: slot, unit, swapped. None if the planned number of units is
+    reached or the pool is empty."""
     campaign = [who.campaign_id]
     judging_rows.run(cursor, "SELECT begun_count < unit_count FROM annotation_campaign WHERE id = %s", campaign)
     if not cursor.fetchone()[0]:
         return None
     rng = np.random.default_rng([draw(who.seed, "pair", order)])
-    state, counted = state_of(sheet), False
+    state, counted = get_state(sheet), False
     busy: set[int] = set()
     while found := state.choose(cursor, sheet, rng, busy):
         if not counted:
-            # From here to the commit others wait who begin a unit, too; nobody begins one too many.
+            # Until the commit, others who start a unit wait here, so the planned number is never exceeded.
             judging_rows.run(
                 cursor,
                 """UPDATE annotation_campaign SET begun_count = begun_count + 1
@@ -165,9 +165,9 @@ def begin_unit(cursor: Any, who: Who, sheet: Sheet, order: int) -> tuple[int, in
         claim = _claim(cursor, who.campaign_id, pair, found.propensity)
         if claim is not None:
             return claim
-        # Units that others hold this moment come back where their transaction does not end well.
+        # Units that others have locked return to the pool if their transaction fails.
         busy.add(pair)
-        if not _waits(cursor, who.campaign_id, pair):
+        if not _is_in_pool(cursor, who.campaign_id, pair):
             state.note_empty(a, b)
     if counted:
         judging_rows.run(cursor, "UPDATE annotation_campaign SET begun_count = begun_count - 1 WHERE id = %s", campaign)
@@ -175,7 +175,7 @@ def begin_unit(cursor: Any, who: Who, sheet: Sheet, order: int) -> tuple[int, in
 
 
 def _claim(cursor: Any, campaign_id: int, pair: int, propensity: float) -> tuple[int, int, bool] | None:
-    """The first slot of a unit of this pair; its other slots are free from now on."""
+    """The first slot of a unit of this pair; the unit's other slots become free."""
     skip = " FOR UPDATE SKIP LOCKED" if judging_rows.is_postgres(cursor) else ""
     judging_rows.run(
         cursor,
@@ -197,8 +197,8 @@ def _claim(cursor: Any, campaign_id: int, pair: int, propensity: float) -> tuple
     return row[0], row[1], bool(row[2])
 
 
-def _waits(cursor: Any, campaign_id: int, pair: int) -> bool:
-    """Whether a unit of this pair still stands in the pool, held by somebody or not."""
+def _is_in_pool(cursor: Any, campaign_id: int, pair: int) -> bool:
+    """Whether a unit of this pair is still in the pool, locked or not."""
     judging_rows.run(
         cursor,
         "SELECT 1 FROM annotation_slot WHERE campaign_id = %s AND pair = %s AND state = 'pool' AND number = 0 LIMIT 1",
@@ -208,7 +208,7 @@ def _waits(cursor: Any, campaign_id: int, pair: int) -> bool:
 
 
 def forget(campaign_id: int) -> None:
-    """For tests and for a campaign whose judgements were taken back."""
+    """Drop the cache of a campaign, for tests and after its judgements were deleted."""
     with _lock:
         for key in [key for key in _states if key[0] == campaign_id]:
             del _states[key]

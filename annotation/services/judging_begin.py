@@ -1,4 +1,4 @@
-"""Coming into a campaign by the straight way, in two prepared statements: a whole class does it in one moment."""
+"""Joining a campaign in two prepared statements, because a whole class may join at the same time."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .judging_rows import run
 
 
 def join_member(cursor: Any, campaign_id: int, user_id: int, seed_of: Callable[[int], int]) -> bool:
-    """A member's row for somebody who may judge in the project of a campaign that is not a draft, and whose invitation
-    covers it. False, and no row, for everybody else: `judging.join_campaign` says why."""
+    """Add a user to an opened campaign if their role and their invitation allow it. Otherwise False;
+    `judging.join_campaign` gives the reason."""
     roles = sorted(ROLES_FOR["annotate"])
     marks = ", ".join(["%s"] * len(roles))
     run(

@@ -1,5 +1,4 @@
-"""Answers beside the straight way: the same one again, a revision, one that comes late or after a skip. Nothing
-that arrives is dropped; what cannot be reconciled is answered with both versions."""
+"""Late answers, revisions and replays. Every answer that arrives is stored, or rejected with both versions."""
 
 from __future__ import annotations
 
@@ -9,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import F
+from django.utils.translation import gettext as _
 
 from annotation.allocation.plan import OPTIONS
 from annotation.models import Assignment, Campaign, CampaignMember, Judgement, Slot
@@ -20,7 +20,7 @@ from .judging_rows import Answer, Held
 
 
 class SubmissionConflict(Conflict):
-    code, title = "submission-conflict", "The same submission came with another answer"
+    code, title = "submission-conflict", "The submission id was used for another answer"
 
 
 class StaleAnswer(Conflict):
@@ -32,7 +32,7 @@ def free_slots(slots: Sequence[int]) -> None:
 
 
 def note_done(held: Held, answer: Answer) -> None:
-    """Keep the figures in memory in step with the member's row."""
+    """Update the counters in memory like those of the member's row."""
     if held.unit_kind != "practice":
         held.who.done += 1
         held.who.seconds += answer.seconds or 0.0
@@ -49,23 +49,23 @@ def wire_judgement(row: Judgement) -> dict[str, Any]:
 
 
 def submission_conflict(submission: UUID, user: Any, answer: Any, note: str) -> Conflict | None:
-    """The error for a submission number that is taken; None if it is not. Other people's answers stay unsaid."""
+    """The error for a submission id that is in use; None if it is not. It never contains other people's answers."""
     row = Judgement.objects.filter(submission=submission).first()
     if row is None:
         return None
     stored = wire_judgement(row) if row.annotator_id == user.pk else None
     return SubmissionConflict(
-        "This submission number was already used for another answer. Send yours with a new one.",
+        _("This submission id was already used for another answer. Send yours with a new id."),
         stored=stored,
         yours={"answer": answer, "note": note},
     )
 
 
-def store_beside(
+def store_other(
     cursor: Any, held: Held, sheet: Sheet, answer: Answer, now: datetime
 ) -> tuple[int, bool, datetime, bool]:
-    """Under the member's lock, for an assignment that is not simply open: version, extra, when stored, and whether
-    the same submission had come before."""
+    """Store an answer to an assignment that is not simply open. The caller holds the lock of the member. Returns the
+    version, `extra`, the time, and whether the same submission was received before."""
     before = Judgement.objects.filter(submission=UUID(answer.submission)).first()
     yours = {"answer": answer.shown, "note": answer.note}
     if before is not None:
@@ -76,18 +76,19 @@ def store_beside(
         if before.annotator_id != held.who.user_id:
             conflict.extra["stored"] = None
         raise conflict
-    # Read anew and locked: what was read while waiting for the member's row may be old, and a lease that ends between
-    # here and the answer would free the slot that the answer then keeps.
+    # Read again under a lock: the row may have changed while waiting for the member's row, and an expiring lease would
+    # free the slot that the answer keeps.
     row = Assignment.objects.select_for_update(of=("self",)).get(pk=held.id)
     current = Judgement.objects.filter(assignment=row, current=True).first()
     if answer.replaces != (row.version or None):
         stored = wire_judgement(current) if current else None
         if current and answer.replaces is None:
-            message = f"This was already answered. To change the answer, send replaces: {row.version}."
+            message = _("You have already answered this. To change the answer, send replaces: %(stored)d.")
         elif current:
-            message = f"The answer is at version {row.version} by now, yours replaces {answer.replaces}. Choose one."
+            message = _("The answer is at version %(stored)d now; yours replaces version %(yours)d. Choose one.")
         else:
-            message = "There is no answer yet that this could replace. Send it without replaces."
+            message = _("There is no answer yet that this could replace. Send it without replaces.")
+        message %= {"stored": row.version, "yours": answer.replaces or 0}
         raise StaleAnswer(message, stored=stored, yours=yours)
     if current is None:
         return _store_late(cursor, held, row, sheet, answer, now)
@@ -97,10 +98,10 @@ def store_beside(
 def _store_late(
     cursor: Any, held: Held, row: Assignment, sheet: Sheet, answer: Answer, now: datetime
 ) -> tuple[int, bool, datetime, bool]:
-    """The lease had passed, or it was skipped: the unit's free slot if there is one, else kept as extra."""
+    """Store the answer to an expired or skipped assignment: in a free slot of the unit, or as an extra answer."""
     slot = row.slot_id if row.state == Assignment.State.OPEN else None
     if held.needs_slot and slot is None:
-        slot = take_slot_of(cursor, held.unit_id)
+        slot = take_free_slot(cursor, held.unit_id)
     answer.extra = held.needs_slot and slot is None
     if row.state == Assignment.State.SKIPPED:
         CampaignMember.objects.filter(pk=held.who.member_id).update(skipped=F("skipped") - 1)
@@ -114,7 +115,7 @@ def _store_late(
     return 1, answer.extra, now, False
 
 
-def take_slot_of(cursor: Any, unit_id: int) -> int | None:
+def take_free_slot(cursor: Any, unit_id: int) -> int | None:
     """A free slot of this unit, by one conditional update."""
     skip = " FOR UPDATE SKIP LOCKED" if judging_rows.is_postgres(cursor) else ""
     cursor.execute(
@@ -131,14 +132,14 @@ def _revise(
 ) -> tuple[int, bool, datetime, bool]:
     if held.who.campaign_state == Campaign.State.CLOSED:
         raise StaleAnswer(
-            "The campaign is closed, so answers stay as they are.",
+            _("The campaign is closed, so answers can no longer be changed."),
             stored=wire_judgement(current),
             yours={"answer": answer.shown, "note": answer.note},
         )
     if not {**OPTIONS, **sheet.options}["allow_revise"]:
-        raise NotAllowed("In this campaign an answer cannot be changed once it is sent.")
+        raise NotAllowed(_("This campaign does not allow changing submitted answers."))
     if (current.answer, current.note) == (answer.shown, answer.note):
-        return row.version, current.extra, current.created_at, True  # nothing to correct: no further version
+        return row.version, current.extra, current.created_at, True  # unchanged: no new version
     version = row.version + 1
     answer.extra = current.extra
     Judgement.objects.filter(pk=current.pk).update(current=False)

@@ -1,5 +1,5 @@
-"""What this room stores about a person who judges or writes: shown to them, and taken back by them. Of what they were
-shown it says nothing that they could not know; ratings and choices stay, under the pseudonym."""
+"""Personal data of annotators in this app, for their data export and deletion. The export contains nothing that
+annotators could not know; ratings and choices stay, under the pseudonym."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def own_parts(*, user: Any) -> list[Part]:
 
 @transaction.atomic
 def withdraw_texts(*, user: Any) -> dict[str, int]:
-    """Empty notes, remarks, drafts and written texts; accepted texts leave their sets."""
+    """Empty notes, flags, drafts and written texts; accepted texts leave their sets."""
     texts = 0
     written = WrittenReference.objects.filter(member__annotator=user).exclude(text="").order_by("unit", "pk")
-    for pk, unit in written.values_list("pk", "unit"):  # in one order: two at once do not wait for each other
+    for pk, unit in written.values_list("pk", "unit"):  # in a fixed order, to avoid deadlocks
         WritingUnit.objects.select_for_update(no_key=True).get(pk=unit)
         row = WrittenReference.objects.select_related("member").get(pk=pk)
-        # What was taken back counts as never added, with or without its text.
+        # A text that was taken back counts as never added, with or without its text.
         reason = row.reason if was_taken_back(row) else REASON
         if row.state != WrittenReference.State.WITHDRAWN:
             withdraw_row(row, user, REASON)

@@ -1,4 +1,4 @@
-"""Changing what a system is."""
+"""Changes the kind of a system."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evalapp.common.errors import BadInput, Fault
 
 @transaction.atomic
 def set_system_kind(*, system: System, kind: str, user: Any) -> System:
-    """A kind that somebody set is declared: a dump carries it."""
+    """Set the kind of a system. It then counts as declared, so a dump contains it."""
     if kind not in SYSTEM_KINDS:
         text = f"kind must be one of {', '.join(SYSTEM_KINDS)}."
         raise BadInput(text, faults=[Fault(text, field="kind")])

@@ -1,6 +1,7 @@
-"""The text blocks that searching looks into first (`TextBlock`): told when texts change, made anew by the job `search`.
+"""Maintains the text blocks that speed up searches (`TextBlock`): invalidated when texts change, rebuilt by the job
+`search`.
 
-Whoever writes items or outputs calls `forget_texts` in the same transaction, under the project's lock."""
+Code that writes items or outputs calls `forget_texts` in the same transaction, under the project's lock."""
 
 from __future__ import annotations
 
@@ -18,13 +19,13 @@ from evalapp.names import natural_key
 
 from .uploads import only_one_promotion
 
-#: Items of a block. Smaller ones are found more exactly, larger ones make fewer rows.
+#: Items per block. Smaller blocks are more selective, larger ones need fewer rows.
 BLOCK = 128
-#: Blocks made in one transaction, so that an upload need not wait long.
+#: Blocks per transaction, so that uploads do not wait long.
 BATCH = 16
-#: Projects up to this size are searched row by row: quick enough.
+#: Projects up to this number of items are searched row by row, which is fast enough.
 LARGE = 5_000
-#: From so many changed items on, all blocks are made anew.
+#: Above this number of changed items, all blocks are rebuilt.
 MANY = 2_000
 
 _TEXTS = {
@@ -40,7 +41,7 @@ _TEXTS = {
 
 
 def forget_texts(*, project: Project, keys: Sequence[str] | None = None) -> None:
-    """Texts of these items (all, if None) have changed: their blocks hold nothing until they are made anew."""
+    """Invalidate the blocks of these items (None: of all items) until they are rebuilt."""
     blocks = TextBlock.objects.filter(project=project)
     if keys is None or len(keys) > MANY:
         blocks.update(contexts=None, outputs=None)
@@ -56,7 +57,7 @@ def forget_texts(*, project: Project, keys: Sequence[str] | None = None) -> None
 
 
 def prepare_search_later(*, project: Project, user: Any = None) -> None:
-    """Queue the job after commit if there is anything to make."""
+    """Queue the job after the commit if there are blocks to build."""
     blocks = TextBlock.objects.filter(project=project)
     waiting = blocks.filter(contexts=None).exists()
     if waiting or (not blocks.exists() and Item.objects.filter(project=project)[LARGE : LARGE + 1].exists()):
@@ -66,7 +67,7 @@ def prepare_search_later(*, project: Project, user: Any = None) -> None:
 
 
 def prepare_search(*, project: Project, tick: Callable[[int, int], None] = lambda done, total: None) -> int:
-    """Make every block that is missing or has changed; returns how many. May be stopped and begun again."""
+    """Build all missing or invalid blocks; returns their number. Can be interrupted and repeated."""
     with only_one_promotion(project, None):
         if not TextBlock.objects.filter(project=project).exists():
             TextBlock.objects.create(project=project, first_key="")
@@ -81,7 +82,7 @@ def prepare_search(*, project: Project, tick: Callable[[int, int], None] = lambd
 
 
 def _make(block: TextBlock) -> None:
-    """Its texts; a block that has grown too large is split first, and its parts come later."""
+    """Fill a block. A block that is too large is split first; its parts are filled later."""
     later = TextBlock.objects.filter(project=block.project_id, first_key__gt=block.first_key)
     end = later.aggregate(key=Min("first_key"))["key"]
     rows = Item.objects.filter(project=block.project_id, order_key__gte=block.first_key)
@@ -90,7 +91,7 @@ def _make(block: TextBlock) -> None:
     numbered = rows.annotate(number=Window(RowNumber(), order_by="order_key")).annotate(place=(F("number") - 1) % BLOCK)
     parts = numbered.filter(place=0, number__gt=BLOCK).order_by("order_key")
     starts = list(parts.values_list("order_key", flat=True))
-    if len(starts) > 1:  # twice as long as it should be
+    if len(starts) > 1:  # twice the intended length
         TextBlock.objects.bulk_create(TextBlock(project_id=block.project_id, first_key=key) for key in starts)
         end = starts[0]
     contexts, outputs = _TEXTS[connection.vendor]

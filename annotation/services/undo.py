@@ -1,4 +1,5 @@
-"""Taking an upload back: its rows go, what it replaced returns; refused with the list while anything rests on it."""
+"""Undoes an upload: deletes its rows and restores what it replaced. Refused, with a list, while anything depends on
+it."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from typing import Any
 from django.db import IntegrityError
 from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from annotation.models import (
     Aspect,
@@ -33,7 +35,7 @@ from annotation.models import (
     WrittenElsewhere,
 )
 from annotation.models.data import ORIGINAL
-from annotation.selectors.told import TOLD, told_campaigns
+from annotation.selectors.imported_campaigns import IMPORTED_CAMPAIGNS, list_imported_campaigns
 from evalapp.accounts.models import Project
 from evalapp.common import audit
 from evalapp.common.errors import Conflict, Fault
@@ -57,13 +59,13 @@ _TABLES: dict[str, type[Model]] = {
 }
 #: Those that an upload can have changed. `references` are those of an item in `original`, kept as a whole.
 _CHANGED = {**_TABLES, "reference": Reference}
-#: The member of `Project.meta` that keeps what descriptions say beside the project's own fields.
+#: The key in `Project.meta` for members of descriptions that have no field of their own.
 DESCRIBED = "dataset"
 _STILL_OPEN = (Upload.State.RECEIVED, Upload.State.CHECKING)
 
 
 def take_back_upload(*, upload: Upload, user: Any) -> Upload:
-    """What the button and DELETE do: stop an upload that is under way, drop a checked one, undo a stored one."""
+    """Cancel an upload in progress, discard a checked one, or undo a stored one."""
     upload.refresh_from_db()
     if upload.state in _STILL_OPEN and upload.run is not None and upload.run.is_active:
         cancel_run(run=upload.run, user=user)
@@ -75,7 +77,7 @@ def take_back_upload(*, upload: Upload, user: Any) -> Upload:
     elif upload.state == Upload.State.DONE:
         undo_upload(upload=upload, user=user)
     else:
-        raise Conflict(f"There is nothing to take back: {upload.get_state_display().lower()}.")
+        raise Conflict(_("There is nothing to undo: %(state)s.") % {"state": upload.get_state_display().lower()})
     upload.refresh_from_db()
     return upload
 
@@ -85,15 +87,15 @@ def _end(upload: Upload, state: str) -> None:
 
 
 def undo_upload(*, upload: Upload, user: Any) -> None:
-    """All of it in one transaction."""
-    refused = "Other things rest on this upload, so it stays. Remove them first."
+    """Undo a stored upload in one transaction."""
+    refused = _("This upload cannot be undone, because other data depend on it. Delete those first.")
     try:
         with only_one_promotion(upload.project, None, alone=True):
             changed = Upload.objects.filter(pk=upload.pk, state=Upload.State.DONE).update(
                 state=Upload.State.UNDONE, finished_at=timezone.now()
             )
             if not changed:
-                raise Conflict("Only a stored upload can be undone.")
+                raise Conflict(_("Only a stored upload can be undone."))
             resting = what_rests_on(upload)
             if resting:
                 raise Conflict(refused, faults=resting)
@@ -115,7 +117,7 @@ def _others(rows: QuerySet, upload: Upload) -> QuerySet:
 
 
 def what_rests_on(upload: Upload) -> list[Fault]:
-    """One line for each kind of thing that would lose what it is about."""
+    """What depends on the upload, as one line per kind."""
     project = upload.project
     own_outputs = Output.objects.filter(project=project, upload=upload).values("id")
     own_items = Item.objects.filter(project=project, upload=upload).values("id")
@@ -167,8 +169,8 @@ def _rows_changed(upload: Upload, table: str) -> QuerySet:
 
 
 def _on_what_it_replaced(upload: Upload) -> list[tuple[str, int]]:
-    """What people judged since the upload changed contexts, references or ranges: back under it would come what they
-    did not see, or a range that their ratings lie outside of."""
+    """Judgements made since the upload replaced contexts, references or ranges. After an undo they would belong to
+    texts that the raters did not see, or be out of range."""
     counts: Counter[str] = Counter()
     ratings = _others(Rating.objects.filter(project=upload.project), upload)
     comparisons = _others(Comparison.objects.filter(project=upload.project), upload)
@@ -195,7 +197,7 @@ def _on_what_it_replaced(upload: Upload) -> list[tuple[str, int]]:
 
 
 def _items_shown_otherwise(upload: Upload) -> Iterator[list[int]]:
-    """Items whose context or source was another one before, in batches."""
+    """Items whose context or source was replaced, in batches."""
     changes = UploadChange.objects.filter(upload=upload, table="items").values_list("row", "before").iterator(500)
     while batch := dict(islice(changes, 500)):
         now = Item.objects.filter(pk__in=batch).values_list("pk", "context", "source")
@@ -203,7 +205,7 @@ def _items_shown_otherwise(upload: Upload) -> Iterator[list[int]]:
 
 
 def _later_changes(upload: Upload) -> QuerySet:
-    """Rows of this upload, or rows it replaced, that a stored upload replaced afterwards."""
+    """Rows of this upload, or rows it replaced, that a later upload replaced again."""
     earlier = UploadChange.objects.filter(
         upload=upload, table=OuterRef("table"), row=OuterRef("row"), id__lt=OuterRef("id")
     )
@@ -214,7 +216,7 @@ def _later_changes(upload: Upload) -> QuerySet:
     own |= Q(table="reference", row__in=references.values("id"))
     own |= Q(table="references", row__in=Item.objects.filter(project=upload.project, upload=upload).values("id"))
     stored = UploadChange.objects.filter(upload__project=upload.project, upload__state=Upload.State.DONE)
-    # What is told of one campaign goes without what is told of another.
+    # Descriptions of different campaigns are independent.
     return stored.exclude(upload=upload).exclude(table="campaigns").filter(own | Exists(earlier))
 
 
@@ -222,8 +224,8 @@ def _later_changes(upload: Upload) -> QuerySet:
 
 
 def _restore(upload: Upload) -> None:
-    """Put back what the upload replaced, the last change first."""
-    # A filter that was made has nothing before it, and what rooms downstream keep is theirs.
+    """Restore what the upload replaced, the last change first."""
+    # A new filter has no earlier state, and apps downstream restore their own rows.
     changes = UploadChange.objects.filter(upload=upload).exclude(table__in=("filters", *FOUND))
     for change in changes.order_by("-id").iterator(500):
         if change.table == "references":
@@ -237,7 +239,7 @@ def _restore(upload: Upload) -> None:
 
 
 def _restore_description(change: UploadChange) -> None:
-    """Of `meta` only what descriptions brought: other members are not the upload's."""
+    """Restore `meta` members that came from descriptions; others do not belong to the upload."""
     project = Project.objects.get(pk=change.row)
     fields = {name: value for name, value in change.before.items() if name != "meta"}
     kept = {name: value for name, value in project.meta.items() if name != DESCRIBED}
@@ -246,15 +248,15 @@ def _restore_description(change: UploadChange) -> None:
 
 
 def _restore_told(change: UploadChange) -> None:
-    """What was told of campaigns before, as far as nothing else has been told since."""
+    """Restore the previous descriptions of imported campaigns, unless they have changed since."""
     project = Project.objects.get(pk=change.row)
-    told = told_campaigns(project)
+    told = list_imported_campaigns(project)
     for name, row in change.before["became"].items():
         if told.get(name) == row:
             told[name] = change.before["was"].get(name)
     told = {name: row for name, row in told.items() if row is not None}
-    kept = {name: value for name, value in project.meta.items() if name != TOLD}
-    Project.objects.filter(pk=project.pk).update(meta={**kept, TOLD: told} if told else kept)
+    kept = {name: value for name, value in project.meta.items() if name != IMPORTED_CAMPAIGNS}
+    Project.objects.filter(pk=project.pk).update(meta={**kept, IMPORTED_CAMPAIGNS: told} if told else kept)
 
 
 def _restore_references(upload: Upload, change: UploadChange) -> None:
@@ -267,7 +269,7 @@ def _restore_references(upload: Upload, change: UploadChange) -> None:
 
 
 def _delete(rows: QuerySet) -> int:
-    """One DELETE without collecting: what rests on the rows was looked up before."""
+    """Delete rows with a single DELETE, without Django's collector: dependent rows have been checked before."""
     return int(rows.order_by()._raw_delete(rows.db))  # type: ignore[attr-defined]
 
 
@@ -286,7 +288,7 @@ def _remove(upload: Upload) -> dict[str, int]:
         if table == "items":
             _delete(Reference.objects.filter(item__in=rows.values("id")))
         removed[table] = _delete(rows)
-    # A system or aspect that others came to use stays, as theirs.
+    # A system or aspect that is used by others stays.
     systems = System.objects.filter(project=project, upload=upload)
     used = Q(pk__in=Output.objects.filter(project=project).values("system"))
     used |= Q(pk__in=Dialogue.objects.filter(project=project, system__isnull=False).values("system"))

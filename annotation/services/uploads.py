@@ -1,5 +1,4 @@
-"""Uploads as people handle them: receive files, queue the import, store a checked dry run, undo, discard. The
-import itself is a pipeline."""
+"""Receives files, queues imports, stores checked uploads, undoes and discards. The import itself is a pipeline."""
 
 from __future__ import annotations
 
@@ -15,6 +14,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Max
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from annotation.models import Item, Upload
 from annotation.parsers import KINDS, is_derived, name_file, shorten_name
@@ -35,28 +35,28 @@ MAX_FILES = 100
 
 @dataclass
 class Incoming:
-    """A file that arrives: its name and its bytes in chunks, or a path that is read where it lies."""
+    """An uploaded file: its name, and its bytes in chunks or the path where it is."""
 
     name: str
     chunks: Iterable[bytes] = ()
     path: Path | None = None
 
 
-def folder_of(upload: Upload) -> Path:
+def get_upload_folder(upload: Upload) -> Path:
     return settings.UPLOADS_DIR / str(upload.pk)
 
 
 def remove_files(upload: Upload) -> None:
-    shutil.rmtree(folder_of(upload), ignore_errors=True)
+    shutil.rmtree(get_upload_folder(upload), ignore_errors=True)
 
 
 def staging_file(upload: Upload) -> Path:
-    """The private database in which an import checks the rows."""
+    """The SQLite database in which an import checks the rows."""
     return settings.STAGING_DIR / f"upload-{upload.pk}.sqlite3"
 
 
 def give_up_import(run: Run) -> None:
-    """The import ended without a word from its pipeline. The files stay, so that it can be tried again."""
+    """Clean up after an import whose pipeline ended without reporting. Files stay, so that it can be retried."""
     state = Upload.State.FAILED if run.state == Run.State.FAILED else Upload.State.CANCELLED
     for upload in Upload.objects.filter(run=run, state__in=[Upload.State.RECEIVED, Upload.State.CHECKING]):
         Upload.objects.filter(pk=upload.pk, state=upload.state).update(state=state.value, finished_at=timezone.now())
@@ -64,8 +64,8 @@ def give_up_import(run: Run) -> None:
 
 
 def clear_project(*, project: Project) -> None:
-    """Before the project is deleted: files of its uploads and exports go, and its items count as not judged, so that
-    the database need not look again at each rating that goes."""
+    """Prepare the deletion of a project: delete files of uploads and exports, and mark items as not judged, so that the
+    triggers do not check them again for each deleted rating."""
     Item.objects.filter(project=project, judged=True).update(judged=False)
     for pk in Upload.objects.filter(project=project).values_list("pk", flat=True):
         shutil.rmtree(settings.UPLOADS_DIR / str(pk), ignore_errors=True)
@@ -77,7 +77,10 @@ def clear_project(*, project: Project) -> None:
 def check_system_kinds(kinds: dict[str, str]) -> None:
     wrong = sorted({kind for kind in kinds.values() if kind not in SYSTEM_KINDS})
     if wrong:
-        text = f"“{wrong[0]}” is not a kind of system. Use {', '.join(SYSTEM_KINDS)}."
+        text = _("“%(name)s” is not a kind of system. Use one of: %(kinds)s.") % {
+            "name": wrong[0],
+            "kinds": ", ".join(SYSTEM_KINDS),
+        }
         raise BadInput(text, faults=[Fault(text, field="system_kinds")])
 
 
@@ -92,21 +95,24 @@ def receive_upload(
     system_kinds: dict[str, str] | None = None,
     send: bool = True,
 ) -> Upload:
-    """Keep the files and queue their import. Files of no known name are listed as ignored; none known is an error."""
+    """Save the files and queue their import. Files with unknown names are listed as ignored; at least one must be
+    known."""
     if kind and kind not in _ORDER:
-        raise BadInput(f"There is no kind “{kind}”. Use one of {', '.join(_ORDER)}.")
+        raise BadInput(
+            _("There is no kind “%(name)s”. Use one of: %(kinds)s.") % {"name": kind, "kinds": ", ".join(_ORDER)}
+        )
     check_system_kinds(system_kinds or {})
     check_room()
     options = {"dry_run": dry_run, "replace": replace, "system_kinds": system_kinds or {}}
-    # The row comes last and with its run: whatever breaks before leaves nothing that waits for ever.
+    # Create the row last, with its run, so that a failure leaves no upload waiting forever.
     draft = settings.UPLOADS_DIR / f"incoming-{uuid4().hex}"
     upload = Upload(project=project, options=options, created_by=user if getattr(user, "pk", None) else None)
     try:
         _keep_files(upload, draft, files, kind)
         with transaction.atomic():
             upload.save()
-            shutil.rmtree(folder_of(upload), ignore_errors=True)
-            draft.rename(folder_of(upload))
+            shutil.rmtree(get_upload_folder(upload), ignore_errors=True)
+            draft.rename(get_upload_folder(upload))
             upload.run = enqueue_run(
                 kind="import",
                 project=project,
@@ -131,7 +137,7 @@ def _keep_files(upload: Upload, folder: Path, files: Iterable[Incoming], kind: s
     left = settings.MAX_UPLOAD_BYTES
     for number, file in enumerate(files):
         if number >= MAX_FILES:
-            raise BadInput(f"One upload takes at most {MAX_FILES} files.")
+            raise BadInput(_("An upload can have at most %(n)d files.") % {"n": MAX_FILES})
         name = name_file(file.name, kind)
         if name is None and is_derived(file.name):
             continue
@@ -180,14 +186,14 @@ def _write(chunks: Iterable[bytes], target: Path, limit: int) -> int:
 
 
 def store_checked(*, upload: Upload, user: Any) -> Upload:
-    """After a dry run without faults: the same files again, this time to store them."""
+    """After a dry run without errors: import the same files and store them."""
     with transaction.atomic():
         options = {**upload.options, "dry_run": False}
         changed = Upload.objects.filter(pk=upload.pk, state=Upload.State.CHECKED).update(
             state=Upload.State.RECEIVED, options=options
         )
         if not changed:
-            raise Conflict("Only a checked upload can be stored.")
+            raise Conflict(_("Only a checked upload can be stored."))
         upload.refresh_from_db()
         upload.run = enqueue_run(
             kind="import",
@@ -201,8 +207,8 @@ def store_checked(*, upload: Upload, user: Any) -> Upload:
 
 
 @dataclass(frozen=True)
-class ImportWishes:
-    """Which upload is stored."""
+class ImportOptions:
+    """Parameters of storing a checked upload."""
 
     upload: int = param(
         help="Number of an upload that was checked (`dry_run`). To send files, post them to `uploads/`.",
@@ -212,11 +218,11 @@ class ImportWishes:
     )
 
 
-def import_checked(*, project: Project, user: Any, wishes: ImportWishes) -> Run:
-    """Store an upload that was only checked, as a program asks for it."""
+def import_checked(*, project: Project, user: Any, wishes: ImportOptions) -> Run:
+    """Store a checked upload, requested through the API."""
     upload = Upload.objects.filter(project=project, pk=wishes.upload).first()
     if upload is None:
-        raise NotThere(f"There is no upload {wishes.upload} in this project.")
+        raise NotThere(_("There is no upload %(number)d in this project.") % {"number": wishes.upload})
     stored = store_checked(upload=upload, user=user)
     assert stored.run is not None
     return stored.run
@@ -225,17 +231,17 @@ def import_checked(*, project: Project, user: Any, wishes: ImportWishes) -> Run:
 # ---- one promotion at a time ------------------------------------------------------------------------------
 
 
-def state_of_uploads(project: Project) -> tuple[Any, int]:
-    """Changes whenever an upload of the project is stored or undone."""
+def get_uploads_state(project: Project) -> tuple[Any, int]:
+    """A value that changes whenever an upload of the project is stored or undone."""
     rows = Upload.objects.filter(project=project, state__in=[Upload.State.DONE, Upload.State.UNDONE])
     return rows.aggregate(last=Max("finished_at"))["last"], rows.count()
 
 
 @contextmanager
 def only_one_promotion(project: Project, seen: object, *, alone: bool = False) -> Iterator[bool]:
-    """A transaction that no other promotion or undo of the project overlaps; yields whether the uploads are still
-    as `seen`. People may judge meanwhile unless it is to be `alone`, as whoever deletes judgements must be."""
+    """A transaction without other imports or undos of the project; yields whether its uploads are still as `seen`.
+    Annotators can continue to judge unless `alone`, which deleting judgements requires."""
     with transaction.atomic():
         if connection.features.has_select_for_update:
             Project.objects.select_for_update(no_key=not alone).get(pk=project.pk)
-        yield state_of_uploads(project) == seen
+        yield get_uploads_state(project) == seen

@@ -1,5 +1,4 @@
-"""What somebody who writes is answered: the outcome of a text, the same again for the same submission, and the refusals
-that have a name."""
+"""Responses to submitted texts: the outcome, its replay for a repeated submission, and named errors."""
 
 from __future__ import annotations
 
@@ -9,6 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
 from annotation.allocation.writing import Verdict
 from annotation.models import WritingAttempt, WritingTask
 from evalapp.common.errors import Conflict
@@ -17,24 +19,24 @@ from .writing_desk import Desk, get_desk
 
 
 class SubmissionConflict(Conflict):
-    code, title = "submission-conflict", "This submission was used for something else"
+    code, title = "submission-conflict", "The submission id was used for something else"
 
 
 class TaskClosed(Conflict):
-    code, title = "task-closed", "Nothing more is added here"
+    code, title = "task-closed", "The item takes no more texts"
 
 
 class RoundConflict(Conflict):
-    code, title = "round", "The round is another one by now"
+    code, title = "round", "The round has changed"
 
 
 class CandidateClosed(Conflict):
-    code, title = "candidate-closed", "This candidate was dealt with"
+    code, title = "candidate-closed", "The candidate is no longer open"
 
 
 @dataclass(frozen=True)
-class Sent:
-    """What came from the browser, with its fingerprint."""
+class Submission:
+    """A submitted text, with its fingerprint."""
 
     submission: UUID
     text: str
@@ -52,8 +54,8 @@ class Sent:
 
 @dataclass(frozen=True)
 class Outcome:
-    """`decision`: accept, edit, drop, or wait (no score: kept as a draft). Scores are None where the arm sees none.
-    `repeated`: the same submission had come before."""
+    """The outcome of a submitted text. `decision`: accept, edit, drop, or wait (no score, saved as a draft). Scores are
+    None if the arm sees none. `repeated`: the same submission was received before."""
 
     decision: str
     score_before: float | None
@@ -80,28 +82,28 @@ class Outcome:
 
 
 _EDIT = {
-    "irrelevant": "You called the candidate not relevant: edit it until it is an answer.",
-    "no-gain": "With this text the set does not become more reliable. Edit it.",
+    "irrelevant": gettext_lazy("You marked the candidate as not relevant. Edit it so that it fits the context."),
+    "no-gain": gettext_lazy("This text does not make the set more reliable. Edit it."),
 }
 
 
-def message_of(decision: str, why: str, left: int, unscored: bool, waits: bool) -> str:
+def make_message(decision: str, why: str, left: int, unscored: bool, waits: bool) -> str:
     if decision == "wait":
-        return "Score not available; kept as a draft. Try again, or add it without a score."
+        return _("No score available. Your text is saved as a draft. Try again, or add it without a score.")
     if decision == "accept":
         if waits:
-            return "Stored. It stands in the set once others have confirmed it."
-        return "Added without a score." if unscored else "Added."
+            return _("Saved. It is added to the set when other annotators have confirmed it.")
+        return _("Added without a score.") if unscored else _("Added.")
     if decision == "edit":
-        return f"{_EDIT[why]} {left} attempt{'' if left == 1 else 's'} left."
+        return f"{_EDIT[why]} " + ngettext("%(n)d attempt left.", "%(n)d attempts left.", left) % {"n": left}
     if why == "limit":
-        return "No attempt is left, so the candidate is dropped. Go on with another one."
-    return "Put aside."
+        return _("No attempts left, so the candidate is discarded. Continue with another one.")
+    return _("Discarded.")
 
 
 def waiting_outcome(user: Any, task: WritingTask, verdict: Verdict, note: str) -> Outcome:
-    """No score could be had: nothing is stored but the draft, and the submission may come again."""
-    message = message_of(verdict.decision, verdict.why, verdict.left, False, False)
+    """The outcome if no score is available: only the draft is saved, and the submission can be repeated."""
+    message = make_message(verdict.decision, verdict.why, verdict.left, False, False)
     if note:
         message = f"{message} ({note})"
     desk = get_desk(user=user, public=task.public)
@@ -115,22 +117,22 @@ def stored_outcome(user: Any, task: WritingTask, row: WritingAttempt) -> Outcome
         score_before=row.score_before if shows else None,
         score_after=row.score_after if shows else None,
         attempts_left=row.left,
-        message=message_of(row.decision, row.why, row.left, row.unscored, waits),
+        message=make_message(row.decision, row.why, row.left, row.unscored, waits),
         desk=get_desk(user=user, public=task.public),
         improved=row.improved if shows else None,
         why=row.why,
     )
 
 
-def answered(user: Any, task: WritingTask, sent: Sent) -> Outcome | None:
-    """What this submission was answered the first time."""
+def answered(user: Any, task: WritingTask, sent: Submission) -> Outcome | None:
+    """The first outcome of a repeated submission; None if it is new."""
     row = WritingAttempt.objects.filter(submission=sent.submission).first()
     if row is None:
         return None
     if row.task_id != task.pk or row.body_hash != sent.body_hash:
         stored = {"text": row.text, "relevant": row.relevant} if row.task_id == task.pk else {}
         raise SubmissionConflict(
-            "This submission was used for another text. Send the new one under a number of its own.",
+            _("This submission id was used for another text. Send the new text with a new id."),
             stored=stored,
             yours={"text": sent.text, "relevant": sent.relevant},
         )

@@ -1,6 +1,6 @@
-"""What somebody who writes sends: a text, or a candidate put aside. The server asks for the scores itself, outside any
-transaction, and judges under the item's lock against the very set it asked for: when the set grew in between it asks
-again. A browser's number is never read."""
+"""Submitted texts and discarded candidates. The server computes the scores itself, outside any transaction. It then
+decides under the lock of the item; if the set has changed since the scores were computed, it starts over. Scores sent
+by a browser are never used."""
 
 from __future__ import annotations
 
@@ -8,21 +8,23 @@ from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
+from django.utils.translation import gettext as _
 
-from annotation.allocation.texts import UNSTORABLE, is_storable
+from annotation.allocation.texts import is_storable
 from annotation.allocation.wording import changed_words, shared_words
 from annotation.allocation.writing import Attempt, Rules, Verdict, is_allowed, judge_attempt, same_text
 from annotation.allocation.writing_plan import CONSTRAINTS
 from annotation.models import WritingAttempt, WritingCampaign, WritingCandidate, WritingTask, WrittenReference
-from annotation.selectors.writing import closing_attempts, get_my_desk_task, originals_of, set_texts
+from annotation.selectors.writing import closing_attempts, get_my_desk_task, list_originals, set_texts
 from evalapp.common.errors import BadInput, Conflict, Fault, NotAllowed
 
 from . import hooks
+from .judging_acts import check_storable
 from .writing_answers import (
     CandidateClosed,
     Outcome,
     RoundConflict,
-    Sent,
+    Submission,
     TaskClosed,
     answered,
     stored_outcome,
@@ -33,8 +35,8 @@ from .writing_desk import check_right, tried_before
 from .writing_last import count_awaited
 from .writing_store import (
     TRIES,
-    Look,
     Scores,
+    TaskSnapshot,
     add_written,
     close_task,
     count_waiting,
@@ -50,19 +52,19 @@ LONGEST = 86_400.0
 _OPEN = WritingTask.State.OPEN
 
 
-# ---- a text is sent ---------------------------------------------------------------------------------------
+# ---- submitted texts --------------------------------------------------------------------------------------
 
 
 def submit_attempt(
     *, user: Any, public: str, submission: UUID, text: str, relevant: bool | None = None, candidate: str | None = None,
     seconds: float | None = None, unscored: bool = False,
 ) -> Outcome:  # fmt: skip
-    """Judge a text and add it where the rules say so, once: the same `submission` again answers as the first time. In
-    rounds the candidate is that of the round, and has to be named. `unscored`: add it although no score can be had."""
-    sent = Sent(
+    """Decide on a text and add it if the rules allow. The same `submission` again returns the first outcome. In rounds,
+    `candidate` must be that of the round. `unscored`: add the text even if no score is available."""
+    sent = Submission(
         submission, _checked_text(text), relevant, _checked_candidate(candidate), _checked_seconds(seconds), unscored
     )
-    for _ in range(TRIES):
+    for _try in range(TRIES):
         task = get_my_desk_task(user=user, public=public)
         known = answered(user, task, sent)
         if known is not None:
@@ -85,60 +87,61 @@ def submit_attempt(
                 return waiting_outcome(user, task, verdict, scores.note)
             return stored_outcome(user, task, attempt)
     keep_draft(task, sent)
-    raise Conflict("Others add references to this item just now. Your text is kept; send it again in a moment.")
+    raise Conflict(_("Other annotators are adding references to this item. Your text is saved; send it again soon."))
 
 
 def _checked_text(text: Any) -> str:
     if not isinstance(text, str) or not text.strip():
-        raise BadInput("Write a text first.", faults=[Fault("Write a text first.", field="text")])
+        raise _refuse("text", _("Write a text first."))
     if len(text) > TEXT_LENGTH:
-        message = f"The text is longer than {TEXT_LENGTH:,} characters."
-        raise BadInput(message, faults=[Fault(message, field="text")])
-    if not is_storable(text):
-        raise BadInput(UNSTORABLE, faults=[Fault(UNSTORABLE, field="text")])
+        raise _refuse("text", _("The text is longer than %(n)s characters.") % {"n": f"{TEXT_LENGTH:,}"})
+    check_storable("text", text)
     return text.strip()
 
 
 def _checked_candidate(public: str | None) -> str | None:
-    """A name that no candidate can have is refused before the database is asked, which cannot take every text."""
+    """An id that no candidate can have is rejected first, because the database cannot store every text."""
     if public is not None and not is_storable(public):
         raise _not_offered()
     return public
 
 
+def _refuse(field: str, message: str, **extra: Any) -> BadInput:
+    return BadInput(message, faults=[Fault(message, field=field)], **extra)
+
+
 def _not_offered() -> BadInput:
-    message = "This candidate was not offered here."
-    return BadInput(message, faults=[Fault(message, field="candidate")])
+    return _refuse("candidate", _("This candidate was not offered here."))
 
 
 def _checked_seconds(seconds: float | None) -> float | None:
     return None if seconds is None else min(max(float(seconds), 0.0), LONGEST)
 
 
-def _check_open(task: WritingTask, sent: Sent) -> None:
-    """A task that takes texts; else the text is kept as its draft and the person is told why."""
+def _check_open(task: WritingTask, sent: Submission) -> None:
+    """If the task takes no more texts, save the text as its draft and raise TaskClosed."""
     if task.state == _OPEN and task.campaign.state != WritingCampaign.State.CLOSED:
         return
     keep_draft(task, sent)
     if task.campaign.state == WritingCampaign.State.CLOSED:
-        raise TaskClosed("The campaign is closed, so nothing is added any more. Your text is kept as a draft.")
+        raise TaskClosed(_("The campaign is closed. Your text is saved as a draft but not added."))
     if task.why == WritingTask.Why.FULL:
-        count = task.campaign.options["target"]
-        raise TaskClosed(f"This item has its {count} references by now. Your text is kept as a draft.")
-    raise TaskClosed("You have ended this item. Your text is kept as a draft.")
+        message = _("This item already has its %(n)d references. Your text is saved as a draft.")
+        raise TaskClosed(message % {"n": task.campaign.options["target"]})
+    raise TaskClosed(_("You have finished this item. Your text is saved as a draft."))
 
 
-def _look_at(task: WritingTask, sent: Sent) -> Look:
+def _look_at(task: WritingTask, sent: Submission) -> TaskSnapshot:
     candidate = _candidate(task, sent.candidate)
     rules = _rules(task)
     offered = candidate.text if candidate else None
     if not is_allowed(rules, Attempt(sent.text, offered)):
         if rules.arm == "candidates":
-            raise NotAllowed("Candidates are taken as they are here. Choose one, or put it aside.")
-        raise NotAllowed("Texts of your own are not asked for here. Begin with a candidate.")
+            raise NotAllowed(_("Candidates cannot be edited here. Accept or discard them as they are."))
+        raise NotAllowed(_("This campaign does not accept own texts. Start with a candidate."))
     present = set_texts(task)
     _check_new(task, sent.text, present)
-    return Look(candidate, present, _check_wording(task, sent.text))
+    return TaskSnapshot(candidate, present, _check_wording(task, sent.text))
 
 
 def _rules(task: WritingTask) -> Rules:
@@ -152,18 +155,17 @@ def _rules(task: WritingTask) -> Rules:
 
 
 def _candidate(task: WritingTask, public: str | None) -> WritingCandidate | None:
-    """The candidate that is meant, unless this person has dealt with it."""
+    """The named candidate, if it is still open for the annotator."""
     if task.campaign.in_rounds:
         if count_awaited(task):
-            raise RoundConflict("The others of your group are still in the last round. Wait for them.")
+            raise RoundConflict(_("Others in your group are still in the previous round. Please wait."))
         current = round_candidate(task)
         if current is None:
-            raise RoundConflict("There is no candidate in this round. Look at the page again.")
+            raise RoundConflict(_("There is no candidate in this round. Reload the page."))
         if public is None:
-            message = "Name the candidate of the round, so that nothing is taken for what follows it."
-            raise BadInput(message, faults=[Fault(message, field="candidate")])
+            raise _refuse("candidate", _("Give the id of the candidate of this round."))
         if public != current.public:
-            raise RoundConflict("The round has gone on. Look at the page again; your text is kept there.")
+            raise RoundConflict(_("The round has changed. Reload the page; your text is saved there."))
         return current
     if public is None:
         return None
@@ -171,7 +173,7 @@ def _candidate(task: WritingTask, public: str | None) -> WritingCandidate | None
     if row is None:
         raise _not_offered()
     if closing_attempts(task).filter(candidate=row).exists():
-        raise CandidateClosed("You have added or dropped this candidate before. Choose another one.")
+        raise CandidateClosed(_("You have already added or discarded this candidate. Choose another one."))
     return row
 
 
@@ -181,39 +183,39 @@ def _check_new(task: WritingTask, text: str, present: tuple[str, ...]) -> None:
     )
     form = same_text(text)
     if any(same_text(other) == form for other in (*present, *waiting.values_list("text", flat=True))):
-        message = "This text is a reference of the item already."
-        raise BadInput(message, faults=[Fault(message, field="text")])
+        raise _refuse("text", _("The item already has this text as a reference."))
 
 
 def _check_wording(task: WritingTask, text: str) -> dict[str, Any]:
-    """The mark of a text under a constraint; BadInput when it does not keep the constraint."""
+    """Metadata for the reference; BadInput if the text violates the campaign's constraint."""
     campaign, options = task.campaign, task.campaign.options
     if campaign.kind != WritingCampaign.Kind.CONSTRAINT:
         return {"campaign": campaign.slug}
     constraint = options["constraint"]
     meta: dict[str, Any] = {"campaign": campaign.slug, "constraint": constraint, "kind": CONSTRAINTS[constraint]}
-    originals, message = originals_of(task), ""
+    originals, message = list_originals(task), ""
     if any(same_text(text) == same_text(original) for original in originals):
-        message = "This is the original. Write another text."
+        message = _("This is the original. Write another text.")
     elif originals and constraint == "avoid-original-words":
         shared = shared_words(text, originals[0])
         meta["shared_words"] = shared
         if len(shared) > options["shared_words"]:
-            message = f"Say it in other words. The original has these as well: {', '.join(shared)}."
+            message = _("Use other words. The original also contains: %(words)s.") % {"words": ", ".join(shared)}
     elif originals and constraint == "minimally-wrong":
         changed = changed_words(text, originals[0])
         meta["changed_words"] = changed
         limit = options["changed_words"]
         if limit is not None and changed > limit:
-            message = f"Change at most {limit} words of the original; this changes {changed}."
+            message = _("Change at most %(limit)d words of the original; you changed %(changed)d.")
+            message %= {"limit": limit, "changed": changed}
     if message:
-        raise BadInput(message, faults=[Fault(message, field="text")], shared=meta.get("shared_words", []))
+        raise _refuse("text", message, shared=meta.get("shared_words", []))
     return meta
 
 
-def _ask(task: WritingTask, look: Look, text: str) -> Scores:
-    """The scores of the set without and with the text, for every arm of a campaign with an evaluator: what the arms
-    without scores came to is told at the end."""
+def _ask(task: WritingTask, look: TaskSnapshot, text: str) -> Scores:
+    """The scores of the set without and with the text. They are also computed for arms that do not show them, so that
+    arms can be compared."""
     campaign = task.campaign
     if not campaign.evaluator or campaign.kind != WritingCampaign.Kind.REAM:
         return Scores()
@@ -229,11 +231,13 @@ def _ask(task: WritingTask, look: Look, text: str) -> Scores:
     )
 
 
-# ---- judged under the lock --------------------------------------------------------------------------------
+# ---- the decision, under the lock -------------------------------------------------------------------------
 
 
-def _judge(task: WritingTask, sent: Sent, look: Look, scores: Scores) -> tuple[Verdict, WritingAttempt | None] | None:
-    """The verdict and the stored attempt (none while it waits for a score); None when the set has changed since."""
+def _judge(
+    task: WritingTask, sent: Submission, look: TaskSnapshot, scores: Scores
+) -> tuple[Verdict, WritingAttempt | None] | None:
+    """The verdict and the stored attempt (None if there is no score yet); None if the set has changed meanwhile."""
     now = lock_task(task)
     if now is None or set_texts(task) != look.present:
         return None
@@ -244,7 +248,7 @@ def _judge(task: WritingTask, sent: Sent, look: Look, scores: Scores) -> tuple[V
     )
     tried = tried_before(task, look.candidate)
     if tried.edits >= rules.max_attempts or is_closed(task, look.candidate):
-        return None  # another tab was faster; the next look says so
+        return None  # changed by another tab; the next try reports it
     _check_new(task, sent.text, look.present)
     if len(look.present) + count_waiting(task) >= task.campaign.options["target"]:
         close_task(task, WritingTask.Why.FULL.value)
@@ -260,14 +264,16 @@ def _judge(task: WritingTask, sent: Sent, look: Look, scores: Scores) -> tuple[V
     return verdict, row
 
 
-# ---- put aside --------------------------------------------------------------------------------------------
+# ---- discarded candidates ---------------------------------------------------------------------------------
 
 
 def drop_candidate(
     *, user: Any, public: str, submission: UUID, candidate: str | None = None, seconds: float | None = None
 ) -> Outcome:
-    """Put a candidate aside for good (None: the text of one's own, or the candidate of the round)."""
-    sent = Sent(submission, "", None, _checked_candidate(candidate), _checked_seconds(seconds), False, kind="drop")
+    """Discard a candidate (None: the current own text, or the candidate of the round)."""
+    sent = Submission(
+        submission, "", None, _checked_candidate(candidate), _checked_seconds(seconds), False, kind="drop"
+    )
     task = get_my_desk_task(user=user, public=public)
     known = answered(user, task, sent)
     if known is not None:
@@ -280,8 +286,8 @@ def drop_candidate(
         with transaction.atomic():
             now = lock_task(task)
             if now is None or is_closed(task, row):
-                raise CandidateClosed("This candidate was dealt with meanwhile. Look at the page again.")
-            look = Look(row, set_texts(task), {})
+                raise CandidateClosed(_("This candidate is no longer open. Reload the page."))
+            look = TaskSnapshot(row, set_texts(task), {})
             attempt = store_attempt(task, sent, look, Scores(), verdict, now, edited=False)
             go_on(task, sent, verdict)
     except IntegrityError:

@@ -1,5 +1,5 @@
-"""Somebody who writes takes their last text back: it leaves the set, stays as provenance, and the item is as it was
-before it was added."""
+"""Annotators take back their last text: it leaves the set but stays on record, and the item returns to its earlier
+state."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from annotation.allocation.texts import is_storable
 from annotation.models import Reference, WritingMember, WritingTask, WritingUnit, WrittenReference
@@ -16,7 +17,7 @@ from annotation.selectors.writing import NOT_YOURS, TAKEN_BACK, get_my_desk_task
 from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
 
 from .writing_desk import Desk, check_right, get_desk
-from .writing_last import last_written, objection
+from .writing_last import find_objection, last_written
 from .writing_later import was_taken_back, withdraw_row
 from .writing_store import count_waiting
 
@@ -28,15 +29,16 @@ class NotLast(Conflict):
 
 
 def take_back_last(*, user: Any, public: str, reference: str) -> Desk:
-    """Take one's own last text for an item out of the set again; `reference` is its opaque id (`Desk.last`). The
-    attempt stays, with its reason, and counts as none: its candidate is open again and its edit is not used up. The
-    text returns to the editor unless another stands there. An item that it completed is open again; an item that was
-    handed out meanwhile and not begun goes back. Twice is once."""
+    """Take the annotator's last text for an item out of the set; `reference` is its id (`Desk.last`). Idempotent.
+
+    The attempt stays on record but no longer counts: its candidate is open again, and its edit is not used up. The text
+    returns to the editor unless that contains another one. An item that it completed is reopened; an item that was
+    assigned meanwhile is returned if the annotator has not started it."""
     task = get_my_desk_task(user=user, public=public)
     check_right(user, task.campaign)
     row = WrittenReference.objects.filter(task=task, public=reference).first() if is_storable(reference) else None
     if row is None:
-        message = "There is no such text of yours for this item. Look at the page again."
+        message = _("You have no such text for this item. Reload the page.")
         raise BadInput(message, faults=[Fault(message, field="reference")])
     with transaction.atomic():
         WritingUnit.objects.select_for_update(no_key=True).get(pk=task.unit_id)
@@ -44,7 +46,7 @@ def take_back_last(*, user: Any, public: str, reference: str) -> Desk:
         WritingMember.objects.select_for_update(no_key=True).get(pk=task.member_id)
         for name in ("state", "why", "round", "draft"):
             setattr(task, name, getattr(fresh, name))
-        task.campaign.refresh_from_db(fields=["state"])  # it may have been closed while the item was waited for
+        task.campaign.refresh_from_db(fields=["state"])  # it may have been closed while waiting for the lock
         row = _locked(row.pk)
         if not was_taken_back(row):
             _check(task, row)
@@ -54,11 +56,11 @@ def take_back_last(*, user: Any, public: str, reference: str) -> Desk:
 
 
 def _lock_tasks(task: WritingTask) -> WritingTask:
-    """The task, and with it the one that is open: nobody begins there while it may go back."""
+    """Lock the task and the annotator's open task, which may have to be returned."""
     rows = WritingTask.objects.select_for_update().order_by("pk")
     held = {row.pk: row for row in rows.filter(Q(pk=task.pk) | Q(member=task.member_id, state=_OPEN))}
     if task.pk not in held:
-        raise NotThere(NOT_YOURS)
+        raise NotThere(str(NOT_YOURS))
     return held[task.pk]
 
 
@@ -71,14 +73,14 @@ def _check(task: WritingTask, row: WrittenReference) -> None:
     last = last_written(task)
     if last is None or last.pk != row.pk:
         gone = row.state in (WrittenReference.State.WITHDRAWN, WrittenReference.State.REFUSED)
-        raise NotLast("This text is not in the set any more." if gone else "You have added another text since.")
-    why = objection(task, row)
+        raise NotLast(_("This text is no longer in the set.") if gone else _("You have added another text since."))
+    why = find_objection(task, row)
     if why:
         raise NotLast(why)
 
 
 def _go_back(task: WritingTask, row: WrittenReference) -> None:
-    """Counters, round, draft and state as they were before the text was added."""
+    """Restore counters, round, draft and state from before the text was added."""
     changes: dict[str, Any] = {}
     attempt = row.attempt
     if task.round == attempt.round + 1 and not task.attempts.filter(round__gt=attempt.round).exists():
@@ -89,7 +91,7 @@ def _go_back(task: WritingTask, row: WrittenReference) -> None:
         changes |= {"draft_version": F("draft_version") + 1, "draft_saved_at": timezone.now()}
     WritingMember.objects.filter(pk=task.member_id).update(accepted=F("accepted") - 1, last_at=timezone.now())
     if task.state != _OPEN and _has_place(task):
-        WritingTask.objects.filter(member=task.member_id, state=_OPEN).delete()  # not begun, see `objection`
+        WritingTask.objects.filter(member=task.member_id, state=_OPEN).delete()  # not started, see `find_objection`
         lease = timezone.now() + timedelta(minutes=task.campaign.lease_minutes)
         changes |= {"state": _OPEN.value, "why": "", "closed_at": None, "lease_until": lease}
         WritingMember.objects.filter(pk=task.member_id).update(done=F("done") - 1)

@@ -1,5 +1,5 @@
-"""Candidates as annotators are offered them, remembered on the server, so that an attempt can name its candidate by an
-opaque id and its provenance is known."""
+"""Candidates that were offered to annotators. They are stored, so that attempts refer to them by a public id and their
+origin is known."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from django.db import transaction
 from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext as _
 
 from annotation.allocation.texts import is_storable
 from annotation.allocation.writing import same_text, shown_order
@@ -22,8 +23,7 @@ def _opaque(*parts: object) -> str:
 
 
 def remember_candidates(*, task: WritingTask, rows: Sequence[Candidate]) -> list[str]:
-    """Opaque ids of the rows, in order, after keeping them. The same text offered to the same task again has the same
-    id; twice costs nothing."""
+    """Store the candidates and return their public ids, in order. The same text in the same task has the same id."""
     ids = [_opaque("task", task.public, row.text) for row in rows]
     WritingCandidate.objects.bulk_create(
         [
@@ -38,16 +38,16 @@ def remember_candidates(*, task: WritingTask, rows: Sequence[Candidate]) -> list
     return ids
 
 
-def candidates_of_rounds(task: WritingTask) -> tuple[int, str]:
-    """How many candidates the item has in rounds, fetching them the first time: one list for every group, in an order
-    drawn from the campaign's seed. With none, the note says why; the next call tries again."""
+def fetch_round_candidates(task: WritingTask) -> tuple[int, str]:
+    """The number of candidates of the item in rounds, fetched on the first call: one list for all groups, in an order
+    drawn from the campaign's seed. If there are none, the note gives the reason, and the next call tries again."""
     rows = WritingCandidate.objects.filter(unit=task.unit_id, task=None)
     count = rows.count()
     if count:
         return count, ""
     found = _fetch(task)
     if not found.rows:
-        return 0, found.note or "The corpus has no candidate for this item."
+        return 0, found.note or _("The corpus has no candidates for this item.")
     order = shown_order(task.campaign.seed, task.unit.item.key, len(found.rows))
     with transaction.atomic():
         WritingUnit.objects.select_for_update(no_key=True).get(pk=task.unit_id)
@@ -65,7 +65,7 @@ def candidates_of_rounds(task: WritingTask) -> tuple[int, str]:
 
 
 def _fetch(task: WritingTask) -> Candidates:
-    """Without what every member begins with, and without outputs of the item."""
+    """Search the corpus, without references that the set starts with and outputs of the item."""
     campaign, item = task.campaign, task.unit.item
     start = Reference.objects.filter(item=item, set=get_start_set_id(campaign)).values_list("text", flat=True)
     outputs = Output.objects.filter(item=item).values_list("text", flat=True)
@@ -84,13 +84,13 @@ def _fetch(task: WritingTask) -> Candidates:
 
 
 def round_candidate(task: WritingTask) -> WritingCandidate | None:
-    """The candidate of the round that the task is in; None after the last."""
+    """The candidate of the current round; None after the last one."""
     return WritingCandidate.objects.filter(unit=task.unit_id, task=None, number=task.round).first()
 
 
 def find_candidate(task: WritingTask, public: str) -> WritingCandidate | None:
-    """A candidate that this task was offered."""
-    if not is_storable(public):  # PostgreSQL cannot even be asked for it
+    """A candidate that was offered in this task."""
+    if not is_storable(public):  # PostgreSQL rejects such a query
         return None
     row = WritingCandidate.objects.filter(public=public, unit=task.unit_id).first()
     return row if row is not None and row.task_id in (None, task.pk) else None

@@ -1,5 +1,5 @@
-"""What lies before somebody who writes: the item to work on now, its references, the candidate of the round, what is
-left of the attempts. Items are handed out by `writing_handout`; what is sent goes to `writing_attempts`."""
+"""The state of the writing page: the current item, its references, the candidate of the round and the attempts that are
+left. `writing_handout` assigns items and `writing_attempts` handles submitted texts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
-from annotation.allocation.writing import Tried
+from annotation.allocation.writing import EarlierAttempts
 from annotation.models import (
     Reference,
     WritingAttempt,
@@ -19,30 +22,30 @@ from annotation.models import (
     WritingTask,
     WrittenReference,
 )
-from annotation.selectors.own import check_invited
-from annotation.selectors.writing import get_my_desk_task, is_taken_back, originals_of
+from annotation.selectors.own_campaigns import check_invited
+from annotation.selectors.writing import get_my_desk_task, is_taken_back, list_originals
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import NotAllowed
 
-from .writing_candidates import candidates_of_rounds, find_candidate, round_candidate
-from .writing_last import Last, count_awaited, find_last
+from .writing_candidates import fetch_round_candidates, find_candidate, round_candidate
+from .writing_last import LastText, count_awaited, find_last
 
 Why = Literal["", "empty", "limit", "draft", "paused", "closed"]
-WHY_TEXT: dict[str, str] = {
+WHY_TEXT: dict[str, str | Promise] = {
     "": "",
-    "empty": "There is nothing left for you to write here. Thank you.",
-    "limit": "You have reached the number of items asked of one person. Thank you.",
-    "draft": "This campaign is not open yet.",
-    "paused": "This campaign is paused. Your texts are kept; come back later.",
-    "closed": "This campaign is closed.",
+    "empty": gettext_lazy("You have worked on all items in this campaign. Thank you."),
+    "limit": gettext_lazy("You have reached the maximum number of items per person. Thank you."),
+    "draft": gettext_lazy("This campaign is not open yet."),
+    "paused": gettext_lazy("This campaign is paused. Your texts are saved; come back later."),
+    "closed": gettext_lazy("This campaign is closed."),
 }
 _WAITING, _SHOWN = WrittenReference.State.WAITING.value, WrittenReference.State.SHOWN.value
 
 
 @dataclass(frozen=True)
 class DeskReference:
-    """`gain` is None where the arm sees no scores, and for references that were there before. `waiting`: others have
-    not confirmed it yet. `public` is empty for what nobody wrote here."""
+    """A reference on the page. `gain` is None if the arm sees no scores, and for references that the campaign started
+    from; those also have no `public` id. `waiting`: other annotators have not confirmed it yet."""
 
     text: str
     gain: float | None = None
@@ -63,10 +66,11 @@ class DeskCandidate:
 
 @dataclass(frozen=True)
 class Desk:
-    """`task` is None when there is nothing to write; `why` says why. `state`: write, wait (for others of the group),
-    done, skipped, none. `candidate` is the one of the round (None where the annotator chooses). `growth`: (number of
-    references in the set, its score), one for each that was added. `version` is that of the draft. `last` is what this
-    person can take back: their last text for this item or, before they begin here, for the item before."""
+    """The state of the writing page. `task` is None if there is nothing to write, for the reason `why`. `state`: write,
+    wait (for others in the group), done, skipped, none. `candidate` is the candidate of the round (None if annotators
+    choose). `growth`: (number of references in the set, its score) after each added text. `version` is that of the
+    draft. `last` is the text that the annotator can take back: their last one for this item or, before they start
+    here, for the previous item."""
 
     campaign: WritingCampaign
     member: WritingMember | None = None
@@ -88,11 +92,11 @@ class Desk:
     waiting_for: int = 0
     note: str = ""
     to_confirm: int = 0
-    last: Last | None = None
+    last: LastText | None = None
 
     @property
     def why_text(self) -> str:
-        return WHY_TEXT[self.why]
+        return str(WHY_TEXT[self.why])
 
     @property
     def public(self) -> str:
@@ -127,7 +131,7 @@ class Desk:
         return self.allows_edit and bool(self.campaign.options["own_text"]) and not self.campaign.in_rounds
 
     def wire(self) -> dict[str, Any]:
-        """As the API sends it. No arm by name: a page without scores does not say that others have them."""
+        """The state as the API returns it. The arm is not named: annotators without scores do not learn of others."""
         return {
             "id": self.public,
             "campaign": self.campaign.pk,
@@ -166,11 +170,11 @@ class Desk:
         }  # fmt: skip
 
 
-# ---- what lies on the desk --------------------------------------------------------------------------------
+# ---- the state of the page --------------------------------------------------------------------------------
 
 
 def get_desk(*, user: Any, public: str) -> Desk:
-    """The task as it stands now; somebody who looks at it has the lease again."""
+    """The current state of a task; reading it renews the lease."""
     task = get_my_desk_task(user=user, public=public)
     renew_lease(task)
     return make_desk(task)
@@ -187,7 +191,7 @@ def renew_lease(task: WritingTask) -> None:
 def check_right(user: Any, campaign: WritingCampaign) -> Any:
     project = get_project(user=user, slug=campaign.project.slug, need="annotate")
     if project.role is None:  # type: ignore[attr-defined]
-        raise NotAllowed("Only members of the project can write in it. Join it first.")
+        raise NotAllowed(_("Only members of the project can write. Join the project first."))
     check_invited(project=project, campaign=campaign)
     return project
 
@@ -200,7 +204,7 @@ def make_desk(task: WritingTask) -> Desk:
     rounds = waiting_for = 0
     note = ""
     if campaign.in_rounds:
-        rounds, note = candidates_of_rounds(task) if is_open else (0, "")
+        rounds, note = fetch_round_candidates(task) if is_open else (0, "")
         waiting_for = count_awaited(task) if is_open else 0
         candidate = round_candidate(task) if is_open and not waiting_for else None
         state = "wait" if waiting_for else state
@@ -212,14 +216,14 @@ def make_desk(task: WritingTask) -> Desk:
         state=state,
         context=tuple(task.unit.item.context),
         source=task.unit.item.source,
-        originals=shown_originals(campaign, originals_of(task)) if _is_constrained(campaign) else (),
+        originals=shown_originals(campaign, list_originals(task)) if _is_constrained(campaign) else (),
         references=references,
         candidate=None if candidate is None else _shown(candidate),
         attempts_left=_left(task, candidate),
         growth=growth if task.shows_scores else (),
         draft=task.draft,
         version=task.draft_version,
-        goal=goal_of(campaign, member),
+        goal=get_goal(campaign, member),
         round=task.round,
         rounds=rounds,
         waiting_for=waiting_for,
@@ -233,12 +237,12 @@ def _shown(row: WritingCandidate) -> DeskCandidate:
     return DeskCandidate(row.public, row.text, row.query, row.jaccard, row.source)
 
 
-def goal_of(campaign: WritingCampaign, member: WritingMember) -> int:
+def get_goal(campaign: WritingCampaign, member: WritingMember) -> int:
     return max(member.done, min(campaign.unit_count, campaign.max_per_annotator or campaign.unit_count))
 
 
 def _references(task: WritingTask) -> tuple[tuple[DeskReference, ...], tuple[tuple[int, float], ...]]:
-    """The references of the item in the set, those that wait behind them, and how the score grew."""
+    """The references of the item, followed by those that wait for confirmation, and how the score grew."""
     here = Reference.objects.filter(item=task.unit.item_id, set=task.member.set_id).order_by("position")
     added = WrittenReference.objects.filter(unit=task.unit_id, set=task.member.set_id)
     written = {row.reference_id: row for row in added.filter(state=_SHOWN)}
@@ -260,14 +264,14 @@ def _row(task: WritingTask, text: str, written: WrittenReference | None) -> Desk
     return DeskReference(text, gain, mine, not mine, written.state == _WAITING, written.public)
 
 
-def tried_before(task: WritingTask, candidate: WritingCandidate | None) -> Tried:
-    """What this person has sent for the candidate on this task, or, for a text of their own, since the last one that
-    was accepted or dropped; without what they took back."""
+def tried_before(task: WritingTask, candidate: WritingCandidate | None) -> EarlierAttempts:
+    """The annotator's attempts for the candidate in this task, without texts that they took back. For own texts: the
+    attempts since the last accepted or discarded one."""
     rows = WritingAttempt.objects.filter(~is_taken_back(), task=task, candidate=candidate)
     if candidate is None:
         rows = rows.filter(round=task.round)
     found = list(rows.values_list("edited", "counted"))
-    return Tried(any(not edited for edited, _ in found), sum(counted for _, counted in found))
+    return EarlierAttempts(any(not edited for edited, _ in found), sum(counted for _, counted in found))
 
 
 def _is_constrained(campaign: WritingCampaign) -> bool:
@@ -275,22 +279,22 @@ def _is_constrained(campaign: WritingCampaign) -> bool:
 
 
 def shown_originals(campaign: WritingCampaign, texts: tuple[str, ...]) -> tuple[str, ...]:
-    """What a text is written against. Its words, and what is better or wrong, are measured against the first reference,
-    so only that one is shown; another text free of constraints must differ from all."""
+    """The originals to show under a constraint. Texts are compared with the first reference, so only that one is shown;
+    without further constraints, a text must differ from all of them."""
     if not _is_constrained(campaign):
         return ()
     return texts if campaign.options["constraint"] == "free" else texts[:1]
 
 
 def _left(task: WritingTask, candidate: WritingCandidate | None) -> int:
-    """Edits that are left for the candidate of the round, or for the one in the draft."""
+    """The edits that are left for the candidate of the round, or for the candidate in the draft."""
     if candidate is None and isinstance(task.draft, dict) and isinstance(task.draft.get("candidate"), str):
         candidate = find_candidate(task, task.draft["candidate"])
     return max(0, int(task.campaign.options["max_attempts"]) - tried_before(task, candidate).edits)
 
 
 def count_to_confirm(member: WritingMember) -> int:
-    """Texts of others that wait for this person's comparison with the original."""
+    """The number of texts that wait for this annotator's confirmation."""
     if not member.campaign.options["confirmations"]:
         return 0
     return waiting_for_confirmation(member).count()

@@ -1,4 +1,4 @@
-"""Handing out items to those who write: coming into a campaign, with its arm, group and set, and the next item."""
+"""Assigns items to annotators of writing campaigns: joining, with arm, group and reference set, and the next item."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models import Count, Exists, F, OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from annotation.allocation.streams import draw
 from annotation.allocation.writing import arm_at, group_at
@@ -26,13 +27,13 @@ from evalapp.accounts.models import Membership
 from evalapp.common.errors import NotThere
 
 from .judging import CampaignNotOpen
-from .writing_desk import WHY_TEXT, Desk, Why, check_right, count_to_confirm, get_desk, goal_of
+from .writing_desk import WHY_TEXT, Desk, Why, check_right, count_to_confirm, get_desk, get_goal
 from .writing_last import find_last
 from .writing_plans import WRITING, begin_set, make_set_name
 
 
 def next_task(*, user: Any, campaign_id: int) -> Desk:
-    """The item to write for now: the one that is open, else a new one."""
+    """The annotator's open item, or a new one."""
     with transaction.atomic():
         member = lock_member(user, campaign_id)
         campaign = member.campaign
@@ -42,15 +43,15 @@ def next_task(*, user: Any, campaign_id: int) -> Desk:
             task, why = _hand_out(campaign, member)
     if task is None:
         return Desk(
-            campaign, member, why=why, goal=goal_of(campaign, member), to_confirm=count_to_confirm(member),
+            campaign, member, why=why, goal=get_goal(campaign, member), to_confirm=count_to_confirm(member),
             last=find_last(member, None),
         )  # fmt: skip
     return get_desk(user=user, public=task.public)
 
 
 def lock_member(user: Any, campaign_id: int) -> WritingMember:
-    """The person's row in the campaign, made at the first time; held until the end of the transaction, so that two
-    tabs follow each other. Its campaign is read once it is held, see `CampaignWork.find_locked`."""
+    """The annotator's row in the campaign, created on the first call and locked until the end of the transaction, so
+    that calls from two tabs are serialized. Its campaign is read after the lock, see `CampaignWork.find_locked`."""
     held = WritingMember.objects.select_for_update(no_key=True).values_list("pk", flat=True)
     own = held.filter(campaign_id=campaign_id if campaign_id < 2**63 else 0, annotator_id=user.pk or 0)
     pk = own.first() or held.get(pk=_join(user, campaign_id).pk)
@@ -62,12 +63,12 @@ def lock_member(user: Any, campaign_id: int) -> WritingMember:
 def _join(user: Any, campaign_id: int) -> WritingMember:
     campaign = WRITING.find_locked(campaign_id)
     if campaign is None:
-        raise NotThere("There is no such campaign that you can see.")
+        raise NotThere(_("There is no such campaign that you can see."))
     check_right(user, campaign)
     if campaign.state == WritingCampaign.State.DRAFT:
-        raise CampaignNotOpen(WHY_TEXT["draft"])
+        raise CampaignNotOpen(str(WHY_TEXT["draft"]))
     found = WritingMember.objects.filter(campaign=campaign, annotator=user).first()
-    if found is not None:  # the other tab was faster
+    if found is not None:  # created by another tab meanwhile
         return found
     options, number = campaign.options, WritingMember.objects.filter(campaign=campaign).count()
     group = group_at(number, options["group_size"]) if campaign.in_rounds else 0
@@ -76,16 +77,21 @@ def _join(user: Any, campaign_id: int) -> WritingMember:
         place, stream = (group, "group") if campaign.in_rounds else (number, "annotator")
         arm = arm_at(campaign.seed, options["arms"], place, stream)
     return WritingMember.objects.create(
-        campaign=campaign, annotator=user, number=number, group=group, arm=arm, set=_set_of(campaign, user, number, arm)
+        campaign=campaign,
+        annotator=user,
+        number=number,
+        group=group,
+        arm=arm,
+        set=_choose_set(campaign, user, number, arm),
     )
 
 
-def _set_of(campaign: WritingCampaign, user: Any, number: int, arm: str) -> ReferenceSet:
+def _choose_set(campaign: WritingCampaign, user: Any, number: int, arm: str) -> ReferenceSet:
     if campaign.target_set is not None:
         return campaign.target_set
     if not campaign.in_rounds:
         found = ReferenceSet.objects.filter(project=campaign.project, name=make_set_name(campaign, arm)).first()
-        return found or begin_set(campaign, arm)  # somebody deleted it before anybody wrote
+        return found or begin_set(campaign, arm)  # it was deleted before the first text
     pseudonym = Membership.objects.get(project=campaign.project, user=user).pseudonym
     taken = ReferenceSet.objects.filter(project=campaign.project, name=make_set_name(campaign, pseudonym)).exists()
     return begin_set(campaign, arm, f"{number}-{pseudonym}" if taken else pseudonym)
@@ -112,13 +118,13 @@ def _hand_out(campaign: WritingCampaign, member: WritingMember) -> tuple[Writing
 
 
 def _reopened(campaign: WritingCampaign, member: WritingMember) -> WritingTask | None:
-    """An item of theirs that had ended because it was full and has a place again: a text was taken back, withdrawn, or
-    refused by others. It counts as not done until it ends again."""
+    """Reopen an item of the annotator that was complete and now needs a reference, because a text was taken back,
+    withdrawn or rejected. It counts as not done again."""
     ended = WritingTask.objects.filter(
         unit=OuterRef("pk"), member=member, state=WritingTask.State.DONE, why=WritingTask.Why.FULL
     )
     unit = _with_place(campaign, member).filter(Exists(ended)).first()
-    # Who takes a text back in another tab holds the task and waits for the member, who is held here.
+    # Taking a text back in another tab has locked the task and waits for the member, which is locked here.
     held = WritingTask.objects.select_for_update(skip_locked=True).filter(unit=unit, member=member)
     if unit is None or held.values_list("pk", flat=True).first() is None:
         return None
@@ -131,7 +137,7 @@ def _reopened(campaign: WritingCampaign, member: WritingMember) -> WritingTask |
 
 
 def _with_place(campaign: WritingCampaign, member: WritingMember) -> QuerySet[WritingUnit]:
-    """The items, by rank, that have fewer references in the person's set than wanted, those that wait counted."""
+    """Items with fewer references in the annotator's set than the target, including those waiting, by rank."""
     zero = Value(0)
     there = Reference.objects.filter(item=OuterRef("item"), set=member.set_id).order_by().values("item")
     waiting = WrittenReference.objects.filter(
@@ -149,9 +155,9 @@ def _with_place(campaign: WritingCampaign, member: WritingMember) -> QuerySet[Wr
 
 
 def _choose_unit(campaign: WritingCampaign, member: WritingMember) -> WritingUnit | None:
-    """An item that this person has not had and whose set has a place left. In rounds all go through the items in the
-    same order; else from a place drawn by lot, first among those at which nobody is at work, so that people meet on an
-    item only when there is no other. Each look ends at the first such item, by the index of the ranks."""
+    """An item that is new to the annotator and needs references. In rounds, all annotators have the same order.
+    Otherwise the search starts at a random rank, first among items without an open task, so that annotators share an
+    item only if there is no other. Each query stops at the first match in the index of ranks."""
     tasks = WritingTask.objects.filter(unit=OuterRef("pk"))
     rows = _with_place(campaign, member).filter(~Exists(tasks.filter(member=member)))
     if campaign.in_rounds:

@@ -1,4 +1,4 @@
-"""What happens to a written reference afterwards: others confirm it, a researcher withdraws or restores it."""
+"""Confirmation of written references by other annotators, and withdrawal and restoration by researchers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from annotation.allocation.streams import coin
 from annotation.allocation.texts import UNSTORABLE, is_storable
 from annotation.models import WritingCampaign, WritingMember, WritingUnit, WrittenConfirmation, WrittenReference
-from annotation.selectors.writing import TAKEN_BACK, get_written, originals_of
+from annotation.selectors.writing import TAKEN_BACK, get_written, list_originals
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
 
@@ -26,13 +27,13 @@ _State = WrittenReference.State
 _Verdict = WrittenConfirmation.Verdict
 
 
-# ---- better than the original, says somebody else ---------------------------------------------------------
+# ---- confirmation -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class ToConfirm:
-    """A written text beside the original, the sides drawn by lot: `texts` are a and b. `public` is empty when there
-    is nothing to confirm."""
+    """A written text and the original, in random order: `texts` are a and b. `public` is empty if there is nothing to
+    confirm."""
 
     campaign: WritingCampaign
     public: str = ""
@@ -53,7 +54,7 @@ class ToConfirm:
 
 
 def next_confirmation(*, user: Any, campaign_id: int) -> ToConfirm:
-    """A text by somebody else that waits for this person's comparison with the original."""
+    """A text by another annotator that needs this annotator's comparison with the original."""
     with transaction.atomic():
         member = lock_member(user, campaign_id)
     rows = waiting_for_confirmation(member).select_related(
@@ -70,7 +71,7 @@ def next_confirmation(*, user: Any, campaign_id: int) -> ToConfirm:
 
 
 def _original(row: WrittenReference) -> str:
-    found = originals_of(row.task)
+    found = list_originals(row.task)
     return found[0] if found else ""
 
 
@@ -79,13 +80,14 @@ def _is_swapped(member: WritingMember, row: WrittenReference) -> bool:
 
 
 def confirm_reference(*, user: Any, public: str, submission: UUID, better: str) -> WrittenReference:
-    """Which of the two is better: a, b or tie. With as many voices for the written text as the campaign asks it comes
-    into the set; with as many against it, it is refused. The same submission again changes nothing."""
+    """Store which of the two texts is better: a, b or tie. With the required number of votes for it, the written text
+    is added to the set; with as many against it, it is rejected. The same submission again changes nothing."""
     if better not in ("a", "b", "tie"):
-        raise BadInput("Choose a, b or tie.", faults=[Fault("Choose a, b or tie.", field="better")])
+        message = _("Choose a, b or tie.")
+        raise BadInput(message, faults=[Fault(message, field="better")])
     row = WrittenReference.objects.select_related("campaign__project", "unit", "task").filter(public=public).first()
     if row is None:
-        raise NotThere("There is no such text to confirm.")
+        raise NotThere(_("There is no such text to confirm."))
     check_right(user, row.campaign)
     try:
         with transaction.atomic():
@@ -93,7 +95,7 @@ def confirm_reference(*, user: Any, public: str, submission: UUID, better: str) 
         with transaction.atomic():  # not under the member's lock: the item comes first, as everywhere
             _confirm(member, row, submission, better)
     except IntegrityError as error:
-        raise SubmissionConflict("You have compared this text before. Nothing was changed.") from error
+        raise SubmissionConflict(_("You have already compared this text. Nothing was changed.")) from error
     row.refresh_from_db()
     return row
 
@@ -104,11 +106,12 @@ def _confirm(member: WritingMember, row: WrittenReference, submission: UUID, bet
     if known is not None and (known.written_id, known.member_id, known.verdict) == (row.pk, member.pk, verdict):
         return
     if known is not None:
-        raise SubmissionConflict("This submission was used for another answer. Nothing was changed.")
+        raise SubmissionConflict(_("This submission id was used for another answer. Nothing was changed."))
     if row.member_id == member.pk:
-        raise Conflict("This is your own text. Somebody else compares it.")
+        raise Conflict(_("This is your own text. Another annotator compares it."))
     if row.campaign.state != WritingCampaign.State.OPEN:
-        raise Conflict(f"The campaign is {row.campaign.get_state_display().lower()}, so nothing is confirmed now.")
+        state = row.campaign.get_state_display().lower()
+        raise Conflict(_("The campaign is %(state)s, so texts cannot be confirmed now.") % {"state": state})
     WritingUnit.objects.select_for_update(no_key=True).get(pk=row.unit_id)
     fresh = WrittenReference.objects.select_for_update(of=("self",)).select_related("unit").get(pk=row.pk)
     WrittenConfirmation.objects.create(
@@ -116,7 +119,7 @@ def _confirm(member: WritingMember, row: WrittenReference, submission: UUID, bet
         swapped=_is_swapped(member, row),
     )  # fmt: skip
     if fresh.state != _State.WAITING:
-        return  # enough others were faster; the answer is kept
+        return  # decided by others meanwhile; the answer is still stored
     fresh.state = _decided(fresh, int(row.campaign.options["confirmations"]))
     if fresh.state == _State.SHOWN:
         fresh.reference = put_reference(fresh.unit.item_id, fresh.set_id, fresh.text, fresh.meta)
@@ -124,7 +127,7 @@ def _confirm(member: WritingMember, row: WrittenReference, submission: UUID, bet
 
 
 def _decided(row: WrittenReference, needed: int) -> str:
-    """The state of a text that waits, by what others have said of it so far."""
+    """The state of a waiting text after the confirmations so far."""
     verdicts = list(WrittenConfirmation.objects.filter(written=row).values_list("verdict", flat=True))
     better = verdicts.count(_Verdict.WRITTEN.value)
     if better >= needed:
@@ -138,11 +141,11 @@ def _verdict(swapped: bool, better: str) -> str:
     return _Verdict.WRITTEN.value if (better == "b") == swapped else _Verdict.ORIGINAL.value
 
 
-# ---- withdrawn and restored -------------------------------------------------------------------------------
+# ---- withdrawal and restoration ---------------------------------------------------------------------------
 
 
 def withdraw_reference(*, user: Any, reference_id: int, reason: str = "") -> WrittenReference:
-    """Take a written reference out of its set; what is known of it stays. Twice is once."""
+    """Take a written reference out of its set; its record stays. Idempotent."""
     if not isinstance(reason, str) or not is_storable(reason):
         raise BadInput(UNSTORABLE, faults=[Fault(UNSTORABLE, field="reason")])
     row = get_written(user=user, reference_id=reference_id)
@@ -156,7 +159,7 @@ def withdraw_reference(*, user: Any, reference_id: int, reason: str = "") -> Wri
 
 
 def withdraw_row(row: WrittenReference, user: Any, reason: str) -> None:
-    """The reference out of its set and into the audit. The caller holds the item's unit and has read the row anew."""
+    """Withdraw the reference and record that. The caller has locked the item's unit and read the row again."""
     reference = row.reference
     row.state_before, row.state, row.reference = row.state, _State.WITHDRAWN.value, None
     row.withdrawn_at, row.withdrawn_by, row.reason = timezone.now(), user, reason
@@ -167,7 +170,7 @@ def withdraw_row(row: WrittenReference, user: Any, reason: str) -> None:
 
 
 def restore_reference(*, user: Any, reference_id: int) -> WrittenReference:
-    """Put a withdrawn reference back, at the end of its set. Twice is once."""
+    """Put a withdrawn reference back at the end of its set. Idempotent."""
     row = get_written(user=user, reference_id=reference_id)
     with transaction.atomic():
         WritingUnit.objects.select_for_update(no_key=True).get(pk=row.unit_id)
@@ -175,12 +178,12 @@ def restore_reference(*, user: Any, reference_id: int) -> WrittenReference:
         if row.state != _State.WITHDRAWN:
             return row
         if not row.text:
-            raise Conflict("Its writer withdrew it, and the text is gone.")
+            raise Conflict(_("Its annotator withdrew it, and the text was deleted."))
         if was_taken_back(row):
             WritingMember.objects.filter(pk=row.member_id).update(accepted=F("accepted") + 1)
         row.state = row.state_before or _State.SHOWN.value
         row.state_before, row.withdrawn_at, row.withdrawn_by, row.reason = "", None, None, ""
-        if row.state == _State.WAITING:  # somebody may have compared it meanwhile
+        if row.state == _State.WAITING:  # it may have been compared meanwhile
             row.state = _decided(row, int(row.campaign.options["confirmations"]))
         if row.state == _State.SHOWN:
             row.reference = put_reference(row.unit.item_id, row.set_id, row.text, row.meta)
@@ -190,7 +193,7 @@ def restore_reference(*, user: Any, reference_id: int) -> WrittenReference:
 
 
 def was_taken_back(row: WrittenReference) -> bool:
-    """By its own writer, see `take_back_last`."""
+    """Whether its own annotator took it back, see `take_back_last`."""
     return row.state == _State.WITHDRAWN and row.reason == TAKEN_BACK and row.withdrawn_by_id == row.member.annotator_id
 
 

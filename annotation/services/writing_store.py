@@ -1,5 +1,5 @@
-"""The statements behind what somebody writes, all inside the caller's transaction: hold the item, keep the attempt, put
-the reference into its set, go on, end. Order of locks, the same everywhere: the item's unit, the task, the member."""
+"""Database changes for submitted texts, in the caller's transaction: lock the item, store the attempt, add the
+reference to its set, start the next round, finish. The order of locks is: the item's unit, the task, the member."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from annotation.models import (
 )
 from annotation.selectors.writing import closing_attempts
 
-from .writing_answers import Sent
-from .writing_candidates import candidates_of_rounds
+from .writing_answers import Submission
+from .writing_candidates import fetch_round_candidates
 
-#: How often a text is judged anew, or a place in a set tried, because somebody else was faster.
+#: How often to retry after a concurrent change.
 TRIES = 12
 _OPEN = WritingTask.State.OPEN
 
 
 @dataclass(frozen=True)
-class Look:
-    """The task as it stood when the score was asked for."""
+class TaskSnapshot:
+    """The state of the task at the time when the scores were requested."""
 
     candidate: WritingCandidate | None
     present: tuple[str, ...]
@@ -51,7 +51,7 @@ class Scores:
 
 
 def lock_task(task: WritingTask) -> datetime | None:
-    """Hold the item, then the task. None when the task is not open any more, or was given back meanwhile."""
+    """Lock the item and the task. None if the task is no longer open or was returned meanwhile."""
     WritingUnit.objects.select_for_update(no_key=True).get(pk=task.unit_id)
     fresh = WritingTask.objects.select_for_update().filter(pk=task.pk).first()
     if fresh is None:
@@ -81,7 +81,13 @@ def count_waiting(task: WritingTask) -> int:
 
 
 def store_attempt(
-    task: WritingTask, sent: Sent, look: Look, scores: Scores, verdict: Verdict, now: datetime, edited: bool
+    task: WritingTask,
+    sent: Submission,
+    look: TaskSnapshot,
+    scores: Scores,
+    verdict: Verdict,
+    now: datetime,
+    edited: bool,
 ) -> WritingAttempt:
     rows = WritingAttempt.objects.filter(task=task)
     earlier = rows.filter(candidate=look.candidate).exclude(text="")
@@ -125,8 +131,8 @@ def _source(candidate: WritingCandidate | None) -> dict[str, Any]:
     return {**candidate.source, "query": candidate.query, "jaccard": candidate.jaccard}
 
 
-def add_written(task: WritingTask, attempt: WritingAttempt, look: Look) -> None:
-    """The reference that an accepted attempt gives: into the set, or, where others have to confirm it, waiting."""
+def add_written(task: WritingTask, attempt: WritingAttempt, look: TaskSnapshot) -> None:
+    """Create the reference of an accepted attempt: in the set, or waiting if other annotators must confirm it."""
     before, after = attempt.score_before, attempt.score_after
     waits = bool(task.campaign.options["confirmations"])
     row = WrittenReference(
@@ -141,8 +147,8 @@ def add_written(task: WritingTask, attempt: WritingAttempt, look: Look) -> None:
 
 
 def put_reference(item_id: int, set_id: int, text: str, meta: dict[str, Any]) -> Reference:
-    """A reference at the end of the item's references in the set. The caller holds the item's unit; somebody who
-    writes to the set by another way may still take the place, hence another try."""
+    """Add a reference at the end of the item's references in the set. The caller has locked the item's unit; other code
+    that writes to the set may still take the position, so this retries."""
     rows = Reference.objects.filter(item=item_id, set=set_id)
     for left in range(TRIES, 0, -1):
         last = rows.aggregate(last=Max("position"))["last"]
@@ -157,8 +163,8 @@ def put_reference(item_id: int, set_id: int, text: str, meta: dict[str, Any]) ->
     raise AssertionError("unreachable")
 
 
-def go_on(task: WritingTask, sent: Sent, verdict: Verdict) -> None:
-    """The task and the member's counters after a stored attempt."""
+def go_on(task: WritingTask, sent: Submission, verdict: Verdict) -> None:
+    """Update the task and the member's counters after a stored attempt."""
     now = timezone.now()
     member = WritingMember.objects.filter(pk=task.member_id)
     seconds = sent.seconds or 0.0
@@ -177,17 +183,17 @@ def go_on(task: WritingTask, sent: Sent, verdict: Verdict) -> None:
 
 
 def end_round(task: WritingTask) -> None:
-    """The candidate or text at hand is dealt with; after the last round the item is done."""
+    """Finish the current candidate or text; after the last round, finish the item."""
     WritingTask.objects.filter(pk=task.pk).update(
         round=F("round") + 1, draft=None, draft_version=F("draft_version") + 1, draft_saved_at=None
     )
     task.round += 1
-    if task.campaign.in_rounds and task.round >= candidates_of_rounds(task)[0]:
+    if task.campaign.in_rounds and task.round >= fetch_round_candidates(task)[0]:
         close_task(task, WritingTask.Why.EMPTY.value)
 
 
 def close_task(task: WritingTask, why: str) -> bool:
-    """End an open task; its person has one item more behind them."""
+    """Finish an open task and count it as done. False if it was not open."""
     changed = WritingTask.objects.filter(pk=task.pk, state=_OPEN).update(
         state=WritingTask.State.DONE, why=why, closed_at=timezone.now()
     )
@@ -196,7 +202,7 @@ def close_task(task: WritingTask, why: str) -> bool:
     return bool(changed)
 
 
-def keep_draft(task: WritingTask, sent: Sent) -> None:
+def keep_draft(task: WritingTask, sent: Submission) -> None:
     if sent.text:
         draft = {"text": sent.text, "candidate": sent.candidate, "relevant": sent.relevant}
         WritingTask.objects.filter(pk=task.pk).update(

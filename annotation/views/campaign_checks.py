@@ -1,4 +1,4 @@
-"""Practice and control texts of a draft: chosen from the items with the expected answer and why, or pasted as JSON."""
+"""Practice and control items of a draft: selected with their expected answer and reason, or pasted as JSON."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from django.contrib.auth.decorators import login_required
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from annotation.models import Campaign, Item
 from annotation.selectors.campaigns import campaign_plan
 from annotation.selectors.judging_sheet import make_sheet
 from annotation.services.campaigns import update_campaign
-from annotation.services.campaigns_preview import texts_of_item
+from annotation.services.campaigns_preview import get_item_texts
 from evalapp.common.errors import Conflict, EvalappError
 from evalapp.common.forms import number_in
 from evalapp.common.pages import page
@@ -24,13 +25,13 @@ from evalapp.common.pages import page
 from .campaign_pages import JUDGING
 from .campaign_tables import system_words
 
-LISTS = {"practice": "Practice", "controls": "Control"}
+LISTS = ("practice", "controls")
 FOUND = 20
 TOO_LONG = 2_000_000
 
 
 def _number(text: str) -> float | int | str:
-    """A number where it is one; else the words, which the plan's rules refuse with a message."""
+    """The number in a field, or its text, which the plan's rules reject with a message."""
     try:
         value = float(text)
     except ValueError:
@@ -39,7 +40,7 @@ def _number(text: str) -> float | int | str:
 
 
 def _expected(request: HttpRequest, form: dict[str, Any]) -> dict[str, Any]:
-    """Per question the range, or the verdicts ticked; questions left empty have no expectation."""
+    """The expected range or verdicts by question; empty questions have no expected answer."""
     found: dict[str, Any] = {}
     for aspect in form["aspects"]:
         name = aspect["name"]
@@ -74,28 +75,29 @@ def _row(request: HttpRequest, form: dict[str, Any]) -> dict[str, Any]:
 
 
 def _pasted(text: str) -> tuple[dict[str, list], str]:
-    """Lists of practice and controls out of pasted JSON, or what is wrong with it."""
+    """The lists in pasted JSON, or an error message."""
     if len(text) > TOO_LONG:
-        return {}, "That is too long. Paste at most 2 MB."
+        return {}, _("The text is too long; the maximum is 2 MB.")
     try:
         raw = json.loads(text)
     except (ValueError, RecursionError) as error:
         place = f" (line {error.lineno}, column {error.colno})" if isinstance(error, json.JSONDecodeError) else ""
-        return {}, f'This is not JSON{place}. Begin with {{"practice": ['
+        return {}, _("This is not JSON%(place)s. Start with %(start)s") % {"place": place, "start": '{"practice": ['}
     if not isinstance(raw, dict) or not raw or set(raw) - set(LISTS):
-        return {}, "Paste one object with the lists “practice” and “controls”."
+        return {}, _("Paste one object with the lists “practice” and “controls”.")
     if not all(isinstance(rows, list) for rows in raw.values()):
-        return {}, "“practice” and “controls” are lists of rows."
+        return {}, _("“practice” and “controls” must be lists of rows.")
     return raw, ""
 
 
 @login_required
 @require_http_methods(["GET", "POST"])
 def checks(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    """`?q=` finds items, `?item=` shows one with its texts and the form for the expected answer."""
+    """`?q=` searches items; `?item=` shows one with its texts and the form for the expected answer."""
     project, campaign = JUDGING.get_parts(request, slug, pk, "write")
     if campaign.state != Campaign.State.DRAFT:
-        raise Conflict("Practice and controls are fixed once a campaign has been opened. Make a copy to change them.")
+        message = _("Practice and control items are fixed once a campaign has been opened. Copy it to change them.")
+        raise Conflict(message)
     form = make_sheet(campaign).shown_form()
     plan = campaign_plan(campaign)
     errors: list[str] = []
@@ -109,7 +111,7 @@ def checks(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         else:
             name = request.POST.get("list", "")
             changes = {name: [*plan[name], _row(request, form)]} if name in LISTS else {}
-            errors = [] if changes else ["Say whether it is for practice or a control."]
+            errors = [] if changes else [_("Choose practice or control.")]
         if changes:
             try:
                 update_campaign(campaign=campaign, user=request.user, changes=changes)
@@ -117,7 +119,7 @@ def checks(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
                 said = _said(error, plan, wanted == "paste")
                 errors, errors_pasted = ([], said) if wanted == "paste" else (said, [])
             else:
-                messages.success(request, "Stored.")
+                messages.success(request, _("Saved."))
                 return redirect("annotation:campaign-checks", slug, pk)
     context = {
         "project": project,
@@ -139,22 +141,24 @@ def checks(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 
 
 def _words(row: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
-    """A row of the plan for the table."""
+    """A row of the plan, for the table."""
     verdicts = {verdict["value"]: verdict["label"] for verdict in form["verdicts"]}
 
     def value(found: Any) -> str:
         if isinstance(found, list) and form["kind"] == "likert":
-            return " to ".join(dict.fromkeys(f"{one:g}" for one in found))
-        return " or ".join(verdicts.get(one, str(one)) for one in (found if isinstance(found, list) else [found]))
+            return _(" to ").join(dict.fromkeys(f"{one:g}" for one in found))
+        return _(" or ").join(verdicts.get(one, str(one)) for one in (found if isinstance(found, list) else [found]))
 
     def name(system: str, step: str) -> str:
-        return f"{row[system]} at step {row[step]}" if row.get(step) is not None else row[system]
+        if row.get(step) is None:
+            return row[system]
+        return _("%(system)s at step %(step)d") % {"system": row[system], "step": row[step]}
 
     shown = [name("system", "step")]
     if "system_b" in row:
         shown.append(name("system_b", "step_b"))
     if "reference" in row:
-        shown.append(f"reference {row['reference'] + 1}")
+        shown.append(_("reference %(number)d") % {"number": row["reference"] + 1})
     words = ", ".join(
         value(found) if len(form["aspects"]) == 1 else f"{aspect} {value(found)}"
         for aspect, found in row["expected"].items()
@@ -164,23 +168,23 @@ def _words(row: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
 
 def _sides(form: dict[str, Any]) -> list[tuple[str, str]]:
     if form["kind"] == "pairwise":
-        return [("output_a", "First text"), ("output_b", "Second text")]
-    return [("output_a", "First text: the output" if form["kind"] == "turing" else "The text")]
+        return [("output_a", _("First text")), ("output_b", _("Second text"))]
+    return [("output_a", _("First text: the output") if form["kind"] == "turing" else _("Text"))]
 
 
 def _example(form: dict[str, Any]) -> str:
-    """A row of pasted JSON that fits this campaign's questions."""
+    """An example of JSON with this campaign's questions."""
     aspect = form["aspects"][0]
     row: dict[str, Any] = {"item": "i12", "system": "a"}
     if form["kind"] == "pairwise":
         row["system_b"] = "b"
     expected = [aspect["high"] - 1, aspect["high"]] if form["kind"] == "likert" else ["a"]
-    row |= {"expected": {aspect["name"]: expected}, "why": "It answers the question."}
+    row |= {"expected": {aspect["name"]: expected}, "why": _("It answers the question.")}
     return json.dumps({"practice": [row], "controls": []}, ensure_ascii=False)
 
 
 def _said(error: EvalappError, plan: dict[str, Any], pasted: bool) -> list[str]:
-    """Faults with the row as the person counts it: without the rows that were there before."""
+    """Error messages with the row number in the pasted text, not counting existing rows."""
     found = []
     for fault in error.faults:
         list_name, bracket, rest = fault.field.partition("[")
@@ -194,7 +198,7 @@ def _said(error: EvalappError, plan: dict[str, Any], pasted: bool) -> list[str]:
 
 
 def _questions(request: HttpRequest, form: dict[str, Any]) -> list[dict[str, Any]]:
-    """The questions with what was typed as expected."""
+    """The questions with the submitted expected answers."""
     return [
         {
             **aspect,
@@ -207,12 +211,12 @@ def _questions(request: HttpRequest, form: dict[str, Any]) -> list[dict[str, Any
 
 
 def _chosen(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
-    """The item that was chosen with its texts, else the items that a search finds."""
+    """The selected item with its texts, or the items that match the search."""
     key = request.POST.get("item") or request.GET.get("item", "")
     items = Item.objects.filter(project=campaign.project_id)
     item = items.filter(key=key).first() if key else None
     if item is not None:
-        outputs, references = texts_of_item(campaign, item)
+        outputs, references = get_item_texts(campaign, item)
         typed = {side: request.POST.get(side, "") for side in ("output_a", "output_b")}
         for output in outputs:
             output.choice = f"{output.system.name}|{'' if output.step is None else output.step}"
@@ -231,7 +235,7 @@ def check_remove(request: HttpRequest, slug: str, pk: int, name: str, number: in
     campaign = JUDGING.get_parts(request, slug, pk, "write")[1]
     rows = campaign_plan(campaign)[name] if name in LISTS else []
     if number >= len(rows):
-        raise Conflict("That row is gone already. Reload the page.")
+        raise Conflict(_("That row no longer exists. Reload the page."))
     update_campaign(campaign=campaign, user=request.user, changes={name: rows[:number] + rows[number + 1 :]})
-    messages.success(request, "Removed.")
+    messages.success(request, _("Removed."))
     return redirect("annotation:campaign-checks", slug, pk)

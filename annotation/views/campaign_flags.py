@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from annotation.models import Campaign
 from annotation.selectors.campaigns import list_flags
-from annotation.selectors.campaigns_watch import pseudonyms_of
+from annotation.selectors.campaigns_watch import get_pseudonyms
 from annotation.services.judging_acts import resolve_flag
 from evalapp.accounts.selectors import rater_names
 from evalapp.common.errors import NotThere
@@ -32,7 +32,7 @@ def flag_list(request: HttpRequest, slug: str, pk: int, kind: CampaignPages) -> 
     context = {
         "project": project,
         "campaign": campaign,
-        "pseudonyms": pseudonyms_of(campaign) if isinstance(campaign, Campaign) else rater_names(project.pk),
+        "pseudonyms": get_pseudonyms(campaign) if isinstance(campaign, Campaign) else rater_names(project.pk),
         "resolved": resolved,
         "page": found,
         "flags": found.rows,

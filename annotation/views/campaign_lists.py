@@ -6,7 +6,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from annotation.selectors.campaigns_watch import latest_judgements, list_judgements, list_unit_progress, pseudonyms_of
+from annotation.selectors.campaigns_watch import get_pseudonyms, latest_judgements, list_judgements, list_unit_progress
 from evalapp.common.pages import page
 from evalapp.common.pagination import keyset
 
@@ -22,7 +22,7 @@ def judgement_list(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     every = request.GET.get("versions") == "all"
     rows = list_judgements(campaign) if every else latest_judgements(campaign)
     rater = request.GET.get("rater", "")
-    pseudonyms = pseudonyms_of(campaign)
+    pseudonyms = get_pseudonyms(campaign)
     if rater:
         rows = rows.filter(annotator__in=[user for user, name in pseudonyms.items() if name == rater])
     found = keyset(rows, order=("-pk",), cursor=request.GET.get("cursor", ""), size=PAGE_SIZE)

@@ -1,4 +1,4 @@
-"""What campaigns show on the overview of a project: those that are not closed, and the step that comes next."""
+"""Campaigns on the overview page of a project: sections and next steps."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from django.db.models import Case, Count, F, OuterRef, Q, Subquery, Sum, Value, 
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from annotation.models import Campaign, CampaignMember, WritingCampaign
 from annotation.selectors.presence import has_outputs
@@ -26,12 +27,12 @@ def _may(request: HttpRequest, project: Project, need: Need) -> bool:
 
 
 def _answered() -> Any:
-    """Judgements of a campaign out of the counters of its members: a handful of rows each."""
+    """The members of a campaign, whose counters add up to its judgements."""
     return CampaignMember.objects.filter(campaign=OuterRef("pk")).values("campaign")
 
 
 def campaigns_section(request: HttpRequest, project: Project) -> str | None:
-    """Campaigns that are open or paused, then drafts and closed ones, a few of them. One query."""
+    """A few judging campaigns: open and paused ones, then others. One query."""
     if not _may(request, project, "read"):
         return None
     rows = list(
@@ -53,30 +54,32 @@ def campaigns_section(request: HttpRequest, project: Project) -> str | None:
 
 
 def campaign_step(request: HttpRequest, project: Project) -> Step | None:
-    """Plan a campaign, or open the draft; done once one has been opened."""
+    """The step of planning or opening a campaign; done once one was opened."""
     if not _may(request, project, "write") or not has_outputs(project):
         return None
     last = Campaign.objects.filter(project=project).order_by(F("opened_at").desc(nulls_last=True), "-pk").first()
     url = reverse("annotation:campaign-list", args=[project.slug])
     if last is None:
         return Step(
-            title="Ask people",
-            text="Plan a campaign: questions, texts, how many people judge each.",
+            title=_("Collect human judgements"),
+            text=_("Plan a campaign: questions, texts, and how many annotators judge each text."),
             url=reverse("annotation:campaign-new", args=[project.slug]),
-            action="New campaign",
+            action=_("New campaign"),
         )
     if last.opened_at is None:
         return Step(
-            title="Open the campaign",
-            text=f"“{last.name}” is a draft. Open it and invite people by a link.",
+            title=_("Open the campaign"),
+            text=_("“%(name)s” is a draft. Open it and invite annotators with a link.") % {"name": last.name},
             url=reverse("annotation:campaign", args=[project.slug, last.pk]),
-            action="The draft",
+            action=_("Open draft"),
         )
-    return Step(title="Ask people", text="Campaigns have been opened.", url=url, action="Campaigns", done=True)
+    return Step(
+        title=_("Collect human judgements"), text=_("Campaigns were opened."), url=url, action=_("Campaigns"), done=True
+    )
 
 
 def writing_section(request: HttpRequest, project: Project) -> str | None:
-    """Writing campaigns that are not closed, the newest of them. One query."""
+    """The newest writing campaigns that are not closed. One query."""
     if not _may(request, project, "read"):
         return None
     rows = list(list_writing(project=project).exclude(state=WritingCampaign.State.CLOSED)[:SHOWN])
@@ -88,27 +91,28 @@ def writing_section(request: HttpRequest, project: Project) -> str | None:
 
 
 def writing_step(request: HttpRequest, project: Project) -> Step | None:
-    """Open the draft of a writing campaign, or plan one where an evaluator could guide it; done once one was opened.
-    Nothing in other projects: few need more references."""
+    """The step of planning or opening a writing campaign; done once one was opened. Only in projects that have such a
+    campaign or an evaluator that could guide one, because few projects need more references."""
     if not _may(request, project, "write"):
         return None
     rows = WritingCampaign.objects.filter(project=project)
     last = rows.order_by(F("opened_at").desc(nulls_last=True), "-pk").first()
     if last is not None and last.opened_at is not None:
         url = reverse("annotation:writing", args=[project.slug, last.pk])
-        return Step(title="Write references", text="People write references.", url=url, action="Watch", done=True)
+        text = _("Annotators write references.")
+        return Step(title=_("Collect references"), text=text, url=url, action=_("Progress"), done=True)
     if last is not None:
         return Step(
-            title="Open the writing campaign",
-            text=f"“{last.name}” is a draft. Open it and invite people by a link.",
+            title=_("Open the writing campaign"),
+            text=_("“%(name)s” is a draft. Open it and invite annotators with a link.") % {"name": last.name},
             url=reverse("annotation:writing", args=[project.slug, last.pk]),
-            action="The draft",
+            action=_("Open draft"),
         )
     if not hooks.list_reliability_evaluators(project=project):
         return None
     return Step(
-        title="Write references",
-        text="A trained REAM evaluator can tell people, while they write, whether a reference makes the set better.",
+        title=_("Collect references"),
+        text=_("A trained REAM evaluator can guide annotators to references that make the set more reliable."),
         url=reverse("annotation:writing-new", args=[project.slug]),
-        action="New writing campaign",
+        action=_("New writing campaign"),
     )

@@ -1,5 +1,5 @@
-"""The page of a campaign's quality: agreement as it grows, drift, sides, raters to look at, what it costs, whether it
-could stop, and what adaptive choice of pairs has done."""
+"""The quality page of a judging campaign: agreement and drift over time, sides, raters to review, cost, whether it can
+stop, and adaptive pair selection."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from annotation.models import Campaign
@@ -45,17 +46,18 @@ def quality(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 
 
 def _plots(campaign: Campaign, aspects: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    scale = "mean rating, 95 %" if campaign.kind == Campaign.Kind.LIKERT else "share for the first side, 95 %"
+    is_rating = campaign.kind == Campaign.Kind.LIKERT
+    scale = _("mean rating, 95 %") if is_rating else _("share for the first side, 95 %")
     wanted: list[tuple[str, str, Callable[[Mapping[str, Any]], Sequence[Mapping[str, Any]]]]] = [
-        ("Agreement as it grows", "alpha, 95 %", lambda aspect: aspect["growth"]),
-        ("Answers over time", scale, lambda aspect: aspect["drift"]["rows"]),
+        (_("Agreement over time"), _("alpha, 95 %"), lambda aspect: aspect["growth"]),
+        (_("Answers over time"), scale, lambda aspect: aspect["drift"]["rows"]),
     ]
     plots = []
     for title, axis, rows_of in wanted:
         lines = [_line(aspect["name"], rows_of(aspect)) for aspect in aspects]
         lines = [line for line in lines if line.dots]
         if lines:
-            svg = draw_rounds(lines, title=title, axis=axis, across="judgements")
+            svg = draw_rounds(lines, title=title, axis=axis, across=_("judgements"))
             legend = [{"name": line.name, "colour": colour, "dash": dash} for line, colour, dash in looks(lines)]
             plots.append({"title": title, "svg": svg, "legend": legend, "lines": lines})
     return plots

@@ -1,33 +1,40 @@
-"""Rows of the watch page in words: answers with what was judged, coverage of the units."""
+"""Table rows of judging campaigns: answers with what was judged, and coverage of units."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from annotation.allocation.answers import turn
 from annotation.models import Judgement, Unit
 from annotation.selectors.campaigns_watch import CampaignProgress
 
-_SHORT = {"tie": "tie", "both_bad": "both bad", "cannot_decide": "cannot decide"}
+_SHORT = {
+    "tie": gettext_lazy("tie"), "both_bad": gettext_lazy("both bad"), "cannot_decide": gettext_lazy("cannot decide"),
+}  # fmt: skip
 
 
 def system_words(output: Any) -> str:
-    return f"{output.system.name} at step {output.step}" if output.step is not None else output.system.name
+    if output.step is None:
+        return output.system.name
+    return _("%(system)s at step %(step)d") % {"system": output.system.name, "step": output.step}
 
 
 def unit_words(unit: Unit) -> list[str]:
-    """What the unit compares, first to second; one name in a rating."""
+    """The names of the texts in a unit, in order; a single name in a rating."""
     names = [system_words(unit.output_a)]
     if unit.output_b is not None:
         names.append(system_words(unit.output_b))
     elif unit.reference is not None:
-        names.append(f"reference {unit.reference.position + 1}")
+        names.append(_("reference %(number)d") % {"number": unit.reference.position + 1})
     return names
 
 
 def answer_lines(rows: Iterable[Judgement], pseudonyms: dict[int, str]) -> list[dict[str, Any]]:
-    """Judgements for a table: verdicts name the one chosen, whichever side it stood on."""
+    """Judgements for a table. Verdicts give the name of the preferred text."""
     found = []
     for row in rows:
         unit = row.assignment.unit
@@ -55,7 +62,7 @@ def answer_lines(rows: Iterable[Judgement], pseudonyms: dict[int, str]) -> list[
 
 
 def coverage(progress: CampaignProgress) -> list[dict[str, Any]]:
-    """How many units have 0, 1, ... k answers, with the share for a bar."""
+    """The number of units with 0, 1, ... k answers."""
     most = max([progress.campaign.overlap, *progress.units_by_answers])
     return [
         {"answers": k, "units": progress.units_by_answers.get(k, 0), "complete": k >= progress.campaign.overlap}

@@ -25,7 +25,7 @@ from evalapp.common.pagination import keyset
 
 from .campaign_pages import JUDGING, PAGE_SIZE, may_write
 from .campaign_tables import answer_lines, coverage
-from .judging import questions_of
+from .judging import make_questions
 
 LATEST_SHOWN = 8
 #: The number of writing campaigns on the first page of the list (the newest).
@@ -127,7 +127,7 @@ def campaign_preview(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         "form": form,
         "shown": preview_assignment(campaign, number),
         "number": number,
-        "questions": questions_of(form, {}, {}),
+        "questions": make_questions(form, {}, {}),
         "progress": Progress(0, sheet.goal, 0, 0.0, 0, sheet.practice_count),
         "guidelines": render_markdown(campaign.guidelines) if campaign.guidelines else "",
         "preview": True,

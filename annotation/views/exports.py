@@ -1,4 +1,4 @@
-"""The page of exports: ask for one, download its files, delete them."""
+"""The exports page: request an export, download its files, delete them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from annotation.downloads import send_file
-from annotation.exporters.wishes import Wishes
-from annotation.services.exports import delete_export, folder_of, list_exports, request_export
+from annotation.exporters.options import ExportOptions
+from annotation.services.exports import delete_export, get_export_folder, list_exports, request_export
 from evalapp.accounts.selectors import can, get_project
 from evalapp.common.errors import NotThere
 from evalapp.common.models import Run
@@ -23,20 +24,20 @@ from evalapp.common.queue import live_workers
 from evalapp.common.selectors import find_run
 
 _FORMATS = {
-    "jsonl": "JSONL - exact, one object a line; load of it gives an equal project",
-    "csv": "CSV - exact, lists as JSON in a cell; load reads it, too",
-    "safe-csv": "CSV for spreadsheets - no cell can be taken for a formula; load reads it, too",
-    "parquet": "Parquet - typed columns for pandas, Polars, DuckDB and datasets; load reads it, too",
+    "jsonl": _("JSONL: exact, one object per line; importing it recreates the project"),
+    "csv": _("CSV: exact, lists as JSON in a cell; can be imported"),
+    "safe-csv": _("CSV for spreadsheets: cells are protected from being read as formulas; can be imported"),
+    "parquet": _("Parquet: typed columns for pandas, Polars, DuckDB and datasets; can be imported"),
 }
 _LEVELS = {
-    "per-rater": "One row for each judgement",
-    "aggregated": "Summed up over raters, by output and by pair; tables cannot be computed again from it",
-    "both": "Both",
+    "per-rater": _("One row per judgement"),
+    "aggregated": _("Aggregated over raters, by output and by pair; leaderboards cannot be recomputed from it"),
+    "both": _("Both"),
 }
 _RATERS = {
-    "kept": "Pseudonyms for people here; ids of uploads as they came, unless they tell who somebody is",
-    "pseudonyms": "Pseudonyms for everybody",
-    "as-uploaded": "Ids of uploads as they came, whatever they tell",
+    "kept": _("Pseudonyms for annotators; uploaded rater ids unless they identify a person"),
+    "pseudonyms": _("Pseudonyms for all raters"),
+    "as-uploaded": _("Original rater ids"),
 }
 
 
@@ -45,29 +46,29 @@ def _radio(label: str, choices: dict[str, str]) -> forms.ChoiceField:
 
 
 class ExportForm(forms.Form):
-    """The wishes of `annotation.exporters.wishes`."""
+    """The options in `annotation.exporters.options`."""
 
-    format = _radio("Format", _FORMATS)
-    level = _radio("Judgements", _LEVELS)
+    format = _radio(_("Format"), _FORMATS)
+    level = _radio(_("Judgements"), _LEVELS)
     scores = forms.BooleanField(
-        label="With scores, and tables that anybody can compute again", required=False, initial=True
+        label=_("Include scores and leaderboards that can be recomputed"), required=False, initial=True
     )
-    raters = _radio("Names of raters", _RATERS)
+    raters = _radio(_("Rater names"), _RATERS)
     judgements = forms.BooleanField(
-        label="With order, sides and chance of each judgement of a campaign", required=False
+        label=_("Include order, sides and selection probability of each judgement"), required=False
     )
     attributes = forms.BooleanField(
-        label="With times, remarks and figures of single people: they have agreed to it", required=False
+        label=_("Include times, notes and statistics of individual raters, who have consented"), required=False
     )
-    audit = forms.BooleanField(label="With the log of who did what", required=False)
+    audit = forms.BooleanField(label=_("Include the audit log"), required=False)
 
 
 def _initial() -> dict[str, Any]:
-    return {name: value for name, value in Wishes().as_dict().items() if name in ExportForm.base_fields}
+    return {name: value for name, value in ExportOptions().as_dict().items() if name in ExportForm.base_fields}
 
 
 def _sent(post: QueryDict) -> dict[str, Any]:
-    """What was chosen; of a choice that was not sent the usual one."""
+    """The submitted options; choices that were not sent get their default."""
     usual = {name: value for name, value in _initial().items() if not isinstance(value, bool)}
     return {**usual, **post.dict()}
 
@@ -97,8 +98,8 @@ def export_list(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _files(run: Run) -> dict[str, Any]:
-    """What can be downloaded; nothing when the files were cleared away."""
-    if run.state != Run.State.SUCCEEDED or not run.result or not folder_of(run).is_dir():
+    """The files to download; empty after they were deleted."""
+    if run.state != Run.State.SUCCEEDED or not run.result or not get_export_folder(run).is_dir():
         return {}
     return {"archive": run.result.get("archive"), "bytes": run.result.get("bytes"), "files": run.result["files"]}
 
@@ -108,7 +109,7 @@ def _files(run: Run) -> dict[str, Any]:
 def export_file(request: HttpRequest, slug: str, pk: int, name: str) -> HttpResponseBase:
     run = find_run(user=request.user, pk=pk, slug=slug)
     if run.kind != "export":
-        raise NotThere("There is no such export that you can see.")
+        raise NotThere(str(_("There is no such export that you can see.")))
     return send_file(run, name)
 
 
@@ -117,6 +118,6 @@ def export_file(request: HttpRequest, slug: str, pk: int, name: str) -> HttpResp
 def export_delete(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     run = find_run(user=request.user, pk=pk, slug=slug, need="write")
     if run.kind != "export":
-        raise NotThere("There is no such export that you can see.")
+        raise NotThere(str(_("There is no such export that you can see.")))
     delete_export(run=run, user=request.user)
     return redirect("annotation:export-list", slug)

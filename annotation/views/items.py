@@ -1,4 +1,4 @@
-"""Pages of what a project holds: items with search and filters, one item side by side, kinds of systems."""
+"""Data pages of a project: items with search and filters, an item with all its texts, kinds of systems."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from annotation.models import Item, System
@@ -85,7 +86,7 @@ def system_kind(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="write")
     system = System.objects.filter(project=project, pk=pk).select_related("project").first()
     if system is None:
-        raise NotThere("There is no such system in this project.")
+        raise NotThere(_("There is no such system in this project."))
     set_system_kind(system=system, kind=request.POST.get("kind", ""), user=request.user)
     messages.success(request, f"“{system.name}” is now {system.get_kind_display().lower()}.")
     return redirect("annotation:system-list", slug)

@@ -1,6 +1,5 @@
-"""The judging page and what belongs to it: next text, one assignment (answer, look again, correct), skip, flag,
-guidelines, and the annotator's list of campaigns. Everything works as plain forms; static/js/judge.js makes it
-faster."""
+"""The judging page: next text, one assignment (answer, review, correct), skip, flag, guidelines, and the annotator's
+list of campaigns. Everything works with plain forms; static/js/judge.js makes it faster."""
 
 from __future__ import annotations
 
@@ -11,15 +10,15 @@ from uuid import UUID, uuid4
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
 from django.template.loader import render_to_string
-from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from annotation.models import Assignment, Campaign, ItemFlag
+from annotation.models import Assignment, Campaign
 from annotation.selectors.campaigns import get_own_campaign
 from annotation.selectors.judging import (
     get_own_assignment,
@@ -31,28 +30,22 @@ from annotation.selectors.judging import (
 from annotation.selectors.judging_sheet import Sheet, make_sheet
 from annotation.selectors.writing import my_writing
 from annotation.services.bodies import read_answer
-from annotation.services.judging import WHY_TEXT, Progress, Turn, next_assignment, submit_answer
+from annotation.services.judging import WHY_TEXT, NextAssignment, Progress, next_assignment, submit_answer
 from annotation.services.judging_acts import flag_assignment, skip_assignment
 from evalapp.common.errors import BadInput, Conflict, EvalappError
 from evalapp.common.forms import number_in
 from evalapp.common.markdown import render_markdown
 from evalapp.common.pages import page
 
+from .annotator_pages import TITLES, show_flag_page, show_guidelines
 from .scripted import json_body, make_store_key, problem_answer, signed_in, wants_json
 
 PAGE = "annotation/judging/page.html"
 ASSIGNMENT = "annotation/judging/page/_assignment.html"
-_TITLES = {
-    "empty": "All done",
-    "limit": "All done",
-    "draft": "Not open yet",
-    "paused": "Paused",
-    "closed": "Closed",
-}
 
 
-def questions_of(form: dict[str, Any], answer: dict[str, Any], errors: dict[str, list[str]]) -> list[dict[str, Any]]:
-    """The questions with what is chosen and what is wrong, as the template draws them."""
+def make_questions(form: dict[str, Any], answer: dict[str, Any], errors: dict[str, list[str]]) -> list[dict[str, Any]]:
+    """The questions with the chosen answers and error messages, for the template."""
     found = []
     for aspect in form["aspects"]:
         value = answer.get(aspect["name"])
@@ -67,9 +60,9 @@ def questions_of(form: dict[str, Any], answer: dict[str, Any], errors: dict[str,
 
 @lru_cache(maxsize=256)
 def blank_questions(form_json: bytes) -> SafeString:
-    """The questions as nobody has answered them yet: the same for everybody, and half of what a text costs to draw."""
+    """The questions without answers. Cached, because they are the same for all and take half of the rendering time."""
     form = json.loads(form_json)
-    context = {"form": form, "questions": questions_of(form, {}, {})}
+    context = {"form": form, "questions": make_questions(form, {}, {})}
     return mark_safe(render_to_string("annotation/judging/page/_questions.html", context))
 
 
@@ -86,13 +79,13 @@ def card(
     why: str = "",
     **more: Any,
 ) -> dict[str, Any]:
-    """The context of one assignment, or of the words that stand in its place."""
+    """The template context of an assignment, or of the message that there is none."""
     form = sheet.shown_form()
     draft = (shown.get("draft") if isinstance(shown, dict) else shown.draft) if shown else None
     if answer is None and isinstance(draft, dict):
         answer, note = draft.get("answer") or {}, draft.get("note") or ""
     if answer or errors:
-        questions: dict[str, Any] = {"questions": questions_of(form, answer or {}, errors or {})}
+        questions: dict[str, Any] = {"questions": make_questions(form, answer or {}, errors or {})}
     else:
         questions = {"blank_questions": blank_questions(sheet.form_json)}
     return {
@@ -105,21 +98,21 @@ def card(
         "note": note,
         "submission": uuid4(),
         "has_back": form["options"]["allow_revise"] and progress.done > 0,
-        "state_words": {"title": _TITLES.get(why, ""), "text": WHY_TEXT.get(why, "")},
+        "state_words": {"title": TITLES.get(why, ""), "text": WHY_TEXT.get(why, "")},
         "guidelines": render_markdown(campaign.guidelines) if campaign.guidelines else "",
         "store_key": make_store_key(request, "judging"),
         **more,
     }
 
 
-def turn_context(request: HttpRequest, campaign: Campaign, turn: Turn) -> dict[str, Any]:
+def turn_context(request: HttpRequest, campaign: Campaign, turn: NextAssignment) -> dict[str, Any]:
     return card(request, campaign, turn.sheet, turn.shown, progress=turn.progress, why=turn.why)
 
 
 @login_required
 @require_GET
 def my_work(request: HttpRequest) -> HttpResponse:
-    """An annotator's campaigns: what is left and at what pace."""
+    """The annotator's campaigns with their progress."""
     context = {
         "campaigns": my_campaigns(user=request.user),
         "writing": my_writing(user=request.user),
@@ -133,7 +126,7 @@ def my_work(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_GET
 def judge(request: HttpRequest, pk: int) -> HttpResponse:
-    """The judging page with the text to judge now."""
+    """The judging page with the current text."""
     campaign = get_own_campaign(user=request.user, campaign_id=pk)
     turn = next_assignment(user=request.user, campaign_id=pk)
     return page(request, PAGE, turn_context(request, campaign, turn))
@@ -143,16 +136,16 @@ def judge(request: HttpRequest, pk: int) -> HttpResponse:
 @never_cache
 @require_GET
 def judge_next(request: HttpRequest, pk: int) -> HttpResponse:
-    """The text after the present one, fetched while that is judged; 204 when nothing is left."""
+    """The text after the current one, prefetched while that is judged; 204 if there is none."""
     turn = next_assignment(user=request.user, campaign_id=pk, ahead=True)
     if turn.shown is None or turn.shown.public == request.GET.get("after"):
         return HttpResponse(status=204)
     return page(request, ASSIGNMENT, _ahead(request, turn))
 
 
-def _ahead(request: HttpRequest, turn: Turn) -> dict[str, Any]:
-    """The context of a text that is shown after an answer to the present one, so there will be one to go back to."""
-    # The fragment wants the number alone, and handing out has asked whether one may: it is drawn for every answer.
+def _ahead(request: HttpRequest, turn: NextAssignment) -> dict[str, Any]:
+    """The context of a text that follows an answer, so there is one to go back to."""
+    # Rendered for every answer: the fragment needs only the id of the campaign, and rights have been checked.
     context = turn_context(request, Campaign(pk=turn.sheet.campaign_id), turn)
     context["has_back"] = context["form"]["options"]["allow_revise"]
     return context
@@ -162,14 +155,14 @@ def _own(request: HttpRequest, pk: int, public: str) -> tuple[Campaign, Assignme
     row = get_own_assignment(user=request.user, public=public)
     campaign = get_own_campaign(user=request.user, campaign_id=pk)
     if row.campaign_id != campaign.pk:
-        raise BadInput("This text belongs to another campaign. Go back to your work.")
+        raise BadInput(_("This text belongs to another campaign. Go back to your campaigns."))
     return campaign, row, make_sheet(campaign)
 
 
 def _own_context(
     request: HttpRequest, campaign: Campaign, row: Assignment, sheet: Sheet, **more: Any
 ) -> dict[str, Any]:
-    """One's own assignment, with the stored answer or what was just typed."""
+    """The context of an assignment with the stored answer, or with the one that was just submitted."""
     full = own_history(user=request.user, campaign=campaign).get(pk=row.pk)
     shown = wire_own(full)
     shown |= {
@@ -207,7 +200,7 @@ def _own_context(
 
 
 def _feedback(sheet: Sheet, shown: dict[str, Any]) -> dict[str, Any] | None:
-    """What was expected of a practice answer, in words."""
+    """The expected and given answers of a practice unit, as text."""
     if not shown["feedback"]:
         return None
     expected, answer = shown["feedback"]["expected"], shown["answer"] or {}
@@ -215,7 +208,7 @@ def _feedback(sheet: Sheet, shown: dict[str, Any]) -> dict[str, Any] | None:
 
     def words(value: Any) -> str:
         if isinstance(value, list):
-            joined = " to " if sheet.kind == "likert" else " or "
+            joined = _(" to ") if sheet.kind == "likert" else _(" or ")
             return joined.join(words(one) for one in dict.fromkeys(value))
         return verdicts.get(value, f"{value:g}" if isinstance(value, (int, float)) else str(value))
 
@@ -235,7 +228,7 @@ def _feedback(sheet: Sheet, shown: dict[str, Any]) -> dict[str, Any] | None:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def judge_one(request: HttpRequest, pk: int, public: str) -> HttpResponse:
-    """One assignment: look at it again, answer it or correct the answer."""
+    """An assignment: review, answer, or correct the answer."""
     campaign, row, sheet = _own(request, pk, public)
     if request.method == "GET":
         return page(request, PAGE, _own_context(request, campaign, row, sheet))
@@ -262,7 +255,7 @@ def judge_one(request: HttpRequest, pk: int, public: str) -> HttpResponse:
         context = _own_context(request, campaign, row, sheet, answer=answer, note=note, errors=errors)
         return page(request, PAGE, context, status=422)
     except Conflict as error:
-        messages.error(request, f"{error.detail} Your answer was not stored.")
+        messages.error(request, _("%(reason)s Your answer was not saved.") % {"reason": error.detail})
         return redirect("annotation:judge-one", pk, public)
     if done.feedback is not None:
         return redirect("annotation:judge-one", pk, public)
@@ -272,20 +265,19 @@ def judge_one(request: HttpRequest, pk: int, public: str) -> HttpResponse:
 
 
 def _confirm_correction(request: HttpRequest, replaced: int | None, version: int) -> None:
-    """A message for the page that follows a correction."""
+    """Add a message to the page after a correction."""
     if version == replaced:
-        messages.info(request, "Nothing was changed.")
+        messages.info(request, _("Nothing was changed."))
     else:
-        messages.success(request, "The correction is stored.")
+        messages.success(request, _("The correction is saved."))
 
 
 @signed_in
 @never_cache
 @require_POST
 def judge_submit(request: HttpRequest, pk: int, public: str) -> HttpResponse:
-    """An answer from the page's script. Where it asks for it (`next`), the text after the one on show comes with the
-    confirmation: one request for each text instead of two. With `confirm`, the page that the script opens after a
-    correction shows the same message as without script."""
+    """An answer from the page's script. With `next`, the response contains the text after the current one, which saves
+    a request per text. With `confirm`, the page after a correction shows the same message as without script."""
     try:
         body = json_body(request) if wants_json(request) else request.POST.dict()
         done = submit_answer(user=request.user, public=public, campaign_id=pk, **read_answer(body))
@@ -295,7 +287,7 @@ def judge_submit(request: HttpRequest, pk: int, public: str) -> HttpResponse:
         _confirm_correction(request, body.get("replaces"), done.version)
     sent: dict[str, Any] = {"version": done.version, "saved_at": done.created_at}
     if body.get("next"):
-        turn = Turn(done.sheet, done.progress, done.next, done.why)
+        turn = NextAssignment(done.sheet, done.progress, done.next, done.why)
         sent["html"] = "" if done.next is None else render_to_string(ASSIGNMENT, _ahead(request, turn), request=request)
     return JsonResponse(sent)
 
@@ -304,20 +296,20 @@ def _uuid(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError as error:
-        raise BadInput("The form was not complete. Reload the page and submit again.") from error
+        raise BadInput(_("The form was incomplete. Reload the page and submit again.")) from error
 
 
 @login_required
 @require_GET
 def judge_back(request: HttpRequest, pk: int) -> HttpResponse:
-    """To the last answer before the present text."""
+    """Go to the last answer before the current text."""
     campaign = get_own_campaign(user=request.user, campaign_id=pk)
     before = None
     if public := request.GET.get("from"):
         before = get_own_assignment(user=request.user, public=public).order_number
     row = previous_assignment(user=request.user, campaign=campaign, before=before)
     if row is None:
-        messages.info(request, "There is no answer before this one.")
+        messages.info(request, _("There is no earlier answer."))
         return redirect("annotation:judge", pk)
     return redirect("annotation:judge-one", pk, row.public)
 
@@ -325,11 +317,11 @@ def judge_back(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def judge_skip(request: HttpRequest, pk: int, public: str) -> HttpResponse:
-    """Skip a text, with a reason if one likes; it is not shown to the same person again."""
+    """Skip a text, with an optional reason; the annotator is not shown it again."""
     campaign, row, sheet = _own(request, pk, public)
     if request.method == "POST":
         skip_assignment(user=request.user, public=public, reason=request.POST.get("reason", ""))
-        messages.info(request, "Skipped. You will not be shown that text again.")
+        messages.info(request, _("Skipped. You will not see that text again."))
         return redirect("annotation:judge", pk)
     return page(request, "annotation/judging/skip.html", {"campaign": campaign, "row": row, "sheet": sheet})
 
@@ -337,35 +329,17 @@ def judge_skip(request: HttpRequest, pk: int, public: str) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def judge_flag(request: HttpRequest, pk: int, public: str) -> HttpResponse:
-    """Tell the researcher that something is wrong with a text; it can still be judged."""
+    """Report a problem with a text; it can still be judged."""
     campaign, row, sheet = _own(request, pk, public)
-    context = {"campaign": campaign, "row": row, "sheet": sheet, "reasons": ItemFlag.Reason.choices}
-    if request.method == "POST":
-        try:
-            flag_assignment(
-                user=request.user,
-                public=public,
-                reason=request.POST.get("reason", ""),
-                text=request.POST.get("text", ""),
-            )
-        except BadInput as error:
-            context |= {"error": error.detail, "text": request.POST.get("text", "")}
-            return page(request, "annotation/judging/flag.html", context, status=422)
-        messages.success(request, "Thank you. The researcher sees your remark.")
-        return HttpResponseRedirect(_back_to(row))
-    return page(request, "annotation/judging/flag.html", context)
-
-
-def _back_to(row: Assignment) -> str:
-    if row.state == Assignment.State.SUBMITTED:
-        return reverse("annotation:judge-one", args=[row.campaign_id, row.public])
-    return reverse("annotation:judge", args=[row.campaign_id])
+    is_answered = row.state == Assignment.State.SUBMITTED
+    back = redirect("annotation:judge-one", pk, public) if is_answered else redirect("annotation:judge", pk)
+    context = {"campaign": campaign, "row": row, "sheet": sheet}
+    return show_flag_page(request, "annotation/judging/flag.html", context, flag_assignment, public, back)
 
 
 @login_required
 @require_GET
 def guidelines(request: HttpRequest, pk: int) -> HttpResponse:
-    """The guidelines of a campaign on a page of their own."""
+    """The guidelines of a campaign."""
     campaign = get_own_campaign(user=request.user, campaign_id=pk)
-    text = render_markdown(campaign.guidelines)
-    return page(request, "annotation/judging/guidelines.html", {"campaign": campaign, "guidelines": text})
+    return show_guidelines(request, "annotation/judging/guidelines.html", campaign)

@@ -1,10 +1,11 @@
-"""What this room shows on the overview of a project: how much data there is, and the first step."""
+"""Data on the overview page of a project: counts, and the first step."""
 
 from __future__ import annotations
 
 from django.db.models import Count
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from annotation.models import Item, Output
 from annotation.selectors.presence import has_outputs
@@ -28,13 +29,13 @@ def _counts(model: type[Item] | type[Output], projects: list[Project]) -> dict[i
 def data_step(_request: HttpRequest, project: Project) -> Step:
     if has_outputs(project):
         return Step(
-            "Data are in", "Items and what the systems wrote for them.",
-            reverse("annotation:item-list", args=[project.slug]), "Look at them", done=True,
+            _("Data uploaded"), _("Items and outputs."),
+            reverse("annotation:item-list", args=[project.slug]), _("View items"), done=True,
         )  # fmt: skip
     items = Item.objects.filter(project=project).exists()
     text = (
-        "Items are there; now upload what the systems wrote: outputs.jsonl or outputs.csv."
+        _("Items are uploaded. Next: upload the systems' outputs (outputs.jsonl or outputs.csv).")
         if items
-        else "Contexts with references, and what the systems wrote for them: JSONL, CSV or TSV."
+        else _("Items with references, and the outputs of systems: JSONL, CSV or TSV.")
     )
-    return Step("Upload data", text, reverse("annotation:upload-list", args=[project.slug]), "Upload")
+    return Step(_("Upload data"), text, reverse("annotation:upload-list", args=[project.slug]), "Upload")

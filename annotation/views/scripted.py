@@ -1,5 +1,4 @@
-"""What the scripts of the pages for annotators send and get: JSON in, JSON out, errors as problem details. What the
-answers say is made by the views of each page."""
+"""Helpers for the scripts of the annotation pages: JSON requests and responses, errors as problem details."""
 
 from __future__ import annotations
 
@@ -11,6 +10,7 @@ from typing import Any
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils.translation import gettext as _
 
 from evalapp.common.errors import BadInput, EvalappError
 from evalapp.common.problems import CONTENT_TYPE, from_domain, problem, wait_headers
@@ -21,14 +21,14 @@ def wants_json(request: HttpRequest) -> bool:
 
 
 def signed_in(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """`login_required`, but a script is told by a 401: it would follow the redirect to the page of signing in and take
-    that for a yes, and the text that it keeps until the server has it would be gone."""
+    """Like `login_required`, but scripts get a 401. They would follow the redirect to the sign-in page, take it for a
+    success and delete their local copy of the text."""
     guarded = login_required(view)
 
     @wraps(view)
     def guard(request: HttpRequest, *arguments: Any, **named: Any) -> HttpResponse:
         if wants_json(request) and not request.user.is_authenticated:
-            body = problem("not-authenticated", "Nobody is signed in", 401, "Sign in, then send it again.")
+            body = problem("not-authenticated", _("Not signed in"), 401, _("Sign in, then send it again."))
             return JsonResponse(body, status=401, content_type=CONTENT_TYPE)
         return guarded(request, *arguments, **named)
 
@@ -43,9 +43,9 @@ def json_body(request: HttpRequest) -> dict[str, Any]:
     try:
         body = json.loads(request.body, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        raise BadInput("The body must be JSON.") from error
+        raise BadInput(_("The body must be JSON.")) from error
     if not isinstance(body, dict):
-        raise BadInput("The body must be a JSON object.")
+        raise BadInput(_("The body must be a JSON object."))
     return body
 
 

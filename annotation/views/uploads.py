@@ -1,4 +1,4 @@
-"""Pages of uploads: send files, watch the check, read the report, store, undo."""
+"""Upload pages: send files, follow the check, read the report, store, undo."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from annotation.models import Upload
 from annotation.parsers import KINDS
-from annotation.selectors.uploads import find_upload, uploads_of
+from annotation.selectors.uploads import find_upload, list_uploads
 from annotation.services.undo import take_back_upload
 from annotation.services.uploads import Incoming, receive_upload, store_checked
 from evalapp.accounts.selectors import can, get_project
@@ -31,7 +31,7 @@ class _FilesInput(forms.ClearableFileInput):
 
 
 class _FilesField(forms.FileField):
-    """Several files; their content is the import's to judge, so an empty one is let through to be reported."""
+    """Several files. Empty ones are accepted here and reported by the import."""
 
     def clean(self, data: Any, initial: Any = None) -> list[Any]:
         files = data if isinstance(data, list) else [data] if data else []
@@ -80,7 +80,7 @@ def upload_list(request: HttpRequest, slug: str) -> HttpResponse:
             form.add_error("files", error.detail)
         else:
             return redirect("annotation:upload-show", slug, upload.pk)
-    found = keyset(uploads_of(project), order=("-pk",), cursor=request.GET.get("cursor", ""), size=50)
+    found = keyset(list_uploads(project), order=("-pk",), cursor=request.GET.get("cursor", ""), size=50)
     context = {
         "project": project,
         "form": form,

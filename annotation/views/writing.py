@@ -1,6 +1,6 @@
-"""The annotator's page of reference writing: next item, one item (write, add, drop, take back), done, skip, flag,
-draft, and what others have added meanwhile. Everything works as plain forms; static/js/write.js makes it live. How a
-desk is drawn is in `writing_desk`."""
+"""The writing page: next item, one item (write, add, discard, take back), finish, skip, flag, draft, and texts that
+others added meanwhile. Everything works with plain forms; static/js/write.js makes it live. `writing_desk` makes the
+template context."""
 
 from __future__ import annotations
 
@@ -12,58 +12,56 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
 from django.template.loader import render_to_string
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from annotation.models import WritingCampaign, WritingFlag
+from annotation.models import WritingCampaign
 from annotation.selectors.campaigns import get_own_campaign
 from annotation.selectors.writing import get_my_desk_task
-from annotation.services.writing import (
-    Desk,
-    confirm_reference,
-    drop_candidate,
-    finish_task,
-    flag_task,
-    get_desk,
-    next_confirmation,
-    next_task,
-    save_draft,
-    skip_task,
-    submit_attempt,
-    take_back_last,
-)
+from annotation.services.writing_acts import finish_task, flag_task, save_draft, skip_task
+from annotation.services.writing_attempts import drop_candidate, submit_attempt
+from annotation.services.writing_back import take_back_last
+from annotation.services.writing_desk import Desk, get_desk
+from annotation.services.writing_handout import next_task
+from annotation.services.writing_later import confirm_reference, next_confirmation
 from evalapp.common.errors import BadInput, Conflict, EvalappError
-from evalapp.common.markdown import render_markdown
 from evalapp.common.pages import page
 
+from .annotator_pages import show_flag_page, show_guidelines
 from .scripted import json_body, problem_answer, signed_in, wants_json
 from .writing_desk import desk_context, outcome_words, plain_candidates
 
 PAGE = "annotation/writing/page.html"
 DESK = "annotation/writing/page/_desk.html"
 FLAGS = {"yes": True, "no": False}
-BACK = "Taken back. It is no reference any more."
-CHOICES = (("a", "The first is better"), ("tie", "Equal"), ("b", "The second is better"))
+BACK = gettext_lazy("Taken back. The text is no longer a reference.")
+CHOICES = (
+    ("a", gettext_lazy("The first is better")),
+    ("tie", gettext_lazy("Equally good")),
+    ("b", gettext_lazy("The second is better")),
+)
 
 
 @login_required
 @never_cache
 @require_GET
 def write(request: HttpRequest, pk: int) -> HttpResponse:
-    """The item to write for now, or why there is none."""
+    """The current item, or the reason why there is none."""
     return page(request, PAGE, desk_context(request, next_task(user=request.user, campaign_id=pk)))
 
 
 def _own(request: HttpRequest, pk: int, public: str) -> Any:
-    """One's own task, in the campaign that the address names."""
+    """The user's task, which must belong to the campaign in the address."""
     task = get_my_desk_task(user=request.user, public=public)
     if task.campaign_id != pk:
-        raise BadInput("This item belongs to another campaign. Go back to your work.")
+        raise BadInput(_("This item belongs to another campaign. Go back to your campaigns."))
     return task
 
 
 def _body(request: HttpRequest) -> dict[str, Any]:
-    """What was sent, as a form or as JSON, in one shape."""
+    """The members of the request, from a form or from JSON."""
     if wants_json(request):
         return json_body(request)
     form = request.POST
@@ -82,7 +80,7 @@ def _uuid(body: dict[str, Any]) -> UUID:
     try:
         return UUID(str(body.get("submission", "")))
     except ValueError as error:
-        raise BadInput("The form was not complete. Reload the page and send it again.") from error
+        raise BadInput(_("The form was incomplete. Reload the page and submit again.")) from error
 
 
 def _seconds(body: dict[str, Any]) -> float | None:
@@ -94,7 +92,7 @@ def _seconds(body: dict[str, Any]) -> float | None:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def write_one(request: HttpRequest, pk: int, public: str) -> HttpResponse:
-    """One item: look at it, add a text to it. `?part=references` is the item as it stands now, for an open page."""
+    """An item: show it, or add a text. `?part=references` is its current state, for refreshing an open page."""
     try:
         _own(request, pk, public)
         if request.method == "POST":
@@ -145,7 +143,7 @@ def _submit(request: HttpRequest, pk: int, public: str) -> HttpResponse:
 
 
 def _answer(request: HttpRequest, desk: Desk, words: dict[str, Any]) -> JsonResponse:
-    """What became of it, and the item as it stands now."""
+    """The outcome and the current state of the item."""
     return JsonResponse({**words, "html": "" if words["finished"] else _drawn(request, desk)})
 
 
@@ -156,13 +154,13 @@ def _drawn(request: HttpRequest, desk: Desk) -> str:
 @signed_in
 @require_POST
 def write_draft(request: HttpRequest, pk: int, public: str) -> HttpResponse:
-    """Keep what is typed. JSON only: without script nothing is typed between two pages."""
+    """Save a draft. JSON only, because pages without script have no drafts."""
     try:
         _own(request, pk, public)
         body = _body(request)
         draft, version = body.get("draft"), body.get("version")
         if not isinstance(draft, dict) or not isinstance(version, int):
-            raise BadInput("A draft is an object, its version a whole number.")
+            raise BadInput(_("A draft is an object, and its version is an integer."))
         saved = save_draft(user=request.user, public=public, draft=draft, version=version)
     except EvalappError as error:
         return problem_answer(error)
@@ -172,12 +170,12 @@ def write_draft(request: HttpRequest, pk: int, public: str) -> HttpResponse:
 @signed_in
 @require_POST
 def write_drop(request: HttpRequest, pk: int, public: str) -> HttpResponse:
-    """Put the candidate aside; the next one follows."""
+    """Discard the candidate; the next one follows."""
     try:
         _own(request, pk, public)
         body = _body(request)
         if not body.get("candidate"):
-            raise BadInput("There is no candidate to drop.")
+            raise BadInput(_("There is no candidate to discard."))
         outcome = drop_candidate(
             user=request.user, public=public, submission=_uuid(body), candidate=str(body["candidate"]),
             seconds=_seconds(body),
@@ -186,7 +184,7 @@ def write_drop(request: HttpRequest, pk: int, public: str) -> HttpResponse:
         if wants_json(request):
             return problem_answer(error)
         raise
-    words = {**outcome_words(outcome), "message": "Dropped."}
+    words = {**outcome_words(outcome), "message": _("Discarded.")}
     if wants_json(request):
         return _answer(request, outcome.desk, words)
     return redirect("annotation:write", pk) if words["finished"] else redirect("annotation:write-one", pk, public)
@@ -195,7 +193,7 @@ def write_drop(request: HttpRequest, pk: int, public: str) -> HttpResponse:
 @signed_in
 @require_POST
 def write_back(request: HttpRequest, pk: int, public: str) -> HttpResponse:
-    """Take one's own last text back; it returns to the editor."""
+    """Take back the annotator's last text; it returns to the editor."""
     try:
         _own(request, pk, public)
         desk = take_back_last(user=request.user, public=public, reference=str(_body(request).get("reference", ""))[:40])
@@ -207,7 +205,7 @@ def write_back(request: HttpRequest, pk: int, public: str) -> HttpResponse:
         messages.error(request, error.detail)
         return redirect("annotation:write", pk)
     if wants_json(request):
-        return JsonResponse({"message": BACK, "html": _drawn(request, desk)})
+        return JsonResponse({"message": str(BACK), "html": _drawn(request, desk)})
     messages.success(request, BACK)
     return redirect("annotation:write-one", pk, public)
 
@@ -215,7 +213,7 @@ def write_back(request: HttpRequest, pk: int, public: str) -> HttpResponse:
 @login_required
 @require_POST
 def write_done(request: HttpRequest, pk: int, public: str) -> HttpResponse:
-    """Finish the item, however many references it has."""
+    """Finish the item with any number of references."""
     _own(request, pk, public)
     finish_task(user=request.user, public=public, submission=_uuid(_body(request)))
     return redirect("annotation:write", pk)
@@ -224,11 +222,11 @@ def write_done(request: HttpRequest, pk: int, public: str) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def write_skip(request: HttpRequest, pk: int, public: str) -> HttpResponse:
-    """Leave the item, with a reason if one likes; it is not shown to the same person again."""
+    """Skip the item, with an optional reason; the annotator is not shown it again."""
     task = _own(request, pk, public)
     if request.method == "POST":
         skip_task(user=request.user, public=public, reason=request.POST.get("reason", "")[:300])
-        messages.info(request, "Skipped. You will not be shown that item again.")
+        messages.info(request, _("Skipped. You will not see that item again."))
         return redirect("annotation:write", pk)
     return page(request, "annotation/writing/skip.html", {"campaign": task.campaign, "task": task})
 
@@ -236,26 +234,17 @@ def write_skip(request: HttpRequest, pk: int, public: str) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def write_flag(request: HttpRequest, pk: int, public: str) -> HttpResponse:
-    """Tell the researcher that something is wrong with an item; one can still write for it."""
+    """Report a problem with an item; it can still be worked on."""
     task = _own(request, pk, public)
-    context = {"campaign": task.campaign, "task": task, "reasons": WritingFlag.Reason.choices}
-    if request.method == "POST":
-        given = {name: request.POST.get(name, "") for name in ("reason", "text")}
-        try:
-            flag_task(user=request.user, public=public, **given)
-        except BadInput as error:
-            context |= {"error": error.detail, **given}
-            return page(request, "annotation/writing/flag.html", context, status=422)
-        messages.success(request, "Thank you. The researcher sees your remark.")
-        return redirect("annotation:write-one", pk, public)
-    return page(request, "annotation/writing/flag.html", context)
+    context, back = {"campaign": task.campaign, "task": task}, redirect("annotation:write-one", pk, public)
+    return show_flag_page(request, "annotation/writing/flag.html", context, flag_task, public, back)
 
 
 @login_required
 @never_cache
 @require_http_methods(["GET", "POST"])
 def write_confirm(request: HttpRequest, pk: int) -> HttpResponse:
-    """Which is better, a text of somebody else or the original? Nobody is told which is which."""
+    """Blind comparison of another annotator's text with the original."""
     get_own_campaign(user=request.user, campaign_id=pk, model=WritingCampaign)
     if request.method == "POST":
         try:
@@ -270,7 +259,7 @@ def write_confirm(request: HttpRequest, pk: int) -> HttpResponse:
         return redirect("annotation:write-confirm", pk)
     found = next_confirmation(user=request.user, campaign_id=pk)
     if not found.public:
-        messages.info(request, "There is nothing left to compare.")
+        messages.info(request, _("There are no texts left to compare."))
         return redirect("annotation:write", pk)
     context = {"campaign": found.campaign, "pair": found, "submission": uuid4(), "answers": CHOICES}
     return page(request, "annotation/writing/confirm.html", context)
@@ -279,7 +268,6 @@ def write_confirm(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 @require_GET
 def write_guidelines(request: HttpRequest, pk: int) -> HttpResponse:
-    """The guidelines on a page of their own."""
+    """The guidelines of a campaign."""
     campaign = get_own_campaign(user=request.user, campaign_id=pk, model=WritingCampaign)
-    context = {"campaign": campaign, "guidelines": render_markdown(campaign.guidelines)}
-    return page(request, "annotation/writing/guidelines.html", context)
+    return show_guidelines(request, "annotation/writing/guidelines.html", campaign)

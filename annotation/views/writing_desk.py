@@ -1,5 +1,4 @@
-"""How one item of reference writing is drawn: from a `Desk` to what the templates show. Reads nothing of its own but
-what a page without script asks for."""
+"""The template context of the writing page, made from a `Desk`."""
 
 from __future__ import annotations
 
@@ -9,28 +8,34 @@ from uuid import uuid4
 
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from annotation.selectors.writing import excluded_texts, get_my_desk_task
 from annotation.services import hooks
-from annotation.services.writing import Desk, DeskReference, Outcome, remember_candidates
-from annotation.services.writing_candidates import find_candidate
+from annotation.services.writing_answers import Outcome
+from annotation.services.writing_candidates import find_candidate, remember_candidates
+from annotation.services.writing_desk import Desk, DeskReference
 from evalapp.common.markdown import render_markdown
 from evalapp.side_figures import side_figure
 
+from .annotator_pages import TITLES
 from .scripted import make_store_key
 from .writing_forms import CONSTRAINT_WORDS
 from .writing_lists import source_words
 from .writing_plots import draw_growth
 
-#: So many candidates a page without script shows.
+#: The number of candidates on a page without script.
 PLAIN_SHOWN = 20
-TITLES = {"empty": "All done", "limit": "All done", "draft": "Not open yet", "paused": "Paused", "closed": "Closed"}
-CLOSED_WORDS = {"done": "You are done with this item.", "skipped": "You have skipped this item."}
+CLOSED_WORDS = {
+    "done": gettext_lazy("You have finished this item."),
+    "skipped": gettext_lazy("You have skipped this item."),
+}
 LEVELS = {"accept": "good", "edit": "warn", "drop": "warn", "wait": "warn"}
 
 
 def _url(name: str, *arguments: Any) -> str:
-    """The address of a page in a room downstream; empty where there is none."""
+    """The address of a page in an app downstream; empty if that is not installed."""
     try:
         return reverse(name, args=arguments)
     except NoReverseMatch:
@@ -58,18 +63,18 @@ def _gain_words(row: DeskReference) -> str:
 
 def _who(row: DeskReference) -> str:
     if row.waiting:
-        return "waits for others to confirm it"
-    return "yours" if row.mine else "added by another" if row.added_by_other else ""
+        return _("waiting for confirmation")
+    return _("yours") if row.mine else _("by another annotator") if row.added_by_other else ""
 
 
 def _stamp(desk: Desk) -> str:
-    """Changes whenever what the page shows of the item changes for another reason than one's own typing."""
+    """A value that changes when the item changes for a reason other than the annotator's typing."""
     told = [desk.state, desk.round, desk.waiting_for, [(row.text, row.waiting) for row in desk.references]]
     return hashlib.sha256(repr(told).encode()).hexdigest()[:12]
 
 
 def _hand(desk: Desk, typed: dict[str, Any] | None) -> dict[str, Any]:
-    """What stands in the editor: what was just sent, the draft, the candidate of the round, or nothing."""
+    """The content of the editor: the submitted text, the draft, the candidate of the round, or nothing."""
     held: dict[str, Any] = {}
     if typed is not None:
         held = typed
@@ -88,7 +93,7 @@ def _hand(desk: Desk, typed: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def base_context(request: HttpRequest, desk: Desk) -> dict[str, Any]:
-    """What the page shows whether there is an item or not."""
+    """The part of the context that does not need an item."""
     campaign = desk.campaign
     return {
         "campaign": campaign,
@@ -97,7 +102,7 @@ def base_context(request: HttpRequest, desk: Desk) -> dict[str, Any]:
         "to_confirm": desk.to_confirm,
         "last": desk.last,
         "last_url": reverse("annotation:write-back", args=[campaign.pk, desk.last.task]) if desk.last else "",
-        "state_words": {"title": TITLES.get(desk.why, "All done"), "text": desk.why_text},
+        "state_words": {"title": TITLES.get(desk.why, TITLES["empty"]), "text": desk.why_text},
         "store_key": make_store_key(request, "writing"),
         "guidelines": render_markdown(campaign.guidelines) if campaign.guidelines else "",
     }
@@ -111,7 +116,7 @@ def desk_context(
     outcome: dict[str, Any] | None = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """The context of one item; `typed` is what was just sent and comes back, `outcome` what became of it."""
+    """The context of an item. `typed` is a submitted text that returns to the editor, `outcome` its outcome."""
     context = base_context(request, desk)
     if desk.task is None:
         return context
@@ -141,7 +146,7 @@ def desk_context(
 
 
 def item_context(desk: Desk) -> dict[str, Any]:
-    """The item and what is asked for it."""
+    """The item and its instructions."""
     options = desk.campaign.options
     return {
         "item": {"context": desk.context, "source": desk.source},
@@ -152,13 +157,14 @@ def item_context(desk: Desk) -> dict[str, Any]:
 
 
 def outcome_words(outcome: Outcome) -> dict[str, Any]:
-    """What became of a text, for page and script."""
+    """The outcome of a text, for the page and its script."""
     finished = outcome.desk.state in ("done", "skipped")
     message = outcome.message
     if outcome.score_before is not None and outcome.score_after is not None and outcome.decision != "wait":
-        message += f" Reliability {outcome.score_before:.3f} → {outcome.score_after:.3f}."
+        values = {"before": f"{outcome.score_before:.3f}", "after": f"{outcome.score_after:.3f}"}
+        message += " " + _("Reliability %(before)s → %(after)s.") % values
     if finished and outcome.decision == "accept":
-        message += " The item is complete."
+        message += " " + _("The item is complete.")
     return {
         "decision": outcome.decision,
         "score_before": outcome.score_before,
@@ -172,8 +178,7 @@ def outcome_words(outcome: Outcome) -> dict[str, Any]:
 
 
 def plain_candidates(request: HttpRequest, desk: Desk) -> dict[str, Any]:
-    """For a page without script: the list of candidates with `?candidates=1` or `?q=`, one in the editor with
-    `?use=`."""
+    """For pages without script: the list of candidates (`?candidates=1` or `?q=`), or one in the editor (`?use=`)."""
     if not desk.shows_candidates or not ({"candidates", "q", "use"} & set(request.GET)):
         return {}
     task = get_my_desk_task(user=request.user, public=desk.public)
@@ -188,4 +193,4 @@ def plain_candidates(request: HttpRequest, desk: Desk) -> dict[str, Any]:
     )  # fmt: skip
     ids = remember_candidates(task=task, rows=found.rows)
     rows = [{"id": public, "row": row} for public, row in zip(ids, found.rows, strict=True)]
-    return {"plain_candidates": rows, "plain_note": found.note or "Nothing was found.", "q": q, "no_script": True}
+    return {"plain_candidates": rows, "plain_note": found.note or _("No candidates found."), "q": q, "no_script": True}

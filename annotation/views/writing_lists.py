@@ -1,5 +1,4 @@
-"""The long lists of a writing campaign, page by page: what was written and every text that was sent, with where it
-came from, and flags. A reference is withdrawn and restored here."""
+"""Paginated lists of a writing campaign: references and attempts with their origin; withdrawal and restoration."""
 
 from __future__ import annotations
 
@@ -9,11 +8,13 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from annotation.models import WritingAttempt, WritingCampaign, WrittenReference
 from annotation.selectors.writing import list_written
-from annotation.services import writing as services
+from annotation.services.writing_later import restore_reference, withdraw_reference
 from evalapp.accounts.selectors import rater_names
 from evalapp.common.errors import Conflict, NotThere
 from evalapp.common.pages import page
@@ -23,29 +24,24 @@ from .campaign_pages import PAGE_SIZE, WRITING, may_write
 from .writing_forms import ARM_NAMES
 
 WHY_WORDS = {
-    "irrelevant": "does not fit the context",
-    "no-gain": "the set would not be more reliable",
-    "no-score": "no score",
-    "limit": "no attempt left",
+    "irrelevant": gettext_lazy("does not fit the context"),
+    "no-gain": gettext_lazy("does not make the set more reliable"),
+    "no-score": gettext_lazy("no score"),
+    "limit": gettext_lazy("no attempts left"),
 }
 
 
-def pseudonyms_of(campaign: WritingCampaign) -> dict[int, str]:
-    """Names under which people write in this project, by their number."""
-    return rater_names(campaign.project_id)
-
-
 def source_words(source: dict[str, Any]) -> str:
-    """Where a candidate came from: corpus, row, licence, as far as they are known."""
+    """The origin of a candidate: corpus, row, licence, if known."""
     parts = [str(source.get("corpus") or "")]
     if source.get("row") is not None:
-        parts.append(f"row {source['row']}")
+        parts.append(_("row %(row)s") % {"row": source["row"]})
     parts += [str(source[name]) for name in ("origin", "licence") if source.get(name)]
     return ", ".join(part for part in parts if part)
 
 
 def _chosen(request: HttpRequest, rows: Any, pseudonyms: dict[int, str]) -> tuple[Any, dict[str, str]]:
-    """The rows of one person, arm or item, as the address says."""
+    """The rows of the annotator, arm or item in the address."""
     wanted = {name: request.GET.get(name, "")[:200] for name in ("rater", "arm", "item")}
     if wanted["rater"]:
         people = [user for user, name in pseudonyms.items() if name == wanted["rater"]]
@@ -74,9 +70,9 @@ def written_lines(rows: list[WrittenReference], pseudonyms: dict[int, str]) -> l
 @login_required
 @require_safe
 def reference_list(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    """What was written, newest first."""
+    """Written references, newest first."""
     project, campaign = WRITING.get_parts(request, slug, pk)
-    pseudonyms = pseudonyms_of(campaign)
+    pseudonyms = rater_names(project.pk)
     rows, wanted = _chosen(request, list_written(campaign=campaign), pseudonyms)
     found = keyset(rows, order=("-pk",), cursor=request.GET.get("cursor", ""), size=PAGE_SIZE)
     context = {
@@ -93,9 +89,9 @@ def reference_list(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 @login_required
 @require_safe
 def attempt_list(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    """Every text that was sent and every candidate put aside, newest first."""
+    """Submitted texts and discarded candidates, newest first."""
     project, campaign = WRITING.get_parts(request, slug, pk)
-    pseudonyms = pseudonyms_of(campaign)
+    pseudonyms = rater_names(project.pk)
     rows = WritingAttempt.objects.filter(campaign=campaign).select_related("task__unit__item", "member")
     rows, wanted = _chosen(request, rows, pseudonyms)
     found = keyset(rows, order=("-pk",), cursor=request.GET.get("cursor", ""), size=PAGE_SIZE)
@@ -124,24 +120,24 @@ def attempt_list(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 def _written(campaign: WritingCampaign, pk: int) -> WrittenReference:
     row = WrittenReference.objects.select_related("unit__item").filter(campaign=campaign, pk=pk).first()
     if row is None:
-        raise NotThere("There is no such reference in this campaign.")
+        raise NotThere(_("There is no such reference in this campaign."))
     return row
 
 
 @login_required
 @require_http_methods(["GET", "POST"])
 def reference_withdraw(request: HttpRequest, slug: str, pk: int, reference: int) -> HttpResponse:
-    """Take a reference out of its set, with a reason; it stays on record and can be restored."""
+    """Take a reference out of its set, with a reason; it can be restored."""
     project, campaign = WRITING.get_parts(request, slug, pk, "write")
     row = _written(campaign, reference)
     if request.method == "POST":
         reason = request.POST.get("reason", "")[:300]
         try:
-            services.withdraw_reference(user=request.user, reference_id=row.pk, reason=reason)
+            withdraw_reference(user=request.user, reference_id=row.pk, reason=reason)
         except Conflict as error:
             messages.error(request, error.detail)
         else:
-            messages.success(request, "Withdrawn. It is out of its set and can be restored.")
+            messages.success(request, _("The reference is withdrawn from its set. It can be restored."))
         return redirect("annotation:writing-references", slug, pk)
     return page(request, "annotation/writing/withdraw.html", {"project": project, "campaign": campaign, "row": row})
 
@@ -152,9 +148,9 @@ def reference_restore(request: HttpRequest, slug: str, pk: int, reference: int) 
     campaign = WRITING.get_parts(request, slug, pk, "write")[1]
     row = _written(campaign, reference)
     try:
-        services.restore_reference(user=request.user, reference_id=row.pk)
+        restore_reference(user=request.user, reference_id=row.pk)
     except Conflict as error:
         messages.error(request, error.detail)
     else:
-        messages.success(request, "Restored. It is in its set again.")
+        messages.success(request, _("The reference is restored to its set."))
     return redirect("annotation:writing-references", slug, pk)

@@ -1,6 +1,5 @@
-"""Plots of reference writing as inline SVG without style attributes: the small growth of one set on the annotator's
-page, lines with intervals on the watch page. Plain values in, SVG text out; colours and dashes come in pairs, so that
-nothing rests on colour alone."""
+"""SVG plots of reference writing, without style attributes: the growth of a set on the writing page, and lines with
+intervals on the progress page. Colours are paired with dashes, so that nothing depends on colour alone."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from html import escape
 
 from django.utils.safestring import SafeString, mark_safe
 
-#: Okabe-Ito, dark enough on white and light enough on dark.
+#: Okabe-Ito colours with enough contrast on white and on dark backgrounds.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B37C00", "#56B4E9", "#8A6FBF", "#7F7F7F")
 DASHES = ("", "6 3", "2 3", "8 3 2 3")
 WIDTH, HEIGHT = 560, 240
@@ -19,7 +18,7 @@ LEFT, RIGHT, TOP, BOTTOM = 48, 12, 10, 32
 SPARK_WIDTH, SPARK_HEIGHT, SPARK_EDGE = 240, 64, 8
 LEAST_SPAN = 0.05
 
-#: (value of the axis across, shift in pixels) -> x, and value of the axis upwards -> y.
+#: (value on the x axis, shift in pixels) -> x, and value on the y axis -> y.
 Across = Callable[[float, float], float]
 Upwards = Callable[[float], float]
 
@@ -37,7 +36,7 @@ class Dot:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a plot: a condition or a person."""
+    """A line of a plot: an arm or an annotator."""
 
     name: str
     dots: tuple[Dot, ...]
@@ -52,7 +51,7 @@ def _defined(points: Sequence[tuple[float, float | None]]) -> list[tuple[float, 
 
 
 def draw_growth(points: Sequence[tuple[float, float | None]]) -> SafeString:
-    """How the reliability of one set has grown, round by round; empty below one point."""
+    """The growth of a set's reliability by round; empty without points."""
     shown = _defined(points)
     if not shown:
         return mark_safe("")
@@ -82,7 +81,7 @@ def draw_growth(points: Sequence[tuple[float, float | None]]) -> SafeString:
 
 
 def _span(values: Sequence[float]) -> tuple[float, float]:
-    """From least to most, at least `LEAST_SPAN` apart: noise of the third decimal is no mountain."""
+    """The range of values, at least `LEAST_SPAN`, so that noise does not look like a trend."""
     low, high = min(values), max(values)
     if high - low < LEAST_SPAN:
         middle = (low + high) / 2
@@ -91,12 +90,12 @@ def _span(values: Sequence[float]) -> tuple[float, float]:
 
 
 def looks(lines: Sequence[Line]) -> list[tuple[Line, str, str]]:
-    """Each line with its colour and dash."""
+    """Each line with its colour and dash pattern."""
     return [(line, PALETTE[number % len(PALETTE)], DASHES[number % len(DASHES)]) for number, line in enumerate(lines)]
 
 
 def draw_rounds(lines: Sequence[Line], *, title: str, axis: str, across: str = "round") -> SafeString:
-    """Means with their intervals over the rounds, one line for each condition; empty without any point."""
+    """Means with intervals by round, one line per arm or annotator; empty without points."""
     shown = [line for line in lines if line.dots]
     if not shown:
         return mark_safe("")
@@ -127,7 +126,7 @@ def draw_rounds(lines: Sequence[Line], *, title: str, axis: str, across: str = "
         *_ticks(first, last, at, across),
     ]
     for number, (line, colour, dash) in enumerate(looks(shown)):
-        # Intervals of several lines stand side by side.
+        # Intervals of several lines are drawn side by side.
         shift = (number - (len(shown) - 1) / 2) * min(4.0, 16 / len(shown))
         parts += _one_line(line, colour, dash, shift, at, up)
     return mark_safe("".join([*parts, "</svg>"]))
@@ -166,7 +165,7 @@ def _grid(low: float, high: float, up: Upwards, axis: str) -> list[str]:
 
 
 def _ticks(first: float, last: float, at: Across, across: str) -> list[str]:
-    """Whole rounds, at most ten of them."""
+    """At most ten whole rounds."""
     step = max(1, math.ceil((last - first) / 10))
     rounds = range(math.ceil(first), math.floor(last) + 1, step)
     parts = [f'<text x="{at(x, 0):.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{x}</text>' for x in rounds]

@@ -1,4 +1,4 @@
-"""The annotator's page as it will look, with an item of the plan; nothing can be sent and nothing is stored."""
+"""The writing page as annotators see it, with an item of the plan; nothing can be submitted."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from annotation.models import Item, Reference, WritingCampaign
-from annotation.services.writing import Desk, DeskCandidate, DeskReference
-from annotation.services.writing_desk import shown_originals
+from annotation.services.writing_desk import Desk, DeskCandidate, DeskReference, shown_originals
 from annotation.services.writing_plans import select_writing_items
 from evalapp.common.markdown import render_markdown
 from evalapp.common.pages import page
@@ -24,7 +24,7 @@ def _desk(campaign: WritingCampaign, item: Item, arm: str) -> Desk:
     rows = Reference.objects.filter(item=item, set=campaign.start_set_id).order_by("position")
     texts = tuple(rows.values_list("text", flat=True))
     under_constraint = campaign.kind == WritingCampaign.Kind.CONSTRAINT
-    candidate = DeskCandidate("", "The candidate of the round stands here.", "", None, {})
+    candidate = DeskCandidate("", _("The candidate of the round is shown here."), "", None, {})
     return Desk(
         campaign=campaign,
         task=SimpleNamespace(  # type: ignore[arg-type]
@@ -44,7 +44,7 @@ def _desk(campaign: WritingCampaign, item: Item, arm: str) -> Desk:
 @login_required
 @require_safe
 def preview(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    """`?item=` counts through the items of the plan, `?arm=` chooses one of its arms."""
+    """`?item=` is the number of an item of the plan, `?arm=` one of its arms."""
     project, campaign = WRITING.get_parts(request, slug, pk)
     raw = request.GET.get("item", "0")
     number = int(raw) if raw.isdecimal() and len(raw) < 7 else 0

@@ -1,9 +1,11 @@
-"""What the watch page of a writing campaign shows: figures, plots by round with intervals, the arms side by side."""
+"""Progress of a writing campaign: figures, plots by round with intervals, and a comparison of arms."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from django.utils.translation import gettext as _
 
 from annotation.models import WritingCampaign
 from annotation.selectors.writing_watch import watch
@@ -12,7 +14,7 @@ from evalapp.side_figures import side_figure
 from .writing_forms import ARM_NAMES
 from .writing_plots import Dot, Line, draw_rounds, looks
 
-#: More lines than this say nothing in one plot; the table has them all.
+#: The maximum number of lines in a plot; the table has all of them.
 MOST_LINES = 8
 
 
@@ -23,7 +25,7 @@ def _lines(rows: Mapping[str, Sequence[Any]], names: Mapping[str, str]) -> list[
             Dot(point.round, point.mean, point.low, point.high, point.n) for point in points if point.mean is not None
         )
         if dots:
-            found.append(Line(names.get(name, name), dots))
+            found.append(Line(str(names.get(name, name)), dots))
     return found
 
 
@@ -33,9 +35,9 @@ def plot(
     *,
     title: str,
     across: str,
-    axis: str = "predicted reliability, 95 %",
+    axis: str = "",
 ) -> dict[str, Any] | None:
-    """One plot with legend and table; None without any point."""
+    """A plot with legend and table; None if there are no points."""
     with side_figure(f"The plot {title}"):
         lines = _lines(rows, names)
         if not lines:
@@ -43,7 +45,7 @@ def plot(
         shown = lines[:MOST_LINES]
         return {
             "title": title,
-            "svg": draw_rounds(shown, title=title, axis=axis, across=across),
+            "svg": draw_rounds(shown, title=title, axis=axis or _("predicted reliability, 95 %"), across=across),
             "legend": [{"name": line.name, "colour": colour, "dash": dash} for line, colour, dash in looks(shown)],
             "lines": lines,
             "hidden": len(lines) - len(shown),
@@ -53,10 +55,10 @@ def plot(
 
 def watch_context(user: Any, campaign: WritingCampaign) -> dict[str, Any]:
     found = watch(user=user, campaign=campaign)
-    across = "candidates dealt with" if campaign.in_rounds else "references written"
+    across = _("candidates finished") if campaign.in_rounds else _("references written")
     plots = [
-        plot(found.by_arm, ARM_NAMES, title="By arm", across=across),
-        plot(found.by_person, {}, title="By annotator", across=across),
+        plot(found.by_arm, ARM_NAMES, title=_("By arm"), across=across),
+        plot(found.by_person, {}, title=_("By annotator"), across=across),
     ]
     return {
         "figures": found.figures,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from annotation.models import Aspect, Output, Rating, WritingCampaign
-from annotation.selectors.writing_watch import GrownSet, Point, grown_sets, points_of
+from annotation.selectors.writing_watch import GrownSet, Point, compute_points, grown_sets
 from evalapp.accounts.selectors import get_project
 
 from ..models import Evaluator
@@ -68,8 +68,8 @@ def gold_growth(*, user: Any, campaign: WritingCampaign, aspect: str = "") -> Go
         groups["arm"][grown.arm].append((grown.item, growth))
         if grown.person:
             groups["person"][grown.person].append((grown.item, growth))
-    found.by_arm = {name: points_of(rows) for name, rows in sorted(groups["arm"].items())}
-    found.by_person = {name: points_of(rows) for name, rows in sorted(groups["person"].items())}
+    found.by_arm = {name: compute_points(rows) for name, rows in sorted(groups["arm"].items())}
+    found.by_person = {name: compute_points(rows) for name, rows in sorted(groups["person"].items())}
     found.n_items = len({item for rows in groups["arm"].values() for item, _ in rows})
     found.n_left_out = min(len(items), MOST_ITEMS) - found.n_items
     return found

@@ -26,7 +26,7 @@ def choices_for(*, project: Project) -> list[tuple[str, str]]:
     return [(slug, f"{slug} (trained {at:%Y-%m-%d})") for slug, at in rows]
 
 
-def reliability_of(
+def predict_reliability(
     *, project: Project, evaluator: str, item: Item, sets: list[tuple[str, ...]], timeout: float | None = None
 ) -> Reliability:
     """The predicted reliability of each set; None and a note when there is no answer within `timeout` seconds (the

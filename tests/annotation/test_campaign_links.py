@@ -14,7 +14,7 @@ from annotation.models import Campaign, CampaignMember
 from annotation.selectors.judging import my_campaigns
 from annotation.selectors.writing import my_writing
 from annotation.services.judging import next_assignment, submit_answer
-from annotation.services.writing import next_task
+from annotation.services.writing_handout import next_task
 from evalapp.accounts.models import Invitation, Membership
 from evalapp.accounts.roles import Role
 from evalapp.accounts.services import accept_invitation, change_role, create_invitation, remove_member

@@ -11,7 +11,9 @@ from annotation.services import campaigns, exports, judging
 from annotation.services.campaigns import create_writing, open_campaign
 from annotation.services.filters import create_filter
 from annotation.services.judging_acts import flag_assignment
-from annotation.services.writing import flag_task, next_task, submit_attempt
+from annotation.services.writing_acts import flag_task
+from annotation.services.writing_attempts import submit_attempt
+from annotation.services.writing_handout import next_task
 from evalapp.accounts.models import Membership, Project, User
 from evalapp.accounts.roles import Role
 from evalapp.accounts.services import create_invitation, create_token

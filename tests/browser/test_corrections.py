@@ -52,7 +52,7 @@ def test_a_correction_is_stored_once_and_leads_on(cast: Cast, page_for: Open, ki
     page.keyboard.press(other)
     if not on_key:
         page.keyboard.press("Enter")
-    page.wait_for_selector("#messages >> text=The correction is stored.")
+    page.wait_for_selector("#messages >> text=The correction is saved.")
     assert card_id(page) == second
     assert page.url.endswith(f"/my/{campaign.pk}/")
     page.keyboard.press("Enter")  # a second one at once, and one that has waited
@@ -93,7 +93,7 @@ def test_the_last_answer_corrected_ends_at_all_done(cast: Cast, page_for: Open) 
     page.keyboard.press("6")
     page.keyboard.press("Enter")
     page.wait_for_selector("text=All done")
-    assert "The correction is stored." in page.inner_text("#messages")
+    assert "The correction is saved." in page.inner_text("#messages")
     assert (answers(campaign), versions(campaign)) == ([{"naturalness": 6}], [1, 2])
 
 
@@ -114,7 +114,7 @@ def test_a_correction_without_word_from_the_server_is_sent_again_as_the_same(cas
     page.wait_for_selector("text=No connection. Your answer stays on this page")
     page.unroute("**/submit/")
     page.keyboard.press("Enter")
-    page.wait_for_selector("#messages >> text=The correction is stored.")
+    page.wait_for_selector("#messages >> text=The correction is saved.")
     assert card_id(page) == second
     assert versions(campaign) == [1, 2]
 

@@ -32,7 +32,7 @@ def test_keyboard_only_rating(cast: Cast, page_for: Open) -> None:
         if number < 5:
             page.wait_for_function("id => document.querySelector('article[data-id]')?.dataset.id !== id", arg=before)
             page.wait_for_selector("article[data-id]")
-    page.wait_for_selector("text=There is nothing left for you to judge here")
+    page.wait_for_selector("text=You have judged everything in this campaign")
     assert answers(campaign) == [{"naturalness": 4, "relevance": 2}] * 6
     assert page.inner_text("#done-count") == "6"
 
@@ -95,7 +95,7 @@ def test_answer_on_key(cast: Cast, page_for: Open) -> None:
         "document.body.dispatchEvent("
         "new KeyboardEvent('keydown', {key: 'X', modifierCapsLock: true, bubbles: true, cancelable: true}))"
     )
-    page.wait_for_selector("text=There is nothing left for you to judge here")
+    page.wait_for_selector("text=You have judged everything in this campaign")
     assert answers(campaign) == [{"quality": "a"}, {"quality": "both_bad"}]
 
 
@@ -315,7 +315,7 @@ def test_back_revises_and_skip_and_flag_work_by_keys(cast: Cast, page_for: Open)
     page.wait_for_selector("text=You answered this")
     page.keyboard.press("3")
     page.keyboard.press("Enter")
-    page.wait_for_selector("text=The correction is stored.")
+    page.wait_for_selector("text=The correction is saved.")
     assert answers(campaign) == [{"naturalness": 3}]
     page.keyboard.press("s")
     page.wait_for_selector("text=Skip this text?")
@@ -328,7 +328,7 @@ def test_back_revises_and_skip_and_flag_work_by_keys(cast: Cast, page_for: Open)
     page.wait_for_function("() => document.activeElement.matches('input[type=radio]')")
     page.keyboard.press("Space")
     page.keyboard.press("Enter")
-    page.wait_for_selector("text=The researcher sees your remark")
+    page.wait_for_selector("text=The researcher will see your report")
     assert Assignment.objects.get(state="skipped").skip_reason == "too short"
     assert ItemFlag.objects.get().reason == "broken"
 
@@ -415,7 +415,7 @@ def test_without_script(cast: Cast, page_for: Open) -> None:
     page = judging(page_for(cast.annotator, script=False), campaign)
     page.click("label:has([name='answer.naturalness'][value='3'])")
     page.click("button[data-submit]")
-    assert "has no answer yet" in page.inner_text("form.answer")
+    assert "Answer the question" in page.inner_text("form.answer")
     assert page.is_checked("[name='answer.naturalness'][value='3']")
     page.click("label:has([name='answer.relevance'][value='5'])")
     page.click("button[data-submit]")

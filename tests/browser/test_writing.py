@@ -135,7 +135,7 @@ def test_keyboard_only_with_scores(cast: Cast, page_for: Open, begin: Any, axe: 
     page.keyboard.press("e")
     page.keyboard.type("One more good text.")
     page.keyboard.press("Control+Enter")
-    page.wait_for_selector("text=There is nothing left for you to write here")
+    page.wait_for_selector("text=You have worked on all items")
     rows = list(WritingAttempt.objects.order_by("pk").values_list("decision", "edited", "relevant"))
     assert [decision for decision, _, _ in rows] == ["edit", "accept", "accept", "drop", "accept", "accept"]
     assert (WritingAttempt.objects.get(decision="drop").seconds or 0) > 0
@@ -208,7 +208,7 @@ def test_one_way_to_take_back_and_no_old_message(cast: Cast, page_for: Open, beg
     page.wait_for_function("() => document.activeElement.matches('input[type=radio]')")
     page.keyboard.press("Space")
     page.keyboard.press("Enter")
-    page.wait_for_selector("#messages >> text=The researcher sees your remark.")
+    page.wait_for_selector("#messages >> text=The researcher will see your report.")
     page.fill("#text", "Text one.")
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("#references >> text=Text one.")
@@ -257,7 +257,7 @@ def test_a_flag_by_keys_alone_keeps_what_was_typed(cast: Cast, page_for: Open, b
     page.wait_for_function("() => document.activeElement.matches('input[type=radio]')")
     page.keyboard.press("Space")
     page.keyboard.press("Enter")
-    page.wait_for_selector("text=The researcher sees your remark.")
+    page.wait_for_selector("text=The researcher will see your report.")
     assert page.input_value("#text") == "Half of a flagged text"
     assert WritingFlag.objects.get().reason == "broken"
 
@@ -289,7 +289,7 @@ def test_two_annotators_on_one_item(cast: Cast, page_for: Open, begin: Any) -> N
     theirs.fill("#text", "Otto's good text.")
     theirs.keyboard.press("Control+Enter")
     theirs.wait_for_selector("#references >> text=Otto's good text.")
-    mine.wait_for_selector("#references >> text=added by another")
+    mine.wait_for_selector("#references >> text=by another annotator")
     assert mine.input_value("#text") == "Half of a good"
     assert mine.evaluate("document.activeElement.id") == "text"
     assert mine.inner_text("#now") == "0.375"
@@ -315,7 +315,7 @@ def test_worker_killed_while_typing(cast: Cast, page_for: Open, begin: Any, work
     page.keyboard.type(" without any score.")
     assert page.input_value("#text") == "A good text, written on without any score."
     page.keyboard.press("Control+Enter")
-    page.wait_for_selector("text=kept as a draft")
+    page.wait_for_selector("text=saved as a draft")
     assert WritingTask.objects.get().draft["text"] == "A good text, written on without any score."
     assert not WritingAttempt.objects.exists()
     page.click("#unscored")

@@ -28,7 +28,9 @@ from annotation.services.campaigns import close_campaign, create_campaign, creat
 from annotation.services.filters import create_filter
 from annotation.services.judging import next_assignment, submit_answer
 from annotation.services.judging_acts import flag_assignment
-from annotation.services.writing import flag_task, next_task, submit_attempt
+from annotation.services.writing_acts import flag_task
+from annotation.services.writing_attempts import submit_attempt
+from annotation.services.writing_handout import next_task
 from evalapp.accounts.services import create_invitation, create_token
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run

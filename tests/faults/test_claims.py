@@ -181,7 +181,7 @@ def test_draft_and_another_act_after_the_lease_use_one_slot(
             connection.close()
 
     tab = threading.Thread(target=other_tab)
-    take = judging_acts.take_slot_of
+    take = judging_acts.take_free_slot
 
     def take_slowly(cursor: Any, unit: int) -> int | None:
         slot = take(cursor, unit)
@@ -189,7 +189,7 @@ def test_draft_and_another_act_after_the_lease_use_one_slot(
         tab.join(0.5)  # the other tab is in the middle of its act, or waits for this one
         return slot
 
-    monkeypatch.setattr(judging_acts, "take_slot_of", take_slowly)
+    monkeypatch.setattr(judging_acts, "take_free_slot", take_slowly)
     assert save_draft(user=cast.annotator, public=shown.public, version=0, draft={"note": "x"}).holds
     tab.join()
     assert len(found) == 1
@@ -236,7 +236,7 @@ def test_lease_that_ends_during_a_late_answer_frees_no_used_slot(
 
     monkeypatch.setattr(judging_later, "_store_late", store_slowly)
     answer = {"user": cast.annotator, "public": shown.public, "submission": uuid4(), "answer": {"likert-quality": 3}}
-    take = judging_acts.take_slot_of
+    take = judging_acts.take_free_slot
     tabs: list[threading.Thread] = []
 
     def take_slowly(cursor: Any, unit: int) -> int | None:
@@ -244,7 +244,7 @@ def test_lease_that_ends_during_a_late_answer_frees_no_used_slot(
         wait_for_somebody_who_waits(cursor)  # it has read the assignment, and waits for the member's row
         return take(cursor, unit)
 
-    monkeypatch.setattr(judging_acts, "take_slot_of", take_slowly)
+    monkeypatch.setattr(judging_acts, "take_free_slot", take_slowly)
     assert save_draft(user=cast.annotator, public=shown.public, version=0, draft={"note": "x"}).holds
     tabs[0].join()
     check_slots(campaign)

@@ -24,7 +24,7 @@ from django.test import Client
 from django.urls import reverse
 
 from annotation.models import Judgement, Output, Upload
-from annotation.services.exports import folder_of, request_export
+from annotation.services.exports import get_export_folder, request_export
 from evalapp.common.models import Run
 from evalapp.common.outages import DiskFull, explain
 from evalapp.common.runner import execute_run
@@ -180,7 +180,7 @@ def test_export_without_disk_space_is_not_half_written_and_ends_later(cast, disk
     failed = execute_run(run.pk)
     assert failed is not None
     assert (failed.state, LINE in failed.error) == (Run.State.FAILED, True)
-    assert not folder_of(run).exists()
+    assert not get_export_folder(run).exists()
     disk.free()
     assert signed_in(cast.owner).post(reverse("run-retry", args=["alpha", run.pk])).status_code == 302
     empty_log()
@@ -190,7 +190,7 @@ def test_export_without_disk_space_is_not_half_written_and_ends_later(cast, disk
         time.sleep(0.05)
     run.refresh_from_db()
     assert run.state == Run.State.SUCCEEDED, run.error
-    assert (folder_of(run) / run.result["archive"]).stat().st_size == run.result["bytes"]
+    assert (get_export_folder(run) / run.result["archive"]).stat().st_size == run.result["bytes"]
 
 
 def test_training_without_disk_space_reports_it_and_continues_later(cast, disk, monkeypatch, settings):

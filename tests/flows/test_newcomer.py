@@ -168,7 +168,7 @@ def _judge(annotator: Visitor, number: int) -> None:
     annotator.send("Send the remark", {"reason": "broken", "text": "ends in the middle"}).sees("Thank you.")
     annotator.send("Submit and next", {answer: 2}).sees("2 of 6")
     annotator.follow("Back u").sees("You answered this")
-    annotator.send("Submit the correction", {answer: 3}).sees("The correction is stored.")
+    annotator.send("Submit the correction", {answer: 3}).sees("The correction is saved.")
     assert Rating.objects.count() == rated + 2
     versions = Judgement.objects.filter(campaign=number, current=True).order_by("pk").values_list("version", flat=True)
     assert list(versions) == [1, 1, 2]  # the practice answer, the first, the corrected one

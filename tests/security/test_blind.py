@@ -13,7 +13,7 @@ import pytest
 from django.test import Client
 from lxml import html
 
-from annotation.allocation.mix import Standing, choose_step
+from annotation.allocation.mix import MemberCounts, choose_step
 from annotation.allocation.streams import draw
 from annotation.models import Assignment, Campaign, Output, System, Unit
 from evalapp.accounts.roles import Role
@@ -166,7 +166,7 @@ def differing(control: Any, others: list[Any], part: int) -> Any:
 
 def begins_with_control(seed: int, user: Any) -> bool:
     """Whether a campaign with this seed gives this person a control item first."""
-    standing = Standing(draw(seed, "member", user.pk), 0, 0)
+    standing = MemberCounts(draw(seed, "member", user.pk), 0, 0)
     return choose_step(standing, practice=0, controls=1, control_rate=0.4) == "control"
 
 

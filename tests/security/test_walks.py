@@ -392,12 +392,12 @@ def test_no_table_contains_a_formula(world):
                 content = b"".join(answer.streaming_content) if answer.streaming else answer.content
                 tables += 1
                 wrong += [f"{name}: {cell}" for cell in formulas(content.decode())]
-        from annotation.services.exports import folder_of, request_export
+        from annotation.services.exports import get_export_folder, request_export
 
         run = execute_run(request_export(project=world.own.project, user=None, format="safe-csv").pk)
         assert run is not None
         assert run.state == Run.State.SUCCEEDED, run.error
-        for path in sorted(folder_of(run).rglob("*.csv")):
+        for path in sorted(get_export_folder(run).rglob("*.csv")):
             tables += 1
             wrong += [f"{path.name}: {cell}" for cell in formulas(path.read_text(encoding="utf-8"))]
     assert tables > 6

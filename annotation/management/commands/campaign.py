@@ -1,4 +1,4 @@
-"""Make campaigns of judging or of reference writing from a plan (or a list of plans) in a JSON file, and open them."""
+"""Create judging and writing campaigns from a plan, or a list of plans, in a JSON file, and open them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from annotation.allocation.writing_plan import KINDS as WRITING_KINDS
-from annotation.allocation.writing_plan import read_writing_plan
-from annotation.models import Campaign, WritingCampaign
-from annotation.services.campaigns import create_campaign, create_writing, open_campaign
+from annotation.models import Campaign
+from annotation.services.campaign_work import CampaignWork
 from annotation.services.judging_plans import JUDGING
-from evalapp.accounts.models import Project
+from annotation.services.writing_plans import WRITING
+from evalapp.accounts.models import Project, User
 from evalapp.common import commands
 from evalapp.common.errors import BadInput
 
@@ -30,50 +30,23 @@ class Command(commands.Command):
     def work(self, *, project: str, plan: Path, open: bool, by: str | None, **_: Any) -> dict[str, Any]:
         target = commands.find_project(project)
         user = commands.find_user(by) if by else None
-        campaigns = []
-        for row in _read(plan):
-            writing = isinstance(row, dict) and row.get("kind") in WRITING_KINDS
-            campaigns.append((self._make_writing if writing else self._make)(target, user, row, open))
-        return {"project": project, "campaigns": campaigns}
+        return {"project": project, "campaigns": [self._make(target, user, row, open) for row in _read(plan)]}
 
-    def _make(self, project: Project, user: Any, raw: Any, opened: bool) -> dict[str, Any]:
-        parsed = JUDGING.parse_plan(raw)
-        campaign = Campaign.objects.filter(project=project, slug=parsed.slug).first()
+    def _make(self, project: Project, user: User | None, raw: Any, opened: bool) -> dict[str, Any]:
+        is_writing = isinstance(raw, dict) and raw.get("kind") in WRITING_KINDS
+        work: CampaignWork[Any, Any] = WRITING if is_writing else JUDGING
+        campaign = work.model.objects.filter(project=project, slug=work.parse_plan(raw).slug).first()
         kept = campaign is not None
         if campaign is None:
-            campaign = create_campaign(project=project, user=user, plan=raw)
+            campaign = work.create(project=project, user=user, plan=raw)
         if opened and campaign.state == Campaign.State.DRAFT:
-            campaign = open_campaign(campaign=campaign, user=user, here=True)
-        self.say(f"{campaign.slug}: {'kept' if kept else 'made'}, {campaign.state}, {campaign.unit_count} units")
-        return {
-            "id": campaign.pk,
-            "slug": campaign.slug,
-            "state": str(campaign.state),
-            "kept": kept,
-            "units": campaign.unit_count,
-            "slots": campaign.unit_count * campaign.overlap,
-        }
-
-    def _make_writing(self, project: Project, user: Any, raw: Any, opened: bool) -> dict[str, Any]:
-        plan, _ = read_writing_plan(raw)
-        # A plan with faults is nobody's: making it says what they are.
-        campaign = WritingCampaign.objects.filter(project=project, slug=plan.slug).first() if plan else None
-        kept = campaign is not None
-        if campaign is None:
-            campaign = create_writing(project=project, user=user, plan=raw)
-        if opened and campaign.state == WritingCampaign.State.DRAFT:
-            campaign = open_campaign(campaign=campaign, user=user)
-        self.say(
-            f"{campaign.slug}: {'kept' if kept else 'made'}, {campaign.state}, {campaign.unit_count} items to write for"
-        )
-        return {
-            "id": campaign.pk,
-            "slug": campaign.slug,
-            "kind": str(campaign.kind),
-            "state": str(campaign.state),
-            "kept": kept,
-            "items": campaign.unit_count,
-        }
+            campaign = work.open(campaign, user, here=True)
+        units = "items to write for" if is_writing else "units"
+        self.say(f"{campaign.slug}: {'kept' if kept else 'made'}, {campaign.state}, {campaign.unit_count} {units}")
+        made = {"id": campaign.pk, "slug": campaign.slug, "state": str(campaign.state), "kept": kept}
+        if is_writing:
+            return made | {"kind": str(campaign.kind), "items": campaign.unit_count}
+        return made | {"units": campaign.unit_count, "slots": campaign.unit_count * campaign.overlap}
 
 
 def _read(path: Path) -> list[Any]:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from annotation.exporters.formats import FORMATS
+from annotation.exporters.options import LEVELS, ExportOptions
 from annotation.exporters.people import NAMINGS
-from annotation.exporters.wishes import LEVELS, Wishes
 from annotation.pipelines.exports import write_export
 from evalapp.common import commands
 from evalapp.common.drafts import whole_folder
@@ -42,7 +42,7 @@ class Command(commands.Command):
         attributes: bool, audit: bool, **_: Any,
     ) -> dict[str, Any]:  # fmt: skip
         project = commands.find_project(slug)
-        wishes = Wishes(format, level, not no_scores, raters, judgements, attributes, audit)
+        wishes = ExportOptions(format, level, not no_scores, raters, judgements, attributes, audit)
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise Conflict(f"{folder} is not empty. Name a new folder, so that old and new files do not mix.")
         shown = 0

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation.allocation.mix import Standing, choose_step, is_marked
+from annotation.allocation.mix import MemberCounts, choose_step, is_marked
 
 
 @given(st.integers(0, 2**31), st.sampled_from([0.05, 0.1, 0.2, 0.25, 0.5]))
@@ -30,14 +30,14 @@ def test_rate_holds_when_its_inverse_is_not_an_integer(share):
 
 
 def test_practice_comes_first():
-    steps = [choose_step(Standing(7, done, 0), practice=3, controls=2, control_rate=0.5) for done in range(4)]
+    steps = [choose_step(MemberCounts(7, done, 0), practice=3, controls=2, control_rate=0.5) for done in range(4)]
     assert steps[:3] == ["practice"] * 3
     assert steps[3] != "practice"
 
 
 def test_controls_and_repeats_come_at_the_planned_rates():
     steps = [
-        choose_step(Standing(7, 0, given), practice=0, controls=9, control_rate=0.1, repeat_share=0.05)
+        choose_step(MemberCounts(7, 0, given), practice=0, controls=9, control_rate=0.1, repeat_share=0.05)
         for given in range(2000)
     ]
     assert steps.count("control") == 200
@@ -46,5 +46,5 @@ def test_controls_and_repeats_come_at_the_planned_rates():
 
 
 def test_no_control_is_requested_when_there_are_none():
-    steps = {choose_step(Standing(7, 0, given), practice=0, controls=0, control_rate=0.5) for given in range(50)}
+    steps = {choose_step(MemberCounts(7, 0, given), practice=0, controls=0, control_rate=0.5) for given in range(50)}
     assert steps == {"normal"}

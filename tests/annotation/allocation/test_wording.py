@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation.allocation.wording import changed_words, content_words, shared_words, words_of
+from annotation.allocation.wording import changed_words, content_words, shared_words, split_words
 
 
 def test_content_words_exclude_function_words():
@@ -33,23 +33,23 @@ def test_word_is_not_split_at_a_combining_mark():
     """Hindi “greetings, friends”, Arabic with vowels, an x that has no precomposed form with a dot below, Thai
     “fish”."""
     hindi = "\u0928\u092e\u0938\u094d\u0924\u0947"
-    assert words_of(f"{hindi}, \u0926\u094b\u0938\u094d\u0924\u094b!") == [
+    assert split_words(f"{hindi}, \u0926\u094b\u0938\u094d\u0924\u094b!") == [
         hindi,
         "\u0926\u094b\u0938\u094d\u0924\u094b",
     ]
-    assert words_of("\u0643\u064e\u062a\u064e\u0628\u064e x\u0323y") == [
+    assert split_words("\u0643\u064e\u062a\u064e\u0628\u064e x\u0323y") == [
         "\u0643\u064e\u062a\u064e\u0628\u064e",
         "x\u0323y",
     ]
     # Case-folding a Turkish capital adds a combining mark; the lower-case spelling is still the same word.
-    assert words_of("\u0130STANBUL") == ["i\u0307stanbul"]
-    assert words_of("\u0e17\u0e35\u0e48\u0e19") == ["\u0e17\u0e35\u0e48", "\u0e19"]
+    assert split_words("\u0130STANBUL") == ["i\u0307stanbul"]
+    assert split_words("\u0e17\u0e35\u0e48\u0e19") == ["\u0e17\u0e35\u0e48", "\u0e19"]
     assert changed_words(f"{hindi} a", f"{hindi} b") == 1
-    assert words_of("Caf\u00e9 CAFE\u0301") == ["caf\u00e9", "caf\u00e9"]
+    assert split_words("Caf\u00e9 CAFE\u0301") == ["caf\u00e9", "caf\u00e9"]
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_bounds(text, original):
     assert set(shared_words(text, original)) == content_words(text) & content_words(original)
-    assert 0 <= changed_words(text, original) <= len(words_of(text)) + len(words_of(original))
+    assert 0 <= changed_words(text, original) <= len(split_words(text)) + len(split_words(original))
     assert changed_words(text, text) == 0

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from annotation.allocation.writing import (
     Attempt,
-    Place,
+    EarlierAttempts,
+    GroupPosition,
     Rules,
-    Tried,
     arm_at,
     group_at,
     has_improved,
@@ -52,21 +52,21 @@ def sent(text: str, relevant: bool | None, before: float | None, after: float | 
     ],
 )
 def test_each_row_of_the_table(text, relevant, after, decision, why, left):
-    verdict = judge_attempt(SCORES, Tried(), sent(text, relevant, 0.4, after))
+    verdict = judge_attempt(SCORES, EarlierAttempts(), sent(text, relevant, 0.4, after))
     assert (verdict.decision, verdict.why, verdict.left) == (decision, why, left)
     assert verdict.improved is (after > 0.4)
 
 
 def test_last_edit_without_gain_drops_the_candidate():
-    verdict = judge_attempt(SCORES, Tried(as_it_is=True, edits=2), sent(EDITED, True, 0.4, 0.4))
+    verdict = judge_attempt(SCORES, EarlierAttempts(as_it_is=True, edits=2), sent(EDITED, True, 0.4, 0.4))
     assert (verdict.decision, verdict.why, verdict.counted, verdict.closes) == ("drop", "limit", True, True)
     with pytest.raises(ValueError, match="dropped before"):
-        judge_attempt(SCORES, Tried(as_it_is=True, edits=3), sent(EDITED, True, 0.4, 0.9))
+        judge_attempt(SCORES, EarlierAttempts(as_it_is=True, edits=3), sent(EDITED, True, 0.4, 0.9))
 
 
 def test_resending_an_unchanged_candidate_uses_an_edit():
-    assert not judge_attempt(SCORES, Tried(), sent(AS_IT_IS, True, 0.4, 0.4)).counted
-    assert judge_attempt(SCORES, Tried(as_it_is=True), sent(AS_IT_IS, True, 0.4, 0.4)).counted
+    assert not judge_attempt(SCORES, EarlierAttempts(), sent(AS_IT_IS, True, 0.4, 0.4)).counted
+    assert judge_attempt(SCORES, EarlierAttempts(as_it_is=True), sent(AS_IT_IS, True, 0.4, 0.4)).counted
     assert not sent(f"  {AS_IT_IS.replace(' ', '  ')}", True, 0, 0).is_edited
 
 
@@ -78,42 +78,42 @@ def test_gain_must_exceed_min_gain():
 
 def test_without_a_score_the_text_waits_and_no_edit_is_used():
     for before, after in ((None, None), (0.4, None), (None, 0.4)):
-        verdict = judge_attempt(SCORES, Tried(edits=2), sent(EDITED, True, before, after))
+        verdict = judge_attempt(SCORES, EarlierAttempts(edits=2), sent(EDITED, True, before, after))
         assert (verdict.decision, verdict.counted, verdict.left) == ("wait", False, 1)
 
 
 def test_text_added_without_a_score_never_counts_as_improved():
-    verdict = judge_attempt(SCORES, Tried(), sent(EDITED, True, None, None, unscored=True))
+    verdict = judge_attempt(SCORES, EarlierAttempts(), sent(EDITED, True, None, None, unscored=True))
     assert (verdict.decision, verdict.improved) == ("accept", None)
     # Adding without a score bypasses neither an existing score nor the relevance check.
-    assert judge_attempt(SCORES, Tried(), sent(EDITED, True, 0.4, 0.3, unscored=True)).decision == "edit"
-    assert judge_attempt(SCORES, Tried(), sent(AS_IT_IS, False, None, None, unscored=True)).decision == "edit"
+    assert judge_attempt(SCORES, EarlierAttempts(), sent(EDITED, True, 0.4, 0.3, unscored=True)).decision == "edit"
+    assert judge_attempt(SCORES, EarlierAttempts(), sent(AS_IT_IS, False, None, None, unscored=True)).decision == "edit"
 
 
 def test_first_text_of_an_empty_set_has_nothing_to_improve():
-    verdict = judge_attempt(SCORES, Tried(), sent(AS_IT_IS, True, None, -0.2, empty=True))
+    verdict = judge_attempt(SCORES, EarlierAttempts(), sent(AS_IT_IS, True, None, -0.2, empty=True))
     assert (verdict.decision, verdict.improved) == ("accept", None)
 
 
 def test_control_arm_rewrites_freely_and_sees_no_score():
     rules = Rules("control")
-    assert judge_attempt(rules, Tried(), sent(EDITED, False, 0.4, 0.1)).decision == "accept"
-    verdict = judge_attempt(rules, Tried(), sent(AS_IT_IS, False, 0.4, 0.9))
+    assert judge_attempt(rules, EarlierAttempts(), sent(EDITED, False, 0.4, 0.1)).decision == "accept"
+    verdict = judge_attempt(rules, EarlierAttempts(), sent(AS_IT_IS, False, 0.4, 0.9))
     assert (verdict.decision, verdict.improved, verdict.why) == ("edit", None, "irrelevant")
 
 
 def test_candidates_arm_accepts_candidates_unchanged():
     rules = Rules("candidates")
-    assert judge_attempt(rules, Tried(), sent(AS_IT_IS, True, None, None)).decision == "accept"
-    assert judge_attempt(rules, Tried(), sent(AS_IT_IS, False, None, None)).decision == "drop"
+    assert judge_attempt(rules, EarlierAttempts(), sent(AS_IT_IS, True, None, None)).decision == "accept"
+    assert judge_attempt(rules, EarlierAttempts(), sent(AS_IT_IS, False, None, None)).decision == "drop"
     assert not is_allowed(rules, sent(EDITED, True, None, None))
     with pytest.raises(ValueError, match="does not take"):
-        judge_attempt(rules, Tried(), sent(EDITED, True, None, None))
+        judge_attempt(rules, EarlierAttempts(), sent(EDITED, True, None, None))
 
 
 def test_own_texts_where_they_are_allowed():
     own = Attempt("My own words.", before=0.1, after=0.2)
-    assert judge_attempt(SCORES, Tried(), own).decision == "accept"
+    assert judge_attempt(SCORES, EarlierAttempts(), own).decision == "accept"
     assert not is_allowed(Rules("scores", own_text=False), own)
 
 
@@ -132,7 +132,7 @@ attempts = st.builds(
 @given(st.lists(attempts, max_size=60), st.integers(1, 5), st.sampled_from(["scores", "control"]), st.floats(0, 0.5))
 def test_rules_hold_for_any_submission(sequence, limit, arm, min_gain):
     rules = Rules(arm, max_attempts=limit, min_gain=min_gain)
-    tried, stored = Tried(), 0
+    tried, stored = EarlierAttempts(), 0
     for attempt in sequence:
         verdict = judge_attempt(rules, tried, attempt)
         if arm == "scores" and verdict.decision == "accept":
@@ -146,7 +146,7 @@ def test_rules_hold_for_any_submission(sequence, limit, arm, min_gain):
             assert not verdict.counted
             continue
         stored += 1
-        tried = Tried(tried.as_it_is or not attempt.is_edited, tried.edits + verdict.counted)
+        tried = EarlierAttempts(tried.as_it_is or not attempt.is_edited, tried.edits + verdict.counted)
         assert tried.edits <= limit
         assert verdict.closes or verdict.left == limit - tried.edits > 0
         if verdict.closes:
@@ -181,14 +181,16 @@ def test_display_order_is_a_permutation_set_by_the_seed(seed, key, count):
 
 
 def test_round_waits_only_for_active_members():
-    me = Place(item=4, dealt=2)
-    assert waits_for(me, [Place(4, 1), Place(4, 2), Place(4, 3)]) == 1
-    assert waits_for(me, [Place(4, 1, present=False)]) == 0  # the lease has passed
-    assert waits_for(me, [Place(4, 0), Place(3, 9)]) == 0  # came back late: continues at their own pace
-    assert waits_for(Place(4, 0), [Place(3, 9), Place(2, 0)]) == 1  # all begin an item at the same time
+    me = GroupPosition(item=4, dealt=2)
+    assert waits_for(me, [GroupPosition(4, 1), GroupPosition(4, 2), GroupPosition(4, 3)]) == 1
+    assert waits_for(me, [GroupPosition(4, 1, present=False)]) == 0  # the lease has passed
+    assert waits_for(me, [GroupPosition(4, 0), GroupPosition(3, 9)]) == 0  # came back late: continues at their own pace
+    assert (
+        waits_for(GroupPosition(4, 0), [GroupPosition(3, 9), GroupPosition(2, 0)]) == 1
+    )  # all begin an item at the same time
 
 
-@given(st.lists(st.builds(Place, st.integers(0, 3), st.integers(0, 4), st.booleans()), min_size=1, max_size=6))
+@given(st.lists(st.builds(GroupPosition, st.integers(0, 3), st.integers(0, 4), st.booleans()), min_size=1, max_size=6))
 def test_at_least_one_person_can_always_continue(places):
     waiting = [waits_for(own, [other for other in places if other is not own]) for own in places]
     assert 0 in waiting

@@ -67,13 +67,13 @@ def test_general_runs_endpoint_starts_exports(cast):
 def test_request_schema_matches_the_options(cast):
     """The API, the form and the command take names, defaults and choices from the options of an export."""
     from annotation.api.exports import ExportRequestSerializer
-    from annotation.exporters.wishes import Wishes
+    from annotation.exporters.options import ExportOptions
     from annotation.views.exports import ExportForm
 
-    known = {one.name: one for one in dataclasses.fields(Wishes)}
+    known = {one.name: one for one in dataclasses.fields(ExportOptions)}
     given = ExportRequestSerializer(data={})
     assert given.is_valid()
-    assert given.validated_data == Wishes().as_dict()
+    assert given.validated_data == ExportOptions().as_dict()
     assert set(ExportForm.base_fields) <= set(known)
     for name, one in known.items():
         if choices := one.metadata["choices"]:

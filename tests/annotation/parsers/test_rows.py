@@ -185,7 +185,7 @@ def test_csv_invalid_json_list_shows_an_example():
     [
         (b"id,text\n1\n", "1 cells, the header 2"),
         (b'id,text\n1,"open\n', "never closed"),
-        (b"id,id\n1,2\n", "stands twice in the header"),
+        (b"id,id\n1,2\n", "is twice in the header"),
         (b"id,\n1,2\n", "has no name"),
         (b'id,text\n1,"a"b\n', "must be doubled"),
         (b'"id" ; "text"\n"1" ; "a"\n', "not even a blank"),

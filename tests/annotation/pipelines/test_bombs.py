@@ -27,7 +27,7 @@ SAID = {
     "long_rows": "Nothing to do: p-long-rows holds all of it already.",
     "document": "The file holds more than 2,000,000 values.",
     "filters": "284 faults were found; nothing was stored.",
-    "doubled_keys": "Keys stand twice in more than a thousand rows up to here.",
+    "doubled_keys": "More than a thousand rows up to here have duplicate keys.",
     "long_names": "800 faults were found; nothing was stored.",
 }
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from annotation.exporters.wishes import Wishes
+from annotation.exporters.options import ExportOptions
 from annotation.models import Aspect, Campaign, Comparison, Rating, System
 from annotation.pipelines.exports import write_export
 from evalapp.accounts.models import Project
@@ -33,7 +33,7 @@ def rich(cast):
 
 def export(project: Project, folder: Path, **wishes: Any) -> Path:
     folder.mkdir()
-    write_export(project, folder, Wishes(**wishes), lambda done: None)
+    write_export(project, folder, ExportOptions(**wishes), lambda done: None)
     return folder
 
 

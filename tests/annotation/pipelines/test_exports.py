@@ -9,7 +9,7 @@ import pytest
 
 from annotation.models import System
 from annotation.selectors.run_results import export_gone
-from annotation.services.exports import delete_export, exported_file, folder_of, request_export
+from annotation.services.exports import delete_export, exported_file, get_export_folder, request_export
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, NotThere
 from evalapp.common.models import Run
@@ -90,12 +90,12 @@ def test_job_leaves_files_and_an_archive(rich, cast, client):
         with pytest.raises(NotThere):
             exported_file(run=done, name=name)
     assert done.done == sum(file["rows"] for file in done.result["files"]) - 1
-    assert folder_of(done).is_dir()
+    assert get_export_folder(done).is_dir()
     client.force_login(cast.researcher)
     assert done.result["archive"] in client.get(done.result["url"]).content.decode()
     assert export_gone(done) == ""
     delete_export(run=done, user=cast.researcher)
-    assert export_gone(done) == "The files of this export were deleted since."
+    assert export_gone(done) == "The files of this export were deleted."
 
 
 def test_unknown_formats_are_refused(cast):

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
+from annotation.exporters.options import ExportOptions
 from annotation.exporters.people import naming
-from annotation.exporters.wishes import Wishes
 from annotation.models import (
     AttemptElsewhere,
     Item,
@@ -24,7 +24,7 @@ from annotation.pipelines.exports import write_export
 from annotation.selectors.writing_rows import attempt_row, written_row
 from annotation.services.campaigns import create_writing
 from annotation.services.undo import take_back_upload, undo_upload
-from annotation.services.writing import withdraw_reference
+from annotation.services.writing_later import withdraw_reference
 from evalapp.accounts.models import Project
 from evalapp.common.errors import Conflict
 from tests.factories import make_items
@@ -33,14 +33,14 @@ from tests.writing import desk_of, fill_ports, send, start_writing
 
 pytestmark = pytest.mark.django_db
 
-TOLD = {"campaign": "c", "annotator": "p-1", "state": "shown", "gain": 0.5, "submission": "s-1"}
+IMPORTED_CAMPAIGNS = {"campaign": "c", "annotator": "p-1", "state": "shown", "gain": 0.5, "submission": "s-1"}
 ROWS = [
     {"set": "more", "item": "i1", "position": 0, "text": "Hi there.", "meta": {"b": 1, "a": [2.0]}},
-    {"set": "more", "item": "i1", "position": 2, "text": "Good to see you.", "meta": {}, "written": TOLD},
+    {"set": "more", "item": "i1", "position": 2, "text": "Good to see you.", "meta": {}, "written": IMPORTED_CAMPAIGNS},
     {"set": "more", "item": "i2", "position": 0, "text": "See you.", "meta": {}},
     {
         "set": "more", "item": "i1", "position": None, "text": "Gone.", "meta": {},
-        "written": {**TOLD, "state": "withdrawn", "submission": "s-2"},
+        "written": {**IMPORTED_CAMPAIGNS, "state": "withdrawn", "submission": "s-2"},
     },
     {"set": "other", "item": "i2", "position": 0, "text": "Bye.", "meta": {}},
 ]  # fmt: skip
@@ -94,7 +94,7 @@ def test_times_are_exported_only_with_consent(cast, again, dump, tmp_path):
     def export(project, name, **wishes):
         folder = tmp_path / name
         folder.mkdir()
-        write_export(project, folder, Wishes(scores=False, **wishes), lambda done: None)
+        write_export(project, folder, ExportOptions(scores=False, **wishes), lambda done: None)
         return {file: (folder / file).read_bytes() for file in FILES}
 
     told = ("seconds", "created_at", "written_at", "withdrawn_at")
@@ -172,12 +172,12 @@ def test_exports_with_former_member_names_load_unchanged(cast, dump, tmp_path):
 @pytest.mark.parametrize("how", ["kept", "pseudonyms", "as-uploaded"])
 def test_writers_from_elsewhere_are_named_like_raters(cast, tmp_path, how):
     """An e-mail address identifies a person; other uploaded ids stay unless pseudonyms are requested."""
-    address = {**TOLD, "annotator": "eva@example.org"}
+    address = {**IMPORTED_CAMPAIGNS, "annotator": "eva@example.org"}
     rows = [ROWS[1], {**ROWS[2], "written": {**address, "submission": "s-3"}},
             {**ROWS[3], "written": {**address, "submission": "s-2"}}]  # fmt: skip
     attempts = [ATTEMPTS[0], {**ATTEMPTS[1], "annotator": "eva@example.org"}]
     take_in(cast.project, {**FILES, "references.jsonl": rows, "attempts.jsonl": attempts})
-    write_export(cast.project, tmp_path, Wishes(raters=how, scores=False), lambda done: None)
+    write_export(cast.project, tmp_path, ExportOptions(raters=how, scores=False), lambda done: None)
     lines = [json.loads(line) for line in (tmp_path / "references.jsonl").read_text().splitlines()]
     names = [row["written"]["annotator"] for row in lines]
     names += [json.loads(line)["annotator"] for line in (tmp_path / "attempts.jsonl").read_text().splitlines()]
@@ -212,7 +212,7 @@ def test_errors_are_reported_by_line(again):
         {**ROWS[0], "written": {"campaign": "c"}},
         ROWS[1],
         {**ROWS[1], "written": None},
-        {**ROWS[3], "written": TOLD},
+        {**ROWS[3], "written": IMPORTED_CAMPAIGNS},
     ]
     attempts = [ATTEMPTS[0], ATTEMPTS[0], {**ATTEMPTS[1], "edited": "no"}, {**ATTEMPTS[1], "submission": None}]
     upload = take_in(again, {**FILES, "references.jsonl": rows, "attempts.jsonl": attempts})
@@ -225,7 +225,7 @@ def test_errors_are_reported_by_line(again):
     ]
     assert "“original” is the references in items.jsonl" in found[0]
     assert "There is no item “nowhere”" in found[3]
-    assert "Only a text with written may stand outside" in found[5]
+    assert "Only a text with written can be outside" in found[5]
     # Rows with the same message are one error.
     assert "stands already in references.jsonl:10. Keep one of the two rows. (2 rows: 11, 12)" in found[9]
 
@@ -235,8 +235,8 @@ def test_replace_and_undo(again, tmp_path):
     before = written(again, tmp_path / "before")
     changed = {
         "references.jsonl": [
-            {**ROWS[0], "text": "New.", "written": {**TOLD, "submission": "s-9"}},
-            {**ROWS[1], "written": {**TOLD, "gain": 0.75}},
+            {**ROWS[0], "text": "New.", "written": {**IMPORTED_CAMPAIGNS, "submission": "s-9"}},
+            {**ROWS[1], "written": {**IMPORTED_CAMPAIGNS, "gain": 0.75}},
             {**ROWS[3], "text": "New, too."},
             {**ROWS[2], "position": 1},
         ],
@@ -267,9 +267,9 @@ def test_replace_and_undo(again, tmp_path):
 def test_text_appears_in_one_place(again):
     take_in(again, FILES)
     for row, why in (
-        ({**ROWS[3], "written": TOLD}, "submission s-1 stands elsewhere"),
+        ({**ROWS[3], "written": IMPORTED_CAMPAIGNS}, "submission s-1 stands elsewhere"),
         ({**ROWS[1], "position": 5}, "submission s-1 stands elsewhere"),
-        ({**ROWS[0], "text": "Hm.", "written": TOLD}, "submission s-1 stands elsewhere"),
+        ({**ROWS[0], "text": "Hm.", "written": IMPORTED_CAMPAIGNS}, "submission s-1 stands elsewhere"),
         ({**ROWS[1], "text": "Hm.", "written": None}, "which this row leaves out"),
     ):
         (fault,) = faults_of(take_in(again, {"references.jsonl": [row]}, replace=True))

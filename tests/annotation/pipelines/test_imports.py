@@ -16,7 +16,7 @@ from django.conf import settings
 
 from annotation.models import Aspect, Comparison, CorpusPair, Item, Output, Rating, Reference, System, Upload
 from annotation.parsers import Faults
-from annotation.services.uploads import Incoming, folder_of, receive_upload, store_checked
+from annotation.services.uploads import Incoming, get_upload_folder, receive_upload, store_checked
 from evalapp.common.errors import BadInput, TooLarge
 from evalapp.common.models import AuditEvent, Run, RunLog
 from evalapp.common.queue import cancel_run
@@ -42,7 +42,7 @@ def test_whole_folder_is_stored(project, cast, client):
         "Hey.",
     ]
     assert upload.files[0]["sha256"]
-    assert not folder_of(upload).exists()
+    assert not get_upload_folder(upload).exists()
     assert AuditEvent.objects.filter(verb="upload.done", project=project, actor=cast.owner).exists()
     client.force_login(cast.owner)
     shown = client.get(upload.run.result["url"])
@@ -163,7 +163,7 @@ def test_invalid_rows_are_not_reported_twice(project):
 
 HALF = b'{"item": "i1", "system": "s", "step": null, "text": "half \\ud800 pair"}\n'
 BROKEN = [
-    (HALF, "A text has half of a surrogate pair (\\ud800), which UTF-8 cannot hold."),
+    (HALF, "A text has half of a surrogate pair (\\ud800), which UTF-8 cannot encode."),
     (b'{"item": "i1", "system": "s", "text": "nul \\u0000"}\n', "A text has a NUL character"),
     (b'{"item": "i1", "system": "s", "text": "cut', "This is not JSON"),
     ('{"item": "i1", "system": "s", "text": "grün"}\n'.encode("latin-1"), "Not UTF-8: byte 0xFC"),
@@ -239,7 +239,7 @@ def test_dry_run_stores_nothing_and_can_be_stored_later(project, cast):
     assert upload.state == Upload.State.CHECKED
     assert upload.counts["outputs"]["added"] == 3
     assert not Item.objects.exists()
-    assert folder_of(upload).exists()
+    assert get_upload_folder(upload).exists()
     store_checked(upload=upload, user=cast.owner)
     execute_run(upload.run.pk)
     upload.refresh_from_db()

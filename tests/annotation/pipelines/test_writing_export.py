@@ -11,7 +11,7 @@ from annotation.models import WrittenReference
 from annotation.pipelines.exports import write_folder
 from annotation.services.campaigns import create_writing, open_campaign
 from annotation.services.undo import take_back_upload
-from annotation.services.writing import withdraw_reference
+from annotation.services.writing_later import withdraw_reference
 from evalapp.accounts.models import Membership
 from evalapp.accounts.services import remove_member
 from evalapp.common.errors import Conflict

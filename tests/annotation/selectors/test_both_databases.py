@@ -16,7 +16,7 @@ from annotation.models import Item, Output, Reference, ReferenceSet, System
 from annotation.selectors.items import ItemFilter, find_items, look_at
 from annotation.selectors.search import item_page
 from annotation.services.campaigns import create_campaign
-from annotation.services.campaigns_preview import texts_of_item
+from annotation.services.campaigns_preview import get_item_texts
 from annotation.services.campaigns_units import _texts, selected_items
 from annotation.services.texts import prepare_search
 from evalapp.common.sqlite_lookups import upper
@@ -89,7 +89,7 @@ def orders(cast: Cast) -> None:
     campaign = create_campaign(
         project=project, user=cast.researcher, plan={"name": "n", "kind": "likert", "aspects": ["a"]}
     )
-    assert [(row.system.name, row.step) for row in texts_of_item(campaign, item)[0]] == wanted
+    assert [(row.system.name, row.step) for row in get_item_texts(campaign, item)[0]] == wanted
     in_order_of_rows = sorted(wanted, key=lambda pair: (pair[0], pair[1] or 0))
     numbers = {row.pk: row.name for row in System.objects.filter(project=project)}
     assert [(numbers[row.system], row.step) for row in _texts(campaign)] == in_order_of_rows

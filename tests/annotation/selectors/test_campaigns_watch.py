@@ -9,9 +9,9 @@ from annotation.models import Assignment, CampaignMember
 from annotation.selectors.campaigns import list_flags
 from annotation.selectors.campaigns_quality import campaign_quality
 from annotation.selectors.campaigns_watch import (
+    get_pseudonyms,
     latest_judgements,
     list_unit_progress,
-    pseudonyms_of,
     watch_campaign,
 )
 from annotation.services.judging import next_assignment, return_expired_slots
@@ -47,7 +47,7 @@ def test_counts_before_and_after(cast):
     for user in (cast.annotator, cast.researcher):
         remove_member(member=Membership.objects.get(project=cast.project, user=user), actor=cast.owner)
     User.objects.filter(pk=cast.researcher.pk).update(username="closed-1")
-    assert sorted(pseudonyms_of(campaign).values()) == ["former member 2", "p-anna"]  # two raters as before
+    assert sorted(get_pseudonyms(campaign).values()) == ["former member 2", "p-anna"]  # two raters as before
 
 
 def test_late_joiner_renames_nobody(cast):
@@ -56,11 +56,11 @@ def test_late_joiner_renames_nobody(cast):
     judge(cast.annotator, campaign, lambda key: 3)
     remove_member(member=Membership.objects.get(project=cast.project, user=cast.annotator), actor=cast.owner)
     User.objects.filter(pk=cast.annotator.pk).update(username="closed-1")
-    assert pseudonyms_of(campaign) == {cast.annotator.pk: "former member 1"}
+    assert get_pseudonyms(campaign) == {cast.annotator.pk: "former member 1"}
     judge(cast.researcher, campaign, lambda key: 4)
     CampaignMember.objects.filter(annotator=cast.researcher).update(done=9)
     names = {cast.annotator.pk: "former member 1", cast.researcher.pk: "p-rita"}
-    assert pseudonyms_of(campaign) == names
+    assert get_pseudonyms(campaign) == names
     assert {row.user_id: row.pseudonym for row in watch_campaign(campaign).annotators} == names
 
 

@@ -7,9 +7,9 @@ import pytest
 from annotation.selectors.campaigns import get_own_campaign
 from annotation.selectors.judging import (
     my_campaigns,
+    order_texts,
     own_history,
     previous_assignment,
-    texts_of,
     wire_own,
 )
 from annotation.selectors.judging_sheet import get_sheet, make_sheet
@@ -76,7 +76,7 @@ def test_texts_appear_as_they_were_shown(cast):
     campaign = open_for(cast, "turing")
     shown = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
     row = own_history(user=cast.annotator, campaign=campaign).get()
-    assert texts_of(row) == shown.texts
+    assert order_texts(row) == shown.texts
 
 
 def test_campaign_change_renews_the_cached_sheet(cast):

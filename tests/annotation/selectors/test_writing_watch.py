@@ -6,10 +6,11 @@ from annotation.models import WritingAttempt
 from annotation.selectors.writing import my_writing, writing_plan
 from annotation.selectors.writing_watch import grown_sets, watch
 from annotation.services.hooks import Candidate
-from annotation.services.writing import finish_task, remember_candidates
-from annotation.views.writing_lists import pseudonyms_of
+from annotation.services.writing_acts import finish_task
+from annotation.services.writing_candidates import remember_candidates
 from evalapp.accounts.models import Membership
 from evalapp.accounts.roles import Role
+from evalapp.accounts.selectors import rater_names
 from evalapp.accounts.services import remove_member
 from evalapp.common.errors import NotAllowed, NotThere
 from tests.cast import join, person
@@ -55,7 +56,7 @@ def test_former_members_keep_their_rater_names(cast, fake):
     found = watch(user=cast.researcher, campaign=campaign)
     assert ([row.name for row in found.people], [*found.by_person]) == (["p-anna"], ["p-anna"])
     assert [row.person for row in grown_sets(campaign=campaign)] == ["p-anna"]
-    assert pseudonyms_of(campaign)[cast.annotator.pk] == "p-anna"
+    assert rater_names(campaign.project_id)[cast.annotator.pk] == "p-anna"
 
 
 def test_arms_are_compared_over_shared_items(cast, fake):

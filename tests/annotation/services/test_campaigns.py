@@ -258,7 +258,7 @@ def test_large_campaign_is_opened_by_a_worker(project, cast, client, monkeypatch
     judging_plans.make_units(campaign_id=campaign.pk)
     assert campaign.units.count() == 18
     services.delete_campaign(campaign=campaign, user=cast.researcher)
-    assert campaign_gone(ended) == "This campaign was deleted since."
+    assert campaign_gone(ended) == "This campaign was deleted."
 
 
 def test_second_campaign_on_the_same_units_keeps_raters_apart(project, cast):

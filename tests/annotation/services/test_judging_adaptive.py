@@ -158,7 +158,7 @@ def test_revised_answer_counts_once_also_in_a_new_process(cast):
 def _points(campaign: Campaign) -> float:
     from annotation.selectors.judging_sheet import make_sheet
 
-    state = judging_adaptive.state_of(make_sheet(campaign))
+    state = judging_adaptive.get_state(make_sheet(campaign))
     with connection.cursor() as cursor, state.lock:
         state._read_on(cursor)
     return float(state.pairs.points.sum())

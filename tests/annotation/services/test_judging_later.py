@@ -158,7 +158,7 @@ def test_late_answer_without_a_slot_is_stored_as_extra(cast):
     people = [
         SimpleNamespace(campaign_id=campaign.pk, user_id=user.pk, seed=1) for user in (cast.annotator, cast.researcher)
     ]
-    again = [judging._unit_beside_slots(who, sheet, "repeat", 9) for who in people]
+    again = [judging._choose_extra_unit(who, sheet, "repeat", 9) for who in people]
     assert again == [None, Judgement.objects.first().assignment.unit_id]
 
 

@@ -16,7 +16,7 @@ from annotation.models import (
     Unit,
     Upload,
 )
-from annotation.selectors.told import told_campaigns
+from annotation.selectors.imported_campaigns import list_imported_campaigns
 from annotation.services import hooks
 from annotation.services.undo import take_back_upload, undo_upload
 from annotation.services.uploads import Incoming, receive_upload
@@ -140,7 +140,7 @@ def test_undo_of_waiting_checked_and_finished_uploads(project, cast):
     checked = take_in(project, BASE, dry_run=True)
     assert take_back_upload(upload=checked, user=cast.owner).state == Upload.State.CANCELLED
     faulty = take_in(project, {"items.jsonl": b""})
-    with pytest.raises(Conflict, match="nothing to take back"):
+    with pytest.raises(Conflict, match="nothing to undo"):
         take_back_upload(upload=faulty, user=cast.owner)
 
 
@@ -193,11 +193,11 @@ def test_campaign_descriptions_of_the_upload_are_removed(project):
     changed = take_in(project, {"campaigns.jsonl": [{**told, "campaign": "d", "told": {"units": 4}}]}, replace=True)
     undo_upload(upload=first, user=None)
     project.refresh_from_db()
-    assert list(told_campaigns(project)) == ["d"]
+    assert list(list_imported_campaigns(project)) == ["d"]
     assert "dataset" not in project.meta
     undo_upload(upload=changed, user=None)
     project.refresh_from_db()
-    assert told_campaigns(project)["d"]["told"] == {"units": 3}
+    assert list_imported_campaigns(project)["d"]["told"] == {"units": 3}
     undo_upload(upload=other, user=None)
     project.refresh_from_db()
     assert project.meta == {}

@@ -17,20 +17,13 @@ from annotation.services.campaigns import (
 )
 from annotation.services.hooks import Candidate
 from annotation.services.judging_acts import StaleDraft
-from annotation.services.writing import (
-    CandidateClosed,
-    SubmissionConflict,
-    TaskClosed,
-    drop_candidate,
-    finish_task,
-    get_desk,
-    next_task,
-    remember_candidates,
-    restore_reference,
-    save_draft,
-    skip_task,
-    withdraw_reference,
-)
+from annotation.services.writing_acts import finish_task, save_draft, skip_task
+from annotation.services.writing_answers import CandidateClosed, SubmissionConflict, TaskClosed
+from annotation.services.writing_attempts import drop_candidate
+from annotation.services.writing_candidates import remember_candidates
+from annotation.services.writing_desk import get_desk
+from annotation.services.writing_handout import next_task
+from annotation.services.writing_later import restore_reference, withdraw_reference
 from evalapp.accounts.roles import Role
 from evalapp.common.errors import BadInput, Conflict, NotAllowed, NotThere
 from evalapp.common.models import AuditEvent
@@ -279,7 +272,7 @@ def test_without_a_score_the_text_is_a_draft_and_can_be_added(cast, fake):
     submission = uuid4()
     waiting = send(cast.annotator, desk, "A good answer.", submission=submission)
     assert (waiting.decision, waiting.score_after) == ("wait", None)
-    assert "Score not available; kept as a draft" in waiting.message
+    assert "No score available" in waiting.message
     assert waiting.desk.draft["text"] == "A good answer."
     assert not WritingAttempt.objects.exists()
     added = send(cast.annotator, desk, "A good answer.", unscored=True)
@@ -304,7 +297,7 @@ def test_first_reference_of_an_item_without_any(cast, fake):
 def test_same_text_twice_is_refused(cast, fake):
     desk = desk_of(cast.annotator, start_writing(cast))
     send(cast.annotator, desk, "A good answer.")
-    with pytest.raises(BadInput, match="a reference of the item already"):
+    with pytest.raises(BadInput, match="already has this text"):
         send(cast.annotator, desk, "a GOOD  answer.")
     for text in ("", "  ", "x" * 10_001, "\x00"):
         with pytest.raises(BadInput):
@@ -367,7 +360,7 @@ def test_candidates_arm_accepts_candidates_unchanged(cast, fake):
 def test_own_texts_can_be_forbidden_and_only_offered_candidates_count(cast, fake, other):
     campaign = start_writing(cast, items=1, options={"own_text": False})
     desk, theirs = desk_of(cast.annotator, campaign), desk_of(other, campaign)
-    with pytest.raises(NotAllowed, match="Begin with a candidate"):
+    with pytest.raises(NotAllowed, match="Start with a candidate"):
         send(cast.annotator, desk, "My own good text.")
     for wrong in (offered(theirs), "nothing"):
         with pytest.raises(BadInput, match="not offered here"):
@@ -457,7 +450,7 @@ def test_withdraw_and_restore_are_audited(cast, fake):
 def test_finished_item_takes_no_more(cast, fake):
     desk = desk_of(cast.annotator, start_writing(cast))
     finish_task(user=cast.annotator, public=desk.public)
-    with pytest.raises(TaskClosed, match="ended this item"):
+    with pytest.raises(TaskClosed, match="finished this item"):
         send(cast.annotator, desk, "A good answer.")
     with pytest.raises(Conflict):
         skip_task(user=cast.annotator, public=desk.public)

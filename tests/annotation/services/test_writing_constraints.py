@@ -7,10 +7,10 @@ from uuid import uuid4
 import pytest
 
 from annotation.models import Reference, WrittenConfirmation, WrittenReference
-from annotation.services.writing import (
-    SubmissionConflict,
+from annotation.services.writing_answers import SubmissionConflict
+from annotation.services.writing_desk import get_desk
+from annotation.services.writing_later import (
     confirm_reference,
-    get_desk,
     next_confirmation,
     restore_reference,
     withdraw_reference,
@@ -94,7 +94,7 @@ def vote(user, campaign, for_written, submission=None):
 def test_better_text_enters_the_set_once_confirmed(cast, others):
     campaign, desk = start(cast, "better-than-original", confirmations=2)
     outcome = send(cast.annotator, desk, "A better ending.")
-    assert "once others have confirmed it" in outcome.message
+    assert "when other annotators have confirmed it" in outcome.message
     assert not Reference.objects.filter(set=campaign.target_set).exists()
     assert outcome.desk.references[0].waiting
     assert next_confirmation(user=cast.annotator, campaign_id=campaign.pk).public == ""  # not one's own text

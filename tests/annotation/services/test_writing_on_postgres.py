@@ -26,8 +26,9 @@ from annotation.selectors.writing import list_written
 from annotation.selectors.writing_watch import watch
 from annotation.services import writing_plans
 from annotation.services.campaigns import open_campaign, pause_campaign, update_campaign
-from annotation.services.writing import TaskClosed, finish_task, next_confirmation, withdraw_reference
-from annotation.services.writing_answers import Outcome
+from annotation.services.writing_acts import finish_task
+from annotation.services.writing_answers import Outcome, TaskClosed
+from annotation.services.writing_later import next_confirmation, withdraw_reference
 from evalapp.accounts.roles import Role
 from tests.cast import Cast, join, make_cast, person
 from tests.writing import desk_of, draft_writing, fill_ports, send, start_writing

@@ -10,7 +10,10 @@ from django.utils import timezone
 
 from annotation.models import Reference, ReferenceSet, WritingCandidate, WritingTask
 from annotation.selectors.writing_watch import watch
-from annotation.services.writing import RoundConflict, drop_candidate, finish_task, get_desk, skip_task
+from annotation.services.writing_acts import finish_task, skip_task
+from annotation.services.writing_answers import RoundConflict
+from annotation.services.writing_attempts import drop_candidate
+from annotation.services.writing_desk import get_desk
 from evalapp.accounts.roles import Role
 from evalapp.common.errors import BadInput
 from tests.cast import join, person
@@ -50,11 +53,11 @@ def test_group_sees_the_same_candidate_and_advances_together(cast, fake, people)
     first, other = desk_of(anna, campaign), desk_of(ben, campaign)
     assert first.candidate == other.candidate
     assert (first.rounds, first.round, first.shows_candidates, first.allows_own_text) == (3, 0, False, False)
-    with pytest.raises(BadInput, match="Name the candidate"):
+    with pytest.raises(BadInput, match="Give the id of the candidate"):
         send(anna, first, "A good one.")
     after = improve(anna, first).desk
     assert (after.state, after.waiting_for, after.candidate) == ("wait", 1, None)
-    with pytest.raises(RoundConflict, match="still in the last round"):
+    with pytest.raises(RoundConflict, match="still in the previous round"):
         send(anna, first, "A good one.")
     drop(ben, other)
     both = [get_desk(user=user, public=desk.public) for user, desk in ((anna, first), (ben, other))]

@@ -37,7 +37,7 @@ def test_ratings(cast, client):
     judge(cast.annotator, campaign, lambda shown: 1 + shown.unit_id % 5)
     judge(cast.owner, campaign, lambda shown: 1 + shown.unit_id % 5)
     text = read_page(show(client, cast.researcher, campaign))
-    assert "Agreement as it grows" in text
+    assert "Agreement over time" in text
     assert "of work so far" in text
     assert "p-anna" in text
     found = campaign_quality(campaign)

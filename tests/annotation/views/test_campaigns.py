@@ -279,7 +279,7 @@ def test_invalid_check_keeps_the_input(cast: Cast, rita: Client) -> None:
     assert "kept words" in text
     assert re.search(r'value="sys-beta\|" required checked', text)
     text = read(rita.post(url, {**row, "low.naturalness": ""}), 422)
-    assert "Say the expected answer of at least one question." in text
+    assert "Give the expected answer to at least one question." in text
 
 
 def test_pastes_checks_as_json(cast: Cast, rita: Client) -> None:
@@ -460,7 +460,7 @@ def test_link_needs_valid_numbers(cast: Cast, rita: Client) -> None:
 
 def test_overview_leads_from_empty_to_open(cast: Cast, rita: Client) -> None:
     make_texts(cast)
-    assert "Ask people" in read(rita.get("/projects/alpha/"))
+    assert "Collect human judgements" in read(rita.get("/projects/alpha/"))
     campaign = make_draft(cast)
     assert "Open the campaign" in read(rita.get("/projects/alpha/"))
     open_campaign(campaign=campaign, user=cast.researcher)

@@ -68,7 +68,7 @@ def test_rates_everything_by_forms(cast: Cast, anna: Annotator) -> None:
     for number in range(4):
         assert f">{number}</span> of 4" in text
         text = anna.answer(text, naturalness=5, relevance=2, note="fine" if number == 0 else "")
-    assert "There is nothing left for you to judge here" in text
+    assert "You have judged everything in this campaign" in text
     assert current(campaign) == [{"naturalness": 5, "relevance": 2}] * 4
     assert Judgement.objects.order_by("pk").first().note == "fine"
 
@@ -105,7 +105,7 @@ def test_second_answer_to_an_answered_text_is_reported(cast: Cast, anna: Annotat
     url, hidden = anna.form(anna.get(f"/my/{campaign.pk}/"))
     anna.post(url, {**hidden, "answer.naturalness": "3"})
     text = anna.post(url, {"submission": str(uuid4()), "answer.naturalness": "6"})
-    assert "Your answer was not stored" in text
+    assert "Your answer was not saved" in text
     assert current(campaign) == [{"naturalness": 3}]
 
 
@@ -126,7 +126,7 @@ def test_control_looks_like_every_other_text(cast: Cast, anna: Annotator) -> Non
     control = [{"item": "i000", "system": "sys-alpha", "expected": {"naturalness": 6}, "why": "secret why"}]
     campaign = open_rating(cast, items=2, aspects=ONE_QUESTION, controls=control, options={"control_rate": 0.5})
     text = anna.get(f"/my/{campaign.pk}/")
-    while "nothing left" not in text:
+    while "judged everything" not in text:
         assert "secret why" not in text
         assert "control" not in re.search(r"<article.*</article>", text, re.S)[0].lower()
         text = anna.answer(text, naturalness=1)
@@ -141,7 +141,7 @@ def test_goes_back_and_corrects(cast: Cast, anna: Annotator) -> None:
     assert "You answered this" in text
     assert re.search(r'value="2"[^>]* checked', text)
     text = anna.answer(text, naturalness=4)
-    assert "The correction is stored." in text
+    assert "The correction is saved." in text
     assert current(campaign) == [{"naturalness": 4}]
     assert Judgement.objects.filter(campaign=campaign).count() == 2
 
@@ -149,7 +149,7 @@ def test_goes_back_and_corrects(cast: Cast, anna: Annotator) -> None:
 def test_back_without_an_answer_is_explained(cast: Cast, anna: Annotator) -> None:
     campaign = open_rating(cast)
     anna.get(f"/my/{campaign.pk}/")
-    assert "There is no answer before this one." in anna.get(f"/my/{campaign.pk}/back/")
+    assert "There is no earlier answer." in anna.get(f"/my/{campaign.pk}/back/")
 
 
 def test_skips_with_a_reason(cast: Cast, anna: Annotator) -> None:
@@ -194,7 +194,7 @@ def test_compares_by_forms(cast: Cast, anna: Annotator) -> None:
     text = anna.get(f"/my/{campaign.pk}/")
     for verdict in ("a", "both_bad"):
         text = anna.answer(text, quality=verdict)
-    assert "nothing left" in text
+    assert "judged everything" in text
     assert current(campaign) == [{"quality": "a"}, {"quality": "both_bad"}]
 
 

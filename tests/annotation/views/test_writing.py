@@ -71,7 +71,7 @@ def test_last_text_is_taken_back_by_form_and_by_script(anna: Client, cast: Cast,
     last = page.context["last"]
     answer = anna.post(at(campaign, public, "back"), {"reference": last.reference}, follow=True)
     html = read_page(answer)
-    assert "Taken back. It is no reference any more." in html
+    assert "Taken back. The text is no longer a reference." in html
     assert ">A good reply.</textarea>" in html
     assert not Reference.objects.filter(text="A good reply.").exists()
     anna.post(at(campaign, public), form("A good reply, said again."))
@@ -85,7 +85,7 @@ def test_last_text_is_taken_back_by_form_and_by_script(anna: Client, cast: Cast,
     post_json(anna, at(campaign, other, "draft"), {"draft": {"text": "Begun"}, "version": 0})
     refused = post_json(anna, at(campaign, public, "back"), {"reference": last.reference})
     assert (refused.status_code, refused.json()["type"].split("#")[1]) == (409, "not-last")
-    assert "You have begun the next item." in read_page(
+    assert "You have started the next item." in read_page(
         anna.post(at(campaign, public, "back"), {"reference": last.reference}, follow=True)
     )
 
@@ -94,7 +94,7 @@ def test_text_without_gain_returns_to_the_editor(anna: Client, cast: Cast, fake:
     campaign = start_writing(cast, items=1)
     public = anna.get(at(campaign)).context["desk"].public
     html = read_page(anna.post(at(campaign, public), form("A plain reply.")))
-    assert "does not become more reliable. Edit it. 2 attempts left." in html
+    assert "does not make the set more reliable. Edit it. 2 attempts left." in html
     assert re.search(r"<textarea[^>]*>A plain reply\.</textarea>", html)
     assert not WrittenReference.objects.exists()
 
@@ -105,7 +105,7 @@ def test_error_keeps_the_input(anna: Client, cast: Cast, fake: FakePorts) -> Non
     answer = anna.post(at(campaign, public), form("Answer 0 to i000."))
     assert answer.status_code == 422
     html = read_page(answer)
-    assert "This text is a reference of the item already." in html
+    assert "The item already has this text as a reference." in html
     assert re.search(r"<textarea[^>]*>Answer 0 to i000\.</textarea>", html)
 
 
@@ -115,7 +115,7 @@ def test_without_a_score_the_text_waits_and_can_be_added(anna: Client, cast: Cas
     fake.down = True
     answer = post_json(anna, at(campaign, public), form("A good reply.")).json()
     assert (answer["decision"], answer["offer_unscored"]) == ("wait", True)
-    assert "Score not available; kept as a draft" in answer["message"]
+    assert "No score available" in answer["message"]
     assert WritingTask.objects.get().draft["text"] == "A good reply."
     answer = post_json(anna, at(campaign, public), form("A good reply.", unscored=True)).json()
     assert (answer["decision"], answer["message"]) == ("accept", "Added without a score.")
@@ -128,7 +128,7 @@ def test_other_arms_never_show_a_score(anna: Client, cast: Cast, fake: FakePorts
     page = anna.get(at(campaign))
     desk = page.context["desk"]
     seen = [read_page(page)]
-    from annotation.services.writing import remember_candidates
+    from annotation.services.writing_candidates import remember_candidates
     from tests.writing import Candidate
 
     one = remember_candidates(task=desk.task, rows=[Candidate("A good reply.", "Question?", 0.5, {})])[0]
@@ -180,7 +180,7 @@ def test_additions_of_others_appear_and_polling_returns_only_changes(anna: Clien
     send(otto, desk_of(otto, campaign), "Another good reply.")
     html = read_page(anna.get(url, part))
     assert "Another good reply." in html
-    assert "added by another" in html
+    assert "by another annotator" in html
     assert "otto" not in html
 
 
@@ -192,7 +192,7 @@ def test_done_skip_and_the_end(anna: Client, cast: Cast, fake: FakePorts) -> Non
     assert "Skip this item?" in read_page(anna.get(at(campaign, public, "skip")))
     anna.post(at(campaign, public, "skip"), {"reason": "unclear"})
     assert WritingTask.objects.get(public=public).skip_reason == "unclear"
-    assert "There is nothing left for you to write here." in read_page(anna.get(at(campaign)))
+    assert "You have worked on all items in this campaign." in read_page(anna.get(at(campaign)))
 
 
 def test_closed_campaign_keeps_the_text_as_a_draft(anna: Client, cast: Cast, fake: FakePorts) -> None:
@@ -203,7 +203,7 @@ def test_closed_campaign_keeps_the_text_as_a_draft(anna: Client, cast: Cast, fak
     close_campaign(user=cast.researcher, campaign=campaign)
     answer = post_json(anna, at(campaign, public), form("A good reply."))
     assert (answer.status_code, answer.headers["Content-Type"]) == (409, "application/problem+json")
-    assert "kept as a draft" in answer.json()["detail"]
+    assert "saved as a draft" in answer.json()["detail"]
     assert "A good reply." in answer.json()["html"]
 
 

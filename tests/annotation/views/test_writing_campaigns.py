@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from annotation.models import Reference, WritingCampaign, WrittenReference
 from annotation.services.campaigns import create_writing
-from annotation.services.writing import skip_task
+from annotation.services.writing_acts import skip_task
 from evalapp.accounts.models import Invitation
 from evalapp.accounts.roles import Role
 from tests.cast import Cast, join, person
@@ -173,7 +173,7 @@ def test_references_are_listed_withdrawn_and_restored(rita: Client, cast: Cast, 
     assert "own text" in html
     html = read_page(rita.get(at(cast, "attempts", campaign.pk), {"arm": "scores"}))
     assert "Needs editing" in html
-    assert "the set would not be more reliable" in html
+    assert "does not make the set more reliable" in html
     assert "Withdraw this reference?" in read_page(rita.get(at(cast, "withdraw", campaign.pk, written.pk)))
     rita.post(at(cast, "withdraw", campaign.pk, written.pk), {"reason": "a copy"})
     assert not Reference.objects.filter(text="A good reply.").exists()

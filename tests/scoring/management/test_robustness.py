@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from annotation.models import Output, Reference, WritingCampaign, WrittenReference
 from annotation.services.campaigns import create_writing, open_campaign
-from annotation.services.writing import withdraw_reference
+from annotation.services.writing_later import withdraw_reference
 from evalapp.common.errors import BadInput
 from evalapp.common.jobs import get_job
 from evalapp.common.models import Run

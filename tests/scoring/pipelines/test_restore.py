@@ -128,7 +128,7 @@ def test_repeated_extended_and_changed_scores(cast):
         (scores({**SCORES[0], "step": 7}), "There is no output of “s” for the item “i1” at step 7"),
         (scores({**SCORES[0], "set": "x"}), "does not describe the set of scores “x”"),
         (scores(SCORES[0], SCORES[0]), "The same key stands already in scores.jsonl:1"),
-        (scores({**SCORES[0], "input": "4"}), "input must be the hash of what was scored"),
+        (scores({**SCORES[0], "input": "4"}), "input must be the hash of the scored input"),
         (scores(of={**SET, "scored_at": "yesterday"}), "scored_at must be a moment with its time zone"),
         (scores(of={**SET, "kind": "oracle"}), "kind must be one of sentinel"),
         (scores(of={k: v for k, v in SET.items() if k != "short_signature"}), "short_signature is missing"),

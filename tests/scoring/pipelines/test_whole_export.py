@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from annotation.exporters.wishes import Wishes
+from annotation.exporters.options import ExportOptions
 from annotation.models import Comparison, Dialogue, Item, Output, RaterFilter, Rating, System
 from annotation.pipelines.exports import write_export
 from evalapp.accounts.models import Project
@@ -93,7 +93,7 @@ def whole(scored, score):
 
 def export(project: Project, folder: Path, **wishes: object) -> dict[str, bytes]:
     folder.mkdir(parents=True)
-    write_export(project, folder, Wishes(**wishes), lambda done: None)
+    write_export(project, folder, ExportOptions(**wishes), lambda done: None)
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 

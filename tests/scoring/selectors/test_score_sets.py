@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from annotation.models import Item, Output, Reference, ReferenceSet, Upload, WrittenReference
 from annotation.services.campaigns import create_writing, open_campaign
-from annotation.services.writing import withdraw_reference
+from annotation.services.writing_later import withdraw_reference
 from evalapp.common.models import Run
 from scoring.models import Score, ScoreSet
 from scoring.selectors.score_sets import count_of_upload, current_sets, list_states, scores_of_outputs

@@ -9,7 +9,7 @@ from annotation.services import hooks
 from evalapp.common.errors import BadInput, Unavailable
 from scoring.models import Evaluator
 from scoring.services import reliability
-from scoring.services.reliability import choices_for, reliability_of
+from scoring.services.reliability import choices_for, predict_reliability
 from tests.factories import make_items
 from tests.scoring.training import make_trained
 
@@ -88,7 +88,7 @@ def test_only_complete_set_rating_evaluators_can_be_chosen(project):
 def test_without_such_an_evaluator_there_is_a_note(project, asked, slug, note):
     make_trained(project, "other", "maude")
     item = make_items(project, 1)[0]
-    found = reliability_of(project=project, evaluator=slug, item=item, sets=SETS)
+    found = predict_reliability(project=project, evaluator=slug, item=item, sets=SETS)
     assert found.values == (None, None)
     assert found.note.startswith(f"Score not available: {note}")
     assert asked == []
@@ -101,5 +101,5 @@ def test_unavailable_worker_gives_a_note(project, monkeypatch, error):
 
     monkeypatch.setattr(reliability, "ask_live", down)
     item = make_items(project, 1)[0]
-    found = reliability_of(project=project, evaluator="rater", item=item, sets=SETS)
+    found = predict_reliability(project=project, evaluator="rater", item=item, sets=SETS)
     assert found == hooks.Reliability((None, None), "", "Score not available: no worker is there.")

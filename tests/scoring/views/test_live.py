@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from annotation.selectors.writing import get_my_desk_task
 from annotation.services.hooks import Candidate
-from annotation.services.writing import remember_candidates
+from annotation.services.writing_candidates import remember_candidates
 from evalapp.common.errors import Unavailable
 from scoring.live.asking import Place, Superseded
 from scoring.services import desk as desks

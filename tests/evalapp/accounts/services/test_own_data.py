@@ -103,7 +103,7 @@ def test_written_texts_can_be_withdrawn_and_ratings_stay(anna, cast):
     assert not [word for word in (*WORDS, "draft of mine") if word in left]
     assert list(Rating.objects.order_by("pk").values_list("rater", "value")) == ratings
     assert Judgement.objects.get().answer == {"naturalness": 4, "relevance": 3}
-    with pytest.raises(Conflict, match="the text is gone"):
+    with pytest.raises(Conflict, match="the text was deleted"):
         restore_reference(user=cast.researcher, reference_id=row.pk)
     assert audit_chain.verify().faults == ()
     again = anna.post("/account/data/", {"act": "withdraw"}, follow=True).content.decode()

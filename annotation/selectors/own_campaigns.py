@@ -1,4 +1,4 @@
-"""Campaigns on the annotator's own page, of judging or of writing: how far one is, and how long the rest takes."""
+"""The campaigns of an annotator, of both kinds, with their progress and the time that is left."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from django.db.models import OuterRef, Prefetch, Subquery
+from django.utils.translation import gettext as _
 
 from annotation.models import Campaign, CampaignMember, WritingCampaign, WritingMember
 from evalapp.accounts.models import Membership, Project
@@ -16,8 +17,8 @@ M = TypeVar("M", CampaignMember, WritingMember)
 
 
 @dataclass(frozen=True)
-class Own(Generic[C, M]):
-    """A campaign and what oneself has done in it; `member` is None before the first assignment."""
+class OwnCampaign(Generic[C, M]):
+    """A campaign with the annotator's progress; `member` is None before the first assignment."""
 
     campaign: C
     member: M | None
@@ -41,7 +42,7 @@ class Own(Generic[C, M]):
 
     @property
     def seconds_left(self) -> float | None:
-        """At one's own pace so far."""
+        """The estimated time for the rest, at the annotator's pace so far."""
         return None if self.mean_seconds is None else self.mean_seconds * self.left
 
 
@@ -50,26 +51,24 @@ class NotInvited(NotAllowed):
 
     def __init__(self) -> None:
         super().__init__(
-            "Your invitation is for other campaigns of this project. Ask the researcher for a link to this one."
+            _("Your invitation is for other campaigns of this project. Ask the researcher for a link to this one.")
         )
 
 
 def campaign_key(campaign: Campaign | WritingCampaign) -> str:
-    """How an invitation and a membership name a campaign."""
+    """The name of a campaign in invitations and memberships."""
     return f"{'judging' if isinstance(campaign, Campaign) else 'writing'}:{campaign.pk}"
 
 
 def check_invited(*, project: Project, campaign: Campaign | WritingCampaign) -> None:
-    """NotInvited for an annotator who was invited to other campaigns of the project only. `project` comes from
-    `get_project`."""
+    """Raise NotInvited if the annotator was only invited to other campaigns. `project` comes from `get_project`."""
     member = Membership(role=project.role, campaigns=project.invited_to)  # type: ignore[attr-defined]
     if not member.may_enter(campaign_key(campaign)):
         raise NotInvited
 
 
-def own_campaigns(campaigns: type[C], members: type[M], *, user: Any) -> list[Own[C, M]]:
-    """Campaigns that are or were open, in projects in which `user` may annotate and to which they were invited; newest
-    first. Two queries."""
+def own_campaigns(campaigns: type[C], members: type[M], *, user: Any) -> list[OwnCampaign[C, M]]:
+    """The opened campaigns that `user` may work in, newest first. Two queries."""
     mine = Membership.objects.filter(project=OuterRef("project"), user=user.pk)
     rows = (
         campaigns.objects.visible_to(user, "annotate")
@@ -81,7 +80,7 @@ def own_campaigns(campaigns: type[C], members: type[M], *, user: Any) -> list[Ow
         .order_by("-pk")
     )
     return [
-        Own(row, row.own_members[0] if row.own_members else None)
+        OwnCampaign(row, row.own_members[0] if row.own_members else None)
         for row in rows
         if Membership(role=row.my_role, campaigns=row.my_campaigns).may_enter(campaign_key(row))
     ]

@@ -1,4 +1,4 @@
-"""What somebody wants of an export: format, how far judgements are summed up, what goes along."""
+"""Options of an export: format, aggregation and optional parts."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ LEVELS = ("per-rater", "aggregated", "both")
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """What goes into an export, and in which form."""
+class ExportOptions:
+    """Options of an export."""
 
     format: str = param("jsonl", help="Format of the tables.", choices=FORMATS)
     level: str = param("per-rater", help="Judgements by rater, aggregated by output and pair, or both.", choices=LEVELS)
-    scores: bool = param(True, help="Scores, and the tables that are computed from them.")
-    raters: str = param("kept", help="Names of raters: short keys, pseudonyms, or as uploaded.", choices=NAMINGS)
-    judgements: bool = param(False, help="Order, side and propensity of each judgement of a campaign.")
-    attributes: bool = param(False, help="Times, remarks and figures by rater: only where the raters agreed to it.")
-    audit: bool = param(False, help="The audit: who did what.")
+    scores: bool = param(True, help="Scores and leaderboards.")
+    raters: str = param("kept", help="Rater ids: kept unless identifying, pseudonyms, or as uploaded.", choices=NAMINGS)
+    judgements: bool = param(False, help="Order, sides and selection probability of each judgement.")
+    attributes: bool = param(False, help="Times, notes and statistics by rater; needs the raters' consent.")
+    audit: bool = param(False, help="The audit log.")
 
     @property
     def per_rater(self) -> bool:

@@ -1,5 +1,5 @@
-"""What another installation tells of texts that people wrote there: kept as it came and written again by a dump.
-Nothing here belongs to a campaign of this installation, and no figure counts it."""
+"""The origin of texts that were written in another installation, stored as imported and exported unchanged. They do not
+belong to a campaign of this installation and are not counted."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .visible import ProjectRows
 
 
 class WrittenElsewhere(models.Model):
-    """Where a text of `references.jsonl` comes from. `reference` is its row in the set; null for a text that stood
-    outside of it (withdrawn, refused, waiting), which then is in `text` and `meta`. `told` is `written`, canonical."""
+    """The origin of a text in `references.jsonl`. `reference` is its row in the set; null for a text outside the set
+    (withdrawn, rejected, waiting), which is in `text` and `meta`. `told` is `written` in canonical form."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
     set = models.ForeignKey(ReferenceSet, on_delete=models.CASCADE, related_name="+")
@@ -35,7 +35,7 @@ class WrittenElsewhere(models.Model):
 
 
 class AttemptElsewhere(models.Model):
-    """A row of `attempts.jsonl`, canonical."""
+    """A row of `attempts.jsonl` in canonical form."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
     item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="+")
