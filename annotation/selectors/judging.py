@@ -60,7 +60,7 @@ def own_in_state(rows: QuerySet[Assignment], state: str) -> QuerySet[Assignment]
     return rows.filter(state=state) if state else rows
 
 
-def told_state(state: str, lease_until: datetime) -> str:
+def get_shown_state(state: str, lease_until: datetime) -> str:
     """The state of an assignment as the annotator sees it. Open or expired depends on the lease only, because control
     units have no slot that they could lose."""
     if state not in ("open", "expired"):
@@ -97,7 +97,7 @@ def wire_own(row: Assignment, sheet: Sheet | None = None) -> dict[str, Any]:
         "id": row.public,
         "campaign": row.campaign_id,
         "number": row.order_number,
-        "state": told_state(row.state, row.lease_until),
+        "state": get_shown_state(row.state, row.lease_until),
         "version": row.version,
         "practice": practice,
         "context": row.unit.item.context,

@@ -32,7 +32,7 @@ from evalapp.common.errors import BadInput, Conflict, Fault, NotAllowed, NotTher
 
 from . import judging_later, judging_rows
 from .judging_begin import join_member
-from .judging_rows import Answer, Held, Shown, Who, lock_held, lock_member
+from .judging_rows import Answer, AssignmentView, LockedAssignment, MemberContext, lock_assignment, lock_member
 
 #: The maximum number of open assignments per annotator: the one on the page and a prefetched one.
 HELD_AT_MOST = 2
@@ -81,7 +81,7 @@ class Progress:
         }
 
 
-def make_progress(who: Who, sheet: Sheet) -> Progress:
+def make_progress(who: MemberContext, sheet: Sheet) -> Progress:
     goal = max(sheet.goal, who.done)
     return Progress(who.done, goal, who.skipped, who.seconds, who.practised, sheet.practice_count)
 
@@ -92,14 +92,14 @@ class NextAssignment:
 
     sheet: Sheet
     progress: Progress
-    shown: Shown | None
+    shown: AssignmentView | None
     why: Why = ""
 
     def wire(self) -> dict[str, Any] | None:
         return None if self.shown is None else wire_assignment(self.shown, self.sheet, self.progress)
 
 
-def wire_assignment(shown: Shown, sheet: Sheet, progress: Progress) -> dict[str, Any]:
+def wire_assignment(shown: AssignmentView, sheet: Sheet, progress: Progress) -> dict[str, Any]:
     """An assignment in the form that the API returns."""
     return {
         **shown.wire(),
@@ -127,7 +127,7 @@ def next_assignment(*, user: Any, campaign_id: int, ahead: bool = False) -> Next
         sheet = get_sheet(campaign_id, who.stamp, who.revision)
         check_right(user, who, sheet)
         judging_rows.run(cursor, *judging_rows.select_open(campaign_id, user.pk))
-        shown, why = hand_out(cursor, who, sheet, judging_rows.fetch_shown(cursor), ahead=ahead, now=now)
+        shown, why = hand_out(cursor, who, sheet, judging_rows.fetch_assignments(cursor), ahead=ahead, now=now)
         if shown is not None:
             renew_if_short(cursor, shown, sheet, now)
     return NextAssignment(sheet, make_progress(who, sheet), shown, why)
@@ -153,7 +153,7 @@ def _role_refused(role: str) -> NotAllowed:
     return NotAllowed(_("As %(role)s of this project you may not judge. Ask an owner of the project.") % {"role": role})
 
 
-def check_right(user: Any, who: Who, sheet: Sheet) -> None:
+def check_right(user: Any, who: MemberContext, sheet: Sheet) -> None:
     if who.role not in ROLES_FOR["annotate"]:
         raise _role_refused(who.role)
     if not who.every_campaign and not may_enter(
@@ -167,8 +167,8 @@ def check_right(user: Any, who: Who, sheet: Sheet) -> None:
 
 
 def hand_out(
-    cursor: Any, who: Who, sheet: Sheet, held: list[Shown], *, ahead: bool, now: datetime
-) -> tuple[Shown | None, Why]:
+    cursor: Any, who: MemberContext, sheet: Sheet, held: list[AssignmentView], *, ahead: bool, now: datetime
+) -> tuple[AssignmentView | None, Why]:
     """An open assignment or a new one. The caller holds the lock of the member."""
     place = 1 if ahead and held else 0
     if len(held) > place:
@@ -182,7 +182,7 @@ def hand_out(
     return new, "" if new else "empty"
 
 
-def _new_assignment(cursor: Any, who: Who, sheet: Sheet, now: datetime) -> Shown | None:
+def _new_assignment(cursor: Any, who: MemberContext, sheet: Sheet, now: datetime) -> AssignmentView | None:
     order = who.practised + who.given + 1
     step = choose_step(
         MemberCounts(who.seed, who.practised, who.given),
@@ -226,10 +226,10 @@ def _new_assignment(cursor: Any, who: Who, sheet: Sheet, now: datetime) -> Shown
         who.practised += 1
     else:
         who.given += 1
-    return judging_rows.fetch_shown(cursor)[0]
+    return judging_rows.fetch_assignments(cursor)[0]
 
 
-def _choose_extra_unit(who: Who, sheet: Sheet, step: str, order: int) -> int | None:
+def _choose_extra_unit(who: MemberContext, sheet: Sheet, step: str, order: int) -> int | None:
     """A practice or control unit that is new to the annotator, or one that they judge again; these have no slots."""
     own = Assignment.objects.filter(campaign_id=who.campaign_id, annotator_id=who.user_id)
     held = own.exclude(state=Assignment.State.EXPIRED)  # expired assignments can be repeated, as with slots
@@ -250,7 +250,7 @@ def _choose_extra_unit(who: Who, sheet: Sheet, step: str, order: int) -> int | N
     return ids[0] if step == "practice" else ids[draw(who.seed, "which", order) % len(ids)]
 
 
-def renew_if_short(cursor: Any, shown: Shown, sheet: Sheet, now: datetime) -> None:
+def renew_if_short(cursor: Any, shown: AssignmentView, sheet: Sheet, now: datetime) -> None:
     """Renew the lease if less than half of it is left."""
     lease = timedelta(minutes=sheet.lease_minutes)
     if shown.lease_until - now > lease / 2:
@@ -312,7 +312,7 @@ class Submitted:
     sheet: Sheet
     progress: Progress
     feedback: dict[str, Any] | None = None
-    next: Shown | None = None
+    next: AssignmentView | None = None
     why: Why = ""
     repeated: bool = field(default=False)  # the same submission was received before
 
@@ -348,7 +348,7 @@ def submit_answer(
     try:
         with transaction.atomic(), connection.cursor() as cursor:
             now = timezone.now()
-            held = lock_held(cursor, public, user.pk)
+            held = lock_assignment(cursor, public, user.pk)
             if held is None or campaign_id not in (None, held.who.campaign_id):
                 raise NotThere(_("There is no such assignment of yours."))
             sheet = get_sheet(held.who.campaign_id, held.who.stamp, held.who.revision)
@@ -364,8 +364,8 @@ def submit_answer(
 
 
 def check_submission(
-    held: Held, sheet: Sheet, submission: UUID, answer: Any, note: str, seconds: float | None, replaces: int | None,
-    now: datetime,
+    held: LockedAssignment, sheet: Sheet, submission: UUID, answer: Any, note: str, seconds: float | None,
+    replaces: int | None, now: datetime,
 ) -> Answer:  # fmt: skip
     shown, problems = check_answer(sheet.form, answer)
     if len(note) > NOTE_LENGTH:
@@ -379,7 +379,7 @@ def check_submission(
     plain = turn(shown, held.swapped)
     body = [held.public, shown, note, replaces or 0]
     if seconds is None:
-        seconds = (now - judging_rows.moment_of(held.opened_at)).total_seconds()
+        seconds = (now - judging_rows.parse_moment(held.opened_at)).total_seconds()
     return Answer(
         submission=submission.hex,
         shown=shown,
@@ -392,7 +392,7 @@ def check_submission(
     )
 
 
-def _store(cursor: Any, held: Held, sheet: Sheet, answer: Answer, then: Then, now: datetime) -> Submitted:
+def _store(cursor: Any, held: LockedAssignment, sheet: Sheet, answer: Answer, then: Then, now: datetime) -> Submitted:
     who, version, extra, moment, repeated = held.who, held.version + 1, False, now, False
     has_place = held.slot_id is not None or not held.needs_slot
     if held.state == "open" and has_place and not answer.replaces and judging_rows.take_answer(cursor, held, now):
@@ -409,10 +409,12 @@ def _store(cursor: Any, held: Held, sheet: Sheet, answer: Answer, then: Then, no
         version, extra, moment, repeated = judging_later.store_other(cursor, held, sheet, answer, now)
         if then:
             judging_rows.run(cursor, *judging_rows.select_open(who.campaign_id, who.user_id))
-    shown: Shown | None = None
+    shown: AssignmentView | None = None
     why: Why = ""
     if then:
-        shown, why = hand_out(cursor, who, sheet, judging_rows.fetch_shown(cursor), ahead=then == "ahead", now=now)
+        shown, why = hand_out(
+            cursor, who, sheet, judging_rows.fetch_assignments(cursor), ahead=then == "ahead", now=now
+        )
     return Submitted(
         public=held.public,
         version=version,
@@ -427,7 +429,7 @@ def _store(cursor: Any, held: Held, sheet: Sheet, answer: Answer, then: Then, no
     )
 
 
-def make_feedback(held: Held, answer: Answer) -> dict[str, Any] | None:
+def make_feedback(held: LockedAssignment, answer: Answer) -> dict[str, Any] | None:
     """The expected answer of a practice unit with its reason; None for other units."""
     if held.unit_kind != "practice" or not isinstance(held.expected, Mapping):
         return None

@@ -23,7 +23,7 @@ from evalapp.common.errors import BadInput, Conflict, Fault, NotAllowed, NotTher
 from . import judging_rows
 from .judging import NextAssignment, Then, check_right, hand_out, make_progress
 from .judging_later import free_slots, take_free_slot
-from .judging_rows import Held, lock_held
+from .judging_rows import LockedAssignment, lock_assignment
 
 DRAFT_BYTES, REMARK_LENGTH = 64_000, 4000
 Flag = TypeVar("Flag", ItemFlag, WritingFlag)
@@ -52,7 +52,7 @@ def save_draft(*, user: Any, public: str, version: int, draft: Any) -> Draft:
     # An annotator's calls are serialized: a concurrent draft and answer would each take a slot for the assignment, and
     # one of them would be lost.
     with transaction.atomic(), connection.cursor() as cursor:
-        held = lock_held(cursor, public, user.pk)
+        held = lock_assignment(cursor, public, user.pk)
         if held is None:
             raise NotThere(_("There is no such assignment of yours."))
         sheet = get_sheet(held.who.campaign_id, held.who.stamp, held.who.revision)
@@ -98,7 +98,7 @@ def check_storable(name: str, value: Any) -> None:
         raise BadInput(UNSTORABLE, faults=[Fault(UNSTORABLE, field=name)])
 
 
-def _holds(cursor: Any, held: Held, state: str, lease_until: datetime) -> bool:
+def _holds(cursor: Any, held: LockedAssignment, state: str, lease_until: datetime) -> bool:
     """Whether the answer would count. An expired assignment is reopened, with a slot if its unit has a free one."""
     if state != Assignment.State.EXPIRED:
         return state in {Assignment.State.OPEN, Assignment.State.SUBMITTED}
@@ -112,7 +112,7 @@ def skip_assignment(*, user: Any, public: str, reason: str = "", then: Then = ""
     check_storable("reason", reason)
     now = timezone.now()
     with transaction.atomic(), connection.cursor() as cursor:
-        held = lock_held(cursor, public, user.pk)
+        held = lock_assignment(cursor, public, user.pk)
         if held is None:
             raise NotThere(_("There is no such assignment of yours."))
         who = held.who
@@ -134,7 +134,7 @@ def skip_assignment(*, user: Any, public: str, reason: str = "", then: Then = ""
         shown, why = None, ""
         if then:
             judging_rows.run(cursor, *judging_rows.select_open(who.campaign_id, who.user_id))
-            held_rows = judging_rows.fetch_shown(cursor)
+            held_rows = judging_rows.fetch_assignments(cursor)
             shown, why = hand_out(cursor, who, sheet, held_rows, ahead=then == "ahead", now=now)
     return NextAssignment(sheet, make_progress(who, sheet), shown, why)  # type: ignore[arg-type]
 

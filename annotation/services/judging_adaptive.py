@@ -18,7 +18,7 @@ from annotation.selectors.judging_sheet import Sheet
 from evalapp.stats.planning.adaptive import NextPair, PairState, choose_pair
 
 from . import judging_rows
-from .judging_rows import Who
+from .judging_rows import MemberContext
 
 #: The number of campaigns that a process caches.
 KEPT = 32
@@ -113,13 +113,15 @@ def get_state(sheet: Sheet) -> CampaignState:
     return state
 
 
-def claim_or_begin(cursor: Any, who: Who, sheet: Sheet, order: int, start: int) -> tuple[int, int, bool] | None:
+def claim_or_begin(
+    cursor: Any, who: MemberContext, sheet: Sheet, order: int, start: int
+) -> tuple[int, int, bool] | None:
     """A free slot of a started unit, or a newly started unit. Only some free slots are tried: an annotator far ahead of
     the others has had all of them, and would search thousands in vain."""
     return _claim_begun(cursor, who, start) or begin_unit(cursor, who, sheet, order)
 
 
-def _claim_begun(cursor: Any, who: Who, start: int) -> tuple[int, int, bool] | None:
+def _claim_begun(cursor: Any, who: MemberContext, start: int) -> tuple[int, int, bool] | None:
     skip = " FOR UPDATE OF s SKIP LOCKED" if judging_rows.is_postgres(cursor) else ""
     for compare in (">=", "<"):
         judging_rows.run(
@@ -138,7 +140,7 @@ def _claim_begun(cursor: Any, who: Who, start: int) -> tuple[int, int, bool] | N
     return None
 
 
-def begin_unit(cursor: Any, who: Who, sheet: Sheet, order: int) -> tuple[int, int, bool] | None:
+def begin_unit(cursor: Any, who: MemberContext, sheet: Sheet, order: int) -> tuple[int, int, bool] | None:
     """Start a unit of the most informative pair of systems: slot, unit, swapped. None if the planned number of units is
     reached or the pool is empty."""
     campaign = [who.campaign_id]

@@ -16,7 +16,7 @@ from annotation.selectors.judging_sheet import Sheet
 from evalapp.common.errors import Conflict, NotAllowed
 
 from . import judging_rows
-from .judging_rows import Answer, Held
+from .judging_rows import Answer, LockedAssignment
 
 
 class SubmissionConflict(Conflict):
@@ -31,7 +31,7 @@ def free_slots(slots: Sequence[int]) -> None:
     Slot.objects.filter(pk__in=slots).update(state=Slot.State.FREE)
 
 
-def note_done(held: Held, answer: Answer) -> None:
+def note_done(held: LockedAssignment, answer: Answer) -> None:
     """Update the counters in memory like those of the member's row."""
     if held.unit_kind != "practice":
         held.who.done += 1
@@ -62,7 +62,7 @@ def submission_conflict(submission: UUID, user: Any, answer: Any, note: str) -> 
 
 
 def store_other(
-    cursor: Any, held: Held, sheet: Sheet, answer: Answer, now: datetime
+    cursor: Any, held: LockedAssignment, sheet: Sheet, answer: Answer, now: datetime
 ) -> tuple[int, bool, datetime, bool]:
     """Store an answer to an assignment that is not simply open. The caller holds the lock of the member. Returns the
     version, `extra`, the time, and whether the same submission was received before."""
@@ -96,7 +96,7 @@ def store_other(
 
 
 def _store_late(
-    cursor: Any, held: Held, row: Assignment, sheet: Sheet, answer: Answer, now: datetime
+    cursor: Any, held: LockedAssignment, row: Assignment, sheet: Sheet, answer: Answer, now: datetime
 ) -> tuple[int, bool, datetime, bool]:
     """Store the answer to an expired or skipped assignment: in a free slot of the unit, or as an extra answer."""
     slot = row.slot_id if row.state == Assignment.State.OPEN else None
@@ -128,7 +128,13 @@ def take_free_slot(cursor: Any, unit_id: int) -> int | None:
 
 
 def _revise(
-    cursor: Any, held: Held, row: Assignment, current: Judgement, sheet: Sheet, answer: Answer, now: datetime
+    cursor: Any,
+    held: LockedAssignment,
+    row: Assignment,
+    current: Judgement,
+    sheet: Sheet,
+    answer: Answer,
+    now: datetime,
 ) -> tuple[int, bool, datetime, bool]:
     if held.who.campaign_state == Campaign.State.CLOSED:
         raise StaleAnswer(
@@ -148,13 +154,13 @@ def _revise(
     return version, answer.extra, now, False
 
 
-def _write(cursor: Any, held: Held, sheet: Sheet, answer: Answer, version: int, now: datetime) -> None:
+def _write(cursor: Any, held: LockedAssignment, sheet: Sheet, answer: Answer, version: int, now: datetime) -> None:
     judging_rows.run_batch(
         cursor, [judging_rows.insert_judgement(held, answer, version, now), *results(held, sheet, answer)]
     )
 
 
-def results(held: Held, sheet: Sheet, answer: Answer) -> list[judging_rows.Statement]:
+def results(held: LockedAssignment, sheet: Sheet, answer: Answer) -> list[judging_rows.Statement]:
     return judging_rows.upsert_results(
         held,
         answer,

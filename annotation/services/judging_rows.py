@@ -22,7 +22,7 @@ import orjson
 from django.conf import settings
 from django.utils.dateparse import parse_datetime
 
-from annotation.selectors.judging import told_state
+from annotation.selectors.judging import get_shown_state
 
 Statement = tuple[str, Sequence[Any]]
 
@@ -32,7 +32,7 @@ def is_postgres(cursor: Any) -> bool:
     return cursor.db.vendor == "postgresql"
 
 
-def moment_of(value: Any) -> datetime:
+def parse_moment(value: Any) -> datetime:
     if isinstance(value, str):
         parsed = parse_datetime(value)
         assert parsed is not None
@@ -111,7 +111,7 @@ _WHO = """c.id, c.created_at, c.revision, c.state, s.role, s.pseudonym, s.campai
 
 
 @dataclass(slots=True)
-class Who:
+class MemberContext:
     """An annotator in a campaign, read while their member row is locked."""
 
     campaign_id: int
@@ -131,7 +131,7 @@ class Who:
     user_id: int = 0
 
 
-def lock_member(cursor: Any, campaign_id: int, user_id: int) -> Who | None:
+def lock_member(cursor: Any, campaign_id: int, user_id: int) -> MemberContext | None:
     lock = " FOR UPDATE OF m" if is_postgres(cursor) else ""
     run(
         cursor,
@@ -143,11 +143,11 @@ def lock_member(cursor: Any, campaign_id: int, user_id: int) -> Who | None:
         [user_id, user_id, campaign_id],
     )
     row = cursor.fetchone()
-    return Who(*row, user_id=user_id) if row else None
+    return MemberContext(*row, user_id=user_id) if row else None
 
 
 @dataclass(slots=True)
-class Held:
+class LockedAssignment:
     """An assignment with everything that storing its answer needs."""
 
     id: int
@@ -167,7 +167,7 @@ class Held:
     expected: Any
     why: str
     propensity: float | None
-    who: Who
+    who: MemberContext
 
     @property
     def needs_slot(self) -> bool:
@@ -175,7 +175,7 @@ class Held:
         return self.unit_kind == "normal" and not self.repeat_number
 
 
-def lock_held(cursor: Any, public: str, user_id: int) -> Held | None:
+def lock_assignment(cursor: Any, public: str, user_id: int) -> LockedAssignment | None:
     lock = " FOR UPDATE OF m" if is_postgres(cursor) else ""
     run(
         cursor,
@@ -194,7 +194,7 @@ def lock_held(cursor: Any, public: str, user_id: int) -> Held | None:
     row = cursor.fetchone()
     if row is None:
         return None
-    held = Held(*row[:17], who=Who(*row[17:], user_id=user_id))
+    held = LockedAssignment(*row[:17], who=MemberContext(*row[17:], user_id=user_id))
     held.swapped, held.expected = bool(held.swapped), loads(held.expected)
     return held
 
@@ -213,7 +213,7 @@ _OPEN = """SELECT a.id, a.public, a.unit_id, a.order_number, a.side_swapped, a.s
 
 
 @dataclass(slots=True)
-class Shown:
+class AssignmentView:
     """An assignment as its annotator may see it: without the system, row ids of outputs, and anything that
     distinguishes control items and repeats from other units."""
 
@@ -259,7 +259,7 @@ class Shown:
         return {
             "id": self.public,
             "number": self.number,
-            "state": told_state(self.state, self.lease_until),
+            "state": get_shown_state(self.state, self.lease_until),
             "version": self.version,
             "practice": self.is_practice,
             "context": orjson.Fragment(self.context_json),
@@ -276,11 +276,11 @@ def select_open(campaign_id: int, user_id: int) -> Statement:
     return sql, [campaign_id, user_id]
 
 
-def fetch_shown(cursor: Any) -> list[Shown]:
-    rows = [Shown(*row) for row in cursor.fetchall()]
+def fetch_assignments(cursor: Any) -> list[AssignmentView]:
+    rows = [AssignmentView(*row) for row in cursor.fetchall()]
     for row in rows:
         row.swapped = bool(row.swapped)
-        row.lease_until = moment_of(row.lease_until)
+        row.lease_until = parse_moment(row.lease_until)
     return rows
 
 
@@ -309,7 +309,7 @@ def claim_slot(cursor: Any, campaign_id: int, user_id: int, start: int) -> tuple
 
 
 def insert_assignment(
-    *, who: Who, unit_id: int, slot_id: int | None, repeat: int, order: int, swapped: bool, now: datetime,
+    *, who: MemberContext, unit_id: int, slot_id: int | None, repeat: int, order: int, swapped: bool, now: datetime,
     lease_until: datetime,
 ) -> Statement:  # fmt: skip
     """Insert an assignment with its unit's propensity, or reopen this annotator's expired one with its draft. The
@@ -328,7 +328,7 @@ def select_new(unit_id: int, repeat: int, user_id: int) -> Statement:
     return _OPEN + "a.unit_id = %s AND a.repeat_number = %s AND a.annotator_id = %s", [unit_id, repeat, user_id]
 
 
-def count_given(who: Who, practice: bool) -> Statement:
+def count_given(who: MemberContext, practice: bool) -> Statement:
     column = "practised" if practice else "given"
     return f"UPDATE annotation_campaignmember SET {column} = {column} + 1 WHERE id = %s", [who.member_id]
 
@@ -337,7 +337,7 @@ def count_given(who: Who, practice: bool) -> Statement:
 
 
 def keep_draft(
-    cursor: Any, held: Held, version: int, draft_json: str, now: datetime, lease_until: datetime
+    cursor: Any, held: LockedAssignment, version: int, draft_json: str, now: datetime, lease_until: datetime
 ) -> str | None:
     """Save a draft if its version is still `version`, and renew the lease of an unanswered assignment. Returns the
     assignment's state, or None if another request saved the draft first."""
@@ -355,7 +355,7 @@ def keep_draft(
 # ---- answering --------------------------------------------------------------------------------------------
 
 
-def take_answer(cursor: Any, held: Held, now: datetime) -> bool:
+def take_answer(cursor: Any, held: LockedAssignment, now: datetime) -> bool:
     """Mark an open assignment as submitted. Returns False if it is no longer open."""
     run(
         cursor,
@@ -381,7 +381,7 @@ class Answer:
     extra: bool = False
 
 
-def insert_judgement(held: Held, answer: Answer, version: int, now: datetime) -> Statement:
+def insert_judgement(held: LockedAssignment, answer: Answer, version: int, now: datetime) -> Statement:
     sql = """INSERT INTO annotation_judgement (campaign_id, assignment_id, annotator_id, version, current, submission,
  replaces, answer, body_hash, note, seconds, extra, passed, created_at)
  VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"""
@@ -393,7 +393,7 @@ def insert_judgement(held: Held, answer: Answer, version: int, now: datetime) ->
     return sql, values
 
 
-def count_done(held: Held, seconds: float | None, now: datetime) -> Statement:
+def count_done(held: LockedAssignment, seconds: float | None, now: datetime) -> Statement:
     done = 0 if held.unit_kind == "practice" else 1
     sql = "UPDATE annotation_campaignmember SET done = done + %s, seconds = seconds + %s, last_at = %s WHERE id = %s"
     return sql, [done, (seconds or 0.0) * done, now, held.who.member_id]
@@ -403,7 +403,7 @@ _JUDGEMENT = "(SELECT id FROM annotation_judgement WHERE submission = %s)"
 
 
 def upsert_results(
-    held: Held, answer: Answer, *, project_id: int, kind: str, aspect_ids: dict[str, int], rater: str
+    held: LockedAssignment, answer: Answer, *, project_id: int, kind: str, aspect_ids: dict[str, int], rater: str
 ) -> list[Statement]:
     """Return statements that store the answer as ratings or comparisons. Uploaded rows of the same rater stay."""
     if held.unit_kind == "control" and not answer.extra:
@@ -449,7 +449,9 @@ def upsert_results(
     ]  # fmt: skip
 
 
-def _no_results(held: Held, answer: Answer, kind: str, aspect_ids: dict[str, int], rater: str) -> list[Statement]:
+def _no_results(
+    held: LockedAssignment, answer: Answer, kind: str, aspect_ids: dict[str, int], rater: str
+) -> list[Statement]:
     """Answers to control items are not stored as ratings. Execute as many statements as for other units, without
     effect, so that the response time does not reveal a control item."""
     table, output = ("annotation_rating", "output_id") if kind == "likert" else ("annotation_comparison", "output_a_id")

@@ -20,7 +20,7 @@ from django.utils import timezone
 
 from annotation.models import Assignment, Judgement, Rating, Slot
 from annotation.services.judging import next_assignment, submit_answer
-from annotation.services.judging_rows import moment_of, run_batch
+from annotation.services.judging_rows import parse_moment, run_batch
 from tests.annotation.services.judging_helpers import open_for
 from tests.cast import join, make_cast, person
 from tests.faults.backup_world import Installation
@@ -177,5 +177,5 @@ def test_nothing_is_prepared_behind_a_pooler(postgres_db, settings, pooler):
 
 
 def test_timestamps_are_aware_on_every_database():
-    assert moment_of("2026-11-21 11:00:00.5").isoformat() == "2026-11-21T11:00:00.500000+00:00"
-    assert moment_of("2026-11-21T11:00:00+01:00").utcoffset().total_seconds() == 3600
+    assert parse_moment("2026-11-21 11:00:00.5").isoformat() == "2026-11-21T11:00:00.500000+00:00"
+    assert parse_moment("2026-11-21T11:00:00+01:00").utcoffset().total_seconds() == 3600
