@@ -1,2 +1,2 @@
-"""Who judges what next, decided with plain values: no rows, no settings, no clock. The services load, ask here,
+"""Assignment of units to annotators, with plain values: no rows, no settings, no clock. The services load, ask here,
 and save."""

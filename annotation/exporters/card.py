@@ -46,23 +46,23 @@ _ORDER = (
 )
 ABOUT = {
     "items": "contexts, their references and the group by which data are split",
-    "outputs": "what each system wrote for each item",
+    "outputs": "each system's text for each item",
     "ratings": "one value by one rater for one aspect of one output (or of a whole dialogue)",
     "comparisons": "one verdict by one rater on two outputs, or on an output and a reference",
     "aggregated_ratings": "mean, median and spread over raters, by output and aspect",
     "aggregated_comparisons": "how often each verdict was given, by pair and aspect",
     "dialogues": "whole dialogues",
     "systems": "what kind each system is; one that is not listed is a machine",
-    "references": "named sets of further references, with who wrote them and how",
-    "attempts": "every text that was tried while references were written",
+    "references": "named sets of further references, with their origin",
+    "attempts": "every attempt while references were written",
     "corpus": "the pairs in which candidates are searched",
     "score_sets": "evaluators with the signature under which they scored",
     "scores": "one score of one output in one set of scores",
-    "filters": "named exclusions of raters: who is left out of a table, and why",
+    "filters": "rater filters: raters excluded from tables, with the reason",
     "campaigns": "how judgements and references were collected",
-    "judgements": "each judgement of a campaign: its place in the rater's order, the sides, the chance of its pair",
-    "raters": "figures by rater, with their consent",
-    "audit": "who did what in the project",
+    "judgements": "each judgement of a campaign: position in the rater's order, sides, probability of its pair",
+    "raters": "statistics by rater, with consent",
+    "audit": "the audit log of the project",
 }
 WAYS = {
     "ratings": "ratings of outputs", "dialogues": "ratings of dialogues", "comparisons": "comparisons of two outputs",
@@ -138,7 +138,7 @@ def _about(head: Mapping[str, Any], facts: Facts) -> str:
         [
             f"# {escape_markdown(head['name'])}",
             "",
-            "Texts, what people said of them, and what automatic evaluators gave them. `DATASHEET.md` says how the",
+            "Texts with human judgements and scores by automatic evaluators. `DATASHEET.md` says how the",
             "judgements were made.",
             "",
             "| | |",
@@ -183,7 +183,7 @@ def _rows(facts: Facts, table: str) -> str:
 
 def _judgements(facts: Facts) -> str:
     if not facts.judged:
-        return "\n## Judgements\n\nNobody has judged these texts."
+        return "\n## Judgements\n\nThere are no judgements."
     lines = [
         "",
         "## Judgements",
@@ -241,11 +241,11 @@ def _use(wishes: ExportOptions, tables: Mapping[str, str]) -> str:
     ]  # fmt: skip
     if wishes.scores and wishes.per_rater:
         lines += [
-            "", "The tables in `leaderboard.json` can be computed again from these files alone, without web program or",
+            "", "The tables in `leaderboard.json` can be recomputed from these files alone, without web program or",
             "database:", "", "```", "python -m evalapp.stats.recompute FOLDER", "```",
         ]  # fmt: skip
     elif wishes.scores:
-        lines += ["", "Judgements by single raters were left out, so tables cannot be computed again from this folder."]
+        lines += ["", "Judgements by individual raters were left out, so tables cannot be recomputed from this folder."]
     return "\n".join(lines)
 
 

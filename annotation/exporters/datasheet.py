@@ -1,5 +1,5 @@
-"""The human-evaluation datasheet of an export, `DATASHEET.md`: the questions that such sheets ask, in our words, with
-the answers that project and campaigns know. What nobody recorded is said to be so and left for people to fill in."""
+"""The human-evaluation datasheet of an export, `DATASHEET.md`: the usual questions of such sheets, with the answers
+that project and campaigns contain. Unrecorded answers are marked, for people to complete."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ _KINDS = {
 }  # fmt: skip
 _WRITING = ("ream", "constraint")
 _NAMED = {
-    "kept": "pseudonyms for people of this installation; ids of uploads as they came, unless they tell who somebody is",
+    "kept": "pseudonyms for annotators of this installation; uploaded ids unless they identify a person",
     "pseudonyms": "pseudonyms, the same in every export of the project",
-    "as-uploaded": "ids of uploads as they came; pseudonyms for people of this installation",
+    "as-uploaded": "uploaded ids unchanged; pseudonyms for annotators of this installation",
 }
 
 
 def write_datasheet(head: Head, facts: Facts, wishes: ExportOptions) -> str:
-    """The whole file."""
+    """The content of DATASHEET.md."""
     lines = [
         f"# Human-evaluation datasheet: {escape_markdown(head['name'])}",
         "",
-        "Filled in from what the project and its campaigns know. Where an answer reads “not recorded”, nobody has",
-        "told; please complete it before publishing.",
+        "Filled in from the project and its campaigns. Please complete answers that read “not recorded” before",
+        "publishing.",
     ]
     sections: Sequence[tuple[str, Callable[[], Answers]]] = (
-        ("1 Where it comes from", lambda: _origin(head)),
-        ("2 What was evaluated", lambda: _evaluated(head, facts)),
-        ("3 How the items were chosen", lambda: _chosen(facts)),
-        ("4 Who judged", lambda: _people(facts)),
-        ("5 What was asked", lambda: _asked(head, facts)),
-        ("6 How it was done", lambda: _done(facts)),
-        ("7 What came of it", lambda: _outcome(facts)),
+        ("1 Source", lambda: _origin(head)),
+        ("2 Systems", lambda: _evaluated(head, facts)),
+        ("3 Selection of items", lambda: _chosen(facts)),
+        ("4 Raters", lambda: _people(facts)),
+        ("5 Questions", lambda: _asked(head, facts)),
+        ("6 Procedure", lambda: _done(facts)),
+        ("7 Results", lambda: _outcome(facts)),
         ("8 Ethics and privacy", lambda: _ethics(facts, wishes)),
     )
     for title, answer_all in sections:
         lines += ["", f"## {title}"]
-        answers: Answers = [("What is recorded?", f"nothing can be said: {FAILED}")]
+        answers: Answers = [("What is recorded?", f"not available: {FAILED}")]
         with side_figure(f"Section {title[0]} of DATASHEET.md"):
             answers = answer_all()
         for question, answer in answers:
@@ -62,9 +62,9 @@ def write_datasheet(head: Head, facts: Facts, wishes: ExportOptions) -> str:
 
 def _origin(head: Head) -> Answers:
     return [
-        ("Which paper or report tells of this evaluation?", NOT_RECORDED),
-        ("Where do the data come from?", escape_markdown(head["source"])),
-        ("Under which licence may they be used?", escape_markdown(head["licence"])),
+        ("Which paper or report describes this evaluation?", NOT_RECORDED),
+        ("What is the source of the data?", escape_markdown(head["source"])),
+        ("What is their licence?", escape_markdown(head["licence"])),
         ("Who answers questions about it?", NOT_RECORDED),
     ]
 
@@ -76,10 +76,10 @@ def _evaluated(head: Head, facts: Facts) -> Answers:
     systems = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in sorted(kinds.items()))
     return [
         ("What do the systems do?", escape_markdown(head["task"])),
-        ("In which language?", escape_markdown(head["lang"])),
+        ("In which language are the data?", escape_markdown(head["lang"])),
         ("Which systems were evaluated, and of which kind are they?", escape_markdown(systems)),
         ("How many outputs are there?", f"{facts.counts['outputs']:,} for {facts.counts['items']:,} items"),
-        ("How were the systems made and run?", NOT_RECORDED),
+        ("How were the systems trained and run?", NOT_RECORDED),
     ]
 
 
@@ -88,7 +88,7 @@ def _chosen(facts: Facts) -> Answers:
     return [
         ("How were items and outputs chosen for judging?", _list(plans)),
         (
-            "How many judgements were planned, and why that many?",
+            "How many judgements were planned, and why?",
             _list(f"{row['campaign']}: {_planned(row)}" for row in facts.campaigns),
         ),
         ("Was the number based on a power analysis?", NOT_RECORDED),
@@ -130,12 +130,12 @@ def _people(facts: Facts) -> Answers:
     return [
         ("How many people judged?", f"{facts.n_raters:,} in all judgements" if facts.raters else "nobody"),
         ("How many in each campaign?", _list(counts)),
-        ("How many judgements at most by one person?", _list(most)),
-        ("Who are they, and what do they know of the matter?", NOT_RECORDED),
-        ("How were they found, and paid?", NOT_RECORDED),
+        ("What is the maximum number of judgements by one person?", _list(most)),
+        ("Who are they, and what is their expertise?", NOT_RECORDED),
+        ("How were they recruited and paid?", NOT_RECORDED),
         ("Did authors of a system take part?", NOT_RECORDED),
-        ("How were they prepared?", _prepared(facts)),
-        ("Which judgements were not made by people?", "none" if simulated == "none" else f"simulated: {simulated}"),
+        ("How were they trained?", _prepared(facts)),
+        ("Which judgements were simulated?", "none" if simulated == "none" else f"simulated: {simulated}"),
     ]
 
 
@@ -164,7 +164,7 @@ def _asked(head: Head, facts: Facts) -> Answers:
     kinds = [f"{row['campaign']}: {_KINDS.get(row['kind'], row['kind'])}" for row in facts.campaigns]
     return [
         ("Which qualities were judged, on which scales?", _list(names)),
-        ("How exactly was each question worded?", _list(questions)),
+        ("What is the exact wording of each question?", _list(questions)),
         ("In which form were judgements given?", _list(kinds) if kinds else _ways(facts)),
         ("How is each quality defined?", NOT_RECORDED),
     ]
@@ -193,13 +193,13 @@ def _done(facts: Facts) -> Answers:
         ("When did it take place?", _list(when)),
         ("How many judgements does each unit have?", each(lambda told: f"{told['overlap']} planned")),
         (
-            "In which order, and on which side, did people see what they judged?",
-            each(lambda told: "random for each person; sides exchanged at random") if judging else NOT_RECORDED,
+            "In which order and on which side were texts shown?",
+            each(lambda told: "random order and sides for each person") if judging else NOT_RECORDED,
         ),
-        ("Did people know which system a text was by?", "no; texts carry no name" if judging else NOT_RECORDED),
+        ("Did raters know the system of a text?", "no; system names are hidden" if judging else NOT_RECORDED),
         (
             "How were pairs chosen?",
-            each(lambda told: f"{told['adaptive']} of {told['judgements']} adaptively, with recorded chance")
+            each(lambda told: f"{told['adaptive']} of {told['judgements']} adaptively, with recorded probability")
             if any(row["told"].get("adaptive") for row in judging)
             else "at random" if judging else NOT_RECORDED,
         ),
@@ -213,20 +213,20 @@ def _done(facts: Facts) -> Answers:
             ),
         ),
         ("How long did a judgement take?", each(lambda told: _seconds(told))),
-        ("Could people skip, correct themselves, remark?", each(_freedom)),
+        ("Could raters skip texts, correct answers and add notes?", each(_freedom)),
     ]  # fmt: skip
 
 
 def _seconds(told: Mapping[str, Any]) -> str:
     if told.get("median_seconds") is None:
         return NOT_RECORDED
-    return f"{told['median_seconds']} s (median), {told['hours']} hours in all"
+    return f"{told['median_seconds']} s (median), {told['hours']} hours in total"
 
 
 def _freedom(told: Mapping[str, Any]) -> str:
     options = told.get("options") or {}
     may = [word for name, word in _FREEDOMS if options.get(name, True)]
-    return f"{', '.join(may) or 'no'}; {told['skipped']} skipped, {told['flags']} remarks about texts"
+    return f"{', '.join(may) or 'no'}; {told['skipped']} skipped, {told['flags']} flags"
 
 
 _FREEDOMS = (("allow_skip", "skip"), ("allow_revise", "correct"), ("allow_note", "remark"))
@@ -248,12 +248,12 @@ def _outcome(facts: Facts) -> Answers:
         if not row["withdrawn_at"]
     ]  # fmt: skip
     return [
-        ("How many judgements are there, and how far do people agree?", _list(found)),
+        ("How many judgements are there, and how high is the agreement?", _list(found)),
         ("How often was each verdict given?", _list(verdicts) if verdicts else "no comparisons"),
-        ("Which judgements are left out of which figures?", _list(excluded) if excluded else "no filter of raters"),
-        ("How many answers came after their place was given away?", f"{late} (kept, marked as extra)"),
+        ("Which judgements are excluded from results?", _list(excluded) if excluded else "no rater filters"),
+        ("How many answers were late?", f"{late} (stored, marked as extra)"),
         (
-            "How are the figures computed?",
+            "How are the results computed?",
             "`leaderboard.json` holds each table with its settings, method, seed and number of resamples.",
         ),
     ]
@@ -261,16 +261,14 @@ def _outcome(facts: Facts) -> Answers:
 
 def _ethics(facts: Facts, wishes: ExportOptions) -> Answers:
     return [
-        ("Did an ethics board look at it?", NOT_RECORDED),
-        ("What did people agree to?", NOT_RECORDED),
-        ("How are people named in these files?", _NAMED[wishes.raters]),
+        ("Was there an ethics review?", NOT_RECORDED),
+        ("What did raters consent to?", NOT_RECORDED),
+        ("How are raters identified in these files?", _NAMED[wishes.raters]),
         (
-            "What is told about single people?",
-            "times, remarks and figures by rater, by consent"
-            if wishes.attributes
-            else "nothing beside their judgements",
+            "What is published about individual raters?",
+            "times, notes and statistics by rater, with consent" if wishes.attributes else "only their judgements",
         ),
-        ("Could the texts distress or harm somebody?", NOT_RECORDED),
+        ("Could the texts be distressing or harmful?", NOT_RECORDED),
     ]
 
 
@@ -279,7 +277,7 @@ def _campaign(row: Mapping[str, Any]) -> list[str]:
     lines = [
         f"## Campaign {escape_markdown(row['campaign'])}: {escape_markdown(told.get('name', ''))}",
         "",
-        "Guidelines as people saw them:",
+        "Guidelines as shown to raters:",
         "",
     ]
     text = str(told.get("guidelines") or "").strip()

@@ -209,7 +209,7 @@ def test_export_is_written_without_the_failed_part(few_draws, whole, monkeypatch
         assert name in said or shown in out.getvalue() or name in out.getvalue(), name
     assert "## Not in this export" in card
     sheet = (tmp_path / "out" / "DATASHEET.md").read_text()
-    assert "## 7 What came of it" in sheet
+    assert "## 7 Results" in sheet
     assert "nothing can be said: it could not be computed" in sheet
     assert sum(1 for _ in (tmp_path / "out" / "outputs.jsonl").open()) == 24
     kinds = {entry["kind"] for entry in json.loads((tmp_path / "out" / "leaderboard.json").read_text())["tables"]}
