@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db import models
 
-from evalapp.accounts.models import Project
+from evalapp.accounts.models import Project, User
 from evalapp.accounts.roles import Need
 
 
 class ProjectRows(models.QuerySet):
     """Rows with a `project` column. They contain system names, so reading them takes the right to read."""
 
-    def visible_to(self, user: Any, need: Need = "read") -> ProjectRows:
+    def visible_to(self, user: User, need: Need = "read") -> ProjectRows:
         return self.filter(project__in=Project.objects.visible_to(user, need))

@@ -13,6 +13,7 @@ from annotation.models.data import ORIGINAL
 from annotation.parsers import KEPT_FAULTS, Faults, canonical, encode_row
 from annotation.parsers.fields import NO_STEP
 from annotation.selectors import stored
+from evalapp.accounts.models import Project
 
 from .import_names import Lookalikes
 from .import_staging import FAULTY, KNOWN, MENTIONED, NEW, REPLACE, SAME, Staging
@@ -44,7 +45,7 @@ class Check:
 
     def __init__(
         self,
-        project: Any,
+        project: Project,
         staging: Staging,
         faults: Faults,
         replace: bool,

@@ -16,6 +16,7 @@ from annotation.models import (
     Rating,
     System,
 )
+from evalapp.accounts.models import Project
 
 _COUNTED: dict[str, Any] = {
     "items": Item,
@@ -27,17 +28,17 @@ _COUNTED: dict[str, Any] = {
 }
 
 
-def table_counts(project: Any) -> dict[str, int]:
+def table_counts(project: Project) -> dict[str, int]:
     """The number of rows in each table of the format; systems count if they have rows or were declared."""
     counts = {"systems": System.objects.filter(project=project).count()}
     return counts | {name: model.objects.filter(project=project).count() for name, model in _COUNTED.items()}
 
 
-def count_rows(project: Any) -> int:
+def count_rows(project: Project) -> int:
     return sum(table_counts(project).values())
 
 
-def list_systems(project: Any) -> list[System]:
+def list_systems(project: Project) -> list[System]:
     """Systems with `output_count`, in natural order of their names (`m2` before `m10`). Counted by subqueries in the
     index of outputs, which are faster than a join for half a million rows."""
     counted = Output.objects.filter(system=OuterRef("pk")).order_by().values("system").annotate(n=Count("*"))
@@ -46,6 +47,6 @@ def list_systems(project: Any) -> list[System]:
     return list(systems.order_by("order_key"))
 
 
-def system_names(project: Any) -> list[str]:
+def system_names(project: Project) -> list[str]:
     """Names of systems in natural order."""
     return list(System.objects.filter(project=project).order_by("order_key").values_list("name", flat=True))

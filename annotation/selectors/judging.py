@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 
 from annotation.allocation.answers import shown_expected
 from annotation.models import Assignment, Campaign, CampaignMember, Judgement
+from evalapp.accounts.models import User
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import NotThere
 
@@ -19,12 +20,12 @@ from .judging_sheet import Sheet
 from .own_campaigns import OwnCampaign, check_invited, own_campaigns
 
 
-def my_campaigns(*, user: Any) -> list[OwnCampaign[Campaign, CampaignMember]]:
+def my_campaigns(*, user: User) -> list[OwnCampaign[Campaign, CampaignMember]]:
     """The opened judging campaigns that `user` may work in, newest first."""
     return own_campaigns(Campaign, CampaignMember, user=user)
 
 
-def get_own_assignment(*, user: Any, public: str) -> Assignment:
+def get_own_assignment(*, user: User, public: str) -> Assignment:
     """An assignment of the user, if they may still annotate in its project."""
     row = (
         Assignment.objects.select_related("campaign__project", "unit")
@@ -38,7 +39,7 @@ def get_own_assignment(*, user: Any, public: str) -> Assignment:
     return row
 
 
-def own_history(*, user: Any, campaign: Campaign, states: tuple[str, ...] = ()) -> QuerySet[Assignment]:
+def own_history(*, user: User, campaign: Campaign, states: tuple[str, ...] = ()) -> QuerySet[Assignment]:
     """The user's assignments in a campaign with their current answers. Order by `-order_number, -pk` uses an index."""
     current = Judgement.objects.filter(current=True)
     rows = (
@@ -68,7 +69,7 @@ def get_shown_state(state: str, lease_until: datetime) -> str:
     return "open" if lease_until > timezone.now() else "expired"
 
 
-def previous_assignment(*, user: Any, campaign: Campaign, before: int | None = None) -> Assignment | None:
+def previous_assignment(*, user: User, campaign: Campaign, before: int | None = None) -> Assignment | None:
     """The last answered assignment, or the last one before order number `before`."""
     rows = own_history(user=user, campaign=campaign, states=(Assignment.State.SUBMITTED.value,))
     if before is not None:

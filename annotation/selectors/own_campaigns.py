@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from django.db.models import OuterRef, Prefetch, Subquery
 from django.utils.translation import gettext as _
 
 from annotation.models import Campaign, CampaignMember, WritingCampaign, WritingMember
-from evalapp.accounts.models import Membership, Project
+from evalapp.accounts.models import Membership, Project, User
 from evalapp.common.errors import NotAllowed
 
 C = TypeVar("C", Campaign, WritingCampaign)
@@ -67,7 +67,7 @@ def check_invited(*, project: Project, campaign: Campaign | WritingCampaign) -> 
         raise NotInvited
 
 
-def own_campaigns(campaigns: type[C], members: type[M], *, user: Any) -> list[OwnCampaign[C, M]]:
+def own_campaigns(campaigns: type[C], members: type[M], *, user: User) -> list[OwnCampaign[C, M]]:
     """The opened campaigns that `user` may work in, newest first. Two queries."""
     mine = Membership.objects.filter(project=OuterRef("project"), user=user.pk)
     rows = (

@@ -24,6 +24,7 @@ from annotation.models import (
     System,
 )
 from annotation.models.data import OBSERVED, ORIGINAL, STATED
+from evalapp.accounts.models import Project
 
 
 def as_text(column: str) -> Cast:
@@ -58,7 +59,7 @@ class StoredDialogue(NamedTuple):
     meta: dict
 
 
-def stated_scales(project: Any) -> dict[int, tuple[float, float]]:
+def stated_scales(project: Project) -> dict[int, tuple[float, float]]:
     """The scale that a campaign states, by aspect."""
     asked = CampaignAspect.objects.filter(aspect__project=project, low__isnull=False)
     return {aspect: (low, high) for aspect, low, high in asked.values_list("aspect", "low", "high")}
@@ -70,20 +71,20 @@ def make_meta(aspect: Aspect, stated: Collection[int]) -> dict[str, Any]:
     return {**meta, STATED: True} if meta.get(OBSERVED) and aspect.pk in stated else meta
 
 
-def systems(project: Any, names: Collection[str]) -> dict[str, StoredSystem]:
+def systems(project: Project, names: Collection[str]) -> dict[str, StoredSystem]:
     rows = System.objects.filter(project=project, name__in=names)
     found = rows.values_list("name", "id", "kind", "meta", "declared")
     return {name: StoredSystem(*rest) for name, *rest in found}
 
 
-def items(project: Any, keys: Collection[str]) -> dict[str, StoredItem]:
+def items(project: Project, keys: Collection[str]) -> dict[str, StoredItem]:
     rows = Item.objects.filter(project=project, key__in=keys)
     return {
         key: StoredItem(*rest) for key, *rest in rows.values_list("key", "id", "context", "source", "group", "meta")
     }
 
 
-def item_ids(project: Any, keys: Collection[str]) -> dict[str, int]:
+def item_ids(project: Project, keys: Collection[str]) -> dict[str, int]:
     return dict(Item.objects.filter(project=project, key__in=keys).values_list("key", "id"))
 
 
@@ -120,7 +121,7 @@ def output_keys(item_ids: Collection[int], system_ids: Collection[int]) -> Itera
     return _outputs(item_ids, system_ids).values_list("id", "item_id", "system_id", "step").iterator(2000)
 
 
-def dialogues(project: Any, keys: Collection[str]) -> dict[str, StoredDialogue]:
+def dialogues(project: Project, keys: Collection[str]) -> dict[str, StoredDialogue]:
     rows = Dialogue.objects.filter(project=project, key__in=keys)
     found = rows.values_list("key", "id", "turns", "speakers", "system__name", "meta")
     return {key: StoredDialogue(*rest) for key, *rest in found}
@@ -156,7 +157,7 @@ def comparisons(outputs: Collection[int], raters: Collection[str]) -> dict[tuple
     return {tuple(row[:5]): tuple(row[5:]) for row in rows}
 
 
-def corpus(project: Any) -> Iterator[tuple]:
+def corpus(project: Project) -> Iterator[tuple]:
     """(id, query, response, meta as text) of the whole corpus, in order."""
     rows = CorpusPair.objects.filter(project=project).order_by("position")
     return rows.values_list("id", "query", "response", as_text("meta")).iterator(2000)

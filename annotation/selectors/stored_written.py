@@ -21,6 +21,7 @@ from annotation.models import (
 )
 from annotation.models.data import ORIGINAL
 from annotation.parsers.writer import COLUMNS, WRITTEN, encode_ordered
+from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import rater_names
 
 from .stored import as_text
@@ -72,7 +73,7 @@ class WrittenHere(NamedTuple):
     former: str
 
 
-def sets(project: Any) -> dict[str, StoredSet]:
+def sets(project: Project) -> dict[str, StoredSet]:
     campaigns = WritingCampaign.objects.filter(project=project).values_list("start_set", "target_set")
     used = {pk for pair in campaigns for pk in pair}
     rows = ReferenceSet.objects.filter(project=project).exclude(name=ORIGINAL)
@@ -81,7 +82,7 @@ def sets(project: Any) -> dict[str, StoredSet]:
     }
 
 
-def references(project: Any, sets: Collection[int], items: Collection[int]) -> dict[tuple, StoredReference]:
+def references(project: Project, sets: Collection[int], items: Collection[int]) -> dict[tuple, StoredReference]:
     """References by (set, item, position)."""
     rows = Reference.objects.filter(set__in=sets, item__in=items)
     columns = rows.values_list("set", "item", "position", "id", "text", as_text("meta"))
@@ -102,13 +103,13 @@ def _written(own: WrittenReference, pseudonyms: Mapping[int, str]) -> str:
     return encode_ordered(written_row(own, pseudonyms), WRITTEN)
 
 
-def elsewhere(project: Any, submissions: Collection[str]) -> dict[str, Elsewhere]:
+def elsewhere(project: Project, submissions: Collection[str]) -> dict[str, Elsewhere]:
     rows = WrittenElsewhere.objects.filter(project=project, submission__in=submissions)
     columns = rows.values_list("submission", "id", "set", "item", "reference", "text", as_text("meta"), "told")
     return {row[0]: Elsewhere(*row[1:]) for row in columns}
 
 
-def own(project: Any, submissions: Collection[str]) -> dict[str, WrittenHere]:
+def own(project: Project, submissions: Collection[str]) -> dict[str, WrittenHere]:
     rows = WrittenReference.objects.filter(campaign__project=project, attempt__submission__in=_uuids(submissions))
     pseudonyms = rater_names(project.pk)
     return {
@@ -121,7 +122,7 @@ def own(project: Any, submissions: Collection[str]) -> dict[str, WrittenHere]:
 
 
 def attempts(
-    project: Any, submissions: Collection[str]
+    project: Project, submissions: Collection[str]
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[int, str]]]:
     """Attempts made here, in their current form and in that of older exports for former members, and (id, row) of
     imported attempts, by submission."""
@@ -137,7 +138,7 @@ def attempts(
     return rows, {submission: (pk, row) for submission, pk, row in far.values_list("submission", "id", "row")}
 
 
-def has_any(project: Any) -> bool:
+def has_any(project: Project) -> bool:
     """Whether anything is stored that a row of the two files could match or contradict."""
     named = ReferenceSet.objects.filter(Q(project=project) & ~Q(name=ORIGINAL))
     return named.exists() or any(

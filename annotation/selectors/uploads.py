@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db.models import QuerySet
 
 from annotation.models import Upload
+from evalapp.accounts.models import Project, User
 from evalapp.accounts.roles import Need
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import NotThere
 
 
-def find_upload(*, user: Any, pk: int, need: Need = "read", slug: str | None = None) -> Upload:
+def find_upload(*, user: User, pk: int, need: Need = "read", slug: str | None = None) -> Upload:
     """The upload, if the user's role in its project covers `need` and it belongs to the project `slug` (if given)."""
     upload = Upload.objects.select_related("project", "run", "created_by").filter(pk=pk).first()
     if upload is None or (slug is not None and upload.project.slug != slug):
@@ -24,5 +23,5 @@ def find_upload(*, user: Any, pk: int, need: Need = "read", slug: str | None = N
     return upload
 
 
-def list_uploads(project: Any) -> QuerySet[Upload]:
+def list_uploads(project: Project) -> QuerySet[Upload]:
     return Upload.objects.filter(project=project).select_related("run", "created_by")

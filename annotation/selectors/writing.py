@@ -23,7 +23,7 @@ from annotation.models import (
     WritingTask,
     WrittenReference,
 )
-from evalapp.accounts.models import Project
+from evalapp.accounts.models import Project, User
 from evalapp.accounts.roles import Need
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import NotAllowed, NotThere
@@ -76,7 +76,7 @@ def writing_plan(campaign: WritingCampaign) -> dict[str, Any]:
     }
 
 
-def get_written(*, user: Any, reference_id: int, need: Need = "write") -> WrittenReference:
+def get_written(*, user: User, reference_id: int, need: Need = "write") -> WrittenReference:
     rows = WrittenReference.objects.select_related("campaign__project", "unit__item", "set", "attempt", "task")
     row = rows.filter(pk=reference_id).first() if reference_id < 2**63 else None
     if row is None:
@@ -97,12 +97,12 @@ def list_written(*, campaign: WritingCampaign) -> QuerySet[WrittenReference]:
 # ---- for annotators ---------------------------------------------------------------------------------------
 
 
-def my_writing(*, user: Any) -> list[OwnCampaign[WritingCampaign, WritingMember]]:
+def my_writing(*, user: User) -> list[OwnCampaign[WritingCampaign, WritingMember]]:
     """The opened writing campaigns that `user` may work in, newest first."""
     return own_campaigns(WritingCampaign, WritingMember, user=user)
 
 
-def get_my_desk_task(*, user: Any, public: str) -> WritingTask:
+def get_my_desk_task(*, user: User, public: str) -> WritingTask:
     """A task of the user, if they may still annotate in its project, with campaign, project, item and set."""
     row = (
         WritingTask.objects.select_related("campaign__project", "campaign__start_set", "unit__item", "member__set")

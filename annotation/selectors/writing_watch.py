@@ -20,6 +20,7 @@ from annotation.models import (
     WrittenReference,
 )
 from annotation.selectors.writing import is_taken_back
+from evalapp.accounts.models import User
 from evalapp.accounts.selectors import get_project, rater_names
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ class WritingWatch:
         }
 
 
-def watch(*, user: Any, campaign: WritingCampaign) -> WritingWatch:
+def watch(*, user: User, campaign: WritingCampaign) -> WritingWatch:
     """The figures of the campaign page. At most eight queries."""
     get_project(user=user, slug=campaign.project.slug, need="read")
     rows = _attempts(campaign)

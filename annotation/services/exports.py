@@ -12,7 +12,7 @@ from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
 from annotation.exporters.options import ExportOptions
-from evalapp.accounts.models import Project
+from evalapp.accounts.models import Project, User
 from evalapp.common import audit
 from evalapp.common.errors import Conflict, NotThere
 from evalapp.common.models import Run
@@ -21,12 +21,12 @@ from evalapp.common.queue import enqueue_run
 from evalapp.common.selectors import runs_of
 
 
-def request_export(*, project: Project, user: Any, **params: Any) -> Run:
+def request_export(*, project: Project, user: User, **params: Any) -> Run:
     """Start a run that writes the project as an interchange folder. The same request joins a run in progress."""
     return start_export(project=project, user=user, wishes=read_params(ExportOptions, params))
 
 
-def start_export(*, project: Project, user: Any, wishes: ExportOptions) -> Run:
+def start_export(*, project: Project, user: User, wishes: ExportOptions) -> Run:
     """Start the run for options that have been read."""
     title = f"Export of {project.slug} as {wishes.format}"
     run = enqueue_run(kind="export", project=project, user=user, params=wishes.as_dict(), title=title)
@@ -40,7 +40,7 @@ def list_exports(project: Project) -> QuerySet[Run]:
     return runs_of(project, kind="export").filter(there)
 
 
-def delete_export(*, run: Run, user: Any) -> None:
+def delete_export(*, run: Run, user: User) -> None:
     """Delete the files of an export. Its run stays in the list of runs and is marked."""
     if run.is_active:
         raise Conflict(_("This export is still being written. Cancel it first."))

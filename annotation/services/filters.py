@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
@@ -14,7 +13,7 @@ from django.utils.translation import gettext as _
 from annotation.allocation.texts import UNSTORABLE, is_storable
 from annotation.models import RaterFilter
 from annotation.selectors.filters import rater_keys
-from evalapp.accounts.models import Project
+from evalapp.accounts.models import Project, User
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault
 
@@ -22,7 +21,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 REASON_LENGTH = 2_000
 
 
-def create_filter(*, project: Project, user: Any, name: str, raters: Iterable[str], reason: str) -> RaterFilter:
+def create_filter(*, project: Project, user: User, name: str, raters: Iterable[str], reason: str) -> RaterFilter:
     """Create a filter with a reason; all its raters must have judged in the project."""
     chosen = sorted(set(raters))
     faults = _faults(project, name, chosen, reason)
@@ -72,17 +71,17 @@ def _faults(project: Project, name: str, raters: list[str], reason: str) -> list
     return faults
 
 
-def withdraw_filter(*, found: RaterFilter, user: Any) -> RaterFilter:
+def withdraw_filter(*, found: RaterFilter, user: User) -> RaterFilter:
     """Withdraw a filter; new tables can no longer use it."""
     return _set(found, user, withdrawn=True)
 
 
-def restore_filter(*, found: RaterFilter, user: Any) -> RaterFilter:
+def restore_filter(*, found: RaterFilter, user: User) -> RaterFilter:
     return _set(found, user, withdrawn=False)
 
 
 @transaction.atomic
-def _set(found: RaterFilter, user: Any, *, withdrawn: bool) -> RaterFilter:
+def _set(found: RaterFilter, user: User, *, withdrawn: bool) -> RaterFilter:
     found = RaterFilter.objects.select_for_update(of=("self",)).select_related("project").get(pk=found.pk)
     if found.is_active is not withdrawn:
         return found

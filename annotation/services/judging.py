@@ -26,6 +26,7 @@ from annotation.allocation.texts import UNSTORABLE, is_storable
 from annotation.models import Assignment, Campaign, Unit
 from annotation.selectors.judging_sheet import Sheet, get_sheet
 from annotation.selectors.own_campaigns import NotInvited, check_invited
+from evalapp.accounts.models import User
 from evalapp.accounts.roles import ROLES_FOR
 from evalapp.accounts.selectors import check_token, get_project, may_enter
 from evalapp.common.errors import BadInput, Conflict, Fault, NotAllowed, NotThere
@@ -113,7 +114,7 @@ def wire_assignment(shown: AssignmentView, sheet: Sheet, progress: Progress) -> 
 # ---- handing out ------------------------------------------------------------------------------------------
 
 
-def next_assignment(*, user: Any, campaign_id: int, ahead: bool = False) -> NextAssignment:
+def next_assignment(*, user: User, campaign_id: int, ahead: bool = False) -> NextAssignment:
     """The oldest open assignment of the annotator, or a new one; with `ahead`, the one after it."""
     if campaign_id >= 2**63:
         raise NotThere(_("There is no such campaign that you can see."))
@@ -133,7 +134,7 @@ def next_assignment(*, user: Any, campaign_id: int, ahead: bool = False) -> Next
     return NextAssignment(sheet, make_progress(who, sheet), shown, why)
 
 
-def join_campaign(cursor: Any, *, user: Any, campaign_id: int) -> None:
+def join_campaign(cursor: Any, *, user: User, campaign_id: int) -> None:
     """Add the user to a campaign of a project in which they may annotate."""
     if join_member(cursor, campaign_id, user.pk, lambda seed: draw(seed, "member", user.pk)):
         return
@@ -153,7 +154,7 @@ def _role_refused(role: str) -> NotAllowed:
     return NotAllowed(_("As %(role)s of this project you may not judge. Ask an owner of the project.") % {"role": role})
 
 
-def check_right(user: Any, who: MemberContext, sheet: Sheet) -> None:
+def check_right(user: User, who: MemberContext, sheet: Sheet) -> None:
     if who.role not in ROLES_FOR["annotate"]:
         raise _role_refused(who.role)
     if not who.every_campaign and not may_enter(
@@ -332,7 +333,7 @@ class Submitted:
 
 def submit_answer(
     *,
-    user: Any,
+    user: User,
     public: str,
     submission: UUID,
     answer: Any,

@@ -17,6 +17,7 @@ from annotation.models import Assignment, Campaign, CampaignMember, ItemFlag, Wr
 from annotation.models.shared import BaseAssignment
 from annotation.selectors.judging import get_own_assignment
 from annotation.selectors.judging_sheet import get_sheet
+from evalapp.accounts.models import User
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault, NotAllowed, NotThere
 
@@ -45,7 +46,7 @@ class Draft:
         return {"draft_version": self.version, "saved_at": self.saved_at, "lease_until": self.lease_until}
 
 
-def save_draft(*, user: Any, public: str, version: int, draft: Any) -> Draft:
+def save_draft(*, user: User, public: str, version: int, draft: Any) -> Draft:
     """Save a draft if it follows the stored version (compare and set), and renew the lease."""
     text = check_draft(draft)
     now = timezone.now()
@@ -107,7 +108,7 @@ def _holds(cursor: Any, held: LockedAssignment, state: str, lease_until: datetim
     return slot is not None or not held.needs_slot
 
 
-def skip_assignment(*, user: Any, public: str, reason: str = "", then: Then = "") -> NextAssignment:
+def skip_assignment(*, user: User, public: str, reason: str = "", then: Then = "") -> NextAssignment:
     """Skip an assignment; the annotator does not get it again. Idempotent."""
     check_storable("reason", reason)
     now = timezone.now()
@@ -139,7 +140,7 @@ def skip_assignment(*, user: Any, public: str, reason: str = "", then: Then = ""
     return NextAssignment(sheet, make_progress(who, sheet), shown, why)  # type: ignore[arg-type]
 
 
-def flag_assignment(*, user: Any, public: str, reason: str, text: str = "") -> ItemFlag:
+def flag_assignment(*, user: User, public: str, reason: str, text: str = "") -> ItemFlag:
     """Report a problem with the unit. Idempotent while the flag is open."""
     remark = read_remark(reason, text)
     row = get_own_assignment(user=user, public=public)
@@ -160,7 +161,7 @@ def read_remark(reason: str, text: str) -> str:
     return text.strip()
 
 
-def resolve_flag(*, user: Any, flag: Flag) -> Flag:
+def resolve_flag(*, user: User, flag: Flag) -> Flag:
     """Mark a flag of either kind of campaign as resolved. Idempotent."""
     with transaction.atomic():
         open_ones = type(flag)._default_manager.filter(pk=flag.pk, resolved_at=None)

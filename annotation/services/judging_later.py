@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from annotation.allocation.plan import OPTIONS
 from annotation.models import Assignment, Campaign, CampaignMember, Judgement, Slot
 from annotation.selectors.judging_sheet import Sheet
+from evalapp.accounts.models import User
 from evalapp.common.errors import Conflict, NotAllowed
 
 from . import judging_rows
@@ -48,7 +49,7 @@ def wire_judgement(row: Judgement) -> dict[str, Any]:
     }
 
 
-def submission_conflict(submission: UUID, user: Any, answer: Any, note: str) -> Conflict | None:
+def submission_conflict(submission: UUID, user: User, answer: Any, note: str) -> Conflict | None:
     """The error for a submission id that is in use; None if it is not. It never contains other people's answers."""
     row = Judgement.objects.filter(submission=submission).first()
     if row is None:

@@ -3,8 +3,6 @@ annotators could not know; ratings and choices stay, under the pseudonym."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db import transaction
 from django.db.models import Q
 
@@ -18,6 +16,7 @@ from annotation.models import (
     WritingUnit,
     WrittenReference,
 )
+from evalapp.accounts.models import User
 from evalapp.common.audit_chain import erase
 from evalapp.common.own_data import Part
 
@@ -26,7 +25,7 @@ from .writing_later import was_taken_back, withdraw_row
 REASON = "Withdrawn by its writer"
 
 
-def own_parts(*, user: Any) -> list[Part]:
+def own_parts(*, user: User) -> list[Part]:
     judged = Judgement.objects.filter(annotator=user).order_by("pk")
     drafts = Assignment.objects.filter(annotator=user).exclude(draft=None).order_by("pk")
     flags = ItemFlag.objects.filter(assignment__annotator=user).order_by("pk")
@@ -49,7 +48,7 @@ def own_parts(*, user: Any) -> list[Part]:
 
 
 @transaction.atomic
-def withdraw_texts(*, user: Any) -> dict[str, int]:
+def withdraw_texts(*, user: User) -> dict[str, int]:
     """Empty notes, flags, drafts and written texts; accepted texts leave their sets."""
     texts = 0
     written = WrittenReference.objects.filter(member__annotator=user).exclude(text="").order_by("unit", "pk")

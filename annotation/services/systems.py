@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db import transaction
 
 from annotation.models import System
 from annotation.parsers.kinds import SYSTEM_KINDS
+from evalapp.accounts.models import User
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Fault
 
 
 @transaction.atomic
-def set_system_kind(*, system: System, kind: str, user: Any) -> System:
+def set_system_kind(*, system: System, kind: str, user: User) -> System:
     """Set the kind of a system. It then counts as declared, so a dump contains it."""
     if kind not in SYSTEM_KINDS:
         text = f"kind must be one of {', '.join(SYSTEM_KINDS)}."

@@ -6,14 +6,13 @@ Code that writes items or outputs calls `forget_texts` in the same transaction, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import F, Min, Window
 from django.db.models.functions import RowNumber
 
 from annotation.models import Item, TextBlock
-from evalapp.accounts.models import Project
+from evalapp.accounts.models import Project, User
 from evalapp.common.queue import enqueue_run
 from evalapp.names import natural_key
 
@@ -56,7 +55,7 @@ def forget_texts(*, project: Project, keys: Sequence[str] | None = None) -> None
         )
 
 
-def prepare_search_later(*, project: Project, user: Any = None) -> None:
+def prepare_search_later(*, project: Project, user: User | None = None) -> None:
     """Queue the job after the commit if there are blocks to build."""
     blocks = TextBlock.objects.filter(project=project)
     waiting = blocks.filter(contexts=None).exists()

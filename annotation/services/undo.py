@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
 
 from django.db import IntegrityError
 from django.db.models import Exists, Model, OuterRef, Q, QuerySet
@@ -36,7 +35,7 @@ from annotation.models import (
 )
 from annotation.models.data import ORIGINAL
 from annotation.selectors.imported_campaigns import IMPORTED_CAMPAIGNS, list_imported_campaigns
-from evalapp.accounts.models import Project
+from evalapp.accounts.models import Project, User
 from evalapp.common import audit
 from evalapp.common.errors import Conflict, Fault
 from evalapp.common.queue import cancel_run
@@ -64,7 +63,7 @@ DESCRIBED = "dataset"
 _STILL_OPEN = (Upload.State.RECEIVED, Upload.State.CHECKING)
 
 
-def take_back_upload(*, upload: Upload, user: Any) -> Upload:
+def take_back_upload(*, upload: Upload, user: User) -> Upload:
     """Cancel an upload in progress, discard a checked one, or undo a stored one."""
     upload.refresh_from_db()
     if upload.state in _STILL_OPEN and upload.run is not None and upload.run.is_active:
@@ -86,7 +85,7 @@ def _end(upload: Upload, state: str) -> None:
     Upload.objects.filter(pk=upload.pk, state=upload.state).update(state=state, finished_at=timezone.now())
 
 
-def undo_upload(*, upload: Upload, user: Any) -> None:
+def undo_upload(*, upload: Upload, user: User) -> None:
     """Undo a stored upload in one transaction."""
     refused = _("This upload cannot be undone, because other data depend on it. Delete those first.")
     try:

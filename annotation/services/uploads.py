@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from annotation.models import Item, Upload
 from annotation.parsers import KINDS, is_derived, name_file, shorten_name
 from annotation.parsers.kinds import SYSTEM_KINDS
-from evalapp.accounts.models import Project
+from evalapp.accounts.models import Project, User
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault, NotThere, TooLarge
 from evalapp.common.models import Run
@@ -87,7 +87,7 @@ def check_system_kinds(kinds: dict[str, str]) -> None:
 def receive_upload(
     *,
     project: Project,
-    user: Any,
+    user: User,
     files: Iterable[Incoming],
     kind: str = "",
     dry_run: bool = False,
@@ -185,7 +185,7 @@ def _write(chunks: Iterable[bytes], target: Path, limit: int) -> int:
     return size
 
 
-def store_checked(*, upload: Upload, user: Any) -> Upload:
+def store_checked(*, upload: Upload, user: User) -> Upload:
     """After a dry run without errors: import the same files and store them."""
     with transaction.atomic():
         options = {**upload.options, "dry_run": False}
@@ -218,7 +218,7 @@ class ImportOptions:
     )
 
 
-def import_checked(*, project: Project, user: Any, wishes: ImportOptions) -> Run:
+def import_checked(*, project: Project, user: User, wishes: ImportOptions) -> Run:
     """Store a checked upload, requested through the API."""
     upload = Upload.objects.filter(project=project, pk=wishes.upload).first()
     if upload is None:

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 
 from annotation.models import WritingFlag, WritingMember, WritingTask
 from annotation.selectors.writing import NOT_YOURS, get_my_desk_task
+from evalapp.accounts.models import User
 from evalapp.common.errors import Conflict, NotThere
 
 from .judging_acts import check_draft, check_storable, make_stale_draft, read_remark
@@ -32,7 +33,7 @@ class Draft:
         return {"draft_version": self.version, "saved_at": self.saved_at}
 
 
-def save_draft(*, user: Any, public: str, draft: Any, version: int) -> Draft:
+def save_draft(*, user: User, public: str, draft: Any, version: int) -> Draft:
     """Save a draft if it follows the stored version (compare and set), and renew the lease."""
     check_draft(draft)
     task = get_my_desk_task(user=user, public=public)
@@ -51,7 +52,7 @@ def save_draft(*, user: Any, public: str, draft: Any, version: int) -> Draft:
     raise make_stale_draft(task, version, draft)
 
 
-def finish_task(*, user: Any, public: str, submission: UUID | None = None) -> Desk:
+def finish_task(*, user: User, public: str, submission: UUID | None = None) -> Desk:
     """Finish the item. Idempotent. `submission` is ignored; the page's queue sends one with every call."""
     task = get_my_desk_task(user=user, public=public)
     check_right(user, task.campaign)
@@ -62,7 +63,7 @@ def finish_task(*, user: Any, public: str, submission: UUID | None = None) -> De
     return get_desk(user=user, public=public)
 
 
-def skip_task(*, user: Any, public: str, reason: str = "") -> Desk:
+def skip_task(*, user: User, public: str, reason: str = "") -> Desk:
     """Skip an item; the annotator does not get it again. Added texts stay. Idempotent."""
     check_storable("reason", reason)
     task = get_my_desk_task(user=user, public=public)
@@ -78,7 +79,7 @@ def skip_task(*, user: Any, public: str, reason: str = "") -> Desk:
     return get_desk(user=user, public=public)
 
 
-def flag_task(*, user: Any, public: str, reason: str, text: str = "") -> WritingFlag:
+def flag_task(*, user: User, public: str, reason: str, text: str = "") -> WritingFlag:
     """Report a problem with the item. Idempotent while the flag is open."""
     remark = read_remark(reason, text)
     task = get_my_desk_task(user=user, public=public)

@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from annotation.allocation.writing import Verdict
 from annotation.models import WritingAttempt, WritingTask
+from evalapp.accounts.models import User
 from evalapp.common.errors import Conflict
 
 from .writing_desk import Desk, get_desk
@@ -101,7 +102,7 @@ def make_message(decision: str, why: str, left: int, unscored: bool, waits: bool
     return _("Discarded.")
 
 
-def waiting_outcome(user: Any, task: WritingTask, verdict: Verdict, note: str) -> Outcome:
+def waiting_outcome(user: User, task: WritingTask, verdict: Verdict, note: str) -> Outcome:
     """The outcome if no score is available: only the draft is saved, and the submission can be repeated."""
     message = make_message(verdict.decision, verdict.why, verdict.left, False, False)
     if note:
@@ -110,7 +111,7 @@ def waiting_outcome(user: Any, task: WritingTask, verdict: Verdict, note: str) -
     return Outcome(verdict.decision, None, None, verdict.left, message, desk, None, verdict.why)
 
 
-def stored_outcome(user: Any, task: WritingTask, row: WritingAttempt) -> Outcome:
+def stored_outcome(user: User, task: WritingTask, row: WritingAttempt) -> Outcome:
     shows, waits = task.shows_scores, bool(task.campaign.options["confirmations"])
     return Outcome(
         decision=row.decision,
@@ -124,7 +125,7 @@ def stored_outcome(user: Any, task: WritingTask, row: WritingAttempt) -> Outcome
     )
 
 
-def answered(user: Any, task: WritingTask, sent: Submission) -> Outcome | None:
+def answered(user: User, task: WritingTask, sent: Submission) -> Outcome | None:
     """The first outcome of a repeated submission; None if it is new."""
     row = WritingAttempt.objects.filter(submission=sent.submission).first()
     if row is None:

@@ -16,6 +16,7 @@ from annotation.allocation.writing import Attempt, Rules, Verdict, is_allowed, j
 from annotation.allocation.writing_plan import CONSTRAINTS
 from annotation.models import WritingAttempt, WritingCampaign, WritingCandidate, WritingTask, WrittenReference
 from annotation.selectors.writing import closing_attempts, get_my_desk_task, list_originals, set_texts
+from evalapp.accounts.models import User
 from evalapp.common.errors import BadInput, Conflict, Fault, NotAllowed
 
 from . import hooks
@@ -56,7 +57,7 @@ _OPEN = WritingTask.State.OPEN
 
 
 def submit_attempt(
-    *, user: Any, public: str, submission: UUID, text: str, relevant: bool | None = None, candidate: str | None = None,
+    *, user: User, public: str, submission: UUID, text: str, relevant: bool | None = None, candidate: str | None = None,
     seconds: float | None = None, unscored: bool = False,
 ) -> Outcome:  # fmt: skip
     """Decide on a text and add it if the rules allow. The same `submission` again returns the first outcome. In rounds,
@@ -268,7 +269,7 @@ def _judge(
 
 
 def drop_candidate(
-    *, user: Any, public: str, submission: UUID, candidate: str | None = None, seconds: float | None = None
+    *, user: User, public: str, submission: UUID, candidate: str | None = None, seconds: float | None = None
 ) -> Outcome:
     """Discard a candidate (None: the current own text, or the candidate of the round)."""
     sent = Submission(

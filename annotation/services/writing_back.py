@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from annotation.allocation.texts import is_storable
 from annotation.models import Reference, WritingMember, WritingTask, WritingUnit, WrittenReference
 from annotation.selectors.writing import NOT_YOURS, TAKEN_BACK, get_my_desk_task
+from evalapp.accounts.models import User
 from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
 
 from .writing_desk import Desk, check_right, get_desk
@@ -28,7 +29,7 @@ class NotLast(Conflict):
     code, title = "not-last", "This text cannot be taken back"
 
 
-def take_back_last(*, user: Any, public: str, reference: str) -> Desk:
+def take_back_last(*, user: User, public: str, reference: str) -> Desk:
     """Take the annotator's last text for an item out of the set; `reference` is its id (`Desk.last`). Idempotent.
 
     The attempt stays on record but no longer counts: its candidate is open again, and its edit is not used up. The text

@@ -24,6 +24,7 @@ from annotation.models import (
 )
 from annotation.selectors.own_campaigns import check_invited
 from annotation.selectors.writing import get_my_desk_task, is_taken_back, list_originals
+from evalapp.accounts.models import User
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import NotAllowed
 
@@ -173,7 +174,7 @@ class Desk:
 # ---- the state of the page --------------------------------------------------------------------------------
 
 
-def get_desk(*, user: Any, public: str) -> Desk:
+def get_desk(*, user: User, public: str) -> Desk:
     """The current state of a task; reading it renews the lease."""
     task = get_my_desk_task(user=user, public=public)
     renew_lease(task)
@@ -188,7 +189,7 @@ def renew_lease(task: WritingTask) -> None:
         task.lease_until = now + lease
 
 
-def check_right(user: Any, campaign: WritingCampaign) -> Any:
+def check_right(user: User, campaign: WritingCampaign) -> Any:
     project = get_project(user=user, slug=campaign.project.slug, need="annotate")
     if project.role is None:  # type: ignore[attr-defined]
         raise NotAllowed(_("Only members of the project can write. Join the project first."))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from datetime import timedelta
-from typing import Any
 
 from django.db import transaction
 from django.db.models import Count, Exists, F, OuterRef, QuerySet, Subquery, Value
@@ -23,7 +22,7 @@ from annotation.models import (
     WritingUnit,
     WrittenReference,
 )
-from evalapp.accounts.models import Membership
+from evalapp.accounts.models import Membership, User
 from evalapp.common.errors import NotThere
 
 from .judging import CampaignNotOpen
@@ -32,7 +31,7 @@ from .writing_last import find_last
 from .writing_plans import WRITING, begin_set, make_set_name
 
 
-def next_task(*, user: Any, campaign_id: int) -> Desk:
+def next_task(*, user: User, campaign_id: int) -> Desk:
     """The annotator's open item, or a new one."""
     with transaction.atomic():
         member = lock_member(user, campaign_id)
@@ -49,7 +48,7 @@ def next_task(*, user: Any, campaign_id: int) -> Desk:
     return get_desk(user=user, public=task.public)
 
 
-def lock_member(user: Any, campaign_id: int) -> WritingMember:
+def lock_member(user: User, campaign_id: int) -> WritingMember:
     """The annotator's row in the campaign, created on the first call and locked until the end of the transaction, so
     that calls from two tabs are serialized. Its campaign is read after the lock, see `CampaignWork.find_locked`."""
     held = WritingMember.objects.select_for_update(no_key=True).values_list("pk", flat=True)
@@ -60,7 +59,7 @@ def lock_member(user: Any, campaign_id: int) -> WritingMember:
     return found
 
 
-def _join(user: Any, campaign_id: int) -> WritingMember:
+def _join(user: User, campaign_id: int) -> WritingMember:
     campaign = WRITING.find_locked(campaign_id)
     if campaign is None:
         raise NotThere(_("There is no such campaign that you can see."))
@@ -86,7 +85,7 @@ def _join(user: Any, campaign_id: int) -> WritingMember:
     )
 
 
-def _choose_set(campaign: WritingCampaign, user: Any, number: int, arm: str) -> ReferenceSet:
+def _choose_set(campaign: WritingCampaign, user: User, number: int, arm: str) -> ReferenceSet:
     if campaign.target_set is not None:
         return campaign.target_set
     if not campaign.in_rounds:

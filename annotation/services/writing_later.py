@@ -15,6 +15,7 @@ from annotation.allocation.streams import coin
 from annotation.allocation.texts import UNSTORABLE, is_storable
 from annotation.models import WritingCampaign, WritingMember, WritingUnit, WrittenConfirmation, WrittenReference
 from annotation.selectors.writing import TAKEN_BACK, get_written, list_originals
+from evalapp.accounts.models import User
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
 
@@ -53,7 +54,7 @@ class ToConfirm:
         }
 
 
-def next_confirmation(*, user: Any, campaign_id: int) -> ToConfirm:
+def next_confirmation(*, user: User, campaign_id: int) -> ToConfirm:
     """A text by another annotator that needs this annotator's comparison with the original."""
     with transaction.atomic():
         member = lock_member(user, campaign_id)
@@ -79,7 +80,7 @@ def _is_swapped(member: WritingMember, row: WrittenReference) -> bool:
     return coin(member.campaign.seed, "confirm", member.number, row.pk)
 
 
-def confirm_reference(*, user: Any, public: str, submission: UUID, better: str) -> WrittenReference:
+def confirm_reference(*, user: User, public: str, submission: UUID, better: str) -> WrittenReference:
     """Store which of the two texts is better: a, b or tie. With the required number of votes for it, the written text
     is added to the set; with as many against it, it is rejected. The same submission again changes nothing."""
     if better not in ("a", "b", "tie"):
@@ -144,7 +145,7 @@ def _verdict(swapped: bool, better: str) -> str:
 # ---- withdrawal and restoration ---------------------------------------------------------------------------
 
 
-def withdraw_reference(*, user: Any, reference_id: int, reason: str = "") -> WrittenReference:
+def withdraw_reference(*, user: User, reference_id: int, reason: str = "") -> WrittenReference:
     """Take a written reference out of its set; its record stays. Idempotent."""
     if not isinstance(reason, str) or not is_storable(reason):
         raise BadInput(UNSTORABLE, faults=[Fault(UNSTORABLE, field="reason")])
@@ -158,7 +159,7 @@ def withdraw_reference(*, user: Any, reference_id: int, reason: str = "") -> Wri
     return row
 
 
-def withdraw_row(row: WrittenReference, user: Any, reason: str) -> None:
+def withdraw_row(row: WrittenReference, user: User, reason: str) -> None:
     """Withdraw the reference and record that. The caller has locked the item's unit and read the row again."""
     reference = row.reference
     row.state_before, row.state, row.reference = row.state, _State.WITHDRAWN.value, None
@@ -169,7 +170,7 @@ def withdraw_row(row: WrittenReference, user: Any, reason: str) -> None:
     _record("reference.withdrawn", row, user, reason=row.reason)
 
 
-def restore_reference(*, user: Any, reference_id: int) -> WrittenReference:
+def restore_reference(*, user: User, reference_id: int) -> WrittenReference:
     """Put a withdrawn reference back at the end of its set. Idempotent."""
     row = get_written(user=user, reference_id=reference_id)
     with transaction.atomic():
@@ -197,7 +198,7 @@ def was_taken_back(row: WrittenReference) -> bool:
     return row.state == _State.WITHDRAWN and row.reason == TAKEN_BACK and row.withdrawn_by_id == row.member.annotator_id
 
 
-def _record(verb: str, row: WrittenReference, user: Any, **detail: Any) -> None:
+def _record(verb: str, row: WrittenReference, user: User, **detail: Any) -> None:
     audit.record(
         verb=verb, project=row.campaign.project, actor=user, object=f"{row.set.name}: {row.text}",
         campaign=row.campaign.slug, item=row.unit.item.key, reference=row.pk, **detail,

@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 
 from annotation.models import WritingCampaign
 from annotation.selectors.writing_watch import watch
+from evalapp.accounts.models import User
 from evalapp.side_figures import side_figure
 
 from .writing_forms import ARM_NAMES
@@ -53,7 +54,7 @@ def plot(
     return None
 
 
-def watch_context(user: Any, campaign: WritingCampaign) -> dict[str, Any]:
+def watch_context(user: User, campaign: WritingCampaign) -> dict[str, Any]:
     found = watch(user=user, campaign=campaign)
     across = _("candidates finished") if campaign.in_rounds else _("references written")
     plots = [

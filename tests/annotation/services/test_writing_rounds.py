@@ -63,7 +63,7 @@ def test_group_sees_the_same_candidate_and_advances_together(cast, fake, people)
     both = [get_desk(user=user, public=desk.public) for user, desk in ((anna, first), (ben, other))]
     assert [desk.state for desk in both] == ["write", "write"]
     assert both[0].candidate == both[1].candidate != first.candidate
-    with pytest.raises(RoundConflict, match="gone on"):
+    with pytest.raises(RoundConflict, match="round has changed"):
         send(anna, first, "A good one.", candidate=first.candidate.public)
 
 

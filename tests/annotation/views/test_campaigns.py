@@ -292,7 +292,7 @@ def test_pastes_checks_as_json(cast: Cast, rita: Client) -> None:
     assert campaign.units.filter(kind=Unit.Kind.PRACTICE).count() == 2
     for wrong, message in (
         (rows.replace("i000", "i999"), "practice, row 1, item: The project has no item “i999”."),
-        (rows.replace("naturalness", "charm"), "does not ask for “charm”"),
+        (rows.replace("naturalness", "charm"), "has no question “charm”"),
         ("[1, 2]", "Paste one object"),
         ("{", "This is not JSON (line 1"),
     ):

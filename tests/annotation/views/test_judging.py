@@ -79,7 +79,7 @@ def test_incomplete_answer_keeps_the_choices(cast: Cast, anna: Annotator) -> Non
     text = anna.post(url, {**hidden, "answer.naturalness": "4", "note": "half done"}, status=422)
     assert re.search(r'name="answer.naturalness" value="4"[^>]* checked', text)
     assert "half done" in text
-    assert "“How relevant is it?” has no answer yet." in text
+    assert "Answer the question “How relevant is it?”." in text
     assert current(campaign) == []
 
 
