@@ -15,7 +15,6 @@ from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.models import AuditEvent, Run
 from evalapp.common.runner import execute_run
-from evalapp.stats.planning.designs import StudyDesign
 from tests.factories import make_items, make_outputs
 from tests.taking import ITEMS, OUTPUTS, faults_of, take_in, written
 
@@ -163,7 +162,7 @@ def test_plan_is_returned_unchanged(project, cast):
         systems=["sys-a", "sys-b"],
         guidelines="# Look",
         practice=[{"item": "i000", "system": "sys-a", "expected": {"natural": [1, 2]}, "why": "Because."}],
-        design=StudyDesign(items={"sample": 3}),
+        items={"sample": 3},
     )
     campaign = services.create_campaign(project=project, user=cast.researcher, plan=given)
     found = campaign_plan(campaign)
