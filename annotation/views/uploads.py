@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from annotation.models import Upload
@@ -22,7 +23,7 @@ from evalapp.common.pages import page
 from evalapp.common.pagination import keyset
 from evalapp.common.queue import live_workers
 
-_KINDS = [("", "by file name"), ("dataset", "dataset"), *((name, name) for name in KINDS)]
+_KINDS = [("", _("by file name")), ("dataset", "dataset"), *((name, name) for name in KINDS)]
 SHOWN_FAULTS = 200
 
 
@@ -42,20 +43,24 @@ class _FilesField(forms.FileField):
 
 class UploadForm(forms.Form):
     files = _FilesField(
-        label="Files",
+        label=_("Files"),
         widget=_FilesInput(attrs={"multiple": True}),
-        help_text="Drop them here or choose. JSONL, CSV or TSV, plain or gzip, or Parquet: dataset.json, systems, "
-        "items, outputs, ratings, comparisons, dialogues, corpus, references, attempts, and all else "
-        "that an export holds.",
+        help_text=_(
+            "Drop files here or choose them. JSONL, CSV, TSV (plain or gzip) or Parquet: dataset.json, systems, items, "
+            "outputs, ratings, comparisons, dialogues, corpus, references, attempts, and all other files of an export."
+        ),
     )
     kind = forms.ChoiceField(
-        label="Rows are", choices=_KINDS, required=False, help_text="Only needed when the file name does not say."
-    )
-    dry_run = forms.BooleanField(label="Only check, store nothing yet (dry run)", required=False)
-    replace = forms.BooleanField(
-        label="Overwrite rows that are stored with other content",
+        label=_("Kind of rows"),
+        choices=_KINDS,
         required=False,
-        help_text="Outputs that have been judged are never overwritten.",
+        help_text=_("Only needed if the file name does not tell."),
+    )
+    dry_run = forms.BooleanField(label=_("Dry run: check the files without saving"), required=False)
+    replace = forms.BooleanField(
+        label=_("Replace stored rows with the same key"),
+        required=False,
+        help_text=_("Judged outputs are never replaced."),
     )
 
 
@@ -138,5 +143,5 @@ def upload_undo(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     except EvalappError as error:
         context = {**_shown(request, upload), "refused": error}
         return page(request, "annotation/upload/show.html", context, status=error.status)
-    messages.success(request, "Taken back.")
+    messages.success(request, _("The upload is undone."))
     return redirect("annotation:upload-show", slug, pk)

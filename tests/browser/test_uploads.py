@@ -59,7 +59,7 @@ def test_a_faulty_row_then_mended_then_undone(
     assert Output.objects.count() == 3
 
     page.locator("#upload-undo").click()
-    page.wait_for_selector("text=Taken back")
+    page.wait_for_selector("text=The upload is undone")
     assert Output.objects.count() == 0
 
 

@@ -105,7 +105,7 @@ def _upload_and_undo(researcher: Visitor) -> None:
     assert Output.objects.count() == before + 3
     researcher.follow("See the items").send("Show", {"q": "number 2", "scope": "output"}).follow("dlg-02a")
     researcher.sees("newcomer", "Sounds good, number 2.")
-    researcher.follow("Uploads").follow("outputs.jsonl").send("Undo this upload").sees("Taken back")
+    researcher.follow("Uploads").follow("outputs.jsonl").send("Undo this upload").sees("The upload is undone")
     assert Output.objects.count() == before
 
 
