@@ -93,7 +93,7 @@ def test_nan_and_infinity_are_reported(word):
 def test_duplicate_key_is_an_error(line):
     rows, faults = read(line + b"\n")
     assert rows == []
-    assert "stands there twice" in faults[0][2]
+    assert "is there twice" in faults[0][2]
 
 
 def test_text_resembling_keys_is_not_a_key():

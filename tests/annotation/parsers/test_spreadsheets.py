@@ -150,6 +150,6 @@ def test_numbers_without_a_finite_mean_are_refused(value):
     row = f'{{"item": "i", "system": "s", "rater": "r", "aspect": "q", "value": {value}}}'
     _, faults = read(row, "ratings", "jsonl")
     assert [message for _, _, message in faults] == [
-        "value is beyond 1e+150; figures cannot be computed of such numbers. Rescale it."
+        "value is beyond 1e+150; statistics cannot be computed with such numbers. Rescale it."
     ]
     assert read(row.replace(value, "-1e150"), "ratings", "jsonl")[1] == []
