@@ -187,7 +187,7 @@ def test_unidentified_invalid_row_is_mentioned_by_dependent_rows(project):
     found = faults_of(take_in(project, {**WHOLE, "outputs.jsonl": outputs}))
     assert found[1:] == [
         f"{file}.jsonl:1: “s” has no output for the item “i1”. It may be in outputs.jsonl:3, which is faulty itself: "
-        "mend that first."
+        "correct that first."
         for file in ("ratings", "comparisons")
     ]
 
