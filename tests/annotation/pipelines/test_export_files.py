@@ -161,7 +161,7 @@ def test_card_and_datasheet_state_known_and_unknown_facts(rich, tmp_path):
     assert "| source | our own \\| two lines of it |" in card
     assert "| quality | ratings of outputs | 3 | 3 | 1 | 1.0 | 1 (33 %) | - (" in card
     sheet = (folder / "DATASHEET.md").read_text()
-    assert "**Did an ethics board look at it?**\n\nnot recorded" in sheet
+    assert "**Was there an ethics review?**\n\nnot recorded" in sheet
     assert "- fluency: 5 x 3" in sheet
     assert "> Read aloud.\n>\n> Then rate." in sheet
     assert "- quality: 1 to 5" in sheet
