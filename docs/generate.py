@@ -47,10 +47,10 @@ def settings_page() -> str:
 
     rows = [(f"`{s.name}`" + (" *" if s.secret else ""), s.default, s.help) for s in SETTINGS]
     words = (
-        "Every setting is an environment variable, read and checked at start. A secret (*) may stand in a file "
+        "Every setting is an environment variable, read and checked at start. A secret (*) can be in a file "
         "instead: `SECRET_KEY_FILE=/run/secrets/secret_key` in place of `SECRET_KEY`, and so on.\n\n"
     )
-    return "# Settings\n\n" + words + table(("name", "default", "what it does"), rows)
+    return "# Settings\n\n" + words + table(("name", "default", "description"), rows)
 
 
 def own_commands() -> dict[str, str]:
@@ -64,7 +64,7 @@ def commands_page() -> str:
 
     parts = [
         "# Commands\n\n`python manage.py COMMAND`. Exit code 0: done; 1: the work failed; 2: wrong usage, "
-        "or a name of what does not exist. With `--json` stdout holds one JSON object in every case: the result, or "
+        "or a name that does not exist. With `--json` stdout holds one JSON object in every case: the result, or "
         "`error` (a code), `detail` and `errors`.\n"
     ]
     for name, app in own_commands().items():
@@ -111,7 +111,7 @@ def pages_page() -> str:
         (f"`{path}`", f"`{name}`", view_words(view)) for name, path, view in routes() if not path.startswith("/api/")
     ]
     return "# Pages\n\nEvery address of the web pages and of the fragments they load.\n\n" + table(
-        ("address", "name", "what it is for"), rows
+        ("address", "name", "purpose"), rows
     )
 
 
@@ -128,7 +128,7 @@ def api_page() -> str:
         "# REST API\n\nThe schema is served at `/api/v1/schema/`, a browsable form of it at `/api/v1/docs/`. "
         "Errors are RFC 9457 problem documents; lists are `results, next, previous` with `cursor` and `limit`. "
         "A call that makes work or rows takes the header `Idempotency-Key` where the schema says so: see "
-        "[Use the API](../how-to/use-the-api.md).\n\n" + table(("call", "what it does"), rows)
+        "[Use the API](../how-to/use-the-api.md).\n\n" + table(("call", "description"), rows)
     )
 
 
@@ -163,7 +163,7 @@ def evaluators_page() -> str:
         "trained first, by `train` or `scoring.ml.fit(name, ...)`. Formulas, training and sources are "
         "[explained](../explanation/evaluators/README.md) on pages of their own.\n\n",
         table(
-            ("name", "kind", "what it measures"),
+            ("name", "kind", "description"),
             [(f"[`{e.name}`](#{e.name})", e.kind, e.summary) for e in entries],
         ),
     ]
@@ -206,7 +206,7 @@ def options_table(options: tuple, defaults: dict[str, dict]) -> str:
         )
         for option in options
     ]
-    return table(("option", "type", *defaults, "choices", "what it does"), rows)
+    return table(("option", "type", *defaults, "choices", "description"), rows)
 
 
 def errors_page() -> str:
@@ -214,7 +214,7 @@ def errors_page() -> str:
 
     rows = [(f"`{one.code}`", one.status, one.title, one.meaning, one.way_out) for one in PROBLEM_TYPES]
     head = ("code", "HTTP status", "title", "meaning", "way out")
-    words = "`type` of a problem document ends in one of these codes. The same list is served at `/docs/errors`.\n\n"
+    words = "`type` of a problem document ends in a code from this list. The same list is served at `/docs/errors`.\n\n"
     return "# Errors\n\n" + words + table(head, rows)
 
 

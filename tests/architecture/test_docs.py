@@ -42,7 +42,7 @@ def test_every_evaluator_option_has_a_row(reference):
         for option in (*entry.options, *entry.train_options):
             assert f"\n| `{option.name}` | {option.type} |" in sections[entry.name], (entry.name, option.name)
         assert "- needs: " in sections[entry.name]
-    assert "| option | type | recommended | paper | choices | what it does |" in sections["shared-bert"]
+    assert "| option | type | recommended | paper | choices | description |" in sections["shared-bert"]
     assert "| `beta` | str | `share` | `grid` |" in sections["shared-bert"]
 
 
