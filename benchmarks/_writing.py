@@ -148,7 +148,7 @@ def house(people: int, references: int, seed: int, data: Path | None, *, live: b
         yield House(f"http://127.0.0.1:{port}", json.loads(done.stdout.splitlines()[-1]), pids)
 
 
-def client_of(house: House, person: dict[str, Any], kind: Any) -> Any:
+def sign_in_client(house: House, person: dict[str, Any], kind: Any) -> Any:
     """An httpx client signed in as this person; `kind` is its class."""
     import httpx
 

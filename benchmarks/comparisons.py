@@ -103,7 +103,7 @@ def main() -> None:
             seconds[name].append(wall)
             processor[name].append(used)
 
-    def theta_of(name: str) -> np.ndarray:
+    def read_theta(name: str) -> np.ndarray:
         rows = sorted(last[name].systems, key=lambda row: row.system)
         return (np.array([row.estimate.value for row in rows]) - ELO_ZERO) / ELO
 
@@ -128,10 +128,10 @@ def main() -> None:
         "processor_seconds": {name: spread(values) for name, values in processor.items()},
         "times_faster_than": {"clock": ratios(seconds), "processor": ratios(processor)},
         "largest_difference_to_optimiser": float(
-            np.abs(theta_of("davidson") - reference(a, b, verdict, given.systems)).max()
+            np.abs(read_theta("davidson") - reference(a, b, verdict, given.systems)).max()
         ),
         "largest_difference_to_choix": float(
-            np.abs(theta_of("bradley-terry, decided") - (theirs - theirs.mean())).max()
+            np.abs(read_theta("bradley-terry, decided") - (theirs - theirs.mean())).max()
         ),
     }
     print(json.dumps(report, indent=1))

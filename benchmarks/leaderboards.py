@@ -110,7 +110,7 @@ def page(path: str, times: int = 9) -> tuple[float, int]:
     return statistics.median(seconds), status
 
 
-def run_of() -> float | None:
+def time_run() -> float | None:
     """Seconds of the run that the page has queued, in this process; None if the page computed the table itself."""
     from evalapp.common.models import Run
     from evalapp.common.runner import execute_run
@@ -160,7 +160,7 @@ def main() -> None:
     }
     for name, path in addresses.items():
         empty, status = page(path, 1)
-        first = run_of()
+        first = time_run()
         kept, status = page(path)
         template = Rating.objects.order_by("pk").first()
         assert template is not None, "nothing was rated"
@@ -168,7 +168,7 @@ def main() -> None:
         rater = f"late-{name}-{time.time()}"
         Rating.objects.create(project=template.project, output=output, aspect=template.aspect, rater=rater, value=4)
         stale, _ = page(path)
-        again = run_of()
+        again = time_run()
         found[name] = {
             "page_without_table_ms": round(1000 * empty), "run_seconds": first, "status": status,
             "page_ms": round(1000 * kept), "page_while_newer_waits_ms": round(1000 * stale),

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from _texts import machine, make_queries, read_texts, spread  # noqa: E402
-from _writing import House, client_of, house  # noqa: E402
+from _writing import House, house, sign_in_client  # noqa: E402
 
 
 def quantile(values: list[float], share: float) -> float:
@@ -40,7 +40,7 @@ def typed(text: str, n: int) -> list[str]:
     return [" ".join(words[: max(1, round(len(words) * (k + 1) / n))]) for k in range(n)]
 
 
-def edits_of(texts: list[str], n: int, references: int, seed: int) -> tuple[list[str], list[str]]:
+def make_edits(texts: list[str], n: int, references: int, seed: int) -> tuple[list[str], list[str]]:
     """The references of a set, and n states of the editor: complete texts and their beginnings."""
     ((written, known),) = make_queries(texts, 1, -(-n // 4), references, seed)
     return known, [state for text in written for state in typed(text, 4)][:n]
@@ -91,7 +91,7 @@ def inside(given: argparse.Namespace) -> dict[str, Any]:
         ratios: dict[str, list[float]] = {"p50": [], "p95": []}
         rows: dict[str, list[float]] = {"edit": [], "bare": [], "new set": [], "candidates": []}
         for run in range(given.runs):
-            known, states = edits_of(texts, given.edits, given.references, given.seed + run)
+            known, states = make_edits(texts, given.edits, given.references, given.seed + run)
             begun, left = time.perf_counter(), 1
             while left:
                 left = answer(request(known, "", []))["left"]
@@ -168,7 +168,7 @@ async def write(house: House, person: dict[str, Any], states: list[str], given: 
 
     path = f"/my/writing/{person['public']}/score/"
     times, without = [], 0
-    async with client_of(house, person, httpx.AsyncClient) as client:
+    async with sign_in_client(house, person, httpx.AsyncClient) as client:
         await asyncio.sleep(random.random() * given.pause)
         number = 0
         while time.perf_counter() < end:
@@ -188,7 +188,7 @@ async def write_together(house: House, given: argparse.Namespace) -> list[dict[s
 
     end = time.perf_counter() + given.seconds
     texts = read_texts(given.data)
-    states = [edits_of(texts, 400, 1, given.seed + 1000 + number)[1] for number in range(len(house.people))]
+    states = [make_edits(texts, 400, 1, given.seed + 1000 + number)[1] for number in range(len(house.people))]
     return await asyncio.gather(
         *(write(house, person, own, given, end) for person, own in zip(house.people, states, strict=True))
     )
@@ -201,7 +201,7 @@ def warm_up(house: House) -> float:
 
     begun = time.perf_counter()
     for person in house.people:
-        with client_of(house, person, httpx.Client) as client:
+        with sign_in_client(house, person, httpx.Client) as client:
             for number in range(1000):
                 body = {"ticket": number, "text": "a"}
                 found = client.post(f"/my/writing/{person['public']}/score/", json=body).json()

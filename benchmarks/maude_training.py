@@ -73,7 +73,7 @@ def own_dialogues(n: int, seed: int) -> Dataset:
     return Dataset("own", dialogues=tuple(talk))
 
 
-def seconds_of(job: FitJob, prepared: Prepared, steps: int | None) -> tuple[float, int]:
+def time_steps(job: FitJob, prepared: Prepared, steps: int | None) -> tuple[float, int]:
     """Seconds and number of the first steps of an epoch, or of all."""
     torch.manual_seed(1)
     network = MaudeNetwork.from_source(None, sizes_of(job)).train()
@@ -128,8 +128,8 @@ def main() -> None:
         epochs, loops, ratios, wholes = [], [], [], []
         steps = 0
         for _ in range(given.runs):
-            own, steps = seconds_of(job, cached, None)
-            few, n = seconds_of(slow_job, slow, given.loop_steps)
+            own, steps = time_steps(job, cached, None)
+            few, n = time_steps(slow_job, slow, given.loop_steps)
             loop = few / n * -(-len(slow.train) // job.integer("batch_size"))
             epochs.append(own)
             loops.append(loop)

@@ -91,7 +91,7 @@ def fresh(job: FitJob, width: int) -> ReamNetwork:
     return ReamNetwork.from_source(None, sizes)
 
 
-def records_of(items: Sequence[training.QueryItem], job: FitJob) -> list:
+def list_records(items: Sequence[training.QueryItem], job: FitJob) -> list:
     """Every pair in the order of the cached vectors."""
     foreign = training.foreign_answers(items, job.integer("foreign"), job.rng("foreign:train"))
     return [
@@ -129,7 +129,7 @@ def main() -> None:
         items = training.query_items(data, "overall", "raw")
         first = encoder()
         first.encoder  # noqa: B018  (loading it is not part of the time)
-        records = records_of(items, job)
+        records = list_records(items, job)
         began = time.perf_counter()
         first.vectors(records)
         once = time.perf_counter() - began

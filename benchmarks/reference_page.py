@@ -18,7 +18,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from _texts import machine
-from _writing import House, client_of, house
+from _writing import House, house, sign_in_client
 
 AIM_MS = 150
 
@@ -30,7 +30,7 @@ def ask(found: House, requests: int) -> dict[str, Any]:
     times: list[float] = []
     used = 0.0
     for person in found.people:
-        with client_of(found, person, httpx.Client) as client:
+        with sign_in_client(found, person, httpx.Client) as client:
             path = f"/my/writing/{person['campaign']}/{person['public']}/"
             for number in range(requests + 3):
                 if number == 3:

@@ -49,19 +49,19 @@ def encoder(tmp_path: Path, settings: Any) -> str:
     return folder
 
 
-def those_of(options: Iterable[Any], wanted: dict[str, int]) -> dict[str, int]:
+def pick_options(options: Iterable[Any], wanted: dict[str, int]) -> dict[str, int]:
     """The requested options that an evaluator has."""
     return {option.name: wanted[option.name] for option in options if option.name in wanted}
 
 
 def words(options: Iterable[Any], wanted: dict[str, int]) -> list[str]:
     """The same for a command."""
-    return [word for name, value in those_of(options, wanted).items() for word in ("--set", f"{name}={value}")]
+    return [word for name, value in pick_options(options, wanted).items() for word in ("--set", f"{name}={value}")]
 
 
 def fields(options: Iterable[Any], wanted: dict[str, int]) -> dict[str, int]:
     """The same for a form."""
-    return {f"option_{name}": value for name, value in those_of(options, wanted).items()}
+    return {f"option_{name}": value for name, value in pick_options(options, wanted).items()}
 
 
 def command(*asked: str) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def take_in(project: Project, files: dict[str, Any], *, user: Any = None, **opti
     return upload
 
 
-def faults_of(upload: Upload) -> list[str]:
+def list_errors(upload: Upload) -> list[str]:
     return [str(fault) for fault in upload.faults.all()]
 
 

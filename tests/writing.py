@@ -87,7 +87,7 @@ def start_constraint(cast: Cast, constraint: str, items: int = 1, **options: Any
     )
 
 
-def desk_of(user: Any, campaign: WritingCampaign) -> Desk:
+def open_desk(user: Any, campaign: WritingCampaign) -> Desk:
     return next_task(user=user, campaign_id=campaign.pk)
 
 

@@ -101,11 +101,11 @@ def live(monkeypatch: Any) -> None:
     monkeypatch.setattr(online, "ask_live", lambda request, asker: LIVE[request.get("kind", "score")])
 
 
-def bodies_of(operation: str) -> dict[str, Any]:
+def list_bodies(operation: str) -> dict[str, Any]:
     return dict(operations()[operation][2].get("requestBody", {}).get("content", {}))
 
 
-def answers_of(operation: str) -> dict[str, Any]:
+def list_answers(operation: str) -> dict[str, Any]:
     """Status -> schema of the successful JSON answers."""
     responses = operations()[operation][2]["responses"]
     return {
@@ -185,13 +185,13 @@ def test_call_succeeds_and_matches_its_example(operation, world, written):
     said = operations()[operation][2]["responses"]
     assert status in said
     one: dict[str, Any] = {"status": status}
-    if bodies_of(operation):
+    if list_bodies(operation):
         one["requests"] = {kind: {"kind": kind, **more} for kind, more in RUNS.items()} if body else {"request": sent}
         if operation in CALLS and CALLS[operation].content != "application/json":
             one["content"] = CALLS[operation].content
-    if status in answers_of(operation):
+    if status in list_answers(operation):
         whole = answer.json()
-        assert not faults_in(whole, answers_of(operation)[status])
+        assert not faults_in(whole, list_answers(operation)[status])
         one["response"] = cut(whole)
     stored = read_examples().get(operation, {})
     names_objects = re.search(r"{[a-z ]+}", json.dumps(CALLS.get(operation, Call()).body))
@@ -207,25 +207,25 @@ def test_call_succeeds_and_matches_its_example(operation, world, written):
 def test_every_call_has_an_example(operation):
     """A request example where there is a body, an answer example where success has one; each matches its schema."""
     _, _, said = operations()[operation]
-    found = {media: body.get("examples", {}) for media, body in bodies_of(operation).items()}
+    found = {media: body.get("examples", {}) for media, body in list_bodies(operation).items()}
     assert not found or any(found.values())
     for media, examples in found.items():
         for example in examples.values():
             if media == "application/json":
-                assert not faults_in(example["value"], bodies_of(operation)[media]["schema"])
+                assert not faults_in(example["value"], list_bodies(operation)[media]["schema"])
     answers = {
         status: said["responses"][status]["content"]["application/json"].get("examples")
-        for status in answers_of(operation)
+        for status in list_answers(operation)
     }
     assert not answers or any(answers.values())
     for status, examples in answers.items():
         for example in (examples or {}).values():
-            assert not faults_in(example["value"], answers_of(operation)[status])
+            assert not faults_in(example["value"], list_answers(operation)[status])
 
 
 def test_every_kind_of_run_has_a_parsed_example():
     """The next test checks whether the names in it exist."""
-    examples = bodies_of("runs_create")["application/json"]["examples"]
+    examples = list_bodies("runs_create")["application/json"]["examples"]
     assert set(examples) == {job.kind for job in askable_jobs()} == set(RUNS)
     for job in askable_jobs():
         body = dict(examples[job.kind]["value"])

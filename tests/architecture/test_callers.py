@@ -24,7 +24,7 @@ EXCEPTIONS = {
 }
 
 
-def functions_of(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+def list_functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     """Functions of a module and methods of classes without bases: a method of any other class may be called by a
     library."""
     for node in tree.body:
@@ -40,7 +40,7 @@ def test_every_function_has_a_caller() -> None:
             words.update(re.findall(r"\w+", text))
             names |= {
                 function.name
-                for function in functions_of(ast.parse(text))
+                for function in list_functions(ast.parse(text))
                 if not function.decorator_list and not function.name.startswith("__")
             }
     for pattern in CALLERS:

@@ -15,7 +15,7 @@ HOUSE = ("evalapp", "annotation", "retrieval", "scoring", "tests")
 SCRIPTS = sorted(path for folder in ("docs", "benchmarks") for path in (ROOT / folder).rglob("*.py"))
 
 
-def missing_of(source: str) -> Iterator[str]:
+def find_missing(source: str) -> Iterator[str]:
     """Names that a script imports from the product, or reads from its modules, that do not exist."""
     tree = ast.parse(source)
     modules = {}
@@ -41,11 +41,11 @@ def missing_of(source: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_names_used_by_scripts_exist(script: Path) -> None:
-    assert list(missing_of(script.read_text(encoding="utf-8"))) == []
+    assert list(find_missing(script.read_text(encoding="utf-8"))) == []
 
 
 def test_missing_names_are_found() -> None:
     source = (
         "from scoring.ml.evaluators.ream import gold\nfrom evalapp.stats import nothing\ngold.KINDS\ngold.ItemGold\n"
     )
-    assert list(missing_of(source)) == ["line 2: evalapp.stats has no nothing", "line 3: gold has no KINDS"]
+    assert list(find_missing(source)) == ["line 2: evalapp.stats has no nothing", "line 3: gold has no KINDS"]

@@ -18,7 +18,7 @@ from tests.cast import Cast, join, person
 from tests.factories import make_items
 from tests.retrieval.corpora import make_corpus
 from tests.scoring.training import make_trained
-from tests.writing import desk_of, send
+from tests.writing import open_desk, send
 
 pytestmark = [pytest.mark.browser, pytest.mark.server("redis")]
 Open = Callable[..., Any]
@@ -383,7 +383,7 @@ def test_offline_and_back(cast: Cast, page_for: Open, begin: Any) -> None:
 
 def test_an_open_table_stays_open_while_the_watch_page_goes_on(cast: Cast, page_for: Open, begin: Any) -> None:
     campaign = begin(arms=["control"])
-    send(cast.annotator, desk_of(cast.annotator, campaign), "A good one.")
+    send(cast.annotator, open_desk(cast.annotator, campaign), "A good one.")
     WritingAttempt.objects.update(score_before=0.25, score_after=0.375)
     page = page_for(cast.researcher)
     page.goto(f"/projects/alpha/writing/{campaign.pk}/")

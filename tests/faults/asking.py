@@ -34,7 +34,7 @@ class Answer:
         return self.seconds < PATIENCE + BUSY
 
 
-def page_of(user: Any, path: str, data: Any = None, **more: Any) -> Answer:
+def get_page(user: Any, path: str, data: Any = None, **more: Any) -> Answer:
     """The response of a page in this process; an error is a response, as for a browser."""
     client = Client(raise_request_exception=False)
     client.force_login(user)
@@ -64,7 +64,7 @@ def over_http(url: str, body: Any = None, token: str = "", cookie: str = "") -> 
     return Answer(found[0], found[1], time.monotonic() - began, found[2])
 
 
-def seconds_of(act: Any) -> tuple[Any, float]:
+def measure(act: Any) -> tuple[Any, float]:
     began = time.monotonic()
     found = act()
     return found, time.monotonic() - began

@@ -96,21 +96,21 @@ def on(*names: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("house", [pytest.param(name, marks=marks[name]) for name in names], indirect=True)
 
 
-def state_of(run: Run) -> Run:
+def read_run(run: Run) -> Run:
     return Run.objects.get(pk=run.pk)
 
 
 def ended(run: Run, seconds: float = 300.0) -> Run:
-    wait_until(lambda: not state_of(run).is_active, seconds)
-    return state_of(run)
+    wait_until(lambda: not read_run(run).is_active, seconds)
+    return read_run(run)
 
 
 def running(run: Run) -> Run:
-    wait_until(lambda: state_of(run).state != Run.State.QUEUED, 300)
-    return state_of(run)
+    wait_until(lambda: read_run(run).state != Run.State.QUEUED, 300)
+    return read_run(run)
 
 
-def process_of(run: Run) -> int:
+def read_process(run: Run) -> int:
     return int(run.worker.split(":")[1])
 
 
@@ -118,9 +118,9 @@ def kill_after(run: Run, seconds: float) -> bool:
     """Kills the process that executes the run; False if the run was faster."""
     found = running(run)
     time.sleep(max(0.0, seconds - (time.time() - found.started_at.timestamp())))
-    if not state_of(run).is_active:
+    if not read_run(run).is_active:
         return False
-    os.kill(process_of(found), signal.SIGKILL)
+    os.kill(read_process(found), signal.SIGKILL)
     return True
 
 

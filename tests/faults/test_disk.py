@@ -34,7 +34,7 @@ from scoring.models import Evaluator
 from scoring.services.training import Wishes, start_training
 from tests.annotation.services.judging_helpers import answer_to, open_for
 from tests.cast import Cast, make_cast
-from tests.faults.asking import page_of
+from tests.faults.asking import get_page
 from tests.faults.stack import Stack
 from tests.scoring.training import fill as fill_with_ratings
 from tests.scoring.training import put_toy_into_catalogue
@@ -160,7 +160,7 @@ def test_upload_without_disk_space_leaves_nothing_behind(cast, disk, settings, a
     assert run is not None
     assert (run.state, LINE in run.error) == (Run.State.FAILED, True)
     assert cast.project.items.count() == 0
-    assert LINE in page_of(cast.owner, reverse("run", args=["alpha", run.pk])).text.replace("&#x27;", "'")
+    assert LINE in get_page(cast.owner, reverse("run", args=["alpha", run.pk])).text.replace("&#x27;", "'")
     assert listed(settings.STAGING_DIR) == []
     disk.free()
     client.post(reverse("run-retry", args=["alpha", run.pk]))

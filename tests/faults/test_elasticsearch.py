@@ -27,9 +27,9 @@ from retrieval.pipelines.elastic import catch_up
 from retrieval.services import elastic, handles
 from retrieval.services.corpora import add_file, delete_corpus
 from retrieval.services.doctoring import checks, server_checks
-from tests.faults.asking import BUSY, page_of, seconds_of
+from tests.faults.asking import BUSY, get_page, measure
 from tests.retrieval.corpora import as_jsonl, execute, incoming, make_corpus
-from tests.writing import CORPUS, Desk, desk_of, fill_ports, send, start_writing
+from tests.writing import CORPUS, Desk, fill_ports, open_desk, send, start_writing
 
 pytestmark = [
     pytest.mark.django_db,
@@ -122,12 +122,12 @@ def corpus(cast, way, monkeypatch, settings, tmp_path) -> Iterator[Corpus]:
 
 @pytest.fixture
 def desk(cast, corpus) -> Desk:
-    return desk_of(cast.annotator, start_writing(cast, items=1, options={"candidates": 10}))
+    return open_desk(cast.annotator, start_writing(cast, items=1, options={"candidates": 10}))
 
 
-def candidates_of(cast: Any, desk: Desk, *, away: bool = False) -> tuple[list[str], str]:
+def list_candidates(cast: Any, desk: Desk, *, away: bool = False) -> tuple[list[str], str]:
     """The texts of the candidate list, and its whole text; while the server is down, it comes at once."""
-    answer = page_of(cast.annotator, reverse("retrieval:candidates", args=[desk.public]))
+    answer = get_page(cast.annotator, reverse("retrieval:candidates", args=[desk.public]))
     assert (answer.status, not away or answer.seconds < AT_ONCE) == (200, True), answer.seconds
     return [f"Reply {n}." for n in range(40) if f"Reply {n}.<" in answer.text], answer.text
 
@@ -139,7 +139,7 @@ def doctor() -> str:
 
 @pytest.mark.parametrize("how", ["closed", "silent"])
 def test_writing_continues_without_the_server_and_it_catches_up(cast, corpus, desk, way, how, settings):
-    before, text = candidates_of(cast, desk)
+    before, text = list_candidates(cast, desk)
     assert len(before) == 10
     assert "the built-in index answers" not in text
     if how == "closed":
@@ -148,10 +148,10 @@ def test_writing_continues_without_the_server_and_it_catches_up(cast, corpus, de
         way.silent = True
         settings.ELASTICSEARCH_TIMEOUT = 2  # as usual
         handles.forget()
-    during, text = candidates_of(cast, desk, away=True)
+    during, text = list_candidates(cast, desk, away=True)
     assert during == before  # the embedded index gives the same list
     assert text.count("the built-in index answers") == 1
-    assert candidates_of(cast, desk, away=True)[0] == before
+    assert list_candidates(cast, desk, away=True)[0] == before
     client = Client()
     client.force_login(cast.annotator)
     began = time.monotonic()
@@ -159,7 +159,7 @@ def test_writing_continues_without_the_server_and_it_catches_up(cast, corpus, de
     assert (page.status_code, time.monotonic() - began < AT_ONCE) == (200, True)
     assert send(cast.annotator, desk, "A good reply of my own.") is not None
     assert WritingAttempt.objects.count() == 1
-    found, seconds = seconds_of(doctor)
+    found, seconds = measure(doctor)
     assert ("missing" in found, seconds < 2 * AT_ONCE) == (True, True), seconds
     add_file(corpus=corpus, user=None, file=incoming(as_jsonl(MORE)), send=False)
     if how == "silent":
@@ -174,15 +174,15 @@ def test_writing_continues_without_the_server_and_it_catches_up(cast, corpus, de
     assert execute(corpus).state == Run.State.SUCCEEDED
     assert (OutboxRow.objects.count(), corpus.elastic_revision, elastic.state_of(corpus).count) == (0, 2, 42)
     assert [check.name for check in checks()] == ["corpora"]
-    after, text = candidates_of(cast, desk)
+    after, text = list_candidates(cast, desk)
     assert after == before
     assert "the built-in index answers" not in text
 
 
 def test_deleted_index_is_reported_and_rebuilt(cast, corpus, desk):
-    before, _ = candidates_of(cast, desk)
+    before, _ = list_candidates(cast, desk)
     elastic.drop(elastic.name_of(corpus))
-    during, text = candidates_of(cast, desk, away=True)
+    during, text = list_candidates(cast, desk, away=True)
     assert during == before
     assert "the built-in index answers" in text
     report = doctor()
@@ -191,6 +191,6 @@ def test_deleted_index_is_reported_and_rebuilt(cast, corpus, desk):
     handles.forget()
     assert elastic.state_of(corpus).count == 41
     assert [check.name for check in checks()] == ["corpora"]
-    after, text = candidates_of(cast, desk)
+    after, text = list_candidates(cast, desk)
     assert after == before
     assert "the built-in index answers" not in text

@@ -30,7 +30,7 @@ from tests.evalapp.common import run_jobs  # noqa: F401 - registers the kinds of
 from tests.evalapp.common.conftest import wait_until
 from tests.faults.asking import BUSY, PATIENCE, Answer, over_http
 from tests.faults.stack import Stack
-from tests.faults.test_supervisor import family_of
+from tests.faults.test_supervisor import list_family
 from tests.services import installing, servers
 from tests.services.installing import CannotHave
 from tests.services.plugin import location
@@ -66,7 +66,7 @@ class House:
     def without_an_answer(self) -> Iterator[None]:
         """Freezes every process of the server; its connections stay open, since the kernel still acknowledges data."""
         (child,) = self.family.children
-        processes = sorted(pid for pid, _ in family_of(child.pid))
+        processes = sorted(pid for pid, _ in list_family(child.pid))
         for pid in processes:
             os.kill(pid, signal.SIGSTOP)
         try:
@@ -153,13 +153,13 @@ def cut(table: str, event: str, condition: str = "true", times: int = 1) -> Iter
             cursor.execute(f"DROP TRIGGER cut ON {table}; DROP FUNCTION cut; DROP SEQUENCE cuts")
 
 
-def state_of(run: Run) -> str:
+def read_state(run: Run) -> str:
     run.refresh_from_db()
     return run.state
 
 
 def wait_for(run: Run) -> None:
-    wait_until(lambda: state_of(run) not in Run.ACTIVE, 60)
+    wait_until(lambda: read_state(run) not in Run.ACTIVE, 60)
     assert run.state == Run.State.SUCCEEDED, run.error
 
 
@@ -168,7 +168,7 @@ def test_server_restarts_under_people_and_workers(house):
     assert house.get("/api/v1/projects/").status == 200
     assert over_http(f"{house.stack.url}/account/sign-in/").status == 200
     run = house.run(steps=100, pause=0.05)
-    wait_until(lambda: state_of(run) == Run.State.RUNNING and run.done > 0)
+    wait_until(lambda: read_state(run) == Run.State.RUNNING and run.done > 0)
     with house.without_database():
         page = over_http(f"{house.stack.url}/projects/alpha/", cookie=f"sessionid={'x' * 32}")
         assert (page.status, page.in_time, page.headers["Retry-After"]) == (503, True, "5")
@@ -200,7 +200,7 @@ def test_frozen_server_keeps_nobody_waiting_and_costs_runs_nothing(house):
         return house.get("/api/v1/projects/")
 
     run = house.run(steps=60, pause=0.05)
-    wait_until(lambda: state_of(run) == Run.State.RUNNING and run.done > 0)
+    wait_until(lambda: read_state(run) == Run.State.RUNNING and run.done > 0)
     with ThreadPoolExecutor(8) as people:
         assert {answer.status for answer in people.map(ask, range(24))} == {200}  # every thread has a connection
         with house.without_an_answer():
@@ -258,7 +258,7 @@ def test_connection_cut_during_a_promotion_imports_all_or_nothing(house):
         upload = receive_upload(
             project=project, user=house.cast.stranger, files=[Incoming(n, [as_bytes(c)]) for n, c in files.items()]
         )
-        wait_until(lambda: state_of(upload.run) not in Run.ACTIVE, 60)
+        wait_until(lambda: read_state(upload.run) not in Run.ACTIVE, 60)
         assert (upload.run.state, upload.run.attempt) == (Run.State.FAILED, 3)
         assert upload.run.error.startswith("The database cannot be reached, 3 times.")
         assert RunLog.objects.filter(run=upload.run, text__contains="goes back to the queue").count() == 2

@@ -24,7 +24,7 @@ from scoring.live.asking import QUEUE, ask_live
 from tests.cast import Cast, make_cast
 from tests.evalapp.common import run_jobs  # noqa: F401 - registers the kinds of job
 from tests.evalapp.common.conftest import wait_until
-from tests.faults.asking import BUSY, PATIENCE, page_of, seconds_of
+from tests.faults.asking import BUSY, PATIENCE, get_page, measure
 from tests.faults.stack import Stack
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.promise("queue")]
@@ -47,7 +47,7 @@ class House:
             self.stack.start("work", more=WORKER)
 
     def page(self, run: Run) -> Any:
-        return page_of(self.cast.owner, reverse("run", args=[self.cast.project.slug, run.pk]))
+        return get_page(self.cast.owner, reverse("run", args=[self.cast.project.slug, run.pk]))
 
 
 @pytest.fixture(scope="module")
@@ -62,14 +62,14 @@ def house(tmp_path_factory: Any, migrated_file: Path, django_db_blocker: Any) ->
             yield House(stack, make_cast())
 
 
-def state_of(run: Run) -> str:
+def read_state(run: Run) -> str:
     run.refresh_from_db()
     return run.state
 
 
 def is_done(run: Run) -> bool:
     """Also checks that it took a single attempt."""
-    if state_of(run) != Run.State.SUCCEEDED:
+    if read_state(run) != Run.State.SUCCEEDED:
         assert run.state in Run.ACTIVE, run.error
         return False
     begun = RunLog.objects.filter(run=run, text__startswith="counting to").count()
@@ -83,7 +83,7 @@ def wait_for(*runs: Run, sooner: bool = False) -> None:
 
 
 def is_at_work(run: Run) -> bool:
-    return state_of(run) == Run.State.RUNNING and run.done > 0
+    return read_state(run) == Run.State.RUNNING and run.done > 0
 
 
 def forget_age(*runs: Run) -> None:
@@ -98,15 +98,15 @@ def test_queue_stops_and_returns_empty(house):
     house.stack.kill("redis")
     asked = []
     for number in range(3):
-        run, seconds = seconds_of(lambda number=number: house.ask_for(f"while away {number}", steps=1 + number))
+        run, seconds = measure(lambda number=number: house.ask_for(f"while away {number}", steps=1 + number))
         assert seconds < PATIENCE + BUSY
         asked.append(run)
-    assert all(state_of(run) == Run.State.QUEUED and run.sent_at is None for run in asked)
+    assert all(read_state(run) == Run.State.QUEUED and run.sent_at is None for run in asked)
     wait_until(lambda: asked[0].is_unsent)
     page = house.page(asked[0])
     assert (page.status, page.in_time) == (200, True)
     assert NOT_REACHED in page.text
-    listed = page_of(house.cast.owner, reverse("run-list", args=["alpha"]))
+    listed = get_page(house.cast.owner, reverse("run-list", args=["alpha"]))
     assert (listed.status, listed.in_time, NOT_REACHED in listed.text) == (200, True, True)
     assert redis_server(house.stack.redis_url).state == MISSING
     wait_for(running)  # the active run continued
@@ -136,9 +136,9 @@ def test_queue_memory_is_full(house):
     before = house.ask_for("sent before", steps=3)
     queue.config_set("maxmemory-policy", "noeviction")
     queue.config_set("maxmemory", 1)
-    run, seconds = seconds_of(lambda: house.ask_for("without room"))
+    run, seconds = measure(lambda: house.ask_for("without room"))
     assert seconds < PATIENCE + BUSY
-    assert (state_of(run), run.sent_at) == (Run.State.QUEUED, None)
+    assert (read_state(run), run.sent_at) == (Run.State.QUEUED, None)
     wait_until(lambda: run.is_unsent)
     assert NOT_REACHED in house.page(run).text
     if queue_has_worker(QUEUE):
@@ -155,16 +155,16 @@ def test_queue_is_silent(house):
     """It accepts connections and answers nothing, as on a swapping machine."""
     os.kill(house.stack.pid("redis"), signal.SIGSTOP)
     try:
-        run, seconds = seconds_of(lambda: house.ask_for("into silence", steps=4))
+        run, seconds = measure(lambda: house.ask_for("into silence", steps=4))
         assert seconds < PATIENCE + BUSY
-        assert state_of(run) == Run.State.QUEUED
+        assert read_state(run) == Run.State.QUEUED
         WorkerBeat.objects.update(at=timezone.now())
 
         def score() -> None:
             with pytest.raises(Unavailable, match="queue cannot be reached"):
                 ask_live({"kind": "score", "source": {"name": "bleu"}, "pairs": []})
 
-        assert seconds_of(score)[1] < PATIENCE + BUSY
+        assert measure(score)[1] < PATIENCE + BUSY
         page = house.page(run)
         assert (page.status, page.in_time) == (200, True)
     finally:

@@ -75,7 +75,7 @@ def many_texts(project: Project) -> None:
     )
 
 
-def state_of(run: Run) -> Run:
+def read_run(run: Run) -> Run:
     return Run.objects.get(pk=run.pk)
 
 
@@ -93,7 +93,7 @@ def living() -> dict[tuple[int, str], int]:
     return found
 
 
-def family_of(pid: int) -> set[tuple[int, str]]:
+def list_family(pid: int) -> set[tuple[int, str]]:
     """A process and all its descendants."""
     everyone, found = living(), {pid}
     while more := {child for (child, _), parent in everyone.items() if parent in found} - found:
@@ -101,7 +101,7 @@ def family_of(pid: int) -> set[tuple[int, str]]:
     return {known for known in everyone if known[0] in found}
 
 
-def left_of(family: set[tuple[int, str]]) -> set[int]:
+def list_survivors(family: set[tuple[int, str]]) -> set[int]:
     """Surviving members, and groups they led that still have members."""
     return {pid for pid, _ in family & living().keys()} | {pid for pid, _ in family if group_alive(pid)}
 
@@ -133,23 +133,23 @@ def test_parts_killed_drained_restarted_and_interrupted(stack, project):
 
         # The new ones work; then TERM, with a run and a request in progress.
         run = apply_evaluator(project=project, evaluator="chrf")
-        wait_until(lambda: state_of(run).state == Run.State.RUNNING, LONG)
+        wait_until(lambda: read_run(run).state == Run.State.RUNNING, LONG)
         token = create_token(user=project.memberships.get(role="owner").user, name="t", scopes=list(SCOPES))[1]
         for number in range(4):
             assert SlowRequest(f"http://127.0.0.1:{up.port}", project.slug, token, f"Name {number}").finish() == 200
         request = SlowRequest(f"http://127.0.0.1:{up.port}", project.slug, token, "Finished in time")
-        family = family_of(up.process.pid)
+        family = list_family(up.process.pid)
         assert len(family) > len(NAMES) + 4  # and itself, the watchdog, processes of web and workers
         up.process.send_signal(signal.SIGTERM)
         up.until("ending beat")
         time.sleep(0.5)
         assert request.finish() == 200
         assert up.process.wait(LONG) == 0
-        assert left_of(family) == set()
+        assert list_survivors(family) == set()
     finally:
         up.end()
     assert Project.objects.get(pk=project.pk).name == "Finished in time"
-    found = state_of(run)
+    found = read_run(run)
     assert (found.state, found.attempt) == (Run.State.QUEUED, 0)
     assert [line.text for line in RunLog.objects.filter(run=run, text__contains="back to the queue")] == [
         "The worker was told to end; the run goes back to the queue."
@@ -159,15 +159,15 @@ def test_parts_killed_drained_restarted_and_interrupted(stack, project):
     again = Up(stack.folder)
     try:
         again.until(READY.format("cpu"), LONG)
-        wait_until(lambda: state_of(run).state == Run.State.RUNNING, LONG)
-        assert state_of(run).attempt == 1
-        cancel_run(run=state_of(run))
-        wait_until(lambda: state_of(run).state == Run.State.CANCELLED, LONG)
-        family = family_of(again.process.pid)
+        wait_until(lambda: read_run(run).state == Run.State.RUNNING, LONG)
+        assert read_run(run).attempt == 1
+        cancel_run(run=read_run(run))
+        wait_until(lambda: read_run(run).state == Run.State.CANCELLED, LONG)
+        family = list_family(again.process.pid)
         assert len(family) > len(NAMES) + 4
         os.killpg(again.process.pid, signal.SIGINT)
         assert again.process.wait(LONG) == 0
-        assert left_of(family) == set()
+        assert list_survivors(family) == set()
         assert "Traceback" not in "".join(again.lines)
     finally:
         again.end()

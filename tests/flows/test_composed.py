@@ -22,7 +22,7 @@ from tests.evalapp.common.conftest import wait_until
 from tests.services.composed import ROOT, Composed, MissingVariable, interpolate, read, without_rights
 
 
-def of_the_image(folder: Path) -> Path:
+def copy_image_files(folder: Path) -> Path:
     """The files that .dockerignore leaves in the image, as the repository has them."""
     kept = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
     listed = subprocess.run(
@@ -40,7 +40,7 @@ def of_the_image(folder: Path) -> Path:
 @pytest.fixture
 def composed(tmp_path, postgres_db):
     """The installation; Django of this process uses its database."""
-    app = of_the_image(tmp_path / "app")
+    app = copy_image_files(tmp_path / "app")
     subprocess.run(["chmod", "-R", "a-w", app], check=True)
     with Composed(tmp_path / "made", database_url=postgres_db, app=app, tight=True) as made:
         yield made

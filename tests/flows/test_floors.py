@@ -84,7 +84,7 @@ def command(name: str, *arguments: str) -> dict[str, Any]:
     return json.loads(out.getvalue())
 
 
-def floors_of(shared_data: Any, folder: str) -> tuple[str, list[Floor]]:
+def read_baselines(shared_data: Any, folder: str) -> tuple[str, list[Floor]]:
     """The project of a folder, in which every row of the table has its printed value; and those rows."""
     floors = [floor for floor in FLOORS if floor.folder == folder]
     slug = folder.replace("_", "-")
@@ -119,7 +119,7 @@ APART = ("dstc7_dev", "dailydialog_multiref")
 
 @pytest.mark.parametrize("folder", list(dict.fromkeys(floor.folder for floor in FLOORS if floor.folder not in APART)))
 def test_baselines(shared_data, folder):
-    floors_of(shared_data, folder)
+    read_baselines(shared_data, folder)
 
 
 def test_undefined_is_not_zero(shared_data):
@@ -135,7 +135,7 @@ def test_undefined_is_not_zero(shared_data):
     from scoring.models import ScoreSet
     from scoring.selectors.meta_evaluation import load_people
 
-    slug, _ = floors_of(shared_data, "dstc7_dev")
+    slug, _ = read_baselines(shared_data, "dstc7_dev")
     command("score", "token-f1", "--project", slug, "--here")
     project = Project.objects.get(slug=slug)
     for aspect, table_says, left_out in (
@@ -155,7 +155,7 @@ def test_undefined_is_not_zero(shared_data):
 
 def test_original_reference_alone(shared_data):
     """dailydialog_multiref with only the original reference, which is last: .227/.147 in the table."""
-    slug, (floor,) = floors_of(shared_data, "dailydialog_multiref")
+    slug, (floor,) = read_baselines(shared_data, "dailydialog_multiref")
     item = Item.objects.filter(project__slug=slug).first()
     assert item is not None
     alone = ReferenceSet.objects.create(project=item.project, name="alone")

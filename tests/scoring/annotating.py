@@ -94,7 +94,7 @@ def preview(project: Project, **wishes: Any) -> Run:
     return run
 
 
-def texts_of(project: Project, name: str, item: Item | None = None) -> list[str]:
+def list_texts(project: Project, name: str, item: Item | None = None) -> list[str]:
     """The texts of a set in order, for one item or for all."""
     rows = Reference.objects.filter(set__project=project, set__name=name)
     if item is not None:

@@ -19,7 +19,7 @@ from scoring.selectors.snapshots import compare_tables
 from scoring.services.leaderboards import get_leaderboard
 from scoring.services.snapshots import take_snapshot
 from tests.scoring.ml.training.toy_entry import ENTRY
-from tests.taking import TABLE, WHOLE, faults_of, take_in
+from tests.taking import TABLE, WHOLE, list_errors, take_in
 
 migration = importlib.import_module("scoring.migrations.0006_ratings_z_shrunk")
 PARAMS = {"aspect": "quality", "method": "mean", "ratings": "z", "systems": "all", "by": ""}
@@ -74,14 +74,14 @@ def test_tables_and_combinations_of_an_export_keep_their_meaning(cast, sign, tod
         "scores.jsonl": [{"set": "both", "item": "i1", "system": "s", "value": 0.5, "input": 1}],
     }  # fmt: skip
     upload = take_in(cast.project, files)
-    assert upload.state == "done", faults_of(upload)
+    assert upload.state == "done", list_errors(upload)
     kept = Leaderboard.objects.get(project=cast.project)
     assert kept.params["ratings"] == kept.table["ratings"] == today
     assert f"|ratings:{today}|" in kept.table["signature"]
     assert ScoreSet.objects.get().evaluator.options["ratings"] == today
     # Uploading the same files again gives the same set, not another evaluator of that name.
     again = take_in(cast.project, files)
-    assert again.state == "done", faults_of(again)
+    assert again.state == "done", list_errors(again)
 
 
 def test_checkpoints_of_the_first_version_continue_unchanged(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_aspect_is_offered_only_with_usable_judgements(judged):
     assert offered(judged, "shared-bert", "aspects") == ["quality", "fluency"]
 
 
-def faults_of(project, name, **wishes):
+def list_errors(project, name, **wishes):
     with pytest.raises(BadInput) as refused:
         plan_params(project, Wishes(name, **wishes))
     return {fault.field: fault.message for fault in refused.value.faults}
@@ -91,15 +91,15 @@ def test_aspect_is_required_at_once_if_several_were_judged(judged):
     form = TrainForm(ASKED, project=judged, entry=get_entry("comparative"))
     assert list(form.errors) == ["aspect"]
     said = "Name the aspect that comparative shall learn: quality, fluency, style."
-    assert faults_of(judged, "comparative") == {"aspect": said}
+    assert list_errors(judged, "comparative") == {"aspect": said}
     assert plan_params(judged, Wishes("comparative", options={"human": "no"}))["aspect"] == ""
     assert plan_params(judged, Wishes("comparative", aspect="style"))["aspect"] == "style"
-    said = faults_of(judged, "ream", aspect="human-likeness")["aspect"]
+    said = list_errors(judged, "ream", aspect="human-likeness")["aspect"]
     assert said == "There are no ratings of “human-likeness” in what was chosen. There are of: quality, fluency."
-    assert "no ratings of “style”" in faults_of(judged, "ream", aspect="style")["aspect"]
+    assert "no ratings of “style”" in list_errors(judged, "ream", aspect="style")["aspect"]
     assert (
         "no ratings of “style”"
-        in faults_of(judged, "shared-bert", options={"aspects": "quality, style"})["options.aspects"]
+        in list_errors(judged, "shared-bert", options={"aspects": "quality, style"})["options.aspects"]
     )
 
 
@@ -107,15 +107,15 @@ def test_other_choices_may_leave_one_aspect(judged):
     Rating.objects.filter(aspect__name="fluency", rater="r1").delete()
     Rating.objects.filter(aspect__name="fluency").update(rater="other")
     assert plan_params(judged, Wishes("ream", raters=("r0", "r1")))["aspect"] == ""
-    assert "fluency" in faults_of(judged, "ream", raters=("r0",), aspect="fluency")["aspect"]
+    assert "fluency" in list_errors(judged, "ream", raters=("r0",), aspect="fluency")["aspect"]
 
 
 def test_all_errors_are_reported_at_once(judged):
     options = {"metric": "nonsense", "sizes": "a,b", "negatives": "foo", "train_device": "foo", "nothing": 1}
-    found = faults_of(judged, "ream", options=options, folds=99, seed=-1, systems=("nobody",), profile="paper")
+    found = list_errors(judged, "ream", options=options, folds=99, seed=-1, systems=("nobody",), profile="paper")
     assert set(found) == {*(f"options.{name}" for name in options), "folds", "seed", "systems"}
     assert found["options.sizes"] == "sizes must be whole numbers from 1 with commas between, not “a,b”."
-    assert faults_of(judged, "ream", profile="printed", aspect="quality") == {
+    assert list_errors(judged, "ream", profile="printed", aspect="quality") == {
         "profile": "profile must be one of recommended, paper."
     }
 

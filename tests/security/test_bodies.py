@@ -263,7 +263,7 @@ def attacks_on(pattern: str) -> Iterator[str]:
         yield unit * (4_000 // len(unit)) + "\0!"
 
 
-def seconds_of(compiled: Any, text: str) -> float:
+def time_match(compiled: Any, text: str) -> float:
     begin = time.process_time()
     compiled.search(text)
     return time.process_time() - begin
@@ -272,11 +272,11 @@ def seconds_of(compiled: Any, text: str) -> float:
 def is_quadratic(compiled: Any, text: str) -> bool:
     """For four times as many characters, a linear pattern takes four times as long, a quadratic one sixteen times. The
     best of three for both, because other processes only add time."""
-    once = min(seconds_of(compiled, text) for _ in range(3))
+    once = min(time_match(compiled, text) for _ in range(3))
     if once > 0.3 or once < 0.001:
         return once > 0.3
     longer = text[:-2] * 4 + text[-2:]
-    return min(seconds_of(compiled, longer) for _ in range(3)) > 8 * once
+    return min(time_match(compiled, longer) for _ in range(3)) > 8 * once
 
 
 @pytest.mark.promise("patterns")
@@ -294,7 +294,7 @@ def test_no_pattern_takes_more_than_linear_time():
         except re.error:
             compiled = regex.compile(pattern)
         for text in attacks_on(pattern):
-            if seconds_of(compiled, text) > 0.002 and is_quadratic(compiled, text):
+            if time_match(compiled, text) > 0.002 and is_quadratic(compiled, text):
                 slow.append(f"{where}: {pattern[:80]!r} on {text[:10]!r}...")
                 break
     assert not slow, "\n".join(slow)

@@ -55,7 +55,7 @@ def undone() -> Iterator[None]:
         transaction.set_rollback(True)
 
 
-def client_of(user: Any) -> Client:
+def make_client(user: Any) -> Client:
     client = Client(raise_request_exception=True)
     client.force_login(user)
     return client
@@ -105,7 +105,7 @@ def bodies(f: Callable[[str], Any]) -> list[tuple[str, str, dict[str, Any]]]:
 @pytest.mark.promise("references")
 def test_foreign_object_in_a_body_is_not_found(world):
     """Olga names Sam's objects. A campaign plan is stored as written and refused when it is opened."""
-    client = client_of(world.cast.owner)
+    client = make_client(world.cast.owner)
     wrong = []
     for method, path, body in bodies(lambda name: world.foreign.values[name]):
         with undone():
@@ -123,7 +123,7 @@ def test_foreign_object_in_a_body_is_not_found(world):
 
 @pytest.mark.promise("references")
 def test_foreign_object_in_a_query_is_not_found(world):
-    client = client_of(world.cast.owner)
+    client = make_client(world.cast.owner)
     f, own, slug = world.foreign.values, world.own.values, world.own.project.slug
     asked = [
         f"projects/{slug}/candidates/?corpus={f['corpus']}&q=hello",
@@ -176,7 +176,7 @@ def test_foreign_object_in_a_query_is_not_found(world):
 @pytest.mark.promise("assignment")
 def test_request_sets_only_its_own_members(world):
     cast, slug, v = world.cast, world.own.project.slug, world.own.values
-    owner, anna = client_of(cast.owner), client_of(cast.annotator)
+    owner, anna = make_client(cast.owner), make_client(cast.annotator)
     api = f"/api/v1/projects/{slug}/"
     as_json: dict[str, Any] = {"content_type": "application/json"}
     with undone():
@@ -272,7 +272,7 @@ def harm(text: str) -> list[str]:
 
 
 def looked_at(world: World) -> Iterator[tuple[str, Rule, Client]]:
-    clients = {"owner": client_of(world.cast.owner), "annotator": client_of(world.cast.annotator)}
+    clients = {"owner": make_client(world.cast.owner), "annotator": make_client(world.cast.annotator)}
     for name, rules in {**PAGES, **API}.items():
         for rule in rules:
             if rule.method == "get" and name in addresses():
@@ -316,7 +316,7 @@ def test_no_page_executes_user_text(world):
 def test_reflected_input_is_escaped(world):
     """In queries, in forms with errors, in missing addresses, in Markdown, in file names."""
     cast, slug = world.cast, world.own.project.slug
-    owner = client_of(cast.owner)
+    owner = make_client(cast.owner)
     wrong = []
 
     def look(what: str, answer: Any) -> None:
@@ -382,7 +382,7 @@ def formulas(text: str) -> list[str]:
 @pytest.mark.promise("formulas")
 def test_no_table_contains_a_formula(world):
     """Every free text column contains a formula; every exported CSV or TSV shows it as text."""
-    owner, wrong, tables = client_of(world.cast.owner), [], 0
+    owner, wrong, tables = make_client(world.cast.owner), [], 0
     with undone():
         poison("=cmd|' /C calc'!A0", "=1+1")
         for name, rule, _ in looked_at(world):

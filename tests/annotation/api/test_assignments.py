@@ -28,7 +28,7 @@ def next_one(client, campaign, query=""):
     return post(client, f"campaigns/{campaign.pk}/next/{query}")
 
 
-def body_of(campaign, **more):
+def make_body(campaign, **more):
     return {"submission": str(uuid4()), "answer": answer_to(campaign), **more}
 
 
@@ -50,7 +50,7 @@ def test_judging_from_start_to_end(anna, campaign):
     address = f"/api/v1/assignments/{first['id']}/"
     saved = anna.patch(address, {"version": 0, "draft": {"answer": {}}}, content_type="application/json")
     assert saved.json()["draft_version"] == 1
-    sent = post(anna, f"assignments/{first['id']}/submit/", body_of(campaign, next=True, seconds=3)).json()
+    sent = post(anna, f"assignments/{first['id']}/submit/", make_body(campaign, next=True, seconds=3)).json()
     assert (sent["version"], sent["feedback"], sent["why"]) == (1, None, "")
     assert sent["next"]["id"] != first["id"]
     assert sent["progress"] == {
@@ -69,14 +69,14 @@ def test_prefetch(anna, campaign):
     first = next_one(anna, campaign).json()
     ahead = next_one(anna, campaign, "?prefetch=1").json()
     assert ahead["id"] != first["id"]
-    sent = post(anna, f"assignments/{first['id']}/submit/", body_of(campaign, next="ahead")).json()
+    sent = post(anna, f"assignments/{first['id']}/submit/", make_body(campaign, next="ahead")).json()
     assert sent["next"]["id"] not in {first["id"], ahead["id"]}
 
 
 def test_nothing_left_is_204_and_paused_is_409(anna, cast):
     campaign = open_for(cast, max_per_annotator=1)
     first = next_one(anna, campaign).json()
-    sent = post(anna, f"assignments/{first['id']}/submit/", body_of(campaign, next=True)).json()
+    sent = post(anna, f"assignments/{first['id']}/submit/", make_body(campaign, next=True)).json()
     assert (sent["next"], sent["why"]) == (None, "limit")
     assert next_one(anna, campaign).status_code == 204
     pause_campaign(campaign=campaign, user=cast.researcher)
@@ -89,16 +89,16 @@ def test_nothing_left_is_204_and_paused_is_409(anna, cast):
 def test_conflicts_carry_both_versions(anna, campaign):
     first = next_one(anna, campaign).json()
     path = f"assignments/{first['id']}/submit/"
-    body = body_of(campaign, note="first")
+    body = make_body(campaign, note="first")
     assert post(anna, path, body).status_code == 200
     assert post(anna, path, body).status_code == 200
     assert Judgement.objects.count() == 1
     refused = post(anna, path, {**body, "note": "second"})
     assert refused.status_code == 409
     assert (refused.json()["stored"]["note"], refused.json()["yours"]["note"]) == ("first", "second")
-    stale = post(anna, path, body_of(campaign))
+    stale = post(anna, path, make_body(campaign))
     assert (stale.status_code, stale.json()["stored"]["version"]) == (409, 1)
-    assert post(anna, path, body_of(campaign, replaces=1)).json()["version"] == 2
+    assert post(anna, path, make_body(campaign, replaces=1)).json()["version"] == 2
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_conflicts_carry_both_versions(anna, campaign):
 )
 def test_errors_are_listed_by_field(anna, campaign, change, field):
     first = next_one(anna, campaign).json()
-    refused = post(anna, f"assignments/{first['id']}/submit/", {**body_of(campaign), **change})
+    refused = post(anna, f"assignments/{first['id']}/submit/", {**make_body(campaign), **change})
     assert refused.status_code == 400
     assert [error["field"] for error in refused.json()["errors"]] == [field]
     assert not Judgement.objects.exists()
@@ -148,7 +148,7 @@ def test_unauthorised_users_are_refused(cast, client, campaign):
         client.force_login(user)
         assert client.get(f"/api/v1/assignments/{first['id']}/").status_code == 404
         for act in ("submit", "skip", "flag"):
-            body = {**body_of(campaign), "reason": "broken"}
+            body = {**make_body(campaign), "reason": "broken"}
             assert post(client, f"assignments/{first['id']}/{act}/", body).status_code == 404
     assert Assignment.objects.get(public=first["id"]).state == "open"
 
@@ -157,7 +157,7 @@ def test_history_needs_few_queries(anna, cast, django_assert_max_num_queries):
     campaign = open_for(cast, "pairwise", items=15)
     first = next_one(anna, campaign).json()
     while first is not None:
-        first = post(anna, f"assignments/{first['id']}/submit/", body_of(campaign, next=True)).json()["next"]
+        first = post(anna, f"assignments/{first['id']}/submit/", make_body(campaign, next=True)).json()["next"]
     with django_assert_max_num_queries(10):
         assert len(anna.get(f"/api/v1/assignments/?campaign={campaign.pk}").json()["results"]) == 15
 

@@ -12,7 +12,7 @@ from annotation.models import Item, Output, Reference, Upload
 from evalapp.accounts.models import Project
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
-from tests.taking import ITEMS, OUTPUTS, RATINGS, WHOLE, as_bytes, faults_of, take_in
+from tests.taking import ITEMS, OUTPUTS, RATINGS, WHOLE, as_bytes, list_errors, take_in
 
 pytestmark = pytest.mark.django_db
 ADDRESS = "/api/v1/projects/alpha/uploads/"
@@ -58,7 +58,7 @@ def test_rows_as_the_body(api, cast, content_type, body):
     upload = Upload.objects.latest("pk")
     execute_run(upload.run_id)
     upload.refresh_from_db()
-    assert upload.state == "done", faults_of(upload)
+    assert upload.state == "done", list_errors(upload)
     assert Output.objects.count() == 3
 
 

@@ -9,7 +9,7 @@ from django.test import Client
 
 from evalapp.accounts.roles import Role
 from tests.cast import join, person
-from tests.writing import desk_of, fill_ports, send, start_constraint, start_writing
+from tests.writing import fill_ports, open_desk, send, start_constraint, start_writing
 
 pytestmark = pytest.mark.django_db
 BASE = "/api/v1"
@@ -82,7 +82,7 @@ def test_from_plan_to_watch(cast):
 def test_flags_are_listed_and_resolved(cast):
     rita, anna = door(cast.researcher), door(cast.annotator)
     campaign = start_writing(cast, items=1)
-    task = f"/writing-tasks/{desk_of(cast.annotator, campaign).public}/"
+    task = f"/writing-tasks/{open_desk(cast.annotator, campaign).public}/"
     anna("post", f"{task}flag/", {"reason": "broken", "text": "cut off"}, 201)
     (flag,) = rita("get", f"/writing/{campaign.pk}/flags/")["results"]
     assert (flag["item"], flag["reason"], flag["text"], flag["resolved_at"]) == ("i000", "broken", "cut off", None)
@@ -94,7 +94,7 @@ def test_flags_are_listed_and_resolved(cast):
 
 def test_invalid_bodies_are_refused_by_field(cast):
     anna = door(cast.annotator)
-    desk = desk_of(cast.annotator, start_writing(cast))
+    desk = open_desk(cast.annotator, start_writing(cast))
     task = f"/writing-tasks/{desk.public}/"
     for body in (
         {"text": "x"},
@@ -113,7 +113,7 @@ def test_confirming_through_the_api(cast):
     ben = person("ben")
     join(cast.project, ben, Role.ANNOTATOR)
     campaign = start_constraint(cast, "better-than-original")
-    send(cast.annotator, desk_of(cast.annotator, campaign), "A better ending.")
+    send(cast.annotator, open_desk(cast.annotator, campaign), "A better ending.")
     found = door(ben)("post", f"/writing/{campaign.pk}/next-confirmation/")
     better = next(text["id"] for text in found["texts"] if text["text"] == "A better ending.")
     door(ben)("post", f"/confirmations/{found['id']}/", {"submission": str(uuid4()), "better": better}, 204)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from annotation.exporters.facts import Facts
 
 
-def facts_of(*raters: str) -> Facts:
+def collect_facts(*raters: str) -> Facts:
     """r1 and r2 differ in every other unit; any other rater repeats r1's answers."""
     facts = Facts()
     for unit in range(8):
@@ -17,11 +17,11 @@ def facts_of(*raters: str) -> Facts:
 
 
 def test_repeat_is_not_another_rater():
-    plain, again = facts_of("r1", "r2"), facts_of("r1", "r1#2", "r2")
+    plain, again = collect_facts("r1", "r2"), collect_facts("r1", "r1#2", "r2")
     found = again.judged["quality", "ratings"]
     assert found.agreement("interval").value == plain.judged["quality", "ratings"].agreement("interval").value
     assert (found.n, found.n_raters, again.n_raters) == (24, 2, 2)
-    other = facts_of("r2@9", "r1", "r2", "r1@7").judged["quality", "ratings"]
+    other = collect_facts("r2@9", "r1", "r2", "r1@7").judged["quality", "ratings"]
     assert (other.agreement("interval").value, other.n_raters) == (found.agreement("interval").value, 2)
     # Without a rater named r1, r1#2 counts as a rater.
-    assert facts_of("r1#2", "r2").n_raters == 2
+    assert collect_facts("r1#2", "r2").n_raters == 2

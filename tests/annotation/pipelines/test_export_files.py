@@ -19,7 +19,7 @@ from evalapp.accounts.models import Project
 from evalapp.common import audit
 from tests.annotation.pipelines.rich import RICH
 from tests.evalapp.test_markup import NASTY
-from tests.taking import faults_of, take_in
+from tests.taking import list_errors, take_in
 
 pytestmark = pytest.mark.django_db
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def rich(cast):
     upload = take_in(cast.project, RICH)
-    assert upload.state == "done", faults_of(upload)
+    assert upload.state == "done", list_errors(upload)
     return cast.project
 
 
@@ -37,7 +37,7 @@ def export(project: Project, folder: Path, **wishes: Any) -> Path:
     return folder
 
 
-def head_of(folder: Path) -> dict[str, Any]:
+def read_header(folder: Path) -> dict[str, Any]:
     text = (folder / "README.md").read_text(encoding="utf-8")
     _, head, _ = text.split("---\n", 2)
     return yaml.safe_load(head)
@@ -51,7 +51,7 @@ def test_datasets_reads_every_configuration_of_the_card(rich, tmp_path, monkeypa
     left_out = {}
     for format in ("jsonl", "safe-csv", "parquet"):
         folder = export(rich, tmp_path / format, format=format, level="both")
-        names = [config["config_name"] for config in head_of(folder)["configs"]]
+        names = [config["config_name"] for config in read_header(folder)["configs"]]
         found = {
             name: datasets.load_dataset(str(folder), name, split="train", cache_dir=str(tmp_path / "cache" / format))
             for name in names
@@ -81,7 +81,7 @@ def test_no_cell_is_a_formula_and_every_text_is_restored(rich, tmp_path):
                 assert risky == [], file.name
     twin = Project.objects.create(slug="twin", name="twin")
     upload = take_in(twin, {file.name: file.read_bytes() for file in folder.iterdir()})
-    assert upload.state == "done", faults_of(upload)
+    assert upload.state == "done", list_errors(upload)
     stored = dict(twin.outputs.filter(item__key="i1").values_list("system__name", "text"))
     assert [stored[f"s{k}"] for k in range(len(dangerous))] == dangerous
 
@@ -153,7 +153,7 @@ def test_card_and_datasheet_state_known_and_unknown_facts(rich, tmp_path):
         guidelines="Read aloud.\n\nThen rate.",
     )  # fmt: skip
     folder = export(rich, tmp_path / "out")
-    head = head_of(folder)
+    head = read_header(folder)
     assert (head["license"], head["language"], head["pretty_name"]) == ("cc-by-4.0", ["en"], "Alpha")
     assert head["size_categories"] == ["n<1K"]
     assert "simulated-judgements" in head["tags"]
@@ -171,7 +171,7 @@ def test_card_and_datasheet_state_known_and_unknown_facts(rich, tmp_path):
     # The description of a campaign survives load and is exported again.
     twin = Project.objects.create(slug="twin", name="twin")
     upload = take_in(twin, {file.name: file.read_bytes() for file in folder.iterdir()})
-    assert upload.state == "done", faults_of(upload)
+    assert upload.state == "done", list_errors(upload)
     again = export(twin, tmp_path / "again")
     assert (again / "DATASHEET.md").read_text() == sheet
     assert (again / "README.md").read_text() == card
@@ -180,7 +180,7 @@ def test_card_and_datasheet_state_known_and_unknown_facts(rich, tmp_path):
 def test_campaign_with_a_minimal_description(rich, tmp_path):
     told = {"units": 3, "aspects": [{"name": "quality"}]}
     upload = take_in(rich, {"campaigns.jsonl": [{"campaign": "far", "kind": "likert", "told": told}]})
-    assert faults_of(upload) == []
+    assert list_errors(upload) == []
     sheet = (export(rich, tmp_path / "a") / "DATASHEET.md").read_text(encoding="utf-8")
     assert "- far: 3" in sheet
     assert "- far, quality: not recorded" in sheet
@@ -196,7 +196,7 @@ def test_old_names_break_no_exported_file(rich, tmp_path):
     Project.objects.filter(pk=rich.pk).update(name=NASTY[0], licence="x\u2028 y\x85", source=NASTY[1])
     for format in ("jsonl", "csv", "safe-csv", "parquet"):
         folder = export(rich, tmp_path / format, format=format, level="both", judgements=True, attributes=True)
-        assert head_of(folder)["pretty_name"] == "good<U+000A>\\input{/etc/passwd}%"
+        assert read_header(folder)["pretty_name"] == "good<U+000A>\\input{/etc/passwd}%"
         for name in ("README.md", "DATASHEET.md"):
             text = (folder / name).read_text(encoding="utf-8")
             assert "\n\\input" not in text

@@ -15,7 +15,7 @@ from evalapp.common.errors import BadInput, NotThere
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
 from tests.annotation.pipelines.rich import RICH
-from tests.taking import DATASET, ITEMS, faults_of, take_in, written
+from tests.taking import DATASET, ITEMS, list_errors, take_in, written
 
 pytestmark = pytest.mark.django_db
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def rich(cast):
     upload = take_in(cast.project, RICH)
-    assert upload.state == "done", faults_of(upload)
+    assert upload.state == "done", list_errors(upload)
     return cast.project
 
 
@@ -56,7 +56,7 @@ def test_loading_a_dump_gives_an_equal_project(rich, cast, tmp_path, format):
     dumped = written(rich, tmp_path / "a", format)
     twin = Project.objects.create(slug="twin", name="twin")
     upload = take_in(twin, dumped)
-    assert upload.state == "done", faults_of(upload)
+    assert upload.state == "done", list_errors(upload)
     assert written(twin, tmp_path / "b", format) == dumped
     assert written(twin, tmp_path / "c") == written(rich, tmp_path / "d")
     assert set(System.objects.filter(project=twin).values_list("name", "kind", "declared")) == set(
@@ -114,6 +114,6 @@ def test_free_text_task_is_restored(cast, tmp_path):
     Project.objects.filter(pk=cast.project.pk).update(task="translation")
     dumped = written(Project.objects.get(pk=cast.project.pk), tmp_path / "a")
     twin = Project.objects.create(slug="twin", name="twin")
-    assert faults_of(take_in(twin, dumped)) == []
+    assert list_errors(take_in(twin, dumped)) == []
     twin.refresh_from_db()
     assert twin.task == "translation"

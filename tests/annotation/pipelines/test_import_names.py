@@ -8,7 +8,7 @@ import pytest
 from django.core.management import call_command
 
 from annotation.models import Output, System
-from tests.taking import faults_of, take_in
+from tests.taking import list_errors, take_in
 
 pytestmark = pytest.mark.django_db
 NFC, NFD = "caf\u00e9", "cafe\u0301"
@@ -27,7 +27,7 @@ def project(cast):
 def test_two_systems_of_one_upload_and_one_stored(project):
     files = {"items.jsonl": [{"id": "i1"}], "outputs.jsonl": _outputs(NFC, NFD, "gpt", "other")}
     upload = take_in(project, files)
-    assert upload.state == "done", faults_of(upload)
+    assert upload.state == "done", list_errors(upload)
     assert upload.options["hints"] == [
         f"The systems “{NFD}” (U+0301) and “{NFC}” (U+00E9) {SAME}. If they are the same, use one name."
     ]
@@ -46,7 +46,7 @@ def test_items_aspects_and_raters(project, client, cast, capsys, tmp_path):
     items = [{"id": "i0"}, {"id": "i1"}, {"id": NFC}, {"id": NFD}]
     outputs = [{"item": f"i{k}", "system": "s", "text": "t"} for k in range(2)]
     upload = take_in(project, {"items.jsonl": items, "outputs.jsonl": outputs, "ratings.jsonl": rows})
-    assert upload.state == "done", faults_of(upload)
+    assert upload.state == "done", list_errors(upload)
     assert [hint.split()[1] for hint in upload.options["hints"]] == ["aspects", "items", "raters"]
     client.force_login(cast.owner)
     page = client.get(f"/projects/alpha/uploads/{upload.pk}/").content.decode()
@@ -62,7 +62,7 @@ def test_sixty_rows_with_one_error_are_one_line(project):
     rows = [{"item": "nope", "system": f"s{k}", "text": "t"} for k in range(60)]
     upload = take_in(project, {"items.jsonl": [{"id": "i1"}], "outputs.jsonl": rows})
     assert upload.fault_count == 60
-    assert faults_of(upload) == [
+    assert list_errors(upload) == [
         "outputs.jsonl:1: There is no item “nope”, neither in this upload nor stored. (60 rows: 1, 2, 3, ...)"
     ]
     assert upload.counts["outputs"]["faulty"] == 60
@@ -70,7 +70,7 @@ def test_sixty_rows_with_one_error_are_one_line(project):
 
 def test_equal_parse_errors_are_one_line(project):
     items = [{"id": "a"}, {"id": 1.5}, {"id": "b", "source": 3}, {"id": 2.5}]
-    found = faults_of(take_in(project, {"items.jsonl": items}))
+    found = list_errors(take_in(project, {"items.jsonl": items}))
     assert found == [
         "items.jsonl:2: id must be text; write it in quotes. (2 rows: 2, 4)",
         "items.jsonl:3: source must be text or null.",
@@ -81,14 +81,14 @@ def test_more_than_a_thousand_rows_of_one_error_are_counted(project):
     rows = [{"item": "nope", "system": "s", "text": "t", "step": k} for k in range(2500)]
     upload = take_in(project, {"outputs.jsonl": rows})
     assert upload.fault_count == 2500
-    assert [text.split("stored.")[1] for text in faults_of(upload)] == [" (2,500 rows: 1, 2, 3, ...)"]
+    assert [text.split("stored.")[1] for text in list_errors(upload)] == [" (2,500 rows: 1, 2, 3, ...)"]
 
 
 def test_sixty_rows_that_differ_in_a_name_are_one_line(project):
     rows = [{"item": f"q{k}", "system": "s", "text": "t"} for k in range(60)]
     upload = take_in(project, {"items.jsonl": [{"id": "q1"}], "outputs.jsonl": rows})
     assert upload.fault_count == 59
-    assert faults_of(upload) == [
+    assert list_errors(upload) == [
         "outputs.jsonl:1: There is no item “q0”, neither in this upload nor stored. "
         "(59 rows: 1, 3, 4, ...; likewise “q2”, “q3” and 56 more)"
     ]
@@ -97,7 +97,7 @@ def test_sixty_rows_that_differ_in_a_name_are_one_line(project):
 def test_three_different_names_get_a_line_each(project):
     rows = [{"item": f"q{k % 3}", "system": f"s{k}", "text": "t"} for k in range(6)]
     upload = take_in(project, {"items.jsonl": [{"id": "i"}], "outputs.jsonl": rows})
-    assert [text.split("stored.") for text in faults_of(upload)] == [
+    assert [text.split("stored.") for text in list_errors(upload)] == [
         ["outputs.jsonl:1: There is no item “q0”, neither in this upload nor ", " (2 rows: 1, 4)"],
         ["outputs.jsonl:2: There is no item “q1”, neither in this upload nor ", " (2 rows: 2, 5)"],
         ["outputs.jsonl:3: There is no item “q2”, neither in this upload nor ", " (2 rows: 3, 6)"],
@@ -110,7 +110,7 @@ def test_names_beyond_the_limit_are_counted_by_file(project):
         project, {"outputs.jsonl": rows, "outputs-b.jsonl": [{"item": "z", "system": "t", "text": "t"}] * 2}
     )
     assert upload.fault_count == 2502
-    assert faults_of(upload) == [
+    assert list_errors(upload) == [
         "outputs-b.jsonl:1: There is no item “z”, neither in this upload nor stored.",
         "outputs-b.jsonl:2: The same key stands already in outputs-b.jsonl:1. Keep one of the two rows.",
         "outputs.jsonl:1: There is no item “q0”, neither in this upload nor stored. "
@@ -125,12 +125,12 @@ def test_jsonl_keys_in_another_case_are_read_like_headers(project):
         "ratings.jsonl": [{"Item": "q1", "System": "s", "Rater": "r", "Aspect": "a", "Value": 1}],
     }
     upload = take_in(project, files)
-    assert upload.state == "done", faults_of(upload)
+    assert upload.state == "done", list_errors(upload)
     output = Output.objects.filter(project=project).order_by("pk")[0]
     assert (output.item.key, output.text, output.meta) == ("q0", "t", {"Length": 3})
     # A key present in both cases is read in lower case.
     upload = take_in(project, {"outputs.jsonl": [{"item": "q1", "Item": "q2", "system": "t", "text": "t"}]})
-    assert upload.state == "done", faults_of(upload)
+    assert upload.state == "done", list_errors(upload)
     assert Output.objects.get(project=project, system__name="t").item.key == "q1"
 
 
@@ -166,7 +166,7 @@ def test_every_kind_of_repeated_error_is_one_line(project, table, row, begin):
     }  # fmt: skip
     assert take_in(project, there).state == "done"
     rows = [row(k) for k in range(60)]
-    found = faults_of(take_in(project, {f"{table}.jsonl": rows}))
+    found = list_errors(take_in(project, {f"{table}.jsonl": rows}))
     assert len(found) == 1, found[:5]
     assert found[0].startswith(f"{table}.jsonl:1: {begin}"), found
     assert "(60 rows: 1, 2, 3, ..." in found[0]
@@ -179,10 +179,10 @@ def test_missing_name_suggests_its_other_form(project, is_stored):
         take_in(project, there)
         there = {}
     upload = take_in(project, {**there, "outputs-b.jsonl": [{"item": NFD, "system": "s", "text": "t"}]})
-    (fault,) = faults_of(upload)
+    (fault,) = list_errors(upload)
     assert fault.endswith(f"There is “{NFC}” (U+00E9), which {SAME.replace('differ', 'differs')}.")
     rating = {"item": NFC, "system": NFD, "rater": "r", "aspect": "q", "value": 1}
-    (fault,) = faults_of(take_in(project, {**there, "ratings.jsonl": [rating]}))
+    (fault,) = list_errors(take_in(project, {**there, "ratings.jsonl": [rating]}))
     assert f"There is “{NFC}” (U+00E9)" in fault
 
 
@@ -197,4 +197,4 @@ def test_names_with_line_breaks_are_refused(project, name):
     ):
         upload = take_in(project, files)
         assert upload.state == "faulty", files
-        assert "holds a line break, a control character or a change of direction" in faults_of(upload)[0]
+        assert "holds a line break, a control character or a change of direction" in list_errors(upload)[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from annotation.models import Output, Rating
-from tests.taking import faults_of, take_in, written
+from tests.taking import list_errors, take_in, written
 
 pytestmark = pytest.mark.django_db
 ITEMS = [{"id": "i1", "references": ["First.", "Second."]}, {"id": "i2", "references": []}]
@@ -33,7 +33,7 @@ def test_first_reference_becomes_an_output(project, tmp_path, apart):
     if apart:
         assert take_in(project, rest).state == "done"
     upload = take_in(project, judged if apart else {**rest, **judged})
-    assert upload.state == "done", faults_of(upload)
+    assert upload.state == "done", list_errors(upload)
     output = Output.objects.get(system__name="human")
     assert (output.text, output.meta, output.system.kind) == ("First.", {"from_reference": 0}, "reference")
     assert Rating.objects.filter(output=output).count() == 2
@@ -46,7 +46,7 @@ def test_first_reference_becomes_an_output(project, tmp_path, apart):
 def test_kinds_option_selects_the_reference(project):
     files = {name: rows for name, rows in FILES.items() if name != "systems.jsonl"}
     upload = take_in(project, files, system_kinds={"human": "reference"})
-    assert upload.state == "done", faults_of(upload)
+    assert upload.state == "done", list_errors(upload)
     assert Output.objects.get(system__name="human").text == "First."
 
 
@@ -57,8 +57,8 @@ def test_reference_with_an_output_keeps_it(project):
 
 
 def test_no_output_without_a_reference_or_for_another_kind(project):
-    (fault,) = faults_of(take_in(project, {**FILES, "ratings.jsonl": [_rating(item="i2")]}))
+    (fault,) = list_errors(take_in(project, {**FILES, "ratings.jsonl": [_rating(item="i2")]}))
     assert "“human” has no output for the item “i2”." in fault
     files = {**FILES, "systems.jsonl": [{"id": "human", "kind": "human"}]}
-    (fault,) = faults_of(take_in(project, files))
+    (fault,) = list_errors(take_in(project, files))
     assert "“human” has no output for the item “i1”." in fault

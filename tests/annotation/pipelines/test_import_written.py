@@ -28,8 +28,8 @@ from annotation.services.writing_later import withdraw_reference
 from evalapp.accounts.models import Project
 from evalapp.common.errors import Conflict
 from tests.factories import make_items
-from tests.taking import ITEMS, faults_of, take_in, written
-from tests.writing import desk_of, fill_ports, send, start_writing
+from tests.taking import ITEMS, list_errors, take_in, written
+from tests.writing import fill_ports, open_desk, send, start_writing
 
 pytestmark = pytest.mark.django_db
 
@@ -61,7 +61,7 @@ def dump(cast, monkeypatch, tmp_path):
     """Dumps a project with a set that looks like an evaluator's and a campaign with attempts and a withdrawn text."""
     fill_ports(monkeypatch)
     campaign = start_writing(cast, items=2, slug="zz")
-    desk = desk_of(cast.annotator, campaign)
+    desk = open_desk(cast.annotator, campaign)
     for text in ("A plain one.", "A good one.", "Another good “one”.", "A third\u2028good one."):
         send(cast.annotator, desk, text, seconds=2.0)
     withdraw_reference(user=cast.owner, reference_id=WrittenReference.objects.order_by("pk")[1].pk, reason="A name.")
@@ -75,7 +75,7 @@ def dump(cast, monkeypatch, tmp_path):
 
 def test_dump_of_a_loaded_dump_is_equal(cast, again, dump, tmp_path):
     upload = take_in(again, dump)
-    assert (upload.state, upload.ignored, faults_of(upload)) == ("done", [], [])
+    assert (upload.state, upload.ignored, list_errors(upload)) == ("done", [], [])
     assert upload.counts["references"]["added"] == len(dump["references.jsonl"].splitlines()) == 7
     assert upload.counts["attempts"]["added"] == 4
     assert written(again, tmp_path / "again") == dump
@@ -107,7 +107,7 @@ def test_times_are_exported_only_with_consent(cast, again, dump, tmp_path):
     assert sum(row.get("text") == "A plain one." for row in rows) == 1  # everything else is present
     # Loaded back into the original project, and elsewhere, where it is stored as exported.
     upload = take_in(cast.project, left_out)
-    assert (upload.state, faults_of(upload)) == ("done", [])
+    assert (upload.state, list_errors(upload)) == ("done", [])
     assert {count["added"] for count in upload.counts.values()} == {0}
     assert take_in(again, left_out).state == "done"
     assert export(again, "again", attributes=True) == left_out
@@ -147,7 +147,7 @@ def test_own_written_texts_stay_unchanged(cast, dump):
     }
     upload = take_in(cast.project, files, replace=True)
     assert upload.state == "faulty"
-    first, second, third, attempt = faults_of(upload)
+    first, second, third, attempt = list_errors(upload)
     assert first.endswith("was made in this project; it stays as it is.")
     assert second.startswith("references.jsonl:2: ")
     assert "of a campaign here" in second
@@ -163,10 +163,10 @@ def test_exports_with_former_member_names_load_unchanged(cast, dump, tmp_path):
     }
     assert all(b"former member 0" in content for content in older.values())
     upload = take_in(cast.project, older)
-    assert faults_of(upload) == []
+    assert list_errors(upload) == []
     assert {table: count["same"] for table, count in upload.counts.items()} == {"references": 7, "attempts": 4}
     other = {name: content.replace(b"member 0", b"member 2") for name, content in older.items()}
-    assert len(faults_of(take_in(cast.project, other))) == 3 + 4
+    assert len(list_errors(take_in(cast.project, other))) == 3 + 4
 
 
 @pytest.mark.parametrize("how", ["kept", "pseudonyms", "as-uploaded"])
@@ -191,7 +191,7 @@ def test_own_attempts_come_after_imported_ones(cast, again, monkeypatch, tmp_pat
     fill_ports(monkeypatch)
     take_in(cast.project, FILES)
     campaign = start_writing(cast, slug="c")
-    send(cast.annotator, desk_of(cast.annotator, campaign), "A good one.")
+    send(cast.annotator, open_desk(cast.annotator, campaign), "A good one.")
     first = written(cast.project, tmp_path / "one")
     texts = [json.loads(line)["text"] for line in first["attempts.jsonl"].splitlines()]
     assert texts == ["Good to see you.", "Gone.", "A good one."]
@@ -216,7 +216,7 @@ def test_errors_are_reported_by_line(again):
     ]
     attempts = [ATTEMPTS[0], ATTEMPTS[0], {**ATTEMPTS[1], "edited": "no"}, {**ATTEMPTS[1], "submission": None}]
     upload = take_in(again, {**FILES, "references.jsonl": rows, "attempts.jsonl": attempts})
-    found = faults_of(upload)
+    found = list_errors(upload)
     assert upload.state == "faulty"
     assert not ReferenceSet.objects.filter(project=again).exists()
     assert [fault.split(": ")[0] for fault in found] == [
@@ -244,7 +244,7 @@ def test_replace_and_undo(again, tmp_path):
     }
     refused = take_in(again, changed)
     assert (refused.state, refused.fault_count) == ("faulty", 4)
-    assert all("is stored with other content" in fault for fault in faults_of(refused))
+    assert all("is stored with other content" in fault for fault in list_errors(refused))
     second = take_in(again, changed, replace=True)
     assert second.counts["references"] == {"rows": 4, "added": 1, "same": 0, "replaced": 3, "faulty": 0}
     assert second.counts["attempts"]["replaced"] == 1
@@ -272,7 +272,7 @@ def test_text_appears_in_one_place(again):
         ({**ROWS[0], "text": "Hm.", "written": IMPORTED_CAMPAIGNS}, "submission s-1 stands elsewhere"),
         ({**ROWS[1], "text": "Hm.", "written": None}, "which this row leaves out"),
     ):
-        (fault,) = faults_of(take_in(again, {"references.jsonl": [row]}, replace=True))
+        (fault,) = list_errors(take_in(again, {"references.jsonl": [row]}, replace=True))
         assert why in fault
     upload = take_in(again, {"references.jsonl": [{**ROWS[1], "written": None}]})
     assert upload.counts["references"]["same"] == 1

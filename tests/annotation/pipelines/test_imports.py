@@ -21,7 +21,7 @@ from evalapp.common.errors import BadInput, TooLarge
 from evalapp.common.models import AuditEvent, Run, RunLog
 from evalapp.common.queue import cancel_run
 from evalapp.common.runner import RunCancelled, RunContext, execute_run
-from tests.taking import COMPARISONS, DATASET, ITEMS, OUTPUTS, RATINGS, WHOLE, faults_of, row_counts, take_in, written
+from tests.taking import COMPARISONS, DATASET, ITEMS, OUTPUTS, RATINGS, WHOLE, list_errors, row_counts, take_in, written
 
 pytestmark = pytest.mark.django_db
 
@@ -33,7 +33,7 @@ def project(cast):
 
 def test_whole_folder_is_stored(project, cast, client):
     upload = take_in(project, WHOLE, user=cast.owner)
-    assert upload.state == Upload.State.DONE, faults_of(upload)
+    assert upload.state == Upload.State.DONE, list_errors(upload)
     assert row_counts(project) == {"items": 2, "outputs": 3, "ratings": 2, "comparisons": 1}
     assert upload.counts["items"] == {"rows": 2, "added": 2, "same": 0, "replaced": 0, "faulty": 0}
     assert (project.name, project.task) == ("Alpha", "dialogue")
@@ -71,7 +71,7 @@ def test_formats_are_equivalent(project, tmp_path):
         ("outputs.tsv", b"item\tsystem\ttext\ni1\ts\tHello.\ni1\tt\tGood day.\n"),
     ):
         upload = take_in(project, {name: data})
-        assert upload.state == Upload.State.DONE, faults_of(upload)
+        assert upload.state == Upload.State.DONE, list_errors(upload)
         assert upload.counts["outputs"]["same"] == upload.counts["outputs"]["rows"]
 
 
@@ -81,12 +81,12 @@ def test_one_invalid_row_prevents_storing(project):
     upload = take_in(project, {**WHOLE, "outputs.jsonl": rows})
     assert upload.state == Upload.State.FAULTY
     assert (
-        faults_of(upload)
+        list_errors(upload)
         == [
             "outputs.jsonl:4: There is no item “i9”, neither in this upload nor stored.",
             "outputs.jsonl:5: text must be text; write it in quotes.",
         ]
-        or "outputs.jsonl:5" in faults_of(upload)[1]
+        or "outputs.jsonl:5" in list_errors(upload)[1]
     )
     assert not Item.objects.exists()
     assert not System.objects.exists()
@@ -152,13 +152,13 @@ def test_reports(project, name, content, message, stored):
     else:
         upload = take_in(project, {**WHOLE, **files})
     assert upload.state == Upload.State.FAULTY
-    assert faults_of(upload) == [f"{name}:{message}"]
+    assert list_errors(upload) == [f"{name}:{message}"]
 
 
 def test_invalid_rows_are_not_reported_twice(project):
     bad = {**ITEMS[0], "source": 3}
     upload = take_in(project, {**WHOLE, "items.jsonl": [bad, ITEMS[1]]})
-    assert faults_of(upload) == ["items.jsonl:1: source must be text or null."]
+    assert list_errors(upload) == ["items.jsonl:1: source must be text or null."]
 
 
 HALF = b'{"item": "i1", "system": "s", "step": null, "text": "half \\ud800 pair"}\n'
@@ -176,7 +176,7 @@ def test_rows_that_depend_on_an_unreadable_row_are_not_reported(project, line, m
     outputs = b"".join(json.dumps(row).encode() + b"\n" for row in OUTPUTS[1:]) + line
     ratings = [*RATINGS, {**RATINGS[1], "system": "t"}]
     upload = take_in(project, {**WHOLE, "outputs.jsonl": outputs, "ratings.jsonl": ratings})
-    first, second = faults_of(upload)
+    first, second = list_errors(upload)
     assert first.startswith(f"outputs.jsonl:3: {message}")
     assert second == "ratings.jsonl:3: “t” has no output for the item “i2”."
     assert upload.counts["outputs"] == {"rows": 3, "added": 2, "same": 0, "replaced": 0, "faulty": 1}
@@ -184,7 +184,7 @@ def test_rows_that_depend_on_an_unreadable_row_are_not_reported(project, line, m
 
 def test_unidentified_invalid_row_is_mentioned_by_dependent_rows(project):
     outputs = b"".join(json.dumps(row).encode() + b"\n" for row in OUTPUTS[1:]) + b"[1]\n"
-    found = faults_of(take_in(project, {**WHOLE, "outputs.jsonl": outputs}))
+    found = list_errors(take_in(project, {**WHOLE, "outputs.jsonl": outputs}))
     assert found[1:] == [
         f"{file}.jsonl:1: “s” has no output for the item “i1”. It may be in outputs.jsonl:3, which is faulty itself: "
         "correct that first."
@@ -196,7 +196,7 @@ def test_invalid_json_cell_and_missing_cell(project):
     cells = b'id,context,references,group\r\ni1,"[""a""]","[""\\ud83d""]",g\r\ni2,"[]"\r\n'
     files = {**WHOLE, "comparisons.jsonl": [{**COMPARISONS[0], "system_b": {"reference": 3}}]}
     del files["items.jsonl"]
-    found = faults_of(take_in(project, {**files, "items.csv": cells}))
+    found = list_errors(take_in(project, {**files, "items.csv": cells}))
     assert found[0].startswith("items.csv:2: references: A text has half of a surrogate pair (\\ud83d)")
     assert found[1].startswith("items.csv:3: The row has 2 cells")
     about_i2 = "There is no item “i2”, neither in this upload nor stored. It may be in items.csv:3"
@@ -209,7 +209,7 @@ def test_invalid_scale_is_not_reported_for_ratings(project, low, high, stored):
     if stored:
         take_in(project, WHOLE)
     aspects = [{"name": "quality", "min": low, "max": high}]
-    found = faults_of(take_in(project, {**WHOLE, "dataset.json": {**DATASET, "aspects": aspects}}))
+    found = list_errors(take_in(project, {**WHOLE, "dataset.json": {**DATASET, "aspects": aspects}}))
     assert len(found) == 1, found
     assert "min and max of “quality”" in found[0]
 
@@ -219,7 +219,7 @@ def test_more_than_a_thousand_errors_that_differ_in_numbers_are_one_line(project
     rows = [{**RATINGS[0], "rater": f"r{n}", "value": 9 + n} for n in range(1500)]
     upload = take_in(project, {"ratings.jsonl": rows})
     assert upload.fault_count == 1500
-    (fault,) = faults_of(upload)
+    (fault,) = list_errors(upload)
     assert fault.startswith("ratings.jsonl:1: The value 9 ")
     assert fault.endswith(" (1,500 rows: 1, 2, 3, ...)")
 
@@ -277,19 +277,19 @@ def test_changed_content_needs_replace(project):
     take_in(project, WHOLE)
     upload = take_in(project, {"items.jsonl": [CHANGED_ITEM], "outputs.jsonl": [CHANGED_OUTPUT],
                                "ratings.jsonl": [{**RATINGS[0], "value": 1}]})  # fmt: skip
-    assert [line.split(": ")[0] for line in faults_of(upload)] == [
+    assert [line.split(": ")[0] for line in list_errors(upload)] == [
         "items.jsonl:1",
         "outputs.jsonl:1",
         "ratings.jsonl:1",
     ]
-    assert all("stored with other content" in line for line in faults_of(upload))
+    assert all("stored with other content" in line for line in list_errors(upload))
 
 
 def test_replace_overwrites_and_keeps_unmentioned_values(project):
     take_in(project, {name: WHOLE[name] for name in ("dataset.json", "items.jsonl", "outputs.jsonl")})
     more = {**OUTPUTS[0], "meta": {"beam": 4}}
     upload = take_in(project, {"items.jsonl": [CHANGED_ITEM], "outputs.jsonl": [CHANGED_OUTPUT, more]}, replace=True)
-    assert upload.state == Upload.State.DONE, faults_of(upload)
+    assert upload.state == Upload.State.DONE, list_errors(upload)
     assert upload.counts["outputs"]["replaced"] == 2
     assert Item.objects.get(key="i2").context == ["Good bye."]
     assert Output.objects.get(system__name="t").text == "Good evening."
@@ -299,11 +299,11 @@ def test_replace_overwrites_and_keeps_unmentioned_values(project):
 def test_judged_outputs_are_never_replaced(project):
     take_in(project, WHOLE)
     upload = take_in(project, {"outputs.jsonl": [CHANGED_OUTPUT]}, replace=True)
-    assert faults_of(upload) == [
+    assert list_errors(upload) == [
         "outputs.jsonl:1: The output of “t” for the item “i1” has been judged; it stays as it is."
     ]
     upload = take_in(project, {"items.jsonl": [CHANGED_ITEM]}, replace=True)
-    assert "People have judged outputs of the item “i2”" in faults_of(upload)[0]
+    assert "People have judged outputs of the item “i2”" in list_errors(upload)[0]
 
 
 def test_references_may_grow_with_ratings_but_not_with_turing_comparisons(project):
@@ -320,18 +320,18 @@ def test_ratings_given_in_a_campaign_are_not_replaced(project):
     take_in(project, WHOLE)
     Rating.objects.filter(output__item__key="i1").update(judgement=7)
     upload = take_in(project, {"ratings.jsonl": [{**RATINGS[0], "value": 1}]}, replace=True)
-    assert "was given in a campaign" in faults_of(upload)[0]
+    assert "was given in a campaign" in list_errors(upload)[0]
 
 
 def test_changed_description_needs_replace(project):
     take_in(project, WHOLE)
     other = {**DATASET, "name": "Beta", "aspects": [{"name": "quality", "min": 1, "max": 7}]}
     upload = take_in(project, {"dataset.json": other})
-    assert len(faults_of(upload)) == 2
+    assert len(list_errors(upload)) == 2
     assert take_in(project, {"dataset.json": other}, replace=True).state == Upload.State.DONE
     assert (project.name, Aspect.objects.get().high) == ("Beta", 7)
     narrower = {**other, "aspects": [{"name": "quality", "min": 3, "max": 7}]}
-    assert "lie outside its new range" in faults_of(take_in(project, {"dataset.json": narrower}, replace=True))[0]
+    assert "lie outside its new range" in list_errors(take_in(project, {"dataset.json": narrower}, replace=True))[0]
 
 
 def test_new_project_name_is_reported(project):
@@ -352,7 +352,7 @@ def test_steps_and_when_they_may_be_omitted(project):
     outputs = [{**OUTPUTS[0], "step": 100}, {**OUTPUTS[0], "step": 200}, {**OUTPUTS[1], "step": 100}]
     take_in(project, {"dataset.json": DATASET, "items.jsonl": ITEMS, "outputs.jsonl": outputs})
     upload = take_in(project, {"ratings.jsonl": RATINGS[:1]})
-    assert faults_of(upload) == [
+    assert list_errors(upload) == [
         "ratings.jsonl:1: “s” has outputs of several steps for the item “i1”. Say which with step."
     ]
     upload = take_in(
@@ -365,18 +365,18 @@ def test_steps_and_when_they_may_be_omitted(project):
             ],
         },
     )
-    assert upload.state == Upload.State.DONE, faults_of(upload)
+    assert upload.state == Upload.State.DONE, list_errors(upload)
     assert set(Rating.objects.values_list("output__system__name", "output__step")) == {("s", 200), ("t", 100)}
     assert Comparison.objects.filter(output_b__step=200).count() == 1
     upload = take_in(project, {"ratings.jsonl": [{**RATINGS[0], "step": 300}]})
-    assert faults_of(upload) == ["ratings.jsonl:1: “s” has no output of step 300 for the item “i1”."]
+    assert list_errors(upload) == ["ratings.jsonl:1: “s” has no output of step 300 for the item “i1”."]
 
 
 def test_omitted_and_explicit_step_are_the_same_rating(project):
     outputs = [{**OUTPUTS[0], "step": 100}]
     take_in(project, {"dataset.json": DATASET, "items.jsonl": ITEMS, "outputs.jsonl": outputs})
     upload = take_in(project, {"ratings.jsonl": [RATINGS[0], {**RATINGS[0], "step": 100}]})
-    assert "The same key stands already in ratings.jsonl:1" in faults_of(upload)[0]
+    assert "The same key stands already in ratings.jsonl:1" in list_errors(upload)[0]
 
 
 def test_dialogues_and_their_ratings(project):
@@ -396,7 +396,7 @@ def test_kinds_of_systems_by_file_and_by_option(project):
     take_in(project, {"systems.jsonl": [{"id": "s", "kind": "human"}]}, system_kinds={"s": "reference", "t": "machine"})
     assert dict(System.objects.values_list("name", "kind")) == {"s": "reference", "t": "machine"}
     upload = take_in(project, {"items.jsonl": ITEMS}, system_kinds={"nobody": "human"})
-    assert "“nobody”" in faults_of(upload)[0]
+    assert "“nobody”" in list_errors(upload)[0]
     with pytest.raises(BadInput):
         take_in(project, {"items.jsonl": ITEMS}, system_kinds={"s": "robot"})
 
@@ -407,7 +407,7 @@ def test_first_mentioned_system_may_be_declared_later(project):
     assert System.objects.get(name="s").kind == "human"
     assert (
         "stored with other content"
-        in faults_of(take_in(project, {"systems.jsonl": [{"id": "s", "kind": "control"}]}))[0]
+        in list_errors(take_in(project, {"systems.jsonl": [{"id": "s", "kind": "control"}]}))[0]
     )
 
 
@@ -427,7 +427,7 @@ def test_undeclared_aspects_have_the_observed_range(project):
 def test_comparison_only_aspect_takes_no_ratings(project):
     dataset = {**DATASET, "aspects": [{"name": "quality", "min": None, "max": None}]}
     upload = take_in(project, {**WHOLE, "dataset.json": dataset})
-    assert "takes comparisons only" in faults_of(upload)[0]
+    assert "takes comparisons only" in list_errors(upload)[0]
 
 
 def test_corpus_grows_by_new_pairs(project):
@@ -561,7 +561,7 @@ def test_large_csv_with_bom_crlf_and_one_bad_row(project):
     with growth() as grown:
         upload = take_in(project, {"items.csv": bad})
     # Each earlier row spans two lines; the header is line 1.
-    assert faults_of(upload) == [
+    assert list_errors(upload) == [
         f"items.csv:{2 + 2 * 70_000}: The row has 1 cells, the header 2. Quote texts with separators."
     ]
     assert Item.objects.count() == 2
@@ -577,7 +577,7 @@ def test_multi_line_name_is_refused_with_file_and_field(project):
     name = project.name
     upload = take_in(project, {"items.jsonl": [{"id": "i"}], "dataset.json": {"name": "A\n\\input{/etc/passwd}"}})
     assert upload.state == "faulty"
-    assert [fault for fault in faults_of(upload) if "U+000A LINE FEED" in fault]
+    assert [fault for fault in list_errors(upload) if "U+000A LINE FEED" in fault]
     (fault,) = upload.faults.all()
     assert (fault.file, fault.field) == ("dataset.json", "name")
     project.refresh_from_db()

@@ -14,7 +14,7 @@ from evalapp.accounts.selectors import rater_names
 from evalapp.accounts.services import remove_member
 from evalapp.common.errors import NotAllowed, NotThere
 from tests.cast import join, person
-from tests.writing import desk_of, draft_writing, fill_ports, send, start_writing
+from tests.writing import draft_writing, fill_ports, open_desk, send, start_writing
 
 pytestmark = pytest.mark.django_db
 
@@ -26,13 +26,13 @@ def fake(monkeypatch):
 
 def test_figures_shares_and_growth_match_manual_values(cast, fake):
     campaign = start_writing(cast, items=2)
-    desk = desk_of(cast.annotator, campaign)
+    desk = open_desk(cast.annotator, campaign)
     candidate = remember_candidates(task=desk.task, rows=[Candidate("A good reply.", "Question?", 0.5)])[0]
     send(cast.annotator, desk, "A good reply.", candidate=candidate, relevant=True, seconds=10)
     send(cast.annotator, desk, "A plain one.", seconds=20)
     send(cast.annotator, desk, "A good good one.", seconds=30)
     finish_task(user=cast.annotator, public=desk.public)
-    send(cast.annotator, desk_of(cast.annotator, campaign), "My good one.", seconds=40)
+    send(cast.annotator, open_desk(cast.annotator, campaign), "My good one.", seconds=40)
     found = watch(user=cast.researcher, campaign=campaign)
     assert found.figures == {
         "people": 1, "items": 2, "items_done": 1, "open": 1, "references": 3, "attempts": 4,
@@ -50,7 +50,7 @@ def test_figures_shares_and_growth_match_manual_values(cast, fake):
 
 def test_former_members_keep_their_rater_names(cast, fake):
     campaign = start_writing(cast, items=1, options={"mode": "rounds"})
-    desk = desk_of(cast.annotator, campaign)
+    desk = open_desk(cast.annotator, campaign)
     send(cast.annotator, desk, "A good one.", candidate=desk.candidate.public)
     remove_member(member=Membership.objects.get(project=cast.project, user=cast.annotator), actor=cast.owner)
     found = watch(user=cast.researcher, campaign=campaign)
@@ -65,7 +65,7 @@ def test_arms_are_compared_over_shared_items(cast, fake):
     campaign = start_writing(cast, items=2, options={"arms": ["scores", "control"]})
     for user in (cast.annotator, other):
         for _ in range(2):
-            desk = desk_of(user, campaign)
+            desk = open_desk(user, campaign)
             send(user, desk, "A good one." if desk.task.arm == "scores" else "A bad one.")
             finish_task(user=user, public=desk.public)
     found = watch(user=cast.viewer, campaign=campaign)
@@ -79,7 +79,7 @@ def test_arms_are_compared_over_shared_items(cast, fake):
 def test_arms_by_item_are_compared_unpaired(cast, fake):
     campaign = start_writing(cast, items=4, options={"arms": ["scores", "control"], "assign": "item"})
     for _ in range(4):
-        desk = desk_of(cast.annotator, campaign)
+        desk = open_desk(cast.annotator, campaign)
         send(cast.annotator, desk, "A good one." if desk.task.arm == "scores" else "A plain one.")
         finish_task(user=cast.annotator, public=desk.public)
     (row,) = watch(user=cast.owner, campaign=campaign).comparisons
@@ -99,7 +99,7 @@ def test_nothing_written_yet(cast, fake):
 
 def test_texts_without_scores_are_counted_but_not_averaged(cast, fake):
     campaign = start_writing(cast)
-    desk = desk_of(cast.annotator, campaign)
+    desk = open_desk(cast.annotator, campaign)
     fake.down = True
     send(cast.annotator, desk, "Unscored.", unscored=True)
     found = watch(user=cast.owner, campaign=campaign)

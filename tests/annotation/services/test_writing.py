@@ -28,7 +28,7 @@ from evalapp.accounts.roles import Role
 from evalapp.common.errors import BadInput, Conflict, NotAllowed, NotThere
 from evalapp.common.models import AuditEvent
 from tests.cast import join, person
-from tests.writing import desk_of, draft_writing, fill_ports, send, start_writing
+from tests.writing import draft_writing, fill_ports, open_desk, send, start_writing
 
 pytestmark = pytest.mark.django_db
 
@@ -107,7 +107,7 @@ def test_changes_allowed_before_and_after_opening(cast, fake):
 
 def test_only_unwritten_campaigns_can_be_deleted(cast, fake):
     campaign = start_writing(cast)
-    desk = desk_of(cast.annotator, campaign)
+    desk = open_desk(cast.annotator, campaign)
     send(cast.annotator, desk, "plain")
     with pytest.raises(Conflict, match="Close it instead"):
         delete_campaign(user=cast.researcher, campaign=campaign)
@@ -130,7 +130,7 @@ def test_campaign_stays_while_another_starts_from_its_references(cast, fake):
 def test_list_counts_members_and_references(cast, fake):
     campaign = start_writing(cast, items=1, options={"target": 4})
     for user in (cast.annotator, cast.researcher):
-        desk = desk_of(user, campaign)
+        desk = open_desk(user, campaign)
         for word in ("one", "two"):
             if desk.state == "write":
                 desk = send(user, desk, f"A good {word} by {user}.").desk
@@ -141,7 +141,7 @@ def test_list_counts_members_and_references(cast, fake):
 
 @pytest.mark.parametrize("name", ["\0", "\ud800", "x\0y"])
 def test_candidate_that_cannot_be_looked_up_was_not_offered(cast, fake, name):
-    desk = desk_of(cast.annotator, start_writing(cast))
+    desk = open_desk(cast.annotator, start_writing(cast))
     with pytest.raises(BadInput, match="was not offered"):
         send(cast.annotator, desk, "A good one.", candidate=name)
     with pytest.raises(BadInput, match="was not offered"):
@@ -150,7 +150,7 @@ def test_candidate_that_cannot_be_looked_up_was_not_offered(cast, fake, name):
 
 def test_whole_project_can_still_be_deleted(cast, fake):
     campaign = start_writing(cast)
-    send(cast.annotator, desk_of(cast.annotator, campaign), "a good one")
+    send(cast.annotator, open_desk(cast.annotator, campaign), "a good one")
     cast.project.delete()
     assert not WrittenReference.objects.exists()
 
@@ -167,7 +167,7 @@ def test_strangers_and_viewers_cannot_write(cast, fake):
         next_task(user=cast.stranger, campaign_id=campaign.pk)
     with pytest.raises(NotAllowed):
         next_task(user=cast.viewer, campaign_id=campaign.pk)
-    desk = desk_of(cast.annotator, campaign)
+    desk = open_desk(cast.annotator, campaign)
     with pytest.raises(NotThere):
         get_desk(user=cast.owner, public=desk.public)
     with pytest.raises(NotThere):
@@ -176,13 +176,13 @@ def test_strangers_and_viewers_cannot_write(cast, fake):
 
 def test_one_open_item_at_a_time_until_none_is_left(cast, fake):
     campaign = start_writing(cast, items=2)
-    first = desk_of(cast.annotator, campaign)
-    assert desk_of(cast.annotator, campaign).public == first.public
+    first = open_desk(cast.annotator, campaign)
+    assert open_desk(cast.annotator, campaign).public == first.public
     finish_task(user=cast.annotator, public=first.public)
-    second = desk_of(cast.annotator, campaign)
+    second = open_desk(cast.annotator, campaign)
     assert second.task.unit_id != first.task.unit_id
     skip_task(user=cast.annotator, public=second.public, reason="Not a question.")
-    last = desk_of(cast.annotator, campaign)
+    last = open_desk(cast.annotator, campaign)
     assert (last.task, last.why, last.done) == (None, "empty", 1)
     assert finish_task(user=cast.annotator, public=first.public).state == "done"  # repeating has no effect
     assert WritingMember.objects.get().done == 1
@@ -190,13 +190,13 @@ def test_one_open_item_at_a_time_until_none_is_left(cast, fake):
 
 def test_people_are_spread_over_the_items(cast, fake, other):
     campaign = start_writing(cast, items=2)
-    assert desk_of(cast.annotator, campaign).task.unit_id != desk_of(other, campaign).task.unit_id
+    assert open_desk(cast.annotator, campaign).task.unit_id != open_desk(other, campaign).task.unit_id
 
 
 def test_limit_per_person(cast, fake):
     campaign = start_writing(cast, items=3, max_per_annotator=1)
-    finish_task(user=cast.annotator, public=desk_of(cast.annotator, campaign).public)
-    assert desk_of(cast.annotator, campaign).why == "limit"
+    finish_task(user=cast.annotator, public=open_desk(cast.annotator, campaign).public)
+    assert open_desk(cast.annotator, campaign).why == "limit"
 
 
 # ---- the rules, enforced by the server ----------------------------------------------------------------------
@@ -204,7 +204,7 @@ def test_limit_per_person(cast, fake):
 
 def test_text_is_accepted_when_the_set_improves(cast, fake):
     campaign = start_writing(cast)
-    desk = desk_of(cast.annotator, campaign)
+    desk = open_desk(cast.annotator, campaign)
     outcome = send(cast.annotator, desk, "  A good answer. ", seconds=12.5)
     assert (outcome.decision, outcome.score_before, outcome.score_after, outcome.improved) == ("accept", 0, 0.125, True)
     row = WrittenReference.objects.get()
@@ -218,7 +218,7 @@ def test_text_is_accepted_when_the_set_improves(cast, fake):
 
 def test_candidate_is_dropped_after_three_edits(cast, fake):
     campaign = start_writing(cast)
-    desk = desk_of(cast.annotator, campaign)
+    desk = open_desk(cast.annotator, campaign)
     candidate = offered(desk)
     found = [
         send(cast.annotator, desk, text, candidate=candidate, relevant=True)
@@ -241,7 +241,7 @@ def test_candidate_is_dropped_after_three_edits(cast, fake):
 
 def test_irrelevant_candidate_is_edited_first(cast, fake):
     campaign = start_writing(cast)
-    desk = desk_of(cast.annotator, campaign)
+    desk = open_desk(cast.annotator, campaign)
     candidate = offered(desk, "A good reply to something else.")
     first = send(cast.annotator, desk, "A good reply to something else.", candidate=candidate, relevant=False)
     assert (first.decision, first.why, first.improved) == ("edit", "irrelevant", True)
@@ -252,7 +252,7 @@ def test_irrelevant_candidate_is_edited_first(cast, fake):
 
 def test_server_scores_the_current_set_and_ignores_the_browser(cast, fake, other):
     campaign = start_writing(cast, items=1)
-    mine, theirs = desk_of(cast.annotator, campaign), desk_of(other, campaign)
+    mine, theirs = open_desk(cast.annotator, campaign), open_desk(other, campaign)
     fake.before_answer = lambda: send(other, theirs, "Their good answer.")
     outcome = send(cast.annotator, mine, "My good answer.")
     assert (outcome.score_before, outcome.score_after) == (0.125, 0.25)  # the set includes the other person's text
@@ -267,7 +267,7 @@ def test_server_scores_the_current_set_and_ignores_the_browser(cast, fake, other
 
 def test_without_a_score_the_text_is_a_draft_and_can_be_added(cast, fake):
     campaign = start_writing(cast)
-    desk = desk_of(cast.annotator, campaign)
+    desk = open_desk(cast.annotator, campaign)
     fake.down = True
     submission = uuid4()
     waiting = send(cast.annotator, desk, "A good answer.", submission=submission)
@@ -283,19 +283,19 @@ def test_without_a_score_the_text_is_a_draft_and_can_be_added(cast, fake):
 
 
 def test_adding_without_a_score_does_not_bypass_a_score(cast, fake):
-    desk = desk_of(cast.annotator, start_writing(cast))
+    desk = open_desk(cast.annotator, start_writing(cast))
     assert send(cast.annotator, desk, "A plain text.", unscored=True).decision == "edit"
     assert not WritingAttempt.objects.get().unscored
 
 
 def test_first_reference_of_an_item_without_any(cast, fake):
     campaign = start_writing(cast, references=0)
-    outcome = send(cast.annotator, desk_of(cast.annotator, campaign), "Anything.")
+    outcome = send(cast.annotator, open_desk(cast.annotator, campaign), "Anything.")
     assert (outcome.decision, outcome.score_before, outcome.score_after) == ("accept", None, 0)
 
 
 def test_same_text_twice_is_refused(cast, fake):
-    desk = desk_of(cast.annotator, start_writing(cast))
+    desk = open_desk(cast.annotator, start_writing(cast))
     send(cast.annotator, desk, "A good answer.")
     with pytest.raises(BadInput, match="already has this text"):
         send(cast.annotator, desk, "a GOOD  answer.")
@@ -306,7 +306,7 @@ def test_same_text_twice_is_refused(cast, fake):
 
 def test_last_place_completes_the_item_for_all(cast, fake, other):
     campaign = start_writing(cast, items=1, options={"target": 2})
-    mine, theirs = desk_of(cast.annotator, campaign), desk_of(other, campaign)
+    mine, theirs = open_desk(cast.annotator, campaign), open_desk(other, campaign)
     assert send(cast.annotator, mine, "A good answer.").desk.state == "done"
     with pytest.raises(TaskClosed, match="has its 2 references"):
         send(other, theirs, "Another good answer.")
@@ -321,7 +321,7 @@ def test_last_place_completes_the_item_for_all(cast, fake, other):
 def test_each_arm_adds_to_its_own_set_and_sees_no_other(cast, fake, other):
     campaign = start_writing(cast, items=1, options={"arms": ["scores", "control"]})
     assert campaign.target_set is None
-    desks = {desk.task.arm: (user, desk) for user in (cast.annotator, other) for desk in [desk_of(user, campaign)]}
+    desks = {desk.task.arm: (user, desk) for user in (cast.annotator, other) for desk in [open_desk(user, campaign)]}
     user, desk = desks["control"]
     assert (desk.shows_scores, desk.shows_candidates, desk.allows_edit) == (False, True, True)
     outcome = send(user, desk, "A bad answer.")
@@ -342,12 +342,12 @@ def test_arms_by_item_share_one_set(cast, fake):
     campaign = start_writing(cast, items=4, options={"arms": ["scores", "control"], "assign": "item"})
     assert campaign.target_set.name == "more-replies"
     assert sorted(campaign.units.values_list("arm", flat=True)) == ["control", "control", "scores", "scores"]
-    desk = desk_of(cast.annotator, campaign)
+    desk = open_desk(cast.annotator, campaign)
     assert desk.task.arm == desk.task.unit.arm
 
 
 def test_candidates_arm_accepts_candidates_unchanged(cast, fake):
-    desk = desk_of(cast.annotator, start_writing(cast, options={"arms": ["candidates"]}))
+    desk = open_desk(cast.annotator, start_writing(cast, options={"arms": ["candidates"]}))
     candidate = offered(desk)
     assert not desk.allows_own_text
     with pytest.raises(NotAllowed, match="as they are"):
@@ -359,7 +359,7 @@ def test_candidates_arm_accepts_candidates_unchanged(cast, fake):
 
 def test_own_texts_can_be_forbidden_and_only_offered_candidates_count(cast, fake, other):
     campaign = start_writing(cast, items=1, options={"own_text": False})
-    desk, theirs = desk_of(cast.annotator, campaign), desk_of(other, campaign)
+    desk, theirs = open_desk(cast.annotator, campaign), open_desk(other, campaign)
     with pytest.raises(NotAllowed, match="Start with a candidate"):
         send(cast.annotator, desk, "My own good text.")
     for wrong in (offered(theirs), "nothing"):
@@ -372,7 +372,7 @@ def test_own_texts_can_be_forbidden_and_only_offered_candidates_count(cast, fake
 
 
 def test_repeated_submission_returns_the_first_answer(cast, fake):
-    desk = desk_of(cast.annotator, start_writing(cast))
+    desk = open_desk(cast.annotator, start_writing(cast))
     submission = uuid4()
     first = send(cast.annotator, desk, "A good answer.", submission=submission)
     again = send(cast.annotator, desk, "A good answer.", submission=submission)
@@ -384,7 +384,7 @@ def test_repeated_submission_returns_the_first_answer(cast, fake):
 
 
 def test_draft_save_is_compare_and_set(cast, fake):
-    desk = desk_of(cast.annotator, start_writing(cast))
+    desk = open_desk(cast.annotator, start_writing(cast))
     draft = {"text": "I think", "candidate": None}
     saved = save_draft(user=cast.annotator, public=desk.public, draft=draft, version=desk.version)
     assert saved.version == 1
@@ -401,10 +401,10 @@ def test_draft_save_is_compare_and_set(cast, fake):
 
 def test_paused_and_closed_in_the_middle(cast, fake, other):
     campaign = start_writing(cast)
-    desk = desk_of(cast.annotator, campaign)
+    desk = open_desk(cast.annotator, campaign)
     pause_campaign(user=cast.researcher, campaign=campaign)
     assert send(cast.annotator, desk, "A good answer.").decision == "accept"
-    assert desk_of(other, campaign).why == "paused"
+    assert open_desk(other, campaign).why == "paused"
     resume_campaign(user=cast.researcher, campaign=campaign)
     close_campaign(user=cast.researcher, campaign=campaign)
     with pytest.raises(TaskClosed, match="closed"):
@@ -415,7 +415,7 @@ def test_paused_and_closed_in_the_middle(cast, fake, other):
 
 
 def test_discarded_candidate_is_recorded_as_an_attempt(cast, fake):
-    desk = desk_of(cast.annotator, start_writing(cast))
+    desk = open_desk(cast.annotator, start_writing(cast))
     candidate, submission = offered(desk), uuid4()
     first = drop_candidate(user=cast.annotator, public=desk.public, submission=submission, candidate=candidate)
     again = drop_candidate(user=cast.annotator, public=desk.public, submission=submission, candidate=candidate)
@@ -430,7 +430,7 @@ def test_discarded_candidate_is_recorded_as_an_attempt(cast, fake):
 
 def test_withdraw_and_restore_are_audited(cast, fake):
     campaign = start_writing(cast)
-    desk = desk_of(cast.annotator, campaign)
+    desk = open_desk(cast.annotator, campaign)
     send(cast.annotator, desk, "A good answer.")
     row = WrittenReference.objects.get()
     with pytest.raises(NotAllowed):
@@ -448,7 +448,7 @@ def test_withdraw_and_restore_are_audited(cast, fake):
 
 
 def test_finished_item_takes_no_more(cast, fake):
-    desk = desk_of(cast.annotator, start_writing(cast))
+    desk = open_desk(cast.annotator, start_writing(cast))
     finish_task(user=cast.annotator, public=desk.public)
     with pytest.raises(TaskClosed, match="finished this item"):
         send(cast.annotator, desk, "A good answer.")

@@ -35,7 +35,7 @@ from evalapp.accounts.roles import Role
 from evalapp.common.errors import BadInput, NotThere
 from evalapp.common.models import AuditEvent
 from tests.cast import join, person
-from tests.writing import desk_of, fill_ports, send, start_constraint, start_writing
+from tests.writing import fill_ports, open_desk, send, start_constraint, start_writing
 
 pytestmark = pytest.mark.django_db
 
@@ -58,7 +58,7 @@ def back(user, desk):
 
 def test_text_leaves_the_set_but_keeps_provenance_and_reopens_its_candidate(cast):
     campaign = start_writing(cast, items=1, options={"max_attempts": 1, "target": 4})
-    anna, desk = cast.annotator, desk_of(cast.annotator, campaign)
+    anna, desk = cast.annotator, open_desk(cast.annotator, campaign)
     assert desk.last is None
     row = Candidate("A plain reply.", "Question?", 0.5, {"corpus": "replies", "row": 0})
     (candidate,) = remember_candidates(task=desk.task, rows=[row])
@@ -91,7 +91,7 @@ def test_text_leaves_the_set_but_keeps_provenance_and_reopens_its_candidate(cast
 
 def test_taken_back_text_stays_so_when_texts_are_withdrawn(cast):
     campaign = start_writing(cast, items=1, options={"target": 4})
-    desk = send(cast.annotator, desk_of(cast.annotator, campaign), "A good reply.").desk
+    desk = send(cast.annotator, open_desk(cast.annotator, campaign), "A good reply.").desk
     send(cast.annotator, back(cast.annotator, desk), "A good reply, better said.")
     before = watch(user=cast.researcher, campaign=campaign).wire()
     withdraw_texts(user=cast.annotator)
@@ -106,7 +106,7 @@ def test_taken_back_text_stays_so_when_texts_are_withdrawn(cast):
 def test_editor_text_stays_when_going_back_step_by_step(cast):
     campaign = start_writing(cast, items=1, options={"target": 9})
     anna = cast.annotator
-    desk = send(anna, desk_of(anna, campaign), "A good one.").desk
+    desk = send(anna, open_desk(anna, campaign), "A good one.").desk
     earlier = desk.last
     desk = send(anna, desk, "Another good one.").desk
     with pytest.raises(NotLast, match="another text since"):
@@ -122,18 +122,18 @@ def test_editor_text_stays_when_going_back_step_by_step(cast):
 def test_completed_item_reopens_while_the_next_is_untouched(cast):
     campaign = start_writing(cast, items=2, options={"target": 2})
     anna, member = cast.annotator, WritingMember.objects
-    desk = send(anna, desk_of(anna, campaign), "A good one.").desk
+    desk = send(anna, open_desk(anna, campaign), "A good one.").desk
     assert desk.state == "done"
-    following = desk_of(anna, campaign)
+    following = open_desk(anna, campaign)
     assert following.public != desk.public
     assert following.last == desk.last
     desk = back(anna, following)
     assert (desk.state, desk.task.why, member.get().done) == ("write", "", 0)
-    assert desk_of(anna, campaign).public == desk.public
+    assert open_desk(anna, campaign).public == desk.public
     # The next item was untouched, so its assignment is undone.
     assert WritingTask.objects.count() == 1
     send(anna, desk, "A good one.")
-    following = desk_of(anna, campaign)
+    following = open_desk(anna, campaign)
     last = following.last
     outcome = send(anna, following, "Nothing.")
     assert (outcome.decision, outcome.desk.last) == ("edit", None)
@@ -144,8 +144,8 @@ def test_completed_item_reopens_while_the_next_is_untouched(cast):
 def test_allowed_at_the_campaigns_end_but_not_after_done_or_close(cast):
     campaign = start_writing(cast, items=1, options={"target": 2})
     anna = cast.annotator
-    send(anna, desk_of(anna, campaign), "A good one.")
-    end = desk_of(anna, campaign)
+    send(anna, open_desk(anna, campaign), "A good one.")
+    end = open_desk(anna, campaign)
     assert (end.task, end.last.text) == (None, "A good one.")
     desk = back(anna, end)
     assert desk.state == "write"
@@ -160,8 +160,8 @@ def test_allowed_at_the_campaigns_end_but_not_after_done_or_close(cast):
 
 def test_nobody_takes_back_another_persons_text(cast, other):
     campaign = start_writing(cast, items=1, options={"target": 3})
-    mine = send(cast.annotator, desk_of(cast.annotator, campaign), "A good one.").desk
-    theirs = desk_of(other, campaign)
+    mine = send(cast.annotator, open_desk(cast.annotator, campaign), "A good one.").desk
+    theirs = open_desk(other, campaign)
     assert theirs.last is None
     with pytest.raises(BadInput, match="no such text"):
         take_back_last(user=other, public=theirs.public, reference=mine.last.reference)
@@ -175,7 +175,7 @@ def test_nobody_takes_back_another_persons_text(cast, other):
 
 def test_refused_once_another_person_has_compared_it(cast, other):
     campaign = start_constraint(cast, "better-than-original", confirmations=2)
-    desk = send(cast.annotator, desk_of(cast.annotator, campaign), "A better one.").desk
+    desk = send(cast.annotator, open_desk(cast.annotator, campaign), "A better one.").desk
     back(cast.annotator, desk)
     desk = send(cast.annotator, desk, "A better one.").desk
     shown = next_confirmation(user=other, campaign_id=campaign.pk)
@@ -187,7 +187,7 @@ def test_refused_once_another_person_has_compared_it(cast, other):
 
 def test_refused_once_the_campaign_was_closed_meanwhile(cast, monkeypatch):
     campaign = start_writing(cast, items=1)
-    last = send(cast.annotator, desk_of(cast.annotator, campaign), "A good one.").desk.last
+    last = send(cast.annotator, open_desk(cast.annotator, campaign), "A good one.").desk.last
     read = writing_back.get_my_desk_task
 
     def read_and_wait(**which):
@@ -204,7 +204,7 @@ def test_refused_once_the_campaign_was_closed_meanwhile(cast, monkeypatch):
 @pytest.mark.parametrize("act", ["draft", "text"])
 def test_user_at_a_returned_item_is_informed(cast, monkeypatch, act):
     """A text is taken back in one tab, which removes the following item; the other tab had just started that item."""
-    desk = desk_of(cast.annotator, start_writing(cast, items=1))
+    desk = open_desk(cast.annotator, start_writing(cast, items=1))
     room = {"draft": writing_acts, "text": writing_attempts}[act]
     acts = {
         "draft": lambda: save_draft(user=cast.annotator, public=desk.public, draft={"text": "Begun"}, version=0),
@@ -225,7 +225,7 @@ def test_user_at_a_returned_item_is_informed(cast, monkeypatch, act):
 def test_in_rounds_only_while_others_are_in_the_round(cast, other):
     campaign = start_writing(cast, items=1, options={"mode": "rounds", "group_size": 2})
     anna = cast.annotator
-    mine, theirs = desk_of(anna, campaign), desk_of(other, campaign)
+    mine, theirs = open_desk(anna, campaign), open_desk(other, campaign)
     waits = send(anna, mine, "A good one.", candidate=mine.candidate.public).desk
     assert waits.state == "wait"
     again = back(anna, waits)
@@ -243,46 +243,46 @@ def test_in_rounds_only_while_others_are_in_the_round(cast, other):
 
 def test_full_item_reopens_when_a_place_becomes_free(cast, other):
     campaign = start_writing(cast, items=1, options={"target": 2})
-    anna, theirs = cast.annotator, desk_of(other, campaign)
-    mine = send(anna, desk_of(anna, campaign), "A good one.").desk
+    anna, theirs = cast.annotator, open_desk(other, campaign)
+    mine = send(anna, open_desk(anna, campaign), "A good one.").desk
     ended = get_desk(user=other, public=theirs.public)
     assert (ended.state, ended.task.why, ended.done) == ("done", "full", 1)
-    assert desk_of(other, campaign).why == "empty"
+    assert open_desk(other, campaign).why == "empty"
     back(anna, mine)
-    again = desk_of(other, campaign)
+    again = open_desk(other, campaign)
     assert (again.public, again.state, again.done) == (theirs.public, "write", 0)
     assert send(other, again, "Another good one.").desk.state == "done"
     assert sorted(WritingMember.objects.values_list("done", flat=True)) == [1, 1]
     # Withdrawn by the person who runs the campaign: both may continue, even where each person gets only one item.
     WritingCampaign.objects.update(max_per_annotator=1)
     withdraw_reference(user=cast.researcher, reference_id=WrittenReference.objects.get(state="shown").pk)
-    assert {desk_of(user, campaign).state for user in (anna, other)} == {"write"}
+    assert {open_desk(user, campaign).state for user in (anna, other)} == {"write"}
 
 
 def test_item_ended_by_oneself_does_not_return(cast, other):
     campaign = start_writing(cast, items=1, options={"target": 2})
-    theirs = desk_of(other, campaign)
+    theirs = open_desk(other, campaign)
     finish_task(user=other, public=theirs.public)
-    mine = send(cast.annotator, desk_of(cast.annotator, campaign), "A good one.").desk
+    mine = send(cast.annotator, open_desk(cast.annotator, campaign), "A good one.").desk
     back(cast.annotator, mine)
-    assert desk_of(other, campaign).why == "empty"
+    assert open_desk(other, campaign).why == "empty"
 
 
 def test_refused_text_frees_its_place(cast, other):
     campaign = start_constraint(cast, "better-than-original", confirmations=1, target=1)
-    desk = send(cast.annotator, desk_of(cast.annotator, campaign), "A worse one.").desk
+    desk = send(cast.annotator, open_desk(cast.annotator, campaign), "A worse one.").desk
     assert desk.state == "done"
     shown = next_confirmation(user=other, campaign_id=campaign.pk)
     better = "ab"[shown.texts.index("Answer 0 to i000.")]
     confirm_reference(user=other, public=shown.public, submission=uuid4(), better=better)
-    assert desk_of(cast.annotator, campaign).public == desk.public
+    assert open_desk(cast.annotator, campaign).public == desk.public
 
 
 def test_refused_once_the_next_item_is_flagged(cast):
     campaign = start_writing(cast, items=2, options={"target": 2})
     anna = cast.annotator
-    send(anna, desk_of(anna, campaign), "A good reply.")
-    desk = desk_of(anna, campaign)  # the next item; the first is full
+    send(anna, open_desk(anna, campaign), "A good reply.")
+    desk = open_desk(anna, campaign)  # the next item; the first is full
     assert desk.last is not None
     last = desk.last
     flag_task(user=anna, public=desk.public, reason="broken", text="cut off")

@@ -18,7 +18,7 @@ from annotation.services.writing_later import (
 from evalapp.accounts.roles import Role
 from evalapp.common.errors import BadInput, Conflict, NotThere
 from tests.cast import join, person
-from tests.writing import desk_of, fill_ports, send, start_constraint, start_writing
+from tests.writing import fill_ports, open_desk, send, start_constraint, start_writing
 
 pytestmark = pytest.mark.django_db
 ORIGINAL = "Tom drove home and kissed his children."
@@ -40,7 +40,7 @@ def others(cast):
 def start(cast, constraint, **options):
     campaign = start_constraint(cast, constraint, **options)
     Reference.objects.filter(set__name="original").update(text=ORIGINAL)
-    return campaign, desk_of(cast.annotator, campaign)
+    return campaign, open_desk(cast.annotator, campaign)
 
 
 def test_original_is_shown_and_the_set_holds_written_texts(cast):
@@ -56,7 +56,7 @@ def test_original_is_shown_and_the_set_holds_written_texts(cast):
 def test_only_the_measured_original_is_shown(cast, constraint, n):
     plan = {"kind": "constraint", "evaluator": "", "corpus": "", "options": {"constraint": constraint}}
     campaign = start_writing(cast, references=3, **plan)
-    assert len(desk_of(cast.annotator, campaign).originals) == n
+    assert len(open_desk(cast.annotator, campaign).originals) == n
 
 
 def test_words_of_the_original_are_counted_and_named(cast):
@@ -99,7 +99,7 @@ def test_better_text_enters_the_set_once_confirmed(cast, others):
     assert outcome.desk.references[0].waiting
     assert next_confirmation(user=cast.annotator, campaign_id=campaign.pk).public == ""  # not one's own text
     submission = uuid4()
-    assert desk_of(others[0], campaign).to_confirm == 1
+    assert open_desk(others[0], campaign).to_confirm == 1
     assert vote(others[0], campaign, True, submission).state == "waiting"
     row = WrittenReference.objects.get()
     shown = WrittenConfirmation.objects.get()
@@ -114,10 +114,10 @@ def test_better_text_enters_the_set_once_confirmed(cast, others):
 def test_unconfirmed_text_frees_its_place(cast, others):
     campaign, desk = start(cast, "better-than-original")
     send(cast.annotator, desk, "A better ending.")
-    assert desk_of(others[0], campaign).why == "empty"  # the one place stays taken while it waits
+    assert open_desk(others[0], campaign).why == "empty"  # the one place stays taken while it waits
     assert vote(others[0], campaign, False).state == "refused"
     assert not Reference.objects.filter(set=campaign.target_set).exists()
-    assert desk_of(others[0], campaign).state == "write"
+    assert open_desk(others[0], campaign).state == "write"
 
 
 def test_permission_to_confirm(cast, others):

@@ -31,7 +31,7 @@ from annotation.services.writing_answers import Outcome, TaskClosed
 from annotation.services.writing_later import next_confirmation, withdraw_reference
 from evalapp.accounts.roles import Role
 from tests.cast import Cast, join, make_cast, person
-from tests.writing import desk_of, draft_writing, fill_ports, send, start_writing
+from tests.writing import draft_writing, fill_ports, open_desk, send, start_writing
 
 
 def at_once(calls: list[Callable[[], Any]]) -> list[Any]:
@@ -71,7 +71,7 @@ def test_writing_at_the_same_moment(postgres_db: str, monkeypatch: pytest.Monkey
     campaign = start_writing(cast, items=1, options={"target": 8})
 
     # All start at the same time: each gets a distinct number.
-    desks = at_once([lambda user=user: desk_of(user, campaign) for user in people])
+    desks = at_once([lambda user=user: open_desk(user, campaign) for user in people])
     assert sorted(WritingMember.objects.values_list("number", flat=True)) == list(range(6))
 
     # All add at the same time: no text is overwritten, and each score refers to the set at that moment.
@@ -102,7 +102,7 @@ def test_one_submission_from_four_tabs(postgres_db: str, monkeypatch: pytest.Mon
     fill_ports(monkeypatch)
     cast = make_cast()
     campaign = start_writing(cast, items=2, options={"target": 3})
-    desks = at_once([lambda: desk_of(cast.annotator, campaign)] * 4)
+    desks = at_once([lambda: open_desk(cast.annotator, campaign)] * 4)
     assert len({desk.public for desk in desks}) == 1
     submission = uuid4()
     outcomes = at_once([lambda: send(cast.annotator, desks[0], "A good one.", submission=submission)] * 4)
@@ -118,7 +118,7 @@ def test_candidate_with_an_unstorable_name_is_rejected(postgres_db: str, monkeyp
     campaign = start_writing(cast, items=1)
     client = Client()
     client.force_login(cast.annotator)
-    address = reverse("annotation:write-one", args=[campaign.pk, desk_of(cast.annotator, campaign).public])
+    address = reverse("annotation:write-one", args=[campaign.pk, open_desk(cast.annotator, campaign).public])
     assert client.get(f"{address}?use=%00").status_code == 200
 
 
@@ -152,7 +152,7 @@ def test_joining_while_a_campaign_opens_uses_its_set(postgres_db: str, monkeypat
     begin = writing_plans.begin_set
 
     def begin_slowly(*arguments: Any, **named: Any) -> ReferenceSet:
-        threads.append(aside(lambda: desk_of(cast.annotator, campaign), found))
+        threads.append(aside(lambda: open_desk(cast.annotator, campaign), found))
         return begin(*arguments, **named)
 
     monkeypatch.setattr(writing_plans, "begin_set", begin_slowly)
@@ -191,11 +191,11 @@ def test_request_waiting_for_another_tab_sees_the_pause(postgres_db: str, monkey
     fill_ports(monkeypatch)
     cast = make_cast()
     campaign = start_writing(cast, items=2)
-    finish_task(user=cast.annotator, public=desk_of(cast.annotator, campaign).public)
+    finish_task(user=cast.annotator, public=open_desk(cast.annotator, campaign).public)
     found: list[Any] = []
     with transaction.atomic():
         WritingMember.objects.select_for_update(no_key=True).get()
-        waiting = aside(lambda: desk_of(cast.annotator, campaign), found)
+        waiting = aside(lambda: open_desk(cast.annotator, campaign), found)
         pause_campaign(user=cast.researcher, campaign=campaign)
     waiting.join()
     assert [desk.why for desk in found] == ["paused"]
@@ -208,12 +208,12 @@ def test_next_item_does_not_wait_for_one_being_taken_back(postgres_db: str, monk
     fill_ports(monkeypatch)
     cast = make_cast()
     campaign = start_writing(cast, items=2, options={"target": 2})
-    first = desk_of(cast.annotator, campaign)
+    first = open_desk(cast.annotator, campaign)
     assert send(cast.annotator, first, "A good one.").desk.state == "done"
     withdraw_reference(user=cast.owner, reference_id=WrittenReference.objects.get().pk)
     found: list[Any] = []
     with transaction.atomic():
         WritingTask.objects.select_for_update().get()
-        thread = aside(lambda: desk_of(cast.annotator, campaign), found)
+        thread = aside(lambda: open_desk(cast.annotator, campaign), found)
         thread.join(5)
         assert [desk.public for desk in found] not in ([], [first.public])

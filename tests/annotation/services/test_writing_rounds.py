@@ -17,7 +17,7 @@ from annotation.services.writing_desk import get_desk
 from evalapp.accounts.roles import Role
 from evalapp.common.errors import BadInput
 from tests.cast import join, person
-from tests.writing import desk_of, fill_ports, send, start_writing
+from tests.writing import fill_ports, open_desk, send, start_writing
 
 pytestmark = pytest.mark.django_db
 ROUNDS = {"mode": "rounds", "group_size": 2}
@@ -50,7 +50,7 @@ def drop(user, desk):
 def test_group_sees_the_same_candidate_and_advances_together(cast, fake, people):
     anna, ben = people[:2]
     campaign = start_writing(cast, items=1, options=ROUNDS)
-    first, other = desk_of(anna, campaign), desk_of(ben, campaign)
+    first, other = open_desk(anna, campaign), open_desk(ben, campaign)
     assert first.candidate == other.candidate
     assert (first.rounds, first.round, first.shows_candidates, first.allows_own_text) == (3, 0, False, False)
     with pytest.raises(BadInput, match="Give the id of the candidate"):
@@ -71,12 +71,12 @@ def test_every_annotator_grows_their_own_set_from_the_same_start(cast, fake, peo
     anna, ben = people[:2]
     campaign = start_writing(cast, items=1, references=2, options=ROUNDS)
     start = list(Reference.objects.filter(set__name="original").order_by("position").values_list("text", flat=True))
-    desks = [desk_of(anna, campaign)]
+    desks = [open_desk(anna, campaign)]
     improve(anna, desks[0])
     # References added after the opening are in no start set.
     original = ReferenceSet.objects.get(name="original")
     Reference.objects.create(set=original, item=desks[0].task.item, position=2, text="Another one.")
-    desks.append(desk_of(ben, campaign))
+    desks.append(open_desk(ben, campaign))
     names = ["more-replies-p-anna", "more-replies-p-ben"]
     sets = {row.name: row for row in ReferenceSet.objects.filter(name__in=names)}
     found = [Reference.objects.filter(set=sets[name]).order_by("position") for name in names]
@@ -89,7 +89,7 @@ def test_every_annotator_grows_their_own_set_from_the_same_start(cast, fake, peo
 
 def test_groups_have_arms_and_do_not_wait_for_each_other(cast, fake, people):
     campaign = start_writing(cast, items=1, options={**ROUNDS, "arms": ["scores", "control"]})
-    desks = [desk_of(user, campaign) for user in people]
+    desks = [open_desk(user, campaign) for user in people]
     arms = [desk.task.arm for desk in desks]
     assert arms[0] == arms[1] != arms[2] == arms[3]
     assert len({desk.candidate.text for desk in desks}) == 1  # the same candidates for both groups
@@ -102,7 +102,7 @@ def test_groups_have_arms_and_do_not_wait_for_each_other(cast, fake, people):
 def test_absent_member_is_skipped_and_loses_nothing(cast, fake, people):
     anna, ben = people[:2]
     campaign = start_writing(cast, items=1, options=ROUNDS)
-    first, other = desk_of(anna, campaign), desk_of(ben, campaign)
+    first, other = open_desk(anna, campaign), open_desk(ben, campaign)
     assert improve(anna, first).desk.state == "wait"
     WritingTask.objects.filter(public=other.public).update(lease_until=timezone.now() - timedelta(seconds=1))
     second = get_desk(user=anna, public=first.public)
@@ -117,23 +117,23 @@ def test_absent_member_is_skipped_and_loses_nothing(cast, fake, people):
 def test_item_ends_with_its_candidates_or_its_target(cast, fake, people):
     anna, ben = people[:2]
     campaign = start_writing(cast, items=2, options={**ROUNDS, "target": 3})
-    anna_first, ben_first = desk_of(anna, campaign), desk_of(ben, campaign)
+    anna_first, ben_first = open_desk(anna, campaign), open_desk(ben, campaign)
     assert anna_first.task.unit_id == ben_first.task.unit_id
     for _ in range(2):
         improve(anna, get_desk(user=anna, public=anna_first.public))
         drop(ben, ben_first)
     ended = get_desk(user=anna, public=anna_first.public)
     assert (ended.state, ended.task.why) == ("done", "full")
-    assert desk_of(anna, campaign).state == "wait"  # all start the next item together
+    assert open_desk(anna, campaign).state == "wait"  # all start the next item together
     last = drop(ben, ben_first)
     assert (last.desk.state, last.desk.task.why) == ("done", "empty")
-    assert desk_of(anna, campaign).candidate == desk_of(ben, campaign).candidate is not None
+    assert open_desk(anna, campaign).candidate == open_desk(ben, campaign).candidate is not None
 
 
 def test_nobody_waits_for_members_who_end_or_skip_an_item(cast, fake, people):
     anna, ben = people[:2]
     campaign = start_writing(cast, items=1, options=ROUNDS)
-    first, other = desk_of(anna, campaign), desk_of(ben, campaign)
+    first, other = open_desk(anna, campaign), open_desk(ben, campaign)
     improve(anna, first)
     skip_task(user=ben, public=other.public)
     assert get_desk(user=anna, public=first.public).state == "write"
@@ -143,7 +143,7 @@ def test_nobody_waits_for_members_who_end_or_skip_an_item(cast, fake, people):
 def test_without_a_corpus_the_page_explains_and_retries(cast, fake, people):
     campaign = start_writing(cast, items=1, options=ROUNDS)
     fake.no_candidates = True
-    desk = desk_of(cast.annotator, campaign)
+    desk = open_desk(cast.annotator, campaign)
     assert (desk.candidate, desk.note) == (None, "The corpus is being built.")
     with pytest.raises(RoundConflict):
         send(cast.annotator, desk, "A good one.")
@@ -155,7 +155,7 @@ def test_without_a_corpus_the_page_explains_and_retries(cast, fake, people):
 def test_watch_page_counts_by_round(cast, fake, people):
     anna, ben = people[:2]
     campaign = start_writing(cast, items=1, options=ROUNDS)
-    desks = [desk_of(user, campaign) for user in (anna, ben)]
+    desks = [open_desk(user, campaign) for user in (anna, ben)]
     improve(anna, desks[0])
     drop(ben, desks[1])
     drop(anna, desks[0])

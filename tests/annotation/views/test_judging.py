@@ -245,7 +245,7 @@ def test_prefetched_text_is_a_fragment(cast: Cast, anna: Annotator) -> None:
 # ---- requests of the page's script ---------------------------------------------------------------------------
 
 
-def id_of(html: str) -> str:
+def find_id(html: str) -> str:
     return re.search(r'data-id="([^"]+)"', html)[1]
 
 
@@ -259,19 +259,19 @@ def sent(anna: Annotator, campaign: Campaign, public: str, body: dict[str, Any],
 def test_confirmation_brings_the_text_after_the_shown_one(cast: Cast, anna: Annotator) -> None:
     """In order, each text once even if a request is repeated; nothing at the end."""
     campaign = open_rating(cast, items=2, aspects=ONE_QUESTION)
-    shown = id_of(anna.get(f"/my/{campaign.pk}/"))
-    following = id_of(anna.get(f"/my/{campaign.pk}/next/?after={shown}"))
+    shown = find_id(anna.get(f"/my/{campaign.pk}/"))
+    following = find_id(anna.get(f"/my/{campaign.pk}/next/?after={shown}"))
     seen = [shown, following]
     for _ in range(2):
         body = {"submission": str(uuid4()), "answer": {"naturalness": 4}, "note": "", "seconds": 2.5, "next": "ahead"}
         answer = sent(anna, campaign, shown, body)
         assert sorted(answer) == ["html", "saved_at", "version"]
         again = sent(anna, campaign, shown, body)
-        assert (id_of(again["html"]), again["saved_at"]) == (id_of(answer["html"]), answer["saved_at"])
+        assert (find_id(again["html"]), again["saved_at"]) == (find_id(answer["html"]), answer["saved_at"])
         assert "<html" not in answer["html"]
         assert "Back" in answer["html"]
         assert not [name for name in SYSTEMS if name in answer["html"]]
-        shown, following = following, id_of(answer["html"])
+        shown, following = following, find_id(answer["html"])
         seen.append(following)
     last = {"answer": {"naturalness": 4}}
     assert sent(anna, campaign, shown, {**last, "submission": str(uuid4()), "next": "ahead"})["html"] == ""
@@ -283,7 +283,7 @@ def test_confirmation_brings_the_text_after_the_shown_one(cast: Cast, anna: Anno
 def test_script_learns_why_an_answer_was_refused(cast: Cast, anna: Annotator) -> None:
     campaign = open_rating(cast, items=2, aspects=ONE_QUESTION)
     other = open_comparison_of_one(cast)
-    shown = id_of(anna.get(f"/my/{campaign.pk}/"))
+    shown = find_id(anna.get(f"/my/{campaign.pk}/"))
     body = {"submission": str(uuid4()), "answer": {"naturalness": 4}, "next": "ahead"}
     assert "no such assignment" in sent(anna, other, shown, body, status=404)["detail"]
     assert "outside the scale" in sent(anna, campaign, shown, {**body, "answer": {"naturalness": 9}}, 400)["detail"]

@@ -16,7 +16,7 @@ from annotation.services.own_data import own_parts, withdraw_texts
 from evalapp.accounts.roles import Role
 from tests.cast import Cast, join, person
 from tests.pages import read_page, squeeze
-from tests.writing import FakePorts, desk_of, fill_ports, send, start_constraint, start_writing
+from tests.writing import FakePorts, fill_ports, open_desk, send, start_constraint, start_writing
 
 pytestmark = pytest.mark.django_db
 SCORE = re.compile(r"score|reliab|0\.\d\d\d", re.IGNORECASE)
@@ -153,7 +153,7 @@ def test_repeated_submission_is_one_reference(anna: Client, cast: Cast, fake: Fa
 @pytest.mark.parametrize(("seconds", "status"), [(float("nan"), 400), (10**400, 200), (12.5, 200)])
 def test_invalid_seconds_break_nothing(anna: Client, cast: Cast, fake: FakePorts, seconds: Any, status: int) -> None:
     campaign = start_writing(cast, items=1)
-    url = at(campaign, desk_of(cast.annotator, campaign).public)
+    url = at(campaign, open_desk(cast.annotator, campaign).public)
     assert post_json(anna, url, form("A good reply.", seconds=seconds)).status_code == status
     assert WritingMember.objects.get().seconds == (12.5 if seconds == 12.5 else 0)
 
@@ -177,7 +177,7 @@ def test_additions_of_others_appear_and_polling_returns_only_changes(anna: Clien
     assert anna.get(url, part).status_code == 204
     otto = person("otto")
     join(cast.project, otto, Role.ANNOTATOR)
-    send(otto, desk_of(otto, campaign), "Another good reply.")
+    send(otto, open_desk(otto, campaign), "Another good reply.")
     html = read_page(anna.get(url, part))
     assert "Another good reply." in html
     assert "by another annotator" in html
@@ -240,7 +240,7 @@ def test_in_rounds_people_wait_for_each_other(anna: Client, cast: Cast, fake: Fa
     page = anna.get(at(campaign))
     otto = person("otto")
     join(cast.project, otto, Role.ANNOTATOR)
-    other = desk_of(otto, campaign)
+    other = open_desk(otto, campaign)
     public, first = page.context["desk"].public, page.context["hand"]["candidate"]
     answer = post_json(anna, at(campaign, public, "drop"), {"submission": str(uuid4()), "candidate": first}).json()
     assert 'data-state="wait"' in answer["html"]
@@ -259,7 +259,7 @@ def test_others_compare_a_text_with_the_original(client: Client, cast: Cast, fak
     campaign = start_constraint(cast, "better-than-original", items=2, instruction="Write a better ending.")
     otto = person("otto")
     join(cast.project, otto, Role.ANNOTATOR)
-    send(otto, desk_of(otto, campaign), "A much better reply.")
+    send(otto, open_desk(otto, campaign), "A much better reply.")
     client.force_login(cast.annotator)
     page = read_page(client.get(at(campaign)))
     assert "Write a better ending." in page
@@ -280,7 +280,7 @@ def test_page_needs_the_same_queries_with_many_references(
     anna: Client, cast: Cast, fake: FakePorts, django_assert_max_num_queries: Any
 ) -> None:
     campaign = start_writing(cast, items=1, options={"target": 40})
-    desk = desk_of(cast.annotator, campaign)
+    desk = open_desk(cast.annotator, campaign)
     for number in range(6):
         send(cast.annotator, desk, f"A good reply, number {number}.")
     with django_assert_max_num_queries(18):
@@ -289,7 +289,7 @@ def test_page_needs_the_same_queries_with_many_references(
 
 def test_strangers_and_viewers_are_refused(client: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=1)
-    public = desk_of(cast.annotator, campaign).public
+    public = open_desk(cast.annotator, campaign).public
     for user, status in ((cast.stranger, 404), (cast.viewer, 403)):
         client.force_login(user)
         assert client.get(at(campaign)).status_code == status
@@ -302,7 +302,7 @@ def test_my_work_lists_writing(anna: Client, cast: Cast, fake: FakePorts) -> Non
     html = read_page(anna.get(reverse("annotation:my-work")))
     assert at(campaign) in html
     assert "0 of 2" in html
-    desk_of(cast.annotator, campaign)
+    open_desk(cast.annotator, campaign)
     WritingMember.objects.update(done=1, seconds=30.0)
     html = read_page(anna.get(reverse("annotation:my-work")))
     assert "your pace 30 s an item, about 30 s left" in html
@@ -312,7 +312,7 @@ def test_my_work_lists_writing(anna: Client, cast: Cast, fake: FakePorts) -> Non
 
 def test_item_flag_appears_on_the_watch_page_and_is_resolved(anna: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=1)
-    public = desk_of(cast.annotator, campaign).public
+    public = open_desk(cast.annotator, campaign).public
     page = read_page(anna.get(at(campaign, public)))
     assert f'href="{at(campaign, public, "flag")}" data-key="f"' in page
     assert "What is wrong with this item?" in read_page(anna.get(at(campaign, public, "flag")))
@@ -348,7 +348,7 @@ def test_item_flag_appears_on_the_watch_page_and_is_resolved(anna: Client, cast:
 @pytest.mark.parametrize("name", ["one", "draft", "drop", "back"])
 def test_script_learns_that_nobody_is_signed_in(client: Client, cast: Cast, fake: FakePorts, name: str) -> None:
     campaign = start_writing(cast, items=1)
-    url = at(campaign, desk_of(cast.annotator, campaign).public, name)
+    url = at(campaign, open_desk(cast.annotator, campaign).public, name)
     # fetch follows a redirect to the sign-in page and takes its 200 for success: the text would be lost
     answer = post_json(client, url, form("A good reply.", version=0, draft={"text": "A"}))
     assert answer.status_code == 401

@@ -17,7 +17,7 @@ from evalapp.accounts.roles import Role
 from tests.cast import Cast, join, person
 from tests.factories import make_items
 from tests.pages import read_page
-from tests.writing import CORPUS, EVALUATOR, FakePorts, desk_of, draft_writing, fill_ports, send, start_writing
+from tests.writing import CORPUS, EVALUATOR, FakePorts, draft_writing, fill_ports, open_desk, send, start_writing
 
 pytestmark = pytest.mark.django_db
 
@@ -146,7 +146,7 @@ def test_watch_page_compares_arms_with_plots(rita: Client, cast: Cast, fake: Fak
     otto = person("otto")
     join(cast.project, otto, Role.ANNOTATOR)
     for user in (cast.annotator, otto):
-        desk = desk_of(user, campaign)
+        desk = open_desk(user, campaign)
         for number in range(2):
             send(user, desk, f"A good reply number {number} by {user.username}.")
     skip_task(user=otto, public=desk.public, reason="I do not understand it.")
@@ -164,7 +164,7 @@ def test_watch_page_compares_arms_with_plots(rita: Client, cast: Cast, fake: Fak
 
 def test_references_are_listed_withdrawn_and_restored(rita: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=1, options={"target": 5})
-    desk = desk_of(cast.annotator, campaign)
+    desk = open_desk(cast.annotator, campaign)
     send(cast.annotator, desk, "A plain reply.")
     send(cast.annotator, desk, "A good reply.")
     written = WrittenReference.objects.get()

@@ -15,7 +15,7 @@ from evalapp.common.errors import Unavailable
 from evalapp.common.outages import DatabaseBusy, DatabaseGone, DiskFull, explain
 
 
-def of_driver(kind: type[Exception], text: str, code: str) -> Exception:
+def make_driver_error(kind: type[Exception], text: str, code: str) -> Exception:
     """An error of PostgreSQL's driver with this code, as raised by Django."""
     inner = type("DriverError", (Exception,), {"pgcode": code})(text)
     error = kind(text)
@@ -40,12 +40,12 @@ FULL = OSError(errno.ENOSPC, "No space left on device")
         (OSError("1000 requested and 234 written"), DiskFull),  # NumPy's tofile
         (RuntimeError("I/O error: No space left on device (os error 28)"), DiskFull),  # safetensors
         (sqlite3.OperationalError("database or disk is full"), DiskFull),
-        (of_driver(django.db.OperationalError, "could not extend file", "53100"), DiskFull),
+        (make_driver_error(django.db.OperationalError, "could not extend file", "53100"), DiskFull),
         (raised_from(FULL), DiskFull),
         (django.db.OperationalError("database is locked"), DatabaseBusy),
-        (of_driver(django.db.OperationalError, "deadlock detected", "40P01"), DatabaseBusy),
-        (of_driver(django.db.OperationalError, "terminating connection", "57P01"), DatabaseGone),
-        (of_driver(django.db.OperationalError, "too many clients", "53300"), DatabaseGone),
+        (make_driver_error(django.db.OperationalError, "deadlock detected", "40P01"), DatabaseBusy),
+        (make_driver_error(django.db.OperationalError, "terminating connection", "57P01"), DatabaseGone),
+        (make_driver_error(django.db.OperationalError, "too many clients", "53300"), DatabaseGone),
         (django.db.OperationalError("disk I/O error"), DatabaseGone),
     ],
 )
@@ -64,7 +64,7 @@ def test_dead_service_or_full_disk_is_one_line(error: Exception, kind: type[Unav
         ValueError("3 columns requested and 2 written"),
         django.db.IntegrityError("UNIQUE constraint failed"),
         django.db.OperationalError("no such table: x"),
-        of_driver(django.db.ProgrammingError, "syntax error", "42601"),
+        make_driver_error(django.db.ProgrammingError, "syntax error", "42601"),
         raised_from(FULL, hidden=True),
     ],
 )

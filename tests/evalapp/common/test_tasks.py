@@ -56,7 +56,7 @@ def start(kind: str, **params) -> Run:
     return enqueue_run(kind=kind, project=Project.objects.get(slug="alpha"), params=params, title=kind)
 
 
-def state_of(run: Run) -> str:
+def read_state(run: Run) -> str:
     run.refresh_from_db()
     return run.state
 
@@ -65,7 +65,7 @@ def test_run_finishes_and_the_worker_signs_on_and_off(installation):
     without_workers(installation)
     run = start("test-count", steps=3)
     worker = installation.start_worker()
-    wait_until(lambda: state_of(run) == Run.State.SUCCEEDED)
+    wait_until(lambda: read_state(run) == Run.State.SUCCEEDED)
     assert run.result == {"counted": 3, "attempt": 1}
     assert queue_has_worker("cpu")
     worker.send_signal(signal.SIGTERM)
@@ -77,9 +77,9 @@ def test_run_finishes_and_the_worker_signs_on_and_off(installation):
 def test_killed_worker_process_costs_one_attempt(installation):
     run = start("test-count", steps=60)
     a_worker(installation)
-    wait_until(lambda: state_of(run) == Run.State.RUNNING and run.done > 3)
+    wait_until(lambda: read_state(run) == Run.State.RUNNING and run.done > 3)
     os.kill(int(run.worker.split(":")[1]), signal.SIGKILL)
-    wait_until(lambda: state_of(run) == Run.State.SUCCEEDED)
+    wait_until(lambda: read_state(run) == Run.State.SUCCEEDED)
     assert run.result == {"counted": 60, "attempt": 2}
     assert RunLog.objects.filter(run=run, text__contains="was lost").count() == 1
 
@@ -88,12 +88,12 @@ def test_killed_worker_process_costs_one_attempt(installation):
 def test_killed_machine_costs_one_attempt_and_another_finishes(installation):
     run = start("test-count", steps=60)
     first = a_worker(installation)
-    wait_until(lambda: state_of(run) == Run.State.RUNNING and run.done > 3)
+    wait_until(lambda: read_state(run) == Run.State.RUNNING and run.done > 3)
     installation.kill(first)
     installation.start_worker("second")
     wait_until(lambda: queue_has_worker("cpu"))
     wait_until(lambda: reconcile_runs()["returned"] == 1)
-    wait_until(lambda: state_of(run) == Run.State.SUCCEEDED)
+    wait_until(lambda: read_state(run) == Run.State.SUCCEEDED)
     assert run.result == {"counted": 60, "attempt": 2}
 
 
@@ -104,30 +104,30 @@ def test_emptied_queue_is_refilled(installation):
     redis.Redis.from_url(installation.redis_url).flushdb()
     installation.start_worker()
     wait_until(lambda: queue_has_worker("cpu"))
-    assert state_of(run) == Run.State.QUEUED
+    assert read_state(run) == Run.State.QUEUED
     Run.objects.filter(pk=run.pk).update(sent_at=timezone.now() - timedelta(minutes=1))
     assert reconcile_runs()["resent"] == 1
-    wait_until(lambda: state_of(run) == Run.State.SUCCEEDED)
+    wait_until(lambda: read_state(run) == Run.State.SUCCEEDED)
 
 
 @pytest.mark.promise("queue")
 def test_emptying_the_queue_does_not_affect_an_active_run(installation):
     run = start("test-count", steps=60)
     a_worker(installation)
-    wait_until(lambda: state_of(run) == Run.State.RUNNING and run.done > 3)
+    wait_until(lambda: read_state(run) == Run.State.RUNNING and run.done > 3)
     redis.Redis.from_url(installation.redis_url).flushdb()
-    wait_until(lambda: state_of(run) == Run.State.SUCCEEDED)
+    wait_until(lambda: read_state(run) == Run.State.SUCCEEDED)
     assert run.attempt == 1
 
 
 def test_cancelling_takes_effect_within_five_seconds_and_the_worker_continues(installation):
     run = start("test-sleep", seconds=60)
     a_worker(installation)
-    wait_until(lambda: state_of(run) == Run.State.RUNNING)
+    wait_until(lambda: read_state(run) == Run.State.RUNNING)
     cancel_run(run=run)
-    assert wait_until(lambda: state_of(run) == Run.State.CANCELLED) < 5
+    assert wait_until(lambda: read_state(run) == Run.State.CANCELLED) < 5
     following = enqueue_run(kind="test-count", project=run.project, params={"steps": 1}, title="next")
-    wait_until(lambda: state_of(following) == Run.State.SUCCEEDED)
+    wait_until(lambda: read_state(following) == Run.State.SUCCEEDED)
 
 
 @pytest.mark.promise("queue")

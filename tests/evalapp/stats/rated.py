@@ -9,7 +9,7 @@ import numpy as np
 from scoring.boards.data.columns import Ratings, Units
 
 
-def ratings_of(rows: Sequence[tuple[str, str, str, float]]) -> Ratings:
+def make_ratings(rows: Sequence[tuple[str, str, str, float]]) -> Ratings:
     items, systems, raters = (tuple(sorted({row[place] for row in rows})) for place in range(3))
     units = Units({name: (name, "machine") for name in systems})
     item = np.array([items.index(row[0]) for row in rows])

@@ -31,7 +31,7 @@ UNIT, RATER, VALUE = np.repeat(ITEM, 2), np.tile([0, 1], N), np.repeat(ITEM % 3 
 ONE_EACH = (np.tile(ITEM, 2), ["x"] * 2 * N, ["y"] * 2 * N, ["a"] * N + ["b"] * N)
 
 
-def values_of(ranking) -> list[Estimate]:
+def list_values(ranking) -> list[Estimate]:
     return [row.estimate for row in ranking.systems]
 
 
@@ -42,13 +42,13 @@ SAME: dict[str, Callable[[], list[Estimate]]] = {
     "fleiss": lambda: [fleiss_kappa(VALUE, UNIT, RATER)],
     "cohen": lambda: [cohen_kappa(VALUE[::2], VALUE[1::2])],
     "icc": lambda: [icc(VALUE, UNIT, RATER, form=form) for form in ("1", "A,1", "C,k")],
-    "means": lambda: values_of(rank_by_mean([5.0] * N, ITEM, ["x"] * N)),
-    "win rate of ties": lambda: values_of(rank_by_win_rate(ITEM, ["x"] * N, ["y"] * N, ["tie"] * N)),
+    "means": lambda: list_values(rank_by_mean([5.0] * N, ITEM, ["x"] * N)),
+    "win rate of ties": lambda: list_values(rank_by_win_rate(ITEM, ["x"] * N, ["y"] * N, ["tie"] * N)),
     "one win each": lambda: [
         estimate
         for method in ("bradley-terry", "davidson", "rao-kupper")
         for interval in ("sandwich", "bootstrap")
-        for estimate in values_of(
+        for estimate in list_values(
             rank_by_comparisons(
                 PairwiseComparisons(*ONE_EACH[1:], item=ONE_EACH[0]),
                 model=ComparisonModel(method=method),
@@ -60,8 +60,8 @@ SAME: dict[str, Callable[[], list[Estimate]]] = {
 }  # fmt: skip
 ALIKE: dict[str, Callable[[], list[Estimate]]] = {
     "percent": lambda: [percent_agreement(VALUE, UNIT, RATER), percent_agreement(RATER, UNIT, RATER)],
-    "win rate": lambda: values_of(rank_by_win_rate(ITEM, ["x"] * N, ["y"] * N, ["a"] * N)),
-    "m1": lambda: values_of(rank_by_m1(ITEM, ["x"] * N, ["b"] * N)),
+    "win rate": lambda: list_values(rank_by_win_rate(ITEM, ["x"] * N, ["y"] * N, ["a"] * N)),
+    "m1": lambda: list_values(rank_by_m1(ITEM, ["x"] * N, ["b"] * N)),
     "pairs": lambda: [share(np.ones(N), ITEM, Bootstrap(resamples=100))],
     "side": lambda: [side_bias(["x", "y"] * N, ["y", "x"] * N, ["a"] * 2 * N, cluster=np.tile(ITEM, 2)).raw],
 }
@@ -85,7 +85,7 @@ def test_shares_of_0_and_1_have_the_exact_interval(name):
         assert ALL_ALIKE in estimate.note
 
 
-def estimates_of(seed: int) -> Iterator[tuple[str, dict]]:
+def make_estimates(seed: int) -> Iterator[tuple[str, dict]]:
     """Estimates from small random data: reversed raters, perfect agreement, missing ratings, no wins, only ties."""
     rng = np.random.default_rng(seed)
     n, k, values = int(rng.integers(2, 14)), int(rng.integers(2, 5)), int(rng.integers(1, 5))
@@ -107,10 +107,10 @@ def estimates_of(seed: int) -> Iterator[tuple[str, dict]]:
     )
     yield from (
         ("win rate", one.as_dict())
-        for one in values_of(rank_by_win_rate(item, a, b, said, bootstrap=Bootstrap(resamples=40)))
+        for one in list_values(rank_by_win_rate(item, a, b, said, bootstrap=Bootstrap(resamples=40)))
     )
     yield from (
-        ("m1", one.as_dict()) for one in values_of(rank_by_m1(item, a, said, bootstrap=Bootstrap(resamples=40)))
+        ("m1", one.as_dict()) for one in list_values(rank_by_m1(item, a, said, bootstrap=Bootstrap(resamples=40)))
     )
     yield "side", side_bias(a, b, said, cluster=item).raw.as_dict()
     for method, interval in product(("bradley-terry", "davidson", "rao-kupper"), ("sandwich", "bootstrap")):
@@ -120,7 +120,7 @@ def estimates_of(seed: int) -> Iterator[tuple[str, dict]]:
             model=ComparisonModel(method=method),
             bootstrap=Bootstrap(resamples=20),
         )
-        yield from ((f"rating {method}", one.as_dict()) for one in values_of(found))
+        yield from ((f"rating {method}", one.as_dict()) for one in list_values(found))
         yield from ((f"rating {method} tie", found.extras[name]) for name in ("tie",) if name in found.extras)
     score, people = rng.integers(0, 3, (2, n * systems)).astype(float)
     where = np.repeat(np.arange(n), systems), np.tile(np.arange(systems), n)
@@ -135,14 +135,14 @@ def estimates_of(seed: int) -> Iterator[tuple[str, dict]]:
         yield from ((f"{name} {level} {grouping}", one.as_dict()) for name, one in found.estimates.items())
     yield from (
         ("rating mean", one.as_dict())
-        for one in values_of(rank_by_mean(people, *where, bootstrap=Bootstrap(resamples=40)))
+        for one in list_values(rank_by_mean(people, *where, bootstrap=Bootstrap(resamples=40)))
     )
 
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 100_000))
 def test_no_interval_has_zero_width_or_exceeds_the_possible_range(seed):
-    for name, one in estimates_of(seed):
+    for name, one in make_estimates(seed):
         assert one["value"] is not None or one["note"], name
         assert (one["low"] is None) == (one["high"] is None), (name, one)
         if one["low"] is not None:

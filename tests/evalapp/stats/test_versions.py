@@ -92,12 +92,12 @@ def test_plain_z_of_systems_by_hand(tmp_path):
 def test_ratings_without_a_z_score_are_excluded_counted_and_reported():
     """carl rates one output, dora rates every output the same: neither has a z-score."""
     from scoring.boards.systems.rankings import systems_by_ratings
-    from tests.evalapp.stats.rated import ratings_of
+    from tests.evalapp.stats.rated import make_ratings
 
     rows = [("i1", "s", "ann", 1), ("i1", "t", "ann", 3), ("i2", "s", "carl", 5)]
     rows += [("i1", "s", "dora", 4), ("i1", "t", "dora", 4)]
     found = systems_by_ratings(
-        ratings_of(rows), {**QUALITY, "method": "mean", "ratings": "z"}, aspect="q", low=1, high=5
+        make_ratings(rows), {**QUALITY, "method": "mean", "ratings": "z"}, aspect="q", low=1, high=5
     )
     assert found["counted"] == [
         "3 ratings have no z-score and are left out: their raters gave one rating, or equal ratings only."

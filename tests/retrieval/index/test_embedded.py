@@ -29,7 +29,7 @@ def _no_waiting_for_the_disk():
         yield
 
 
-def rows_of(pairs):
+def make_rows(pairs):
     return [{"query": query, "response": response} for query, response in pairs]
 
 
@@ -78,9 +78,9 @@ def test_search_and_find_equal_a_scan_of_all_rows(tmp_path, corpus, block, at_on
         mock.patch("retrieval.index.inversion.AT_ONCE", at_once),
         mock.patch("retrieval.index.writer.BATCH_ROWS", batch),
     ):
-        built = build(rows_of(first), tmp_path / "index")
+        built = build(make_rows(first), tmp_path / "index")
         for part in more:
-            built = append(tmp_path / "index", rows_of(part))
+            built = append(tmp_path / "index", make_rows(part))
         assert built.count == len(pairs)
         with open_index(tmp_path / "index") as index:
             for text, k in itertools.product(texts, (1, 5, 1000)):
@@ -97,7 +97,7 @@ def test_distinct_continues_until_there_are_k_responses(tmp_path, corpus, k):
     parts, texts = corpus
     pairs = list(dict.fromkeys(itertools.chain(*parts)))
     queries = [tokens(query) for query, _ in pairs]
-    build(rows_of(pairs), tmp_path / "index")
+    build(make_rows(pairs), tmp_path / "index")
     excluded = [pairs[0][1].upper(), "  " + pairs[-1][1]]
     with open_index(tmp_path / "index") as index:
         for text in texts:
@@ -144,7 +144,7 @@ def test_a_thousand_real_queries_equal_a_scan(shared_data, tmp_path):
 
 def test_many_responses_of_one_query_share_an_entry(tmp_path):
     pairs = [("hello there" if row % 2 else "There, HELLO!", f"answer {row}") for row in range(500)]
-    build(rows_of(pairs), tmp_path / "index")
+    build(make_rows(pairs), tmp_path / "index")
     with open_index(tmp_path / "index") as index:
         assert places(index.search("hello there", 300)) == [(row, 1.0) for row in range(300)]
     name = read_manifest(tmp_path / "index")["segments"][0]["name"]
@@ -152,7 +152,7 @@ def test_many_responses_of_one_query_share_an_entry(tmp_path):
 
 
 def test_queries_without_hits(tmp_path):
-    build(rows_of([("hello you", "hi"), ("😂 😂", "what is funny"), ("...", "say something")]), tmp_path / "index")
+    build(make_rows([("hello you", "hi"), ("😂 😂", "what is funny"), ("...", "say something")]), tmp_path / "index")
     with open_index(tmp_path / "index") as index:
         for text in ("", "?!", "unheard-of words"):
             assert index.search(text) == []
@@ -168,7 +168,7 @@ def test_long_texts(tmp_path):
     """A query of 10,000 words, a text of 10,000 words, a line of 1 MB and a count above 255."""
     words = [f"w{number}" for number in range(10_000)]
     pairs = [(" ".join(words), "all"), (" ".join(words[:300]), "some"), ("w1", "x" * 1_000_000)]
-    build(rows_of(pairs), tmp_path / "index")
+    build(make_rows(pairs), tmp_path / "index")
     with open_index(tmp_path / "index") as index:
         assert places(index.search(" ".join(words))) == [(0, 1.0), (1, 0.03), (2, 0.0001)]
         assert places(index.search(" ".join(words[:300]))) == [(1, 1.0), (0, 0.03), (2, 1 / 300)]
@@ -181,7 +181,7 @@ def test_empty_corpus(tmp_path):
     assert (built.count, built.added) == (0, 0)
     with open_index(tmp_path / "index") as index:
         assert (index.count, index.search("a"), index.find("a")) == (0, [], [])
-    assert append(tmp_path / "index", rows_of([("a", "b")])).count == 1
+    assert append(tmp_path / "index", make_rows([("a", "b")])).count == 1
 
 
 def test_meta_flags_and_duplicates(tmp_path):
@@ -218,7 +218,7 @@ def test_meta_flags_and_duplicates(tmp_path):
     ],
 )
 def test_broken_line_is_named_and_nothing_changes(tmp_path, line, message):
-    build(rows_of([("old", "row")]), tmp_path / "index")
+    build(make_rows([("old", "row")]), tmp_path / "index")
     before = sorted(path.name for path in (tmp_path / "index").iterdir())
     (tmp_path / "c.jsonl").write_bytes(b'{"query": "a", "response": "b"}\n' + line + b"\n")
     for work in (
@@ -239,7 +239,7 @@ def test_errors_in_whole_files_and_in_given_rows(tmp_path):
     with pytest.raises(CorpusError, match="ends in the middle"):
         build(tmp_path / "cut.jsonl.gz", tmp_path / "index")
     with pytest.raises(CorpusError, match='rows:2: "meta" cannot be written as JSON') as caught:
-        build([*rows_of([("a", "b")]), {"query": "c", "response": "d", "meta": {"x": {1}}}], tmp_path / "index")
+        build([*make_rows([("a", "b")]), {"query": "c", "response": "d", "meta": {"x": {1}}}], tmp_path / "index")
     assert (caught.value.file, caught.value.line) == ("rows", 2)
     (tmp_path / "long.jsonl").write_text('{"query": "a", "response": "b"}')
     with mock.patch("retrieval.index.source.LONGEST_LINE", 20), pytest.raises(CorpusError, match="than 20 bytes"):
@@ -248,9 +248,9 @@ def test_errors_in_whole_files_and_in_given_rows(tmp_path):
 
 def test_readers_keep_their_version_and_old_files_are_deleted(tmp_path):
     folder = tmp_path / "index"
-    build(rows_of([(f"old {row}", "first") for row in range(40)]), folder)
+    build(make_rows([(f"old {row}", "first") for row in range(40)]), folder)
     old = open_index(folder)
-    built = build(rows_of([("new words", "second")]), folder)
+    built = build(make_rows([("new words", "second")]), folder)
     assert len(list(folder.glob("segment-*"))) == 1
     assert [len(old.search("old 7")), old.search("new")] == [40, []]
     with open_index(folder) as new:
@@ -265,22 +265,22 @@ def test_readers_keep_their_version_and_old_files_are_deleted(tmp_path):
 def test_index_of_another_unicode_version_reports_it_until_rebuilt(tmp_path):
     folder = tmp_path / "index"
     for rows, left in ((2, False), (100, True)):  # two rows are merged with a third, which tokenises them again
-        build(rows_of([(f"q{row}", "r") for row in range(rows)]), folder)
+        build(make_rows([(f"q{row}", "r") for row in range(rows)]), folder)
         open_index(folder).close()
         written = read_manifest(folder)
         (folder / "manifest.json").write_text(json.dumps({**written, "unicode": "1.1"}))
         with pytest.warns(UserWarning, match=r"cut into words by Unicode 1\.1, queries are by .*; build it again"):
             open_index(folder).close()
-        append(folder, rows_of([("new", "r")]))
+        append(folder, make_rows([("new", "r")]))
         assert (read_manifest(folder)["unicode"] == "1.1") is left
 
 
 def test_small_segments_are_merged(tmp_path):
     folder = tmp_path / "index"
-    build(rows_of([(f"q{row}", "r") for row in range(100)]), folder)
+    build(make_rows([(f"q{row}", "r") for row in range(100)]), folder)
     counts = []
     for row in range(100, 124):
-        append(folder, rows_of([(f"q{row}", "r"), ("q0", "r")]))
+        append(folder, make_rows([(f"q{row}", "r"), ("q0", "r")]))
         counts.append([entry["rows"] for entry in read_manifest(folder)["segments"]])
     assert counts[0] == [100, 1]
     assert counts[1] == [100, 2]
@@ -289,7 +289,7 @@ def test_small_segments_are_merged(tmp_path):
     assert len(list(folder.glob("segment-*"))) == len(counts[-1])
     verify(folder)
     with open_index(folder) as index:
-        build(rows_of([("others", "now")]), folder)
+        build(make_rows([("others", "now")]), folder)
         for start in (0, 101, 124, 999):
             assert [(hit.row, hit.query) for hit in index.rows(start)] == [
                 (row, f"q{row}") for row in range(start, 124)
@@ -312,14 +312,14 @@ def test_progress_callback_may_stop_the_work(tmp_path):
             assert report.call_count == last
             assert [path.name for path in (tmp_path / "index").iterdir()] == [".lock"]
     seen.clear()
-    build(rows_of([("a", "b")]), tmp_path / "index", progress=lambda done, total: seen.append((done, total)))
+    build(make_rows([("a", "b")]), tmp_path / "index", progress=lambda done, total: seen.append((done, total)))
     assert set(seen) == {(1, 0)}
 
 
 def test_one_writer_at_a_time(tmp_path):
     def slow():
         with pytest.raises(IndexUnavailable, match="wait until it has ended"):
-            build(rows_of([("a", "b")]), tmp_path / "index")
+            build(make_rows([("a", "b")]), tmp_path / "index")
         yield {"query": "c", "response": "d"}
 
     assert build(slow(), tmp_path / "index").count == 1
@@ -331,7 +331,7 @@ def test_damage_is_named(tmp_path):
         open_index(folder)
     with pytest.raises(IndexFormatError, match="holds no index"):
         append(folder, [])
-    build(rows_of([("a b", "c"), ("d", "e")]), folder)
+    build(make_rows([("a b", "c"), ("d", "e")]), folder)
     verify(folder)
     manifest = folder / "manifest.json"
     texts = folder / read_manifest(folder)["segments"][0]["name"] / "texts.jsonl"
@@ -351,12 +351,12 @@ def test_damage_is_named(tmp_path):
     written = json.loads(manifest.read_text())
     manifest.write_text(json.dumps({**written, "format": 2}))
     with pytest.raises(IndexFormatError, match="of format 2, this program reads 1; build it again"):
-        append(folder, rows_of([("a", "b")]))
+        append(folder, make_rows([("a", "b")]))
     assert texts.parent.is_dir()  # possibly from a newer version: left alone
     manifest.write_text("{")
     with pytest.raises(IndexFormatError, match="cannot be read"):
         open_index(folder)
-    assert build(rows_of([("a", "b")]), folder).count == 1
+    assert build(make_rows([("a", "b")]), folder).count == 1
     assert not texts.parent.exists()
 
 
@@ -365,9 +365,9 @@ def test_reader_follows_a_swap_between_manifest_and_files(tmp_path, monkeypatch)
     from retrieval.index import embedded
 
     folder = tmp_path / "index"
-    build(rows_of([("old", "a")]), folder)
+    build(make_rows([("old", "a")]), folder)
     stale = [read_manifest(folder)]
-    build(rows_of([("new", "b")]), folder)
+    build(make_rows([("new", "b")]), folder)
     real = embedded.read_manifest
     monkeypatch.setattr(embedded, "read_manifest", lambda place: stale.pop() if stale else real(place))
     with open_index(folder) as index:
@@ -389,8 +389,8 @@ def test_different_sets_with_one_hash_sum_are_distinguished(tmp_path):
 
     pairs = [("a b", "1"), ("c d", "2"), ("a b", "3"), ("a b", "1")]
     with mock.patch.object(inversion, "_sums", weak), mock.patch("retrieval.index.writer.digests_of", equal_digests):
-        build(rows_of(pairs[:2]), tmp_path / "index")
-        built = append(tmp_path / "index", rows_of(pairs))
+        build(make_rows(pairs[:2]), tmp_path / "index")
+        built = append(tmp_path / "index", make_rows(pairs))
     assert (built.count, built.duplicates) == (3, 3)
     with open_index(tmp_path / "index") as index:
         assert [hit.row for hit in index.search("b a")] == [0, 2]

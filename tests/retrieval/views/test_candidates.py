@@ -14,7 +14,7 @@ from annotation.services import hooks
 from retrieval.models import Corpus
 from tests.pages import read_page
 from tests.retrieval.corpora import make_corpus
-from tests.writing import CORPUS, desk_of, fill_ports, start_writing
+from tests.writing import CORPUS, fill_ports, open_desk, start_writing
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("corpora_dir")]
 
@@ -28,7 +28,7 @@ def desk(cast, monkeypatch):
     monkeypatch.setitem(hooks._WRITING, "candidates", "retrieval.services.candidates:candidates_for")
     assert fake.asked == 0
     campaign = start_writing(cast, items=1, options={"candidates": 25})
-    return desk_of(cast.annotator, campaign)
+    return open_desk(cast.annotator, campaign)
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ def talks(n_systems: int = 6, per: int = 4, unnamed: int = 2) -> tuple[Ratings, 
     return Ratings(*columns, units=units, raters=("a", "b", "c")), quality + rng.normal(size=n)
 
 
-def table_of(ratings: Ratings, metric: np.ndarray, seen: list[int], **more):
+def make_table(ratings: Ratings, metric: np.ndarray, seen: list[int], **more):
     people = People(ratings, method="raw", subset="all")
     outside = ~np.isin(np.arange(len(people)), seen)
     one = Scored("e", "e", "trained", "e|v:1", metric)
@@ -44,7 +44,7 @@ def table_of(ratings: Ratings, metric: np.ndarray, seen: list[int], **more):
 @pytest.mark.parametrize("seen", [[], [0, 9]])
 def test_system_means_against_calibrated_ones(seen):
     ratings, metric = talks()
-    table = table_of(ratings, metric, seen, unapplied={"length": "not applied yet"})
+    table = make_table(ratings, metric, seen, unapplied={"length": "not applied yet"})
     kept = ~np.isin(ratings.output, seen) & (ratings.system < 6)
     found = calibrate_raters(ratings.value[kept], ratings.system[kept], ratings.rater[kept])
     people = {row.label: row.estimate.value for row in found.systems}
@@ -63,8 +63,8 @@ def test_system_means_against_calibrated_ones(seen):
 
 def test_too_few_systems_have_a_reason():
     ratings, metric = talks(n_systems=2)
-    (row,) = table_of(ratings, metric, [])["rows"]
+    (row,) = make_table(ratings, metric, [])["rows"]
     assert row["calibrated"]["value"] is None
     assert row["calibrated"]["note"]
-    (row,) = table_of(ratings, metric, list(range(10)))["rows"]  # nothing is left
+    (row,) = make_table(ratings, metric, list(range(10)))["rows"]  # nothing is left
     assert row["calibrated"]["value"] is None

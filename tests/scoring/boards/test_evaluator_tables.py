@@ -53,21 +53,21 @@ def world():
     return ratings, people, metrics, scored
 
 
-def table_of(world, outside=None, **settings):
+def make_table(world, outside=None, **settings):
     _, people, _, scored = world
     outside = np.ones(len(people), dtype=bool) if outside is None else outside
     wished = {**SETTINGS, **settings}
     return evaluators_table(people, scored, wished, aspect="q", outside=outside, unapplied={"length": "not applied"})
 
 
-def rows_of(table):
+def read_rows(table):
     return {row["evaluator"]: row for row in table["rows"]}
 
 
 def test_accuracy_ceiling_and_letters_equal_their_functions(world):
     ratings, people, metrics, _ = world
-    table = table_of(world)
-    rows = rows_of(table)
+    table = make_table(world)
+    rows = read_rows(table)
     found = calibrate_ties(metrics["good"], people.mean, people.item, folds=5)
     assert rows["good"]["accuracy"]["value"] == found.accuracy.value
     assert rows["good"]["accuracy"]["epsilon"] == found.epsilon
@@ -94,9 +94,10 @@ def test_groups_of_equal_scores_are_left_out_or_count_as_0(world):
     flat = np.where(people.item < ITEMS // 2, 1.0, metrics["good"])
     one = replace(scored[0], metric=flat)
     tables = [
-        table_of((None, people, None, [one, *scored[1:]]), grouping="item", undefined=rule) for rule in ("drop", "zero")
+        make_table((None, people, None, [one, *scored[1:]]), grouping="item", undefined=rule)
+        for rule in ("drop", "zero")
     ]
-    dropped, zero = (rows_of(table)["good"] for table in tables)
+    dropped, zero = (read_rows(table)["good"] for table in tables)
     expected = [
         correlate(
             flat, people.mean, people.item, people.system, settings=CorrelationSettings(grouping="item", nan_rule=rule)
@@ -108,15 +109,15 @@ def test_groups_of_equal_scores_are_left_out_or_count_as_0(world):
     assert dropped["undefined_groups"] == zero["undefined_groups"]
     assert [sum(f"|nan:{rule}|" in table["signature"] for table in tables) for rule in ("drop", "zero")] == [1, 1]
     # Counted as 0, they make it significantly different from its twin; left out, they do not.
-    shared = [set(rows_of(table)["twin"]["letters"]) & set(rows_of(table)["good"]["letters"]) for table in tables]
+    shared = [set(read_rows(table)["twin"]["letters"]) & set(read_rows(table)["good"]["letters"]) for table in tables]
     assert (bool(shared[0]), bool(shared[1])) == (True, False)
 
 
 def test_system_level_has_pairs_of_systems(world):
     _, people, metrics, _ = world
-    table = table_of(world, level="system")
+    table = make_table(world, level="system")
     spa = soft_pairwise_accuracy(metrics["good"], people.mean, people.item, people.system)
-    row = rows_of(table)["good"]
+    row = read_rows(table)["good"]
     assert row["spa"]["value"] == spa.value
     assert row["pa"]["n"] == SYSTEMS * (SYSTEMS - 1) // 2
     assert "accuracy" not in row
@@ -133,7 +134,7 @@ def test_system_level_has_pairs_of_systems(world):
     ],
 )
 def test_untested_rows_have_a_reason(world, settings, reason):
-    table = table_of(world, **settings)
+    table = make_table(world, **settings)
     assert reason in table["test"]["note"]
     assert {row["letters"] for row in table["rows"]} == {""}
     assert "|test:none|" in table["signature"]
@@ -142,7 +143,7 @@ def test_untested_rows_have_a_reason(world, settings, reason):
 def test_training_outputs_count_neither_in_tests_nor_in_the_ceiling(world):
     ratings, people, metrics, _ = world
     outside = people.item >= 10
-    table = table_of(world, outside=outside)
+    table = make_table(world, outside=outside)
     kept = ratings.item >= 10
     ceiling = noise_ceiling(
         OutputRatings(
@@ -156,7 +157,7 @@ def test_training_outputs_count_neither_in_tests_nor_in_the_ceiling(world):
     assert table["ceiling"]["value"] == pytest.approx(ceiling.value, abs=1e-12)
     assert table["ceiling"]["n"] == table["n_outputs"] == int(outside.sum())
     found = calibrate_ties(metrics["good"][outside], people.mean[outside], people.item[outside], folds=5)
-    assert rows_of(table)["good"]["accuracy"]["value"] == found.accuracy.value
+    assert read_rows(table)["good"]["accuracy"]["value"] == found.accuracy.value
 
 
 def test_repeats_are_no_further_raters(world):
@@ -201,7 +202,7 @@ def test_accuracy_and_ceiling_resample_the_clusters_of_the_coefficients(world):
     assert (table["ceiling"]["low"], table["ceiling"]["high"]) == pytest.approx((ceiling.low, ceiling.high), abs=1e-12)
     assert ceiling.value == pytest.approx(of_items.value, abs=1e-12)
     assert ceiling.low != pytest.approx(of_items.low, abs=1e-6)
-    shown = rows_of(table)["good"]["accuracy"]
+    shown = read_rows(table)["good"]["accuracy"]
     assert (shown["low"], shown["high"]) == (found.accuracy.low, found.accuracy.high)
     assert shown["cross_validated"]["value"] == found.cross_validated.value
 
@@ -233,7 +234,7 @@ def test_signatures_state_the_resampling(world):
 
 
 def test_no_output_left_to_compare(world):
-    table = table_of(world, outside=np.zeros(ITEMS * SYSTEMS, dtype=bool))
+    table = make_table(world, outside=np.zeros(ITEMS * SYSTEMS, dtype=bool))
     assert "nothing left to compare on" in table["note"]
     assert table["ceiling"]["value"] is None
     assert table["test"]["note"] == "no output can be compared"

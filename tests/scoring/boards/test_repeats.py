@@ -12,7 +12,7 @@ from scoring.boards.metrics.people import People
 from scoring.boards.systems.rankings import systems_by_comparisons, systems_by_ratings
 from scoring.ml.training.gold import compared_records, rated_records
 from scoring.ml.types import Comparison, Dataset, Item, Output, Rating, System
-from tests.evalapp.stats.rated import ratings_of
+from tests.evalapp.stats.rated import make_ratings
 
 SETTINGS = {"aspect": "q", "method": "mean", "ratings": "raw", "systems": "all", "by": ""}
 #: r7 rates i1 three times (again, and in campaign 12), and i2 only in the other campaign; s#1 is another name.
@@ -24,11 +24,11 @@ SAID = ["2 judgements repeat one by the same person and are not counted: the fir
 
 
 def test_means_of_systems_and_of_outputs():
-    found = systems_by_ratings(ratings_of(ROWS), SETTINGS, aspect="q", low=1, high=5)
+    found = systems_by_ratings(make_ratings(ROWS), SETTINGS, aspect="q", low=1, high=5)
     # Output i1: (1 + 2) / 2, output i2: 3.
     assert found["rows"][0]["value"] == pytest.approx((1.5 + 3) / 2)
     assert (found["counted"], found["n_raters"], found["rows"][0]["n_ratings"]) == (SAID, 2, 3)
-    people = People(ratings_of(ROWS), method="raw", subset="all")
+    people = People(make_ratings(ROWS), method="raw", subset="all")
     assert people.mean.tolist() == [1.5, 3]
     assert (people.counted, people.n_ratings) == (SAID, 3)
 

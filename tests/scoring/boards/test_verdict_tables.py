@@ -48,7 +48,7 @@ def scored(compared: Compared, name: str, weight: float, seed: int = 1, **more) 
     return Scored(name, name, kind, f"{name}|v:1", weight * compared.system + noise, **more)
 
 
-def table_of(compared: Compared, metrics: list[Scored], outside=None, **settings):
+def make_table(compared: Compared, metrics: list[Scored], outside=None, **settings):
     everything = np.ones(len(compared), dtype=bool)
     return pairs_table(
         compared, metrics, {**SETTINGS, **settings}, aspect="q", outside=everything if outside is None else outside
@@ -58,7 +58,7 @@ def table_of(compared: Compared, metrics: list[Scored], outside=None, **settings
 def test_table_has_the_figures_of_its_parts():
     compared = world()
     metrics = [scored(compared, BASELINE, 0.0, 3), scored(compared, "good", 2.0), scored(compared, "fair", 0.7)]
-    table = table_of(compared, metrics)
+    table = make_table(compared, metrics)
     found = compared.found
     place = {int(output): k for k, output in enumerate(compared.output)}
     votes: dict[tuple[int, int], list[int]] = {}
@@ -120,8 +120,8 @@ def test_order_of_rows_changes_nothing():
         verdict=np.array([flip[str(v)] if h else str(v) for v, h in zip(turned.verdict, half, strict=True)]),
     )
     again = Compared(swapped, subset="all", turing=False)
-    one = table_of(compared, [scored(compared, "good", 2.0), scored(compared, BASELINE, 0.0, 3)])
-    two = table_of(again, [scored(again, "good", 2.0), scored(again, BASELINE, 0.0, 3)])
+    one = make_table(compared, [scored(compared, "good", 2.0), scored(compared, BASELINE, 0.0, 3)])
+    two = make_table(again, [scored(again, "good", 2.0), scored(again, BASELINE, 0.0, 3)])
     assert one == two
 
 
@@ -142,9 +142,9 @@ def test_repeats_are_no_second_person_and_cannot_decide_is_excluded():
     both = replace(
         more, **{name: np.concatenate([getattr(more, name), getattr(unsure, name)]) for name in columns}
     )  # fmt: skip
-    one = table_of(plain, [scored(plain, "good", 2.0)])
+    one = make_table(plain, [scored(plain, "good", 2.0)])
     compared = Compared(both, subset="all", turing=False)
-    two = table_of(compared, [scored(compared, "good", 2.0)])
+    two = make_table(compared, [scored(compared, "good", 2.0)])
     assert one["rows"] == two["rows"]
     assert (one["n_ratings"], one["n_raters"]) == (two["n_ratings"], two["n_raters"])
 
@@ -152,10 +152,10 @@ def test_repeats_are_no_second_person_and_cannot_decide_is_excluded():
 def test_training_pairs_of_any_evaluator_count_for_none():
     compared = world()
     outside = compared.item >= 10
-    table = table_of(compared, [scored(compared, "good", 2.0), scored(compared, BASELINE, 0.0, 3)], outside)
+    table = make_table(compared, [scored(compared, "good", 2.0), scored(compared, BASELINE, 0.0, 3)], outside)
     part = Compared(compared.found.only(compared.found.item >= 10), subset="all", turing=False)
     metric = scored(compared, "good", 2.0).metric[outside]
-    alone = table_of(part, [replace(scored(part, "good", 2.0), metric=metric)])
+    alone = make_table(part, [replace(scored(part, "good", 2.0), metric=metric)])
     assert table["n_pairs"] == alone["n_pairs"]
     row = next(row for row in table["rows"] if row["evaluator"] == "good")
     assert row["cells"][0] == alone["rows"][0]["cells"][0]
@@ -172,44 +172,44 @@ def test_training_pairs_of_any_evaluator_count_for_none():
 def test_difference_is_to_the_shorter_text_where_that_wins():
     compared = world()
     good, length = scored(compared, "good", 2.0), scored(compared, BASELINE, -1.0, 3)
-    table = table_of(compared, [good, length])
+    table = make_table(compared, [good, length])
     of = {row["evaluator"]: row["cells"] for row in table["rows"]}
     assert table["shorter"]
     assert of[BASELINE][0]["value"] < 0.5
     expected = of["good"][0]["value"] - (1 - of[BASELINE][0]["value"])
     assert of["good"][1]["value"] == pytest.approx(expected)
-    longer = table_of(compared, [good, replace(length, metric=-length.metric)])
+    longer = make_table(compared, [good, replace(length, metric=-length.metric)])
     assert not longer["shorter"]
     assert longer["rows"][0]["cells"][1]["value"] == pytest.approx(expected)
 
 
 def test_missing_length_explains_the_missing_difference():
     compared = world()
-    table = table_of(compared, [scored(compared, "good", 2.0)])
+    table = make_table(compared, [scored(compared, "good", 2.0)])
     assert table["rows"][0]["cells"][1]["note"] == NO_BASELINE
     assert table["test"]["note"] == "there are not two evaluators to be compared"
-    assert table_of(compared, [scored(compared, "good", 2.0)], test="none")["test"]["note"] == "no test was asked for"
+    assert make_table(compared, [scored(compared, "good", 2.0)], test="none")["test"]["note"] == "no test was asked for"
 
 
 def test_subsets_and_missing_scores():
     compared = world()
     machines = Compared(compared.found, subset="machine", turing=False)
-    table = table_of(machines, [scored(machines, "good", 2.0)], systems="machine")
+    table = make_table(machines, [scored(machines, "good", 2.0)], systems="machine")
     assert table["n_systems"] == SYSTEMS - 1
     holes = scored(compared, "good", 2.0)
     metric = np.where(compared.item < 3, np.nan, holes.metric)
-    found = table_of(compared, [replace(holes, metric=metric)])["rows"][0]
-    whole = table_of(compared, [holes])["rows"][0]
+    found = make_table(compared, [replace(holes, metric=metric)])["rows"][0]
+    whole = make_table(compared, [holes])["rows"][0]
     assert found["n_missing"] > 0
     assert found["n"] < whole["n"]
 
 
 def test_all_ties_and_no_comparisons_are_reported():
     compared = world(verdict=np.array(["tie"] * (3 * ITEMS)))
-    table = table_of(compared, [scored(compared, "good", 2.0)])
+    table = make_table(compared, [scored(compared, "good", 2.0)])
     assert "People called every pair tied" in table["note"]
     assert table["by_lot"] == 1.0
     nobody = Compared(compared.found.only(np.zeros(len(compared.found), dtype=bool)), subset="all", turing=False)
-    empty = table_of(nobody, [replace(scored(compared, "good", 2.0), metric=np.zeros(0))])
+    empty = make_table(nobody, [replace(scored(compared, "good", 2.0), metric=np.zeros(0))])
     assert "No output of these systems has been compared" in empty["note"]
     assert list(find_faults(PairsTable, json.loads(json.dumps(empty)), "table")) == []

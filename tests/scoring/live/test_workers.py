@@ -48,7 +48,7 @@ def live(house: Installation) -> subprocess.Popen:
     return worker
 
 
-def state_of(run: Run) -> str:
+def read_state(run: Run) -> str:
     run.refresh_from_db()
     return run.state
 
@@ -88,11 +88,11 @@ def test_killed_training_ends_with_the_weights_of_an_uninterrupted_one(work, peo
         torch.set_num_threads(threads)
     run = ask(people.project, **options)
     wait_until(
-        lambda: state_of(run) == Run.State.RUNNING and run.phase == "training" and run.done > 30, seconds=PATIENCE
+        lambda: read_state(run) == Run.State.RUNNING and run.phase == "training" and run.done > 30, seconds=PATIENCE
     )
     wait_until(lambda: checkpoints_in(work_folder(run)))
     os.kill(int(run.worker.split(":")[1]), signal.SIGKILL)
-    wait_until(lambda: state_of(run) == Run.State.SUCCEEDED, seconds=PATIENCE)
+    wait_until(lambda: read_state(run) == Run.State.SUCCEEDED, seconds=PATIENCE)
     assert run.attempt == 2
     assert RunLog.objects.filter(run=run, text__contains="was lost").exists()
     killed = Evaluator.objects.get(run=run)
@@ -103,17 +103,17 @@ def test_killed_training_ends_with_the_weights_of_an_uninterrupted_one(work, peo
 
 def test_cancelling_takes_effect_within_five_seconds_and_retry_continues(work, people, tmp_path):
     run = ask(people.project, encoder=tiny_encoder("bert", tmp_path / "encoder"), **LONG)
-    wait_until(lambda: state_of(run) == Run.State.RUNNING and run.done > 50, seconds=PATIENCE)
+    wait_until(lambda: read_state(run) == Run.State.RUNNING and run.done > 50, seconds=PATIENCE)
     wait_until(lambda: checkpoints_in(work_folder(run)))
     cancel_run(run=run)
-    assert wait_until(lambda: state_of(run) == Run.State.CANCELLED) < 5
+    assert wait_until(lambda: read_state(run) == Run.State.CANCELLED) < 5
     saved = max(int(path.name.rpartition("-")[2]) for path in checkpoints_in(work_folder(run)))
     assert not Evaluator.objects.filter(run=run).exists()
     retry_run(run=run)
-    wait_until(lambda: state_of(run) == Run.State.RUNNING and run.done > 0, seconds=PATIENCE)
+    wait_until(lambda: read_state(run) == Run.State.RUNNING and run.done > 0, seconds=PATIENCE)
     assert run.done > saved
     cancel_run(run=run)
-    wait_until(lambda: state_of(run) == Run.State.CANCELLED)
+    wait_until(lambda: read_state(run) == Run.State.CANCELLED)
 
 
 def test_live_scores_arrive_in_time_during_a_training(work, live, people, settings, tmp_path):
@@ -122,12 +122,12 @@ def test_live_scores_arrive_in_time_during_a_training(work, live, people, settin
     settings.LIVE_TIMEOUT_MS = 2000
     wait_until(lambda: warm(people, evaluator), seconds=PATIENCE)
     first = score_pairs(user=people.viewer, evaluator=evaluator.slug, pairs=[pair()])
-    wait_until(lambda: state_of(run) == Run.State.RUNNING and run.done > 0, seconds=PATIENCE)
+    wait_until(lambda: read_state(run) == Run.State.RUNNING and run.done > 0, seconds=PATIENCE)
     done = run.done
     for _ in range(20):
         answer = score_pairs(user=people.viewer, evaluator=evaluator.slug, pairs=[pair()] * 64)
         assert answer["scores"] == first["scores"] * 64
-    wait_until(lambda: state_of(run) == Run.State.RUNNING and run.done > done)
+    wait_until(lambda: read_state(run) == Run.State.RUNNING and run.done > done)
     assert answer["signature"] == evaluator.signature
     baseline = score_pairs(user=people.viewer, evaluator="length", pairs=[pair("one two three"), pair("")])
     # Three word tokens; an empty text gets the worst value, which is 0.

@@ -15,7 +15,7 @@ from tests.evalapp.common.conftest import wait_until
 from tests.scoring.live_house import start
 from tests.scoring.ml.tiny import tiny_encoder
 from tests.scoring.written import put_ream
-from tests.writing import desk_of, start_writing
+from tests.writing import open_desk, start_writing
 
 pytestmark = pytest.mark.server("redis")
 #: The time for a worker to start and load its libraries on a busy machine.
@@ -26,7 +26,7 @@ def test_killed_worker_costs_only_the_score(house, settings, tmp_path):
     cast = make_cast()
     put_ream(cast.project, tiny_encoder("bert", tmp_path / "encoder", layers=1))
     campaign = start_writing(cast, references=2, evaluator="rater", corpus="", options={"arms": ["scores"]})
-    desk = desk_of(cast.annotator, campaign)
+    desk = open_desk(cast.annotator, campaign)
     client = Client()
     client.force_login(cast.annotator)
     tickets = iter(range(1, 10_000))

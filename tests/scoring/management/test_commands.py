@@ -29,7 +29,7 @@ def command(name: str, *arguments: str) -> dict[str, Any]:
     return json.loads(out.getvalue())
 
 
-def text_of(name: str, *arguments: str) -> str:
+def call_text(name: str, *arguments: str) -> str:
     out = StringIO()
     call_command(name, *arguments, stdout=out, stderr=StringIO())
     return out.getvalue()
@@ -39,14 +39,14 @@ def test_evaluators_lists_the_promised_names():
     names = {row["name"] for row in command("evaluators")["evaluators"]}
     promised = "length overlap random bleu-1 bleu-2 bleu-3 bleu-4 bleu-avg bleu-star bleu-corpus token-f1 chrf rouge-l"
     assert set(promised.split()) | {"distinct-1", "distinct-2", "bertscore"} <= names
-    assert "length" in text_of("evaluators")
+    assert "length" in call_text("evaluators")
 
 
 def test_score_here_needs_no_worker(cast):
     make_outputs(cast.project, make_items(cast.project, 2))
     found = command("score", "length", "--project", "alpha", "--here")
     assert (found["scored"], found["state"]) == (4, "succeeded")
-    assert "4 unchanged" in text_of("score", "length", "--project", "alpha", "--here")
+    assert "4 unchanged" in call_text("score", "length", "--project", "alpha", "--here")
 
 
 def test_score_explains_outputs_without_a_score(cast):
@@ -54,11 +54,13 @@ def test_score_explains_outputs_without_a_score(cast):
     make_outputs(cast.project, items)
     Reference.objects.filter(item__in=items[1:]).delete()
     bare = Output.objects.filter(item__in=items[1:]).count()
-    assert f"  {bare} undefined: no references" in text_of("score", "chrf", "--project", "alpha", "--here")
+    assert f"  {bare} undefined: no references" in call_text("score", "chrf", "--project", "alpha", "--here")
 
 
 def test_trained_evaluator_is_applied_by_the_printed_command(toy):
-    told = text_of("train", "toy", "--project", "alpha", "--folds", "1", "--name", "mine", "--here", "--verbosity", "0")
+    told = call_text(
+        "train", "toy", "--project", "alpha", "--folds", "1", "--name", "mine", "--here", "--verbosity", "0"
+    )
     words = shlex.split(told.partition("Apply it with: ")[2].splitlines()[0])
     assert words == ["manage.py", "score", "mine", "--project", "alpha"]
     assert command(*words[1:], "--here")["state"] == "succeeded"
@@ -67,9 +69,9 @@ def test_trained_evaluator_is_applied_by_the_printed_command(toy):
 def test_training_data_are_named_with_its_scores(toy, settings, tmp_path):
     settings.ARTEFACTS_DIR = tmp_path
     evaluator = train(toy.project, folds=1)
-    told = text_of("score", evaluator.slug, "--project", "alpha", "--here")
+    told = call_text("score", evaluator.slug, "--project", "alpha", "--here")
     assert "22 are of groups it learned from" in told
-    told = text_of("systems", "alpha", "--by", evaluator.slug)
+    told = call_text("systems", "alpha", "--by", evaluator.slug)
     assert f"22 of the scores are of items that {evaluator.slug} learned from." in told
 
 
@@ -151,7 +153,7 @@ def test_meta_has_baselines_and_signatures(scored):
     assert rows["overlap"]["kendall"]["value"] is None
     low, high = rows["random"]["spearman"]["low"], rows["random"]["spearman"]["high"]
     assert low < rows["random"]["spearman"]["value"] < high
-    assert "sentinel" in text_of("meta", "alpha")
+    assert "sentinel" in call_text("meta", "alpha")
 
 
 def test_win_rate_and_m1_by_hand(scored):
@@ -244,16 +246,16 @@ def test_agreement_and_power(cast):
     make_ratings(cast.project, outputs)
     found = command("agreement", "alpha")
     assert [(row["aspect"], row["judged"]) for row in found["rows"]] == [("quality", "ratings")]
-    assert "quality  ratings" in text_of("agreement", "alpha")
-    one = text_of("agreement", "alpha", "--aspect", "quality", "--scale", "ordinal")
+    assert "quality  ratings" in call_text("agreement", "alpha")
+    one = call_text("agreement", "alpha", "--aspect", "quality", "--scale", "ordinal")
     assert "Krippendorff's alpha (ordinal)" in one
     assert "24 judgements of 12 units by 2 raters" in one
     create_filter(project=cast.project, user=None, name="hasty", raters=["r1"], reason="2 s each")
-    assert "Without 1 rater (filter hasty): 2 s each" in text_of("agreement", "alpha", "--filter", "hasty")
-    assert "Without 1 rater" in text_of("systems", "alpha", "--filter", "hasty")
+    assert "Without 1 rater (filter hasty): 2 s each" in call_text("agreement", "alpha", "--filter", "hasty")
+    assert "Without 1 rater" in call_text("systems", "alpha", "--filter", "hasty")
     assert command("power", "--effect", "0.6")["needed"] == 194
     assert command("power", "--effect", "0.6", "--sides", "1")["sides"] == 1
-    assert "are judged for quality" in text_of("power", "alpha", "--effect", ".3", "--test", "correlation")
+    assert "are judged for quality" in call_text("power", "alpha", "--effect", ".3", "--test", "correlation")
     with pytest.raises(CommandError, match="true share"):
         command("power", "--effect", "much")
 

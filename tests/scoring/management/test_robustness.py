@@ -19,7 +19,7 @@ from evalapp.common.runner import execute_run
 from scoring.selectors.written_kinds import find_sources, texts_by_kind
 from tests.cast import Cast
 from tests.factories import make_items, make_outputs
-from tests.writing import desk_of, fill_ports, send
+from tests.writing import fill_ports, open_desk, send
 
 pytestmark = pytest.mark.django_db
 ORIGINAL = "Answer 0 to i000."
@@ -42,7 +42,7 @@ def written(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Cast:
         }  # fmt: skip
         campaign = create_writing(user=cast.researcher, project=cast.project, plan=plan)
         open_campaign(user=cast.researcher, campaign=campaign)
-        desk = desk_of(cast.annotator, campaign)
+        desk = open_desk(cast.annotator, campaign)
         for text in texts:
             desk = send(cast.annotator, desk, text).desk
     taken = WrittenReference.objects.get(text="A text to be taken out.")

@@ -48,7 +48,7 @@ def read(folder: Path) -> Dataset:
 
 
 @lru_cache(maxsize=2)
-def scores_of(folder: Path, name: str) -> dict[tuple[str, str], float]:
+def compute_scores(folder: Path, name: str) -> dict[tuple[str, str], float]:
     """The score of every output, by item and system."""
     records = read(folder).outputs_with_context()
     return {(r.item, r.system): value for r, value in zip(records, load(name).score(records), strict=True)}
@@ -73,7 +73,7 @@ def correlations(folder: Path, name: str, ratings: dict[tuple[str, str], float],
 
     225 outputs of dstc7_dev have no reference: token-F1 is undefined there, but the table counted it as 0.
     """
-    found = scores_of(folder, name)
+    found = compute_scores(folder, name)
     rated = [key for key in found if key in ratings and key[1] not in without]
     scores = np.nan_to_num([found[key] for key in rated], nan=0.0)
     people = np.array([ratings[key] for key in rated])
@@ -92,7 +92,7 @@ def test_baselines(shared_data: Path, name, aspect, without, n, length, f1):
 def test_outputs_without_references_are_undefined_not_zero(shared_data: Path):
     folder = shared_data / "dstc7_dev"
     ratings = mean_ratings(read(folder), "relevance")
-    found = scores_of(folder, "token-f1")
+    found = compute_scores(folder, "token-f1")
     rated = [key for key in found if key in ratings and key[1] != "Human"]
     scores = np.array([found[key] for key in rated])
     defined = ~np.isnan(scores)

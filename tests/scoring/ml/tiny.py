@@ -29,7 +29,7 @@ def tiny_encoder(
     return str(folder)
 
 
-def of_another_kind(encoder: str, folder: Path) -> str:
+def copy_as_another_kind(encoder: str, folder: Path) -> str:
     """The same encoder, declared as a kind that no artefact may contain."""
     for path in Path(encoder).iterdir():
         (folder / path.name).write_bytes(path.read_bytes())

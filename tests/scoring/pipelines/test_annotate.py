@@ -19,7 +19,7 @@ from scoring.models import AnnotationTrace
 from scoring.pipelines import annotate as pipeline
 from scoring.services.annotating import AnnotateWishes, start_annotation
 from tests.factories import make_outputs
-from tests.scoring.annotating import SeeThrough, annotate, fill_references, preview, see_through, texts_of, worth
+from tests.scoring.annotating import SeeThrough, annotate, fill_references, list_texts, preview, see_through, worth
 
 pytestmark = pytest.mark.django_db
 
@@ -39,10 +39,10 @@ def test_helpful_withheld_references_are_taken_and_reported(project) -> None:
     run = annotate(project, controls=True)
     assert run.state == Run.State.SUCCEEDED, run.error
     for item in project.items.all():
-        texts = texts_of(project, "chosen", item)
+        texts = list_texts(project, "chosen", item)
         assert worth(texts) == 0.5  # all five available letters
-        assert texts[0] == texts_of(project, "chosen-raw", item)[0]
-        assert len(texts_of(project, "chosen-random", item)) == len(texts)
+        assert texts[0] == list_texts(project, "chosen-raw", item)[0]
+        assert len(list_texts(project, "chosen-random", item)) == len(texts)
         trace = AnnotationTrace.objects.get(set__name="chosen", item=item)
         assert trace.after == 0.5
         assert trace.before == worth(texts[:1])
@@ -65,8 +65,8 @@ def test_selection_options(project) -> None:
     annotate(project, into="few", items=("k1",))
     annotate(project, into="sampled", sample=3)
     item = project.items.get(key="k0")
-    assert len(texts_of(project, "chosen", item)) == 2
-    assert texts_of(project, "greedy", item)[1] in ("d e", "a b")
+    assert len(list_texts(project, "chosen", item)) == 2
+    assert list_texts(project, "greedy", item)[1] in ("d e", "a b")
     assert all(step["after"] - step["before"] > 0.15 for t in AnnotationTrace.objects.filter(set__name="proud")
                for step in t.steps if step["accepted"])  # fmt: skip
     assert Reference.objects.filter(set__name="few").values("item").distinct().count() == 1
@@ -95,7 +95,7 @@ def test_mix_is_the_union_of_two(project) -> None:
     annotate(project, evaluator="second", into="alone")
     run = annotate(project, evaluator="second", mix="judge")
     item = project.items.get(key="k0")
-    assert set(texts_of(project, "alone", item)) < set(texts_of(project, "chosen", item))
+    assert set(list_texts(project, "alone", item)) < set(list_texts(project, "chosen", item))
     assert {step["evaluator"] for step in AnnotationTrace.objects.get(set__name="chosen", item=item).steps} == {
         "second", "judge",
     }  # fmt: skip
@@ -105,7 +105,7 @@ def test_mix_is_the_union_of_two(project) -> None:
 def test_reliability_of_a_mix_is_that_of_the_whole_set(project) -> None:
     """As rated by the first of the two, including the second one's additions."""
     run = annotate(project, evaluator="judge", mix="second", max=2)
-    whole = {item.pk: texts_of(project, "chosen", item) for item in project.items.all()}
+    whole = {item.pk: list_texts(project, "chosen", item) for item in project.items.all()}
     assert max(len(texts) for texts in whole.values()) > 2
     told = dict(AnnotationTrace.objects.filter(set__name="chosen").values_list("item", "after"))
     assert told == {pk: worth(texts) for pk, texts in whole.items()}
@@ -181,7 +181,7 @@ def test_preview_stores_nothing_and_shows_every_step(project) -> None:
 
 def test_attempt_after_a_lost_one_gives_the_same_set(project, monkeypatch) -> None:
     annotate(project, into="whole")
-    whole = texts_of(project, "whole")
+    whole = list_texts(project, "whole")
     keep = pipeline._Work._keep
     lines = 0
 
@@ -203,7 +203,7 @@ def test_attempt_after_a_lost_one_gives_the_same_set(project, monkeypatch) -> No
     run = execute_run(retry_run(run=run).pk)
     assert run.state == Run.State.SUCCEEDED, run.error
     assert lines == 3
-    assert texts_of(project, "chosen") == whole
+    assert list_texts(project, "chosen") == whole
     assert not file.parent.exists()
     again = execute_run(_requeue(run).pk)
     assert again.result["references"] == "chosen"
@@ -260,4 +260,4 @@ def test_file_supports_unusual_texts(project) -> None:
     Reference.objects.filter(item__key="k0", position=1).update(text="c \u2028 \\N \U0001f600 \t")
     Reference.objects.filter(item__key="k0", position=3).update(text=json.dumps({"d": "e"}))
     annotate(project)
-    assert "c \u2028 \\N \U0001f600 \t" in texts_of(project, "chosen")
+    assert "c \u2028 \\N \U0001f600 \t" in list_texts(project, "chosen")

@@ -129,7 +129,7 @@ def test_training_data_uploaded_under_other_names_are_recognised(toy, folds):
     """Once, copies of every training item were treated as unseen."""
     original = train(toy.project, folds=folds)
     score(toy.project, original.slug)
-    seen, first = marked(toy.project, original.slug), scores_of(toy.project, original.slug)
+    seen, first = marked(toy.project, original.slug), read_scores(toy.project, original.slug)
     items = list(Item.objects.filter(project=toy.project).order_by("key"))
     copies = [{"id": f"copy-{item.key}", "context": item.context, "source": item.source} for item in items]
     outputs = [
@@ -143,11 +143,11 @@ def test_training_data_uploaded_under_other_names_are_recognised(toy, folds):
     score(toy.project, original.slug)
     assert marked(toy.project, original.slug) == seen | {f"copy-{key}" for key in seen}
     # With folds, each copy is scored by the model that did not see its original.
-    now = scores_of(toy.project, original.slug)
+    now = read_scores(toy.project, original.slug)
     assert {key: now[f"copy-{key[0]}", key[1]] for key in first} == pytest.approx(first)
 
 
-def scores_of(project, slug: str) -> dict[tuple[str, str], float]:
+def read_scores(project, slug: str) -> dict[tuple[str, str], float]:
     rows = Score.objects.filter(score_set__project=project, score_set__evaluator__slug=slug)
     return {
         (key, system): value

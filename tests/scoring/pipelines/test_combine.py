@@ -51,16 +51,16 @@ def combine(project, *parts, **rest):
     return ScoreSet.objects.select_related("evaluator").get(pk=run.result["score_set"])
 
 
-def values_of(project, slug):
+def read_values(project, slug):
     rows = Score.objects.filter(score_set__evaluator__slug=slug, score_set__project=project).order_by("output_id")
     return np.array([np.nan if v is None else v for v in rows.values_list("value", flat=True)])
 
 
 def test_mean_of_z_is_the_mean_of_its_parts(scored):
     made = combine(scored.project, "length", "token-f1", name="both")
-    parts = [values_of(scored.project, name) for name in ("length", "token-f1")]
+    parts = [read_values(scored.project, name) for name in ("length", "token-f1")]
     expected = np.mean([(x - x.mean()) / x.std() for x in parts], axis=0)
-    np.testing.assert_allclose(values_of(scored.project, "both"), expected, atol=1e-12)
+    np.testing.assert_allclose(read_values(scored.project, "both"), expected, atol=1e-12)
     assert made.n_in_training == 0
     assert made.references == "original"  # the references of token-f1
     assert made.full_signature.startswith("combined|method:mean-z|parts:length@")
@@ -76,15 +76,15 @@ def test_stacked_combination_marks_its_training_data_and_can_be_repeated(scored)
     assert seen == {f"g{k:03d}" for k in range(8) if _drawn(f"g{k:03d}", 13, 0.5)}
     assert record["n_groups"] == len(seen) == record["n_groups_drawn"]
     weights = [part["weight"] for part in record["parts"]]
-    x = np.stack([values_of(scored.project, name) for name in ("length", "token-f1")], axis=1)
+    x = np.stack([read_values(scored.project, name) for name in ("length", "token-f1")], axis=1)
     z = (x - np.array(record["centre"])) / np.array(record["spread"])
-    np.testing.assert_allclose(values_of(scored.project, "stack"), record["intercept"] + z @ weights, atol=1e-9)
+    np.testing.assert_allclose(read_values(scored.project, "stack"), record["intercept"] + z @ weights, atol=1e-9)
     table = compute_table(scored.project, EvaluatorsQuery())
     assert table["n_excluded"] == 3 * len(seen)
-    first = (made.full_signature, values_of(scored.project, "stack").tolist())
+    first = (made.full_signature, read_values(scored.project, "stack").tolist())
     again = execute_run(apply_evaluator(project=scored.project, evaluator="stack", send=False).pk)
     assert again.kind == "combine"
-    assert (again.result["signature"], values_of(scored.project, "stack").tolist()) == first
+    assert (again.result["signature"], read_values(scored.project, "stack").tolist()) == first
     assert ScoreSet.objects.filter(evaluator__slug="stack").count() == 1
 
 
@@ -238,7 +238,7 @@ def test_deleting_a_part_is_announced_and_reported(scored, score, client, settin
     ScoreSet.objects.filter(evaluator__slug="random").update(evaluator=part)
     combine(scored.project, "comp-a", "length", name="comb-1")
     combine(scored.project, "token-f1", "length", name="comb-2")
-    before = values_of(scored.project, "comb-1").tolist()
+    before = read_values(scored.project, "comb-1").tolist()
     client.force_login(scored.researcher)
     asked = read_page(client.get(reverse("scoring:evaluator-delete", args=["alpha", "comp-a"])))
     assert re.search(r"It is a part of <a[^>]*>comb-1</a>\. The scores of this combination stay, marked", asked)
@@ -250,7 +250,7 @@ def test_deleting_a_part_is_announced_and_reported(scored, score, client, settin
     reason = "its part comp-a was deleted, so that it cannot be brought up to date"
     assert (found["comb-1"].stale, found["comb-1"].deleted) == (reason, ("comp-a",))
     assert (found["comb-2"].stale, found["comb-2"].deleted) == ("", ())
-    assert values_of(scored.project, "comb-1").tolist() == before
+    assert read_values(scored.project, "comb-1").tolist() == before
     page = read_page(client.get(reverse("scoring:evaluator", args=["alpha", "comb-1"])))
     assert f"{reason}. They stay as they are. Combine others under a new name, or delete this one." in page
     assert 'href="/projects/alpha/evaluators/combine/?part=length&amp;">Combine others' in page

@@ -26,7 +26,7 @@ from scoring.services.scores import apply_evaluator
 from scoring.services.snapshots import delete_snapshot, take_snapshot
 from scoring.services.training import delete_evaluator
 from tests.scoring.training import make_trained
-from tests.taking import ITEMS, TABLE, WHOLE, faults_of, row_counts, take_in
+from tests.taking import ITEMS, TABLE, WHOLE, list_errors, row_counts, take_in
 
 pytestmark = pytest.mark.django_db
 
@@ -49,7 +49,7 @@ def scores(*rows: dict[str, Any], of: dict[str, Any] = SET) -> dict[str, Any]:
 
 def test_scores_come_with_their_outputs(cast, client):
     upload = take_in(cast.project, {**WHOLE, **scores()})
-    assert upload.state == "done", faults_of(upload)
+    assert upload.state == "done", list_errors(upload)
     (found,) = ScoreSet.objects.filter(project=cast.project)
     assert (found.signature, found.full_signature) == ("ream|v:1", SET["signature"])
     assert (found.n_scores, found.n_undefined, found.n_empty, found.n_in_training) == (3, 1, 1, 1)
@@ -117,7 +117,7 @@ def test_repeated_extended_and_changed_scores(cast):
     assert ScoreSet.objects.get().n_scores == 3
     other = take_in(cast.project, scores({**SCORES[0], "value": 0.75}), replace=True)
     assert other.state == "faulty"
-    assert "has another score of this output here" in faults_of(other)[0]
+    assert "has another score of this output here" in list_errors(other)[0]
     assert Score.objects.filter(value=0.5).exists()
 
 
@@ -143,7 +143,7 @@ def test_repeated_extended_and_changed_scores(cast):
 def test_errors(cast, files, message):
     upload = take_in(cast.project, {**WHOLE, **files})
     assert upload.state == "faulty"
-    assert message in "; ".join(faults_of(upload))
+    assert message in "; ".join(list_errors(upload))
     assert not ScoreSet.objects.exists()
 
 
@@ -191,9 +191,9 @@ def test_filters_never_change_and_local_campaigns_take_precedence(cast):
     take_in(cast.project, {**WHOLE, "filters.jsonl": [slow], "campaigns.jsonl": [told]})
     assert not RaterFilter.objects.get(project=cast.project).is_active
     other = take_in(cast.project, {"filters.jsonl": [{**slow, "raters": ["q"]}]}, replace=True)
-    assert "leaves out other raters here" in faults_of(other)[0]
+    assert "leaves out other raters here" in list_errors(other)[0]
     changed = {**told, "told": {"units": 4}}
-    assert "stored with other content" in faults_of(take_in(cast.project, {"campaigns.jsonl": [changed]}))[0]
+    assert "stored with other content" in list_errors(take_in(cast.project, {"campaigns.jsonl": [changed]}))[0]
     assert take_in(cast.project, {"campaigns.jsonl": [changed]}, replace=True).state == "done"
     Campaign.objects.create(project=cast.project, slug="own", name="Own", kind="likert")
     own = take_in(cast.project, {"campaigns.jsonl": [{**told, "campaign": "own"}]})
@@ -211,7 +211,7 @@ def test_invalid_table_is_refused_before_anything_is_stored(cast, client, monkey
         (newer, "leaderboard.json: tables[1].params.mood is not known here; was it made by a newer version?"),
     ):
         upload = take_in(cast.project, {**WHOLE, "leaderboard.json": {"tables": [sound, table]}})
-        assert (upload.state, faults_of(upload)) == ("faulty", [told])
+        assert (upload.state, list_errors(upload)) == ("faulty", [told])
     assert not Leaderboard.objects.exists()
     assert not Output.objects.exists()
     assert take_in(cast.project, {**WHOLE, "leaderboard.json": {"tables": [sound]}}).state == "done"
@@ -235,18 +235,18 @@ def test_scores_of_another_evaluator_with_the_same_name_are_refused(cast):
     Evaluator.objects.filter(pk=ours.pk).update(signature="ream|w:0a0a0a0a|v:1")
     other = take_in(cast.project, {**WHOLE, **scores(of=told("0b0b0b0b"))})
     assert other.state == "faulty"
-    assert "is another ream here, with the weights 0a0a0a0a. Give it another name" in faults_of(other)[0]
+    assert "is another ream here, with the weights 0a0a0a0a. Give it another name" in list_errors(other)[0]
     assert not ScoreSet.objects.exists()
     same = take_in(cast.project, {**WHOLE, **scores(of=told("0a0a0a0a"))})
-    assert same.state == "done", faults_of(same)
+    assert same.state == "done", list_errors(same)
     assert ScoreSet.objects.get().evaluator == ours
     # Two in one upload, and a combination of others.
     rows = [{**told(weights, f"new@{weights}"), "evaluator": "new"} for weights in ("0c0c0c0c", "0d0d0d0d")]
     twice = take_in(cast.project, {"score_sets.jsonl": rows})
-    assert "with the weights 0c0c0c0c" in faults_of(twice)[0]
+    assert "with the weights 0c0c0c0c" in list_errors(twice)[0]
     both = {**SET, "id": "both", "evaluator": "both", "name": "combined", "kind": "combined", "signature": "combined"}
     Evaluator.objects.create(
         project=cast.project, slug="both", name="combined", kind="combined", options={"parts": ["length", "chrf"]}
     )
     combined = take_in(cast.project, {"score_sets.jsonl": [{**both, "options": {"parts": ["length", "bleu"]}}]})
-    assert "“both” combines others" in faults_of(combined)[0]
+    assert "“both” combines others" in list_errors(combined)[0]

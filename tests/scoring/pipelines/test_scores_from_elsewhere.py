@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scoring.models import Score, ScoreSet
-from tests.taking import WHOLE, faults_of, take_in
+from tests.taking import WHOLE, list_errors, take_in
 
 pytestmark = pytest.mark.django_db
 SET = {
@@ -17,7 +17,7 @@ SET = {
 @pytest.fixture
 def project(cast):
     upload = take_in(cast.project, WHOLE)
-    assert upload.state == "done", faults_of(upload)
+    assert upload.state == "done", list_errors(upload)
     return cast.project
 
 
@@ -32,7 +32,7 @@ def _files(project, **more):
 
 def test_scores_load_without_the_input_hash(project):
     upload = take_in(project, _files(project))
-    assert upload.state == "done", faults_of(upload)
+    assert upload.state == "done", list_errors(upload)
     scores = Score.objects.filter(score_set=ScoreSet.objects.get())
     assert scores.count() == 3
     # Each counts as a different input, so none is called a duplicate.
@@ -46,4 +46,4 @@ def test_same_set_of_another_kind_is_different(project, more):
     take_in(project, _files(project))
     upload = take_in(project, _files(project, **more))
     assert upload.state == "faulty"
-    assert "is a my-metric (baseline) here, not" in faults_of(upload)[0]
+    assert "is a my-metric (baseline) here, not" in list_errors(upload)[0]

@@ -31,7 +31,7 @@ from tests.annotation.services.judging_helpers import open_for
 from tests.annotation.views.test_campaign_quality import judge
 from tests.factories import make_items
 from tests.scoring.pipelines.test_whole_export import whole  # noqa: F401 - a fixture
-from tests.writing import desk_of, fill_ports, send, start_writing
+from tests.writing import fill_ports, open_desk, send, start_writing
 
 pytestmark = pytest.mark.django_db
 ROOT = Path(__file__).parents[3]
@@ -314,7 +314,7 @@ def test_writing_pages_appear_without_their_plots(cast, client, monkeypatch, len
     ports = fill_ports(monkeypatch)
     campaign = start_writing(cast, items=2, references=2)
     assert ports is not None
-    desk = desk_of(cast.annotator, campaign)
+    desk = open_desk(cast.annotator, campaign)
     send(cast.annotator, desk, "a first reference of the item")
     monkeypatch.setattr("annotation.views.writing_desk.draw_growth", fail)
     monkeypatch.setattr("annotation.views.writing_watch.draw_rounds", fail)

@@ -25,7 +25,7 @@ from scoring.boards.slices.query import SlicesQuery
 from scoring.boards.systems.query import SystemsQuery
 from scoring.models import Evaluator, Leaderboard, ScoreSet
 from scoring.services.leaderboards import get_leaderboard
-from tests.taking import faults_of, take_in
+from tests.taking import list_errors, take_in
 
 pytestmark = pytest.mark.django_db
 
@@ -84,7 +84,7 @@ def whole(scored, score):
         for key in project.items.values_list("key", flat=True)
     ]
     upload = take_in(project, {"references.jsonl": references})
-    assert upload.state == "done", faults_of(upload)
+    assert upload.state == "done", list_errors(upload)
     score(project, "token-f1", references="good")
     for query in QUERIES:
         get_leaderboard(project=project, query=query)
@@ -104,7 +104,7 @@ def test_reloaded_export_is_an_equal_project(few_draws, whole, tmp_path, format)
     assert b"sentinel" in b"".join(first[name] for name in first if name.startswith("score_sets"))
     twin = Project.objects.create(slug="twin", name="twin", lang="de")
     upload = take_in(twin, first)
-    assert upload.state == "done", faults_of(upload)
+    assert upload.state == "done", list_errors(upload)
     assert upload.ignored == []
     second = export(twin, tmp_path / "second", format=format)
     assert first.keys() == second.keys()

@@ -31,7 +31,7 @@ def artefacts(settings, tmp_path: Path) -> None:
     settings.ARTEFACTS_DIR = tmp_path / "artefacts"
 
 
-def rows_of(project, **query) -> dict:
+def read_rows(project, **query) -> dict:
     table = compute_leaderboard(project=project, query=EvaluatorsQuery(aspect="quality", **query)).table
     return {**table, "rows": {row["evaluator"]: row for row in table["rows"]}}
 
@@ -47,7 +47,7 @@ def pearson(slug: str, groups: set[str] | None = None) -> float:
 
 def test_all_are_compared_outside_everybodys_training_data(toy, score):
     score(toy.project, "length")
-    table = rows_of(toy.project)
+    table = read_rows(toy.project)
     assert (table["n_outputs"], table["n_excluded"], table["rows"]["length"]["whole"]) == (24, 0, None)
     slugs = [train(toy.project, folds=1, seed=seed).slug for seed in (1, 2)]
     unseen = {f"g{k:03d}" for k in range(12)}
@@ -56,7 +56,7 @@ def test_all_are_compared_outside_everybodys_training_data(toy, score):
         evaluator = Score.objects.filter(score_set__evaluator__slug=slug).first().score_set.evaluator
         split = json.loads((artefact_folder(evaluator) / "split.json").read_text())
         unseen -= {*split["train"], *split["dev"]}
-    table = rows_of(toy.project)
+    table = read_rows(toy.project)
     assert table["n_outputs"] == 2 * len(unseen)
     assert table["n_excluded"] == 24 - 2 * len(unseen)
     row = table["rows"]["length"]
@@ -75,7 +75,7 @@ def test_without_unseen_outputs_nothing_is_compared_and_every_table_says_why(toy
     keep_columns(ScoreSet.objects.get(evaluator=evaluator))
     for number, item in enumerate(Item.objects.filter(project=toy.project)):
         Item.objects.filter(pk=item.pk).update(meta={"part": "ab"[number % 2]})
-    table = rows_of(toy.project)
+    table = read_rows(toy.project)
     assert (table["n_outputs"], table["n_excluded"]) == (0, 24)
     assert "nothing left to compare on" in table["note"]
     assert table["rows"]["length"]["pearson"]["value"] is None
@@ -97,7 +97,7 @@ def test_single_model_leaves_its_unused_groups(toy, score):
     split = json.loads((artefact_folder(evaluator) / "split.json").read_text())
     left = {f"g{k:03d}" for k in range(12)} - {*split["train"], *split["dev"]}
     assert len(left) == 1
-    table = rows_of(toy.project)
+    table = read_rows(toy.project)
     assert table["rows"]["length"]["n"] == table["rows"][evaluator.slug]["n"] == table["n_outputs"] == 2
     whole = table["rows"][evaluator.slug]["whole"]
     assert whole["pearson"]["value"] == pytest.approx(pearson(evaluator.slug))
@@ -112,7 +112,7 @@ def test_cross_fitted_evaluators_are_compared_on_everything(toy, score):
     evaluator = train(toy.project, folds=2)
     for name in ("length", evaluator.slug):
         score(toy.project, name)
-    table = rows_of(toy.project)
+    table = read_rows(toy.project)
     assert (table["n_outputs"], table["n_excluded"]) == (24, 0)
     assert table["rows"][evaluator.slug]["pearson"]["value"] == pytest.approx(pearson(evaluator.slug))
     systems = compute_leaderboard(project=toy.project, query=SystemsQuery(by=evaluator.slug)).table

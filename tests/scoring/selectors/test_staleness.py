@@ -27,7 +27,7 @@ from scoring.services.leaderboards import get_leaderboard
 from scoring.services.snapshots import take_snapshot
 from tests.factories import make_items, make_outputs
 from tests.pages import read_page
-from tests.writing import desk_of, fill_ports, send
+from tests.writing import fill_ports, open_desk, send
 
 pytestmark = pytest.mark.django_db
 
@@ -47,20 +47,20 @@ def later(scored):
     return upload
 
 
-def table_of(project, query):
+def make_table(project, query):
     return get_leaderboard(project=project, query=query).table
 
 
 def test_nothing_is_stale_at_first(scored):
-    table = table_of(scored.project, EvaluatorsQuery())
+    table = make_table(scored.project, EvaluatorsQuery())
     assert table["stale"] == []
     assert {(row["stale"], row["n_unscored"]) for row in table["rows"]} == {("", 0)}
-    assert table_of(scored.project, SystemsQuery(by="length"))["stale"] == []
-    assert "stale" not in table_of(scored.project, SystemsQuery())
+    assert make_table(scored.project, SystemsQuery(by="length"))["stale"] == []
+    assert "stale" not in make_table(scored.project, SystemsQuery())
 
 
 def test_upload_marks_the_rows_of_older_scores(scored, later):
-    table = table_of(scored.project, EvaluatorsQuery())
+    table = make_table(scored.project, EvaluatorsQuery())
     reason = f"upload {later.pk} changed items, outputs or references later; 1 output has no score"
     assert [(row["evaluator"], row["reason"], row["n_unscored"]) for row in table["stale"]] == [
         ("length", reason, 1),
@@ -73,22 +73,22 @@ def test_upload_marks_the_rows_of_older_scores(scored, later):
 
 
 def test_cached_table_reflects_the_upload(scored, request):
-    assert table_of(scored.project, EvaluatorsQuery())["stale"] == []
+    assert make_table(scored.project, EvaluatorsQuery())["stale"] == []
     request.getfixturevalue("later")
-    assert table_of(scored.project, EvaluatorsQuery())["stale"] != []
+    assert make_table(scored.project, EvaluatorsQuery())["stale"] != []
 
 
 def test_system_scores_and_further_tables_show_it(scored, later):
-    (found,) = table_of(scored.project, SystemsQuery(by="length"))["stale"]
+    (found,) = make_table(scored.project, SystemsQuery(by="length"))["stale"]
     assert (found["evaluator"], found["n_unscored"]) == ("length", 1)
-    assert table_of(scored.project, SystemsQuery(by="random"))["stale"] == []
+    assert make_table(scored.project, SystemsQuery(by="random"))["stale"] == []
     for item in Output.objects.order_by("pk"):
         item.item.meta = {"half": item.item_id % 2}
         item.item.save()
     ReferenceSet.objects.get_or_create(project=scored.project, name="original")
     ReferenceSet.objects.create(project=scored.project, name="more")
     for query in (SlicesQuery(), MatrixQuery(), AspectsQuery(), EnhancedQuery(references="original,more")):
-        table = table_of(scored.project, query)
+        table = make_table(scored.project, query)
         assert "token-f1" in {row["evaluator"] for row in table["stale"]}, query
     assert "% Out of date: token-f1: upload" in as_latex(table)
 
@@ -117,7 +117,7 @@ def test_page_api_and_command_show_it(client, scored, later):
 
 
 def test_files_and_snapshots_show_it(client, scored, later):
-    table = table_of(scored.project, EvaluatorsQuery())
+    table = make_table(scored.project, EvaluatorsQuery())
     assert f"upload {later.pk} changed" in as_csv(table)
     assert "% Out of date: length: upload" in as_latex(table)
     client.force_login(scored.researcher)
@@ -136,13 +136,13 @@ def test_writing_into_a_scored_set_changes_the_data_version(cast, score, monkeyp
     }  # fmt: skip
     campaign = create_writing(user=cast.researcher, project=cast.project, plan=plan)
     open_campaign(user=cast.researcher, campaign=campaign)
-    desk = send(cast.annotator, desk_of(cast.annotator, campaign), "Something quite else.").desk
+    desk = send(cast.annotator, open_desk(cast.annotator, campaign), "Something quite else.").desk
     name = WrittenReference.objects.get().set.name
     query = MatrixQuery(references=name)
     score(cast.project, "token-f1", references=name)
     before, people = stamp_of(cast.project, query), stamp_of(cast.project, SystemsQuery())
-    assert table_of(cast.project, query)["stale"] == []
+    assert make_table(cast.project, query)["stale"] == []
     send(cast.annotator, desk, "And something more.")
     assert stamp_of(cast.project, query) != before
     assert stamp_of(cast.project, SystemsQuery()) == people
-    assert f"people changed the references of {name}" in table_of(cast.project, query)["stale"][0]["reason"]
+    assert f"people changed the references of {name}" in make_table(cast.project, query)["stale"][0]["reason"]

@@ -12,7 +12,7 @@ from scoring.ml.base import Query
 from scoring.models import Evaluator
 from scoring.selectors.writing_gold import gold_growth, metric_of
 from tests.pages import read_page
-from tests.writing import desk_of, fill_ports, send, start_writing
+from tests.writing import fill_ports, open_desk, send, start_writing
 
 pytestmark = pytest.mark.django_db
 TEXTS = ("We walk by the lake today.", "We sit by the fire.", "Fish are blue.")
@@ -35,7 +35,7 @@ def rate(cast, item):
 
 
 def test_metric_with_the_references_of_each_round_against_human_scores(cast, campaign):
-    desk = desk_of(cast.annotator, campaign)
+    desk = open_desk(cast.annotator, campaign)
     rate(cast, desk.task.unit.item)
     for text in ("We walk by the lake.", "Fish are green."):
         send(cast.annotator, desk, text)
@@ -52,7 +52,7 @@ def test_metric_with_the_references_of_each_round_against_human_scores(cast, cam
 
 
 def test_metric_is_the_one_the_evaluator_was_trained_for(cast, campaign):
-    desk = desk_of(cast.annotator, campaign)
+    desk = open_desk(cast.annotator, campaign)
     rate(cast, desk.task.unit.item)
     send(cast.annotator, desk, "We walk by the lake.")
     trained = Evaluator.objects.create(
@@ -75,7 +75,7 @@ def test_metric_is_the_one_the_evaluator_was_trained_for(cast, campaign):
 
 
 def test_without_ratings_or_permission(cast, campaign):
-    desk = desk_of(cast.annotator, campaign)
+    desk = open_desk(cast.annotator, campaign)
     send(cast.annotator, desk, "A text.")
     found = gold_growth(user=cast.researcher, campaign=campaign)
     assert (found.aspect, found.by_arm, found.n_left_out) == ("", {}, 1)
@@ -89,7 +89,7 @@ def test_page_and_its_fragment(cast, campaign, client):
     client.force_login(cast.viewer)
     path = f"/projects/alpha/references/writing/{campaign.pk}/gold/"
     assert "nothing has been written" in read_page(client.get(path))
-    desk = desk_of(cast.annotator, campaign)
+    desk = open_desk(cast.annotator, campaign)
     rate(cast, desk.task.unit.item)
     send(cast.annotator, desk, "We walk by the lake.")
     part = read_page(client.get(path, headers={"HX-Request": "true"}))

@@ -21,8 +21,8 @@ from scoring.selectors.reference_sets import (
 from scoring.services.reference_sets import delete_set, merge_sets
 from scoring.services.scores import apply_evaluator
 from tests.factories import make_outputs
-from tests.scoring.annotating import SeeThrough, annotate, fill_references, see_through, texts_of
-from tests.writing import desk_of, fill_ports, start_constraint, start_writing
+from tests.scoring.annotating import SeeThrough, annotate, fill_references, list_texts, see_through
+from tests.writing import fill_ports, open_desk, start_constraint, start_writing
 
 pytestmark = pytest.mark.django_db
 
@@ -48,7 +48,7 @@ def test_common_start_of_rounds_stays_until_the_campaign_is_closed(cast, monkeyp
     fill_ports(monkeypatch)
     campaign = start_writing(cast, items=1, options={"mode": "rounds", "group_size": 2})
     start = f"{campaign.slug}-start"
-    desk_of(cast.annotator, campaign)
+    open_desk(cast.annotator, campaign)
     with pytest.raises(Conflict, match=r"“More replies” begins from more-replies-start.*Close the campaign first"):
         delete_set(project=cast.project, name=start)
     close_campaign(user=cast.researcher, campaign=campaign)
@@ -81,10 +81,10 @@ def test_item_view_with_the_selection_steps(project) -> None:
     assert [row.item.key for row in rows] == ["k1"]
     assert found.next is None
     assert rows[0].trace.steps
-    assert [r.text for r in rows[0].references] == texts_of(project, "chosen", rows[0].item)
+    assert [r.text for r in rows[0].references] == list_texts(project, "chosen", rows[0].item)
     lines = list(reference_rows(get_set(project, "chosen").set))
     assert lines[0].keys() == {"set", "item", "position", "text", "meta"}
-    assert [line["text"] for line in lines] == texts_of(project, "chosen")
+    assert [line["text"] for line in lines] == list_texts(project, "chosen")
 
 
 def test_two_sets_side_by_side(project) -> None:
@@ -94,8 +94,8 @@ def test_two_sets_side_by_side(project) -> None:
     assert found.overlap == 4 / found.second.n_references
     _, rows = difference_page(found)
     assert [row.item.key for row in rows] == ["k0", "k1", "k2", "k3"]
-    assert rows[0].shared == texts_of(project, "chosen-raw", rows[0].item)
-    assert rows[0].only_second == texts_of(project, "chosen", rows[0].item)[1:]
+    assert rows[0].shared == list_texts(project, "chosen-raw", rows[0].item)
+    assert rows[0].only_second == list_texts(project, "chosen", rows[0].item)[1:]
     assert difference_page(compare_sets(project, "chosen", "chosen"))[1] == []
     with pytest.raises(NotThere, match="There are: chosen"):
         compare_sets(project, "chosen", "none")
@@ -104,8 +104,8 @@ def test_two_sets_side_by_side(project) -> None:
 def test_merging_keeps_each_text_once(project) -> None:
     merge_sets(project=project, names=["chosen-raw", "chosen", "chosen-random"], into="both")
     for item in project.items.all():
-        texts = texts_of(project, "both", item)
-        assert texts[: len(texts_of(project, "chosen", item))] == texts_of(project, "chosen", item)
+        texts = list_texts(project, "both", item)
+        assert texts[: len(list_texts(project, "chosen", item))] == list_texts(project, "chosen", item)
         assert len(texts) == len(set(texts))
     assert get_set(project, "both").origin == "chosen-raw and chosen and chosen-random together"
     with pytest.raises(Conflict, match="none is overwritten"):
@@ -137,6 +137,6 @@ def test_undo_of_an_upload_with_selected_references_needs_confirmation(project) 
     upload = Upload.objects.create(project=project, title="items.jsonl", files=[])
     project.items.filter(key="k0").update(upload=upload)
     item = project.items.get(key="k0")
-    expected = sum(len(texts_of(project, name, item)) for name in ("chosen", "chosen-raw", "chosen-random"))
+    expected = sum(len(list_texts(project, name, item)) for name in ("chosen", "chosen-raw", "chosen-random"))
     found = [str(fault) for fault in what_rests_on(upload)]
     assert f"{expected} references written for its items" in found

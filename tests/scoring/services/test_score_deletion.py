@@ -16,14 +16,14 @@ from tests.scoring.training import make_trained
 pytestmark = pytest.mark.django_db
 
 
-def set_of(slug: str) -> ScoreSet:
+def get_set(slug: str) -> ScoreSet:
     return ScoreSet.objects.get(evaluator__slug=slug)
 
 
 def test_baseline_is_deleted_with_its_last_set(scored, score):
     score(scored.project, "random", options={"seed": "7"})
     before = stamp_of(scored.project)
-    found = set_of("random")
+    found = get_set("random")
     assert delete_scores(score_set=found, user=scored.researcher)
     assert not Evaluator.objects.filter(slug="random").exists()
     assert not Score.objects.filter(score_set=found.pk).exists()
@@ -34,10 +34,10 @@ def test_baseline_is_deleted_with_its_last_set(scored, score):
 
 
 def test_one_of_several_sets_is_deleted_and_the_evaluator_stays(scored):
-    old = set_of("length")
+    old = get_set("length")
     ScoreSet.objects.create(project=scored.project, evaluator=old.evaluator, signature="length|v:0")
     assert not delete_scores(score_set=old)
-    assert set_of("length").signature == "length|v:0"
+    assert get_set("length").signature == "length|v:0"
 
 
 def test_trained_evaluator_stays(cast, settings, tmp_path):
@@ -63,7 +63,7 @@ def test_trained_evaluator_stays(cast, settings, tmp_path):
     ],
 )
 def test_scores_needed_by_a_run_stay(scored, kind, params, is_refused):
-    found = set_of("random")
+    found = get_set("random")
     if params.get("options") == "mine":
         params = {**params, "options": found.evaluator.options}
     run = Run.objects.create(project=scored.project, kind=kind, title="Wants", params=params, state="running")
@@ -77,7 +77,7 @@ def test_scores_needed_by_a_run_stay(scored, kind, params, is_refused):
 
 def test_page_asks_for_confirmation_and_the_api_deletes(scored, client):
     client.force_login(scored.researcher)
-    found = set_of("random")
+    found = get_set("random")
     address = reverse("scoring:scores-delete", args=["alpha", "random"]) + f"?set={found.pk}"
     shown = read_page(client.get(reverse("scoring:evaluator", args=["alpha", "random"])))
     assert address in shown
@@ -88,7 +88,7 @@ def test_page_asks_for_confirmation_and_the_api_deletes(scored, client):
         project=scored.project, kind="selection", title="Wants", params={"evaluators": ["random", "length"]}
     )
     assert f"Run {run.pk} (Wants) is waiting" in read_page(client.post(address))
-    length = set_of("length")
+    length = get_set("length")
     api = f"/api/v1/projects/alpha/scores/{length.pk}/"
     assert client.delete(api).status_code == 409
     run.delete()
@@ -98,7 +98,7 @@ def test_page_asks_for_confirmation_and_the_api_deletes(scored, client):
     assert client.delete(api).status_code == 404
     assert client.delete(f"/api/v1/projects/alpha/scores/{10**30}/").status_code == 404
     client.force_login(scored.viewer)
-    left = set_of("token-f1")
+    left = get_set("token-f1")
     assert client.delete(f"/api/v1/projects/alpha/scores/{left.pk}/").status_code == 403
     assert client.get(reverse("scoring:scores-delete", args=["alpha", "token-f1"])).status_code == 403
 

@@ -14,7 +14,7 @@ from evalapp.common.errors import Unavailable
 from scoring.live.asking import Place, Superseded
 from scoring.services import desk as desks
 from tests.scoring.training import make_trained
-from tests.writing import EVALUATOR, desk_of, fill_ports, start_writing
+from tests.writing import EVALUATOR, fill_ports, open_desk, start_writing
 
 ANSWER = {"signature": "ream|x", "now": 0.25, "with_text": 0.5, "candidates": [], "left": 0, "notes": []}
 
@@ -28,7 +28,7 @@ def writing(cast, settings, tmp_path, monkeypatch):
 
     def start(**options):
         campaign = start_writing(cast, references=2, options=options)
-        return get_my_desk_task(user=cast.annotator, public=desk_of(cast.annotator, campaign).public)
+        return get_my_desk_task(user=cast.annotator, public=open_desk(cast.annotator, campaign).public)
 
     return start
 

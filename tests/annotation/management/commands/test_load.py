@@ -29,7 +29,7 @@ SMALL = [
 ]  # fmt: skip
 
 
-def folder_of(tmp_path: Path, files: dict) -> Path:
+def write_folder(tmp_path: Path, files: dict) -> Path:
     folder = tmp_path / "data"
     folder.mkdir(exist_ok=True)
     for name, content in files.items():
@@ -77,7 +77,7 @@ def round_trip(source: Path, tmp_path: Path) -> list[str]:
 
 
 def test_load_creates_the_project_and_its_owner(tmp_path, cast):
-    report, code = call("load", folder_of(tmp_path, WHOLE), "--project", "new-one", "--owner", "olga")
+    report, code = call("load", write_folder(tmp_path, WHOLE), "--project", "new-one", "--owner", "olga")
     assert code == 0
     assert report["counts"]["ratings"]["added"] == 2
     project = Project.objects.get(slug="new-one")
@@ -87,7 +87,7 @@ def test_load_creates_the_project_and_its_owner(tmp_path, cast):
 
 
 def test_errors_name_file_and_line_and_store_nothing(tmp_path):
-    folder = folder_of(tmp_path, {**WHOLE, "ratings.jsonl": [{**RATINGS[0], "value": 9}]})
+    folder = write_folder(tmp_path, {**WHOLE, "ratings.jsonl": [{**RATINGS[0], "value": 9}]})
     err = io.StringIO()
     with pytest.raises(SystemExit) as stop:
         call_command("load", str(folder), "--project", "bad", stdout=io.StringIO(), stderr=err)
@@ -103,7 +103,7 @@ def test_errors_name_file_and_line_and_store_nothing(tmp_path):
 
 
 def test_dry_run_stores_nothing(tmp_path):
-    report, code = call("load", folder_of(tmp_path, WHOLE), "--project", "dry", "--dry-run")
+    report, code = call("load", write_folder(tmp_path, WHOLE), "--project", "dry", "--dry-run")
     assert (code, report["state"]) == (0, "checked")
     assert report["counts"]["items"]["added"] == 2
     assert not Project.objects.filter(slug="dry").exists()
@@ -114,12 +114,12 @@ def test_dry_run_stores_nothing(tmp_path):
 def test_replace_and_kinds(tmp_path, cast):
     call(
         "load",
-        folder_of(tmp_path, {"items.jsonl": ITEMS, "outputs.jsonl": WHOLE["outputs.jsonl"]}),
+        write_folder(tmp_path, {"items.jsonl": ITEMS, "outputs.jsonl": WHOLE["outputs.jsonl"]}),
         "--project",
         "alpha",
     )
     changed = [{**WHOLE["outputs.jsonl"][0], "text": "New."}]
-    folder = folder_of(tmp_path, {"outputs.jsonl": changed})
+    folder = write_folder(tmp_path, {"outputs.jsonl": changed})
     assert call("load", folder, "--project", "alpha")[1] == 1
     _, code = call(
         "load", folder, "--project", "alpha", "--replace", "--system-kind", "t=control", "--system-kind", "s=human"
@@ -145,7 +145,7 @@ def test_replace_and_kinds(tmp_path, cast):
     ],
 )
 def test_wrong_usage_and_unknown_names(tmp_path, monkeypatch, arguments, code):
-    folder_of(tmp_path, WHOLE)
+    write_folder(tmp_path, WHOLE)
     monkeypatch.chdir(tmp_path / "data")
     assert call("load", *arguments)[1] == code
     assert not Project.objects.exists()
@@ -156,7 +156,7 @@ def test_empty_and_unrelated_folders(tmp_path):
     report, code = call("load", tmp_path / "data", "--project", "x")
     assert code == 1
     assert "is empty" in report["detail"]
-    report, code = call("load", folder_of(tmp_path, {"notes.txt": b"x"}), "--project", "x")
+    report, code = call("load", write_folder(tmp_path, {"notes.txt": b"x"}), "--project", "x")
     assert code == 1
     assert "None of the files" in report["detail"]
     assert not Project.objects.exists()
@@ -186,7 +186,7 @@ def test_small_real_sets_come_back_byte_for_byte(shared_data, tmp_path, name):
 MOST_ROWS = 2_500
 
 
-def lines_of(path: Path) -> list[bytes]:
+def read_lines(path: Path) -> list[bytes]:
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         return file.readlines()
 
@@ -196,14 +196,14 @@ def shortened(source: Path, folder: Path) -> Path:
     made = folder / "short" / source.name
     shutil.copytree(source, made)
     tables = {path.name.split(".")[0]: path for path in made.iterdir() if ".jsonl" in path.name}
-    outputs = Counter(json.loads(line)["item"] for line in lines_of(tables["outputs"])) if "outputs" in tables else {}
+    outputs = Counter(json.loads(line)["item"] for line in read_lines(tables["outputs"])) if "outputs" in tables else {}
     kept: set[str] = set()
     n_rows = 0
     for table in ("items", "outputs", "ratings", "comparisons", "corpus", "dialogues"):
         if table not in tables:
             continue
         rows = []
-        for line in lines_of(tables[table]):
+        for line in read_lines(tables[table]):
             row = json.loads(line)
             if table == "items":
                 n_rows += outputs.get(row["id"], 1)

@@ -17,7 +17,7 @@ from annotation.models import Rating
 from annotation.pipelines import exports
 from evalapp.common.drafts import whole_folder
 from tests.annotation.pipelines.rich import RICH
-from tests.taking import faults_of, take_in
+from tests.taking import list_errors, take_in
 
 pytestmark = pytest.mark.django_db
 ROOT = Path(__file__).resolve().parents[4]
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[4]
 @pytest.fixture
 def rich(cast):
     upload = take_in(cast.project, RICH)
-    assert upload.state == "done", faults_of(upload)
+    assert upload.state == "done", list_errors(upload)
     return cast.project
 
 
@@ -82,7 +82,7 @@ def test_integers_beyond_double_precision(cast, rich, tmp_path, format):
 
     project = Project.objects.create(slug="big", name="big")
     upload = take_in(project, {"items.jsonl": items, "outputs.jsonl": outputs, "ratings.jsonl": big})
-    assert upload.state == "done", faults_of(upload)
+    assert upload.state == "done", list_errors(upload)
     folder = tmp_path / "out"
     call_command("dump", "big", str(folder), "--format", format)
     if format == "parquet":
@@ -95,7 +95,7 @@ def test_integers_beyond_double_precision(cast, rich, tmp_path, format):
     assert values == [1, 2**53, 1e22, 1e22]
     twin = Project.objects.create(slug="twin", name="twin")
     again = take_in(twin, {file.name: file.read_bytes() for file in folder.iterdir()})
-    assert again.state == "done", faults_of(again)
+    assert again.state == "done", list_errors(again)
     assert sorted(Rating.objects.filter(project=twin).values_list("value", flat=True)) == [1, 2**53, 1e22, 1e22]
 
 
@@ -104,7 +104,7 @@ def test_rating_that_would_be_rounded_is_refused(rich, value):
     row = {"item": "Z", "system": "s", "step": 40, "rater": "big", "aspect": "quality", "value": value}
     upload = take_in(rich, {"ratings.jsonl": [row]})
     assert upload.state == "faulty"
-    (fault,) = faults_of(upload)
+    (fault,) = list_errors(upload)
     assert f"value is {value}; a number of 64 bits has about 16 digits" in str(fault)
 
 

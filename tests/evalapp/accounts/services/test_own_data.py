@@ -20,7 +20,7 @@ from evalapp.common import audit_chain
 from evalapp.common.errors import Conflict
 from tests.cast import PASSWORD, Cast
 from tests.judging import open_rating
-from tests.writing import desk_of, fill_ports, send, start_writing
+from tests.writing import fill_ports, open_desk, send, start_writing
 
 pytestmark = [pytest.mark.django_db, pytest.mark.promise("own-data")]
 WORDS = ("a note of mine", "a remark of mine", "a good text of mine")
@@ -50,7 +50,7 @@ def write(cast: Cast) -> WrittenReference:
     Membership.objects.create(project=cast.foreign, user=cast.annotator, role="annotator", pseudonym="p-2")
     Membership.objects.create(project=cast.foreign, user=cast.researcher, role="researcher", pseudonym="p-3")
     campaign = start_writing(cast, items=1, references=1, options={"target": 4})
-    send(cast.annotator, desk_of(cast.annotator, campaign), WORDS[2])
+    send(cast.annotator, open_desk(cast.annotator, campaign), WORDS[2])
     return WrittenReference.objects.get()
 
 

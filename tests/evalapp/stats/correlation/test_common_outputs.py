@@ -29,7 +29,7 @@ SETTINGS = {
 ITEMS, SYSTEMS = 14, 8
 
 
-def people_of(seed):
+def make_people(seed):
     rng = np.random.default_rng(seed)
     units = Units({k: (f"s{k}", "machine") for k in range(SYSTEMS)})
     for k in range(SYSTEMS):
@@ -45,7 +45,7 @@ def own_values(rng):
     return [{"system": f"s{k}", "step": None, "value": 0.3 * k + float(rng.normal())} for k in range(SYSTEMS)]
 
 
-def table_of(people, scored, **wished):
+def make_table(people, scored, **wished):
     return evaluators_table(people, scored, {**SETTINGS, **wished}, aspect="q", outside=np.ones(len(people), bool))
 
 
@@ -54,7 +54,7 @@ def table_of(people, scored, **wished):
 def test_same_outputs_for_every_evaluator(seed, missing, first):
     # Outputs are missing at random for evaluators of single outputs, of single outputs and whole systems (chrF), and
     # only of whole systems (distinct).
-    people, rng = people_of(seed)
+    people, rng = make_people(seed)
 
     def column():
         values = people.mean + rng.normal(size=len(people))
@@ -66,7 +66,7 @@ def test_same_outputs_for_every_evaluator(seed, missing, first):
         Scored("distinct", "distinct", "baseline", "d", np.full(len(people), np.nan), own=own_values(rng)),
     ]
     scored = scored if first == "plain" else scored[::-1]
-    table = table_of(people, scored)
+    table = make_table(people, scored)
     both = np.isfinite(scored[0].metric if first == "plain" else scored[2].metric) & np.isfinite(scored[1].metric)
     means = np.array([people.mean[both & (people.system == k)].mean() for k in range(SYSTEMS)])
     rows = {row["evaluator"]: row for row in table["rows"]}
@@ -83,21 +83,21 @@ def test_same_outputs_for_every_evaluator(seed, missing, first):
 
 
 def test_evaluator_with_few_scores_does_not_restrict_the_others():
-    people, rng = people_of(1)
+    people, rng = make_people(1)
     full = [Scored(name, name, "baseline", name, people.mean + rng.normal(size=len(people))) for name in ("a", "b")]
     few = Scored("few", "few", "baseline", "f", np.where(people.item < 3, people.mean, np.nan))
-    table = table_of(people, [*full, few])
+    table = make_table(people, [*full, few])
     rows = {row["evaluator"]: row for row in table["rows"]}
     assert table["n_outputs"] == rows["a"]["n"] == len(people)
     assert rows["few"]["letters"] == ""
     assert "scored 24 of 112 outputs (8 systems), too few to be compared with the others" in rows["few"]["note"]
     # Naming it compares all evaluators on its outputs.
-    chosen = table_of(people, [*full, few], evaluators="a,b,few")
+    chosen = make_table(people, [*full, few], evaluators="a,b,few")
     assert {row["n"] for row in chosen["rows"]} == {24}
 
 
 def test_matrix_of_system_means_covers_common_outputs():
-    people, rng = people_of(2)
+    people, rng = make_people(2)
     columns = np.stack([people.mean + rng.normal(size=len(people)) for _ in range(3)], axis=1)
     columns[rng.random(columns.shape) < 0.15] = np.nan
     scored = [Scored(name, name, "baseline", name, columns[:, k]) for k, name in enumerate("abc")]
@@ -112,11 +112,11 @@ def test_matrix_of_system_means_covers_common_outputs():
 @pytest.mark.parametrize("level", ["segment", "system"])
 def test_notes_name_evaluators(level):
     # FAULTS E14: "2 has no defined coefficient".
-    people, rng = people_of(3)
+    people, rng = make_people(3)
     scored = [Scored(name, name, "baseline", name, people.mean + rng.normal(size=len(people))) for name in ("a", "b")]
     scored.append(Scored("flat", "flat", "baseline", "f", np.ones(len(people))))
     scored.append(replace(scored[0], signature="again"))  # two score sets from the same evaluator
-    table = table_of(people, scored, level=level)
+    table = make_table(people, scored, level=level)
     notes = [table["note"], table["test"]["note"], *(row["note"] for row in table["rows"])]
     assert not any(re.search(r"(^|[;.,] )\d+(#\d+)? (has|scored|gives)", note) for note in notes), notes
     flat = next(row for row in table["rows"] if row["evaluator"] == "flat")
@@ -138,12 +138,12 @@ def test_common_rows_as_worked_by_hand():
 
 
 def test_intervals_with_wrong_coverage_carry_a_note():
-    people, rng = people_of(4)  # 14 groups of items
+    people, rng = make_people(4)  # 14 groups of items
     scored = [Scored("a", "a", "baseline", "a", people.mean + rng.normal(size=len(people)))]
-    shown = table_of(people, scored, level="segment")["coverage"]
+    shown = make_table(people, scored, level="segment")["coverage"]
     assert "from 14 groups of items are a little too narrow" in shown
     assert shown.endswith("fewer groups were not simulated.")
-    assert "Kendall" in table_of(people, scored)["coverage"]
+    assert "Kendall" in make_table(people, scored)["coverage"]
     assert coverage_note("segment", 101) == coverage_note("segment", 9) == ""  # for 9, each estimate has its own note
 
 
@@ -164,19 +164,19 @@ def test_notes_on_intervals_match_the_simulation():
 
 def test_system_scores_over_more_outputs_carry_a_note():
     # distinct has one value per system; chrf lacks some outputs, so only its outputs are compared.
-    people, rng = people_of(5)
+    people, rng = make_people(5)
     none = np.full(len(people), np.nan)
     column = np.where(np.arange(len(people)) % 5 == 0, np.nan, people.mean + rng.normal(size=len(people)))
     distinct = Scored("distinct-2", "distinct", "baseline", "d", none, own=own_values(rng))
     chrf = Scored("chrf", "chrf", "baseline", "c", column, own=own_values(rng))
     plain = Scored("plain", "plain", "baseline", "p", people.mean + rng.normal(size=len(people)))
     said = "distinct-2 has one value for all outputs of a system, also those not compared here."
-    table = table_of(people, [distinct, chrf, plain])
+    table = make_table(people, [distinct, chrf, plain])
     assert table["n_outputs"] == np.isfinite(column).sum()
     assert table["note"].endswith(said)  # all outputs scored by chrf are compared
     assert {row["evaluator"] for row in table["rows"] if WIDER in row["note"]} == {"distinct-2"}
-    assert WIDER not in str(table_of(people, [distinct, plain])) + str(table_of(people, [chrf]))
-    assert said not in table_of(people, [distinct, chrf, plain], level="segment")["note"]
+    assert WIDER not in str(make_table(people, [distinct, plain])) + str(make_table(people, [chrf]))
+    assert said not in make_table(people, [distinct, chrf, plain], level="segment")["note"]
     # Nor outputs left out because an evaluator was trained on them.
     outside = people.item > 1
     table = evaluators_table(people, [distinct, plain], SETTINGS, aspect="q", outside=outside)

@@ -15,7 +15,7 @@ from evalapp.stats.ranking.comparisons import rank_by_comparisons
 from evalapp.stats.ranking.judgements import PairwiseComparisons
 
 
-def state_of(counts, n=3):
+def make_state(counts, n=3):
     first, second, wins, ties, losses = zip(*[(*pair, *numbers) for pair, numbers in counts.items()], strict=True)
     return PairState.of_counts(n, first, second, wins, ties, losses)
 
@@ -24,7 +24,7 @@ GOLDEN = {(0, 1): (12, 5, 3), (0, 2): (9, 4, 7), (1, 2): (6, 6, 8)}
 
 
 def test_ratings_are_the_posterior_mode_and_update_incrementally():
-    state = state_of(GOLDEN)
+    state = make_state(GOLDEN)
     assert state.n_judgements == 60
 
     def negative(theta):
@@ -46,7 +46,7 @@ def test_ratings_are_the_posterior_mode_and_update_incrementally():
 
 
 def test_gain_equals_the_effect_of_one_more_judgement():
-    state = state_of({(0, 1): (5, 1, 4), (1, 2): (7, 0, 2), (2, 3): (3, 3, 3), (0, 3): (4, 0, 5)}, 4)
+    state = make_state({(0, 1): (5, 1, 4), (1, 2): (7, 0, 2), (2, 3): (3, 3, 3), (0, 3): (4, 0, 5)}, 4)
     theta, before = state.theta, state.covariance
     w = state.information
     for goal in ("ranking", "best"):
@@ -96,7 +96,7 @@ def test_propensities_are_probabilities_with_a_floor(seed, floor, goal):
 
 
 def test_choice_follows_the_probabilities_and_sides_are_random():
-    state = state_of(GOLDEN)
+    state = make_state(GOLDEN)
     chances, first, second = pair_chances(state)
     rng = np.random.default_rng(4)
     drawn = [choose_pair(state, rng) for _ in range(1000)]
@@ -108,14 +108,14 @@ def test_choice_follows_the_probabilities_and_sides_are_random():
 
 
 def test_floor_of_one_is_random_choice():
-    chances, *_ = pair_chances(state_of(GOLDEN), floor=1)
+    chances, *_ = pair_chances(make_state(GOLDEN), floor=1)
     assert chances.tolist() == [1 / 3] * 3
 
 
 def test_weights_correct_for_the_choice_under_a_wrong_model():
     # No ratings fit these data: 0 beats 1, 1 beats 2, 2 beats 0.
     chance = {(0, 1): 0.9, (1, 2): 0.9, (0, 2): 0.1, (0, 3): 0.6, (1, 3): 0.75, (2, 3): 0.9}
-    state = state_of({(0, 1): (9, 0, 1), (1, 2): (5, 0, 5), (2, 3): (9, 0, 1), (0, 3): (6, 0, 4)}, 4)
+    state = make_state({(0, 1): (9, 0, 1), (1, 2): (5, 0, 5), (2, 3): (9, 0, 1), (0, 3): (6, 0, 4)}, 4)
     chances, first, second = pair_chances(state, floor=0.3, goal="best")
     rng = np.random.default_rng(5)
     drawn = rng.choice(len(chances), size=20_000, p=chances)

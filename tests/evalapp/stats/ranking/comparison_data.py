@@ -9,7 +9,7 @@ import numpy as np
 GOLDEN = {(0, 1): (12, 5, 3), (0, 2): (9, 4, 7), (1, 2): (6, 6, 8)}
 
 
-def columns_of(counts):
+def make_columns(counts):
     """Expands counts per pair to the columns system_a, system_b, verdict."""
     rows = [
         (*pair, verdict)

@@ -64,11 +64,11 @@ def test_equal_to_a_general_optimiser(model):
     design, counts = random_counts()
     fit = fit_counts(model, design, counts)
 
-    def tie_of(x):
+    def tie_parameter(x):
         return np.exp(x) if model == "rao-kupper" else x
 
     def negative(beta):
-        eta, tie = beta[design.first] - beta[design.second], tie_of(beta[-1])
+        eta, tie = beta[design.first] - beta[design.second], tie_parameter(beta[-1])
         if model == "bradley-terry":
             p = 1 / (1 + np.exp(-eta))
             return -((counts[:, 0] + counts[:, 1] / 2) @ np.log(p) + (counts[:, 2] + counts[:, 1] / 2) @ np.log(1 - p))
@@ -86,7 +86,7 @@ def test_equal_to_a_general_optimiser(model):
     assert fit.theta[0] == pytest.approx(found.x[:9] - found.x[:9].mean(), abs=1e-6)
     assert fit.log_likelihood[0] == pytest.approx(-found.fun, abs=1e-8)
     if model != "bradley-terry":
-        assert fit.tie[0] == pytest.approx(tie_of(found.x[-1]), abs=1e-6)
+        assert fit.tie[0] == pytest.approx(tie_parameter(found.x[-1]), abs=1e-6)
 
 
 def test_without_ties_all_three_equal_choix():

@@ -16,7 +16,7 @@ from evalapp.stats.ranking.comparison_fit import fit_judgements
 from evalapp.stats.ranking.comparisons import ComparisonModel, rank_by_comparisons
 from evalapp.stats.ranking.judgements import PairwiseComparisons, read_judgements
 from evalapp.stats.resampling.bootstrap import Bootstrap, ClusterDraws
-from tests.evalapp.stats.ranking.comparison_data import GOLDEN, columns_of, draw
+from tests.evalapp.stats.ranking.comparison_data import GOLDEN, draw, make_columns
 
 MODELS = ("bradley-terry", "davidson", "rao-kupper")
 SWAP = {"a": "b", "b": "a", "tie": "tie", "both_bad": "both_bad", "cannot_decide": "cannot_decide"}
@@ -27,7 +27,7 @@ def values(ranking):
 
 
 def test_worked_ratings_and_ranks():
-    found = rank_by_comparisons(PairwiseComparisons(*columns_of(GOLDEN)))
+    found = rank_by_comparisons(PairwiseComparisons(*make_columns(GOLDEN)))
     rows = {row.system: row for row in found.systems}
     # docs/explanation/statistics/comparisons.md#worked-numbers: Elo 1065.95 934.05 1000, sandwich SE 32.8 31.6 32.8.
     assert [round(rows[k].estimate.value, 2) for k in range(3)] == [1065.95, 934.05, 1000]
@@ -44,7 +44,7 @@ def test_worked_ratings_and_ranks():
 def test_tie_parameters():
     for method, name, value in (("davidson", "nu", 0.71083), ("rao-kupper", "kappa", 1.73623)):
         tie = rank_by_comparisons(
-            PairwiseComparisons(*columns_of(GOLDEN)), model=ComparisonModel(method=method)
+            PairwiseComparisons(*make_columns(GOLDEN)), model=ComparisonModel(method=method)
         ).extras["tie"]
         assert tie["parameter"] == name
         assert tie["value"] == pytest.approx(value, abs=5e-6)
@@ -120,9 +120,9 @@ def test_side_length_and_raters_are_adjusted_for():
 
 
 def test_weight_counts_as_repeated_judgements():
-    a, b, verdict = columns_of(GOLDEN)
+    a, b, verdict = make_columns(GOLDEN)
     once = dict.fromkeys(GOLDEN, (1, 1, 1))
-    one, two, outcome = columns_of(once)
+    one, two, outcome = make_columns(once)
     weight = [n for numbers in GOLDEN.values() for n in numbers]
     found = rank_by_comparisons(
         PairwiseComparisons(one, two, outcome, weight=weight), model=ComparisonModel(method="davidson")
@@ -211,7 +211,7 @@ def test_degenerate_columns():
 
 
 def test_invalid_input_is_refused():
-    golden = columns_of(GOLDEN)
+    golden = make_columns(GOLDEN)
     for model in ({"method": "elo"}, {"cannot_decide": "win"}, {"method": "glicko2", "side": True}):
         with pytest.raises(ValueError, match=r"is |no covariates"):
             rank_by_comparisons(PairwiseComparisons(*golden), model=ComparisonModel(**model))

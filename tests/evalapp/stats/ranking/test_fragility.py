@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from evalapp.stats.ranking.comparisons import ComparisonModel, rank_by_comparisons
 from evalapp.stats.ranking.fragility import fragility
 from evalapp.stats.ranking.judgements import PairwiseComparisons
-from tests.evalapp.stats.ranking.comparison_data import GOLDEN, columns_of, draw
+from tests.evalapp.stats.ranking.comparison_data import GOLDEN, draw, make_columns
 
 
 def test_two_systems_by_hand():
@@ -28,7 +28,7 @@ def test_two_systems_by_hand():
 
 def test_worked_example_is_balanced_so_it_is_exact():
     # Points: 25.5 for 0, 20 for 2. Reversing one of the 9 wins of 0 over 2 reduces the difference of 5.5 by 2.
-    found = fragility(*columns_of(GOLDEN))
+    found = fragility(*make_columns(GOLDEN))
     assert (found.first, found.second, found.n_flips, found.exact) == (0, 2, 3, True)
 
 

@@ -11,7 +11,7 @@ import pytest
 from evalapp.stats.planning.power import needed_judgements
 from evalapp.stats.ranking.judgements import PairwiseComparisons
 from evalapp.stats.ranking.separation import separating
-from tests.evalapp.stats.ranking.comparison_data import GOLDEN, columns_of, draw
+from tests.evalapp.stats.ranking.comparison_data import GOLDEN, draw, make_columns
 
 
 def test_two_systems_by_hand():
@@ -28,7 +28,7 @@ def test_two_systems_by_hand():
 
 
 def test_comparing_only_the_two_needs_fewer():
-    found = separating(PairwiseComparisons(*columns_of(GOLDEN)))
+    found = separating(PairwiseComparisons(*make_columns(GOLDEN)))
     assert (found.first, found.second) == (0, 2)
     assert 0 < found.direct < found.spread
     assert "spread over all pairs as so far" in found.sentence

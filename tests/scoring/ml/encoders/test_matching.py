@@ -23,7 +23,7 @@ def make_side(lengths: list[int], seed: int, width: int = 8) -> Side:
     return Side(torch.from_numpy(vectors), rng.random(sum(lengths)) + 0.1, np.array(lengths))
 
 
-def texts_of(side: Side) -> list[tuple[np.ndarray, np.ndarray]]:
+def list_texts(side: Side) -> list[tuple[np.ndarray, np.ndarray]]:
     ends = np.cumsum(side.lengths)
     vectors = side.vectors.numpy()
     return [(vectors[e - n : e], side.weights[e - n : e]) for e, n in zip(ends, side.lengths, strict=True)]
@@ -32,8 +32,8 @@ def texts_of(side: Side) -> list[tuple[np.ndarray, np.ndarray]]:
 def test_greedy_match_equals_loops():
     hyps, refs = make_side([3, 1, 5], 1), make_side([2, 4, 1, 6], 2)
     precision, recall = greedy_match(hyps, refs)
-    for row, (hyp, hyp_weights) in enumerate(texts_of(hyps)):
-        for column, (ref, ref_weights) in enumerate(texts_of(refs)):
+    for row, (hyp, hyp_weights) in enumerate(list_texts(hyps)):
+        for column, (ref, ref_weights) in enumerate(list_texts(refs)):
             similar = hyp @ ref.T
             assert precision[row, column] == pytest.approx(
                 (similar.max(1) * hyp_weights).sum() / hyp_weights.sum(), abs=1e-6

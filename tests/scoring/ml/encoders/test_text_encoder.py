@@ -22,7 +22,7 @@ def make_texts(n: int = 12, seed: int = 5) -> list[str]:
     return [" ".join(rng.choices(WORDS, k=rng.randint(1, 18))) for _ in range(n)]
 
 
-def vectors_of(encoder: TextEncoder, texts: list[str]) -> list[np.ndarray]:
+def encode_all(encoder: TextEncoder, texts: list[str]) -> list[np.ndarray]:
     found = encoder.encode(encoder.tokenize(texts).encodings)
     return [found.vectors[s : s + n].numpy() for s, n in zip(found.starts, found.lengths, strict=True)]
 
@@ -30,9 +30,9 @@ def vectors_of(encoder: TextEncoder, texts: list[str]) -> list[np.ndarray]:
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_batched_equals_single_and_order_does_not_matter(tiny_encoder, architecture):
     source, texts = find_encoder(tiny_encoder(architecture)), make_texts()
-    single = vectors_of(TextEncoder(source, device="cpu", batch_tokens=1), texts)
-    batched = vectors_of(TextEncoder(source, device="cpu", batch_tokens=10_000), texts)
-    reverse = vectors_of(TextEncoder(source, device="cpu", batch_tokens=64), texts[::-1])[::-1]
+    single = encode_all(TextEncoder(source, device="cpu", batch_tokens=1), texts)
+    batched = encode_all(TextEncoder(source, device="cpu", batch_tokens=10_000), texts)
+    reverse = encode_all(TextEncoder(source, device="cpu", batch_tokens=64), texts[::-1])[::-1]
     for one, two, three in zip(single, batched, reverse, strict=True):
         np.testing.assert_allclose(two, one, rtol=0, atol=1e-5)
         np.testing.assert_allclose(three, one, rtol=0, atol=1e-5)
@@ -71,8 +71,8 @@ def test_tokenizer_limit_is_respected(tiny_encoder):
 
 def test_bf16_is_close(tiny_encoder):
     source, texts = find_encoder(tiny_encoder()), make_texts(4)
-    exact = vectors_of(TextEncoder(source, device="cpu"), texts)
-    for one, two in zip(exact, vectors_of(TextEncoder(source, device="cpu", dtype="bf16"), texts), strict=True):
+    exact = encode_all(TextEncoder(source, device="cpu"), texts)
+    for one, two in zip(exact, encode_all(TextEncoder(source, device="cpu", dtype="bf16"), texts), strict=True):
         assert two.dtype == np.float32
         cosine = (one * two).sum(1) / np.linalg.norm(one, axis=1) / np.linalg.norm(two, axis=1)
         assert cosine.min() > 0.98

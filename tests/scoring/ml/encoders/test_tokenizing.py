@@ -25,12 +25,12 @@ def own_pair(made: PairTokenizer, one: str, two: str | None = None) -> list[int]
     return made.tokenizer(one, two)["input_ids"]
 
 
-def room_of(made: PairTokenizer) -> int:
+def count_room(made: PairTokenizer) -> int:
     """Number of tokens of a pair, excluding special tokens."""
     return made.max_length - made.tokenizer.num_special_tokens_to_add(pair=True)
 
 
-def marks_of(made: PairTokenizer) -> tuple[int, list[int], int]:
+def find_marks(made: PairTokenizer) -> tuple[int, list[int], int]:
     """The special tokens before, between and after a pair."""
     ids, inside = own_pair(made, "a", "a"), content(made, "a")
     return ids[0], ids[1 + len(inside) : -1 - len(inside)], ids[-1]
@@ -56,7 +56,7 @@ def test_short_inputs_equal_the_tokenizers_own(source):
 def test_dialogue_loses_its_oldest_turns_and_a_prompt_its_end(source):
     made = PairTokenizer(source, max_length=20)
     turns = ("dog " * 20 + "dog", "yes, you ran", "i like tea")
-    budget = room_of(made)
+    budget = count_room(made)
     for cut, context in (("left", turns), ("right", turns)):
         found = made.pairs([context], ["no!"], cut=cut)
         ids, second = list(found.encodings[0].ids), content(made, "no!")
@@ -71,7 +71,7 @@ def test_dialogue_loses_its_oldest_turns_and_a_prompt_its_end(source):
 
 def test_candidate_is_whole_up_to_half_or_more_where_there_is_room(source):
     made = PairTokenizer(source, max_length=23)
-    budget = room_of(made)
+    budget = count_room(made)
     long = "cat " * 30
     whole = len(content(made, long))
     found = made.pairs([long, "dog", "", long], [long, long, long, TWO[:3]], cut="left")
@@ -88,7 +88,7 @@ def test_candidate_is_whole_up_to_half_or_more_where_there_is_room(source):
 
 def test_triples_share_the_tokens(source):
     made = PairTokenizer(source)
-    opening, between, closing = marks_of(made)
+    opening, between, closing = find_marks(made)
     parts = [content(made, text) for text in ("the cat sat", "no", "yes, tea")]
     found = made.triples(["the cat sat"], ["no"], ["yes, tea"], cut="left")
     expected = [opening, *parts[0], *between, *parts[1], *between, *parts[2], closing]
@@ -99,7 +99,7 @@ def test_triples_share_the_tokens(source):
     made = PairTokenizer(source, max_length=26)
     long = [word * 40 for word in ("dog ", "cat ", "tea ")]
     found = made.triples(long[:1], long[1:2], long[2:], cut="left")
-    quarter = (room_of(made) - len(between)) // 2 // 2
+    quarter = (count_room(made) - len(between)) // 2 // 2
     ids = list(found.encodings[0].ids)
     assert len(ids) == 26
     assert found.truncated.tolist() == [True]
@@ -110,7 +110,7 @@ def test_triples_share_the_tokens(source):
 
 def test_each_side_of_segments_has_its_own_half(source):
     made = PairTokenizer(source, max_length=30)
-    budget = room_of(made) // 2
+    budget = count_room(made) // 2
     sides = [Segment("no", ("dog " * 30, "tea")), Segment("you ran")]
     found = made.segments(sides, sides[::-1])
     assert found.truncated.tolist() == [True, True]

@@ -85,17 +85,17 @@ def data() -> Dataset:
     return replace(found, aspects=(*found.aspects, Aspect("sense", 1, 6)), ratings=(*found.ratings, *sense))
 
 
-def job_of(entry: Entry, folder: Path, dev: Dataset | None = None, **options: Any) -> FitJob:
+def make_job(entry: Entry, folder: Path, dev: Dataset | None = None, **options: Any) -> FitJob:
     aspect = "fluency" if entry.aspect == "one" else None
     parsed = entry.parse_train_options(RECOMMENDED, {"train_device": "cpu", **options})
     return FitJob(entry, data(), dev, RECOMMENDED, parsed, 13, folder, aspect)
 
 
-def parts_of(job: FitJob, parts: Parts) -> dict[str, FitJob]:
+def split_job(job: FitJob, parts: Parts) -> dict[str, FitJob]:
     """Each part as its own job, in its own folder."""
     common = {"encoder": job.options["encoder"], "processes": job.processes, "learning_rate": 0.01}
     return {
-        name: job_of(get_entry(evaluator), job.folder / name, job.dev if held_out else None, **{**common, **own})
+        name: make_job(get_entry(evaluator), job.folder / name, job.dev if held_out else None, **{**common, **own})
         for name, (evaluator, own, held_out) in parts.items()
     }
 
@@ -103,7 +103,7 @@ def parts_of(job: FitJob, parts: Parts) -> dict[str, FitJob]:
 def uncut(job: FitJob) -> FitJob:
     """The training that other tests interrupt."""
     common = {"encoder": job.options["encoder"], "processes": job.processes}
-    return job_of(OFTEN, job.folder / "uncut", epochs=3, learning_rate=1e-3, **common)
+    return make_job(OFTEN, job.folder / "uncut", epochs=3, learning_rate=1e-3, **common)
 
 
 @contextmanager
@@ -124,9 +124,9 @@ class Many(Toy):
         """Each process leaves the hashes of its weights."""
         rank = finetune.here().rank
         with comparable():
-            for part in parts_of(job, PARTS).values():
+            for part in split_job(job, PARTS).values():
                 note(part, rank)
-        for part in (*parts_of(job, DRAWN).values(), uncut(job)):
+        for part in (*split_job(job, DRAWN).values(), uncut(job)):
             last = note(part, rank)
         return last
 

@@ -41,7 +41,7 @@ class Counting:
         return SimpleNamespace(values=length, components={"clear": length, "short": -length})
 
 
-def rows_of(evaluator: Counting) -> dict[str, float]:
+def list_rows(evaluator: Counting) -> dict[str, float]:
     found = correlations_with_people([cast(Evaluator, evaluator)], dataset(), ["clear", "short", "rare"])
     return {row["aspect"]: row["pearson"]["value"] for row in found}
 
@@ -55,21 +55,21 @@ def expected(aspect: str) -> float:
 
 def test_every_aspect_has_a_row_and_every_text_is_scored_once() -> None:
     evaluator = Counting(many=False)
-    found = rows_of(evaluator)
+    found = list_rows(evaluator)
     assert evaluator.asked == [N]
     assert found == {"clear": pytest.approx(expected("clear")), "short": pytest.approx(expected("short"))}
 
 
 def test_evaluator_of_several_aspects_is_called_for_each() -> None:
     evaluator = Counting(many=True)
-    found = rows_of(evaluator)
+    found = list_rows(evaluator)
     assert evaluator.asked == [N]
     assert found == {"clear": pytest.approx(expected("clear")), "short": pytest.approx(-expected("short"))}
 
 
 def test_scores_that_depend_on_other_texts_are_computed_per_aspect() -> None:
     evaluator = Counting(many=False, depends_on_batch=True)
-    rows_of(evaluator)
+    list_rows(evaluator)
     assert evaluator.asked == [N, 10]
 
 

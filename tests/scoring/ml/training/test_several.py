@@ -29,7 +29,7 @@ from scoring.ml.training.several import SHARED, train_together
 from scoring.ml.training.store import write_json
 from scoring.ml.training.together import Together, portable, share_of
 from tests.scoring.ml.tiny import tiny_encoder
-from tests.scoring.ml.training.many import DRAWN, FAULTY, MANY, PARTS, comparable, job_of, parts_of, uncut
+from tests.scoring.ml.training.many import DRAWN, FAULTY, MANY, PARTS, comparable, make_job, split_job, uncut
 from tests.scoring.ml.training.toy import ENTRY, ToyNetwork, toy_data
 from tests.scoring.ml.training.warm import warm
 
@@ -49,7 +49,7 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def by_two(encoder: str, tmp_path_factory: pytest.TempPathFactory) -> FitJob:
     """Every evaluator, trained by two processes."""
-    job = job_of(MANY, tmp_path_factory.mktemp("two"), toy_data(6, seed=9), encoder=encoder, processes=2)
+    job = make_job(MANY, tmp_path_factory.mktemp("two"), toy_data(6, seed=9), encoder=encoder, processes=2)
     with warm():
         train_together(job)
     return job
@@ -95,8 +95,8 @@ def wait(until: Callable[[], object], seconds: float = 60) -> float:
 def test_two_processes_train_the_weights_of_one(by_two: FitJob, tmp_path: Path, name: str) -> None:
     """Without random draws, equal up to the rounding of sums: also with second-order gradients, unknown labels,
     recomputed activations, and a last batch with fewer rows than processes."""
-    two = parts_of(by_two, PARTS)[name]
-    one = parts_of(replace(by_two, folder=tmp_path, options={**by_two.options, "processes": 1}), PARTS)[name]
+    two = split_job(by_two, PARTS)[name]
+    one = split_job(replace(by_two, folder=tmp_path, options={**by_two.options, "processes": 1}), PARTS)[name]
     with comparable():
         found, expected = trained(two), trained(one)
     # Weights moved by up to 2e-3; they differed by 3e-8 in single precision, by 2e-5 in bf16, which has 8 bits.
@@ -115,7 +115,7 @@ def test_two_processes_train_the_weights_of_one(by_two: FitJob, tmp_path: Path, 
 def test_every_process_ends_with_the_same_weights(by_two: FitJob) -> None:
     """Also where each draws its own dropout and hints, and where later work depends on a step's loss. Held-out data
     select the first process's weights for all; an evaluation that ends a training ends it in every process."""
-    parts = {**parts_of(by_two, PARTS), **parts_of(by_two, DRAWN), "uncut": uncut(by_two)}
+    parts = {**split_job(by_two, PARTS), **split_job(by_two, DRAWN), "uncut": uncut(by_two)}
     for name, part in parts.items():
         assert (part.folder / "weights-0").read_text() == (part.folder / "weights-1").read_text(), name
     again = parts["begun again"].folder
@@ -183,7 +183,7 @@ def test_interrupted_training_of_two_ends_with_the_same_weights(
 
 def fake(monkeypatch: pytest.MonkeyPatch, folder: Path, what: str) -> FitJob:
     monkeypatch.setattr(several, "_MODULE", FAKE)
-    return replace(job_of(ENTRY, folder, processes=2), profile=what)
+    return replace(make_job(ENTRY, folder, processes=2), profile=what)
 
 
 @pytest.mark.slow
@@ -209,7 +209,7 @@ def test_failing_process_ends_the_others_and_is_named(
     said: str,
 ) -> None:
     real = what in ("refused", "wrong")
-    job = replace(job_of(FAULTY, tmp_path, processes=2), profile=what) if real else fake(monkeypatch, tmp_path, what)
+    job = replace(make_job(FAULTY, tmp_path, processes=2), profile=what) if real else fake(monkeypatch, tmp_path, what)
     with warm() if real else nullcontext(), pytest.raises(error, match=f"(?s){said}") as caught:
         train_together(job)
     assert type(caught.value) is error
@@ -233,7 +233,7 @@ def test_processes_share_the_processor(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 def test_no_process_outlives_a_killed_owner(tmp_path: Path) -> None:
     job = tmp_path / "job"
-    job.write_bytes(pickle.dumps(job_of(ENTRY, tmp_path, processes=2)))
+    job.write_bytes(pickle.dumps(make_job(ENTRY, tmp_path, processes=2)))
     code = (
         "import pickle, sys, pathlib\n"
         "from scoring.ml.training import several\n"
@@ -305,7 +305,7 @@ def test_unshareable_training_is_refused_at_the_start(monkeypatch: pytest.Monkey
 
 
 def test_folder_started_by_one_process_is_not_continued_by_two(tmp_path: Path) -> None:
-    one, two = (job_of(ENTRY, tmp_path, processes=n) for n in (1, 2))
+    one, two = (make_job(ENTRY, tmp_path, processes=n) for n in (1, 2))
     claim_folder(one)
     claim_folder(one)
     with pytest.raises(InvalidOption, match="other processes: take another folder"):
@@ -333,7 +333,7 @@ def test_models_of_all_folds_are_shared(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 def test_shared_training_is_not_run_by_one_process(tmp_path: Path, encoder: str) -> None:
     with pytest.raises(RuntimeError, match="training is to be trained by 2 processes, not by 1"):
-        trained(job_of(ENTRY, tmp_path, encoder=encoder, processes=2))
+        trained(make_job(ENTRY, tmp_path, encoder=encoder, processes=2))
 
 
 def test_every_trainable_encoder_has_the_option() -> None:

@@ -79,7 +79,7 @@ class Judge(Words):
         return SimpleNamespace(probabilities=found, signs=(found.argmax(axis=1) - 1).astype(np.int8))
 
 
-def rows_of(evaluator: Words, data: Dataset | None = None, aspects: Sequence[str] = ("clear",)) -> list[Any]:
+def list_rows(evaluator: Words, data: Dataset | None = None, aspects: Sequence[str] = ("clear",)) -> list[Any]:
     found = verdicts_like_people([cast(Evaluator, evaluator)], dataset() if data is None else data, aspects)
     return [dict(row) for row in found]
 
@@ -96,7 +96,7 @@ def test_scores_are_judged_by_their_differences() -> None:
     """Right in items 0 and 8, wrong in 1, equal in 2. A threshold of 1 would also be right in 3; with 3 held out, the
     others give none, so cross-validated it stays wrong, like without a threshold."""
     evaluator = Words()
-    (row,) = rows_of(evaluator)
+    (row,) = list_rows(evaluator)
     assert evaluator.asked == [10]
     assert row["decided"]["value"] == (1 + 0 + 0.5 + 1) / 4
     assert row["verdicts"]["value"] == pytest.approx(2 / 5)
@@ -112,7 +112,7 @@ def test_scores_are_judged_by_their_differences() -> None:
 
 def test_threshold_with_too_few_groups_is_fitted_on_these_pairs() -> None:
     data = dataset()
-    (row,) = rows_of(
+    (row,) = list_rows(
         Words(), replace(data, items=tuple(replace(item, group=f"g{item.id > 'i1'}") for item in data.items))
     )
     assert (row["verdicts"]["value"], row["ties"]) == (pytest.approx(3 / 5), "fitted")
@@ -123,7 +123,7 @@ def test_comparative_evaluator_is_asked_for_its_verdicts() -> None:
     """Item 0 leans to the better text but is called tied: right among decided pairs, wrong as one of three verdicts.
     Item 1 is wrong, all others are right."""
     judge = Judge()
-    (row,) = rows_of(judge)
+    (row,) = list_rows(judge)
     assert judge.asked == [5]
     assert row["decided"]["value"] == 3 / 4
     assert row["verdicts"]["value"] == pytest.approx(3 / 5)
@@ -140,7 +140,7 @@ def twice(data: Dataset) -> Dataset:
 def test_every_aspect_has_a_row_and_every_text_is_read_once() -> None:
     one, many, judge = Words(), Words(many=True), Judge()
     aspects = ("clear", "short", "versus", "unheard of")
-    found = [rows_of(evaluator, twice(dataset()), aspects) for evaluator in (one, many, judge)]
+    found = [list_rows(evaluator, twice(dataset()), aspects) for evaluator in (one, many, judge)]
     assert [[row["aspect"] for row in rows] for rows in found] == [["clear", "short"]] * 3
     decided = [[row["decided"]["value"] for row in rows] for rows in found]
     # Reversed in the second aspect: wrong in 0 and 8, right in 1.
@@ -150,18 +150,18 @@ def test_every_aspect_has_a_row_and_every_text_is_read_once() -> None:
 
 def test_comparisons_with_references_alone_are_no_pairs() -> None:
     evaluator = Words()
-    assert rows_of(evaluator, aspects=("versus",)) == []
+    assert list_rows(evaluator, aspects=("versus",)) == []
     assert evaluator.asked == []
 
 
 def test_simulated_judgements_among_counted_pairs_are_counted() -> None:
     data = dataset()
     rows = tuple(replace(row, simulated=row.item in ("i0", "i4", "i5")) for row in data.comparisons)
-    assert rows_of(Words(), replace(data, comparisons=rows))[0]["simulated"] == 3
+    assert list_rows(Words(), replace(data, comparisons=rows))[0]["simulated"] == 3
 
 
 def test_pairs_without_a_score_are_counted_and_excluded() -> None:
-    (row,) = rows_of(Words(without="i1"))
+    (row,) = list_rows(Words(without="i1"))
     assert (row["n_missing"], row["n_pairs"], row["decided"]["n"], row["verdicts"]["n"]) == (1, 5, 3, 4)
     assert row["decided"]["value"] == pytest.approx(2.5 / 3)
     assert (row["n_groups"], row["n_groups_decided"]) == (4, 3)
@@ -170,13 +170,13 @@ def test_pairs_without_a_score_are_counted_and_excluded() -> None:
 def test_order_of_rows_does_not_matter() -> None:
     data = dataset()
     other = replace(data, outputs=data.outputs[::-1], comparisons=data.comparisons[::-1], items=data.items[::-1])
-    assert rows_of(Words(), other) == rows_of(Words(), data)
-    assert rows_of(Judge(), other) == rows_of(Judge(), data)
+    assert list_rows(Words(), other) == list_rows(Words(), data)
+    assert list_rows(Judge(), other) == list_rows(Judge(), data)
 
 
 def test_all_tied_pairs_decide_nothing() -> None:
     data = dataset()
-    (row,) = rows_of(Words(), replace(data, comparisons=tuple(replace(r, verdict="tie") for r in data.comparisons)))
+    (row,) = list_rows(Words(), replace(data, comparisons=tuple(replace(r, verdict="tie") for r in data.comparisons)))
     assert (row["decided"]["value"], row["n_decided"], row["n_groups_decided"]) == (None, 0, 0)
     assert "people decided no pair" in row["decided"]["note"]
     assert row["by_lot"] == 1.0

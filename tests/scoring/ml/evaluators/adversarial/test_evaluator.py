@@ -17,7 +17,7 @@ from scoring.ml.evaluators.adversarial.network import AdversarialNetwork
 from scoring.ml.registry import get_entry
 from scoring.ml.training import finetune as finetune_module
 from scoring.ml.types import Aspect, Dataset, Item, Output, Rating, Record
-from tests.scoring.ml.tiny import of_another_kind, tiny_encoder
+from tests.scoring.ml.tiny import copy_as_another_kind, tiny_encoder
 
 PEOPLE = ["the cat sat on the mat", "you like the tea", "the dog ran", "i like the cat"]
 MACHINES = ["no no", "tea tea", "yes yes no", "no tea yes"]
@@ -240,7 +240,7 @@ def test_invalid_input_is_named_before_training(encoder: str, tmp_path: Path) ->
     with pytest.raises(EncoderError, match="is neither a folder"):
         plan("adversarial", whole, encoder=str(tmp_path / "nothing"))
     with pytest.raises(EncoderError, match="is of the kind 'big_bird'"):
-        plan("adversarial", whole, encoder=of_another_kind(encoder, tmp_path))
+        plan("adversarial", whole, encoder=copy_as_another_kind(encoder, tmp_path))
     with pytest.raises(InvalidOption, match="draw, weight"):
         plan("adversarial", whole, encoder=encoder, balance="never")
 

@@ -33,7 +33,7 @@ def pairs(n: int) -> list[Pair]:
     return [Pair(records[k], records[k + 1], (0.1, 0.2, 0.7)) for k in range(n)]
 
 
-def rows_of(batches: PairBatches) -> list[tuple[tuple[int, ...], float]]:
+def list_rows(batches: PairBatches) -> list[tuple[tuple[int, ...], float]]:
     found = []
     for number in range(len(batches)):
         batch = batches[number]
@@ -46,7 +46,7 @@ def test_every_judged_pair_once_per_epoch_in_either_order(reader, job):
     given = pairs(37)
     batches = PairBatches(JudgedDraw(given, job), 37, 8, reader, job, epochs=30)
     batches.set_epoch(0)
-    first = rows_of(batches)
+    first = list_rows(batches)
     assert (len(batches), len(first)) == (5, 37)
     expected = {}
     for pair in given:
@@ -57,9 +57,9 @@ def test_every_judged_pair_once_per_epoch_in_either_order(reader, job):
     sides = [target for _, target in first]
     assert 5 < sides.count(0.7) < 32
     batches.set_epoch(1)
-    assert rows_of(batches) != first
+    assert list_rows(batches) != first
     batches.set_epoch(0)
-    assert rows_of(batches) == first
+    assert list_rows(batches) == first
     # A resumed training first requests a batch in the middle.
     fresh = PairBatches(JudgedDraw(given, job), 37, 8, reader, job, epochs=30)
     fresh.set_epoch(0)

@@ -31,7 +31,7 @@ from scoring.ml.training.finetune import FinetuneResult
 from scoring.ml.training.fit import make_job
 from scoring.ml.training.job import silent
 from scoring.ml.types import Dataset, Item, Output, Record
-from tests.scoring.ml.tiny import of_another_kind, tiny_encoder
+from tests.scoring.ml.tiny import copy_as_another_kind, tiny_encoder
 
 REFERENCES, NEAR, FAR = ["cat sat on mat", "you like tea"], ["cat sat on the mat", "you like the tea"], ["no", "yes no"]
 
@@ -567,7 +567,7 @@ def test_kinds_share_one_scale_where_scores_depend_on_the_call() -> None:
 
 
 def test_encoder_that_cannot_be_reloaded_is_refused_by_the_check(encoder: str, tmp_path: Path) -> None:
-    other = of_another_kind(encoder, tmp_path)
+    other = copy_as_another_kind(encoder, tmp_path)
     with pytest.raises(EncoderError, match="is of the kind 'big_bird'"):
         plan("perception", data(), encoder=other)
 

@@ -18,7 +18,7 @@ from scoring.ml.training.fit import make_job
 from scoring.ml.training.job import silent
 from scoring.ml.types import Aspect, Dataset, Item, Output, Rating, Record
 from tests.scoring.ml.evaluators.ream.untrained import untrained
-from tests.scoring.ml.tiny import WORDS, of_another_kind, tiny_encoder
+from tests.scoring.ml.tiny import WORDS, copy_as_another_kind, tiny_encoder
 
 
 def data(n_items: int = 12, seed: int = 3, n_references: int = 5, **changes: Any) -> Dataset:
@@ -320,7 +320,7 @@ def test_invalid_input_is_named_before_training(encoder: str, tmp_path: Path) ->
     with pytest.raises(TrainingDataError, match="1 ratings of overall are not numbers"):
         plan("ream", data(ratings=absent), encoder=encoder)
     with pytest.raises(EncoderError, match="is of the kind 'big_bird'"):
-        plan("ream", whole, encoder=of_another_kind(encoder, tmp_path), tune_encoder=True)
+        plan("ream", whole, encoder=copy_as_another_kind(encoder, tmp_path), tune_encoder=True)
     with pytest.raises(TrainingDataError, match="no ratings"):
         plan("ream", data(ratings=()), encoder=encoder)
     with pytest.raises(TrainingDataError, match="2 items have references"):
