@@ -56,17 +56,20 @@ class FakePorts:
         return Candidates(tuple(row for row in rows if row.text not in exclude)[:k])
 
 
+def replace_hooks(monkeypatch: pytest.MonkeyPatch, **found: Any) -> None:
+    """Replaces the hooks of reference writing (`candidates`, `corpora`, ...) until the end of the test."""
+    for name, hook in found.items():
+        monkeypatch.setitem(hooks._WRITING, name, hook)
+
+
 def fill_ports(monkeypatch: pytest.MonkeyPatch) -> FakePorts:
     fake = FakePorts()
-    monkeypatch.setattr(
-        hooks,
-        "_WRITING",
-        {
-            "candidates": fake.candidates,
-            "corpora": lambda project: [(CORPUS, "Replies")],
-            "reliability": fake.reliability,
-            "evaluators": lambda project: [(EVALUATOR, "REAM 1")],
-        },
+    replace_hooks(
+        monkeypatch,
+        candidates=fake.candidates,
+        corpora=lambda project: [(CORPUS, "Replies")],
+        reliability=fake.reliability,
+        evaluators=lambda project: [(EVALUATOR, "REAM 1")],
     )
     return fake
 

@@ -20,7 +20,6 @@ from django.test import Client
 from django.urls import reverse
 
 from annotation.models import WritingAttempt
-from annotation.services import hooks
 from evalapp.common.models import Run
 from retrieval.models import Corpus, OutboxRow
 from retrieval.pipelines.elastic import catch_up
@@ -29,7 +28,7 @@ from retrieval.services.corpora import add_file, delete_corpus
 from retrieval.services.doctoring import checks, server_checks
 from tests.faults.asking import BUSY, get_page, measure
 from tests.retrieval.corpora import as_jsonl, execute, incoming, make_corpus
-from tests.writing import CORPUS, Desk, fill_ports, open_desk, send, start_writing
+from tests.writing import CORPUS, Desk, fill_ports, open_desk, replace_hooks, send, start_writing
 
 pytestmark = [
     pytest.mark.django_db,
@@ -106,7 +105,7 @@ def corpus(cast, way, monkeypatch, settings, tmp_path) -> Iterator[Corpus]:
     settings.ELASTICSEARCH_TIMEOUT = 30  # the test machine may be busy
     handles.forget()
     fill_ports(monkeypatch)
-    monkeypatch.setitem(hooks._WRITING, "candidates", "retrieval.services.candidates:candidates_for")
+    replace_hooks(monkeypatch, candidates="retrieval.services.candidates:candidates_for")
     made = make_corpus(cast.project, CORPUS, PAIRS)
     assert made.elastic_revision == 1
     yield made

@@ -118,9 +118,9 @@ class Command(BaseCommand):
         if plan:
             log.line(NAME, f"preparing the database ({len(plan)} migrations)")
             call_command("migrate", interactive=False, verbosity=0)
-        if _static_is_stale():
+        if is_static_stale():
             log.line(NAME, "collecting static files")
-            _collect_static()
+            collect_static()
         connections.close_all()
 
 
@@ -140,12 +140,13 @@ def _static_state() -> str:
     return found.hexdigest()
 
 
-def _static_is_stale() -> bool:
+def is_static_stale() -> bool:
+    """Whether the static files differ from the collected ones."""
     stamp = _static_stamp()
     return not stamp.exists() or stamp.read_text() != _static_state()
 
 
-def _collect_static() -> None:
+def collect_static() -> None:
     # Without its stamp while it is written: a start that is killed half-way collects again.
     _static_stamp().unlink(missing_ok=True)
     call_command("collectstatic", interactive=False, verbosity=0)

@@ -17,7 +17,17 @@ from evalapp.accounts.roles import Role
 from tests.cast import Cast, join, person
 from tests.factories import make_items
 from tests.pages import read_page
-from tests.writing import CORPUS, EVALUATOR, FakePorts, draft_writing, fill_ports, open_desk, send, start_writing
+from tests.writing import (
+    CORPUS,
+    EVALUATOR,
+    FakePorts,
+    draft_writing,
+    fill_ports,
+    open_desk,
+    replace_hooks,
+    send,
+    start_writing,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -76,9 +86,7 @@ def test_plan_draft_open_and_watch(rita: Client, cast: Cast, fake: FakePorts) ->
 def test_without_an_evaluator_the_form_offers_training_or_no_scores(
     rita: Client, cast: Cast, fake: FakePorts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from annotation.services import hooks
-
-    monkeypatch.setitem(hooks._WRITING, "evaluators", lambda project: [])
+    replace_hooks(monkeypatch, evaluators=lambda project: [])
     page = rita.get(at(cast, "new"))
     html = read_page(page)
     assert "No trained REAM evaluator yet." in html

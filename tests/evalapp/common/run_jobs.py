@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
+import pytest
+
+from evalapp.common import jobs
 from evalapp.common.errors import BadInput, Fault
 from evalapp.common.jobs import Job, register
 from evalapp.common.params import param
@@ -63,3 +66,21 @@ for kind, function in {
     "test-nothing": find_nothing,
 }.items():
     register(Job(kind, "cpu", f"{HERE}:{function.__name__}", "Only in tests."))
+
+
+def ask(*, project: Any, user: Any, wishes: CountParams) -> Any:
+    from evalapp.common.queue import enqueue_run
+
+    params = asdict(wishes)
+    return enqueue_run(kind="test-asked", project=project, user=user, params=params, title="Asked", send=False)
+
+
+def put_job(monkeypatch: pytest.MonkeyPatch, job: Job) -> None:
+    """Registers or replaces a kind of job until the end of the test."""
+    monkeypatch.setitem(jobs._JOBS, job.kind, job)
+
+
+def put_asked_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Registers `test-asked`, which counts and can be requested through the API."""
+    asked = Job("test-asked", "cpu", f"{HERE}:count", "Only here.", request=f"{HERE}:ask", params=f"{HERE}:CountParams")
+    put_job(monkeypatch, asked)

@@ -10,11 +10,10 @@ from django.urls import reverse
 
 from annotation.models import WritingCandidate
 from annotation.selectors.writing import candidate_texts, get_my_desk_task
-from annotation.services import hooks
 from retrieval.models import Corpus
 from tests.pages import read_page
 from tests.retrieval.corpora import make_corpus
-from tests.writing import CORPUS, fill_ports, open_desk, start_writing
+from tests.writing import CORPUS, fill_ports, open_desk, replace_hooks, start_writing
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("corpora_dir")]
 
@@ -25,7 +24,7 @@ PAIRS = [("Hello there? Yes?", f"Reply {n} <b>.") for n in range(30)] + [("A num
 def desk(cast, monkeypatch):
     fake = fill_ports(monkeypatch)
     make_corpus(cast.project, CORPUS, PAIRS, licence="CC0")
-    monkeypatch.setitem(hooks._WRITING, "candidates", "retrieval.services.candidates:candidates_for")
+    replace_hooks(monkeypatch, candidates="retrieval.services.candidates:candidates_for")
     assert fake.asked == 0
     campaign = start_writing(cast, items=1, options={"candidates": 25})
     return open_desk(cast.annotator, campaign)

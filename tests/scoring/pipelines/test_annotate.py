@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from annotation.models import Reference, ReferenceSet
-from annotation.services import hooks
 from annotation.services.hooks import Candidate, Candidates
 from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.models import AuditEvent, Run
@@ -20,6 +19,7 @@ from scoring.pipelines import annotate as pipeline
 from scoring.services.annotating import AnnotateWishes, start_annotation
 from tests.factories import make_outputs
 from tests.scoring.annotating import SeeThrough, annotate, fill_references, list_texts, preview, see_through, worth
+from tests.writing import replace_hooks
 
 pytestmark = pytest.mark.django_db
 
@@ -133,8 +133,7 @@ def test_corpus_is_searched_without_outputs_and_present_references(project, monk
         asked.append(given)
         return Candidates((Candidate("f g", "Hello you?", 0.5, {"corpus": "talk", "row": 3, "licence": "CC0"}),))
 
-    monkeypatch.setitem(hooks._WRITING, "candidates", candidates)
-    monkeypatch.setitem(hooks._WRITING, "corpora", lambda *, project: [("talk", "Talk")])
+    replace_hooks(monkeypatch, candidates=candidates, corpora=lambda *, project: [("talk", "Talk")])
     annotate(project, candidates="corpus:talk", turns=1)
     assert asked[0]["exclude"] == {"a b", "c", "a", "d e", "sys-a says something to k0."}
     assert (asked[0]["k"], asked[0]["turns"]) == (100, 1)
@@ -146,8 +145,8 @@ def test_corpus_is_searched_without_outputs_and_present_references(project, monk
 
 
 def test_unresponsive_corpus_fails_the_run(project, monkeypatch) -> None:
-    monkeypatch.setitem(hooks._WRITING, "candidates", lambda **_: Candidates(note="The index is being rebuilt."))
-    monkeypatch.setitem(hooks._WRITING, "corpora", lambda *, project: [("talk", "Talk")])
+    note = Candidates(note="The index is being rebuilt.")
+    replace_hooks(monkeypatch, candidates=lambda **_: note, corpora=lambda *, project: [("talk", "Talk")])
     run = annotate(project, candidates="corpus:talk")
     assert run.state == Run.State.FAILED
     assert "being rebuilt" in run.error
@@ -160,8 +159,7 @@ def test_unmatched_last_item_does_not_fail_the_run(project, monkeypatch) -> None
             return Candidates(note="No query of “talk” shares a word with the context.")
         return Candidates((Candidate("f g", "Hello you?", 0.5, {"corpus": "talk"}),))
 
-    monkeypatch.setitem(hooks._WRITING, "candidates", candidates)
-    monkeypatch.setitem(hooks._WRITING, "corpora", lambda *, project: [("talk", "Talk")])
+    replace_hooks(monkeypatch, candidates=candidates, corpora=lambda *, project: [("talk", "Talk")])
     monkeypatch.setattr("retrieval.selectors.corpora.find_corpus", lambda project, name: name)
     monkeypatch.setattr("retrieval.services.candidates.find_like", lambda corpus, context, k: ([], ""))
     monkeypatch.setattr(pipeline, "CHUNK", 3)  # the fourth item is processed alone

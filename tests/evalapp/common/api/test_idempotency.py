@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from dataclasses import asdict
 from datetime import timedelta
 
 import pytest
@@ -16,32 +15,22 @@ from rest_framework.test import APIClient
 from annotation.models import Upload
 from evalapp.accounts.models import Membership
 from evalapp.accounts.services import create_token
-from evalapp.common import idempotency, jobs
+from evalapp.common import idempotency
 from evalapp.common.api.parsers import Passing
 from evalapp.common.models import IdempotencyKey, Run
-from evalapp.common.queue import enqueue_run
 from evalapp.common.runner import execute_run
 from evalapp.common.tasks import reconcile
 from tests.cast import make_cast
 from tests.evalapp.common import run_jobs
+from tests.evalapp.common.run_jobs import ask
 
 RUNS, UPLOADS = "/api/v1/projects/alpha/runs/", "/api/v1/projects/alpha/uploads/"
 REPLAYED = "Idempotency-Replayed"
 
 
-def ask(*, project, user, wishes):
-    params = asdict(wishes)
-    return enqueue_run(kind="test-asked", project=project, user=user, params=params, title="Asked", send=False)
-
-
 @pytest.fixture(autouse=True)
 def _askable(monkeypatch):
-    monkeypatch.setattr(run_jobs, "ask", ask, raising=False)
-    here = run_jobs.HERE
-    job = jobs.Job(
-        "test-asked", "cpu", f"{here}:count", "Only here.", request=f"{here}:ask", params=f"{here}:CountParams"
-    )
-    monkeypatch.setitem(jobs._JOBS, "test-asked", job)
+    run_jobs.put_asked_job(monkeypatch)
 
 
 @pytest.fixture

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import pytest
 from rest_framework.test import APIClient
 
-from evalapp.common import jobs
-from evalapp.common.queue import enqueue_run
 from tests.evalapp.common import run_jobs
 
 
@@ -19,19 +15,9 @@ def api(cast):
     return client
 
 
-def ask(*, project, user, wishes):
-    params = asdict(wishes)
-    return enqueue_run(kind="test-asked", project=project, user=user, params=params, title="Asked", send=False)
-
-
 @pytest.fixture(autouse=True)
 def _askable(monkeypatch):
-    monkeypatch.setattr(run_jobs, "ask", ask, raising=False)
-    here = run_jobs.HERE
-    job = jobs.Job(
-        "test-asked", "cpu", f"{here}:count", "Only here.", request=f"{here}:ask", params=f"{here}:CountParams"
-    )
-    monkeypatch.setitem(jobs._JOBS, "test-asked", job)
+    run_jobs.put_asked_job(monkeypatch)
 
 
 def test_start_show_cancel_and_retry(api):

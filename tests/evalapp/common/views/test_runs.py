@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from evalapp.common import jobs
 from evalapp.common.models import Run, RunLog, WorkerBeat
-from tests.evalapp.common import run_jobs  # noqa: F401 - registers the kinds of job
+from tests.evalapp.common import run_jobs
 from tests.pages import read_page
 
 RUNS = "/projects/alpha/runs/"
@@ -155,7 +155,7 @@ def test_deleted_result_is_not_a_link(client, cast, make, monkeypatch):
     run = make("succeeded", result={"url": RUNS, "n": 1})
     client.force_login(cast.researcher)
     assert "See the result" in get(client, run)
-    monkeypatch.setitem(jobs._JOBS, "test-count", replace(jobs._JOBS["test-count"], gone=f"{__name__}:gone"))
+    run_jobs.put_job(monkeypatch, replace(jobs.get_job("test-count"), gone=f"{__name__}:gone"))
     page = get(client, run)
     assert "It was deleted since." in page
     assert "See the result" not in page

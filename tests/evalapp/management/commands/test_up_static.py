@@ -48,29 +48,29 @@ def test_static_files_are_collected_when_their_content_differs(checkout, setting
     for name, content, when in turns:
         checkout(name, content, when)
         finders.get_finder.cache_clear()
-        assert up._static_is_stale(), name
-        up._collect_static()
-        assert not up._static_is_stale()
+        assert up.is_static_stale(), name
+        up.collect_static()
+        assert not up.is_static_stale()
         assert served(settings) == content
     checkout("new", "let version = 3", now)  # the same name, size and time
-    assert up._static_is_stale()
-    up._collect_static()
+    assert up.is_static_stale()
+    up.collect_static()
     checkout("old", "let version = 1", now - 1e6)
     finders.get_finder.cache_clear()
     call_command("collectstatic", interactive=False, verbosity=0)  # by another process
     checkout("new", "let version = 3", now)
     finders.get_finder.cache_clear()
-    assert up._static_is_stale(), "the stamp is of these files, the manifest of others"
+    assert up.is_static_stale(), "the stamp is of these files, the manifest of others"
 
 
 def test_interrupted_collection_is_repeated(checkout, settings, monkeypatch):
     checkout("one", "let version = 1", time.time())
-    up._collect_static()
+    up.collect_static()
 
     def killed(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(up, "call_command", killed)
     with pytest.raises(KeyboardInterrupt):
-        up._collect_static()
-    assert up._static_is_stale()
+        up.collect_static()
+    assert up.is_static_stale()
