@@ -135,6 +135,11 @@ class Entry:
         return bool(self.implementation)
 
     @property
+    def loads_by_name(self) -> bool:
+        """Whether it can be loaded without options."""
+        return not any(option.needed for option in self.options)
+
+    @property
     def pairwise(self) -> bool:
         """Whether it compares a text with one reference at a time (`base.PairEvaluator`)."""
         return bool(getattr(self.build, "pairwise", False))

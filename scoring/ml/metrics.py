@@ -42,9 +42,7 @@ METRICS: tuple[Entry, ...] = tuple(entry for module in _MODULES for entry in mod
 
 def pairwise_names() -> tuple[str, ...]:
     """Names of the metrics that compare a text with one reference at a time and work without naming a model."""
-    return tuple(
-        entry.name for entry in METRICS if entry.pairwise and not any(option.needed for option in entry.options)
-    )
+    return tuple(entry.name for entry in METRICS if entry.pairwise and entry.loads_by_name)
 
 
 def build_pairwise(name: str, options: dict[str, Any]) -> PairEvaluator:
