@@ -20,7 +20,7 @@ from tests.evalapp.common.conftest import wait_until
 from tests.scoring.training import checkpoints_in
 
 from . import jobs_house
-from .jobs_house import ended, losses, on, process_of, running, state_of
+from .jobs_house import ended, losses, on, read_process, read_run, running
 from .jobs_points import FREEZE, POINTS
 
 pytestmark = [pytest.mark.slow, pytest.mark.promise("job")]
@@ -84,7 +84,7 @@ def test_frozen_worker_presumed_dead_spoils_nothing_when_it_wakes(house, monkeyp
     done, whole, _ = house.undisturbed(kind)
     house.die_at(FROZEN[kind], times=FREEZE)
     run = running(done.begin())
-    wait_until(lambda: is_frozen(process_of(run)), 300)
+    wait_until(lambda: is_frozen(read_process(run)), 300)
     monkeypatch.setattr(queue, "SILENT", timedelta(0))
     monkeypatch.setattr(queue, "GONE", timedelta(0))
     try:
@@ -93,11 +93,11 @@ def test_frozen_worker_presumed_dead_spoils_nothing_when_it_wakes(house, monkeyp
         assert again is not None
         assert (again.state, again.attempt) == (Run.State.SUCCEEDED, 2), again.error
     finally:
-        os.kill(process_of(run), signal.SIGCONT)
+        os.kill(read_process(run), signal.SIGCONT)
     following = ended(request_export(project=run.project, user=None, format="csv"))  # it has one process
     assert following.state == Run.State.SUCCEEDED, following.error
     delete_export(run=following, user=None)
-    run = state_of(run)
+    run = read_run(run)
     assert (run.state, run.attempt) == (Run.State.SUCCEEDED, 2)
     assert done.result(run) == whole
     house.nothing_is_left(run)
@@ -136,8 +136,8 @@ def test_run_cancelled_while_its_worker_is_lost_ends_cancelled(house, monkeypatc
     done, _, _ = house.undisturbed("long import")
     house.die_at("import: half is in the tables")
     run = done.begin()
-    wait_until(lambda: state_of(run).state == Run.State.RUNNING, 300)
-    queue.cancel_run(run=state_of(run))
+    wait_until(lambda: read_run(run).state == Run.State.RUNNING, 300)
+    queue.cancel_run(run=read_run(run))
     run = ended(run)
     assert run.state == Run.State.CANCELLED
     assert Upload.objects.get(run=run).state == Upload.State.CANCELLED
@@ -158,7 +158,7 @@ def test_another_machine_continues_from_the_checkpoint_of_a_lost_one(house, monk
     wait_until(lambda: checkpoints_in(house.stack.folder / "artefacts" / "work"), 300)
     house.stack.kill("work")
     house.start_worker()
-    assert state_of(run).state == Run.State.RUNNING
+    assert read_run(run).state == Run.State.RUNNING
     wait_until(lambda: reconcile_runs()["returned"] == 1, 60)
     run = ended(run)
     assert run.state == Run.State.SUCCEEDED, run.error
