@@ -85,9 +85,9 @@ def test_tables_and_combinations_of_an_export_keep_their_meaning(cast, sign, tod
 
 
 def test_checkpoints_of_the_first_version_continue_unchanged(tmp_path: Path) -> None:
-    from tests.scoring.ml.training.test_several import job_of
+    from tests.scoring.ml.training.test_several import make_job
 
-    job = job_of(ENTRY, tmp_path)
+    job = make_job(ENTRY, tmp_path)
     shrunk = _with_ratings(job, "z-shrunk")
     claim_folder(shrunk)
     said = json.loads((tmp_path / MARK).read_text())
