@@ -10,25 +10,59 @@ from tests.architecture.prose import OF_LIMIT, PHRASES, WHAT_LIMIT, Prose, read_
 #: an entry is within its limit.
 CEILINGS: dict[str, dict[str, int]] = {
     "code": {
-        "of which": 741, "nobody": 371, "stands": 321, "told": 167, "beside": 163, "anew": 113, "mend": 5,
-        ", too": 70, "so many": 119, "tell apart": 25, "as far as": 19, "of what": 281,
+        "of which": 540,
+        "nobody": 175,
+        "stands": 185,
+        "told": 90,
+        "beside": 85,
+        "anew": 75,
+        "so many": 85,
+        "tell apart": 12,
+        "as far as": 10,
+        "of what": 180,
     },
     "strings": {
-        "of which": 126, "nobody": 44, "stands": 45, "told": 38, "beside": 24, "anew": 21, "so many": 36,
-        "tell apart": 18, "of what": 29,
+        "of which": 95,
+        "nobody": 30,
+        "stands": 30,
+        "told": 30,
+        "beside": 16,
+        "anew": 14,
+        "so many": 30,
+        "tell apart": 12,
+        "of what": 25,
     },
-    "javascript": {"nobody": 14, "stands": 5, "told": 15, "beside": 2, "anew": 2, "of what": 4},
+    "javascript": {
+        "nobody": 14,
+        "stands": 5,
+        "told": 15,
+        "beside": 2,
+        "anew": 2,
+        "of what": 4,
+    },
     "templates": {
-        "of which": 21, "nobody": 18, "stands": 7, "told": 5, "beside": 5, "anew": 1, ", too": 2, "tell apart": 2,
-        "as far as": 2, "of what": 3,
+        "of which": 19,
+        "nobody": 18,
+        "stands": 7,
+        "told": 5,
+        "beside": 5,
+        "anew": 1,
+        ", too": 2,
+        "tell apart": 2,
+        "as far as": 2,
+        "of what": 3,
     },
     "docs": {
-        "of which": 126, "nobody": 52, "stands": 49, "told": 65, "beside": 44, "anew": 24, ", too": 45, "so many": 29,
-        "tell apart": 29, "of what": 95,
+        "stands": 15,
+        "beside": 10,
+        "anew": 8,
+        "so many": 30,
+        "tell apart": 2,
+        "of what": 20,
     },
-}  # fmt: skip
+}
 #: The same for docstring sentences that begin with "What" and for functions named x_of or of_x.
-WHAT_CEILING, OF_CEILING = 597, 343
+WHAT_CEILING, OF_CEILING = 385, 275
 
 
 @pytest.fixture(scope="module")
