@@ -148,8 +148,9 @@ class Data(Protocol):
     """The judgements and scores of one project. Outputs are numbers that only the source understands; sets of scores
     are whatever it lists."""
 
-    #: Seed, resamples and such where they are not the usual ones.
-    draws: Mapping[str, Any]
+    @property
+    def draws(self) -> Mapping[str, Any]:
+        """Seed, resamples and such where they are not the usual ones."""
 
     def choose_aspect(self, name: str, way: Way, *, campaign: str = "", otherwise: str = "") -> AspectInfo:
         """The aspect of this name, or the first that was judged in this way. `otherwise` is advice for the case that
@@ -213,10 +214,17 @@ class Data(Protocol):
 class Size(Protocol):
     """How much of a project a query reads, asked without counting further than the limit of one request."""
 
-    rows: int
-    judged: int
-    correlated: int
-    systems: int
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def judged(self) -> int: ...
+
+    @property
+    def correlated(self) -> int: ...
+
+    @property
+    def systems(self) -> int: ...
 
     def more_than(self, what: str, limit: float, aspect: str = "") -> bool:
         """Whether there are more `ratings`, `comparisons`, `dialogues`, `scores` or `systems` than the limit."""

@@ -240,7 +240,7 @@ class ProjectData:
         from scoring.boards.data.columns import Scores
         from scoring.selectors.columns import load_columns, load_outputs
 
-        (score_set,) = self.score_sets(query, None) or [None]
+        score_set = next(iter(self.score_sets(query, None)), None)
         if score_set is None:
             raise BadInput(
                 f"{query.by} has no complete scores against “{query.references}” yet. See its run, or score again."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scoring.boards.base import Data, Progress, Table
+from scoring.boards.base import Data, Progress, Table, Way
 from scoring.boards.systems.query import SystemsQuery
 from scoring.boards.systems.rankings import systems_by_comparisons, systems_by_evaluator, systems_by_ratings
 
@@ -13,7 +13,7 @@ def compute(data: Data, query: SystemsQuery, progress: Progress | None = None) -
     if query.by:
         described, scores, own = data.load_system_scores(query)
         return systems_by_evaluator(scores, settings, evaluator=described, own=own)
-    way = "ratings" if query.method == "mean" else "comparisons"
+    way: Way = "ratings" if query.method == "mean" else "comparisons"
     aspect = data.choose_aspect(query.aspect, way, campaign=query.campaign)
     if query.method == "mean":
         ratings = data.load_ratings(aspect, query)
