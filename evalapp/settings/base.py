@@ -84,7 +84,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "evalapp.common.context.site",
             ],
-            "builtins": ["evalapp.common.templatetags.evalapp"],
+            "builtins": ["django.templatetags.i18n", "evalapp.common.templatetags.evalapp"],
         },
     }
 ]

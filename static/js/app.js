@@ -1,19 +1,35 @@
-// What every page shares: the keyboard help, copying, menus, dialogs, parts that are fetched again, and saying when the
-// server cannot be reached.
-// Pages work without it.
+// Shared by all pages: translations, keyboard help, copying, menus, dialogs, refreshed parts, and messages about the
+// connection. Pages work without it.
 "use strict";
+
+/** Translations of the page's language: {messages, plurals}; base.html writes them. */
+const catalogue = JSON.parse(document.getElementById("catalogue")?.textContent ?? '{"messages":{},"plurals":[]}');
+
+/** Returns the translation of a message. */
+const gettext = (message) => catalogue.messages[message] ?? message;
+
+/** Returns the translated form of a message for a count. */
+function ngettext(singular, plural, count) {
+  const forms = catalogue.messages[singular];
+  if (!Array.isArray(forms)) return count === 1 ? singular : plural;
+  // The table ends at 199 because plural rules of larger numbers depend on their last two digits.
+  return forms[catalogue.plurals[count < 200 ? count : 100 + (count % 100)]] ?? plural;
+}
+
+/** Replaces %(name)s in a translated message by values[name]. */
+const interpolate = (message, values) => message.replace(/%\((\w+)\)s/g, (mark, name) => String(values[name] ?? mark));
 
 const typing = (target) =>
   target.closest("input:not([type=radio]):not([type=checkbox]):not([type=submit]), textarea:not([readonly]), select, [contenteditable=true]");
 
-/** Calls `handler` for each key, except for keys of an input method (IME): there Enter and Esc choose or cancel
-    characters. Every key handler is registered here. Some browsers report such a key by its code 229 only. */
+/** Calls `handler` for each key except those of an input method (IME), where Enter and Esc choose or cancel characters.
+    All key handlers are registered here. Some browsers mark such keys only by the code 229. */
 function onKeydown(handler) {
   document.addEventListener("keydown", (event) => {
     if (!event.isComposing && event.keyCode !== 229) handler(event);
   });
 }
-window.evalapp = { onKeydown };
+window.evalapp = { onKeydown, gettext, ngettext, interpolate };
 
 const openMenus = () => [...document.querySelectorAll("details.menu[open]")];
 
@@ -22,11 +38,11 @@ onKeydown((event) => {
     for (const menu of openMenus()) {
       const within = menu.contains(document.activeElement);
       menu.open = false;
-      // What had the focus is hidden now: without this it would fall to the top of the page.
+      // Without this, the focus of the hidden element would jump to the top of the page.
       if (within) menu.querySelector("summary").focus();
       event.preventDefault();
     }
-    // Esc leaves a field that is filled, else the page, where it has a way back.
+    // Esc leaves a non-empty field; otherwise it follows the page's back link.
     const back = document.querySelector("a[data-escape]");
     if (!back || event.defaultPrevented || document.querySelector("dialog[open]")) return;
     if (typing(event.target) && event.target.value) event.target.blur();
@@ -43,7 +59,8 @@ onKeydown((event) => {
   }
 });
 
-/** Whether it was copied; else it is selected. Browsers give a clipboard to pages by TLS and of this machine alone. */
+/** Copies the text of an element and returns whether that worked; otherwise selects it. The clipboard API exists only on
+    pages from HTTPS or localhost. */
 async function copy(source) {
   try {
     await navigator.clipboard.writeText(source.value ?? source.textContent.trim());
@@ -68,14 +85,14 @@ document.addEventListener("click", (event) => {
     copy(document.getElementById(copier.dataset.copy)).then((done) => {
       if (!done) return;
       const before = copier.textContent;
-      copier.textContent = "Copied";
+      copier.textContent = gettext("Copied");
       setTimeout(() => { copier.textContent = before; }, 1500);
     });
     return;
   }
   if (event.target.matches("dialog")) event.target.close();
 });
-// By keyboard a menu is left by Tab.
+// Tab leaves a menu.
 document.addEventListener("focusin", (event) => {
   for (const menu of openMenus()) if (!menu.contains(event.target)) menu.open = false;
 });
@@ -84,7 +101,7 @@ document.addEventListener("change", (event) => {
   if (event.target.closest("[data-autosubmit]")) event.target.form.requestSubmit();
 });
 
-// A form is sent once, however often its button is pressed.
+// Repeated clicks send a form only once.
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (form.matches("[data-once]")) {
@@ -109,31 +126,31 @@ function say(text, level) {
   flash.dataset.from = "network";
   place.append(flash);
 }
-document.addEventListener("htmx:sendError", () => say("The server cannot be reached. This page goes on when it is back.", "warning"));
+document.addEventListener("htmx:sendError", () => say(gettext("The server cannot be reached. The page continues when the connection returns."), "warning"));
 document.addEventListener("htmx:responseError", (event) => {
   const status = event.detail.xhr.status;
   if (status === 503) {
-    // A part of the installation is not running: the page that came says which.
+    // The error page names the service that is not running.
     const line = new DOMParser().parseFromString(event.detail.xhr.responseText, "text/html").querySelector("h1 + p");
-    say(line ? line.textContent : "A part of the installation is not running. Try again in a moment.", "warning");
+    say(line ? line.textContent : gettext("A part of the installation is not running. Try again in a moment."), "warning");
     return;
   }
-  say(status === 403 ? "You are signed out, or your role does not allow this. Reload the page." :
-      `That did not work (${status}). Reload the page and try again.`, "error");
+  say(status === 403 ? gettext("You are signed out, or your role does not allow this. Reload the page.") :
+      interpolate(gettext("The request failed (status %(status)s). Reload the page and try again."), { status }), "error");
 });
 document.addEventListener("htmx:afterRequest", (event) => {
   if (event.detail.successful && !isSignIn(event.detail.xhr)) for (const old of document.querySelectorAll("#messages [data-from=network]")) old.remove();
 });
 
-// Signed out meanwhile, here or in another tab: what comes in place of a part is the page of signing in.
+// After signing out, possibly in another tab, the server answers requests for parts with the sign-in page.
 const isSignIn = (xhr) => new URL(xhr.responseURL, location.href).pathname.endsWith("/account/sign-in/");
 document.addEventListener("htmx:beforeSwap", (event) => {
   if (!isSignIn(event.detail.xhr)) return;
   event.detail.shouldSwap = false;
-  say("You are signed out. Reload the page to sign in and go on.", "warning");
+  say(gettext("You are signed out. Reload the page to sign in again."), "warning");
 });
 
-// A part that is fetched again keeps open or closed what somebody opened or closed in it (`<details id>`).
+// Refreshed parts keep the open or closed state of `<details id>`.
 const folds = new Map();
 document.addEventListener("htmx:beforeSwap", (event) => {
   folds.clear();
@@ -146,9 +163,8 @@ document.addEventListener("htmx:afterSwap", () => {
   }
 });
 
-// `hx-swap="renew"` (with hx-ext="renew" around it) changes only what is different in a part that is fetched again: the
-// focus, a selection, and what somebody opened or scrolled stay where they are. Elements with an id are known by it, all
-// others by their place.
+// `hx-swap="renew"` (inside hx-ext="renew") changes only the differences of a refreshed part, so that focus, selection,
+// open elements and scroll positions stay. Elements are matched by id, or else by position.
 const BY_READER = ["open", "data-sent"];
 
 function renew(old, fresh, added) {
@@ -186,7 +202,7 @@ function sameNode(next, node) {
   return found && found.nodeName === node.nodeName && (found.id ?? "") === (node.id ?? "") ? found : null;
 }
 
-/** A log goes on behind what it has in common with the one that is there, which stays as it is. */
+/** Appends the new lines of a log without changing the lines already shown. */
 function renewText(old, now) {
   const log = old.parentElement.closest(".log");
   let from = 0;
@@ -214,7 +230,7 @@ if (window.htmx) {
   });
 }
 
-// On a narrow screen the places of a project scroll sideways: the present one is brought into view.
+// On narrow screens the project navigation scrolls sideways: show the current entry.
 const here = document.querySelector(".site-nav [aria-current]");
 if (here) {
   const row = here.closest(".site-nav");

@@ -1,5 +1,5 @@
-// A form that was checked: what leads on from the check is offered while the form is as it was then, and no longer.
-// Without it the server compares.
+// A checked form: the next step is offered only while the form still has the checked values. Without this script the
+// server compares.
 "use strict";
 
 (() => {
@@ -8,7 +8,7 @@
     field.matches("[type=checkbox], [type=radio]") ? field.checked !== field.defaultChecked :
     field.matches("input, textarea") && field.type !== "hidden" && field.value !== field.defaultValue;
 
-  // A select of which nothing is marked as selected shows its first option.
+  // A select without a selected option shows its first option.
   const firstOf = (field) => {
     const marked = [...field.options].findIndex((option) => option.defaultSelected);
     return Math.max(marked, 0);
@@ -23,8 +23,8 @@
     form.querySelector("#check-button").classList.toggle("primary", changed || !onward);
   }
 
-  // What the check found is taller than the line that stood there, and browsers keep the form below in its place: who
-  // looked at that line would see the form alone. Who has gone on into the form stays there.
+  // The result of the check is taller than the line it replaces, and browsers keep the scroll position of the form
+  // below: scroll the result into view if the line was visible, but not for people who have moved on to the form.
   let looking = false;
   document.addEventListener("htmx:beforeSwap", (event) => {
     const { target } = event.detail;
@@ -40,6 +40,6 @@
   document.addEventListener("change", compare);
   document.addEventListener("htmx:afterSettle", compare);
   window.addEventListener("pageshow", compare);
-  // Where the address names a part of the page, browsers leave the focus to it.
+  // If the address has a fragment, browsers ignore autofocus.
   window.addEventListener("load", () => document.querySelector(".note[autofocus]")?.focus());
 })();

@@ -1,19 +1,41 @@
-/* What the page of judging and the page of reference writing share: words to the person, the time spent, and the draft,
-   in this browser at once and on the server after a moment. Knows neither form. */
+/* Shared by the judging page and the writing page: status messages, the time spent, and drafts, which are saved in this
+   browser at once and on the server after a moment. Independent of both forms. */
 (function () {
   "use strict";
 
   const DRAFT_DELAY = 600;
   const DRAFT_RETRY = 5000;
   const IDLE = 60000;
-  const HERE = "Kept in this browser.";
+  const { gettext, ngettext, interpolate } = window.evalapp;
+  /** Messages of the two pages. */
+  const MESSAGES = {
+    answer: {
+      offline: () => gettext("Offline. Your answer is saved in this browser."),
+      waiting: (count) => ngettext(
+        "Offline. %(count)s answer is saved in this browser.",
+        "Offline. %(count)s answers are saved in this browser.", count),
+      sending: (count) => ngettext("Sending %(count)s answer", "Sending %(count)s answers", count),
+      forbidden: () => gettext("You may not judge here."),
+      saved: () => gettext("Your answers are saved in this browser."),
+      signedOut: () => gettext(
+        "You are signed out. Your answers are saved in this browser and will be sent when you sign in again."),
+    },
+    text: {
+      offline: () => gettext("Offline. Your text is saved in this browser."),
+      waiting: (count) => ngettext(
+        "Offline. %(count)s text is saved in this browser.", "Offline. %(count)s texts are saved in this browser.", count),
+      sending: (count) => ngettext("Sending %(count)s text", "Sending %(count)s texts", count),
+      forbidden: () => gettext("You may not write here."),
+      saved: () => gettext("Your texts are saved in this browser."),
+      signedOut: () => gettext(
+        "You are signed out. Your texts are saved in this browser and will be sent when you sign in again."),
+    },
+  };
 
   const clock = () => new Date().toLocaleTimeString([], { hour12: false });
-  /** What a key means: Caps Lock does not change it. */
+  /** Returns the key of an event, ignoring Caps Lock. */
   const keyOf = (event) =>
     event.getModifierState("CapsLock") && event.key.length === 1 ? event.key.toLowerCase() : event.key;
-
-  const plural = (n, word) => n + " " + word + (n === 1 ? "" : "s");
 
   function uuid() {
     if (crypto.randomUUID) return crypto.randomUUID();
@@ -24,8 +46,9 @@
     return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
   }
 
-  /** `page` has data-user, data-csrf and data-login; `noun` is what is kept here ("answer"), `verb` what is done. */
-  function desk(page, noun, verb) {
+  /** `page` has data-user, data-csrf and data-login; `noun` is "answer" or "text". */
+  function desk(page, noun) {
+    const messages = MESSAGES[noun];
     const status = document.getElementById("saved");
     const trouble = document.getElementById("trouble");
     const token = () => (document.cookie.match(/(?:^|; )csrftoken=([^;]+)/) || [])[1] || page.dataset.csrf;
@@ -39,7 +62,7 @@
       trouble.hidden = !text;
     }
 
-    /** Messages that the page was opened with: gone once the person goes on. */
+    /** Removes the messages that the page was opened with. */
     function clearMessages() {
       document.getElementById("messages").replaceChildren();
     }
@@ -53,32 +76,35 @@
         ...more,
       });
 
-    /** `waiting`: how many lie in the outbox. */
-    function offline(waiting) {
-      say(waiting ? "Offline, " + plural(waiting, noun) + " kept here" : "Offline, your " + noun + " is kept here");
+    /** `count` is the number of entries in the outbox. */
+    function offline(count) {
+      say(count ? interpolate(messages.waiting(count), { count }) : messages.offline());
     }
 
-    /** Signed out, or no right any more: what was done stays here. */
+    const saySending = (count) => say(interpolate(messages.sending(count), { count }));
+    const saySaved = () => say(interpolate(gettext("Saved %(time)s"), { time: clock() }));
+
+    /** The annotator is signed out or lacks a permission, so the work stays in this browser. */
     function kept(problem) {
       if ((problem.type || "").endsWith("#not-allowed")) {
-        warn((problem.detail || "You may not " + verb + " here.") + " Your " + noun + "s are kept in this browser.");
+        warn((problem.detail || messages.forbidden()) + " " + messages.saved());
         return;
       }
-      warn("You are signed out. Your " + noun + "s are kept in this browser and leave when you are back. ");
+      warn(messages.signedOut() + " ");
       const link = document.createElement("a");
       link.href = page.dataset.login;
-      link.textContent = "Sign in";
+      link.textContent = gettext("Sign in");
       trouble.append(link);
     }
 
-    /* ---- time spent: only while the page is seen and somebody is there ---- */
+    /* ---- time spent: counted only while the page is visible and in use ---- */
 
     let watch = { seconds: 0, since: 0, last: 0 };
 
-    /** The seconds so far. */
+    /** Returns the seconds so far. */
     function spent() {
       const now = Date.now();
-      // Looked at every second: after a longer gap the machine has slept, or somebody has set its clock.
+      // Called every second: a longer gap means that the computer slept or its clock was set.
       const gap = now - watch.since;
       if (!document.hidden && watch.since && now - watch.last < IDLE && gap > 0 && gap < IDLE) watch.seconds += gap / 1000;
       watch.since = document.hidden ? 0 : now;
@@ -90,7 +116,7 @@
       return Math.round(watch.seconds * 10) / 10;
     }
 
-    /** Begin anew, with `seconds` that belong to what comes. */
+    /** Restarts the clock at `seconds`. */
     function restart(seconds = 0) {
       watch = { seconds, since: document.hidden ? 0 : Date.now(), last: Date.now() };
     }
@@ -107,10 +133,10 @@
     const draftKey = (id) => "evalapp.draft." + page.dataset.user + "." + id;
     let timer = null;
     let sending = false;
-    let told = false; // whether what stands under the header is about a draft
+    let isDraftMessage = false; // whether the message below the header is about a draft
 
     const draft = {
-      /** The draft of this browser; null when there is none. */
+      /** Returns the draft in this browser, or null. */
       local(id) {
         try {
           return JSON.parse(localStorage.getItem(draftKey(id)));
@@ -122,15 +148,15 @@
         try {
           localStorage.removeItem(draftKey(id));
         } catch (error) {
-          // No store: nothing is in it.
+          // No storage, so there is nothing to remove.
         }
       },
-      /** Keep `collect()` here, and send it in a moment by `submit`. */
+      /** Saves `content` in this browser and calls `submit` after a moment. */
       keep(id, content, submit) {
         try {
           localStorage.setItem(draftKey(id), JSON.stringify(content));
         } catch (error) {
-          // A full store costs the local copy only; the server's draft remains.
+          // Full storage affects only the local copy; the server still gets the draft.
         }
         draft.later(submit);
       },
@@ -141,10 +167,10 @@
       stop() {
         clearTimeout(timer);
       },
-      /** Send it on top of the version that `card` follows; `again` is called when another tab saved in between. */
+      /** Sends the draft as the successor of the version of `card`; calls `again` if another tab saved in between. */
       async send(card, method, content, again, lost) {
         if (sending) {
-          draft.later(again); // what was typed meanwhile follows
+          draft.later(again); // sends what was typed in the meantime
           return;
         }
         sending = true;
@@ -154,34 +180,37 @@
           const answer = (await window.evalapp.answerOf(response)) || {};
           if (response.ok) {
             card.dataset.draftVersion = answer.draft_version;
-            // What the server has needs no copy here, which would one day stand before what another device saved since.
+            // Remove the local copy, which would otherwise hide later drafts from other devices.
             if (JSON.stringify(draft.local(card.dataset.id)) === JSON.stringify(content)) draft.forget(card.dataset.id);
-            say("Saved " + clock());
-            if (told) warn("");
-            told = false;
+            saySaved();
+            if (isDraftMessage) warn("");
+            isDraftMessage = false;
           } else if (response.status === 409 && answer.stored) {
-            // What the person sees now is this one, so it goes on top of that version.
+            // The annotator sees the local draft, so save it as the successor of the stored version.
             card.dataset.draftVersion = answer.stored.version;
             draft.later(again);
           } else if (response.status === 401 || response.status === 403) {
-            say(HERE);
+            say(gettext("Saved in this browser."));
             kept(answer);
-            told = true;
+            isDraftMessage = true;
           } else if (response.status >= 500 || response.status === 429) {
-            say("Not saved yet. " + HERE);
+            say(gettext("Not on the server yet; saved in this browser."));
             draft.later(again, DRAFT_RETRY);
-          } else say("Not saved: " + (answer.detail || "the server does not take this draft.") + " " + HERE);
+          } else {
+            const detail = answer.detail || gettext("The server rejected the draft.");
+            say(interpolate(gettext("Not on the server: %(detail)s Saved in this browser."), { detail }));
+          }
         } catch (error) {
           lost();
-          draft.later(again, DRAFT_RETRY); // the server may be away while the browser believes to be online
+          draft.later(again, DRAFT_RETRY); // the server may be unreachable although the browser is online
         } finally {
           sending = false;
         }
       },
     };
 
-    return { token, say, warn, clearMessages, send, offline, kept, spent, restart, draft };
+    return { token, say, saySaved, saySending, warn, clearMessages, send, offline, kept, spent, restart, draft };
   }
 
-  window.evalapp = Object.assign(window.evalapp || {}, { desk, clock, plural, keyOf, uuid });
+  window.evalapp = Object.assign(window.evalapp || {}, { desk, keyOf, uuid });
 })();

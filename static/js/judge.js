@@ -1,5 +1,5 @@
-/* The judging page: keyboard, drafts, the next text fetched ahead, answers through the outbox. The page works
-   without this file as plain forms; everything here only makes it faster and keeps more. */
+/* The judging page: keyboard, drafts, prefetching of the next text, and answers through the outbox. Without this script
+   the page works as plain forms. */
 (function () {
   "use strict";
 
@@ -7,23 +7,23 @@
   if (!page) return;
   const stage = document.getElementById("stage");
   const conflictBox = document.getElementById("conflict");
-  const { answerOf, clock, plural, keyOf, onKeydown, uuid } = window.evalapp;
-  const desk = window.evalapp.desk(page, "answer", "judge");
-  const { say, warn, draft } = desk;
+  const { answerOf, keyOf, onKeydown, uuid, gettext } = window.evalapp;
+  const desk = window.evalapp.desk(page, "answer");
+  const { say, saySaved, saySending, warn, draft } = desk;
   const urls = { next: page.dataset.next, home: page.dataset.home, work: page.dataset.work };
   const TRY_AGAIN = 3000;
-  const SECOND_ENTER = 600; // an Enter this soon after a text appeared was meant for the one before
+  const SECOND_ENTER = 600; // an Enter this soon after a text appears was meant for the previous one
 
-  let card = null; // the assignment on show
-  let ahead = null; // {html} fetched ahead, {done: true} when nothing is left
+  let card = null; // the displayed assignment
+  let ahead = null; // the prefetched {html}, or {done: true} when nothing is left
   let fetching = null;
   let shownAt = 0;
-  let touched = false; // whether an answer was chosen since then
+  let touched = false; // whether an answer was chosen since shownAt
   let patience = null;
-  let sending = false; // an answer that waits for the server's word is on its way
-  let lost = null; // {said, body} of such an answer that had no word: submitted again it is the same submission
+  let sending = false; // whether an answer is waiting for the server's confirmation
+  let lost = null; // {content, body} of an answer without confirmation; the same content reuses its submission id
 
-  /* ---- what the form says ---- */
+  /* ---- the values of the form ---- */
 
   const form = () => card && card.querySelector("form.answer");
   const questions = () => [...card.querySelectorAll("fieldset[data-aspect]")];
@@ -128,7 +128,7 @@
     const wanted = question && inputs(question).find((input) => (input.dataset.keys || "").split(" ").includes(keyOf(event)));
     if (wanted) {
       event.preventDefault();
-      if (!event.repeat) choose(wanted); // held down it answers one question, not the next text as well
+      if (!event.repeat) choose(wanted); // a held key answers one question only
       return;
     }
     if (event.repeat) return;
@@ -162,7 +162,7 @@
 
   function offline() {
     desk.offline(outbox.entries().length);
-    if (outbox.unkept.size) warn("This browser keeps nothing for the page. Leave it open until your answers are sent.");
+    if (outbox.unkept.size) warn(gettext("This browser cannot save your answers. Keep the page open until they are sent."));
   }
 
   const outbox = new window.evalapp.Outbox(page.dataset.user, desk.token, {
@@ -173,14 +173,16 @@
       draft.forget(entry.assignment);
       keepAhead(answer.html);
       const left = outbox.entries().length;
-      say(left ? plural(left, "answer") + " on the way" : "Saved " + clock());
+      if (left) saySending(left);
+      else saySaved();
       goOn();
     },
     refused(entry, problem, code) {
       const left = outbox.entries().length;
       if (code === 401) desk.kept(problem);
       else {
-        say(left ? plural(left, "answer") + " on the way" : "Not saved");
+        if (left) saySending(left);
+        else say(gettext("Not saved"));
         if (window.evalapp.isDoubt(problem)) conflict(entry, problem);
         showRefused();
         goOn();
@@ -189,7 +191,7 @@
   });
   const showRefused = window.evalapp.refusals(document.getElementById("trouble"), outbox, "answer");
 
-  /** Once nothing is on its way any more: what the page has waited for. */
+  /** Continues when all answers have been sent. */
   function goOn() {
     if (outbox.entries().length) return;
     warn("");
@@ -199,7 +201,7 @@
 
   /* ---- two answers to one text ---- */
 
-  /** What the questions and their choices are called, kept with each answer for the case of a conflict. */
+  /** Returns the labels of questions and choices; stored with each answer to describe it in a conflict. */
   function names() {
     const found = {};
     for (const question of questions()) {
@@ -217,9 +219,9 @@
   function describe(place, answer, known) {
     place.replaceChildren();
     for (const [name, value] of Object.entries(answer || {})) {
-      const told = (known || {})[name] || { question: name, words: {} };
+      const labels = (known || {})[name] || { question: name, words: {} };
       const line = document.createElement("p");
-      line.textContent = told.question + " " + (told.words[String(value)] || value);
+      line.textContent = labels.question + " " + (labels.words[String(value)] || value);
       place.append(line);
     }
   }
@@ -227,7 +229,7 @@
   const conflicts = [];
 
   function conflict(entry, problem) {
-    outbox.hold(entry, problem); // should the page be closed before somebody has chosen
+    outbox.hold(entry, problem); // in case the page is closed before a choice
     conflicts.push({ entry, stored: problem.stored || {} });
     if (!conflictBox.open) askNext();
   }
@@ -257,7 +259,7 @@
     };
     conflictBox.showModal();
   }
-  // Closing the dialog without a choice would drop one of the two answers without a word.
+  // Closing the dialog without a choice would silently discard one of the two answers.
   conflictBox.addEventListener("cancel", (event) => event.preventDefault());
 
   /* ---- submitting ---- */
@@ -272,7 +274,7 @@
     const list = document.createElement("ul");
     list.className = "errorlist";
     list.setAttribute("role", "alert");
-    list.append(Object.assign(document.createElement("li"), { textContent: "Choose an answer first." }));
+    list.append(Object.assign(document.createElement("li"), { textContent: gettext("Choose an answer first.") }));
     open.querySelector("legend").after(list);
     activate(questions().indexOf(open), true);
     return true;
@@ -281,7 +283,7 @@
   stage.addEventListener("submit", (event) => {
     if (!event.target.matches("form.answer")) return;
     const pressed = event.submitter && event.submitter.value;
-    if (pressed && pressed !== "submit") return; // skip and flag go the plain way
+    if (pressed && pressed !== "submit") return; // skip and flag are plain forms
     event.preventDefault();
     if (sending || missing()) return;
     const { answer, note } = collect();
@@ -290,20 +292,20 @@
     if (Number(card.dataset.version)) body.replaces = Number(card.dataset.version);
     draft.stop();
     if (card.dataset.practice || card.dataset.state !== "open") {
-      const said = JSON.stringify([card.dataset.id, answer, note]);
-      sendNow(card, said, lost && lost.said === said ? lost.body : body);
+      const content = JSON.stringify([card.dataset.id, answer, note]);
+      sendNow(card, content, lost && lost.content === content ? lost.body : body);
       return;
     }
     count(1);
-    // A new answer to a text stands in place of the one that was refused: two would be in each other's way.
+    // A new answer replaces a rejected one to the same text.
     for (const old of outbox.refusals()) if (old.assignment === card.dataset.id) outbox.remove(old.id);
     outbox.add({ id, assignment: card.dataset.id, url: card.dataset.submitUrl, body, names: names() });
     showNext();
   });
 
-  /** Practice and corrections wait for the server: its answer is what the person wants to see. After a practice answer
-      the same page shows what was expected; after a correction the person goes on where they were before. */
-  async function sendNow(mine, said, body) {
+  /** Sends a practice answer or a correction and waits for the server. After practice the page shows the expected answer;
+      after a correction the annotator continues with the text they came from. */
+  async function sendNow(mine, content, body) {
     let response, answer;
     sending = true;
     const button = mine.querySelector("button[data-submit]");
@@ -316,9 +318,9 @@
       response = await desk.send("POST", mine.dataset.submitUrl, { ...body, confirm: Boolean(body.replaces) });
       answer = (await answerOf(response)) || {};
     } catch (error) {
-      lost = { said, body };
+      lost = { content, body };
       again();
-      warn("No connection. Your answer stays on this page; submit it again when you are online.");
+      warn(gettext("No connection. Your answer stays on this page; submit it again when you are online."));
       return;
     }
     if (response.ok) {
@@ -331,7 +333,7 @@
       const entry = { id: body.submission, assignment: mine.dataset.id, url: mine.dataset.submitUrl, body, names: names() };
       conflict(entry, answer);
     } else if (response.status === 401 || response.status === 403) desk.kept(answer);
-    else warn(answer.detail || "The answer was not taken. Reload the page.");
+    else warn(answer.detail || gettext("The answer was rejected. Reload the page."));
   }
 
   function count(step) {
@@ -357,8 +359,8 @@
     return fetching;
   }
 
-  /** Whether the confirmation of this answer should bring the text after the one on show: the one on show is there
-      already, or is shown the moment the answer is on its way. */
+  /** Whether the confirmation of this answer should include the text after the displayed one, which is already loaded or
+      is displayed as soon as the answer is sent. */
   function wantsMore(entry) {
     if (fetching || !card || card.dataset.practice || card.dataset.state !== "open") return false;
     const shown = card.dataset.id !== entry.assignment;
@@ -388,14 +390,14 @@
       const response = await fetch(urls.home, { credentials: "same-origin" });
       if (response.ok) swap(await response.text());
       else if (response.status >= 500) wait();
-      else window.location.assign(outbox.refusals().length ? urls.work : urls.home); // there they are shown, too
+      else window.location.assign(outbox.refusals().length ? urls.work : urls.home); // both pages show rejected answers
     } catch (error) {
       wait();
     }
   }
 
-  /** Nothing can be shown before the server has been reached again. With answers to send the outbox tries; without, this
-      does: the server may be away while the browser believes to be online. */
+  /** Shows that the page waits for the server. The outbox retries if it has entries, else this timer: the server may be
+      unreachable although the browser is online. */
   function wait() {
     clearTimeout(patience);
     patience = setTimeout(() => {
@@ -446,13 +448,13 @@
 
   window.addEventListener("offline", offline);
   window.addEventListener("online", () => {
-    say("Back online");
+    say(gettext("Back online"));
     sendDraft();
     if (stage.querySelector("[data-waiting]") && !outbox.entries().length) showNext();
   });
   mount();
   if (outbox.entries().length) {
-    say(plural(outbox.entries().length, "answer") + " on the way");
+    saySending(outbox.entries().length);
     outbox.flush();
   }
   showRefused();

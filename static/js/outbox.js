@@ -1,17 +1,17 @@
-/* The outbox of answers: what a person has answered is kept in this browser until the server has confirmed it,
-   and leaves in order. Used by judge.js and write.js; knows no page. */
+/* The outbox stores answers in this browser until the server confirms them, and sends them in order. Used by judge.js,
+   write.js and unsent.js; independent of pages. */
 (function () {
   "use strict";
 
   const FIRST_RETRY = 1000;
   const LAST_RETRY = 30000;
 
-  /** Whether a refusal means that there is another answer, of which one has to be chosen. */
+  /** Whether the server holds a different answer, so that the annotator has to choose one. */
   const isDoubt = (problem) => Boolean(problem && problem.stored && problem.stored.answer);
 
-  /** What the server said, as JSON; null where a refusal says nothing that can be read. What should be good news and was
-      cut off on its way, or is a page of somebody between (the sign-in of a wireless network), is no answer: it rejects,
-      as `fetch` does without a connection, and what was sent is sent again. */
+  /** Returns the JSON of a response, or null for an error without readable JSON. A success that is truncated or that
+      comes from a proxy, such as the sign-in page of a wireless network, throws like a lost connection, so that the
+      request is repeated. */
   async function answerOf(response) {
     try {
       return response.status === 204 ? {} : await response.json();
@@ -21,14 +21,14 @@
     }
   }
 
-  /** `listener.asks(entry)`: what the page asks for beside the answer, when it is sent and not before.
-      Entries: {id, url, body} and what the page adds. `id` is the submission's UUID, so sending one twice does no harm.
-      Each has a place of its own in the browser's store: two tabs that write at once cannot overwrite each other. */
+  /** Entries are {id, url, body} and fields of the page. `id` is the submission's UUID, so sending an entry twice is
+      harmless. `listener.asks(entry)` returns extra fields of the request, evaluated when it is sent. Each entry has its
+      own key in the browser's storage, so that two tabs cannot overwrite each other. */
   class Outbox {
     constructor(name, token, listener) {
       this.prefix = "evalapp.outbox." + name + ".";
-      this.unkept = new Map(); // what the browser would not keep: its store is full or switched off
-      this.aside = new Map(); // id -> why it may not be sent now; the next page tries again
+      this.unkept = new Map(); // entries that the browser's storage (full or disabled) did not accept
+      this.aside = new Map(); // id -> why sending is not permitted now; the next page tries again
       this.token = token;
       this.listener = listener;
       this.sending = false;
@@ -41,13 +41,13 @@
       });
     }
 
-    /** What an earlier version of this page kept, all in one place. */
+    /** Imports entries that an earlier version stored under a single key. */
     takeOver(key) {
       try {
         for (const entry of JSON.parse(localStorage.getItem(key)) || []) this.put(entry);
         localStorage.removeItem(key);
       } catch (error) {
-        // No store, or nothing that could be read.
+        // No storage, or unreadable content.
       }
     }
 
@@ -57,26 +57,26 @@
         for (const key of Object.keys(localStorage)) {
           if (!key.startsWith(this.prefix)) continue;
           const entry = JSON.parse(localStorage.getItem(key));
-          // What could not be written is the newer one.
+          // An entry that could not be stored is newer.
           if (entry && !found.has(entry.id)) found.set(entry.id, entry);
         }
       } catch (error) {
-        // No store.
+        // No storage.
       }
       return [...found.values()].sort((one, other) => (one.at || 0) - (other.at || 0));
     }
 
-    /** What waits to be sent, oldest first. */
+    /** Entries to be sent, oldest first. */
     entries() {
       return this.all().filter((entry) => !entry.problem && !this.aside.has(entry.id));
     }
 
-    /** What the server holds another answer for, and nobody has said yet which one is meant. */
+    /** Entries that conflict with a stored answer and wait for a decision. */
     undecided() {
       return this.all().filter((entry) => isDoubt(entry.problem));
     }
 
-    /** What the server did not take, each with `problem`: it stays until somebody has said what becomes of it. */
+    /** Entries that the server rejected, each with `problem`; they stay until the annotator decides. */
     refusals() {
       const all = this.all().map((entry) => ({ ...entry, problem: entry.problem || this.aside.get(entry.id) }));
       return all.filter((entry) => entry.problem && !isDoubt(entry.problem));
@@ -99,12 +99,12 @@
       this.flush();
     }
 
-    /** Keep an entry that the server refused with `problem` until somebody has decided; then `remove` it. */
+    /** Stores an entry that the server rejected with `problem`; `remove` it after the decision. */
     hold(entry, problem) {
       this.put({ ...entry, problem });
     }
 
-    /** Send what was refused once more. */
+    /** Sends rejected entries again. */
     again() {
       for (const entry of this.refusals()) this.put({ ...entry, problem: undefined });
       this.aside.clear();
@@ -118,14 +118,14 @@
       try {
         localStorage.removeItem(this.prefix + id);
       } catch (error) {
-        // No store.
+        // No storage.
       }
       this.listener.changed(this.entries());
     }
 
-    /** Send what waits, oldest first; stops where the server cannot be reached or nobody is signed in. */
+    /** Sends entries, oldest first, until the server is unreachable or requires signing in. */
     async flush() {
-      if (this.sending || !this.listener.sent) return; // a page that only tells of what waits sends nothing
+      if (this.sending || !this.listener.sent) return; // this page only lists waiting entries
       this.sending = true;
       clearTimeout(this.timer);
       try {
@@ -158,9 +158,9 @@
         return true;
       }
       if (response.status >= 500 || response.status === 429) return this.later(entry);
-      const problem = answer || { detail: "The server refused the answer." };
-      // Signed out: nothing gets through before somebody has signed in again. All else concerns this entry alone: it
-      // stays, and the others go on. A right that is missing today may be there tomorrow.
+      const problem = answer || { detail: window.evalapp.gettext("The server rejected the answer.") };
+      // 401 stops the outbox until the annotator signs in again. Other errors concern only this entry: it stays and the
+      // next one is sent. A permission that is missing (403) may be granted later, so the next page tries again.
       if (response.status === 403) this.aside.set(entry.id, problem);
       else if (response.status !== 401) this.hold(entry, { ...problem, html: undefined });
       this.listener.refused(entry, problem, response.status);

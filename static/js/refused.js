@@ -1,15 +1,23 @@
-/* What the server did not take of what lies in an outbox: shown with the reasons, kept until somebody has said what
-   becomes of it. Used by judge.js, write.js and unsent.js. */
+/* Shows the entries of an outbox that the server rejected, with the reasons, until the annotator decides what to do with
+   them. Used by judge.js, write.js and unsent.js. */
 (function () {
   "use strict";
 
-  /** Why the server did not take it, in its words. */
+  const { gettext, ngettext, interpolate } = window.evalapp;
+  /** Messages by the kind of entry, for a count of entries. */
+  const REJECTED = {
+    answer: (count) => ngettext("%(count)s answer was rejected.", "%(count)s answers were rejected.", count),
+    text: (count) => ngettext("%(count)s text was rejected.", "%(count)s texts were rejected.", count),
+  };
+
+  /** Returns the server's reasons for a rejection. */
   function reasonOf({ problem }) {
     const faults = (problem.errors || []).map((fault) => fault.message);
     return [...new Set([problem.detail, ...faults])].filter(Boolean).join(" ");
   }
 
-  /** A box after `anchor`; `noun` is what lies in the outbox ("answer"). Gives the function that draws it anew. */
+  /** Adds a box after `anchor` and returns the function that redraws it; `noun` is the kind of entry, "answer" or
+      "text". */
   function refusals(anchor, outbox, noun) {
     const box = document.createElement("div");
     box.className = "note warn";
@@ -37,10 +45,10 @@
       setTimeout(() => URL.revokeObjectURL(url), 60000);
     }
 
-    function throwAway(pressed, found, what) {
+    function discard(pressed, found) {
       if (!pressed.dataset.asked) {
         pressed.dataset.asked = "1";
-        pressed.textContent = "Throw " + what + " away for good";
+        pressed.textContent = gettext("Discard permanently");
         return;
       }
       for (const entry of found) outbox.remove(entry.id);
@@ -50,24 +58,27 @@
     function show() {
       const found = outbox.refusals();
       const why = [...new Set(found.map(reasonOf))];
-      const told = JSON.stringify([found.map((entry) => entry.id), why]);
-      if (told === drawn) return; // what has the focus stays
-      drawn = told;
+      const content = JSON.stringify([found.map((entry) => entry.id), why]);
+      if (content === drawn) return; // redrawing would lose the focus
+      drawn = content;
       box.hidden = !found.length;
       box.replaceChildren();
       if (box.hidden) return;
-      const one = found.length === 1;
-      const what = one ? "it" : "them";
+      const count = found.length;
       const line = document.createElement("p");
-      line.textContent =
-        found.length + " " + noun + (one ? " was" : "s were") + " not taken. " + why.join(" ") +
-        (one ? " It stays" : " They stay") + " in this browser until you say what becomes of " + what + ".";
+      line.textContent = [
+        interpolate(REJECTED[noun](count), { count }),
+        ...why,
+        ngettext(
+          "It stays in this browser until you decide what to do with it.",
+          "They stay in this browser until you decide what to do with them.", count),
+      ].join(" ");
       const row = document.createElement("div");
       row.className = "row";
       row.append(
-        button("Try again", () => outbox.again()),
-        button("Download", () => download(found)),
-        button("Throw away", (pressed) => throwAway(pressed, found, what)),
+        button(gettext("Try again"), () => outbox.again()),
+        button(gettext("Download"), () => download(found)),
+        button(gettext("Discard"), (pressed) => discard(pressed, found)),
       );
       box.append(line, row);
     }

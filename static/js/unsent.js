@@ -1,13 +1,13 @@
-/* My work: answers that an earlier visit could not send leave from here, too, so that nobody has to open a campaign for
-   them. What needs a decision, or belongs into an editor, waits for its own page and is told here. */
+/* My work: sends answers that an earlier visit could not send. Entries that need a decision or an editor are only
+   listed here; their campaign's page handles them. */
 (function () {
   "use strict";
 
   const place = document.getElementById("unsent");
   if (!place) return;
+  const { ngettext, interpolate } = window.evalapp;
   const token = () => (document.cookie.match(/(?:^|; )csrftoken=([^;]+)/) || [])[1] || place.dataset.csrf;
-  const wait = (n, word) => n + " " + word + (n === 1 ? " waits" : "s wait");
-  const refused = []; // what draws the boxes of what was not taken
+  const refused = []; // functions that draw the boxes of rejected entries
   let sent = 0;
 
   function show() {
@@ -15,10 +15,17 @@
     const doubts = judging.undecided().length;
     const texts = writing.entries().length;
     const lines = [];
-    if (sent) lines.push("Sent now: " + sent + (sent === 1 ? " answer that had waited here." : " answers that had waited here."));
-    if (answers) lines.push(wait(answers, "answer") + " in this browser for the connection.");
-    if (doubts) lines.push(wait(doubts, "answer") + " for your decision: open the campaign.");
-    if (texts) lines.push(wait(texts, "text") + " in this browser: open the campaign to send it.");
+    const add = (count, message) => { if (count) lines.push(interpolate(message, { count })); };
+    add(sent, ngettext("%(count)s saved answer was sent.", "%(count)s saved answers were sent.", sent));
+    add(answers, ngettext(
+      "%(count)s answer is saved in this browser and will be sent when the connection returns.",
+      "%(count)s answers are saved in this browser and will be sent when the connection returns.", answers));
+    add(doubts, ngettext(
+      "%(count)s answer needs your decision: open the campaign.",
+      "%(count)s answers need your decision: open the campaign.", doubts));
+    add(texts, ngettext(
+      "%(count)s text is saved in this browser: open the campaign to send it.",
+      "%(count)s texts are saved in this browser: open the campaign to send them.", texts));
     place.textContent = lines.join(" ");
     place.hidden = !lines.length;
     for (const draw of refused) draw();

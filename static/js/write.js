@@ -1,25 +1,24 @@
-/* The page on which references are written: keyboard, live score, drafts, texts through the outbox, references that
-   others added. The page works without this file as plain forms; nothing here ever stands between a person and
-   the editor. */
+/* The writing page: keyboard, live score, drafts, texts through the outbox, and references that others add. Without this
+   script the page works as plain forms; nothing here ever blocks the editor. */
 (function () {
   "use strict";
 
   const page = document.getElementById("writing");
   if (!page) return;
   const stage = document.getElementById("stage");
-  const { answerOf, clock, plural, keyOf, onKeydown, uuid } = window.evalapp;
-  const desk = window.evalapp.desk(page, "text", "write");
-  const { say, warn, draft } = desk;
-  const REST = 300; // milliseconds without a key before the score is asked for
+  const { answerOf, keyOf, onKeydown, uuid, gettext, ngettext, interpolate } = window.evalapp;
+  const desk = window.evalapp.desk(page, "text");
+  const { say, saySaved, saySending, warn, draft } = desk;
+  const REST = 300; // milliseconds without a key press before requesting the score
   const SCORE_TIMEOUT = 2000;
   const SCORE_AGAIN = 5000;
   const POLL = 5000;
-  const MOST_SCORED = 100; // candidates of the list that get a score
+  const MOST_SCORED = 100; // candidates in the list that are scored
   const CHORD = 1500; // milliseconds from "c" to its digit
 
-  let card = null; // the item on show
-  let aside = null; // a text put aside, to be taken back
-  let busy = ""; // the submission whose answer the page waits for
+  let card = null; // the displayed item
+  let aside = null; // a replaced text that can be restored
+  let busy = ""; // the submission that the page waits for
   let chord = 0;
 
   const part = (name) => card && card.querySelector("#" + name);
@@ -27,7 +26,7 @@
   const form = () => card && card.querySelector("form.write");
   const typed = () => (editor() ? editor().value : "");
 
-  /* ---- the candidate in hand ---- */
+  /* ---- the candidate in the editor ---- */
 
   const inHand = () => (form() ? form().elements.candidate.value : "");
   const offered = () => [...card.querySelectorAll("[data-candidate]")];
@@ -43,7 +42,7 @@
     }
   }
 
-  /** What stands in the editor, so that it can be put aside and taken back. */
+  /** Returns the content of the editor, to be restored later. */
   const hold = () => ({ text: typed(), candidate: inHand(), relevant: relevant() });
 
   function showAttempts(left) {
@@ -68,11 +67,11 @@
     const drop = part("drop");
     if (drop) drop.hidden = !id;
     const label = part("hand-name");
-    if (label && !editor().readOnly) label.textContent = id ? "The candidate, as you edit it" : "Your text";
+    if (label && !editor().readOnly) label.textContent = id ? gettext("The candidate with your edits") : gettext("Your text");
     for (const row of offered()) row.toggleAttribute("data-taken", row.dataset.candidate === id);
   }
 
-  /** Words about the text that was last put aside, with a button that brings it back. */
+  /** Shows a message about the last replaced text, with a button that restores it. */
   function offerBack(words, held) {
     const place = part("aside");
     if (!place) return;
@@ -82,27 +81,28 @@
     if (!words) return;
     place.append(words + " ");
     if (!held) return;
-    const button = Object.assign(document.createElement("button"), { type: "button", className: "link", textContent: "Take it back" });
+    const button = document.createElement("button");
+    Object.assign(button, { type: "button", className: "link", textContent: gettext("Restore it") });
     button.addEventListener("click", () => {
       const back = aside;
       const now = hold();
       offerBack("", null);
       put(back);
-      if (now.text.trim() && now.text !== back.text) offerBack("The other text was put aside.", now);
+      if (now.text.trim() && now.text !== back.text) offerBack(gettext("The other text was replaced."), now);
       editor().focus();
     });
     place.append(button);
   }
 
-  /** A candidate goes into the editor. Taken by key, the question whether it fits comes first: it is answered by keys,
-      which would type into the text. */
+  /** Puts a candidate into the editor. If it was chosen by keyboard, the focus goes to the question whether it fits,
+      because its answer keys would type into the text. */
   function take(row, byKey) {
     if (!form()) return;
     const before = hold();
     const mine = before.text.trim() && !(before.candidate && before.candidate === row.dataset.candidate);
     put({ text: row.dataset.text, candidate: row.dataset.candidate, relevant: null });
     showAttempts(card.dataset.maxAttempts);
-    offerBack(mine ? "The text before was put aside." : "", mine ? before : null);
+    offerBack(mine ? gettext("The previous text was replaced.") : "", mine ? before : null);
     editor().setSelectionRange(typed().length, typed().length);
     const question = byKey && part("relevance") && part("relevance").querySelector("input");
     (question || editor()).focus();
@@ -123,23 +123,23 @@
     }
     for (const row of offered()) if (row.dataset.candidate === before.candidate) row.remove();
     put({ text: "" });
-    offerBack("Dropped.", { text: before.text, candidate: "", relevant: null });
+    offerBack(gettext("Candidate discarded."), { text: before.text, candidate: "", relevant: null });
     part("heading").focus({ preventScroll: true });
   }
 
-  /* ---- the live score: after a rest, the latest wins, never in the way ----
-     Two lanes, so that neither holds up the other: the text in the editor, and the candidates of the list. */
+  /* ---- the live score: requested after a pause in typing; only the latest request counts ----
+     Two independent lanes: the text in the editor, and the candidates in the list. */
 
   let ticket = 0;
-  const lanes = { text: null, list: null }; // {number, stop} of the question on its way
+  const lanes = { text: null, list: null }; // {number, stop} of the pending request
   const timers = { text: null, list: null };
-  const known = new Map(); // candidate -> reliability with it, for the present references
+  const known = new Map(); // candidate -> reliability with it, for the current references
 
   const figure = (value) => value.toFixed(3);
   const difference = (value) => (value < 0 ? "−" : "+") + Math.abs(value).toFixed(3);
   const isNumber = (value) => typeof value === "number";
 
-  /** Ask the server; null when there is no answer in time, undefined when a newer question took its place. */
+  /** Requests scores; returns null without an answer in time, undefined if a newer request replaced this one. */
   async function ask(lane, body) {
     const mine = card;
     ticket = Math.max(ticket + 1, Date.now());
@@ -179,7 +179,7 @@
     const text = typed().trim();
     if (!card || !text) return;
     const answer = await ask("text", { text, candidates: [] });
-    if (answer === undefined) return; // a newer question is on its way, its answer counts
+    if (answer === undefined) return; // a newer request is pending
     if (!answer || !isNumber(answer.with_text)) {
       showScore("none", answer);
       timers.text = setTimeout(askText, SCORE_AGAIN);
@@ -200,7 +200,7 @@
         showNow(answer.now);
         markCandidates(answer.now);
       }
-      // Few at a time are scored, so that the text in the editor comes first.
+      // The server scores few candidates at a time, so that the text in the editor comes first.
       if (!answer || answer.left > 0) askList(answer && known.size > before ? 20 : SCORE_AGAIN);
     }, delay || 20);
   }
@@ -214,24 +214,26 @@
     const line = part("score");
     if (!line) return;
     line.dataset.state = state;
-    line.setAttribute("aria-busy", String(state === "asking")); // nothing is read out before the answer is there
+    line.setAttribute("aria-busy", String(state === "asking")); // screen readers wait for the score
     const arrow = part("with-text");
     if (arrow) arrow.replaceChildren();
     if (state === "known" && !isNumber(answer.now)) {
       line.dataset.sign = "same";
-      line.textContent = "With this text " + figure(answer.with_text) + ", the first of the set";
+      line.textContent = interpolate(
+        gettext("With this text %(value)s, the first of the set"), { value: figure(answer.with_text) });
     } else if (state === "known") {
       const gain = answer.with_text - answer.now;
       const sign = gain > 0 ? "up" : gain < 0 ? "down" : "same";
       line.dataset.sign = sign;
-      line.textContent =
-        "With this text " + figure(answer.with_text) + ", " + difference(gain) +
-        (gain > Number(card.dataset.minGain || 0) ? " ▲ more reliable" : " ▽ not more reliable");
+      const message = gain > Number(card.dataset.minGain || 0) ?
+        gettext("With this text %(value)s, %(difference)s ▲ more reliable") :
+        gettext("With this text %(value)s, %(difference)s ▽ not more reliable");
+      line.textContent = interpolate(message, { value: figure(answer.with_text), difference: difference(gain) });
       if (part("unscored")) part("unscored").hidden = true;
       if (arrow) arrow.textContent = " → " + figure(answer.with_text) + (gain > 0 ? " ▲" : gain < 0 ? " ▽" : "");
-    } else if (state === "asking") line.textContent = "scoring…";
-    else if (state === "none") line.textContent = "Score not available. Write on; it comes back by itself.";
-    else line.textContent = "The score of your text appears here.";
+    } else if (state === "asking") line.textContent = gettext("scoring…");
+    else if (state === "none") line.textContent = gettext("Score not available. You can continue writing; it returns automatically.");
+    else line.textContent = gettext("The score of your text appears here.");
     if (answer) showNow(answer.now);
   }
 
@@ -250,7 +252,7 @@
       const gain = value - now;
       place.dataset.sign = gain > 0 ? "up" : gain < 0 ? "down" : "same";
       place.textContent = difference(gain) + (gain > 0 ? " ▲" : gain < 0 ? " ▽" : "");
-      place.title = "reliability with it: " + figure(value);
+      place.title = interpolate(gettext("reliability with it: %(value)s"), { value: figure(value) });
     }
   }
 
@@ -287,7 +289,7 @@
     },
     waiting(entries) {
       offline();
-      // What the page waits for is safe in the outbox, so the editor is free for the next text.
+      // The pending text is safe in the outbox, so the editor is free for the next one.
       const mine = entries.find((entry) => entry.id === busy);
       if (mine) {
         free();
@@ -301,12 +303,12 @@
     sent(entry, answer) {
       if (busy === entry.id) free();
       if (!outbox.entries().length) warn("");
-      say("Saved " + clock());
+      saySaved();
       answered(entry, answer);
     },
     refused(entry, problem, code) {
       if (busy === entry.id) free();
-      if (entry.kind === "text") say(code === 401 ? "Kept in this browser." : "Not added");
+      if (entry.kind === "text") say(code === 401 ? gettext("Saved in this browser.") : gettext("Not added"));
       if (code === 401) desk.kept(problem);
       else if (code !== 403) refused(entry, problem);
       showRefused();
@@ -320,14 +322,14 @@
     if (button) button.removeAttribute("aria-disabled");
   }
 
-  /** Nothing was stored: the time it took belongs to the next try. */
+  /** Nothing was stored, so the time counts for the next attempt. */
   const giveTimeBack = (entry) => desk.restart(desk.spent() + (entry.body.seconds || 0));
 
-  /* ---- what the server decided ---- */
+  /* ---- the server's decision ---- */
 
   const parse = (html) => new DOMParser().parseFromString(html || "", "text/html");
 
-  /** Everything but the editor and the candidates follows the server's page. */
+  /** Updates everything except the editor and the candidates from the server's page. */
   function refresh(next) {
     for (const name of ["references", "reliability", "last-text"]) {
       const mine = part(name);
@@ -381,15 +383,16 @@
       }
       refresh(next);
       tell(answer.message, level);
-      offerBack(answer.decision === "drop" ? "The text is not lost." : "", answer.decision === "drop" ? { ...entry.held, candidate: "" } : null);
+      offerBack(answer.decision === "drop" ? gettext("The text can be restored.") : "", answer.decision === "drop" ? { ...entry.held, candidate: "" } : null);
       return;
     }
-    // To be edited, or kept as a draft without a score: the text goes on in the editor.
+    // The text is to be edited, or is a draft without a score: it stays in the editor.
     if (answer.decision === "wait") giveTimeBack(entry);
     refresh(next);
     if (answer.decision === "edit") showAttempts(answer.attempts_left);
     if (typed() !== entry.held.text) {
-      if (typed().trim()) offerBack("“" + entry.held.text.slice(0, 60) + "” needs another look.", entry.held);
+      const message = gettext("“%(text)s” needs another revision.");
+      if (typed().trim()) offerBack(interpolate(message, { text: entry.held.text.slice(0, 60) }), entry.held);
       else put(entry.held);
     }
     tell(answer.message, level);
@@ -398,40 +401,40 @@
     backToEditor();
   }
 
-  /** The focus returns to the editor, unless the person has gone on to something else. */
+  /** Returns the focus to the editor unless the annotator has moved it elsewhere. */
   function backToEditor() {
     const now = document.activeElement;
     if (editor() && (!now || now === document.body || now.id === "heading" || form().contains(now))) editor().focus();
   }
 
-  /** The server did not take it (a fault, a conflict, a closed campaign): the text comes back, or stays in the outbox
-      where there is no editor for it. */
+  /** The server rejected an entry (an error, a conflict, a closed campaign): its text returns to the editor, or stays in
+      the outbox if there is no editor. */
   function refused(entry, problem) {
     const why = (problem.errors || []).map((fault) => fault.message).join(" ");
     if (entry.kind !== "text") {
-      outbox.remove(entry.id); // a candidate put aside: nothing is lost
-      warn((problem.detail || "The server did not take it.") + " " + why);
+      outbox.remove(entry.id); // a discarded candidate has no text to save
+      warn((problem.detail || gettext("The server rejected the request.")) + " " + why);
       return;
     }
     if (!card || entry.task !== card.dataset.id) return;
     const next = parse(problem.html).querySelector("article[data-id]");
     if (next && next.dataset.id === card.dataset.id) {
-      // The item or the round may be over by now; the server keeps the text as a draft.
+      // The item or the round may have ended; the server stores the text as a draft.
       if (next.dataset.state !== card.dataset.state || (card.dataset.rounds && next.dataset.stamp !== card.dataset.stamp)) swap(next);
       else refresh(next);
     }
     if (editor()) {
       giveTimeBack(entry);
       if (!typed().trim()) put(entry.held);
-      else if (typed() !== entry.held.text) offerBack("A text was not taken.", entry.held);
+      else if (typed() !== entry.held.text) offerBack(gettext("A text was rejected."), entry.held);
       outbox.remove(entry.id);
     }
-    tell(why || problem.detail || "The server did not take the text.", "bad");
+    tell(why || problem.detail || gettext("The server rejected the text."), "bad");
     backToEditor();
   }
 
   function leave(message) {
-    if (message) sessionStorage.setItem("evalapp.told", message);
+    if (message) sessionStorage.setItem("evalapp.message", message);
     window.location.assign(page.dataset.home);
   }
 
@@ -442,7 +445,7 @@
   async function takeBack(back) {
     if (undoing || busy) return;
     if (waitingTexts().length) {
-      tell("Texts wait for the connection. Take back when they have left.", "warn");
+      tell(gettext("Some texts are not sent yet. Take back the last one when they are."), "warn");
       return;
     }
     const mine = card;
@@ -452,11 +455,11 @@
       const answer = (await answerOf(response)) || {};
       if (mine !== card) return;
       if (response.status === 401 || response.status === 403) desk.kept(answer);
-      else if (!response.ok) tell(answer.detail || "It could not be taken back. Look at the page again.", "bad");
+      else if (!response.ok) tell(answer.detail || gettext("It could not be taken back. Reload the page."), "bad");
       else {
         const next = parse(answer.html).querySelector("article[data-id]");
         draft.stop();
-        // A text in the editor stays; else the one that was taken back returns there.
+        // A text in the editor stays; otherwise the withdrawn text returns there.
         if (form() && typed().trim() && !card.dataset.rounds) refresh(next);
         else {
           draft.forget(card.dataset.id);
@@ -466,7 +469,7 @@
         if (editor() && !typed().trim()) editor().focus();
       }
     } catch (error) {
-      tell("No word from the server. Load the page again to see whether it was taken back.", "bad");
+      tell(gettext("No response from the server. Reload the page to see whether the text was taken back."), "bad");
     } finally {
       undoing = false;
     }
@@ -477,13 +480,13 @@
   function add(unscored) {
     const text = typed().trim();
     if (!text) {
-      tell(card.dataset.ownText ? "Write a text first." : "Choose a candidate first.", "bad");
+      tell(card.dataset.ownText ? gettext("Write a text first.") : gettext("Choose a candidate first."), "bad");
       editor().focus();
       return;
     }
     if (busy) return;
     if (!inHand() && !card.dataset.ownText) {
-      tell("Begin with a candidate: c and its number, or the button beside it.", "bad");
+      tell(gettext("Start with a candidate: press c and its number, or use the button next to it."), "bad");
       return;
     }
     const entry = { id: uuid(), task: card.dataset.id, url: card.dataset.url, kind: "text", held: { ...hold(), text: typed() } };
@@ -501,7 +504,7 @@
     card.querySelector("[data-submit]").setAttribute("aria-disabled", "true");
     desk.clearMessages();
     tell("", "");
-    say("Adding…");
+    say(gettext("Adding…"));
     outbox.add(entry);
   }
 
@@ -513,7 +516,7 @@
     }
     if (event.target.matches("form.write")) {
       const pressed = event.submitter;
-      if (pressed && !pressed.matches("[data-submit], #unscored, #drop")) return; // done and skip go the plain way
+      if (pressed && !pressed.matches("[data-submit], #unscored, #drop")) return; // done and skip are plain forms
       event.preventDefault();
       if (pressed && pressed.id === "drop") drop();
       else add(Boolean(pressed && pressed.id === "unscored"));
@@ -563,13 +566,13 @@
     }
   });
 
-  /** Everything in it stays as it is. */
+  /** Leaves a field without changing it. */
   function leaveField(field) {
     field.blur();
     part("heading").focus({ preventScroll: true });
   }
 
-  /** Keys of the editor: whether this was one of them. */
+  /** Handles the shortcuts of the editor and returns whether the key was one. */
   function pressed(event) {
     if (chord && Date.now() - chord < CHORD && event.key >= "1" && event.key <= "9") {
       const row = offered()[Number(event.key) - 1];
@@ -599,7 +602,7 @@
     return false;
   }
 
-  /* ---- candidates, which come by htmx ---- */
+  /* ---- candidates, loaded by htmx ---- */
 
   document.addEventListener("htmx:afterSwap", (event) => {
     if (!card || !event.target.closest || !event.target.closest("#candidates")) return;
@@ -613,7 +616,7 @@
     askList();
   });
 
-  /* ---- what others add, without touching the editor ---- */
+  /* ---- references that others add ---- */
 
   let polling = false;
   async function poll() {
@@ -632,11 +635,12 @@
           const before = card.querySelectorAll("#references [data-reference]").length;
           refresh(next);
           const more = card.querySelectorAll("#references [data-reference]").length - before;
-          if (more > 0) say(more === 1 ? "Somebody added a reference" : "Others added " + more + " references");
+          const message = ngettext("%(count)s new reference by another annotator", "%(count)s new references by other annotators", more);
+          if (more > 0) say(interpolate(message, { count: more }));
         }
       }
     } catch (error) {
-      // The next one will tell.
+      // The next poll tries again.
     } finally {
       polling = false;
     }
@@ -644,7 +648,7 @@
   setInterval(poll, POLL);
   document.addEventListener("visibilitychange", poll);
 
-  /* ---- the item on show ---- */
+  /* ---- the displayed item ---- */
 
   function swap(next) {
     stage.replaceChildren(document.importNode(next, true));
@@ -665,7 +669,7 @@
       const sameHand = !card.dataset.rounds || !local || local.candidate === inHand();
       if (local && local.text && sameHand && local.text !== typed()) {
         put(local);
-        say("Draft restored");
+        say(gettext("Draft restored"));
       }
       showHand();
       showWaiting();
@@ -674,22 +678,22 @@
     }
     const heading = part("heading");
     if (heading) heading.focus({ preventScroll: true });
-    const told = sessionStorage.getItem("evalapp.told");
-    if (told) {
-      sessionStorage.removeItem("evalapp.told");
-      tell(told, "good");
+    const message = sessionStorage.getItem("evalapp.message");
+    if (message) {
+      sessionStorage.removeItem("evalapp.message");
+      tell(message, "good");
     }
   }
 
   window.addEventListener("offline", offline);
   window.addEventListener("online", () => {
-    say("Back online");
+    say(gettext("Back online"));
     if (card && form() && typed().trim()) sendDraft();
     askSoon(0);
   });
   mount();
   if (outbox.entries().length) {
-    say(plural(outbox.entries().length, "text") + " on the way");
+    saySending(outbox.entries().length);
     outbox.flush();
   }
   showRefused();

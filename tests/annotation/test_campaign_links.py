@@ -176,12 +176,12 @@ def test_page_and_api_links_are_equivalent(world: World, client: Client, kind: s
     else:
         name = "annotation:campaign-people" if kind == "judging" else "annotation:writing-people"
         page = client.post(reverse(name, args=["alpha", campaign.pk]), {"max_uses": 1, "days": 3, "label": ""})
-        assert "gives access to this campaign only" in " ".join(page.content.decode().split())
+        assert "to this campaign only" in " ".join(page.content.decode().split())
         link = page.context["link"]
     path = "/invitations/" + link.partition("/invitations/")[2]
     anonymous = Client().get(path).content.decode()
     assert ("You will write short texts." in anonymous) == (kind == "writing")
-    assert ("say how good they are" in anonymous) == (kind == "judging")
+    assert ("judge their quality" in anonymous) == (kind == "judging")
     other = Client()
     other.force_login(world.nora)
     assert other.post(path)["Location"] == world.page_of(campaign)

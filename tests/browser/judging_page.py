@@ -6,6 +6,32 @@ from typing import Any
 
 from annotation.models import Campaign, Judgement
 
+#: Selectors of messages, the only place of their words in these tests.
+SAVED = "#saved >> text=/Saved \\d\\d:\\d\\d:\\d\\d/"
+WAITING = "#stage [data-waiting]"
+SIGNED_OUT = "text=You are signed out. Your answers are saved in this browser"
+NOT_STORED_HERE = "text=This browser cannot save your answers"
+NOTHING_LEFT = "text=You have judged everything in this campaign"
+ANSWERED_BEFORE = "text=You answered this"
+LAST_ANSWER = "text=View my last answer"
+CORRECTION_STORED = "#messages >> text=The correction is saved."
+NO_CONNECTION = "text=No connection. Your answer stays on this page"
+NOT_AS_EXPECTED = "text=Different from the expected answer"
+DISCARD, DISCARD_PERMANENTLY = "button:text-is('Discard')", "button:text('Discard permanently')"
+
+
+def offline(count: int = 0) -> str:
+    """Return the selector of the status while `count` answers wait in the outbox."""
+    if not count:
+        return "#saved >> text=Offline. Your answer is saved in this browser."
+    answers = "answer is" if count == 1 else "answers are"
+    return f"#saved >> text=Offline. {count} {answers} saved in this browser."
+
+
+def rejected(count: int) -> str:
+    """Return the selector of the message about answers that the server rejected."""
+    return f"text={count} answer was rejected" if count == 1 else f"text={count} answers were rejected"
+
 
 def judging(page: Any, campaign: Campaign) -> Any:
     page.goto(f"/my/{campaign.pk}/")

@@ -8,7 +8,18 @@ from typing import Any
 import pytest
 
 from annotation.models import Campaign, Judgement
-from tests.browser.judging_page import answers, card_id, judging, settle, wait_for_answers
+from tests.browser.judging_page import (
+    ANSWERED_BEFORE,
+    CORRECTION_STORED,
+    LAST_ANSWER,
+    NO_CONNECTION,
+    NOT_AS_EXPECTED,
+    answers,
+    card_id,
+    judging,
+    settle,
+    wait_for_answers,
+)
 from tests.cast import Cast
 from tests.judging import ONE_QUESTION, PRACTICE, SYSTEMS, open_comparison, open_rating
 
@@ -48,11 +59,11 @@ def test_a_correction_is_stored_once_and_leads_on(cast: Cast, page_for: Open, ki
     page = page_for(cast.annotator)
     second = answer_first(page, campaign, key, on_key)
     page.keyboard.press("u")
-    page.wait_for_selector("text=You answered this")
+    page.wait_for_selector(ANSWERED_BEFORE)
     page.keyboard.press(other)
     if not on_key:
         page.keyboard.press("Enter")
-    page.wait_for_selector("#messages >> text=The correction is saved.")
+    page.wait_for_selector(CORRECTION_STORED)
     assert card_id(page) == second
     assert page.url.endswith(f"/my/{campaign.pk}/")
     page.keyboard.press("Enter")  # a second one at once, and one that has waited
@@ -77,7 +88,7 @@ def test_an_unchanged_answer_is_no_correction(cast: Cast, page_for: Open, script
     page = page_for(cast.annotator, script=script)
     first = Judgement.objects.get().assignment.public
     page.goto(f"/my/{campaign.pk}/{first}/")
-    page.click("text=Submit the correction")
+    page.click("text=Submit correction")
     page.wait_for_selector("#messages >> text=Nothing was changed.")
     assert card_id(page) == second
     assert versions(campaign) == [1]
@@ -88,8 +99,8 @@ def test_the_last_answer_corrected_ends_at_all_done(cast: Cast, page_for: Open) 
     page = judging(page_for(cast.annotator), campaign)
     page.keyboard.press("2")
     page.keyboard.press("Enter")
-    page.click("text=Look at my last answer")
-    page.wait_for_selector("text=You answered this")
+    page.click(LAST_ANSWER)
+    page.wait_for_selector(ANSWERED_BEFORE)
     page.keyboard.press("6")
     page.keyboard.press("Enter")
     page.wait_for_selector("text=All done")
@@ -102,7 +113,7 @@ def test_a_correction_without_word_from_the_server_is_sent_again_as_the_same(cas
     page = page_for(cast.annotator)
     second = answer_first(page, campaign, "2")
     page.keyboard.press("u")
-    page.wait_for_selector("text=You answered this")
+    page.wait_for_selector(ANSWERED_BEFORE)
 
     def lose(route: Any) -> None:
         route.fetch()  # stored, but the answer never arrives
@@ -111,10 +122,10 @@ def test_a_correction_without_word_from_the_server_is_sent_again_as_the_same(cas
     page.route("**/submit/", lose)
     page.keyboard.press("5")
     page.keyboard.press("Enter")
-    page.wait_for_selector("text=No connection. Your answer stays on this page")
+    page.wait_for_selector(NO_CONNECTION)
     page.unroute("**/submit/")
     page.keyboard.press("Enter")
-    page.wait_for_selector("#messages >> text=The correction is saved.")
+    page.wait_for_selector(CORRECTION_STORED)
     assert card_id(page) == second
     assert versions(campaign) == [1, 2]
 
@@ -125,7 +136,7 @@ def test_a_practice_answer_shows_what_was_expected_and_is_stored_once(cast: Cast
     page = judging(page_for(cast.annotator), campaign)
     page.keyboard.press("2")
     page.keyboard.press("Enter")
-    page.wait_for_selector("text=Expected differently")
+    page.wait_for_selector(NOT_AS_EXPECTED)
     settle(page)
     page.keyboard.press("2")
     page.keyboard.press("Enter")

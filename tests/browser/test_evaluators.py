@@ -83,7 +83,7 @@ def _train(page: Any, name: str, encoder: str) -> None:
     if page.locator("#id_apply").is_checked():
         page.uncheck("#id_apply")
     page.click("#check-button")
-    page.wait_for_selector("h2:has-text('What the check found')", timeout=LONG)
+    page.wait_for_selector("h2:has-text('Result of the check')", timeout=LONG)
     page.click("button:has-text('Train'):visible")
     page.wait_for_selector(f"h1:has-text('Train my-{name}')")
     _ends(page)
@@ -104,7 +104,7 @@ def _apply(page: Any, name: str) -> None:
     page.click("#run-result-link")
     page.wait_for_selector("h2:has-text('Scores by system')")
     assert page.locator("[aria-label='Scores by system'] tbody tr").count() >= 7
-    page.click("a:has-text('with their 95 % intervals')")
+    page.click("a:has-text('with 95 % intervals')")
     page.wait_for_selector(f"text=/core of my-{name}/")
     assert page.locator("table").first.locator("tbody tr").count() >= 7
 

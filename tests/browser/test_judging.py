@@ -10,7 +10,22 @@ import pytest
 
 from annotation.models import Assignment, Comparison, ItemFlag, Judgement
 from annotation.services.campaigns import pause_campaign
-from tests.browser.judging_page import answers, card_id, judging, judging_with_next, settle, wait_for_answers
+from tests.browser.judging_page import (
+    ANSWERED_BEFORE,
+    CORRECTION_STORED,
+    NOT_AS_EXPECTED,
+    NOTHING_LEFT,
+    SAVED,
+    SIGNED_OUT,
+    WAITING,
+    answers,
+    card_id,
+    judging,
+    judging_with_next,
+    offline,
+    settle,
+    wait_for_answers,
+)
 from tests.cast import Cast
 from tests.judging import ONE_QUESTION, PRACTICE, SYSTEMS, open_comparison, open_rating
 
@@ -32,7 +47,7 @@ def test_keyboard_only_rating(cast: Cast, page_for: Open) -> None:
         if number < 5:
             page.wait_for_function("id => document.querySelector('article[data-id]')?.dataset.id !== id", arg=before)
             page.wait_for_selector("article[data-id]")
-    page.wait_for_selector("text=You have judged everything in this campaign")
+    page.wait_for_selector(NOTHING_LEFT)
     assert answers(campaign) == [{"naturalness": 4, "relevance": 2}] * 6
     assert page.inner_text("#done-count") == "6"
 
@@ -95,7 +110,7 @@ def test_answer_on_key(cast: Cast, page_for: Open) -> None:
         "document.body.dispatchEvent("
         "new KeyboardEvent('keydown', {key: 'X', modifierCapsLock: true, bubbles: true, cancelable: true}))"
     )
-    page.wait_for_selector("text=You have judged everything in this campaign")
+    page.wait_for_selector(NOTHING_LEFT)
     assert answers(campaign) == [{"quality": "a"}, {"quality": "both_bad"}]
 
 
@@ -156,7 +171,7 @@ def test_double_enter_in_practice_is_one_answer(cast: Cast, page_for: Open) -> N
     page.keyboard.press("4")
     page.keyboard.press("Enter")
     page.keyboard.press("Enter")
-    page.wait_for_selector("text=Expected differently")
+    page.wait_for_selector(NOT_AS_EXPECTED)
     page.keyboard.press("Enter")  # nor does one lead on that comes when what was expected has just appeared
     assert not page.locator("#conflict[open]").count()
     assert len(answers(campaign)) == 1
@@ -175,16 +190,16 @@ def test_offline_and_back(cast: Cast, page_for: Open) -> None:
     page.context.set_offline(True)
     page.keyboard.press("3")
     page.keyboard.press("Enter")
-    page.wait_for_selector("text=Offline, 1 answer kept here")
+    page.wait_for_selector(offline(1))
     page.keyboard.press("6")
     page.keyboard.press("Enter")
-    page.wait_for_selector("text=Waiting for the connection")
-    page.wait_for_selector("text=Offline, 2 answers kept here")
+    page.wait_for_selector(WAITING)
+    page.wait_for_selector(offline(2))
     assert answers(campaign) == []
     page.context.set_offline(False)
     page.wait_for_selector("article[data-id]")
     assert wait_for_answers(page, campaign, 2) == [{"naturalness": 3}, {"naturalness": 6}]
-    page.wait_for_selector("#saved >> text=/Saved \\d\\d:\\d\\d:\\d\\d/")
+    page.wait_for_selector(SAVED)
     assert page.inner_text("#done-count") == "2"
 
 
@@ -195,7 +210,7 @@ def test_answers_survive_closing_the_page_offline(cast: Cast, page_for: Open) ->
     page.context.set_offline(True)
     page.keyboard.press("2")
     page.keyboard.press("Enter")
-    page.wait_for_selector("text=Offline, 1 answer kept here")
+    page.wait_for_selector(offline(1))
     context = page.context
     page.close()
     context.set_offline(False)
@@ -210,7 +225,7 @@ def test_draft_is_there_after_reload(cast: Cast, page_for: Open) -> None:
     page.keyboard.press("5")
     page.keyboard.press("n")
     page.keyboard.type("a little stiff")
-    page.wait_for_selector("text=/Saved \\d\\d:/")
+    page.wait_for_selector(SAVED)
     page.reload()
     assert page.is_checked("[name='answer.naturalness'][value='5']")
     assert page.input_value("#note") == "a little stiff"
@@ -222,7 +237,7 @@ def test_draft_follows_to_another_browser(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast)
     page = judging(page_for(cast.annotator), campaign)
     page.keyboard.press("6")
-    page.wait_for_selector("text=/Saved \\d\\d:/")
+    page.wait_for_selector(SAVED)
     other = judging(page_for(cast.annotator), campaign)
     assert other.is_checked("[name='answer.naturalness'][value='6']")
 
@@ -234,7 +249,7 @@ def test_a_draft_of_another_device_stands_before_an_older_one_of_this(cast: Cast
     for page, value in ((first, 5), (second, 2)):
         page.reload()
         page.check(f"[name='answer.naturalness'][value='{value}']")
-        page.wait_for_selector("text=/Saved \\d\\d:/")
+        page.wait_for_selector(SAVED)
     first.reload()
     assert first.is_checked("[name='answer.naturalness'][value='2']")
 
@@ -312,10 +327,10 @@ def test_back_revises_and_skip_and_flag_work_by_keys(cast: Cast, page_for: Open)
     wait_for_answers(page, campaign, 1)
     settle(page)
     page.keyboard.press("u")
-    page.wait_for_selector("text=You answered this")
+    page.wait_for_selector(ANSWERED_BEFORE)
     page.keyboard.press("3")
     page.keyboard.press("Enter")
-    page.wait_for_selector("text=The correction is saved.")
+    page.wait_for_selector(CORRECTION_STORED)
     assert answers(campaign) == [{"naturalness": 3}]
     page.keyboard.press("s")
     page.wait_for_selector("text=Skip this text?")
@@ -341,7 +356,7 @@ def test_signed_out_keeps_the_answer(cast: Cast, page_for: Open) -> None:
     page.context.clear_cookies(name="sessionid")
     page.keyboard.press("4")
     page.keyboard.press("Enter")
-    page.wait_for_selector("text=You are signed out. Your answers are kept in this browser")
+    page.wait_for_selector(SIGNED_OUT)
     assert answers(campaign) == []
     page.context.add_cookies(session)
     judging(page, campaign)
@@ -365,7 +380,7 @@ def test_help_and_guidelines_by_key(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast)
     page = judging(page_for(cast.annotator), campaign)
     page.keyboard.press("?")
-    assert "submit and next" in page.inner_text("dialog#keys[open]")
+    assert "submit and go to the next text" in page.inner_text("dialog#keys[open]")
     page.keyboard.press("Escape")
     page.keyboard.press("g")
     assert "Rate the reply only" in page.inner_text("dialog#guidelines[open]")

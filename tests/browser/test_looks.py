@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.judging_page import judging, wait_for_answers
+from tests.browser.judging_page import NOT_AS_EXPECTED, SAVED, judging, wait_for_answers
 from tests.cast import Cast
 from tests.judging import ONE_QUESTION, PRACTICE, open_comparison, open_rating
 
@@ -66,7 +66,7 @@ def test_key_caps_can_be_read(cast: Cast, page_for: Open, scheme: str) -> None:
     judging(page, rating)
     page.keyboard.press("3")
     page.keyboard.press("Enter")
-    page.wait_for_selector("text=Expected differently")
+    page.wait_for_selector(NOT_AS_EXPECTED)
     check_caps(page, 2)
     comparison = open_again(cast)
     judging(page, comparison)
@@ -96,13 +96,13 @@ def test_nothing_moves_on_a_phone(cast: Cast, page_for: Open, width: int) -> Non
     page = judging(page_for(cast.annotator, width=width), campaign)
     before = page.evaluate(POSITIONS)
     page.click("label:has-text('The first')")
-    page.wait_for_selector("#saved >> text=/Saved \\d\\d:/")
+    page.wait_for_selector(SAVED)
     assert page.evaluate(POSITIONS) == before
     first = page.get_attribute("article", "data-id")
     page.click("button[data-submit]")
     wait_for_answers(page, campaign, 1)
     page.wait_for_function("id => document.querySelector('article[data-id]')?.dataset.id !== id", arg=first)
-    page.wait_for_selector("#saved >> text=/Saved \\d\\d:/")
+    page.wait_for_selector(SAVED)
     assert page.evaluate(POSITIONS) == before
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 

@@ -16,7 +16,22 @@ from django.test import Client
 from annotation.models import Assignment, Judgement
 from annotation.services.campaigns import open_campaign
 from tests.browser.conftest import CHROMIUM_ARGUMENTS, PATIENCE, Site
-from tests.browser.judging_page import answers, card_id, judging, settle, wait_for_answers
+from tests.browser.judging_page import (
+    ANSWERED_BEFORE,
+    DISCARD,
+    DISCARD_PERMANENTLY,
+    NO_CONNECTION,
+    NOT_STORED_HERE,
+    SAVED,
+    WAITING,
+    answers,
+    card_id,
+    judging,
+    offline,
+    rejected,
+    settle,
+    wait_for_answers,
+)
 from tests.cast import Cast
 from tests.judging import ONE_QUESTION, make_draft, open_rating
 
@@ -53,7 +68,7 @@ def test_ten_answers_without_connection(cast: Cast, page_for: Open) -> None:
         answer(page, keys[0])
         page.wait_for_function("() => !document.querySelector('form.answer input:checked')")
         answer(page, keys[1])
-        page.wait_for_selector(f"text=Offline, {2 * number + 2} answers kept here")
+        page.wait_for_selector(offline(2 * number + 2))
         meant[campaign.pk] = [{"naturalness": int(key)} for key in keys]
     assert not Judgement.objects.exists()
     first.context.set_offline(False)
@@ -76,16 +91,16 @@ def test_the_web_process_is_killed_and_comes_back(cast: Cast, page_for: Open, si
     page.keyboard.press("2")
     page.keyboard.press("n")
     page.keyboard.type("half a")
-    page.wait_for_selector("text=/Saved \\d\\d:/")
+    page.wait_for_selector(SAVED)
     site.kill()
     try:
         page.keyboard.type(" thought")
-        page.wait_for_selector("text=Offline, your answer is kept here")
+        page.wait_for_selector(offline())
         page.keyboard.press("Control+Enter")
-        page.wait_for_selector("text=Offline, 1 answer kept here")
+        page.wait_for_selector(offline(1))
         settle(page)
         answer(page, "5")
-        page.wait_for_selector("text=Waiting for the connection")
+        page.wait_for_selector(WAITING)
         assert Assignment.objects.get(order_number=1).draft["answer"] == {"naturalness": 2}
     finally:
         site.start()
@@ -134,15 +149,15 @@ def test_the_browser_is_closed_with_unsent_answers(
         fetched_ahead(first)
         context.set_offline(True)
         answer(first, "3")
-        first.wait_for_selector("text=Offline, 1 answer kept here")
+        first.wait_for_selector(offline(1))
         settle(first)
         answer(first, "4")
-        first.wait_for_selector("text=Offline, 2 answers kept here")
+        first.wait_for_selector(offline(2))
     assert answers(campaign) == [{"naturalness": 2}]
     with window(browser, chromium_path, site, tmp_path) as context:
         page = context.new_page()
         page.goto("/my/")
-        page.wait_for_selector("text=Sent now: 2 answers that had waited here. 1 answer waits for your decision")
+        page.wait_for_selector("text=2 saved answers were sent. 1 answer needs your decision")
         page.goto(f"/my/{campaign.pk}/")
         page.wait_for_selector("#conflict[open]")
         assert "How natural is it? 6" in page.inner_text("[data-mine]")
@@ -184,12 +199,12 @@ def test_a_browser_that_keeps_nothing(cast: Cast, page_for: Open) -> None:
     fetched_ahead(page)
     answer(page, "2")
     assert wait_for_answers(page, campaign, 1) == [{"naturalness": 2}]
-    page.wait_for_selector("text=/Saved \\d\\d:/")
+    page.wait_for_selector(SAVED)
     fetched_ahead(page)
     settle(page)
     page.context.set_offline(True)
     answer(page, "3")
-    page.wait_for_selector("text=This browser keeps nothing for the page")
+    page.wait_for_selector(NOT_STORED_HERE)
     page.context.set_offline(False)
     assert wait_for_answers(page, campaign, 2) == [{"naturalness": 2}, {"naturalness": 3}]
 
@@ -221,16 +236,16 @@ def test_good_news_that_nobody_can_read_is_no_confirmation(
     judging(page, campaign)
     fetched_ahead(page)
     page.keyboard.press("2")
-    page.wait_for_selector("text=Offline, your answer is kept here")
-    page.wait_for_selector("text=/Saved \\d\\d:/")
+    page.wait_for_selector(offline())
+    page.wait_for_selector(SAVED)
     (stored,) = Assignment.objects.filter(draft_version__gt=0)
     assert stored.draft["answer"] == {"naturalness": 2}
     assert page.get_attribute("article[data-id]", "data-draft-version") == str(stored.draft_version)
     page.keyboard.press("3")
     page.keyboard.press("Enter")
-    page.wait_for_selector("text=Offline, 1 answer kept here")
+    page.wait_for_selector(offline(1))
     assert wait_for_answers(page, campaign, 1) == [{"naturalness": 3}]
-    page.wait_for_selector("text=/Saved \\d\\d:/")
+    page.wait_for_selector(SAVED)
     assert page.evaluate("Object.keys(localStorage).filter(key => key.includes('outbox'))") == []
     assert Judgement.objects.count() == 1
     assert [method for method, _ in cut] == ["PATCH", "POST"]
@@ -246,7 +261,7 @@ def test_a_correction_whose_confirmation_was_cut_is_the_same_one_when_it_comes_a
     wait_for_answers(page, campaign, 1)
     settle(page)
     page.keyboard.press("u")
-    page.wait_for_selector("text=You answered this")
+    page.wait_for_selector(ANSWERED_BEFORE)
 
     def cut(route: Any) -> None:
         route.fetch()
@@ -254,7 +269,7 @@ def test_a_correction_whose_confirmation_was_cut_is_the_same_one_when_it_comes_a
 
     page.route("**/submit/", cut)
     answer(page, "3")
-    page.wait_for_selector("text=No connection. Your answer stays on this page")
+    page.wait_for_selector(NO_CONNECTION)
     assert answers(campaign) == [{"naturalness": 3}]  # which nobody has told the page
     page.unroute("**/submit/")
     settle(page)
@@ -290,18 +305,18 @@ def test_a_refused_answer_in_a_full_store_is_asked_for_once_and_gives_way_to_a_n
     fetched_ahead(page)
     first = card_id(page)
     answer(page, "2")
-    page.wait_for_selector("text=1 answer was not taken")
+    page.wait_for_selector(rejected(1))
     page.wait_for_timeout(500)
     assert len(refused) == 1
     page.unroute("**/submit/")
     settle(page)
     answer(page, "3")
     page.wait_for_selector(f"article[data-id='{first}']")
-    assert page.is_visible("text=1 answer was not taken")
+    assert page.is_visible(rejected(1))
     settle(page)
     answer(page, "4")
     assert wait_for_answers(page, campaign, 2) == [{"naturalness": 3}, {"naturalness": 4}]
-    page.wait_for_selector("text=1 answer was not taken", state="hidden")
+    page.wait_for_selector(rejected(1), state="hidden")
     # The server has both; the browser has when it has read that.
     page.wait_for_function("() => !Object.keys(localStorage).some(key => key.includes('outbox'))")
 
@@ -338,19 +353,19 @@ def test_answers_kept_by_an_earlier_version_leave(cast: Cast, page_for: Open) ->
     page.reload()
     assert wait_for_answers(page, campaign, 1) == [{"naturalness": 4}]
     assert Assignment.objects.get(public=kept).state == "submitted"
-    judging(page, campaign).wait_for_selector("text=2 answers were not taken")
+    judging(page, campaign).wait_for_selector(rejected(2))
     settle(page)
     answer(page, "5")
     assert len(wait_for_answers(page, campaign, 2)) == 2
     page.goto("/my/")
-    page.wait_for_selector("text=2 answers were not taken")
+    page.wait_for_selector(rejected(2))
     with page.expect_download() as download:
         page.click("button:text('Download')")
     rows = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
     assert [row["answer"] for row in rows] == [{"naturalness": 4}, {"naturalness": 4}]
     assert all(row["why"] for row in rows)
-    page.click("button:text('Throw away')")
-    page.click("button:text('Throw them away for good')")
+    page.click(DISCARD)
+    page.click(DISCARD_PERMANENTLY)
     assert page.evaluate("Object.keys(localStorage).filter(key => key.includes('outbox'))") == []
 
 

@@ -32,7 +32,7 @@ def test_what_was_changed_is_not_trained(cast: Cast, page_for: Callable[..., Any
     main = page.locator("button.primary:visible")
     assert main.all_inner_texts() == ["Train"]
     page.fill("#id_name", "another")
-    page.wait_for_selector("text=The choices below are no longer those of this check.")
+    page.wait_for_selector("text=The options below differ from those of this check.")
     assert main.all_inner_texts() == ["Check again"]
     page.fill("#id_name", "mine")
     page.wait_for_selector("button:has-text('Train'):visible")
@@ -49,7 +49,7 @@ def test_what_a_check_found_is_in_view_when_it_comes(cast: Cast, page_for: Calla
     page.goto(f"/projects/{cast.project.slug}/evaluators/train/comparative/?check={check.pk}#check")
     page.wait_for_function("() => scrollY > 0")
     Run.objects.filter(pk=check.pk).update(state="succeeded", result=PLAN)
-    page.wait_for_selector("h2:has-text('What the check found')")
+    page.wait_for_selector("h2:has-text('Result of the check')")
     page.wait_for_function(
         "() => { const top = document.querySelector('#check h2').getBoundingClientRect().top; "
         "return top >= -1 && top < innerHeight / 2; }"

@@ -41,7 +41,7 @@ def test_a_faulty_row_then_mended_then_undone(
     page.wait_for_selector("text=No worker is running")
     assert page.locator("#upload[hx-trigger]").count() == 1
     work(site, last_run())
-    page.wait_for_selector("h2:has-text('Faulty rows')")
+    page.wait_for_selector("h2:has-text('Rows with errors')")
     cells = page.locator("table").first.locator("tbody tr").first.locator("td").all_inner_texts()
     assert cells[:3] == ["outputs.jsonl", "2", "item"]
     assert "i999" in cells[3]

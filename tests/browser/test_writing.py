@@ -215,7 +215,7 @@ def test_one_way_to_take_back_and_no_old_message(cast: Cast, page_for: Open, beg
     assert page.inner_text("#messages") == ""
     page.fill("#text", "Text two.")
     page.keyboard.press("Control+Enter")
-    page.wait_for_selector("#last-text >> text=Your last text, which completed the item before")
+    page.wait_for_selector("#last-text >> text=Your last text, which completed the previous item")
     page.fill("#text", "Text three.")
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("#references >> text=Text three.")
@@ -267,7 +267,7 @@ def test_what_the_server_does_not_take_is_not_called_saved(cast: Cast, page_for:
     page.fill("#text", "Half of a text")
     page.wait_for_selector("#saved >> text=/Saved \\d/")
     page.fill("#text", "A long text. " * 6_000)
-    page.wait_for_selector("#saved >> text=Not saved: The draft is too long. Kept in this browser.")
+    page.wait_for_selector("#saved >> text=Not on the server: The draft is too long. Saved in this browser.")
     page.wait_for_timeout(1500)
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("text=The text is longer than 10,000 characters.")
@@ -348,7 +348,7 @@ def test_a_taking_back_without_word_from_the_server_is_not_said_to_have_failed(
 
     page.route("**/back/", cut)
     page.keyboard.press("u")
-    page.wait_for_selector("text=No word from the server. Load the page again")
+    page.wait_for_selector("text=No response from the server. Reload the page")
     assert "It is good" in references(page)  # the page knows no better
     page.reload()
     page.wait_for_selector("#candidates .gain")
@@ -372,11 +372,11 @@ def test_offline_and_back(cast: Cast, page_for: Open, begin: Any) -> None:
     page.context.set_offline(False)
     page.wait_for_selector("#references .who >> text=yours")
     # The second is refused by the rules and comes back, without touching what is being typed.
-    page.wait_for_selector("text=needs another look")
+    page.wait_for_selector("text=needs another revision")
     assert page.input_value("#text") == "Still typing"
-    page.click("text=Take it back")
+    page.click("text=Restore it")
     assert page.input_value("#text") == "A plain text from the tunnel."
-    page.click("text=Take it back")
+    page.click("text=Restore it")
     assert page.input_value("#text") == "Still typing"
     assert list(WritingAttempt.objects.order_by("pk").values_list("decision", flat=True)) == ["accept", "edit"]
 

@@ -103,8 +103,8 @@ def test_from_upload_to_latex(tmp_path, db):
     latex = page.download("LaTeX").decode()
     assert f"${rows['both']['pearson']['value']:.3f}$" in latex
     assert "% both: combined|method:mean-z|parts:token-f1@" in latex
-    page.follow("By part of the items").sees("travel", "food")
-    page.follow("Against each other").sees("neighbours say the most alike")
+    page.follow("By subset of items").sees("travel", "food")
+    page.follow("Metric correlations").sees("the most similar evaluators are adjacent")
 
     # Stored as a snapshot, and nothing has changed since.
     command("snapshot", "paper", "take", "--name", "submitted", "--set", "aspect=better", "--set", "method=davidson")

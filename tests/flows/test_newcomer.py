@@ -83,13 +83,13 @@ def _first_owner() -> Visitor:
 
 def _upload_a_faulty_row(researcher: Visitor) -> None:
     before = Output.objects.count()
-    researcher.follow("Uploads").sees("Everything is checked before anything is stored.")
+    researcher.follow("Uploads").sees("All rows are checked before any are stored.")
     researcher.send("Upload", status=422).sees("This field is required.")
     good = {"item": "dlg-01a", "system": "newcomer", "text": "Sounds good to me."}
     researcher.send("Upload", files={"files": lines(good, {"item": "dlg-nowhere", "system": "newcomer", "text": "x"})})
     researcher.sees("No worker is running")
     worker()
-    researcher.go(researcher.path).sees("Faulty rows", "dlg-nowhere")
+    researcher.go(researcher.path).sees("Rows with errors", "dlg-nowhere")
     file, line, field, _ = researcher.table()[0]
     assert (file, line, field) == ("outputs.jsonl", "2", "item")
     assert Output.objects.count() == before
@@ -103,9 +103,9 @@ def _upload_and_undo(researcher: Visitor) -> None:
     worker()
     researcher.go(researcher.path).sees("Stored.")
     assert Output.objects.count() == before + 3
-    researcher.follow("See the items").send("Show", {"q": "number 2", "scope": "output"}).follow("dlg-02a")
+    researcher.follow("View items").send("Show", {"q": "number 2", "scope": "output"}).follow("dlg-02a")
     researcher.sees("newcomer", "Sounds good, number 2.")
-    researcher.follow("Uploads").follow("outputs.jsonl").send("Undo this upload").sees("The upload is undone")
+    researcher.follow("Uploads").follow("outputs.jsonl").send("Undo upload").sees("The upload is undone")
     assert Output.objects.count() == before
 
 
@@ -123,21 +123,21 @@ def _plan_a_campaign(researcher: Visitor) -> int:
         "aspects-1-name": None,
         "aspects-2-name": None,
     }
-    researcher.send("Store the draft", {**plan, "overlap": 0}, status=422).sees("greater than or equal to 1")
-    researcher.send("Store the draft", plan).sees("Before you open it", "First impressions")
+    researcher.send("Save draft", {**plan, "overlap": 0}, status=422).sees("greater than or equal to 1")
+    researcher.send("Save draft", plan).sees("Before you open the campaign", "First impressions")
     number = Campaign.objects.get(name="First impressions").pk
-    researcher.follow("Practice and controls").send("Search", {"q": "dlg-05a"}).follow("dlg-05a")
+    researcher.follow("Practice and control items").send("Search", {"q": "dlg-05a"}).follow("dlg-05a")
     right = {"output_a": "written|", "low.naturalness": 4, "high.naturalness": 5, "why": "A friend would say it."}
-    researcher.send("Add it", right).sees("A friend would say it.")
+    researcher.send("Add", right).sees("A friend would say it.")
     researcher.follow("Preview").sees("Could a person have said this?")
-    researcher.follow("Back to the campaign").sees("1 practice text").send("Open the campaign")
+    researcher.follow("Back to the campaign").sees("1 practice text").send("Open campaign")
     researcher.sees("The campaign is open.")
     return number
 
 
 def _invite(researcher: Visitor) -> str:
-    researcher.follow("Invitations").send("Make the link", {"label": "the newcomer's friend", "max_uses": 1})
-    researcher.sees("The link is ready.")
+    researcher.follow("Invitations").send("Create link", {"label": "the newcomer's friend", "max_uses": 1})
+    researcher.sees("Invitation link created.")
     found = re.search(r"http://testserver(/invitations/[\w-]+/)", researcher.content.decode())
     assert found
     return found[1]
@@ -148,7 +148,7 @@ def _join(link: str) -> Visitor:
     annotator.sees("Demonstration", "as annotator")
     fields = [name for name in annotator.tree.xpath("//form//input/@name") if "password" in name]
     who = {"username": "fred", **dict.fromkeys(fields, PASSWORD)}
-    annotator.send("Make my account and join", who).sees("Could a person have said this?", "Practice")
+    annotator.send("Create account and join", who).sees("Could a person have said this?", "Practice")
     assert Visitor().go(link, status=404).status == 404  # it was for one person
     return annotator
 
@@ -157,18 +157,18 @@ def _judge(annotator: Visitor, number: int) -> None:
     rated = Rating.objects.count()
     answer = "answer.naturalness"
     annotator.send("Submit and next", status=422).sees("Could a person have said this?")
-    annotator.send("Submit and next", {answer: 1}).sees("Expected differently", "A friend would say it.")
+    annotator.send("Submit and next", {answer: 1}).sees("Different from the expected answer", "A friend would say it.")
     assert Rating.objects.count() == rated  # practice gives no rating
     annotator.follow("Next").sees("0 of 6")
     for name in ("written", "shuffled"):
         assert name not in annotator.content.decode()  # blind
     annotator.send("Submit and next", {answer: 4}).sees("1 of 6")
-    annotator.follow("Skip s").send("Skip it", {"reason": "I do not understand it"}).sees("Skipped.")
-    annotator.follow("Flag f").send("Send the remark", status=422)
-    annotator.send("Send the remark", {"reason": "broken", "text": "ends in the middle"}).sees("Thank you.")
+    annotator.follow("Skip s").send("Skip", {"reason": "I do not understand it"}).sees("Skipped.")
+    annotator.follow("Flag f").send("Send remark", status=422)
+    annotator.send("Send remark", {"reason": "broken", "text": "ends in the middle"}).sees("Thank you.")
     annotator.send("Submit and next", {answer: 2}).sees("2 of 6")
     annotator.follow("Back u").sees("You answered this")
-    annotator.send("Submit the correction", {answer: 3}).sees("The correction is saved.")
+    annotator.send("Submit correction", {answer: 3}).sees("The correction is saved.")
     assert Rating.objects.count() == rated + 2
     versions = Judgement.objects.filter(campaign=number, current=True).order_by("pk").values_list("version", flat=True)
     assert list(versions) == [1, 1, 2]  # the practice answer, the first, the corrected one
@@ -183,7 +183,7 @@ def _watch(researcher: Visitor, owner: Visitor, number: int) -> None:
     assert "fred" not in researcher.text  # only owners see who judges under which name
     researcher.follow("Judgements").sees("dlg-")
     researcher.follow("Flags").sees("ends in the middle")
-    researcher.follow("Watch").follow("Close…").send("Close").sees("The campaign is closed")
+    researcher.follow("Progress").follow("Close…").send("Close").sees("The campaign is closed")
 
 
 def _score(researcher: Visitor) -> None:

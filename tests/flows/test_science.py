@@ -53,7 +53,7 @@ def test_from_a_plan_to_a_table_without_a_rater(cast):
         "name": "Which is better?", "kind": "pairwise", "aspects-0-name": "preference", "pairs": "30", "overlap": "3",
         "adaptive": "on", "adaptive_floor": "30",
     }  # fmt: skip
-    rita.send("Store the draft", plan).send("Open")
+    rita.send("Save draft", plan).send("Open")
     campaign = Campaign.objects.get()
     assert campaign.options["adaptive_floor"] == 0.3
     people = [person(name) for name in ("ann", "bob", "cem")]
@@ -63,11 +63,11 @@ def test_from_a_plan_to_a_table_without_a_rater(cast):
     assert Comparison.objects.filter(meta__propensity__gte=0.1).count() == 90
 
     rita.go(f"/projects/alpha/campaigns/{campaign.pk}/").follow("Quality")
-    rita.sees("30 of 30 pairs of texts were begun", "Chose the first side in 100% of 30 decided comparisons.")
+    rita.sees("30 of 30 pairs of texts have been assigned", "Chose the first side in 100% of 30 decided comparisons.")
     rita.follow("Agreement").sees("Every aspect, with 95 % intervals", "Krippendorff's alpha (nominal)")
     rita.follow("Raters").sees("Takes 1.0 s a judgement; the middle rater takes 9.0 s.")
     ticks = {"raters": ["p-cem"], "name": "hasty", "reason": "One second each."}
-    rita.send("Make the filter", ticks).sees("The filter hasty is there", "One second each.")
+    rita.send("Create filter", ticks).sees("The filter hasty is there", "One second each.")
     rita.follow("Systems").go("/projects/alpha/systems/?filter=hasty&method=win-rate")
     assert [row[1] for row in rita.table()] == ["mid", "zoo", "able"]
 

@@ -87,7 +87,7 @@ def test_visitor_trains_applies_and_compares_all_five(workshop: None, encoder: s
     for name in names:
         visitor.go(f"/projects/demo/systems/?by={name}").sees(f"of {name}")
         assert len(visitor.table()) >= 7
-    visitor.go("/projects/demo/evaluators/").follow("natural").follow("Delete").sees("There is no undo").send("Delete")
+    visitor.go("/projects/demo/evaluators/").follow("natural").follow("Delete").sees("cannot be undone").send("Delete")
     assert not Evaluator.objects.filter(slug="natural").exists()
 
 
@@ -105,23 +105,23 @@ def _train(visitor: Visitor, name: str, encoder: str) -> Run:
 def _look_closely(visitor: Visitor, encoder: str) -> None:
     """Follows one evaluator through every page on the way."""
     visitor.go("/projects/demo/evaluators/")
-    visitor.sees("Catalogue", "shared-bert").follow("Train shared-bert").sees("Which data count", "Rarely needed")
+    visitor.sees("Catalogue", "shared-bert").follow("Train shared-bert").sees("Training data", "Rarely needed")
     wishes = {"encoder": encoder, "folds": 2, "name": "natural", "option_epochs": 1, "option_max_steps": 6}
     wishes["apply"] = None
     visitor.send("Check", {**wishes, "name": "chrf"}, status=422).sees("is taken")
     visitor.send("Check", wishes).sees("Checking in")
     _wait(Run.objects.filter(kind="plan").latest("pk"))
-    visitor.go(visitor.path.split("#")[0]).sees("What the check found", "Models", "Steps")
-    visitor.send("Train").sees("Train natural", "Curve of this run")
+    visitor.go(visitor.path.split("#")[0]).sees("Result of the check", "Models", "Steps")
+    visitor.send("Train").sees("Train natural", "Training curve")
     _wait(Run.objects.filter(kind="train").latest("pk"))
     visitor.go(visitor.path).sees("Done", "natural")
-    visitor.follow("Curve of this run").sees("fold 2 of 2")
+    visitor.follow("Training curve").sees("fold 2 of 2")
     visitor.go("/projects/demo/evaluators/").follow("natural").sees("Training", "It has not been applied yet")
     assert visitor.download("All files (tar)")[:8] == b"natural/"
     visitor.follow("Apply").send("Apply").sees("Score with natural")
     _wait(Run.objects.filter(kind="score").latest("pk"))
     assert ScoreSet.objects.filter(evaluator__slug="natural", scored_at__isnull=False).exists()
-    visitor.go(visitor.path).follow("See the result").sees("Scores by system", "shared-bert|")
+    visitor.go(visitor.path).follow("View result").sees("Scores by system", "shared-bert|")
     _evaluation(visitor).sees("natural", "length", "sentinel")
     visitor.go("/projects/demo/systems/?by=natural").sees("Mean score of natural")
 

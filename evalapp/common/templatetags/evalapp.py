@@ -10,10 +10,11 @@ from typing import Any
 from django import template
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, json_script
 from django.utils.safestring import SafeString
 
 from evalapp.common.navigation import places_of
+from evalapp.common.script_messages import load_script_messages
 from evalapp.side_figures import failure_sentence
 
 register = template.Library()
@@ -143,3 +144,10 @@ def nav_url(name: str, *args: Any, **kwargs: Any) -> str:
 def project_nav(context: template.Context) -> list[dict[str, Any]]:
     """The places of `project` that the reader's role may open, in the order of the loop."""
     return places_of(context.get("request"), context["project"])
+
+
+@register.simple_tag
+def script_catalogue() -> SafeString | str:
+    """Return the translations of scripts as a JSON element, or nothing if the language has none."""
+    messages = load_script_messages()
+    return json_script(messages, "catalogue") if messages else ""

@@ -33,7 +33,7 @@ def show(client, user, campaign, **query):
 
 def test_ratings(cast, client):
     campaign = open_for(cast, items=16, overlap=2)
-    assert "Nobody has judged yet" in read_page(show(client, cast.researcher, campaign))
+    assert "No judgements yet" in read_page(show(client, cast.researcher, campaign))
     judge(cast.annotator, campaign, lambda shown: 1 + shown.unit_id % 5)
     judge(cast.owner, campaign, lambda shown: 1 + shown.unit_id % 5)
     text = read_page(show(client, cast.researcher, campaign))
@@ -53,8 +53,8 @@ def test_comparisons_with_adaptive_choice(cast, client):
     campaign = open_for(cast, "pairwise", items=12, systems=systems, pairs=30, options=options)
     judge(cast.annotator, campaign, lambda shown: "a")
     text = read_page(show(client, cast.researcher, campaign))
-    assert "30 of 30 pairs of texts were begun" in text
-    assert "which system is best" in text
+    assert "30 of 30 pairs of texts have been assigned" in text
+    assert "most informative about the best system" in text
     # A rater who always takes the first side has no finite odds; the page reports the count.
     assert "The first side won all of 30 decided comparisons." in text
     assert "A pair of systems has" in text

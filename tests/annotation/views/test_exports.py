@@ -16,7 +16,7 @@ def test_request_and_download(client, cast):
     take_in(cast.project, WHOLE)
     client.force_login(cast.researcher)
     address = reverse("annotation:export-list", args=["alpha"])
-    assert b"Nothing was exported yet." in client.get(address).content
+    assert b"No exports yet." in client.get(address).content
     assert client.post(address, {"format": "csv"}).status_code == 302
     run = Run.objects.get(kind="export")
     assert b'hx-trigger="every 1s"' in client.get(address).content

@@ -115,7 +115,7 @@ def test_practice_shows_the_expected_answer(cast: Cast, anna: Annotator) -> None
     assert "Practice 1 of 1:" in text
     assert "It is short." not in text
     text = anna.answer(text, naturalness=6, relevance=4)
-    assert "Expected differently" in text
+    assert "Different from the expected answer" in text
     assert "expected 1 to 2, you chose 4" in text
     assert "It is short." in text
     assert ">0</span> of" in text  # practice does not count
@@ -185,7 +185,7 @@ def test_pause_resume_close(cast: Cast, anna: Annotator) -> None:
     close_campaign(campaign=campaign, user=cast.researcher)
     shown = Assignment.objects.get(state="submitted").public
     text = anna.get(f"/my/{campaign.pk}/{shown}/")
-    assert "The campaign is closed, so it stays as it is." in text
+    assert "The campaign is closed; answers can no longer be changed." in text
     assert '<form class="answer"' not in text
 
 

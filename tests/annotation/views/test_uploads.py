@@ -44,12 +44,12 @@ def test_dry_run_is_stored_and_undone_by_buttons(researcher, cast):
     execute_run(upload.run_id)
     assert not Item.objects.exists()
     show = reverse("annotation:upload-show", args=["alpha", upload.pk])
-    assert b"Store these rows" in researcher.get(show).content
+    assert b"Store rows" in researcher.get(show).content
     researcher.post(reverse("annotation:upload-store", args=["alpha", upload.pk]))
     upload.refresh_from_db()
     execute_run(upload.run_id)
     assert Item.objects.count() == 2
-    assert b"Undo this upload" in researcher.get(show).content
+    assert b"Undo upload" in researcher.get(show).content
     researcher.post(reverse("annotation:upload-undo", args=["alpha", upload.pk]))
     assert not Item.objects.exists()
 

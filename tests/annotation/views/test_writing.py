@@ -67,7 +67,7 @@ def test_last_text_is_taken_back_by_form_and_by_script(anna: Client, cast: Cast,
     anna.post(at(campaign, public), form("A good reply."))
     page = anna.get(at(campaign))  # the next item
     html = read_page(page)
-    assert "Your last text, which completed the item before:" in html
+    assert "Your last text, which completed the previous item:" in html
     last = page.context["last"]
     answer = anna.post(at(campaign, public, "back"), {"reference": last.reference}, follow=True)
     html = read_page(answer)
@@ -244,7 +244,7 @@ def test_in_rounds_people_wait_for_each_other(anna: Client, cast: Cast, fake: Fa
     public, first = page.context["desk"].public, page.context["hand"]["candidate"]
     answer = post_json(anna, at(campaign, public, "drop"), {"submission": str(uuid4()), "candidate": first}).json()
     assert 'data-state="wait"' in answer["html"]
-    assert "1 of your group is still in the last round." in answer["html"]
+    assert "1 member of your group is still in the last round." in squeeze(answer["html"])
     stamp = re.search(r'data-stamp="(\w+)"', answer["html"])
     assert stamp is not None
     part = {"part": "references", "stamp": stamp[1]}
@@ -305,7 +305,7 @@ def test_my_work_lists_writing(anna: Client, cast: Cast, fake: FakePorts) -> Non
     open_desk(cast.annotator, campaign)
     WritingMember.objects.update(done=1, seconds=30.0)
     html = read_page(anna.get(reverse("annotation:my-work")))
-    assert "your pace 30 s an item, about 30 s left" in html
+    assert "30 s per item on average · about 30 s left" in html
     WritingMember.objects.update(done=2)
     assert " left" not in read_page(anna.get(reverse("annotation:my-work")))
 
@@ -334,7 +334,7 @@ def test_item_flag_appears_on_the_watch_page_and_is_resolved(anna: Client, cast:
     anna.force_login(cast.researcher)
     arguments = ["alpha", campaign.pk]
     watch = read_page(anna.get(reverse("annotation:writing", args=arguments)))
-    assert "Flags to look at" in watch
+    assert "Open flags" in watch
     flags = reverse("annotation:writing-flags", args=arguments)
     assert "The turns are mixed up." in read_page(anna.get(flags))
     anna.post(reverse("annotation:writing-flag-resolve", args=[*arguments, flag.pk]))

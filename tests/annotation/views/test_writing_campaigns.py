@@ -64,8 +64,8 @@ def test_plan_draft_open_and_watch(rita: Client, cast: Cast, fake: FakePorts) ->
     assert answer.url == at(cast, "", campaign.pk)
     assert (campaign.slug, campaign.corpus, campaign.options["candidate_turns"]) == ("more-replies", CORPUS, 1)
     html = read_page(rita.get(at(cast, "", campaign.pk)))
-    assert "with scores, without scores, given by annotator" in html
-    assert "50 from replies, nearest to the last turn" in html
+    assert "with scores, without scores, assigned by annotator" in html
+    assert "50 from replies, most similar to the last turn" in html
     assert "<strong>replies</strong>" in html
     again = rita.get(at(cast, "edit", campaign.pk)).context["form"].initial
     assert {name: again[name] for name in ("arms", "target", "start_set")} == {
@@ -76,7 +76,7 @@ def test_plan_draft_open_and_watch(rita: Client, cast: Cast, fake: FakePorts) ->
     campaign.refresh_from_db()
     assert (campaign.state, campaign.options["target"], campaign.unit_count) == ("open", 3, 3)
     html = read_page(rita.get(at(cast, "", campaign.pk)))
-    assert "Nobody has begun yet." in html
+    assert "No judgements yet." in html
     assert 'aria-current="page">Campaigns</a>' in html
     assert at(cast, "", campaign.pk) in read_page(rita.get(
         reverse("annotation:campaign-list", args=[cast.project.slug])
@@ -161,7 +161,7 @@ def test_watch_page_compares_arms_with_plots(rita: Client, cast: Cast, fake: Fak
     html = read_page(rita.get(at(cast, "", campaign.pk)))
     assert "I do not understand it." in html
     assert html.count('class="curve rounds"') == 2
-    assert "The arms side by side" in html
+    assert "Comparison of arms" in html
     assert "<dd><a href=" in html
     assert "p-anna" in html
     assert "Predicted reliability" in html
@@ -208,7 +208,7 @@ def test_invitations_lead_to_the_first_item(rita: Client, cast: Cast, fake: Fake
     campaign = start_writing(cast, items=1)
     url = at(cast, "people", campaign.pk)
     made = rita.post(url, {"label": "students", "max_uses": 3, "days": 7})
-    assert "The link is ready." in read_page(made)
+    assert "Invitation link created." in read_page(made)
     row = Invitation.objects.get()
     assert row.landing == reverse("annotation:write", args=[campaign.pk])
     rita.post(at(cast, "invitation-revoke", campaign.pk, row.pk))

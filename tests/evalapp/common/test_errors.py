@@ -85,5 +85,5 @@ def test_missing_page_offers_a_way_out(address, method, error, plain):
     answer = ErrorPages(lambda _: None).process_exception(request, error)  # type: ignore[arg-type]
     assert answer is not None
     shown = read_page(answer)
-    assert ("This page without these choices" in shown) == bool(plain)
+    assert ("Open this page without these options" in shown) == bool(plain)
     assert not plain or f'href="{plain}"' in shown

@@ -75,7 +75,7 @@ def test_deleting_a_corpus_in_use_is_refused(desk, cast):
     client = Client()
     client.force_login(cast.researcher)
     page = read_page(client.get(reverse("retrieval:corpus-delete", args=["alpha", CORPUS])))
-    assert "1 campaign of reference writing under way offers its candidates" in page
+    assert "1 writing campaign in progress offers its candidates" in page
 
 
 def test_other_people_cannot_see_candidates(desk, cast):

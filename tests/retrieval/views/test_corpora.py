@@ -47,7 +47,7 @@ def test_corpus_is_created_and_searched(researcher, cast):
     page = text(researcher.get(address("corpus", "talk")))
     assert "every 1s" not in page
     assert "CC0" in page
-    assert "Stood there twice" in page
+    assert "Duplicates skipped" in page
     found = text(researcher.get(address("corpus", "talk") + "?q=where+are+you+going"))
     assert "<mark>going</mark>" in found or "<mark>going?</mark>" in found
     assert found.index("To the lake.") < found.index("At home.")
@@ -97,7 +97,7 @@ def test_refused_file_is_reported_row_by_row(researcher, cast):
     assert researcher.post(address("corpus-add", "talk"), {"source_kind": "file", "file": bad}).status_code == 302
     assert execute(corpus).state == Run.State.FAILED
     page = text(researcher.get(address("corpus", "talk")))
-    assert "the index before answers" in page
+    assert "the previous index is still used" in page
     assert "response is missing" in page
     assert "more.jsonl" in page
 
@@ -115,7 +115,7 @@ def test_reindex_and_delete(researcher, cast):
     corpus = make_corpus(cast.project)
     assert researcher.post(address("corpus-index", "talk")).status_code == 302
     assert execute(corpus).state == Run.State.SUCCEEDED
-    assert "There is no undo" in text(researcher.get(address("corpus-delete", "talk")))
+    assert "cannot be undone" in text(researcher.get(address("corpus-delete", "talk")))
     assert researcher.post(address("corpus-delete", "talk"))["Location"] == address("corpus-list")
     assert not Corpus.objects.exists()
 

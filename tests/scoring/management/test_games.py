@@ -30,6 +30,7 @@ from scoring.selectors.training import artefact_folder
 from scoring.services.games import GamesWishes, start_games
 from scoring.services.scores import apply_evaluator
 from tests.factories import make_items, make_outputs
+from tests.pages import read_page
 from tests.scoring.ml.evaluators.comparative.data import untrained
 from tests.scoring.ml.tiny import tiny_encoder
 from tests.scoring.training import make_trained
@@ -356,50 +357,50 @@ def test_page_requests_and_shows_games(judged, score, client, django_assert_max_
         reverse("scoring:games", args=["alpha"]),
     )
     client.force_login(judged.researcher)
-    text = client.get(page).content.decode()
+    text = read_page(client.get(page))
     assert "No games yet." in text
     assert '<option value="glicko2" selected>Glicko-2 (games)</option>' in text
     # Its scores are another table; an evaluator with only scores has no other.
-    assert "no complete scores" in client.get(page.removesuffix("&method=glicko2")).content.decode()
-    other = client.get(page.replace("judge", "length")).content.decode()
+    assert "no complete scores" in read_page(client.get(page.removesuffix("&method=glicko2")))
+    other = read_page(client.get(page.replace("judge", "length")))
     assert "Mean score of length" in other
     assert "Glicko-2 (games)" not in other
     given = {"by": "judge", "systems": "all", "references": "original", "items": "6", "seeds": "3", "seed": "13"}
     faulty = client.post(door, {**given, "items": "0"})
     assert faulty.status_code == 422
-    assert 'value="0"' in faulty.content.decode()
+    assert 'value="0"' in read_page(faulty)
     sent = client.post(door, {**given, "counts": "paper"})
     run = Run.objects.get(kind="games")
     assert sent.headers["Location"] == reverse("run", args=["alpha", run.pk])
     assert (run.params["options"]["outcome"], run.params["options"]["tie_rule"]) == ("verdict", "paper")
-    assert f"run {run.pk}</a> (waiting" in client.get(page).content.decode()
+    assert f"run {run.pk}</a> (waiting" in read_page(client.get(page))
     assert execute_run(run.pk).state == "succeeded"
     with django_assert_max_num_queries(15):
-        shown = client.get(page).content.decode()
+        shown = read_page(client.get(page))
     assert "Glicko-2 rating from the verdicts of judge on every pair of systems" in shown
     assert "|tie:paper|" in shown
-    assert "Beside people’s order" in shown
-    assert "Compute again" in shown
+    assert "Agreement with human ranking" in shown
+    assert "Recalculate" in shown
     assert "have changed since" not in shown
     rows = list(csv.DictReader(io.StringIO(client.get(_file("csv")).content.decode())))
     assert [row["system"] for row in rows] == [row["system"] for row in run_table()["rows"]]
     assert float(rows[0]["sd"]) == pytest.approx(run_table()["rows"][0]["sd"])
-    assert run_table()["evaluator"]["signature"] in client.get(_file("tex")).content.decode()
+    assert run_table()["evaluator"]["signature"] in read_page(client.get(_file("tex")))
     assert client.get(reverse("scoring:systems-svg", args=["alpha"]) + "?by=judge&method=glicko2").status_code == 200
     refused = client.post(door, {**given, "by": "length"})
     assert refused.status_code == 422
-    assert "length gives scores and compares no texts" in refused.content.decode()
+    assert "length gives scores and compares no texts" in read_page(refused)
     assert client.post(door, {}).status_code == 400
-    evaluator = client.get(reverse("scoring:evaluator", args=["alpha", "judge"])).content.decode()
+    evaluator = read_page(client.get(reverse("scoring:evaluator", args=["alpha", "judge"])))
     assert "?by=judge&amp;method=glicko2" in evaluator
     Rating.objects.create(
         project=judged.project, output=Output.objects.first(), aspect=Aspect.objects.get(), rater="late", value=3
     )
-    assert "have changed since" in client.get(page).content.decode()
+    assert "have changed since" in read_page(client.get(page))
     client.force_login(judged.viewer)
-    seen = client.get(page).content.decode()
+    seen = read_page(client.get(page))
     assert "Glicko-2 rating from the verdicts of judge" in seen
-    assert "Compute again" not in seen
+    assert "Recalculate" not in seen
     assert client.post(door, given).status_code == 403
 
 

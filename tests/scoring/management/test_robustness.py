@@ -19,6 +19,7 @@ from evalapp.common.runner import execute_run
 from scoring.selectors.written_kinds import find_sources, texts_by_kind
 from tests.cast import Cast
 from tests.factories import make_items, make_outputs
+from tests.pages import read_page
 from tests.writing import fill_ports, open_desk, send
 
 pytestmark = pytest.mark.django_db
@@ -114,18 +115,18 @@ def test_wrong_answers_of_items_are_also_texts(cast):
 def test_page_reports_missing_scores_computes_in_a_run_and_shows_the_table(written, client):
     url = reverse("scoring:robustness", args=["alpha"])
     client.force_login(written.researcher)
-    page = client.get(url).content.decode()
+    page = read_page(client.get(url))
     assert "better than the original, as others confirmed (HWEBQ)" in page
     assert client.post(url, {"evaluator": "perception"}).status_code == 422
     sent = client.post(url, {"evaluator": "token-f1"})
     run = Run.objects.get(kind="robustness")
     assert sent.headers["Location"] == reverse("run", args=["alpha", run.pk])
-    assert f"run {run.pk}</a> (waiting)" in client.get(url).content.decode()
+    assert f"run {run.pk}</a> (waiting)" in read_page(client.get(url))
     assert execute_run(run.pk).state == "succeeded"
     run.refresh_from_db()
     # Machine outputs, and one text of each of three kinds.
     assert (run.done, run.total) == (sum(row["n"] for row in run.result["rows"]),) * 2
-    page = client.get(url).content.decode()
+    page = read_page(client.get(url))
     assert "0.750" in page
     assert "token-f1|" in page
     client.force_login(written.viewer)
@@ -134,7 +135,7 @@ def test_page_reports_missing_scores_computes_in_a_run_and_shows_the_table(writt
 
 def test_empty_page_explains_how_to_collect_texts(cast, client):
     client.force_login(cast.researcher)
-    page = client.get(reverse("scoring:robustness", args=["alpha"])).content.decode()
+    page = read_page(client.get(reverse("scoring:robustness", args=["alpha"])))
     assert "There are no texts to compare yet." in page
     assert "minimally edited to be wrong" in page
     assert reverse("annotation:writing-new", args=["alpha"]) in page

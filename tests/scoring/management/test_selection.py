@@ -19,6 +19,7 @@ from scoring.ml.selection import VARIANT_OF as IN_THE_LIBRARY
 from scoring.pipelines import selecting as pipeline
 from scoring.selectors.selecting import VARIANT_OF
 from tests.factories import make_items
+from tests.pages import read_page
 
 pytestmark = pytest.mark.django_db
 
@@ -116,20 +117,20 @@ def test_impossible_requests_are_explained(checkpoints):
 def test_page_requests_and_shows_the_report(checkpoints, client):
     page, door = reverse("scoring:steps", args=["alpha"]), reverse("scoring:choose", args=["alpha"])
     client.force_login(checkpoints.researcher)
-    assert "Nothing was computed yet." in client.get(page).content.decode()
+    assert "Not computed yet." in read_page(client.get(page))
     sent = client.post(door, {"aspect": "quality", "by": ["length"], "references": "original"})
     run = Run.objects.get(kind="selection")
     assert sent.headers["Location"] == reverse("run", args=["alpha", run.pk])
-    assert f"run {run.pk}</a> (waiting" in client.get(page).content.decode()
+    assert f"run {run.pk}</a> (waiting" in read_page(client.get(page))
     assert execute_run(run.pk).state == "succeeded"
-    shown = client.get(page).content.decode()
+    shown = read_page(client.get(page))
     assert "Choices among steps" in shown
     assert "Choices among variants" in shown
-    assert '<th scope="row">length</th><td class="num">0 of 10</td><td class="num">3.000</td>' in shown
+    assert '<th scope="row">length</th> <td class="num">0 of 10</td> <td class="num">3.000</td>' in shown
     refused = client.post(door, {"aspect": "quality", "by": ["nothing"]}, follow=True)
-    assert "There is no evaluator “nothing”" in refused.content.decode()
+    assert "There is no evaluator “nothing”" in read_page(refused)
     client.force_login(checkpoints.viewer)
-    assert "Compute again" not in client.get(page).content.decode()
+    assert "Recalculate" not in read_page(client.get(page))
     assert client.post(door).status_code == 403
 
 
@@ -137,10 +138,10 @@ def test_navigation_to_variants_without_steps(checkpoints, client):
     """The table of systems links to the page of checkpoints even if no system has any."""
     client.force_login(checkpoints.viewer)
     page = "/projects/alpha/systems/?method=mean"
-    assert "Over training steps" in client.get(page).content.decode()
+    assert "By training step" in read_page(client.get(page))
     Output.objects.filter(step__isnull=False).delete()
     page += "&systems=machine"  # a table that was not stored before
-    assert "Which variant each evaluator would choose" in client.get(page).content.decode()
+    assert "Which variant each evaluator would choose" in read_page(client.get(page))
     assert client.get("/projects/alpha/systems/steps/").status_code == 200
     System.objects.update(meta={})
-    assert "systems/steps/" not in client.get(page).content.decode()
+    assert "systems/steps/" not in read_page(client.get(page))

@@ -219,7 +219,7 @@ def test_by_command_page_and_deletion(scored, client):
     assert "of groups it learned from" in out.getvalue()
     client.force_login(scored.researcher)
     shown = read_page(client.get(reverse("scoring:evaluator", args=["alpha", "combined-1"])))
-    assert "Weights found by ridge regression" in shown
+    assert "Weights from a ridge regression" in shown
     body = {"parts": ["length", "random"], "method": "mean-z", "name": "third"}
     assert client.post(reverse("scoring:combine", args=["alpha"]), body).status_code == 302
     assert client.post(reverse("scoring:combine", args=["alpha"]), {**body, "name": "both"}).status_code == 422
@@ -241,9 +241,11 @@ def test_deleting_a_part_is_announced_and_reported(scored, score, client, settin
     before = read_values(scored.project, "comb-1").tolist()
     client.force_login(scored.researcher)
     asked = read_page(client.get(reverse("scoring:evaluator-delete", args=["alpha", "comp-a"])))
-    assert re.search(r"It is a part of <a[^>]*>comb-1</a>\. The scores of this combination stay, marked", asked)
+    assert re.search(r"Combinations with this evaluator: <a[^>]*>comb-1</a>\. Their scores stay, marked", asked)
     assert client.get("/api/v1/projects/alpha/evaluators/trained/comp-a/").json()["part_of"] == ["comb-1"]
-    assert "It is a part of" not in read_page(client.get(reverse("scoring:evaluator-delete", args=["alpha", "comb-1"])))
+    assert "Combinations with this evaluator:" not in read_page(
+        client.get(reverse("scoring:evaluator-delete", args=["alpha", "comb-1"]))
+    )
     delete_evaluator(evaluator=part)
 
     found = {s.score_set.evaluator.slug: s for s in list_states(scored.project, Output.objects.count())}
@@ -252,8 +254,8 @@ def test_deleting_a_part_is_announced_and_reported(scored, score, client, settin
     assert (found["comb-2"].stale, found["comb-2"].deleted) == ("", ())
     assert read_values(scored.project, "comb-1").tolist() == before
     page = read_page(client.get(reverse("scoring:evaluator", args=["alpha", "comb-1"])))
-    assert f"{reason}. They stay as they are. Combine others under a new name, or delete this one." in page
-    assert 'href="/projects/alpha/evaluators/combine/?part=length&amp;">Combine others' in page
+    assert f"{reason}. They are not updated. Combine evaluators under a new name, or delete this one." in page
+    assert 'href="/projects/alpha/evaluators/combine/?part=length&amp;"> Combine others' in page
     assert "Combine again" not in page
     assert 'evaluators/comp-a/"' not in page
     board = read_page(client.get(reverse("scoring:evaluation", args=["alpha"])))
@@ -284,7 +286,7 @@ def test_deleting_a_part_is_announced_and_reported(scored, score, client, settin
     Output.objects.filter(pk=Output.objects.first().pk).update(text="quite another text")
     score(scored.project, "length")
     board = read_page(client.get(reverse("scoring:evaluation", args=["alpha"])))
-    assert "Apply what can be again on the evaluator’s page" in board
+    assert "Apply the others again on the evaluator’s page" in board
 
 
 def test_deletion_keeps_files_of_others(scored, settings, tmp_path, django_capture_on_commit_callbacks):

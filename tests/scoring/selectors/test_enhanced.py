@@ -129,7 +129,7 @@ def test_only_chosen_evaluators_are_compared(project, cast, client) -> None:
     assert table["signature"].endswith("|evaluators:chrf")
     client.force_login(cast.researcher)
     shown = read_page(client.get("/projects/alpha/references/enhanced/?evaluators=chrf"))
-    assert "Only chosen evaluators are compared: chrf." in shown
+    assert "Only the selected evaluators are compared: chrf." in shown
     assert "Evaluators: 1 of 3" in shown
     out = io.StringIO()
     call_command("meta", "alpha", "--references", "original", "good", "--evaluators", "chrf", "--json", stdout=out)

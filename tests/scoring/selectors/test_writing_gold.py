@@ -88,7 +88,7 @@ def test_without_ratings_or_permission(cast, campaign):
 def test_page_and_its_fragment(cast, campaign, client):
     client.force_login(cast.viewer)
     path = f"/projects/alpha/references/writing/{campaign.pk}/gold/"
-    assert "nothing has been written" in read_page(client.get(path))
+    assert "no reference has been written" in read_page(client.get(path))
     desk = open_desk(cast.annotator, campaign)
     rate(cast, desk.task.unit.item)
     send(cast.annotator, desk, "We walk by the lake.")

@@ -104,7 +104,7 @@ def test_page_shows_it_and_the_api_refuses(mine, cast, client):
 
 def test_page_names_rankings_by_its_games(mine, cast, client):
     client.force_login(cast.researcher)
-    told = "The rankings of systems by its games go, too"
+    told = "Rankings of systems by its games are deleted as well"
 
     def page() -> str:
         return client.get(reverse("scoring:evaluator-delete", args=["alpha", "mine"])).content.decode()

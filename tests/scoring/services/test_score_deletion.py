@@ -83,7 +83,7 @@ def test_page_asks_for_confirmation_and_the_api_deletes(scored, client):
     assert address in shown
     asked = read_page(client.get(address))
     assert "24 scores" in asked
-    assert "leaves this project" in asked
+    assert "is removed from this project" in asked
     run = Run.objects.create(
         project=scored.project, kind="selection", title="Wants", params={"evaluators": ["random", "length"]}
     )

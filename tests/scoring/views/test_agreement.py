@@ -41,7 +41,7 @@ def test_every_aspect_in_a_row_and_one_in_detail(rated, client):
     assert "Every aspect, with 95 % intervals" in text
     assert "Comparisons" in text
     assert "Krippendorff&#x27;s alpha (interval)" in text
-    assert "What was answered" in text
+    assert "Distribution of answers" in text
 
 
 def test_agreement_of_ranks_on_page_and_by_command(rated, client):

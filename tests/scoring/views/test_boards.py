@@ -131,7 +131,7 @@ def test_systems_by_judgements_of_one_campaign(cast, client, monkeypatch):
         "win-rate", "pairwise-quality", 1,
     )  # fmt: skip
     shown = read_page(client.get(f"/projects/alpha/systems/?campaign={second.slug}"))
-    assert f'Only what was judged in the campaign <span dir="auto">{second.slug}</span>.' in shown
+    assert f'Only judgements of the campaign <span dir="auto">{second.slug}</span>.' in shown
     assert f'<option value="{first.slug}">' in shown
     told = io.StringIO()
     call_command("systems", "alpha", "--campaign", first.slug, stdout=told)

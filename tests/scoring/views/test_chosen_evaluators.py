@@ -56,7 +56,7 @@ def test_if_nothing_is_left_the_largest_learners_and_remedies_are_named(halves, 
     client.force_login(halves.researcher)
     shown = read_text(client.get(PAGE))
     assert "random 15, token-f1 12" in shown
-    assert "what each reaches on all 24" in shown
+    assert "the value on all 24" in shown
     assert "on the other 0" not in shown
 
 
@@ -70,8 +70,8 @@ def test_figures_on_all_outputs_are_not_promised_for_a_ranking(halves, client):
         )
     client.force_login(halves.researcher)
     shown = read_text(client.get(PAGE + "?people=win-rate&evaluators=token-f1,length"))
-    assert "compared outputs are left out" in shown
-    assert "small figures" not in shown
+    assert "compared outputs are excluded" in shown
+    assert "small type" not in shown
     out = io.StringIO()
     call_command("meta", "alpha", "--people", "win-rate", "--evaluators", "token-f1", "length", stdout=out)
     assert "are left out, since some evaluator learned from their groups.\n" in out.getvalue()
@@ -125,7 +125,7 @@ def test_page_offers_the_choice_and_states_it_above_the_table(halves, client):
     assert "Evaluators: 2 of 3" in shown
     assert 'name="evaluators" value="token-f1" checked>' in shown
     assert 'name="evaluators" value="random">' in shown
-    assert "Only chosen evaluators are compared: length, token-f1." in read_text(answer)
+    assert "Only the selected evaluators are compared: length, token-f1." in read_text(answer)
     assert "evaluators=length%2Ctoken-f1" in shown, "the files and plots are of the same table"
     for end in ("plot.svg", "token-f1/scatter.svg", "table.tex", "table.json"):
         assert client.get(f"{PAGE}{end}?evaluators=length,token-f1").status_code == 200, end
@@ -179,7 +179,7 @@ def test_snapshot_keeps_the_chosen_evaluators(halves, client):
     kept = Snapshot.objects.get()
     assert kept.params["evaluators"] == "length,token-f1"
     shown = client.get(f"/projects/alpha/snapshots/{kept.slug}/")
-    assert "Only chosen evaluators are compared: length, token-f1." in read_text(shown)
+    assert "Only the selected evaluators are compared: length, token-f1." in read_text(shown)
     assert "Compare all" not in read_page(shown)
     out = io.StringIO()
     call_command("snapshot", "alpha", "compare", kept.slug, "now", "--json", stdout=out)

@@ -44,7 +44,7 @@ def test_slices_of_items(parted, client):
     assert item_keys(parted.project) == ["number", "topic"]
     shown = read_page(client.get(place("evaluation-board", "slices") + "?key=topic"))
     assert "food" in shown
-    assert "as found" in shown
+    assert "unshrunk" in shown
     table = command("--slices", "topic")
     assert [part["name"] for part in table["parts"]] == ["food", "travel"]
     assert [part["n"] for part in table["parts"]] == [12, 12]

@@ -76,7 +76,7 @@ def test_systems_are_ranked_with_intervals(researcher, scored):
 def test_systems_by_evaluator(researcher, scored):
     text = read_page(researcher.get(address("systems") + "?by=length"))
     assert "Mean score of length, with 95 % intervals" in text
-    assert "Rank intervals come from" in text
+    assert "Rank intervals:" in text
 
 
 def test_system_score_without_an_interval_shows_none(researcher, scored):
@@ -86,9 +86,9 @@ def test_system_score_without_an_interval_shows_none(researcher, scored):
     score_set.systems = [{"system": name, "step": None, "value": place / 8} for place, name in enumerate(names)]
     score_set.save(update_fields=["systems"])
     text = " ".join(read_page(researcher.get(address("systems") + "?by=length")).split())
-    assert "Score of length, one value for all outputs of a system</caption>" in text
-    assert "Rank intervals come from" not in text
-    assert f'Cannot be told apart: <span dir="auto">{", ".join(reversed(names))}</span>' in text
+    assert "Score of length, one value per system</caption>" in text
+    assert "Rank intervals:" not in text
+    assert f'Not significantly different: <span dir="auto">{", ".join(reversed(names))}</span>' in text
     assert f'<td class="num">1–{len(names)}</td>' in text
 
 
@@ -101,9 +101,9 @@ def test_system_score_with_its_interval(researcher, scored):
     ]
     score_set.save(update_fields=["systems"])
     text = " ".join(read_page(researcher.get(address("systems") + "?by=length")).split())
-    assert "Score of length, one value for all outputs of a system, with 95 % intervals</caption>" in text
-    assert "all that the ends of the intervals leave open" in text
-    assert "Cannot be told apart" not in text
+    assert "Score of length, one value per system, with 95 % intervals</caption>" in text
+    assert "all ranks that the interval ends allow" in text
+    assert "Not significantly different" not in text
 
 
 def test_simulated_ratings_are_marked(researcher, scored):
@@ -115,7 +115,7 @@ def test_simulated_ratings_are_marked(researcher, scored):
 def test_unapplied_baselines_are_listed_in_the_table(researcher, scored):
     text = read_page(researcher.get(address("evaluation")))
     assert "not applied yet: manage.py score overlap --project alpha" in text
-    assert "Apply the missing sentinels" in text
+    assert "Apply missing trivial baselines" in text
     researcher.post(address("score-sentinels"))
     assert Run.objects.filter(kind="score", params__evaluator="overlap").exists()
 
@@ -160,21 +160,21 @@ def test_scores_being_computed_are_not_called_stale(researcher, scored):
 def test_applying_a_comparative_evaluator_states_its_workload(researcher, scored):
     """Once, a hundred readings of each output took an hour without a warning."""
     row = make_trained(scored.project, "judge", "comparative")
-    assert "readings in all" not in read_page(researcher.get(address("evaluator-apply", "judge")))
+    assert "model calls" not in read_page(researcher.get(address("evaluator-apply", "judge")))
     row.options = {"references": 50, "comparison": True}
     row.save()
     n = Output.objects.filter(project=scored.project).count()
     text = read_page(researcher.get(address("evaluator-apply", "judge")))
-    assert f"with up to 50 texts of machines, from either side: up to {100 * n:,} readings in all" in text
+    assert f"with up to 50 machine texts in both orders: up to {100 * n:,} model calls" in text
     row.record["profile"] = "paper"
     row.save()
     text = read_page(researcher.get(address("evaluator-apply", "judge")))
-    assert f"with up to 50 texts of machines: up to {50 * n:,} readings in all" in text
+    assert f"with up to 50 machine texts: up to {50 * n:,} model calls" in text
     # One text after the other, and a non-comparative evaluator.
     row.options["comparison"] = False
     row.save()
-    assert "readings in all" not in read_page(researcher.get(address("evaluator-apply", "judge")))
-    assert "readings in all" not in read_page(researcher.get(address("evaluator-apply", "bleu-4")))
+    assert "model calls" not in read_page(researcher.get(address("evaluator-apply", "judge")))
+    assert "model calls" not in read_page(researcher.get(address("evaluator-apply", "bleu-4")))
 
 
 def test_form_fields_left_empty_keep_the_trained_options(researcher, scored):
@@ -330,7 +330,7 @@ def test_many_evaluators_are_correlated_in_a_run_with_progress(researcher, score
     Evaluator.objects.filter(slug__startswith="metric-").delete()
     monkeypatch.setattr(leaderboards, "MAX_CORRELATED_IN_REQUEST", 100)
     text = read_page(researcher.get(address("evaluation")))
-    assert "takes longer than a page may" in text
+    assert "takes too long to compute on the page" in text
     run = Run.objects.get(kind="rank")
     Run.objects.filter(pk=run.pk).update(state="running", done=3, total=6, unit="steps")
     assert "3 of 6 steps" in read_page(researcher.get(address("evaluation")))
@@ -450,7 +450,7 @@ def test_undefined_scores_are_neither_drawn_nor_resampled(researcher, scored):
     assert "distribution.svg" not in text
     text = read_page(researcher.get(address("evaluator", "length")))
     assert "distribution.svg" in text
-    assert f'{address("systems")}?by=length">The means with their 95 % intervals' in text
+    assert f'{address("systems")}?by=length"> Means with 95 % intervals' in text
 
 
 def test_narrow_table_of_evaluators_has_the_interval_next_to_the_figure(researcher, scored):
@@ -472,7 +472,12 @@ def test_preview_states_the_number_of_items(researcher, scored):
         "max": 10,
         "items": [],
     }
-    for sample, words in ((3, "on 3 items"), (1, "on 1 item in"), (9, "on 5 items"), (None, "on 5 items")):
+    for sample, words in (
+        (3, "Trying 3 items in"),
+        (1, "Trying 1 item in"),
+        (9, "Trying 5 items"),
+        (None, "Trying 5 items"),
+    ):
         run = Run.objects.create(
             project=scored.project, kind="annotate-preview", title="Preview", input_hash=str(sample),
             params={**params, "sample": sample},

@@ -60,12 +60,12 @@ def command(*words):
 def test_same_table_by_page_api_and_command(compared, client):
     client.force_login(compared.viewer)
     shown = read_page(client.get(PAGE))
-    assert "35 pairs of outputs of 3 systems with one verdict that most people gave" in shown
-    assert "1 pair has no verdict that most people gave and counts nowhere" in shown
-    assert "one person" in shown
-    assert "Who reads nothing reaches ½" in shown
-    assert shown.count("validated 0.") == 3
-    assert 'aria-current="page">On compared pairs' in shown
+    assert "35 pairs of outputs of 3 systems with a majority verdict" in shown
+    assert "1 pair without a majority verdict is excluded" in shown
+    assert "single rater" in shown
+    assert "Chance level: 0.50 on decided pairs" in shown
+    assert shown.count("cross-validated 0.") == 3
+    assert 'aria-current="page">Pairwise accuracy' in shown
     table = json.loads(command("--json"))
     answer = client.get(API).json()
     assert [row["cells"] for row in answer["rows"]] == [row["cells"] for row in table["rows"]]
@@ -127,7 +127,7 @@ def test_training_data_of_an_evaluator_are_excluded(compared, client):
     found = client.get(API).json()
     assert found["n_excluded"] == 4 * 3 * 2
     assert found["n_pairs"] == 23
-    assert "24 comparisons are left out" in read_page(client.get(PAGE))
+    assert "24 comparisons are excluded" in read_page(client.get(PAGE))
     Score.objects.filter(score_set=of_length).update(in_training=True)
     Leaderboard.objects.all().delete()
     ScoreSet.objects.filter(pk=of_length.pk).update(n_in_training=36)
@@ -152,7 +152,7 @@ def test_main_table_links_here_if_few_systems_allow_no_ranking(compared, client)
     client.force_login(compared.viewer)
     shown = read_page(client.get("/projects/alpha/evaluation/"))
     assert "With 3 systems the system level ranks nothing" in shown
-    assert f'<a href="{PAGE}?aspect=better">How often each evaluator is right on single pairs</a>' in shown
+    assert f'<a href="{PAGE}?aspect=better">Pairwise accuracy of each evaluator</a>' in shown
 
 
 def test_large_tables_are_left_to_a_run(compared, monkeypatch):

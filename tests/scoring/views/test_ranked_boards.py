@@ -53,9 +53,9 @@ def test_page_offers_existing_judgements_and_shows_the_table(compared, client):
     assert "People’s scores by" in shown
     address = "/projects/alpha/evaluation/?people=m1&level=segment&grouping=item&coefficient=spa&plot=length"
     shown = read_page(client.get(address))
-    assert "people’s scores by Turing M1 from 24 comparisons with a reference" in shown
+    assert "human scores by Turing M1 from 24 comparisons with a reference" in shown
     assert "Fisher’s z" in shown
-    assert "People’s scores of the systems" in shown
+    assert "Human scores of the systems" in shown
     assert "soft pairwise" not in shown.lower()
     assert client.get("/projects/alpha/evaluation/length/scatter.svg?people=m1").status_code == 200
     for ending, words in (("csv", "people:davidson"), ("tex", "PA"), ("json", '"people": "davidson"')):
@@ -123,7 +123,7 @@ def test_table_starts_with_win_rate_if_there_are_only_comparisons(compared, clie
     assert parse_query(EvaluatorsQuery, {}, compared.project).people == "win-rate"
     client.force_login(compared.researcher)
     shown = read_page(client.get("/projects/alpha/evaluation/"))
-    assert "people’s scores by Win rate from" in shown
+    assert "human scores by Win rate from" in shown
     board = client.get("/api/v1/projects/alpha/leaderboards/evaluators/").json()
     assert (board["people"], board["level"]) == ("win-rate", "system")
     out = io.StringIO()

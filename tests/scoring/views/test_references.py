@@ -62,11 +62,11 @@ def test_list_show_compare_download(project, researcher) -> None:
     assert "chosen-random" in text
     text = page(researcher, "reference-set", "alpha", "chosen", item="k1")
     assert "gained" in text
-    assert "candidates looked at" in text
+    assert "candidates considered" in text
     assert ">k1<" in text
     assert ">k2<" not in text
     text = page(researcher, "reference-sets-compare", "alpha", first="chosen", second="chosen-raw")
-    assert "4 references stand in both" in text
+    assert "4 references are in both sets" in text
     page(researcher, "reference-set", "alpha", "none", status=404)
     lines = b"".join(
         researcher.get(reverse("scoring:reference-set-file", args=["alpha", "chosen-raw"])).streaming_content
@@ -103,7 +103,7 @@ def test_merge_and_delete(project, researcher, score) -> None:
     assert researcher.post(address, {"names": ["chosen", "original"], "into": "both"}).status_code == 302
     score(project, "token-f1", references="both")
     text = page(researcher, "reference-set-delete", "alpha", "both")
-    assert "12 scores were made with it, by token-f1" in text
+    assert "12 scores use it, by token-f1" in text
     address = reverse("scoring:reference-set-delete", args=["alpha", "both"])
     assert "Say that they go with it" in read_page(researcher.post(address))
     assert researcher.post(address, {"with_scores": "on"}).status_code == 302
@@ -119,7 +119,7 @@ def test_evaluators_by_set(project, researcher, score) -> None:
     assert "chosen by judge for bleu-star" in text
     assert "Williams" in text
     ordered = page(researcher, "enhanced", "alpha", set=["original", "chosen"], first="chosen")
-    assert "difference to chosen" in ordered
+    assert "difference from chosen" in ordered
     for ending, expected in (("csv", "difference_low"), ("tex", r"\toprule"), ("json", '"enhanced"')):
         assert expected in page(researcher, "enhanced-file", "alpha", ending)
 
@@ -136,7 +136,7 @@ def test_curves(project, researcher) -> None:
     Run.objects.filter(pk=run.pk).update(state="succeeded", result=CURVES)
     text = page(researcher, "reliability-curves", "alpha")
     assert "Reliability by number of references" in text
-    assert "1 left out" in text
+    assert "1 excluded" in text
     assert "badge simulated" not in text
     Run.objects.filter(pk=run.pk).update(result={**CURVES, "n_simulated": 5})
     assert "badge simulated" in page(researcher, "reliability-curves", "alpha")

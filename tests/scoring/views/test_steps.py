@@ -35,7 +35,7 @@ def trained(cast, score):
 def test_curves_of_human_scores_and_evaluators(trained, client):
     client.force_login(trained.viewer)
     shown = read_page(client.get(place("steps")))
-    assert "People: " in shown
+    assert "Human ratings: " in shown
     assert "<h2>length</h2>" in shown
     # The human maximum is 5 at step 20; the length baseline would choose 30, rated 3.4.
     rows = [row for row in shown.split("<tr>") if "<td>people</td>" in row or "<td>length</td>" in row]

@@ -56,7 +56,7 @@ def test_training_uses_the_checked_options(researcher, toy):
     assert check.queue == "cpu", "so that no training keeps it waiting"
     execute_run(check.pk)
     found = read_page(researcher.get(address("train", "toy") + f"?check={check.pk}", headers={"HX-Request": "true"}))
-    assert "What the check found" in found
+    assert "Result of the check" in found
     check.refresh_from_db()
     assert check.result["url"] == address("train", "toy") + f"?check={check.pk}#check"
     assert "<html" not in found
@@ -66,9 +66,9 @@ def test_training_uses_the_checked_options(researcher, toy):
     response = researcher.post(address("train-start", "toy"), {"check": check.pk})
     run = Run.objects.get(kind="train")
     assert response["Location"] == reverse("run", args=["alpha", run.pk])
-    assert "Curve of this run" in read_page(researcher.get(response["Location"]))
+    assert "Training curve" in read_page(researcher.get(response["Location"]))
     waiting = read_page(researcher.get(address("training-curve", run.pk), headers={"HX-Request": "true"}))
-    assert "No step has been taken yet" in waiting
+    assert "No training step yet" in waiting
     assert "every 2s" in waiting
     run = execute_run(run.pk)
     assert run.state == Run.State.SUCCEEDED, run.error
@@ -106,7 +106,7 @@ def test_refused_form_says_so_at_the_top(researcher, toy):
     assert "<title>Error: Train toy" in found
     summary = found.partition('role="alert"')[2].partition("</div>")[0]
     assert "autofocus" in summary
-    assert "2 things are not right yet" in summary
+    assert "Please correct 2 errors" in summary
     assert '<a href="#id_name">Name</a>: Small letters, digits and hyphens only' in summary
     assert '<a href="#id_option_epochs">epochs</a>' in summary
     assert "<title>Train toy" in read_page(researcher.get(address("train", "toy")))
@@ -119,7 +119,7 @@ def test_checked_options_are_named_next_to_the_button(researcher, toy):
     for name, value in (("Aspect", "quality"), ("Folds", "2"), ("Seed", "5"), ("Name", "mine"), ("frozen", "yes")):
         assert f'{name} <strong dir="auto">{value}</strong>' in found
     assert found.count('class="primary"') == 1
-    assert "badge simulated" in found.partition("Read:")[2].partition("</p>")[0]
+    assert "badge simulated" in found.partition("Found:")[2].partition("</p>")[0]
     assert 'form="train" formaction' in found
 
 
@@ -193,7 +193,7 @@ def test_failed_training_can_be_changed_and_requested_again(researcher, toy):
     found = read_page(researcher.get(link))
     assert 'name="folds" value="3"' in found
     assert 'value="mine"' in found
-    assert "What the check found" not in found
+    assert "Result of the check" not in found
     assert researcher.get(address("train", "ream") + f"?run={run.pk}").status_code == 200
 
 
@@ -225,7 +225,7 @@ def test_page_of_one_evaluator(researcher, toy):
     assert evaluator.signature in page
     assert "Agreement with people" in page  # from the card, as HTML
     # On a phone the tables of the card scroll, not the page.
-    assert 'class="table-wrap" tabindex="0" role="region" aria-label="Card"><div class="markdown card"' in page
+    assert 'class="table-wrap" tabindex="0" role="region" aria-label="Model card"><div class="markdown card"' in page
     assert "<h3>toy</h3>" in page
     assert "fold 1, loss" in page
     assert "fold-1/model.safetensors" in page
@@ -240,7 +240,7 @@ def test_page_of_one_evaluator(researcher, toy):
     lines = b"".join(researcher.get(address("scores-csv", "one")).streaming_content).decode().splitlines()
     assert sum(line.split(",")[5] == "1" for line in lines[1:]) == 22
     board = read_page(researcher.get(address("evaluation")))
-    assert "22 rated outputs are left out" in board
+    assert "22 rated outputs are excluded" in board
     assert one.slug in board
 
 
@@ -266,7 +266,7 @@ def test_marks_appear_on_the_page_of_an_item(researcher, toy):
     train(toy.project, folds=1, name="one")
     execute_run(apply_evaluator(project=toy.project, evaluator="one", send=False).pk)
     item = Score.objects.filter(in_training=True).first().output.item_id
-    assert "no evidence of how good it is" in read_page(researcher.get(address("item-scores", item)))
+    assert "so the score says nothing about its quality" in read_page(researcher.get(address("item-scores", item)))
 
 
 def test_files_are_downloaded_and_imported(researcher, toy):
@@ -288,7 +288,7 @@ def test_files_are_downloaded_and_imported(researcher, toy):
     run = execute_run(Run.objects.get(kind="artefact").pk)
     assert run.state == Run.State.SUCCEEDED, run.error
     page = read_page(researcher.get(address("evaluator", "copy")))
-    assert "Taken in" in page
+    assert "Imported" in page
     wrong = researcher.post(address("evaluator-upload"), {"files": [SimpleUploadedFile("a.exe", b"x")]})
     assert wrong.status_code == 422
     assert "a.exe is no file of an evaluator" in read_page(wrong)
@@ -297,8 +297,8 @@ def test_files_are_downloaded_and_imported(researcher, toy):
 def test_deleting_asks_for_confirmation(researcher, toy):
     train(toy.project, folds=1, name="mine")
     page = read_page(researcher.get(address("evaluator-delete", "mine")))
-    assert "There is no undo" in page
-    assert "it chose" not in page
+    assert "cannot be undone" in page
+    assert "it selected" not in page
     for name, meta in {
         "a": {"evaluator": "mine"},
         "b": {"evaluator": "ours", "mix": "mine"},
@@ -306,7 +306,7 @@ def test_deleting_asks_for_confirmation(researcher, toy):
     }.items():
         ReferenceSet.objects.create(project=toy.project, name=f"set-{name}", meta={"kind": "annotate", **meta})
     page = read_page(researcher.get(address("evaluator-delete", "mine")))
-    assert "The references it chose stay" in page
+    assert "References that it selected stay" in page
     assert [name for name in ("set-a", "set-b", "set-c") if name in page] == ["set-a", "set-b"]
     assert Evaluator.objects.filter(slug="mine").exists()
     assert researcher.post(address("evaluator-delete", "mine"))["Location"] == address("evaluator-list")

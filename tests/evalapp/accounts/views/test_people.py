@@ -101,7 +101,7 @@ def test_link_of_a_former_maker_is_not_shown_as_open(client, cast):
     Membership.objects.filter(project=cast.project, user=cast.researcher).delete()
     with queries:
         page = client.get(PEOPLE).content.decode()
-    assert "Ended: its maker may not invite any more" in page
+    assert "Inactive: its creator may no longer invite members" in page
     for _ in range(3):
         create_invitation(project=cast.project, role="viewer", actor=cast.researcher)
     with CaptureQueriesContext(connection) as more:

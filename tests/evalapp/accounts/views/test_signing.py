@@ -62,7 +62,7 @@ def test_wrong_password_is_reported_and_ten_lock(client, cast):
     for _ in range(9):
         answer = sign_in(client, password="wrong")
     assert answer.status_code == 429
-    assert "works again in 15 minutes" in answer.content.decode()
+    assert "Try again in 15 minutes" in answer.content.decode()
     assert sign_in(client).status_code == 429, "the right password does not help now"
     assert sign_in(client, name="olga").status_code == 302, "others are not locked out"
 
@@ -76,7 +76,7 @@ def test_sign_out_is_a_post(client, cast):
 
 def test_forgotten_password(client, cast):
     answer = client.post("/account/reset/", {"email": "rita@example.org"}, follow=True)
-    assert "Look into your mail" in answer.content.decode()
+    assert "Check your e-mail" in answer.content.decode()
     wait_until_sent(60)
     link = re.search(r"http://testserver(\S+)", mail.outbox[0].body).group(1)
     create_token(user=cast.researcher, name="t", scopes=["read"])
@@ -91,12 +91,12 @@ def test_forgotten_password(client, cast):
     assert AuditEvent.objects.get(verb="account.password-reset").actor == cast.researcher
     client.logout()
     assert sign_in(client, password="nine-lives-left").status_code == 302
-    assert "does not work any more" in client.get(link, follow=True).content.decode()
+    assert "is no longer valid" in client.get(link, follow=True).content.decode()
 
 
 def test_unknown_address_looks_the_same_and_gets_no_mail(client, cast):
     answer = client.post("/account/reset/", {"email": "nobody@example.org"}, follow=True)
-    assert "Look into your mail" in answer.content.decode()
+    assert "Check your e-mail" in answer.content.decode()
     wait_until_sent(60)
     assert mail.outbox == []
 

@@ -37,14 +37,14 @@ def test_failed_deletion_is_shown_with_a_remedy(client, cast):
     )  # fmt: skip
     client.force_login(cast.owner)
     page = read_page(client.get("/"))
-    assert "Delete Beta: it did not come to its end." in page
+    assert "Delete Beta was not completed." in page
     assert f"manage.py retry {failed.pk}" in page
 
 
 def test_overview_shows_the_next_step(client, cast):
     client.force_login(cast.owner)
     page = read_page(client.get("/projects/alpha/"))
-    assert "What to do next" in page
+    assert "Next steps" in page
     assert 'aria-current="page">Overview' in page
 
 
@@ -85,7 +85,7 @@ def test_error_pages_offer_a_way_out(client, cast):
     answer = client.get("/projects/alpha/")
     assert answer.status_code == 404
     page = read_page(answer)
-    assert "To my projects" in page
+    assert "My projects" in page
     assert "There is no project" in page
     part = read_page(client.get("/projects/alpha/", headers={"HX-Request": "true"}))
     assert "<html" not in part

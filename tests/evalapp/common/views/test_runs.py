@@ -128,7 +128,7 @@ def test_list_needs_the_same_queries_at_any_length(reader, make, django_assert_m
 def test_request_details_are_folded_on_every_page(reader, make, state):
     params = {"evaluator": "adem", "folds": 5, "options": {"learning_rate": 1e-05, "affine": True, "l2": None}}
     page = get(reader, make(state, params=params))
-    assert '<details class="section" id="run-asked"><summary>What was asked for</summary>' in page
+    assert '<details class="section" id="run-asked"><summary>Parameters</summary>' in page
     for name, value in (("Evaluator", "adem"), ("Folds", "5"), ("Learning rate", "1e−05"), ("Affine", "yes")):
         assert f'<dt>{name}</dt><dd dir="auto">{value}</dd>' in page
     assert "<dt>L2</dt>" not in page  # the bare letters may occur in a form token
@@ -154,11 +154,11 @@ def test_kinds_have_readable_names(reader, make):
 def test_deleted_result_is_not_a_link(client, cast, make, monkeypatch):
     run = make("succeeded", result={"url": RUNS, "n": 1})
     client.force_login(cast.researcher)
-    assert "See the result" in get(client, run)
+    assert "View result" in get(client, run)
     run_jobs.put_job(monkeypatch, replace(jobs.get_job("test-count"), gone=f"{__name__}:gone"))
     page = get(client, run)
     assert "It was deleted since." in page
-    assert "See the result" not in page
+    assert "View result" not in page
 
 
 def gone(run: Run) -> str:
