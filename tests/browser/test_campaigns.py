@@ -46,7 +46,7 @@ def test_plans_opens_and_invites(cast: Cast, page_for: Open) -> None:
     page.click("text=Open campaign")
     page.wait_for_selector("text=Now invite annotators")
     page.click("nav[aria-label=Campaign] >> text=Invitations")
-    page.click("text=Create link")
+    page.get_by_role("button", name="Create link").click()
     link = page.input_value("#secret-invitation")
     page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")  # as without TLS
     page.click("button[data-copy]")
