@@ -9,7 +9,7 @@ register(
         "scoring.pipelines.score:run",
         "Apply an evaluator to the outputs of a project.",
         request="scoring.services.scores:start_scoring",
-        params="scoring.services.scores:ScoreWishes",
+        params="scoring.services.scores:ScoringOptions",
         give_up="scoring.services.scores:give_up_scores",
         label="Scores of an evaluator",
         gone="scoring.selectors.run_results:scores_gone",
@@ -34,7 +34,7 @@ register(
         "scoring.pipelines.train:run",
         "Train an evaluator on the data of a project.",
         request="scoring.services.training:start_training",
-        params="scoring.services.training:Wishes",
+        params="scoring.services.training:TrainingOptions",
         fragment="scoring:training-curve",
         give_up="scoring.services.artefacts:give_up_evaluator",
         label="Training",
@@ -48,7 +48,7 @@ register(
         "scoring.pipelines.train:check",
         "Check before a training: counts, steps, time, or what is missing.",
         request="scoring.services.training:start_check",
-        params="scoring.services.training:Wishes",
+        params="scoring.services.training:TrainingOptions",
         label="Check before a training",
     )
 )

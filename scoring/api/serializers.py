@@ -11,7 +11,7 @@ from rest_framework import serializers
 
 from evalapp.common.api.fields import Closed, OnePageSerializer, TextField
 
-from ..live.bounds import MOST_OF_ALL, MOST_OF_ONE, cost_of_pair
+from ..live.bounds import MOST_OF_ALL, MOST_OF_ONE, count_pair_characters
 from ..models import Evaluator, Score
 from ..selectors.score_sets import made_of
 from ..selectors.training import card_of, files_of
@@ -490,7 +490,7 @@ class OnlineRequestSerializer(Closed):
     options = serializers.DictField(required=False, help_text="Options of scoring, as the catalogue lists them.")
 
     def validate_pairs(self, pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        _check_cost([cost_of_pair(pair) for pair in pairs], "a text")
+        _check_cost([count_pair_characters(pair) for pair in pairs], "a text")
         return pairs
 
 
@@ -521,7 +521,7 @@ class ComparisonRequestSerializer(Closed):
     options = serializers.DictField(required=False, help_text="Options of scoring, as the catalogue lists them.")
 
     def validate_pairs(self, pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        _check_cost([cost_of_pair(pair) for pair in pairs], "a pair")
+        _check_cost([count_pair_characters(pair) for pair in pairs], "a pair")
         return pairs
 
 
@@ -551,7 +551,7 @@ class ReliabilityRequestSerializer(Closed):
     options = serializers.DictField(required=False)
 
     def validate(self, given: dict[str, Any]) -> dict[str, Any]:
-        _check_cost([cost_of_pair(given)], "a set of references")
+        _check_cost([count_pair_characters(given)], "a set of references")
         return given
 
 

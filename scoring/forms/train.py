@@ -18,7 +18,7 @@ from scoring.forms.fields import NameField, add_faults, label_of, reference_sets
 from scoring.selectors.catalogue import refusal_of
 from scoring.selectors.datasets import UPLOADED, judged_aspects, rater_names
 from scoring.selectors.training import default_folds, judgements_for
-from scoring.services.training import LISTS, MOST_FOLDS, OWN_FIELDS, Wishes
+from scoring.services.training import LISTS, MOST_FOLDS, OWN_FIELDS, TrainingOptions
 
 if TYPE_CHECKING:
     from scoring.ml import Entry, Option
@@ -216,14 +216,14 @@ class TrainForm(forms.Form):
         """The folded parts that must be open because something in them is wrong."""
         return [group for group in ("basic", "advanced", "data") if any(f.errors for f in self.of_group(group))]
 
-    def wishes(self) -> Wishes:
+    def wishes(self) -> TrainingOptions:
         """What the filled form asks for."""
         given = self.cleaned_data
         lists: dict[str, Any] = {name: tuple(given.get(name, ())) for name in LISTS}
         options = self._options_given()
         if given.get("aspects"):
             options["aspects"] = ",".join(given["aspects"])
-        return Wishes(
+        return TrainingOptions(
             evaluator=self.entry.name,
             profile=given.get("profile", ""),
             encoder=given.get("encoder", ""),

@@ -1,3 +1,3 @@
-"""Scores while somebody waits: the web process asks (`asking`), the worker of the queue `live` answers (`answering`)
-from models that it keeps warm. Request and answer are short-lived keys of Redis; the queue only carries a request's
-number, and a request nobody waits for any more is dropped unexecuted. Nothing is stored."""
+"""Online scores: the web process asks (`asking`), the worker of the queue `live` answers (`answering`) with models that
+stay in memory. Request and answer are short-lived Redis keys; the queue carries only the request id, and a request
+whose client has given up is dropped. Nothing is stored."""

@@ -1,5 +1,5 @@
-"""The answering side, in the worker of the queue `live`: load the evaluator or take the warm one, compute, answer.
-Models that were not asked for longest make room for others."""
+"""The worker side of online scores: load the evaluator or take it from memory, compute, answer. The least recently
+used models are unloaded first."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from .asking import STATE_KEY, answer_key, ask_key, connect
 from .bounds import NEVER, REFERENCES_SLICE, Deadline, TooLate, evaluate_in_time
@@ -25,19 +26,19 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: Nobody waits longer for an answer that has come; then it goes.
+#: An answer that has not been collected expires after this time.
 ANSWER_SECONDS = 10
 LOADING_SECONDS = 120
 
 
-#: What could not be loaded is not tried again at every key that somebody presses.
+#: A failed load is not repeated for this long, so that typing does not trigger it at every key.
 FAILED_SECONDS = 20
-#: So long references and candidates are read for one request; whoever waits behind it should not notice.
+#: Time spent on the references and candidates of one request, short enough that later requests do not wait.
 TURN_SECONDS = 0.25
-#: Why a score is null that is defined, though by no number.
+#: Reason beside a null score that is infinite, which JSON cannot hold.
 INFINITE = "its score is infinite"
 
-#: The answer goes to whoever still waits for it.
+#: Deliver the answer if the client still waits.
 _GIVE = """
 if redis.call('DEL', KEYS[1]) == 1 then
   redis.call('RPUSH', KEYS[2], ARGV[1])
@@ -48,14 +49,14 @@ end
 
 @dataclass(slots=True)
 class Warm:
-    """An evaluator in memory, and what it knows of sets that are being written."""
+    """An evaluator in memory, with its state for reference sets that are being written."""
 
     evaluator: Evaluator
     writing: LiveReliability | None = None
 
 
 class WarmModels:
-    """The evaluators last asked for, most recent last. A folder that was written anew is loaded anew."""
+    """The most recently used evaluators, newest last. A folder that has changed is loaded again."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -63,14 +64,16 @@ class WarmModels:
         self.failed: dict[str, tuple[float, Exception]] = {}
 
     def get(self, source: Mapping[str, str], options: Mapping[str, Any], loading: Callable[[], None]) -> Evaluator:
-        """The evaluator of a catalogue name or of a folder below ARTEFACTS_DIR; `loading` is called before one is
-        loaded. One that could not be loaded raises the same error again for some seconds."""
+        """Return the evaluator of a catalogue name or of a folder below ARTEFACTS_DIR.
+
+        `loading` is called before a load. A failed load raises the same error again for `FAILED_SECONDS`.
+        """
         return self._warm(source, options, loading).evaluator
 
     def get_writing(
         self, source: Mapping[str, str], options: Mapping[str, Any], loading: Callable[[], None]
     ) -> LiveReliability:
-        """What rates sets of references with that evaluator. Raises `ScoringError` where it does not do that."""
+        """Return the evaluator's rating of reference sets. Raises `ScoringError` if it has none."""
         warm = self._warm(source, options, loading)
         if warm.writing is None:
             from scoring.ml.evaluators.ream.live import LiveReliability
@@ -95,9 +98,9 @@ class WarmModels:
         loading()
         try:
             if folder is not None or "encoder" in get_entry(source["name"]).needs:
-                load_libraries()  # the thread that began with the worker may be at it
+                load_libraries()  # the start-up thread may still be loading them
             if folder is not None and not stamp:
-                text = "its folder is gone. Put it back from a backup, or train it again"
+                text = _("Its folder is missing. Restore it from a backup, or train it again.")
                 raise ArtefactError(source.get("slug", source["folder"]), text)
             found = Warm(load(folder if folder is not None else source["name"], **options))
         except ScoringError as error:
@@ -118,18 +121,20 @@ _models: list[WarmModels] = []
 
 
 def warm_models() -> WarmModels:
-    """Those of this process."""
+    """Return the models of this process."""
     if not _models:
         _models.append(WarmModels(settings.LIVE_MODELS))
     return _models[0]
 
 
 def answer(number: str) -> bool:
-    """Answer a request if somebody still waits for it; whether it was executed. It ends when whoever asked has stopped
-    waiting, for others wait behind it."""
+    """Answer a request unless its client has given up. Returns whether it was executed.
+
+    Computing stops when the client stops waiting, because other requests are queued behind this one.
+    """
     client = connect(settings.REDIS_URL)
     raw = client.get(ask_key(number))
-    # What was asked is kept for as long as its asker waits; -1 is for ever, -2 no more.
+    # The request expires when its client stops waiting; -1: no expiry, -2: gone.
     left: Any = client.pttl(ask_key(number))
     if raw is None or left == -2:
         return False
@@ -137,27 +142,29 @@ def answer(number: str) -> bool:
     request = json.loads(raw)
     check = Deadline(None if left < 0 else left / 1000)
     name = str(request["source"].get("slug") or request["source"].get("name"))
-    told: list[str] = []
+    loaded: list[str] = []
 
     def loading() -> None:
-        told.append(name)
+        loaded.append(name)
         client.set(STATE_KEY, f"loading {name}", ex=LOADING_SECONDS)
 
     try:
         body = execute(request, loading, check)
     except TooLate:
-        log.info("online scores by %s were given up: they took longer than anybody waits", name)
+        log.info("online scores by %s cancelled: the client stopped waiting", name)
         return True
     finally:
-        if told:
+        if loaded:
             client.delete(STATE_KEY)
     client.eval(_GIVE, 2, ask_key(number), answer_key(number), json.dumps(body), ANSWER_SECONDS)
     return True
 
 
 def execute(request: Mapping[str, Any], loading: Callable[[], None], check: Deadline = NEVER) -> dict[str, Any]:
-    """The body of the answer: what the function of its kind found, or `{"error", "detail"}`. Raises `TooLate` when
-    `check` does, never while an evaluator is being loaded: then whoever asks next finds it warm."""
+    """Return the body of the answer: the result of the request's kind, or `{"error", "detail"}`.
+
+    Raises `TooLate` when `check` does, but never during a load, so that the next request finds the evaluator loaded.
+    """
     from scoring.ml import ArtefactError, EncoderError, ScoringError
 
     try:
@@ -176,22 +183,20 @@ def execute(request: Mapping[str, Any], loading: Callable[[], None], check: Dead
             return compare_pairs(evaluator, request["pairs"], check)
         return score_pairs(evaluator, request["pairs"], check)
     except (ArtefactError, EncoderError) as error:
-        return {"error": "unavailable", "detail": _placeless(error, request["source"])}
+        return {"error": "unavailable", "detail": _hide_folder(error, request["source"])}
     except ScoringError as error:
-        return {"error": "bad-input", "detail": _placeless(error, request["source"])}
+        return {"error": "bad-input", "detail": _hide_folder(error, request["source"])}
     except TooLate:
         raise
     except Exception as error:
-        # The border of this process: whoever waits learns that it failed, the log has the rest.
+        # Last resort of this process: the client learns that it failed, the log has the details.
         log.exception("an online request failed")
-        return {
-            "error": "unavailable",
-            "detail": f"Unexpected error ({type(error).__name__}). The log has the details.",
-        }
+        text = _("Unexpected error (%(kind)s). The server log has the details.")
+        return {"error": "unavailable", "detail": text % {"kind": type(error).__name__}}
 
 
-def _placeless(error: Exception, source: Mapping[str, str]) -> str:
-    """Where an evaluator stands on the server is not for everybody who may ask it."""
+def _hide_folder(error: Exception, source: Mapping[str, str]) -> str:
+    """Replace the server folder in the message by the evaluator's name."""
     if "folder" not in source:
         return str(error)
     place = str(Path(settings.ARTEFACTS_DIR) / source["folder"])
@@ -199,7 +204,7 @@ def _placeless(error: Exception, source: Mapping[str, str]) -> str:
 
 
 def score_pairs(evaluator: Evaluator, pairs: Sequence[Mapping[str, Any]], check: Deadline = NEVER) -> dict[str, Any]:
-    """`signature`, `scores` (null: undefined), `reasons` beside them, and `notes` on all of them."""
+    """Return `signature`, `scores` (null: undefined), a reason for each and `notes` on all of them."""
     from scoring.ml import Record
 
     records = [
@@ -208,32 +213,36 @@ def score_pairs(evaluator: Evaluator, pairs: Sequence[Mapping[str, Any]], check:
     found = evaluate_in_time(evaluator, records, check)
     values = found.values.tolist()
     folds = len(getattr(evaluator, "members", ()))
+    # Online texts belong to no item, so no model has seen their group: all folds are averaged.
+    notes = [_("Each score is the mean over the models of all %(n)d folds.") % {"n": folds}] if folds else []
     return {
         "signature": found.signature,
         "scores": [_finite(value) for value in values],
         "reasons": [
             INFINITE if math.isinf(value) else reason for value, reason in zip(values, found.reasons, strict=True)
         ],
-        # What is asked here belongs to no item, so that no model has seen its group.
-        "notes": [*([f"each score is the mean of the models of all {folds} folds"] if folds else []), *found.notes],
+        "notes": [*notes, *found.notes],
     }
 
 
 def _finite(value: float | None) -> float | None:
-    """JSON has no other numbers."""
+    """Return the value, or None where JSON cannot hold it."""
     return value if value is not None and math.isfinite(value) else None
 
 
 def compare_pairs(evaluator: Evaluator, pairs: Sequence[Mapping[str, Any]], check: Deadline = NEVER) -> dict[str, Any]:
-    """`signature`, `verdicts` (1: a is better, -1: b, 0: neither), `probabilities` of better, tie and worse,
-    `swap_consistency` (the share of pairs whose verdict turns round with the order; null where they were read in one
-    order) and `notes`, of evaluators that compare. Of a cross-fitted one by the mean probabilities of its models."""
+    """Compare pairs of texts with an evaluator that can compare.
+
+    Returns `signature`, `verdicts` (1: a is better, -1: b, 0: neither), `probabilities` of better, tie and worse,
+    `swap_consistency` (share of pairs whose verdict reverses with the order; null if only one order was read) and
+    `notes`. A cross-fitted evaluator averages the probabilities of its models.
+    """
     from scoring.ml import Record
 
     members: Sequence[Any] = getattr(evaluator, "members", None) or [evaluator]
     if not all(hasattr(member, "judge") for member in members):
-        detail = f"{evaluator.name} scores single texts and compares none; choose one trained as comparative."
-        return {"error": "bad-input", "detail": detail}
+        detail = _("%(name)s scores single texts and cannot compare; choose an evaluator trained as comparative.")
+        return {"error": "bad-input", "detail": detail % {"name": evaluator.name}}
     from scoring.ml.evaluators.comparative.verdicts import signs_of
 
     a, b = (
@@ -242,14 +251,15 @@ def compare_pairs(evaluator: Evaluator, pairs: Sequence[Mapping[str, Any]], chec
     found = [member.judge(a, b, progress=check) for member in members]
     probabilities = sum(each.probabilities for each in found) / len(found)
     if not all(map(math.isfinite, probabilities.ravel().tolist())):
-        detail = f"{evaluator.name} gives probabilities that are no numbers: its training failed. Train it again."
-        return {"error": "bad-input", "detail": detail}
+        detail = _("The training of %(name)s failed: its probabilities are not numbers. Train it again.")
+        return {"error": "bad-input", "detail": detail % {"name": evaluator.name}}
     consistent = [each.swap_consistency for each in found if each.swap_consistency is not None]
     cut = int(sum(each.truncated for each in found).astype(bool).sum())
-    notes = [f"{cut} of {len(pairs)} pairs were longer than it reads and were cut"] if cut else []
+    text = _("%(n)d of %(all)d pairs exceeded the length limit and were truncated.")
+    notes = [text % {"n": cut, "all": len(pairs)}] if cut else []
     if evaluator.unknown_tokens is not None:
-        said = evaluator.unknown_tokens.describe(text for one in (*a, *b) for text in (one.text, *one.context))
-        notes += [said] if said else []
+        unknown = evaluator.unknown_tokens.describe(text for one in (*a, *b) for text in (one.text, *one.context))
+        notes += [unknown] if unknown else []
     return {
         "signature": evaluator.signature,
         "verdicts": signs_of(probabilities).tolist(),
@@ -264,18 +274,20 @@ def compare_pairs(evaluator: Evaluator, pairs: Sequence[Mapping[str, Any]], chec
 def rate_references(
     evaluator: Evaluator, context: Sequence[str], references: Sequence[str], check: Deadline = NEVER
 ) -> dict[str, Any]:
-    """`signature` and `reliability` of a set of references for a context, of evaluators that have it (REAM); of a
-    cross-fitted one the mean over its models, none of which saw this set."""
+    """Return `signature` and `reliability` of a reference set for a context, for evaluators that rate them (REAM).
+
+    A cross-fitted evaluator averages over its models, none of which has seen this set.
+    """
     members: Sequence[Any] = getattr(evaluator, "members", None) or [evaluator]
     if hasattr(evaluator, "reliability"):
         members = [evaluator]
     if not all(hasattr(member, "reliability") for member in members):
-        detail = f"{evaluator.name} says nothing about the reliability of references."
+        detail = _("%(name)s does not rate the reliability of references.") % {"name": evaluator.name}
         return {"error": "bad-input", "detail": detail}
     filled = [text for text in references if text.strip()]
     values = []
     for member in members:
-        # What it has read before costs it next to nothing, and between the parts it can be told to end.
+        # References read before cost next to nothing, and the deadline is checked between the parts.
         for start in range(0, len(filled) - REFERENCES_SLICE, REFERENCES_SLICE):
             check()
             member.reliability(tuple(context), tuple(filled[start : start + REFERENCES_SLICE]))
@@ -285,8 +297,11 @@ def rate_references(
 
 
 def rate_writing(rated: LiveReliability, request: Mapping[str, Any]) -> dict[str, Any]:
-    """`signature`, `now`, `with_text` and `candidates` (a value each, in their order; null: not rated) of a set of
-    references that somebody writes, `left` (how many candidates were not reached in time) and `notes`."""
+    """Rate a reference set that is being written.
+
+    Returns `signature`, the values `now` and `with_text`, `candidates` (a value each, in their order; null: not rated),
+    `left` (number of candidates not reached in time) and `notes`.
+    """
     end = time.monotonic() + TURN_SECONDS
     candidates = request.get("candidates", [])
     found = rated.write(
@@ -303,7 +318,7 @@ def rate_writing(rated: LiveReliability, request: Mapping[str, Any]) -> dict[str
 
 
 def rate_sets(rated: LiveReliability, request: Mapping[str, Any]) -> dict[str, Any]:
-    """`signature` and `values` of several sets of references for one item, null of an empty one."""
+    """Return `signature` and `values` of several reference sets of one item; null for an empty set."""
     values = rated.rate(_query(request), request["sets"])
     return {"signature": rated.signature, "values": [_finite(value) for value in values]}
 

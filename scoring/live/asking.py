@@ -1,5 +1,4 @@
-"""The asking side, in the web process: put the request where the worker finds it, wait for the answer, give up in time.
-No evaluator is imported here."""
+"""The web side of online scores: enqueue the request, wait for the answer, give up in time. Imports no evaluator."""
 
 from __future__ import annotations
 
@@ -13,6 +12,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from evalapp.common.errors import BadInput, Busy, TooMany, Unavailable
 from evalapp.common.queue import queue_has_worker
@@ -21,22 +22,23 @@ if TYPE_CHECKING:
     import redis
 
 QUEUE, TASK = "live", "scoring.live"
-#: With so many requests waiting, one more would not be answered in time either.
+#: With this many requests waiting, another would not be answered in time.
 MOST_WAITING = 32
-#: In lanes most of what waits was superseded, and is dropped in no time.
+#: Limit for lanes, where most waiting requests are superseded and dropped at once.
 MOST_WAITING_IN_LANES = 256
-#: Requests of one person that may wait: one after the other is answered, and others want an answer, too.
+#: Waiting requests allowed per person, so that nobody blocks the others.
 MOST_OF_ONE_PERSON = 8
-#: What the worker is at when that takes long, for the message of a request that ran out of time.
+#: Current long task of the worker, shown when a request times out.
 STATE_KEY = "evalapp:live:state"
 LANE_SECONDS = 30
-#: When to ask again while it loads an evaluator, and while it is at the requests of others.
+#: Seconds until a retry, during a load and otherwise.
 LOAD_WAIT, BUSY_WAIT = 10, 2
-#: A Redis that is silent for longer is down.
+UNREACHABLE = gettext_noop("Online scores are unavailable: the queue cannot be reached. Is Redis running?")
+#: Seconds without an answer after which Redis counts as down.
 PATIENCE = 1.0
 
-#: Enter the queue, in one step: refused where too many wait (their number) or where the lane has a later ticket (-1);
-#: what waits in the lane goes, and whoever waits for it is told.
+#: Enter the queue atomically. Refused if too many wait (returns their number) or if the lane has a later ticket (-1).
+#: An older request of the lane is removed and its client notified.
 _ENTER = """
 local waiting = redis.call('LLEN', KEYS[1])
 if waiting >= tonumber(ARGV[1]) then return waiting end
@@ -56,8 +58,8 @@ return 0
 """
 
 
-#: Take one of the places that a person has, in one step: 0 where all are taken. Places of those who wait no longer go;
-#: who died waiting gives none back.
+#: Take one of a person's places atomically; 0 if all are taken. Expired places are freed, because a client that died
+#: while waiting does not give its place back.
 _TAKE_PLACE = """
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ARGV[1])
 if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[2]) then return 0 end
@@ -68,12 +70,12 @@ return 1
 
 
 class Superseded(Exception):
-    """A later request of the same lane came: nobody needs this answer any more."""
+    """A later request of the same lane replaced this one."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A place in a lane: of its requests only the one with the highest ticket is worth an answer."""
+    """A place in a lane; only the request with the highest ticket is answered."""
 
     lane: str
     ticket: int
@@ -97,7 +99,7 @@ def lane_key(lane: str) -> str:
 
 @lru_cache(maxsize=4)
 def connect(url: str, patience: float = 10.0) -> redis.Redis:
-    """One pool of connections for each address; a server that is silent for longer than `patience` seconds is down."""
+    """Return the connection pool of an address; requests fail after `patience` seconds without an answer."""
     import redis
 
     return redis.Redis.from_url(url, socket_connect_timeout=1, socket_timeout=patience, decode_responses=True)
@@ -106,45 +108,49 @@ def connect(url: str, patience: float = 10.0) -> redis.Redis:
 def ask_live(
     request: Mapping[str, Any], *, timeout: float | None = None, place: Place | None = None, asker: str = ""
 ) -> dict[str, Any]:
-    """The worker's answer to `{"kind", "source", "options", ...}` (see `answering`).
+    """Return the worker's answer to `{"kind", "source", "options", ...}` (see `answering`).
 
-    Raises `Unavailable` when no worker serves the queue or Redis is down; `Busy` when too many wait already or the
-    answer is not there within `timeout` seconds (the setting LIVE_TIMEOUT_MS); `TooMany` when so many requests of this
-    `asker` wait already; `BadInput` when the evaluator refuses the request; `Superseded` when it had a place in a lane
-    and a later request took it.
+    Raises `Unavailable` if no worker serves the queue or Redis is down; `Busy` if too many requests wait or there is no
+    answer within `timeout` seconds (default: the setting LIVE_TIMEOUT_MS); `TooMany` if this `asker` has too many
+    waiting requests; `BadInput` if the evaluator refuses the request; `Superseded` if a later request took its place.
     """
     import redis
 
     seconds = settings.LIVE_TIMEOUT_MS / 1000 if timeout is None else timeout
     if not queue_has_worker(QUEUE):
-        raise Unavailable("No worker serves the queue live, so there are no online scores. Start it: manage.py up")
+        raise Unavailable(
+            _("Online scores are unavailable: no worker serves the queue “live”. Start it with manage.py up.")
+        )
     client, number = connect(settings.REDIS_URL, PATIENCE), uuid.uuid4().hex
     try:
-        with _place_of(client, asker, number, seconds):
+        with _hold_place(client, asker, number, seconds):
             _enter(client, number, request, seconds, place)
             _send(number)
-            # BLPOP is silent as long as it waits.
+            # BLPOP sends nothing while it waits, hence the longer timeout.
             found = connect(settings.REDIS_URL, seconds + PATIENCE).blpop([answer_key(number)], timeout=seconds)
             if found is None:
                 client.delete(ask_key(number))
                 raise _too_late(client, seconds)
     except redis.exceptions.OutOfMemoryError as error:
-        raise Unavailable("The queue is full, so there are no online scores. Give Redis more memory.") from error
+        raise Unavailable(_("Online scores are unavailable: the queue is full. Give Redis more memory.")) from error
     except redis.RedisError as error:
-        raise Unavailable("The queue cannot be reached, so there are no online scores. Is Redis running?") from error
+        raise Unavailable(_(UNREACHABLE)) from error
     return _answer(json.loads(found[1]))
 
 
 @contextmanager
-def _place_of(client: redis.Redis, asker: str, number: str, seconds: float) -> Iterator[None]:
-    """One of the places that this person has in the queue, for as long as the block lasts; nobody's is not counted."""
+def _hold_place(client: redis.Redis, asker: str, number: str, seconds: float) -> Iterator[None]:
+    """Hold one of this person's places in the queue during the block; requests without an asker are not limited."""
     if not asker:
         yield
         return
     key, now, lasts = asker_key(asker), int(time.time() * 1000), int((seconds + PATIENCE) * 1000)
     if not client.eval(_TAKE_PLACE, 1, key, now, MOST_OF_ONE_PERSON, now + lasts, number, lasts):
-        text = f"{MOST_OF_ONE_PERSON} of your requests wait for online scores already. Ask for the next when one of "
-        raise TooMany(text + "them is answered, or put several texts into one request.", wait=1)
+        text = _(
+            "You already have %(n)d requests waiting for online scores. Wait for an answer, or put several texts into "
+            "one request."
+        )
+        raise TooMany(text % {"n": MOST_OF_ONE_PERSON}, wait=1)
     try:
         yield
     finally:
@@ -163,8 +169,8 @@ def _enter(client: redis.Redis, number: str, request: Mapping[str, Any], seconds
     if waiting < 0:
         raise Superseded
     if waiting:
-        text = f"The worker for online scores has {waiting} requests before this one. Try again in {BUSY_WAIT} s."
-        raise Busy(text, wait=BUSY_WAIT)
+        text = _("%(n)d requests for online scores are waiting. Try again in %(wait)d s.")
+        raise Busy(text % {"n": waiting, "wait": BUSY_WAIT}, wait=BUSY_WAIT)
 
 
 def _send(number: str) -> None:
@@ -173,15 +179,16 @@ def _send(number: str) -> None:
     try:
         app.send_task(TASK, args=[number], queue=QUEUE, retry=False)
     except Exception as error:
-        # kombu raises what its transport raises; all of it means that the queue is down.
-        raise Unavailable("The queue cannot be reached, so there are no online scores. Is Redis running?") from error
+        # kombu passes on any error of its transport; each means that the queue is down.
+        raise Unavailable(_(UNREACHABLE)) from error
 
 
 def _too_late(client: redis.Redis, seconds: float) -> Busy:
     state: Any = client.get(STATE_KEY)
     wait = LOAD_WAIT if state else BUSY_WAIT
-    why = f"the worker, which answers one request after the other, is {state or 'busy with others'}"
-    return Busy(f"No score within {seconds:g} s: {why}. Try again in {wait} s.", wait=wait)
+    why = _("The worker is %(state)s.") % {"state": state} if state else _("The worker is busy with other requests.")
+    text = _("No score within %(seconds)g s. %(why)s Try again in %(wait)d s.")
+    return Busy(text % {"seconds": seconds, "why": why, "wait": wait}, wait=wait)
 
 
 def _answer(body: dict[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,4 @@
-"""What one online request may ask for, and for how long the worker may be at it: one worker answers everybody, one
-request after the other. No evaluator is imported here."""
+"""Limits of one online request in size and time: one worker answers all requests in turn. Imports no evaluator."""
 
 from __future__ import annotations
 
@@ -10,34 +9,33 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from scoring.ml import Evaluator, Record, Scores
 
-#: Characters that are read for one text, and for all texts of a request.
+#: Most characters of one text, and of all texts of a request.
 MOST_OF_ONE, MOST_OF_ALL = 200_000, 2_000_000
-#: Characters that are read between two looks at the clock, some ten texts as long as an encoder reads.
+#: Characters read between two checks of the deadline, about ten texts of an encoder's length.
 SLICE = 20_000
-#: References that are read between two looks at the clock.
+#: References read between two checks of the deadline.
 REFERENCES_SLICE = 16
 
 
-def cost_of(text: str, context: Sequence[str] = (), references: Sequence[str] = ()) -> int:
-    """Characters that are read to score a text: an evaluator reads every reference beside text and context."""
+def count_characters(text: str, context: Sequence[str] = (), references: Sequence[str] = ()) -> int:
+    """Return the characters read to score a text: text and context are read again with every reference."""
     return max(1, len(references)) * (len(text) + sum(map(len, context))) + sum(map(len, references))
 
 
-def cost_of_pair(pair: Mapping[str, Any]) -> int:
-    """The same of a text with what it may be measured against, or of two texts for one context."""
+def count_pair_characters(pair: Mapping[str, Any]) -> int:
+    """Return the characters of a request entry: a text with its references, or two texts for one context."""
     context = pair.get("context", ())
     if "a" in pair:
-        return cost_of(pair["a"], context) + cost_of(pair["b"], context)
-    return cost_of(pair.get("text", ""), context, pair.get("references", ()))
+        return count_characters(pair["a"], context) + count_characters(pair["b"], context)
+    return count_characters(pair.get("text", ""), context, pair.get("references", ()))
 
 
 class TooLate(Exception):
-    """Nobody waits for this answer any more."""
+    """The client has stopped waiting."""
 
 
 class Deadline:
-    """Raises `TooLate` when it is called after so many seconds; None for never. It can be the `progress` of an
-    evaluator, whatever that tells it."""
+    """Raises `TooLate` when called after `seconds`; None: never. Can serve as an evaluator's `progress` callback."""
 
     def __init__(self, seconds: float | None) -> None:
         self.end = None if seconds is None else time.monotonic() + seconds
@@ -51,7 +49,7 @@ NEVER = Deadline(None)
 
 
 def evaluate_in_time(evaluator: Evaluator, records: Sequence[Record], check: Deadline) -> Scores:
-    """`evaluator.evaluate(records)`, a slice after the other: some tell of their progress at the end only."""
+    """Evaluate the records slice by slice, because some evaluators report progress only at the end."""
     from scoring.ml import Scores
 
     if evaluator.depends_on_batch:
@@ -70,7 +68,7 @@ def evaluate_in_time(evaluator: Evaluator, records: Sequence[Record], check: Dea
         signature=evaluator.signature,
         n_truncated=sum(part.n_truncated for part in found),
         n_empty=sum(part.n_empty for part in found),
-        # One may repeat what stands in an earlier slice.
+        # A record may repeat one of an earlier slice.
         n_duplicate=len(records) - len({evaluator.identity(record) for record in records}),
         remarks=evaluator.remarks,
     )
@@ -79,7 +77,7 @@ def evaluate_in_time(evaluator: Evaluator, records: Sequence[Record], check: Dea
 def _slices(records: Sequence[Record]) -> list[Sequence[Record]]:
     parts, begin, cost = [], 0, 0
     for place, record in enumerate(records):
-        own = cost_of(record.text, record.context, record.references)
+        own = count_characters(record.text, record.context, record.references)
         if place > begin and cost + own > SLICE:
             parts.append(records[begin:place])
             begin, cost = place, 0

@@ -1,19 +1,19 @@
-"""The libraries that evaluators with a network need, loaded in a worker by whoever comes first."""
+"""The libraries that neural evaluators need, loaded once in a worker."""
 
 from __future__ import annotations
 
 import threading
 from importlib import import_module
 
-#: What the first answer would have to wait for.
+#: Slow imports that would delay the first answer.
 HEAVY = ("torch", "transformers", "scoring.ml")
 
 _alone = threading.Lock()
 
 
 def load_libraries() -> None:
-    """One thread at a time: `transformers` puts another module in its own place while it is imported, and a thread
-    that asks for it meanwhile is left with the first one, which is empty."""
+    """Import the libraries, one thread at a time: `transformers` replaces its own module during import, and a second
+    thread would keep the empty first one."""
     with _alone:
         for name in HEAVY:
             import_module(name)

@@ -26,7 +26,7 @@ from ..selectors.datasets import DataChoice, build_dataset
 from ..services.artefacts import sweep_incoming
 from ..services.leaderboards import renew_leaderboards
 from ..services.scores import apply_evaluator
-from ..services.training import OWN_FIELDS, make_sure_of_name
+from ..services.training import OWN_FIELDS, require_free_name
 from .outlook import Outlook, of_model, sum_ranges
 from .publishing import plain, publish
 from .resuming import words_of_earlier
@@ -66,7 +66,7 @@ def run(
     done = Evaluator.objects.filter(run=context.run, kind=Evaluator.Kind.TRAINED).first()
     folder = work_folder(context.run)
     if done is None:
-        make_sure_of_name(context.run, slug)
+        require_free_name(context.run, slug)
         _sweep(context.run)
         sweep_incoming()
         job = Training(evaluator, profile, options, seed, aspect or None, folds)

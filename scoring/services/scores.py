@@ -1,4 +1,4 @@
-"""Writing evaluators, score sets and scores. What is computed comes from the pipeline; nothing is computed here."""
+"""Store evaluators, score sets and scores. The pipelines compute; nothing is computed here."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import transaction
 from django.db.models import Count, Exists, OuterRef, Q
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from annotation.models import Output, Reference, ReferenceSet
 from annotation.models.data import ORIGINAL
@@ -61,9 +62,11 @@ def apply_evaluator(
     send: bool = True,
     any_encoder: bool = False,
 ) -> Run:
-    """Queue the application of an evaluator of the catalogue, or of a trained one by its slug, to every output of the
-    project that needs it. The same request joins the run that is already there. `any_encoder` is for the command
-    line, whose user owns the machine; people of the web may choose encoders of the setting ENCODERS only."""
+    """Queue scoring of every output that has no current score by this evaluator.
+
+    `evaluator`: name in the catalogue, or slug of a trained or combined evaluator. Returns the active run of the same
+    request if there is one. `any_encoder`: allow encoders outside the setting ENCODERS, for the command line.
+    """
     combined = Evaluator.objects.filter(project=project, slug=evaluator, kind=Evaluator.Kind.COMBINED).first()
     if combined is not None:
         from .combining import combine_again
@@ -83,12 +86,11 @@ def apply_evaluator(
     against = get_reference_set(project, references) if "references" in entry.needs else None
     references = references if against else ""
     if not count_outputs(project):
-        raise BadInput(
-            f"{project.slug} has no outputs yet. Upload a JSONL or CSV file, or run `manage.py load`, then score."
-        )
+        text = _("%(project)s has no outputs yet. Upload a JSONL or CSV file, or run `manage.py load`, then score.")
+        raise BadInput(text % {"project": project.slug})
     if against is not None:
         _check_references(project, against)
-    slug = trained.slug if trained else slug_of(entry.name, parsed, defaults_of(entry, project))
+    slug = trained.slug if trained else make_slug(entry.name, parsed, defaults_of(entry, project))
     if not trained:
         _check_slug(Evaluator.objects.filter(project=project, slug=slug).first(), entry.name)
     params = {"evaluator": evaluator if trained else entry.name, "options": parsed, "references": references}
@@ -101,63 +103,65 @@ def apply_evaluator(
 
 
 def _check_references(project: Project, against: ReferenceSet) -> None:
-    """A set that has nothing for any output would leave every score undefined."""
+    """Refuse a reference set without a reference for any output: every score would be undefined."""
     scored = Exists(Output.objects.filter(item=OuterRef("item")))
     present = Reference.objects.filter(set__project=project).filter(scored)
     if against.pk and present.filter(set=against).exists():
         return
     names = present.order_by("set__name").values_list("set__name", flat=True).distinct()
-    way = (
-        f"Choose a set that has some: {', '.join(names)}."
-        if names
-        else "Upload references, or let people write or an evaluator choose some."
-    )
-    text = f"The reference set {against.name} has no reference for any output, so that every score would be undefined. "
-    raise BadInput(text + way, faults=[Fault(text + way, field="references")])
+    if names:
+        way = _("Choose a set that has some: %(names)s.") % {"names": ", ".join(names)}
+    else:
+        way = _("Upload references, collect them in a writing campaign, or select them with an evaluator.")
+    text = _("The reference set %(name)s has no reference for any output, so every score would be undefined.")
+    text = f"{text % {'name': against.name}} {way}"
+    raise BadInput(text, faults=[Fault(text, field="references")])
 
 
 def _check_slug(found: Evaluator | None, name: str) -> None:
-    """What is called so already must be this evaluator: somebody may have given its name to a trained one."""
+    """Refuse if the slug already belongs to another evaluator, such as a trained one with that name."""
     if found is not None and found.name != name:
-        text = f"{found.slug} is a {found.kind} {found.name} here, so {name} with these options cannot be called that. "
-        raise Conflict(text + f"Delete it under Evaluators, or choose other options of {name}.")
+        text = _(
+            "The name %(slug)s, which %(name)s would get with these options, belongs to a %(kind)s %(other)s. Delete "
+            "that evaluator, or choose other options."
+        )
+        raise Conflict(text % {"slug": found.slug, "name": name, "kind": found.kind, "other": found.name})
 
 
 def _applicable(project: Project, name: str) -> Entry:
-    """The line of the catalogue; what learns cannot be applied before it was trained."""
+    """Return the catalogue entry; a trainable method cannot be applied before it is trained."""
     try:
         entry = get_entry(name)
     except NotThere as error:
         refuse_unfinished(project, name)
         slugs = list(trained_of(project).values_list("slug", flat=True)[:20])
-        hint = f" Trained in {project.slug}: {', '.join(slugs)}." if slugs else ""
-        raise NotThere(error.detail + hint) from error
+        hint = _("Trained in %(project)s: %(names)s.") % {"project": project.slug, "names": ", ".join(slugs)}
+        raise NotThere(f"{error.detail} {hint}" if slugs else error.detail) from error
     if entry.learns:
         slugs = list(trained_of(project).filter(name=name).values_list("slug", flat=True)[:20])
-        way = (
-            f"Apply one of those trained here: {', '.join(slugs)}."
-            if slugs
-            else f"Train it first: manage.py train {name} --project {project.slug}"
-        )
-        text = f"{name} is a method that learns. {way}"
+        text = _("%(name)s must be trained first.") % {"name": name} + " "
+        if slugs:
+            text += _("Trained in this project: %(names)s.") % {"names": ", ".join(slugs)}
+        else:
+            text += _("Train it: %(command)s") % {"command": f"manage.py train {name} --project {project.slug}"}
         raise BadInput(text, faults=[Fault(text, field="evaluator")])
     return entry
 
 
 @dataclass(frozen=True)
-class ScoreWishes:
-    """Which evaluator is applied, and how."""
+class ScoringOptions:
+    """Options of a scoring run."""
 
     evaluator: str = param(
         help="An evaluator of the catalogue, a trained one or a combination, by name.",
         needed="Name the evaluator to be applied.",
     )
-    options: dict[str, Any] = param({}, help="Options of the evaluator; the others keep their defaults.")
+    options: dict[str, Any] = param({}, help="Options of the evaluator; options left out keep their defaults.")
     references: str = param(ORIGINAL, help="The reference set.")
 
 
-def start_scoring(*, project: Project, user: Any, wishes: ScoreWishes) -> Run:
-    """`apply_evaluator` as a program asks for it."""
+def start_scoring(*, project: Project, user: Any, wishes: ScoringOptions) -> Run:
+    """Call `apply_evaluator` with the options of a request."""
     return apply_evaluator(
         project=project,
         user=user,
@@ -168,18 +172,18 @@ def start_scoring(*, project: Project, user: Any, wishes: ScoreWishes) -> Run:
 
 
 def _from_project(entry: Entry, project: Project) -> dict[str, Any]:
-    """What the project knows better than the catalogue: the language of its texts, hence how they are cut."""
+    """Return the options that the project sets: the language of its texts, which selects the tokeniser."""
     names = {option.name for option in entry.options}
     return {"lang": project.lang} if "lang" in names and project.lang else {}
 
 
 def defaults_of(entry: Entry, project: Project) -> dict[str, Any]:
-    """The options an evaluator has in this project when nobody says anything else."""
+    """Return the default options of an evaluator in this project."""
     return {**{option.name: option.default for option in entry.options}, **_from_project(entry, project)}
 
 
-def slug_of(name: str, options: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
-    """The name, with the options that are not at their default: `bleu-4-smooth-floor`."""
+def make_slug(name: str, options: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
+    """Return the name with the options that differ from their defaults, such as `bleu-4-smooth-floor`."""
     parts = [name] + [f"{key}-{value}" for key, value in options.items() if value != defaults.get(key)]
     slug = re.sub(r"[^a-z0-9]+", "-", "-".join(parts).lower()).strip("-")
     if len(slug) <= 80:
@@ -201,12 +205,14 @@ def open_score_set(
     aspect: str = "",
     run: Run | None = None,
 ) -> ScoreSet:
-    """The set for this signature, made when it is the first time; then it is of this `run`, which takes it away again
-    should it end without a score. Of a `trained` evaluator that learned several aspects each has a set of its own. Who
-    fills it takes it first."""
+    """Return the score set of this signature, created if needed.
+
+    A new set belongs to `run`, which removes it if it ends without a score. A `trained` evaluator of several aspects
+    has one set per aspect. Call `take_score_sets` before filling it.
+    """
     with transaction.atomic():
         evaluator = trained or _open_evaluator(project, name, options)
-        score_set, _ = ScoreSet.objects.get_or_create(
+        score_set, _created = ScoreSet.objects.get_or_create(
             evaluator=evaluator,
             signature=signature,
             references=references,
@@ -217,20 +223,22 @@ def open_score_set(
 
 
 def _open_evaluator(project: Project, name: str, options: Mapping[str, Any]) -> Evaluator:
-    """The row of a baseline with these options, held until the set is stored: nobody takes it away in between."""
+    """Return the evaluator row of a baseline with these options, locked until the set is stored."""
     entry = get_entry(name)
-    slug = slug_of(name, options, defaults_of(entry, project))
+    slug = make_slug(name, options, defaults_of(entry, project))
     defaults = {"name": name, "kind": entry.kind, "options": dict(options)}
     while True:
-        found, _ = Evaluator.objects.get_or_create(project=project, slug=slug, defaults=defaults)
+        found, _created = Evaluator.objects.get_or_create(project=project, slug=slug, defaults=defaults)
         _check_slug(found, name)
         if Evaluator.objects.select_for_update().filter(pk=found.pk).values_list("pk").first() is not None:
             return found
 
 
 def take_score_sets(*, score_sets: Sequence[ScoreSet], run: Run) -> Run | None:
-    """These sets are this run's to fill, or, where another that is running has one of them, none is; that run. Raises
-    `ScoreSet.DoesNotExist` where one was taken away meanwhile: the run that had it failed without a score."""
+    """Claim the sets for this run. Returns None, or the running run that holds one of them (then none is claimed).
+
+    Raises `ScoreSet.DoesNotExist` if a set was removed because its run failed without a score.
+    """
     numbers = [score_set.pk for score_set in score_sets]
     with transaction.atomic():
         rows = list(
@@ -249,8 +257,7 @@ def take_score_sets(*, score_sets: Sequence[ScoreSet], run: Run) -> Run | None:
 
 
 def give_up_scores(run: Run) -> None:
-    """What a run that ended without success leaves of the sets that were not complete before it: one without a score
-    goes, another is counted, so that people see how far it came."""
+    """Clean up after a run that did not succeed: remove its incomplete sets without scores, count the others."""
     with transaction.atomic():
         for score_set in ScoreSet.objects.select_for_update().filter(run=run, scored_at=None).order_by("pk"):
             counts = _counts(score_set)
@@ -261,13 +268,17 @@ def give_up_scores(run: Run) -> None:
 
 
 def delete_scores(*, score_set: ScoreSet, user: Any = None) -> bool:
-    """One set with its scores; combinations that it is a part of keep theirs. Whether the evaluator went with it, as
-    one does that is nothing but its sets. Raises `Conflict` while a run wants the evaluator."""
+    """Delete a score set with its scores; combinations keep theirs.
+
+    Returns whether the evaluator was removed too (a baseline without sets is). Raises `Conflict` while an active run
+    uses the evaluator.
+    """
     evaluator, project = score_set.evaluator, score_set.project
-    if (wants := _run_that_wants(evaluator)) is not None:
-        text = f"Run {wants.pk} ({wants.title}) is {wants.get_state_display().lower()} and wants {evaluator.slug}. "
-        raise Conflict(text + "Delete its scores when that run has ended, or cancel the run first.")
-    from ..selectors.columns import file_of  # reads numpy, for which no page waits at the start
+    if (run := _run_that_uses(evaluator)) is not None:
+        text = _("Run %(run)s (%(title)s) is %(state)s and uses %(name)s. Wait for its end, or cancel it first.")
+        state = run.get_state_display().lower()
+        raise Conflict(text % {"run": run.pk, "title": run.title, "state": state, "name": evaluator.slug})
+    from ..selectors.columns import file_of  # imports numpy, which would delay the start of the web process
 
     columns = file_of(score_set)
     with transaction.atomic():
@@ -282,8 +293,8 @@ def delete_scores(*, score_set: ScoreSet, user: Any = None) -> bool:
     return is_gone
 
 
-def _run_that_wants(evaluator: Evaluator) -> Run | None:
-    """A run that waits or works and names this evaluator; one of the catalogue is applied by its name and options."""
+def _run_that_uses(evaluator: Evaluator) -> Run | None:
+    """Return an active run that names this evaluator; a baseline is named by its name and options."""
     for run in Run.objects.filter(project=evaluator.project, state__in=Run.ACTIVE).order_by("pk"):
         applies = run.kind == "score" and run.params.get("evaluator") == evaluator.name
         if evaluator.slug in names_in(run.params) and not (applies and evaluator.name == evaluator.slug):
@@ -294,7 +305,7 @@ def _run_that_wants(evaluator: Evaluator) -> Run | None:
 
 
 def _remove(score_set: ScoreSet) -> bool:
-    """The set, and with the last one its evaluator, unless that was trained: then it is more than its scores."""
+    """Delete the set, and with the last set of a baseline its evaluator."""
     evaluator = Evaluator.objects.select_for_update().get(pk=score_set.evaluator_id)
     score_set.delete()
     if evaluator.is_trained or evaluator.score_sets.exists():
@@ -304,11 +315,11 @@ def _remove(score_set: ScoreSet) -> bool:
 
 
 def store_scores(*, score_set: ScoreSet, scores: Sequence[NewScore]) -> None:
-    """Put these scores in the place of what the set had for the same outputs, all or none."""
+    """Replace the set's scores of these outputs, all or none."""
     if not scores:
         return
     with transaction.atomic():
-        # A worker that was taken for lost may still be storing the same rows; then one comes after the other.
+        # A worker believed lost may still store the same rows; the lock makes them take turns.
         ScoreSet.objects.select_for_update().filter(pk=score_set.pk).values_list("pk").first()
         Score.objects.filter(score_set=score_set, output__in=[row.output for row in scores]).delete()
         insert_rows(Score, COLUMNS, (score_row(score_set, row) for row in scores))
@@ -328,7 +339,7 @@ def finish_score_set(
     summary: list[dict[str, Any]],
     scored_at: datetime | None = None,
 ) -> ScoreSet:
-    """Count what the set holds now and mark it as complete, now or at the moment given."""
+    """Count the scores of the set and mark it as complete, now or at `scored_at`."""
     figures = {"data_hash": data_hash, "systems": systems, "summary": summary}
     score_set.scored_at = scored_at or timezone.now()
     for name, value in {**_counts(score_set), **figures}.items():
@@ -338,7 +349,7 @@ def finish_score_set(
 
 
 def _counts(score_set: ScoreSet) -> dict[str, int]:
-    """What the set holds, by the names of its columns."""
+    """Return the counts of the set's scores by column name."""
     counts = Score.objects.filter(score_set=score_set).aggregate(
         n_scores=Count("pk"),
         n_undefined=Count("pk", filter=Q(value=None)),

@@ -1,4 +1,4 @@
-"""Asking for trainings and dry checks, storing what was trained, deleting it. The training itself is a pipeline."""
+"""Start trainings and dry checks, store and delete trained evaluators. The training itself is a pipeline."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from annotation.models import Aspect, WritingCampaign
 from annotation.models.data import ORIGINAL
@@ -39,35 +40,35 @@ if TYPE_CHECKING:
     from scoring.ml import Entry
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,79}")
-#: Words that stand in addresses where an evaluator's name stands.
+#: Words that URLs use in the place of an evaluator's name.
 RESERVED = frozenset({"apply", "combine", "robustness", "sentinels", "train", "trained", "upload"})
 MOST_FOLDS = 20
-#: Parameters of runs that name evaluators (`names_in`; a test holds them against the kinds of run).
+#: Run parameters that name evaluators (see `names_in`; a test compares them with the kinds of run).
 NAMES_OF_ONE = ("evaluator", "slug", "mix", "other")
 NAMES_OF_SEVERAL = ("evaluators", "parts")
 LISTS = ("campaigns", "raters", "systems")
 RATINGS = ("raw", "z", "z-shrunk", "rank")
-#: Options that a request names beside `options`.
+#: Options that a request gives as fields of their own, outside `options`.
 OWN_FIELDS = ("profile", "encoder", "ratings")
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """What somebody wants trained. Empty texts and None take the default; `options` override the profile's."""
+class TrainingOptions:
+    """Options of a training. Empty texts and None take the default; `options` override the profile's."""
 
-    evaluator: str = param(help="A method that learns.", needed="Name the evaluator to be trained.")
-    profile: str = param("", help="`recommended` or `paper`; empty: the first that the method has.")
-    encoder: str = param("", help="The language model it starts from, one of the setting ENCODERS.")
-    aspect: str = param("", help="What it learns to judge, where people judged several aspects.")
-    references: str = param(ORIGINAL, help="The reference set it learns with.")
-    ratings: str = param("", help="How raters are made comparable; empty: as the profile says.", choices=("", *RATINGS))
+    evaluator: str = param(help="The method to train.", needed="Name the evaluator to be trained.")
+    profile: str = param("", help="`recommended` or `paper`; empty: the method's first profile.")
+    encoder: str = param("", help="The pretrained encoder, one of the setting ENCODERS.")
+    aspect: str = param("", help="The aspect to learn; required if people judged several.")
+    references: str = param(ORIGINAL, help="The reference set to train with.")
+    ratings: str = param("", help="Normalisation of ratings; empty: the profile's.", choices=("", *RATINGS))
     folds: int | None = param(
-        None, help="Number of models, each scores what it did not see; 0 or 1: one model; null: by size.", low=0,
+        None, help="Cross-fitting folds, each scored by a model that has not seen it; 0, 1: one model.", low=0,
         high=MOST_FOLDS,
     )  # fmt: skip
     seed: int = seed_param()
     name: str = param("", help="Name of the trained evaluator; empty: the next free `METHOD-N`.")
-    apply: bool = param(False, help="Score every output as soon as it is trained.")
+    apply: bool = param(False, help="Score every output after the training.")
     options: Mapping[str, Any] = param({}, help="Further options of the method; they override the profile's.")
     campaigns: tuple[str, ...] = param((), help="Only judgements of these campaigns (`uploads`: uploaded ones).")
     raters: tuple[str, ...] = param((), help="Only judgements of these raters.")
@@ -75,10 +76,12 @@ class Wishes:
 
 
 def start_training(
-    *, project: Project, user: Any = None, wishes: Wishes, send: bool = True, any_encoder: bool = False
+    *, project: Project, user: Any = None, wishes: TrainingOptions, send: bool = True, any_encoder: bool = False
 ) -> Run:
-    """Queue a training. The same request joins the run that is already there. `any_encoder` is for the command line,
-    whose user owns the machine; people of the web choose among the setting ENCODERS."""
+    """Queue a training, or return the active run of the same request.
+
+    `any_encoder`: allow encoders outside the setting ENCODERS, for the command line.
+    """
     params = plan_params(project, wishes, any_encoder=any_encoder)
     with naming(project):
         for run in trainings_under_way(project):
@@ -93,32 +96,32 @@ def start_training(
         )
 
 
-def start_check(*, project: Project, user: Any = None, wishes: Wishes, send: bool = True) -> Run:
-    """Queue the dry check of a training: counts, steps, time, warnings, or what is missing."""
-    wrong = _Wrong()
+def start_check(*, project: Project, user: Any = None, wishes: TrainingOptions, send: bool = True) -> Run:
+    """Queue the dry check of a training: counts, steps, time, warnings, or missing data."""
+    wrong = _Errors()
     with wrong.gathering():
         params = plan_params(project, wishes)
     with wrong.gathering():
-        check_name(project, wishes.name, names_to_be(project))
+        check_name(project, wishes.name, pending_names(project))
     wrong.tell()
     params["name"] = wishes.name
     title = f"Check before training {wishes.evaluator}"
     return enqueue_run(kind="plan", project=project, user=user, params=params, title=title, send=send)
 
 
-def is_as_checked(project: Project, check: Run, wishes: Wishes) -> bool:
-    """Whether somebody wants what a dry check has looked at, and nothing else."""
+def matches_check(project: Project, check: Run, wishes: TrainingOptions) -> bool:
+    """Whether the request equals the one that the dry check examined."""
     return {**plan_params(project, wishes), "name": wishes.name} == check.params
 
 
 def start_checked(*, project: Project, user: Any, check: Run) -> Run:
-    """Queue the training that a dry check has looked at."""
+    """Queue the training that a dry check examined."""
     if check.kind != "plan" or check.state != Run.State.SUCCEEDED:
-        raise Conflict("Only what a check found fit can be trained. Check again.")
+        raise Conflict(_("This check did not succeed. Check again before training."))
     given = dict(check.params)
     options = given["options"]
     data = DataChoice.from_dict(given["data"])
-    wishes = Wishes(
+    wishes = TrainingOptions(
         evaluator=given["evaluator"],
         profile=given["profile"],
         aspect=given["aspect"],
@@ -135,14 +138,14 @@ def start_checked(*, project: Project, user: Any, check: Run) -> Run:
     return start_training(project=project, user=user, wishes=wishes)
 
 
-def plan_params(project: Project, wishes: Wishes, *, any_encoder: bool = False) -> dict[str, Any]:
-    """The parameters of the run, everything checked that can be told without reading the data."""
+def plan_params(project: Project, wishes: TrainingOptions, *, any_encoder: bool = False) -> dict[str, Any]:
+    """Return the parameters of the run, checked as far as possible without reading the data."""
     entry = get_entry(wishes.evaluator)
     if not entry.learns:
-        names = ", ".join(entry.name for entry in learners()) or "none in this installation"
+        names = ", ".join(entry.name for entry in learners()) or _("none in this installation")
+        text = _("%(name)s needs no training: apply it with `manage.py score`. Trainable evaluators: %(names)s.")
         raise BadInput(
-            f"{entry.name} needs no training: apply it with `manage.py score`. What learns: {names}.",
-            faults=[Fault("needs no training", field="evaluator")],
+            text % {"name": entry.name, "names": names}, faults=[Fault(_("needs no training"), field="evaluator")]
         )
     profile = wishes.profile or entry.profiles[0]
     folds = default_folds(project) if wishes.folds is None else wishes.folds
@@ -153,7 +156,7 @@ def plan_params(project: Project, wishes: Wishes, *, any_encoder: bool = False) 
         systems=wishes.systems,
     )
     options: dict[str, Any] = {}
-    wrong = _Wrong()
+    wrong = _Errors()
     with wrong.gathering():
         options = _options(entry, profile, wishes)
         if not any_encoder:
@@ -164,7 +167,8 @@ def plan_params(project: Project, wishes: Wishes, *, any_encoder: bool = False) 
         check_choice(project, choice)
     missing = missing_for(entry, facts_of(project))
     if missing and not wrong.found:
-        raise BadInput(f"{entry.name} cannot be trained on {project.slug}. " + " ".join(missing))
+        text = _("%(name)s cannot be trained on %(project)s.") % {"name": entry.name, "project": project.slug}
+        raise BadInput(" ".join([text, *missing]))
     with wrong.gathering():
         _check_aspects(project, entry, wishes, options, choice)
     wrong.tell()
@@ -180,8 +184,8 @@ def plan_params(project: Project, wishes: Wishes, *, any_encoder: bool = False) 
     }
 
 
-class _Wrong:
-    """What is wrong with a request, told together: not one thing each time it is sent."""
+class _Errors:
+    """Collects the errors of a request, to report all of them at once."""
 
     def __init__(self) -> None:
         self.found: list[EvalappError] = []
@@ -196,7 +200,7 @@ class _Wrong:
             self.found.append(error)
 
     def tell(self) -> None:
-        """Raises what was found, if anything was."""
+        """Raise the collected errors, if any."""
         if len(self.found) == 1:
             raise self.found[0]
         if self.found:
@@ -205,42 +209,44 @@ class _Wrong:
 
 
 def _check_aspects(
-    project: Project, entry: Entry, wishes: Wishes, options: Mapping[str, Any], choice: DataChoice
+    project: Project, entry: Entry, wishes: TrainingOptions, options: Mapping[str, Any], choice: DataChoice
 ) -> None:
-    """The aspect that is to be learned has what this evaluator learns it from, and is named where several have."""
+    """Check that the aspect to learn is named where needed and has the judgements that this evaluator learns from."""
 
     def refuse(text: str, place: str = "aspect") -> None:
         raise BadInput(text, faults=[Fault(text, field=place)])
 
     known = list(Aspect.objects.filter(project=project).values_list("name", flat=True))
     if wishes.aspect and wishes.aspect not in known:
-        there = ", ".join(known) or "none yet"
-        refuse(f"There is no aspect “{wishes.aspect}” in {project.slug}. There are: {there}.")
+        text = _("%(project)s has no aspect “%(aspect)s”. It has: %(known)s.")
+        there = ", ".join(known) or _("none yet")
+        refuse(text % {"project": project.slug, "aspect": wishes.aspect, "known": there})
     if entry.aspect == "none":
         if wishes.aspect:
-            refuse(f"{entry.name} learns no aspect: leave it out.")
+            refuse(_("%(name)s learns no aspect: leave it out.") % {"name": entry.name})
         return
     if options.get("human") == "no" or options.get("comparison") is False:
-        return  # it learns from texts alone
+        return  # learns from texts alone
     kinds = judgements_for(entry)
-    nouns = " or ".join(kinds)
+    nouns = _(" or ").join(kinds)
     judged = judged_aspects(project, kinds, choice)
     if not judged:
         if wishes.aspect:
-            refuse(f"There are no {nouns} of “{wishes.aspect}” in what was chosen, nor of any other aspect.")
+            text = _("The selected data has no %(kinds)s of “%(aspect)s” or of any other aspect.")
+            refuse(text % {"kinds": nouns, "aspect": wishes.aspect})
         return
     if entry.aspect == "one" and not wishes.aspect and len(judged) > 1:
-        refuse(f"Name the aspect that {entry.name} shall learn: {', '.join(judged)}.")
+        text = _("Name the aspect for %(name)s to learn: %(aspects)s.")
+        refuse(text % {"name": entry.name, "aspects": ", ".join(judged)})
     listed = [name.strip() for name in str(options.get("aspects") or "").split(",") if name.strip()]
     for place, names in (("aspect", [wishes.aspect] if wishes.aspect else []), ("options.aspects", listed)):
         for name in names:
             if name not in judged:
-                refuse(
-                    f"There are no {nouns} of “{name}” in what was chosen. There are of: {', '.join(judged)}.", place
-                )
+                text = _("The selected data has no %(kinds)s of “%(aspect)s”. It has some of: %(judged)s.")
+                refuse(text % {"kinds": nouns, "aspect": name, "judged": ", ".join(judged)}, place)
 
 
-def _options(entry: Entry, profile: str, wishes: Wishes) -> dict[str, Any]:
+def _options(entry: Entry, profile: str, wishes: TrainingOptions) -> dict[str, Any]:
     from scoring.ml import InvalidOption
 
     names = {option.name for option in entry.train_options}
@@ -251,7 +257,7 @@ def _options(entry: Entry, profile: str, wishes: Wishes) -> dict[str, Any]:
         if name in names:
             given[name] = value
         elif value != unsaid:
-            text = f"{entry.name} has no option “{name}”."
+            text = _("%(name)s has no option “%(option)s”.") % {"name": entry.name, "option": name}
             raise BadInput(text, faults=[Fault(text, field=name)])
     try:
         return entry.parse_train_options(profile, given)
@@ -260,57 +266,60 @@ def _options(entry: Entry, profile: str, wishes: Wishes) -> dict[str, Any]:
 
 
 def check_name(project: Project, name: str, under_way: Mapping[str, Run] | None = None) -> None:
-    """A name that can become the slug of an evaluator, and is free; `under_way` are names that runs will give."""
+    """Check that a name is valid and free; `under_way`: names reserved by active runs."""
     if not name:
         return
     if not SLUG.fullmatch(name):
-        text = "A name has small letters, digits and hyphens, at most 80."
+        text = _("Use lower-case letters, digits and hyphens, at most 80 characters.")
         raise BadInput(text, faults=[Fault(text, field="name")])
     used = {entry.name for entry in entries()} | RESERVED
     if under_way and name in under_way:
-        text = (
-            f"Run {under_way[name].pk} is making an evaluator named “{name}”: choose another name, or cancel that run."
-        )
+        text = _("Run %(run)s is creating an evaluator named “%(name)s”: choose another name, or cancel that run.")
+        text %= {"run": under_way[name].pk, "name": name}
         raise Conflict(text, faults=[Fault(text, field="name")])
     if name in used:
-        text = f"The name “{name}” is taken, by what evalapp itself calls so: choose another."
+        text = _("The name “%(name)s” is reserved by evalapp: choose another.") % {"name": name}
         raise Conflict(text, faults=[Fault(text, field="name")])
     if Evaluator.objects.filter(project=project, slug=name).exists():
-        text = f"The name “{name}” is taken: choose another, or delete that evaluator first."
+        text = _("The name “%(name)s” is taken: choose another, or delete that evaluator first.") % {"name": name}
         raise Conflict(text, faults=[Fault(text, field="name")])
 
 
-def names_to_be(project: Project) -> dict[str, Run]:
-    """The names that runs will give, but for those that are just being cancelled."""
+def pending_names(project: Project) -> dict[str, Run]:
+    """Return the names reserved by active runs, except runs that are being cancelled."""
     return {slug: run for slug, run in names_in_making(project).items() if not run.cancel_requested}
 
 
 @contextmanager
 def naming(project: Project) -> Iterator[None]:
-    """While a name is chosen and the run that will give it is stored, nobody else does so in this project: else two
-    would be given the same, and the second learn of it when its whole training is done."""
+    """Lock the project while a name is chosen and its run is stored.
+
+    Without the lock two runs could get the same name, and the second would fail after its whole training.
+    """
     with transaction.atomic():
         Project.objects.select_for_update(no_key=True).filter(pk=project.pk).values_list("pk").first()
         yield
 
 
 def free_slug(project: Project, stem: str, name: str) -> str:
-    """The name that was asked for, or the stem with the next number; nothing that is there or under way has it. It is
-    free for as long as the caller is `naming`."""
+    """Return the name asked for, or the stem with the next free number. Call it inside `naming`."""
     making = names_in_making(project)
-    check_name(project, name, names_to_be(project))
+    check_name(project, name, pending_names(project))
     if name:
         return name
-    # What is just being cancelled may be done before it sees so, and have its name.
+    # A run that is being cancelled may still finish first and take its name.
     used = {*Evaluator.objects.filter(project=project).values_list("slug", flat=True), *making}
     return next(slug for number in range(1, 10_000) if (slug := f"{stem}-{number}") not in used)
 
 
-def make_sure_of_name(run: Run, slug: str) -> None:
-    """Raises `Conflict` where another evaluator has the name that this run is to give: a run that had failed holds no
-    name until it is retried. To be asked before hours of work, too, and not after them alone."""
+def require_free_name(run: Run, slug: str) -> None:
+    """Raise `Conflict` if another evaluator has taken the name of this run (a failed run reserves none until retried).
+
+    Called before the work as well as after it.
+    """
     if Evaluator.objects.filter(project=run.project, slug=slug).exists():
-        raise Conflict(f"The name “{slug}” was taken meanwhile. Delete that evaluator, then retry this run.")
+        text = _("The name “%(name)s” is now taken. Delete that evaluator, then retry this run.")
+        raise Conflict(text % {"name": slug})
 
 
 def publish_evaluator(
@@ -323,13 +332,12 @@ def publish_evaluator(
     record: Mapping[str, Any],
     options: Mapping[str, Any],
 ) -> Evaluator:
-    """The evaluator whose whole artefact stands in `folder` (below ARTEFACTS_DIR) becomes known. A run publishes
-    once, however often it is executed."""
+    """Register the evaluator whose complete artefact is in `folder` (below ARTEFACTS_DIR). Idempotent per run."""
     with transaction.atomic():
         found = Evaluator.objects.filter(project=run.project, run=run, kind=Evaluator.Kind.TRAINED).first()
         if found is not None:
             return found
-        make_sure_of_name(run, slug)
+        require_free_name(run, slug)
         row = Evaluator.objects.create(
             project=run.project,
             slug=slug,
@@ -346,7 +354,7 @@ def publish_evaluator(
 
 
 def mark_damaged(*, evaluator: Evaluator, damage: str) -> None:
-    """Its folder no longer holds what was stored; shown until it is loaded again without fault."""
+    """Mark an evaluator whose folder has changed or is incomplete, until it loads again without error."""
     Evaluator.objects.filter(pk=evaluator.pk).update(state=Evaluator.State.DAMAGED, damage=damage)
 
 
@@ -356,27 +364,28 @@ def mark_ready(*, evaluator: Evaluator) -> None:
 
 
 def delete_evaluator(*, evaluator: Evaluator, user: Any = None) -> None:
-    """The evaluator, its scores and its files. Combinations that it is a part of keep their scores, which nothing can
-    bring up to date then. Raises `Conflict` while a run wants it, else that would fail for lack of it when its turn
-    comes; and while people write references by its scores, else those of an arm of the campaign would end in the
-    middle of it."""
+    """Delete an evaluator with its scores and files.
+
+    Combinations that include it keep their scores but can no longer be updated. Raises `Conflict` while an active run
+    or an open writing campaign uses it.
+    """
     if not (evaluator.is_trained or evaluator.is_combined):
-        text = "Only trained and combined evaluators can be deleted; "
-        raise Conflict(text + "the scores of others are replaced when applied again.")
+        text = _("Only trained and combined evaluators can be deleted; apply others again to replace their scores.")
+        raise Conflict(text)
     active = Run.objects.filter(project=evaluator.project, state__in=Run.ACTIVE).order_by("pk")
     wants = next((run for run in active if evaluator.slug in names_in(run.params)), None)
     if wants is not None:
         state = wants.get_state_display().lower()
-        text = f"Run {wants.pk} ({wants.title}) is {state} and wants {evaluator.slug}. "
-        raise Conflict(text + "Delete it when that run has ended, or cancel the run first.")
+        text = _("Run %(run)s (%(title)s) is %(state)s and uses %(name)s. Wait for its end, or cancel it first.")
+        raise Conflict(text % {"run": wants.pk, "title": wants.title, "state": state, "name": evaluator.slug})
     at_work = WritingCampaign.objects.filter(
         project=evaluator.project,
         evaluator=evaluator.slug,
         state__in=[WritingCampaign.State.OPEN, WritingCampaign.State.PAUSED],
     )
     if campaign := at_work.order_by("pk").first():
-        text = f"People write references by the scores of {evaluator.slug} in the campaign “{campaign.name}”. "
-        raise Conflict(text + "Close that campaign first.")
+        text = _("The writing campaign “%(campaign)s” uses the scores of %(name)s. Close that campaign first.")
+        raise Conflict(text % {"campaign": campaign.name, "name": evaluator.slug})
     folder = Path(settings.ARTEFACTS_DIR) / evaluator.folder if evaluator.folder else None
     with transaction.atomic():
         audit.record(verb="evaluator.deleted", project=evaluator.project, actor=user, object=evaluator)
@@ -387,7 +396,7 @@ def delete_evaluator(*, evaluator: Evaluator, user: Any = None) -> None:
 
 
 def names_in(params: Mapping[str, Any]) -> set[str]:
-    """The evaluators that the parameters of a run name, whatever its kind: what it reads, and what it makes."""
+    """Return the evaluators that the parameters of a run name, as input or output, for every kind of run."""
     single = [params.get(name) for name in NAMES_OF_ONE]
     lists = [name for key in NAMES_OF_SEVERAL for name in params.get(key) or ()]
     query = params.get("query")
@@ -396,7 +405,7 @@ def names_in(params: Mapping[str, Any]) -> set[str]:
 
 
 def remove_artefacts(*, project: Project) -> None:
-    """The files of a project that is deleted: trained evaluators, and what runs that were given up had done."""
+    """Remove the files of a deleted project: trained evaluators and work folders of unfinished runs."""
     root = Path(settings.ARTEFACTS_DIR)
     shutil.rmtree(root / str(project.pk), ignore_errors=True)
     for number in Run.objects.filter(project=project, kind__in=["train", "annotate"]).values_list("pk", flat=True):

@@ -34,7 +34,7 @@ from ..selectors.reference_sets import sets_chosen_by
 from ..selectors.score_sets import made_of
 from ..selectors.training import curve_of, facts_of, find_trained, missing_for
 from ..services.artefacts import receive_artefact
-from ..services.training import MOST_FOLDS, delete_evaluator, is_as_checked, start_check, start_checked
+from ..services.training import MOST_FOLDS, delete_evaluator, matches_check, start_check, start_checked
 
 if TYPE_CHECKING:
     from scoring.ml import Entry
@@ -124,7 +124,7 @@ def train_start(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     if not form.is_valid():
         return _train_page(request, project, entry, form)
     try:
-        if data is request.POST and not is_as_checked(project, check, form.wishes()):
+        if data is request.POST and not matches_check(project, check, form.wishes()):
             again = start_check(project=project, user=request.user, wishes=form.wishes())
             messages.warning(request, "The choices were changed after the check: they are checked first.")
             return _to_check(again, name)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from evalapp.common.models import Run
-from scoring.services.training import Wishes, plan_params
+from scoring.services.training import TrainingOptions, plan_params
 from tests.cast import Cast
 from tests.factories import make_items, make_outputs, make_ratings
 
@@ -23,7 +23,7 @@ PLAN = {
 
 def test_what_was_changed_is_not_trained(cast: Cast, page_for: Callable[..., Any]) -> None:
     make_ratings(cast.project, make_outputs(cast.project, make_items(cast.project, 4)))
-    params = {**plan_params(cast.project, Wishes("comparative", aspect="quality", folds=2)), "name": "mine"}
+    params = {**plan_params(cast.project, TrainingOptions("comparative", aspect="quality", folds=2)), "name": "mine"}
     check = Run.objects.create(
         project=cast.project, kind="plan", title="Check", params=params, input_hash="1", state="succeeded", result=PLAN
     )
@@ -41,7 +41,7 @@ def test_what_was_changed_is_not_trained(cast: Cast, page_for: Callable[..., Any
 
 def test_what_a_check_found_is_in_view_when_it_comes(cast: Cast, page_for: Callable[..., Any]) -> None:
     make_ratings(cast.project, make_outputs(cast.project, make_items(cast.project, 4)))
-    params = plan_params(cast.project, Wishes("comparative", aspect="quality", folds=2))
+    params = plan_params(cast.project, TrainingOptions("comparative", aspect="quality", folds=2))
     check = Run.objects.create(
         project=cast.project, kind="plan", title="Check", params=params, input_hash="1", state="running"
     )

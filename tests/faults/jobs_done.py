@@ -23,7 +23,7 @@ from scoring.selectors.inputs import ITEMS_PER_CHUNK
 from scoring.services.annotating import AnnotateWishes, start_annotation
 from scoring.services.reference_sets import delete_set
 from scoring.services.scores import apply_evaluator
-from scoring.services.training import Wishes, delete_evaluator, start_training
+from scoring.services.training import TrainingOptions, delete_evaluator, start_training
 from tests.factories import make_items, make_outputs, make_ratings
 from tests.scoring.ml.tiny import WORDS, tiny_encoder
 from tests.scoring.written import put_ream
@@ -235,7 +235,7 @@ class Trained(Done):
         make_ratings(self.project, outputs)
 
     def begin(self) -> Run:
-        wishes = Wishes(
+        wishes = TrainingOptions(
             "toy", name="learned", folds=1, encoder=self.encoder,
             options={"epochs": 6 if self.long else 2, "learning_rate": 0.001},
         )  # fmt: skip

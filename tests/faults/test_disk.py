@@ -31,7 +31,7 @@ from evalapp.common.runner import execute_run
 from retrieval.index.inversion import _new
 from scoring.ml.training.store import write_folder, write_json, write_whole
 from scoring.models import Evaluator
-from scoring.services.training import Wishes, start_training
+from scoring.services.training import TrainingOptions, start_training
 from tests.annotation.services.judging_helpers import answer_to, open_for
 from tests.cast import Cast, make_cast
 from tests.faults.asking import get_page
@@ -198,7 +198,7 @@ def test_training_without_disk_space_reports_it_and_continues_later(cast, disk, 
 
     put_toy_into_catalogue(monkeypatch)
     fill_with_ratings(cast.project)
-    wishes = Wishes("toy", options={"frozen": True, "epochs": 2}, folds=1)
+    wishes = TrainingOptions("toy", options={"frozen": True, "epochs": 2}, folds=1)
     run = start_training(project=cast.project, wishes=wishes, send=False, any_encoder=True)
     empty_log()
     disk.fill(left=40_000)

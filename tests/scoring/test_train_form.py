@@ -9,7 +9,7 @@ from evalapp.common.errors import BadInput, Fault
 from scoring.forms.fields import ApplyForm, add_faults
 from scoring.forms.train import TrainForm, data_from, initial_from, words_of
 from scoring.ml.registry import get_entry
-from scoring.services.training import Wishes, plan_params
+from scoring.services.training import TrainingOptions, plan_params
 from tests.factories import make_items, make_outputs, make_ratings
 
 pytestmark = pytest.mark.django_db
@@ -82,7 +82,7 @@ def test_aspect_is_offered_only_with_usable_judgements(judged):
 
 def list_errors(project, name, **wishes):
     with pytest.raises(BadInput) as refused:
-        plan_params(project, Wishes(name, **wishes))
+        plan_params(project, TrainingOptions(name, **wishes))
     return {fault.field: fault.message for fault in refused.value.faults}
 
 
@@ -90,12 +90,12 @@ def test_aspect_is_required_at_once_if_several_were_judged(judged):
     """Once, the preselected choice failed the check, which took half a minute."""
     form = TrainForm(ASKED, project=judged, entry=get_entry("comparative"))
     assert list(form.errors) == ["aspect"]
-    said = "Name the aspect that comparative shall learn: quality, fluency, style."
+    said = "Name the aspect for comparative to learn: quality, fluency, style."
     assert list_errors(judged, "comparative") == {"aspect": said}
-    assert plan_params(judged, Wishes("comparative", options={"human": "no"}))["aspect"] == ""
-    assert plan_params(judged, Wishes("comparative", aspect="style"))["aspect"] == "style"
+    assert plan_params(judged, TrainingOptions("comparative", options={"human": "no"}))["aspect"] == ""
+    assert plan_params(judged, TrainingOptions("comparative", aspect="style"))["aspect"] == "style"
     said = list_errors(judged, "ream", aspect="human-likeness")["aspect"]
-    assert said == "There are no ratings of “human-likeness” in what was chosen. There are of: quality, fluency."
+    assert said == "The selected data has no ratings of “human-likeness”. It has some of: quality, fluency."
     assert "no ratings of “style”" in list_errors(judged, "ream", aspect="style")["aspect"]
     assert (
         "no ratings of “style”"
@@ -106,7 +106,7 @@ def test_aspect_is_required_at_once_if_several_were_judged(judged):
 def test_other_choices_may_leave_one_aspect(judged):
     Rating.objects.filter(aspect__name="fluency", rater="r1").delete()
     Rating.objects.filter(aspect__name="fluency").update(rater="other")
-    assert plan_params(judged, Wishes("ream", raters=("r0", "r1")))["aspect"] == ""
+    assert plan_params(judged, TrainingOptions("ream", raters=("r0", "r1")))["aspect"] == ""
     assert "fluency" in list_errors(judged, "ream", raters=("r0",), aspect="fluency")["aspect"]
 
 
@@ -213,7 +213,9 @@ def test_name_field_describes_valid_names(judged):
 
 
 def test_checked_options_are_shown_in_words(judged):
-    wishes = Wishes("ream", aspect="quality", folds=5, systems=("sys-a",), options={"sizes": "1,3", "patience": None})
+    wishes = TrainingOptions(
+        "ream", aspect="quality", folds=5, systems=("sys-a",), options={"sizes": "1,3", "patience": None}
+    )
     assert words_of(get_entry("ream"), {**plan_params(judged, wishes), "name": "mine"}) == [
         ("Profile", "recommended"), ("Aspect", "quality"), ("Folds", "5"), ("Seed", "13"), ("Name", "mine"),
         ("Applied when trained", "no"), ("Systems", "sys-a"), ("sizes", "1,3"), ("patience", "none"),
@@ -222,7 +224,7 @@ def test_checked_options_are_shown_in_words(judged):
 
 def test_training_prefills_the_form(judged):
     entry = get_entry("ream")
-    params = plan_params(judged, Wishes("ream", aspect="quality", folds=3, options={"heads": 2}))
+    params = plan_params(judged, TrainingOptions("ream", aspect="quality", folds=3, options={"heads": 2}))
     found = initial_from(entry, {**params, "slug": "ream-7"})
     assert (found["name"], found["folds"], found["option_heads"]) == ("", 3, 2)
     assert initial_from(entry, {**params, "slug": "mine"})["name"] == "mine"

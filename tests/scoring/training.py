@@ -16,7 +16,7 @@ from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
 from scoring.models import Evaluator
 from scoring.pipelines.publishing import list_files
-from scoring.services.training import Wishes, start_training
+from scoring.services.training import TrainingOptions, start_training
 from tests.factories import make_items, make_outputs, make_ratings
 
 
@@ -40,7 +40,7 @@ def fill(project: Project, n: int = 12) -> None:
 def train(project: Project, evaluator: str = "toy", **wishes: Any) -> Evaluator:
     """Trains synchronously, with a frozen encoder to be fast."""
     options = {"frozen": True, "epochs": 2, **wishes.pop("options", {})}
-    asked = Wishes(evaluator, options=options, **wishes)
+    asked = TrainingOptions(evaluator, options=options, **wishes)
     run = execute_run(start_training(project=project, wishes=asked, send=False, any_encoder=True).pk)
     assert run is not None
     assert run.state == Run.State.SUCCEEDED, run.error

@@ -11,7 +11,7 @@ from annotation.models.data import ORIGINAL
 from evalapp.common import commands
 from evalapp.common.models import Run
 from scoring.management.following import add_set, add_where, see_through
-from scoring.services.training import LISTS, RATINGS, Wishes, check_name, plan_params, start_training
+from scoring.services.training import LISTS, RATINGS, TrainingOptions, check_name, plan_params, start_training
 
 
 class Command(commands.Command):
@@ -52,7 +52,7 @@ class Command(commands.Command):
         lists = {name: tuple(options[name]) for name in LISTS}
         names = ("evaluator", "profile", "encoder", "aspect", "references", "ratings", "folds", "seed", "name", "apply")
         asked: dict[str, Any] = {**{name: options[name] for name in names}, **lists}
-        wishes = Wishes(**asked, options=dict(options["settings_given"]))
+        wishes = TrainingOptions(**asked, options=dict(options["settings_given"]))
         params = plan_params(project, wishes, any_encoder=True)
         check_name(project, wishes.name)
         plan = check_training(project, **params)

@@ -114,7 +114,7 @@ def test_two_texts_are_compared_by_a_comparative_evaluator(folder, encoder):
     assert found["verdicts"][0] == -found["verdicts"][1]
     assert found["verdicts"][2] == 1
     assert 0 <= found["swap_consistency"] <= 1
-    assert found["notes"] == ["1 of 4 pairs were longer than it reads and were cut"]
+    assert found["notes"] == ["1 of 4 pairs exceeded the length limit and were truncated."]
     assert found["signature"] == whole.signature
     noted = answering.compare_pairs(whole, [{"a": "cat", "b": "วันนี้", "context": ["วันนี้ cat"]}])["notes"]
     assert [note.partition(" have words")[0] for note in noted] == ["2 of 3 different texts"]
@@ -142,7 +142,7 @@ def test_missing_or_damaged_evaluator_is_reported_without_its_path(folder, tmp_p
     gone = ask("sets", sets=[["cat"]])
     assert gone["error"] == "unavailable"
     assert "rater" in gone["detail"]
-    assert "its folder is gone" in gone["detail"]
+    assert "folder is missing" in gone["detail"]
     assert str(tmp_path) not in damaged["detail"] + gone["detail"]
 
 
@@ -150,7 +150,7 @@ def test_models_of_all_folds_answer_and_say_so(encoder):
     raters = [untrained(find_encoder(encoder)), untrained(find_encoder(encoder))]
     pairs = [{"text": text, "references": ["the cat sat", "a dog"], "context": ["you like"]} for text in ("cat", "dog")]
     found = answering.score_pairs(CrossFitted(raters[0].entry, raters), pairs)
-    assert found["notes"][0] == "each score is the mean of the models of all 2 folds"
+    assert found["notes"][0] == "Each score is the mean over the models of all 2 folds."
     alone = answering.score_pairs(raters[0], pairs)
     assert None not in alone["scores"]
     assert found["scores"] == pytest.approx(alone["scores"])

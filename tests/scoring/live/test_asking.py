@@ -93,10 +93,10 @@ def test_answer_to_a_superseded_request_goes_to_nobody(client, monkeypatch):
 
 def test_unanswered_request_ends_at_its_time_limit(client):
     """The caller learns that the worker is busy and when to try again: nothing is down."""
-    for state, said, wait in ((None, "busy with others", 2), ("loading sbr", "loading sbr", 10)):
+    for state, said, wait in ((None, "busy with other requests", 2), ("loading sbr", "loading sbr", 10)):
         if state:
             client.set(asking.STATE_KEY, state)
-        text = rf"No score within 0\.1 s: the worker.* is {said}\. Try again in {wait} s"
+        text = rf"No score within 0\.1 s\. The worker is {said}\. Try again in {wait} s"
         with pytest.raises(Busy, match=text) as caught:
             ask_live(REQUEST, timeout=0.1, place=Place("a", 1))
         assert wait_headers(caught.value) == {"Retry-After": str(wait)}
@@ -105,7 +105,7 @@ def test_unanswered_request_ends_at_its_time_limit(client):
 
 def test_lanes_wait_longer_than_others_in_a_full_queue(client):
     client.rpush("live", *["x"] * asking.MOST_WAITING)
-    with pytest.raises(Busy, match="has 32 requests before this one"):
+    with pytest.raises(Busy, match="32 requests for online scores are waiting"):
         ask_live(REQUEST, timeout=0.1)
     with pytest.raises(Unavailable, match="No score within"):
         ask_live(REQUEST, timeout=0.1, place=Place("a", 1))

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from scoring.live import answering
-from scoring.live.bounds import SLICE, Deadline, TooLate, cost_of_pair, evaluate_in_time
+from scoring.live.bounds import SLICE, Deadline, TooLate, count_pair_characters, evaluate_in_time
 from scoring.ml import Record, load
 from scoring.ml.base import Partial
 
 
 def test_every_reference_is_read_with_text_and_context():
-    assert cost_of_pair({"text": "aaaa"}) == 4
-    assert cost_of_pair({"text": "aaaa", "context": ["b", "cc"], "references": ["d", "eeee"]}) == 2 * 7 + 5
-    assert cost_of_pair({"a": "aa", "b": "b", "context": ["ccc"]}) == 9
-    assert cost_of_pair({"context": ["cc"], "references": ["d", "d"]}) == 6
+    assert count_pair_characters({"text": "aaaa"}) == 4
+    assert count_pair_characters({"text": "aaaa", "context": ["b", "cc"], "references": ["d", "eeee"]}) == 2 * 7 + 5
+    assert count_pair_characters({"a": "aa", "b": "b", "context": ["ccc"]}) == 9
+    assert count_pair_characters({"context": ["cc"], "references": ["d", "d"]}) == 6
 
 
 @pytest.mark.parametrize("name", ["chrf", "distinct-1"])

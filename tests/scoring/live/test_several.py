@@ -10,7 +10,7 @@ import pytest
 
 from evalapp.common.models import Run
 from evalapp.common.queue import cancel_run, retry_run
-from scoring.services.training import Wishes, start_training
+from scoring.services.training import TrainingOptions, start_training
 from tests.evalapp.common.conftest import Installation, wait_until
 from tests.scoring.live_house import start
 from tests.scoring.ml.tiny import tiny_encoder
@@ -52,7 +52,9 @@ def test_cancelling_and_a_killed_worker_end_all_processes(house: Installation, p
     start(house, "work", "cpu,gpu")
     encoder = tiny_encoder("bert", tmp_path / "encoder")
     options = {"epochs": 5000, "processes": 2, "train_device": "cpu", "encoder": encoder}
-    run = start_training(project=people.project, wishes=Wishes("toy", options=options, folds=1), any_encoder=True)
+    run = start_training(
+        project=people.project, wishes=TrainingOptions("toy", options=options, folds=1), any_encoder=True
+    )
     first = sharing(run)
     cancel_run(run=run)
     assert wait_until(lambda: ended(run)) < 5

@@ -20,7 +20,7 @@ from scoring.models import CurvePoint, Evaluator
 from scoring.pipelines.train import work_folder
 from scoring.selectors.training import artefact_folder
 from scoring.services.online import score_pairs
-from scoring.services.training import Wishes, start_training
+from scoring.services.training import TrainingOptions, start_training
 from tests.evalapp.common.conftest import Installation, wait_until
 from tests.scoring.live_house import start
 from tests.scoring.ml.tiny import tiny_encoder
@@ -54,7 +54,7 @@ def read_state(run: Run) -> str:
 
 
 def ask(project, *, seed: int = 13, **options) -> Run:
-    wishes = Wishes("toy", options=options, folds=1, seed=seed)
+    wishes = TrainingOptions("toy", options=options, folds=1, seed=seed)
     return start_training(project=project, wishes=wishes, any_encoder=True)
 
 
@@ -165,6 +165,6 @@ def test_unanswerable_requests_are_explained(house, live, people, settings):
     client.delete("live")
     client.rpush("live", *["x"] * asking.MOST_WAITING)
     began = time.monotonic()
-    with pytest.raises(Unavailable, match="has 32 requests before this one"):
+    with pytest.raises(Unavailable, match="32 requests for online scores are waiting"):
         score_pairs(user=people.viewer, evaluator="length", pairs=[pair()])
     assert time.monotonic() - began < 10  # out of the twenty seconds to wait for an answer

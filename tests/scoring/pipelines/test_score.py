@@ -21,7 +21,7 @@ from evalapp.common.runner import RunContext, execute_run
 from scoring.models import Evaluator, Score, ScoreSet
 from scoring.selectors.inputs import iterate_inputs
 from scoring.selectors.score_sets import list_states
-from scoring.services.scores import NewScore, apply_evaluator, open_score_set, slug_of, store_scores
+from scoring.services.scores import NewScore, apply_evaluator, make_slug, open_score_set, store_scores
 from tests.cast import make_cast
 from tests.factories import make_items, make_outputs
 from tests.scoring.training import make_trained
@@ -133,7 +133,7 @@ def test_set_without_a_reference_for_any_output_is_refused_before_the_run(cast, 
     Reference.objects.create(set=empty, item=more, position=0, text="Of an item without outputs.")
     with pytest.raises(BadInput) as refused:
         apply_evaluator(project=cast.project, evaluator="bleu-1", references="mine", send=False)
-    said = "The reference set mine has no reference for any output, so that every score would be undefined. "
+    said = "The reference set mine has no reference for any output, so every score would be undefined. "
     assert refused.value.detail == said + "Choose a set that has some: original."
     assert not Run.objects.exists()
     client.force_login(cast.researcher)
@@ -341,10 +341,10 @@ def test_undo_of_a_scored_upload_is_refused(cast):
 
 
 def test_slug_names_what_is_not_default():
-    assert slug_of("bleu-4", {"smooth": "exp", "lowercase": True}, {"smooth": "exp", "lowercase": False}) == (
+    assert make_slug("bleu-4", {"smooth": "exp", "lowercase": True}, {"smooth": "exp", "lowercase": False}) == (
         "bleu-4-lowercase-true"
     )
-    long = slug_of("x", {"encoder": "a" * 200}, {"encoder": None})
+    long = make_slug("x", {"encoder": "a" * 200}, {"encoder": None})
     assert len(long) <= 80
 
 

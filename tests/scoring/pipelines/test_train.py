@@ -28,7 +28,7 @@ from scoring.selectors.training import artefact_folder, card_of, curve_of, defau
 from scoring.services.leaderboards import compute_leaderboard
 from scoring.services.scores import apply_evaluator
 from scoring.services.training import (
-    Wishes,
+    TrainingOptions,
     check_name,
     delete_evaluator,
     start_checked,
@@ -168,7 +168,7 @@ def test_without_an_estimate_the_bar_covers_the_phase_and_says_so(toy, monkeypat
 
 def test_diverging_training_suggests_a_remedy(toy):
     """Once, the run said "Unexpected error ... retry, and report it"."""
-    wishes = Wishes("toy", options={"frozen": True, "epochs": 2, "learning_rate": 1e30}, folds=1)
+    wishes = TrainingOptions("toy", options={"frozen": True, "epochs": 2, "learning_rate": 1e30}, folds=1)
     run = execute_run(start_training(project=toy.project, wishes=wishes, send=False).pk)
     assert run.state == Run.State.FAILED
     assert "the training diverged" in run.error
@@ -176,7 +176,7 @@ def test_diverging_training_suggests_a_remedy(toy):
 
 
 def test_cancelled_training_continues_where_it_stopped(toy, monkeypatch):
-    wishes = Wishes("toy", options={"frozen": True, "epochs": 6}, folds=1)
+    wishes = TrainingOptions("toy", options={"frozen": True, "epochs": 6}, folds=1)
     whole = train(toy.project, options={"epochs": 6}, folds=1, name="whole")
     seen: list[int] = []
     original = pipeline.Reporter.__call__
@@ -224,7 +224,7 @@ def told(run: Run, begin: str) -> list[str]:
 )
 def test_second_attempt_reports_where_it_continues(toy, monkeypatch, folds, stops_at, expected):
     """Otherwise, after cancelling hours of training, it would be unclear whether it started again."""
-    wishes = Wishes("toy", options={"frozen": True, "epochs": 2}, folds=folds)
+    wishes = TrainingOptions("toy", options={"frozen": True, "epochs": 2}, folds=folds)
     original = pipeline.Reporter.__call__
     steps: list[int] = []
 
@@ -249,7 +249,9 @@ def test_second_attempt_reports_where_it_continues(toy, monkeypatch, folds, stop
 
 def test_cancelled_fine_tuning_reports_where_it_continues(toy, monkeypatch, tmp_path):
     monkeypatch.setattr(finetune, "CHECKPOINT_SECONDS", 0.0)
-    wishes = Wishes("toy", encoder=str(tiny_encoder("bert", tmp_path / "encoder")), options={"epochs": 3}, folds=1)
+    wishes = TrainingOptions(
+        "toy", encoder=str(tiny_encoder("bert", tmp_path / "encoder")), options={"epochs": 3}, folds=1
+    )
     original = pipeline.Reporter.__call__
 
     def stop(self, progress):
@@ -286,7 +288,7 @@ def test_fine_tuning_checkpoints_are_recognised_in_their_folders(tmp_path):
 
 
 def test_retry_whose_name_is_taken_says_so_before_training(toy, monkeypatch, django_capture_on_commit_callbacks):
-    wishes = Wishes("toy", name="judge", options={"frozen": True, "epochs": 2}, folds=1)
+    wishes = TrainingOptions("toy", name="judge", options={"frozen": True, "epochs": 2}, folds=1)
     run = start_training(project=toy.project, wishes=wishes, send=False)
     cancel_run(run=run)
     other = train(toy.project, folds=1, name="judge", seed=14)
@@ -294,7 +296,7 @@ def test_retry_whose_name_is_taken_says_so_before_training(toy, monkeypatch, dja
     with monkeypatch.context() as patch:
         patch.setattr(pipeline, "_train", lambda *rest: pytest.fail("it trained"))
         run = execute_run(run.pk)
-    assert (run.state, "“judge” was taken meanwhile. Delete" in run.error) == (Run.State.FAILED, True)
+    assert (run.state, "“judge” is now taken. Delete" in run.error) == (Run.State.FAILED, True)
     with django_capture_on_commit_callbacks(execute=True):
         delete_evaluator(evaluator=other)
     retry_run(run=run)
@@ -319,7 +321,7 @@ def weights(evaluator: Evaluator) -> str:
 
 
 def test_other_data_restart_the_training(toy, monkeypatch):
-    wishes = Wishes("toy", options={"frozen": True, "epochs": 4}, folds=1)
+    wishes = TrainingOptions("toy", options={"frozen": True, "epochs": 4}, folds=1)
     original = pipeline.Reporter.__call__
 
     def stop(self, progress):
@@ -351,7 +353,7 @@ def test_dry_check_counts_match_the_training(toy):
     run = start_checked(project=toy.project, user=toy.researcher, check=check)
     assert run.params["slug"] == "checked"
     assert run.params["folds"] == 2
-    with pytest.raises(Conflict, match="Only what a check found fit"):
+    with pytest.raises(Conflict, match="This check did not succeed"):
         start_checked(project=toy.project, user=None, check=run)
 
 
@@ -381,7 +383,7 @@ def test_missing_input_is_reported_before_queueing(toy):
         ask(pace=2)
     with pytest.raises(Conflict, match="is taken"):
         ask(name="chrf")
-    with pytest.raises(BadInput, match="small letters"):
+    with pytest.raises(BadInput, match="lower-case letters"):
         ask(name="Über")
     with pytest.raises(NotThere, match="no reference set"):
         ask(references="other")
@@ -410,28 +412,28 @@ def test_too_few_items_are_reported_with_the_split(tmp_path, folds, told):
 
 def test_insufficient_data_fail_with_a_remedy(toy):
     Rating.objects.exclude(output__item__key="i000").delete()
-    run = execute_run(start_training(project=toy.project, wishes=Wishes("toy"), send=False).pk)
+    run = execute_run(start_training(project=toy.project, wishes=TrainingOptions("toy"), send=False).pk)
     assert run.state == Run.State.FAILED
     assert "cannot be trained" in run.error
 
 
 def test_same_request_joins_and_names_are_numbered(toy):
-    first = start_training(project=toy.project, wishes=Wishes("toy"), send=False)
-    assert start_training(project=toy.project, wishes=Wishes("toy"), send=False).pk == first.pk
-    other = start_training(project=toy.project, wishes=Wishes("toy", seed=2), send=False)
+    first = start_training(project=toy.project, wishes=TrainingOptions("toy"), send=False)
+    assert start_training(project=toy.project, wishes=TrainingOptions("toy"), send=False).pk == first.pk
+    other = start_training(project=toy.project, wishes=TrainingOptions("toy", seed=2), send=False)
     assert (first.params["slug"], other.params["slug"]) == ("toy-1", "toy-2")
-    with pytest.raises(Conflict, match=f"Run {first.pk} is making an evaluator named “toy-1”"):
-        start_training(project=toy.project, wishes=Wishes("toy", seed=3, name="toy-1"), send=False)
+    with pytest.raises(Conflict, match=f"Run {first.pk} is creating an evaluator named “toy-1”"):
+        start_training(project=toy.project, wishes=TrainingOptions("toy", seed=3, name="toy-1"), send=False)
     # A run being cancelled may still finish under its name; an explicit request for that name gets it.
     Run.objects.filter(pk=other.pk).update(state=Run.State.RUNNING, cancel_requested=True)
-    third = start_training(project=toy.project, wishes=Wishes("toy", seed=2), send=False)
+    third = start_training(project=toy.project, wishes=TrainingOptions("toy", seed=2), send=False)
     assert third.params["slug"] == "toy-3"
-    fourth = start_training(project=toy.project, wishes=Wishes("toy", seed=4, name="toy-2"), send=False)
+    fourth = start_training(project=toy.project, wishes=TrainingOptions("toy", seed=4, name="toy-2"), send=False)
     assert fourth.params["slug"] == "toy-2"
 
 
 def test_learned_evaluator_cannot_be_applied_by_its_catalogue_name(toy):
-    with pytest.raises(BadInput, match=r"Train it first: manage\.py train toy --project alpha"):
+    with pytest.raises(BadInput, match=r"Train it: manage\.py train toy --project alpha"):
         apply_evaluator(project=toy.project, evaluator="toy", send=False)
     train(toy.project, folds=1)
     with pytest.raises(BadInput, match="one of those trained here: toy-1"):
@@ -536,7 +538,7 @@ def test_same_on_postgresql(postgres_db, monkeypatch):
 
 def test_trained_evaluator_can_be_applied_at_once(toy):
     options = {"frozen": True, "epochs": 2}
-    wishes = Wishes(evaluator="toy", options=options, aspect="quality", folds=1, apply=True, name="soon")
+    wishes = TrainingOptions(evaluator="toy", options=options, aspect="quality", folds=1, apply=True, name="soon")
     run = execute_run(start_training(project=toy.project, wishes=wishes, send=False).pk)
     assert run is not None
     assert run.state == Run.State.SUCCEEDED, run.error
@@ -554,7 +556,7 @@ def test_training_finishes_even_if_its_result_cannot_be_applied(toy, monkeypatch
         raise BadInput("alpha has no outputs yet.")
 
     monkeypatch.setattr(pipeline, "apply_evaluator", refuse)
-    wishes = Wishes(evaluator="toy", options={"frozen": True, "epochs": 1}, folds=1, apply=True, name="alone")
+    wishes = TrainingOptions(evaluator="toy", options={"frozen": True, "epochs": 1}, folds=1, apply=True, name="alone")
     run = execute_run(start_training(project=toy.project, wishes=wishes, send=False).pk)
     assert run.state == Run.State.SUCCEEDED, run.error
     assert (run.result["evaluator"], "score_run" in run.result) == ("alone", False)

@@ -21,7 +21,7 @@ from scoring.ml.trained import TrainedEvaluator
 from scoring.models import Evaluator
 from scoring.selectors.training import artefact_folder, files_of
 from scoring.services.artefacts import KEEP_INCOMING, incoming_folder, receive_artefact, sweep_incoming
-from scoring.services.training import MOST_FOLDS, Wishes, delete_evaluator, start_training
+from scoring.services.training import MOST_FOLDS, TrainingOptions, delete_evaluator, start_training
 from tests.scoring.training import train
 
 pytestmark = pytest.mark.django_db
@@ -121,7 +121,7 @@ def test_training_cancelled_while_storing_leaves_no_folder(toy, artefacts, cut_o
     cut_off()
     options = {"frozen": True, "epochs": 1}
     run = start_training(
-        project=toy.project, wishes=Wishes("toy", folds=1, options=options), send=False, any_encoder=True
+        project=toy.project, wishes=TrainingOptions("toy", folds=1, options=options), send=False, any_encoder=True
     )
     assert execute_run(run.pk).state == Run.State.CANCELLED
     assert list((artefacts / str(toy.project.pk)).iterdir()) == []
@@ -132,7 +132,7 @@ def test_upload_whose_name_was_taken_meanwhile_can_be_retried(toy, artefacts, dj
     run = send(toy.foreign, evaluator, "copy")
     taken = Evaluator.objects.create(project=toy.foreign, slug="copy", name="toy", kind=Evaluator.Kind.TRAINED)
     run = execute_run(run.pk)
-    assert (run.state, "was taken meanwhile" in run.error) == (Run.State.FAILED, True)
+    assert (run.state, "is now taken" in run.error) == (Run.State.FAILED, True)
     assert offers_to_retry(run, toy.stranger)
     assert what_is_left(artefacts, toy.foreign) == [run.params["incoming"]]
     with django_capture_on_commit_callbacks(execute=True):

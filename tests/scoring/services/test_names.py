@@ -25,7 +25,7 @@ def making(project, slug="compare", **rest):
 
 def test_name_reserved_by_a_run_belongs_to_it(cast):
     run = making(cast.project)
-    with pytest.raises(Conflict, match=f"Run {run.pk} is making an evaluator named “compare”"):
+    with pytest.raises(Conflict, match=f"Run {run.pk} is creating an evaluator named “compare”"):
         free_slug(cast.project, "comparative", "compare")
     assert free_slug(cast.foreign, "comparative", "compare") == "compare"
     making(cast.project, "comparative-1", kind="combine")
@@ -40,7 +40,7 @@ def test_run_without_a_result_reserves_no_name(cast, end):
 
 @pytest.mark.parametrize(
     ("name", "way"),
-    [("chrf", "by what evalapp itself calls so: choose another"), ("mine", "choose another, or delete that evaluator")],
+    [("chrf", "is reserved by evalapp: choose another"), ("mine", "choose another, or delete that evaluator")],
 )
 def test_named_evaluator_keeps_its_name(cast, name, way):
     Evaluator.objects.create(project=cast.project, slug="mine", name="chrf")

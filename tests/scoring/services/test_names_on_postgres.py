@@ -20,7 +20,7 @@ from scoring.models import Evaluator, ScoreSet
 from scoring.services import artefacts, training
 from scoring.services.artefacts import receive_artefact
 from scoring.services.combining import CombineWishes, start_combination
-from scoring.services.training import Wishes, start_training
+from scoring.services.training import TrainingOptions, start_training
 from tests.cast import Cast, make_cast
 from tests.scoring.training import fill, put_toy_into_catalogue
 
@@ -61,7 +61,9 @@ def both(monkeypatch: pytest.MonkeyPatch, first: Any, second: Any) -> tuple[Run,
 
 def test_two_concurrent_trainings_have_two_names(people: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     def ask(seed: int) -> Run:
-        return start_training(project=people.project, wishes=Wishes("toy", seed=seed), send=False, any_encoder=True)
+        return start_training(
+            project=people.project, wishes=TrainingOptions("toy", seed=seed), send=False, any_encoder=True
+        )
 
     first, second = both(monkeypatch, lambda: ask(1), lambda: ask(2))
     assert [first.params["slug"], second.result().params["slug"]] == ["toy-1", "toy-2"]
@@ -69,7 +71,7 @@ def test_two_concurrent_trainings_have_two_names(people: Cast, monkeypatch: pyte
 
 def test_same_training_twice_at_once_is_one_run(people: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     def ask() -> Run:
-        return start_training(project=people.project, wishes=Wishes("toy"), send=False, any_encoder=True)
+        return start_training(project=people.project, wishes=TrainingOptions("toy"), send=False, any_encoder=True)
 
     first, second = both(monkeypatch, ask, ask)
     assert second.result().pk == first.pk
@@ -77,11 +79,11 @@ def test_same_training_twice_at_once_is_one_run(people: Cast, monkeypatch: pytes
 
 def test_name_being_reserved_is_refused_at_once(people: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     def ask(seed: int) -> Run:
-        wishes = Wishes("toy", seed=seed, name="mine")
+        wishes = TrainingOptions("toy", seed=seed, name="mine")
         return start_training(project=people.project, wishes=wishes, send=False, any_encoder=True)
 
     first, second = both(monkeypatch, lambda: ask(1), lambda: ask(2))
-    with pytest.raises(Conflict, match=f"Run {first.pk} is making an evaluator named “mine”"):
+    with pytest.raises(Conflict, match=f"Run {first.pk} is creating an evaluator named “mine”"):
         second.result()
 
 

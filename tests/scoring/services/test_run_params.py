@@ -13,7 +13,7 @@ from scoring.services.games import GamesWishes, start_games
 from scoring.services.reliability_curves import CurveWishes, start_curves
 from scoring.services.robustness import RobustnessWishes, start_robustness
 from scoring.services.selecting import SelectionWishes, start_selection
-from scoring.services.training import Wishes, start_check, start_training
+from scoring.services.training import TrainingOptions, start_check, start_training
 from tests.scoring.training import make_trained
 
 
@@ -34,15 +34,19 @@ def said(kind, params):
         (CombineWishes, "share", (0, 0.95), "a number from 0.1 to 0.9"),
         (CombineWishes, "parts", ("x", ["x", 5], {}), "a list of names"),
         (CombineWishes, "parts", (["a"], ["a", "a"]), "a list of different names, from 2 to 50"),
-        (Wishes, "apply", (1, "yes"), "true or false"),
-        (Wishes, "options", ([],), "an object of names and values"),
+        (TrainingOptions, "apply", (1, "yes"), "true or false"),
+        (TrainingOptions, "options", ([],), "an object of names and values"),
         (SelectionWishes, "evaluators", ("x", [5]), "a list of names"),
         (SelectionWishes, "variants", ([], {"a": "x"}, {"a": [5]}), "an object of lists of names"),
         (AnnotateWishes, "turns", (0,), "a whole number of at least 1"),
     ],
 )
 def test_invalid_value_is_named(kind, name, wrong, noun):
-    needed = {CombineWishes: {"parts": ["a", "b"]}, Wishes: {"evaluator": "toy"}, AnnotateWishes: {"evaluator": "x"}}
+    needed = {
+        CombineWishes: {"parts": ["a", "b"]},
+        TrainingOptions: {"evaluator": "toy"},
+        AnnotateWishes: {"evaluator": "x"},
+    }
     for value in wrong:
         assert said(kind, {**needed.get(kind, {}), name: value}) == [(name, f"{name} is {noun}.")]
 
@@ -63,10 +67,10 @@ def test_all_errors_are_named_at_once_and_valid_values_accepted():
 
 
 def test_null_is_accepted_only_where_allowed():
-    assert said(Wishes, {"evaluator": "toy", "pace": None})[0][0] == "pace"
-    assert said(Wishes, {"evaluator": "toy", "seed": None}) == [("seed", "seed is a whole number.")]
-    assert said(Wishes, {}) == [("evaluator", "Name the evaluator to be trained.")]
-    assert read_params(Wishes, {"evaluator": "toy", "folds": None}) == Wishes("toy")
+    assert said(TrainingOptions, {"evaluator": "toy", "pace": None})[0][0] == "pace"
+    assert said(TrainingOptions, {"evaluator": "toy", "seed": None}) == [("seed", "seed is a whole number.")]
+    assert said(TrainingOptions, {}) == [("evaluator", "Name the evaluator to be trained.")]
+    assert read_params(TrainingOptions, {"evaluator": "toy", "folds": None}) == TrainingOptions("toy")
 
 
 @pytest.mark.parametrize("seed", [-1, 2**31, 10**400])
@@ -89,7 +93,7 @@ def test_seed_is_valid_for_every_library(toy, start, seed, settings, tmp_path):
         start_curves: lambda: CurveWishes("rater", seed=seed),
         start_robustness: lambda: RobustnessWishes("length", seed=seed),
         start_selection: lambda: SelectionWishes(seed=seed),
-    }.get(start, lambda: Wishes("toy", seed=seed))()
+    }.get(start, lambda: TrainingOptions("toy", seed=seed))()
     with pytest.raises(BadInput, match=r"seed is a (whole )?number from 0 to 2147483647\.") as refused:
         start(project=toy.project, wishes=wishes)
     assert [fault.field for fault in refused.value.faults] == ["seed"]

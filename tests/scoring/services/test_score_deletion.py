@@ -45,7 +45,7 @@ def test_trained_evaluator_stays(cast, settings, tmp_path):
     trained = make_trained(cast.project, "mine")
     found = ScoreSet.objects.create(project=cast.project, evaluator=trained, signature="mine")
     run = Run.objects.create(project=cast.project, kind="score", title="Score", params={"evaluator": "mine"})
-    with pytest.raises(Conflict, match=f"Run {run.pk} .Score. is waiting and wants mine"):
+    with pytest.raises(Conflict, match=f"Run {run.pk} .Score. is waiting and uses mine"):
         delete_scores(score_set=found)
     run.delete()
     assert not delete_scores(score_set=found)

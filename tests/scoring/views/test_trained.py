@@ -142,7 +142,7 @@ def test_reserved_name_is_reported_in_the_form(researcher, toy):
     check, _ = checked(researcher, seed=5)
     researcher.post(address("train-start", "toy"), {"check": check.pk})
     run = Run.objects.get(kind="train")
-    said = f"Run {run.pk} is making an evaluator named “mine”"
+    said = f"Run {run.pk} is creating an evaluator named “mine”"
     answer = researcher.post(address("train", "toy"), FORM)
     assert answer.status_code == 422
     assert f'<a href="#id_name">Name</a>: {said}' in read_page(answer)
