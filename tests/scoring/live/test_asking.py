@@ -171,7 +171,7 @@ def test_one_person_leaves_capacity_for_others(client, monkeypatch):
     outcomes: list = []
     threads = [in_thread(outcomes, asker="7") for _ in range(2)]
     wait_until(lambda: len(client.sent) == 2)
-    with pytest.raises(TooMany, match="2 of your requests wait") as refused:
+    with pytest.raises(TooMany, match="already have 2 requests waiting") as refused:
         ask_live(REQUEST, timeout=20, asker="7")
     assert refused.value.extra["wait"] == 1
     with pytest.raises(Unavailable, match="No score within"):

@@ -72,7 +72,7 @@ def warm(people, evaluator: Evaluator) -> bool:
 
 
 def test_missing_worker_of_the_queue_is_reported_at_once(people):
-    with pytest.raises(Unavailable, match="No worker serves the queue live"):
+    with pytest.raises(Unavailable, match="no worker serves the queue “live”"):
         score_pairs(user=people.viewer, evaluator="length", pairs=[pair()])
 
 
@@ -142,7 +142,7 @@ def test_unanswerable_requests_are_explained(house, live, people, settings):
     answer = score_pairs(user=people.viewer, evaluator="token-f1", pairs=[{"text": "x"}])
     assert (answer["scores"], answer["reasons"]) == ([None], ["no references"])
     source = {"folder": evaluator.folder, "slug": evaluator.slug}
-    with pytest.raises(BadInput, match="nothing about the reliability"):
+    with pytest.raises(BadInput, match="does not rate the reliability"):
         asking.ask_live({"kind": "reliability", "source": source, "options": {}, "context": [], "references": ["a"]})
     (artefact_folder(evaluator) / "card.md").unlink()
     os.utime(artefact_folder(evaluator) / "evaluator.json", (1, 1))

@@ -40,7 +40,7 @@ def test_killed_worker_costs_only_the_score(house, settings, tmp_path):
         assert answer.json()["ticket"] == body["ticket"]
         return answer.json()
 
-    assert "no worker serves the queue live" in write("A first word.")["note"]
+    assert "no worker serves the queue “live”" in write("A first word.")["note"]
     worker = start(house, "live", "live")
     wait_until(lambda: queue_has_worker("live"), seconds=PATIENCE)
     wait_until(lambda: write("A first word.")["with_text"] is not None, seconds=PATIENCE)
