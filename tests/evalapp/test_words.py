@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation.allocation.wording import words_of
+from annotation.allocation import wording
 from evalapp.words import normalise, split_words, word_runs
 
 #: One sentence in each of 12 scripts, split by hand.
@@ -69,7 +69,7 @@ def test_ascii_words_do_not_depend_on_other_words_of_the_text(text):
 @given(st.text(max_size=40))
 def test_spans_match_the_words(text):
     assert [word for run in word_runs(text) for word in run] == split_words(text)
-    assert words_of(text) == [bare for word in split_words(text) if (bare := word.strip("'"))]
+    assert wording.split_words(text) == [bare for word in split_words(text) if (bare := word.strip("'"))]
 
 
 @given(st.text(max_size=40))
