@@ -7,19 +7,18 @@ class AnnotationConfig(AppConfig):
     def ready(self) -> None:
         from django.db.models.signals import post_migrate
 
+        from evalapp.common import hooks as common_hooks
         from evalapp.common import overview
-        from evalapp.common.backup.hooks import register_files
-        from evalapp.common.cleaners import register_cleaner
-        from evalapp.common.own_data import register_own_data
 
         from . import jobs  # noqa: F401  (registers the kinds of job of this room)
         from .triggers import after_migrate
         from .views import campaign_overview
         from .views import overview as data
 
-        register_cleaner("annotation.services.uploads:clear_project")
-        register_files("annotation.selectors.backup_files:list_backup_files")
-        register_own_data("annotation.services.own_data")
+        common_hooks.PROJECT_CLEANERS.register("annotation.services.uploads:clear_project")
+        common_hooks.BACKUP_FILES.register("annotation.selectors.backup_files:list_backup_files")
+        common_hooks.OWN_DATA.register("annotation.services.own_data:own_parts")
+        common_hooks.WITHDRAW_TEXTS.register("annotation.services.own_data:withdraw_texts")
         post_migrate.connect(after_migrate, sender=self)
         overview.register_count("Items", 10, data.item_counts)
         overview.register_count("Outputs", 11, data.output_counts)

@@ -6,16 +6,15 @@ class ScoringConfig(AppConfig):
 
     def ready(self) -> None:
         from annotation.services import hooks
+        from evalapp.common import hooks as common_hooks
         from evalapp.common import overview
-        from evalapp.common.backup.hooks import register_files
-        from evalapp.common.cleaners import register_cleaner
 
         from . import jobs  # noqa: F401  (registers the kinds of job of this room)
         from .views import overview as ours
 
-        register_cleaner("scoring.services.training:remove_artefacts")
-        register_files("scoring.selectors.backup_files:list_backup_files")
-        register_cleaner("scoring.services.columns:remove_columns")
+        common_hooks.PROJECT_CLEANERS.register("scoring.services.training:remove_artefacts")
+        common_hooks.BACKUP_FILES.register("scoring.selectors.backup_files:list_backup_files")
+        common_hooks.PROJECT_CLEANERS.register("scoring.services.columns:remove_columns")
         hooks.register_dependant("scores", "scoring.selectors.score_sets:count_of_upload")
         hooks.register_dependant(
             "snapshots and combinations with its filters", "scoring.selectors.snapshots:count_of_filters"

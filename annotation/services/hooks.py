@@ -19,19 +19,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
 from django.utils.translation import gettext as _
+
+from evalapp.common.hooks import load_target
 
 _DEPENDANTS: dict[str, str | Callable[..., int]] = {}
 
 
 def _resolve(target: Any) -> Callable[..., Any]:
-    if isinstance(target, str):
-        module, _, name = target.partition(":")
-        return getattr(import_module(module), name)
-    return target
+    return load_target(target) if isinstance(target, str) else target
 
 
 def register_dependant(name: str, count: str | Callable[..., int]) -> None:

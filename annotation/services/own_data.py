@@ -18,14 +18,14 @@ from annotation.models import (
 )
 from evalapp.accounts.models import User
 from evalapp.common.audit_chain import erase
-from evalapp.common.own_data import Part
+from evalapp.common.hooks import OwnData
 
 from .writing_later import was_taken_back, withdraw_row
 
 REASON = "Withdrawn by its writer"
 
 
-def own_parts(*, user: User) -> list[Part]:
+def own_parts(*, user: User) -> list[OwnData]:
     judged = Judgement.objects.filter(annotator=user).order_by("pk")
     drafts = Assignment.objects.filter(annotator=user).exclude(draft=None).order_by("pk")
     flags = ItemFlag.objects.filter(assignment__annotator=user).order_by("pk")
@@ -33,16 +33,16 @@ def own_parts(*, user: User) -> list[Part]:
     written = WrittenReference.objects.filter(member__annotator=user).order_by("pk")
     item_flags = WritingFlag.objects.filter(task__member__annotator=user).order_by("pk")
     return [
-        Part("judgements", "Your answers, each version, with your notes and the seconds they took.", list(judged.values(
+        OwnData("judgements", "Your answers in all versions, with notes and times in seconds.", list(judged.values(
             "campaign__name", "assignment__public", "version", "current", "answer", "note", "seconds", "created_at"))),
-        Part("drafts", "Answers that you began.", list(drafts.values("campaign__name", "public", "draft"))),
-        Part("flags", "What you said was wrong with a text.", list(flags.values(
+        OwnData("drafts", "Answers that you began.", list(drafts.values("campaign__name", "public", "draft"))),
+        OwnData("flags", "What you said was wrong with a text.", list(flags.values(
             "campaign__name", "assignment__public", "reason", "text", "created_at"))),
-        Part("remarks", "What you said was wrong with an item to write for.", list(item_flags.values(
+        OwnData("remarks", "What you said was wrong with an item to write for.", list(item_flags.values(
             "campaign__name", "task__public", "reason", "text", "created_at"))),
-        Part("attempts", "Texts that you tried while writing.", list(attempts.values(
+        OwnData("attempts", "Texts that you tried while writing.", list(attempts.values(
             "campaign__name", "task__public", "number", "text", "decision", "seconds", "created_at"))),
-        Part("references", "Texts of yours that were accepted, and what became of them.", list(written.values(
+        OwnData("references", "Texts of yours that were accepted, and what became of them.", list(written.values(
             "campaign__name", "public", "text", "state", "created_at"))),
     ]  # fmt: skip
 

@@ -9,8 +9,7 @@ class CommonConfig(AppConfig):
         from django.utils.translation import gettext, ngettext
 
         from .. import translation
-        from . import overview, sqlite_lookups
-        from .doctoring import register_checks
+        from . import hooks, overview, sqlite_lookups
         from .jobs import Job, register
         from .views import overview as ours
 
@@ -18,6 +17,6 @@ class CommonConfig(AppConfig):
         sqlite_lookups.register()
         about = "Remove what a deleted project held."
         register(Job("delete", "cpu", "evalapp.common.deletion:run", about, label="Deletion of a project"))
-        register_checks("evalapp.common.audit_chain:checks")
+        hooks.DOCTOR_CHECKS.register("evalapp.common.audit_chain:checks")
         overview.register_section("runs", 40, ours.runs_section)
         overview.register_step("people", 20, ours.people_step)

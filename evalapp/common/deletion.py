@@ -2,7 +2,7 @@
 statement, without fetching any. Small projects go in the request; large ones in the job `delete`, unseen meanwhile.
 
 Which tables belong to a project follows from the models' foreign keys, so a new model needs nothing here. Rooms that
-keep files beside the database register a cleaner (`cleaners`)."""
+keep files beside the database register with `hooks.PROJECT_CLEANERS`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from django.utils import timezone
 from evalapp.accounts.models import ApiToken, Invitation, Membership, Project
 
 from . import audit
-from .cleaners import clean
+from .hooks import PROJECT_CLEANERS
 from .models import AuditEvent, Run, RunLog
 from .queue import enqueue_run
 from .runner import RunContext
@@ -43,7 +43,7 @@ def delete_with_contents(*, project: Project, actor: Any) -> Run | None:
         Run.objects.filter(project=project, state=Run.State.RUNNING).update(cancel_requested=True)
         Project.objects.filter(pk=project.pk).update(slug=f"deleted-{project.pk}", deleting_at=timezone.now())
         if _is_small(project):
-            clean(project)
+            PROJECT_CLEANERS.call(project=project)
             _end(project)
             return None
         title = f"Delete {project.name}"
@@ -53,7 +53,7 @@ def delete_with_contents(*, project: Project, actor: Any) -> Run | None:
 def run(context: RunContext, slug: str) -> dict[str, Any]:
     """The job `delete`. It ends with its own row: there is no project any more to which it could belong."""
     project = context.project
-    clean(project)
+    PROJECT_CLEANERS.call(project=project)
     tables = [model for model in owned_models() if model not in (Run, RunLog, AuditEvent)]
     counts = {model: rows_of(model, project).count() for model in tables}
     total, done = sum(counts.values()), 0

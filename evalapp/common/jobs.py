@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 from .errors import BadInput
+from .hooks import load_target
 from .params import read_params
 
 
@@ -42,13 +42,13 @@ class Job:
         return self.label or self.kind.replace("_", " ").replace("-", " ").capitalize()
 
     def load(self) -> Callable[..., dict[str, Any]]:
-        return _resolve(self.pipeline)
+        return load_target(self.pipeline)
 
     def load_request(self) -> Callable[..., Any]:
-        return _resolve(self.request)
+        return load_target(self.request)
 
     def load_params(self) -> type:
-        return _resolve(self.params)
+        return load_target(self.params)
 
     def ask(self, *, project: Any, user: Any, params: Mapping[str, Any]) -> Any:
         """Queue a run as a program asks for it; raises `BadInput` for what the dataclass does not know or allow."""
@@ -56,18 +56,13 @@ class Job:
 
     def tidy_up(self, run: Any) -> None:
         if self.give_up:
-            _resolve(self.give_up)(run)
+            load_target(self.give_up)(run)
 
     def words_of_gone(self, run: Any) -> str:
-        return str(_resolve(self.gone)(run)) if self.gone else ""
+        return str(load_target(self.gone)(run)) if self.gone else ""
 
     def is_spent(self, run: Any) -> bool:
-        return bool(self.spent) and bool(_resolve(self.spent)(run))
-
-
-def _resolve(name: str) -> Any:
-    module, _, function = name.partition(":")
-    return getattr(import_module(module), function)
+        return bool(self.spent) and bool(load_target(self.spent)(run))
 
 
 _JOBS: dict[str, Job] = {}

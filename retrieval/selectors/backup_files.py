@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from evalapp.common.backup.hooks import BackupFile
+from evalapp.common.hooks import BackupFile
 
 
 def list_backup_files(apps: Any) -> Iterator[BackupFile]:

@@ -1,7 +1,7 @@
-"""What is stored about a person: shown, taken away, withdrawn; and the end of an account.
+"""Show, download and withdraw the data stored about a user, and close their account.
 
-Ratings are the project's and stay, under the pseudonym. What a person wrote in their own words can be withdrawn; with
-the account goes everything that says who they were."""
+Ratings belong to the project and stay, under the pseudonym. Texts that the user wrote can be withdrawn; closing the
+account removes everything that identifies them."""
 
 from __future__ import annotations
 
@@ -10,38 +10,40 @@ from typing import Any
 
 from axes.models import AccessAttempt, AccessFailureLog, AccessLog
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from evalapp.accounts.models import ApiToken, Membership, User
 from evalapp.common import audit
 from evalapp.common.audit_chain import erase_person
 from evalapp.common.errors import BadInput, Conflict, Fault
+from evalapp.common.hooks import OWN_DATA, WITHDRAW_TEXTS, OwnData
 from evalapp.common.models import AuditEvent
-from evalapp.common.own_data import Part, parts_of, withdraw_from_rooms
 
 from .members import remove_member
 
 
-def collect(*, user: User) -> list[Part]:
-    """Everything that is stored with this person's name or number."""
+def collect(*, user: User) -> list[OwnData]:
+    """Return everything that is stored under this user's name or id."""
     memberships = Membership.objects.filter(user=user).select_related("project").order_by("project__slug")
     tokens = ApiToken.objects.filter(user=user).order_by("pk")
     events = AuditEvent.objects.filter(actor=user).order_by("pk")
     return [
-        Part("account", "Your account.", [_account(user)]),
-        Part(
-            "projects", "Your projects, your role in each, and the pseudonym under which your judgements are stored.",
+        OwnData("account", _("Your account."), [_account(user)]),
+        OwnData(
+            "projects",
+            _("Your projects, your role in each, and the pseudonym under which your judgements are stored."),
             [{"project": row.project.slug, "role": row.role, "judges_as": row.pseudonym,
               "campaigns": "all" if row.campaigns is None else row.campaigns, "since": row.created_at}
              for row in memberships],
         ),
-        Part(
-            "tokens", "Your API tokens, without their secrets.",
+        OwnData(
+            "tokens", _("Your API tokens, without their secrets."),
             [{"name": row.name, "begins": row.prefix, "made": row.created_at, "used": row.last_used_at}
              for row in tokens],
         ),
-        *parts_of(user),
-        Part(
-            "acts", "What you did, as the audit says it.",
+        *OWN_DATA.collect(user=user),
+        OwnData(
+            "acts", _("Your actions, as recorded in the audit log."),
             [{"at": row.at, "what": row.verb, "to": row.object, "project": row.scope} for row in events],
         ),
     ]  # fmt: skip
@@ -56,30 +58,33 @@ def _account(user: User) -> dict[str, Any]:
 
 @transaction.atomic
 def withdraw_texts(*, user: User) -> dict[str, int]:
-    """Empty what the person wrote in their own words, in every room. Numbers and choices stay."""
-    counts = withdraw_from_rooms(user)
+    """Remove the texts that the user wrote, in all apps. Numbers and choices stay. Returns counts by noun."""
+    counts: dict[str, int] = {}
+    for app_counts in WITHDRAW_TEXTS.call(user=user):
+        counts |= app_counts
     audit.record(verb="account.withdrew", actor=user, object=user.username, **counts)
     return counts
 
 
 @transaction.atomic
 def close_account(*, user: User, password: str) -> None:
-    """The end of an account. Nobody can sign in with it, nothing says whose it was; its number stays behind the ratings
-    and texts. Whoever owns a project alone hands it over or deletes it first."""
+    """Close an account: sign-in becomes impossible and personal data are removed; the id stays with ratings and texts.
+    Raises Conflict if the user is the only owner of a project."""
     if not user.check_password(password):
-        text = "This is not your password."
+        text = _("Wrong password.")
         raise BadInput(text, faults=[Fault(text, field="password")])
     for member in Membership.objects.filter(user=user).select_related("project"):
         try:
             remove_member(member=member, actor=user)
         except Conflict as error:
-            text = f"You are the last owner of {member.project.name}. Make somebody else an owner, or delete it, first."
+            text = _("You are the only owner of %(project)s. Name another owner or delete the project first.")
+            text %= {"project": member.project.name}
             raise Conflict(text, faults=[Fault(text, field="password")]) from error
     name = user.username
     ApiToken.objects.filter(user=user).delete()
     for model in (AccessAttempt, AccessLog, AccessFailureLog):
         model.objects.filter(username=name).delete()
-    user.username, user.email, user.first_name, user.last_name = _name_of_nobody(user), "", "", ""
+    user.username, user.email, user.first_name, user.last_name = _anonymous_name(user), "", "", ""
     user.is_active, user.is_staff, user.is_superuser, user.preferences = False, False, False, {}
     user.set_unusable_password()
     user.save()
@@ -87,8 +92,8 @@ def close_account(*, user: User, password: str) -> None:
     erase_person(pk=user.pk, username=name)
 
 
-def _name_of_nobody(user: User) -> str:
-    """Somebody may have joined as `closed-7` before number 7 goes."""
+def _anonymous_name(user: User) -> str:
+    """Return `closed-ID`, or a longer name if another user already has that one."""
     name = f"closed-{user.pk}"
     while User.objects.filter(username=name).exists():
         name = f"closed-{user.pk}-{secrets.token_hex(4)}"

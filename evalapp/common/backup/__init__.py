@@ -2,4 +2,4 @@
 
 `writing` makes it, `reading` checks it, `restoring` puts it into an empty installation. `values` and `tables` know how
 rows look outside a database, `files` what lies beside the database, `journal` what is left of a restore that was
-killed, `hooks` how apps take part."""
+killed."""

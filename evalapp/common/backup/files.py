@@ -16,7 +16,7 @@ from django.conf import settings
 
 from evalapp.ops import disk
 
-from .hooks import BackupFile
+from ..hooks import BackupFile
 
 #: Name in a backup -> the setting with the folder.
 ROOTS = {"uploads": "UPLOADS_DIR", "exports": "EXPORTS_DIR", "artefacts": "ARTEFACTS_DIR", "corpora": "CORPORA_DIR"}

@@ -21,10 +21,10 @@ from evalapp.ops.errors import OpsError
 from evalapp.ops.lock import FolderLock
 
 from ..errors import Conflict, EvalappError, Unavailable
+from ..hooks import AFTER_RESTORE
 from ..outages import explain_damage
 from . import files, journal, states, tables
 from .container import Damaged, Manifest, Reader, TableEntry
-from .hooks import rebuild
 from .tables import DoesNotFit, Filling, Table
 from .telling import Say, seldom
 
@@ -86,7 +86,7 @@ def restore_backup(
         say("bringing the tables forward and runs back to the queue")
         states.bring_forward(connection)
         runs = _return_runs()
-        left = rebuild(say) if index else ["Build the search indexes: manage.py reindex SLUG"]
+        left = AFTER_RESTORE.collect(say) if index else ["Build the search indexes: manage.py reindex SLUG"]
         return Restored(
             file=str(path),
             made_at=manifest.made_at,

@@ -22,11 +22,11 @@ from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections, transaction
 from evalapp.ops import disk
 
 from ..errors import Conflict, EvalappError, Unavailable
+from ..hooks import BACKUP_FILES
 from ..outages import explain_damage
 from . import states, tables, values
 from .container import MOST_LINE, Manifest, TableEntry, Writer
 from .files import CHUNK, Held, holding
-from .hooks import list_files
 from .states import State
 from .telling import Say, seldom
 
@@ -179,7 +179,7 @@ def _known_state(connection: Any) -> tuple[State, Any]:
 def _moment(connection: Any, apps: Any) -> Iterator[Held]:
     """One moment of the database, with the files its rows speak of."""
     for look in range(1, LOOKS + 1):
-        with _snapshot(connection), holding(list_files(apps)) as held:
+        with _snapshot(connection), holding(BACKUP_FILES.collect(apps)) as held:
             if held.missing and look < LOOKS:
                 continue
             yield held

@@ -13,7 +13,7 @@ from redis.exceptions import RedisError
 
 from evalapp.common import commands as base
 from evalapp.common.backup import journal
-from evalapp.common.doctoring import room_checks
+from evalapp.common.hooks import DOCTOR_CHECKS
 from evalapp.common.outages import explain_damage
 from evalapp.ops import checks, redis
 from evalapp.ops.checks import MISSING, OK, OPTIONAL, Check
@@ -39,7 +39,7 @@ class Command(base.Command):
             *deployment_checks(),
         ]
         if any(check.name == "migrations" and check.state == OK for check in found):
-            found += room_checks()
+            found += DOCTOR_CHECKS.collect()
         healthy = all(check.state != MISSING for check in found)
         return {"healthy": healthy, "checks": [check.as_dict() for check in found], "exit": 0 if healthy else 1}
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from annotation.models import Item, Rating
-from evalapp.common.cleaners import clean
 from evalapp.common.errors import BadInput, Conflict, NotThere
+from evalapp.common.hooks import PROJECT_CLEANERS
 from evalapp.common.jobs import get_job
 from evalapp.common.models import Run, RunLog
 from evalapp.common.queue import cancel_run, retry_run
@@ -510,7 +510,7 @@ def test_files_are_deleted_with_their_project(toy, artefacts):
     for project, folder in zip((toy.project, toy.foreign), sent, strict=True):
         params = {"incoming": folder.name, "slug": "uploaded-1"}
         Run.objects.create(project=project, kind="artefact", title="Take in", params=params, input_hash=folder.name)
-    clean(toy.project)
+    PROJECT_CLEANERS.call(project=toy.project)
     assert [folder.exists() for folder in sent] == [False, True]
     assert not artefact_folder(evaluator).exists()
     assert not left.exists()

@@ -68,7 +68,7 @@ def test_stored_data_are_shown_and_can_be_downloaded(anna, cast):
     write(cast)
     _, secret = create_token(user=cast.annotator, name="script", scopes=["read"])
     page = anna.get("/account/data/").content.decode()
-    assert "Your answers, each version" in page
+    assert "Your answers in all versions" in page
     answer = anna.get("/account/data/file/")
     assert answer.headers["Content-Disposition"] == 'attachment; filename="my-data.json"'
     data: dict[str, Any] = answer.json()
@@ -142,7 +142,7 @@ def test_last_owner_must_hand_over_first(cast):
     olga.force_login(cast.owner)
     page = olga.post("/account/data/", {"act": "close", "password": PASSWORD})
     assert page.status_code == 422
-    assert "last owner of Alpha" in page.content.decode()
+    assert "only owner of Alpha" in page.content.decode()
     assert User.objects.get(pk=cast.owner.pk).is_active
 
 
