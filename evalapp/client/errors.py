@@ -1,21 +1,26 @@
-"""What can go wrong between a program and an installation: one family, so that `except ClientError` catches all of
-it. Answers of the server carry the fields of their problem document (RFC 9457)."""
+"""Exceptions of the client; all derive from `ClientError`. Errors that the server reports carry the fields of its
+problem document (RFC 9457)::
+
+    try:
+        project.upload("ratings.jsonl").wait()
+    except UploadFaulty as error:
+        for fault in error.faults:
+            print(fault)                  # ratings.jsonl:17: value must be from 1 to 5
+    except ClientError as error:
+        print(error)
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from evalapp.client.runs import Run
-    from evalapp.client.uploads import Upload
+from typing import Any
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing wrong with an input: where it is and what to do. `line` counts from 1."""
+    """An error in an input: its place and how to correct it. `line` counts from 1."""
 
     message: str
     field: str = ""
@@ -37,23 +42,23 @@ class Fault:
         )
 
 
-#: As many different faults of an upload are kept.
+#: Number of different faults that the server stores for an upload.
 KEPT_FAULTS = 1000
 
 
 def _with_faults(text: str, faults: Sequence[Fault], total: int | None = None, most: int = 5) -> str:
     lines = [text, *(f"  {fault}" for fault in faults[:most])]
-    # The server keeps a thousand; a fault may be of many rows, which it names.
+    # A fault may stand for many rows, so `total` counts only when the server did not store all faults.
     left = (total if total is not None and len(faults) >= KEPT_FAULTS else len(faults)) - min(most, len(faults))
     return "\n".join([*lines, f"  and {left} more"] if left > 0 else lines)
 
 
 class ClientError(Exception):
-    """The root of the family."""
+    """Base class of all exceptions of the client."""
 
 
 class MissingPackage(ClientError, ImportError):
-    """Something optional is not installed."""
+    """An optional package is not installed."""
 
     def __init__(self, package: str, what: str) -> None:
         super().__init__(f"{what} needs {package}, which is not installed here: pip install {package}")
@@ -168,41 +173,41 @@ def error_class(status: int) -> type[ApiError]:
 
 
 class UploadFaulty(ClientError):
-    """Rows of an upload have faults; nothing of it was stored. `faults` holds the first thousand, `fault_count` says
-    how many there are."""
+    """Rows of an upload have faults; nothing was stored. `faults` has the first thousand, `fault_count` is their
+    number, `upload` the `Upload`."""
 
-    def __init__(self, upload: Upload) -> None:
+    def __init__(self, upload: Any) -> None:
         self.upload, self.faults, self.fault_count = upload, upload.faults, upload.fault_count
         text = f"upload {upload.id}: {upload.fault_count} faults, nothing was stored"
         super().__init__(_with_faults(text, self.faults, self.fault_count))
 
 
 class UploadCancelled(ClientError):
-    """An upload was cancelled while somebody waited for it."""
+    """An `Upload` was cancelled while `wait` waited for it."""
 
-    def __init__(self, upload: Upload) -> None:
+    def __init__(self, upload: Any) -> None:
         self.upload = upload
         super().__init__(f"upload {upload.id} was cancelled; nothing was stored")
 
 
 class RunFailed(ClientError):
-    """A run ended with an error; `run.log()` tells more."""
+    """A `Run` ended with an error; `error.run.log()` has details."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Any) -> None:
         self.run, self.faults = run, run.errors
         super().__init__(_with_faults(f"run {run.id} ({run.title}) failed: {run.error}", self.faults))
 
 
 class RunCancelled(ClientError):
-    """A run was cancelled while somebody waited for it."""
+    """A `Run` was cancelled while `wait` waited for it."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Any) -> None:
         self.run = run
         super().__init__(f"run {run.id} ({run.title}) was cancelled")
 
 
 class NotFinished(ClientError):
-    """What was waited for goes on: the time for waiting is over, nothing else happened."""
+    """`wait` reached its timeout; the run or upload goes on."""
 
     def __init__(self, what: str, seconds: float, state: str) -> None:
         super().__init__(f"{what} is still {state} after {seconds:g} s; it goes on, wait for it again")
