@@ -25,7 +25,7 @@ from scoring.ml import Dataset, Item, Output, System
 from scoring.ml.evaluators.comparative.batches import PairBatches
 from scoring.ml.evaluators.comparative.training import Material, new_network, train_network
 from scoring.ml.registry import get_entry
-from scoring.ml.training.job import FitJob, Report, silent
+from scoring.ml.training.job import FitJob, Report, ignore_progress
 
 
 def make_data(n_items: int) -> Dataset:
@@ -42,7 +42,7 @@ def make_data(n_items: int) -> Dataset:
     return Dataset("own", systems=(System("machine"),), items=items, outputs=outputs)
 
 
-def make_job(data: Dataset, folder: Path, given: argparse.Namespace, report: Report = silent) -> FitJob:
+def make_job(data: Dataset, folder: Path, given: argparse.Namespace, report: Report = ignore_progress) -> FitJob:
     entry = get_entry("comparative")
     options = {
         "weak": "no",

@@ -28,10 +28,10 @@ from scoring.ml import read_dataset
 from scoring.ml.encoders.loading import load_model
 from scoring.ml.evaluators.unreferenced.maude import MaudeNetwork
 from scoring.ml.evaluators.unreferenced.network import VectorStore
-from scoring.ml.evaluators.unreferenced.planning import sets_of
-from scoring.ml.evaluators.unreferenced.samples import KINDS, TextTable, make_samples
+from scoring.ml.evaluators.unreferenced.planning import get_sets
+from scoring.ml.evaluators.unreferenced.samples import KINDS, SampleOptions, TextTable, make_samples
 from scoring.ml.evaluators.unreferenced.tools import Tools
-from scoring.ml.evaluators.unreferenced.training import Epochs, Prepared, prepare_texts, sizes_of
+from scoring.ml.evaluators.unreferenced.training import Epochs, Prepared, network_sizes, prepare_texts
 from scoring.ml.evaluators.unreferenced.vectors import UtteranceEncoder
 from scoring.ml.registry import get_entry
 from scoring.ml.training.job import FitJob
@@ -76,7 +76,7 @@ def own_dialogues(n: int, seed: int) -> Dataset:
 def time_steps(job: FitJob, prepared: Prepared, steps: int | None) -> tuple[float, int]:
     """Seconds and number of the first steps of an epoch, or of all."""
     torch.manual_seed(1)
-    network = MaudeNetwork.from_source(None, sizes_of(job)).train()
+    network = MaudeNetwork.from_source(None, network_sizes(job)).train()
     optimiser = torch.optim.Adam(network.parameters(), lr=job.number("learning_rate"))
     epochs = Epochs(job, prepared)
     began, n = time.perf_counter(), 0
@@ -90,10 +90,10 @@ def time_steps(job: FitJob, prepared: Prepared, steps: int | None) -> tuple[floa
 
 
 def in_the_loop(job: FitJob) -> Prepared:
-    table, sets = TextTable(), sets_of(job)
+    table, sets = TextTable(), get_sets(job)
     parts = [
         make_samples(
-            part, table, flat=False, kinds=KINDS["all"], variants=1, keep_identical=False,
+            part, table, SampleOptions(KINDS["all"]),
             rng=lambda purpose, name=name: job.rng(f"{name}:{purpose}"),
         )
         for name, part in (("train", sets.train), ("dev", sets.dev))
@@ -121,7 +121,7 @@ def main() -> None:
         options = entry.parse_train_options("recommended", {})
         job = FitJob(entry, data, None, "recommended", options, given.seed, Path(folder))
         began = time.perf_counter()
-        cached = prepare_texts(MaudeNetwork, job, sets_of(job), Tools())
+        cached = prepare_texts(MaudeNetwork, job, get_sets(job), Tools())
         once = time.perf_counter() - began
         slow_job = replace(job, options={**options, "batches": "replies"})
         slow = in_the_loop(slow_job)

@@ -27,7 +27,7 @@ from torch_geometric.utils import scatter
 
 from scoring.ml.evaluators.ream import training
 from scoring.ml.evaluators.ream.network import ReamNetwork, complete_edges
-from scoring.ml.evaluators.ream.vectors import PairEncoder, resolve_layer
+from scoring.ml.evaluators.ream.vectors import PairEncoder, Reading, resolve_layer
 from scoring.ml.registry import get_entry, load
 from scoring.ml.training.job import FitJob
 from scoring.ml.types import Aspect, Dataset, Item, Output, Rating
@@ -124,7 +124,7 @@ def main() -> None:
         layer = resolve_layer(job.encoder, job.integer("layer"))
 
         def encoder() -> PairEncoder:
-            return PairEncoder(job.encoder, layer=layer, pooling="mean", max_length=job.integer("max_length"))
+            return PairEncoder(job.encoder, Reading(layer, max_length=job.integer("max_length")))
 
         items = training.query_items(data, "overall", "raw")
         first = encoder()
@@ -134,7 +134,7 @@ def main() -> None:
         first.vectors(records)
         once = time.perf_counter() - began
         prepared = training.Preparer(job, load("bleu-star"), first).prepare(items, "train")
-    samples, _ = training.draw_samples(prepared.gold, training.sizes_of(job), 25, job.rng("sets"))
+    samples, _ = training.draw_samples(prepared.gold, training.parse_sizes(job), 25, job.rng("sets"))
     ours, loops, gaps = [], [], []
     for _ in range(given.runs):
         network = fresh(job, job.encoder.width)

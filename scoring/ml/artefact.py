@@ -1,7 +1,7 @@
 """The folder of a trained evaluator: written whole, read with every check, weights as safetensors only.
 
 `evaluator.json` (who it is), `config.json` and `model.safetensors` (the network), the tokenizer's files where the
-encoder was trained with it, `card.md`, `train_log.jsonl`, `split.json` (what it learned from, by names and
+encoder was trained with it, `card.md`, `train_log.jsonl`, `split.json` (the training data by names and
 hashes) and `fixtures.jsonl` (ten inputs with their scores, checked when it is loaded).
 """
 
@@ -51,7 +51,7 @@ TOKENIZER_FILES = (
     "tokenizer.model",
 )
 ALLOWED = (*REQUIRED, *TOKENIZER_FILES)
-#: What `evaluator.json` holds of every artefact.
+#: The fields of `evaluator.json` and their types.
 HEADER: Mapping[str, tuple[type, ...]] = {
     "evaluator": (str,),
     "profile": (str,),
@@ -81,11 +81,11 @@ class Fixture:
 
 @dataclass(frozen=True)
 class Artefact:
-    """What a training made. `settings` are all its options; `state` is what the evaluator itself needs to keep
-    (label order, thresholds, chosen references), plain JSON values.
+    """The result of a training. `settings` are all its options; `state` holds plain JSON values that the evaluator
+    needs for scoring (label order, thresholds, chosen references).
 
-    `encoder` is the encoder that the network was built from; `embedded` says that its weights were trained and stand
-    in the network; otherwise it is frozen and found by name again, its weights' hash must then be the same.
+    `encoder` is the encoder that the network was built from. With `embedded` its weights were trained and are saved in
+    the network; otherwise it is frozen and found again by name, and the hash of its weights must be the same.
     """
 
     evaluator: str
@@ -118,10 +118,10 @@ def weights_hash(network: Network) -> str:
 
 
 def write_artefact(artefact: Artefact, folder: Path, *, signature: str, card: str) -> None:
-    """Fill `folder`, which exists; the caller sees to it that a folder is whole or absent."""
+    """Fill `folder`, which exists; the caller makes it appear whole or not at all."""
     from scoring.ml.encoders.loading import without_progress_bar
 
-    # The Trainer of transformers notes it there, whatever the network; it says nothing of this one.
+    # The Trainer sets `use_cache` on every network; it means nothing here.
     artefact.network.config.__dict__.pop("use_cache", None)
     with without_progress_bar():
         artefact.network.save_pretrained(str(folder))
@@ -166,12 +166,12 @@ def write_artefact(artefact: Artefact, folder: Path, *, signature: str, card: st
     _write(folder / SPLIT, _dumped(split, indent=1) + "\n")
     rows = [{"record": asdict(fixture.record), "score": fixture.score} for fixture in artefact.fixtures]
     _write(folder / FIXTURES, "".join(json.dumps(row) + "\n" for row in rows))
-    # Weights are written for their owner alone; who may read the rest may read them.
+    # safetensors writes weights readable by the owner only; give them the mode of the other files.
     (folder / WEIGHTS).chmod((folder / ARTIFACT).stat().st_mode)
 
 
 def read_artefact(folder: Path, network_class: type[Network], encoder: str | None = None) -> Artefact:
-    """The artefact in a folder; `encoder` says where the one it works on is, if not where it was. Raises
+    """The artefact in a folder; `encoder` is the location of its frozen encoder if that has moved. Raises
     `ArtefactError` naming the file that is missing or does not fit."""
     content = read_header(folder)
     missing = [name for name in REQUIRED if not (folder / name).is_file()]
@@ -232,7 +232,7 @@ def _expect(folder: Path, name: str, value: Any, *kinds: type) -> None:
 
 @contextmanager
 def _damaged(folder: Path, name: str) -> Iterator[None]:
-    """Makes an `ArtefactError` of what a file's content runs into."""
+    """Turn errors raised by a file's content into an `ArtefactError`."""
     try:
         yield
     except ScoringError:
@@ -242,13 +242,13 @@ def _damaged(folder: Path, name: str) -> Iterator[None]:
 
 
 def _read_fixtures(folder: Path, saved: object) -> tuple[Fixture, ...]:
-    """The fixtures; `saved` is how many there were, as far as it was noted."""
+    """The fixtures; `saved` is their number when they were saved, if it was noted."""
     with _damaged(folder, FIXTURES):
         fixtures = tuple(
             Fixture(_record(row["record"]), None if row["score"] is None else float(row["score"]))
             for row in _read_lines(folder / FIXTURES)
         )
-    # Without them nothing would say that it still scores as it did.
+    # Without fixtures a changed score would go unnoticed.
     if isinstance(saved, int) and len(fixtures) != saved:
         found = "is empty" if not fixtures else f"holds {len(fixtures)}"
         raise ArtefactError(str(folder), f"{FIXTURES} {found}, but {saved} fixtures were saved; {_AGAIN}")
@@ -261,7 +261,7 @@ def _read_network(folder: Path, network_class: type[Network]) -> Network:
     from scoring.ml.encoders.loading import without_progress_bar, without_report
 
     try:
-        # A configuration that is none goes wrong in the network's own parts, wherever they look first.
+        # An invalid configuration fails in whichever part of the network reads it first.
         with without_progress_bar(), without_report(), _damaged(folder, CONFIG):
             _json_object(folder / CONFIG)
             _check_weights(folder, network_class)
@@ -272,8 +272,8 @@ def _read_network(folder: Path, network_class: type[Network]) -> Network:
 
 
 def _check_weights(folder: Path, network_class: type[Network]) -> None:
-    """Compare names and sizes of the weights with those the configuration wants, before any memory is taken for them:
-    what is missing would be drawn at random, and a few bytes could ask for all the memory there is."""
+    """Compare names and sizes of the weights with the configuration before memory is allocated for them: missing
+    weights would be initialised at random, and a few bytes of configuration could request all memory."""
     read: Any = network_class.from_pretrained(
         str(folder), device_map="meta", output_loading_info=True, ignore_mismatched_sizes=True, **_LOCAL
     )
@@ -310,7 +310,7 @@ def _find(
                 f"was trained on the encoder {said['name']} with weights {said['weights'][:8]}, but here they are "
                 f"{source.weights[:8]}: put that version back or train again",
             )
-    # Else texts would be cut elsewhere without a word. Artefacts of before this was noted do not say it.
+    # Another maximum length would truncate texts silently. Older artefacts do not note it.
     length = said.get("max_length")
     if length is not None and source.max_length() != length:
         raise ArtefactError(
@@ -322,7 +322,7 @@ def _find(
 
 
 def _named(folder: Path, name: str) -> EncoderSource:
-    """A frozen encoder stays where it was: only the artefact may have been copied to another machine."""
+    """Find a frozen encoder by its saved name; only the artefact may have been copied to another machine."""
     if Path(name).is_absolute() and not Path(name).is_dir():
         raise ArtefactError(
             str(folder),
@@ -333,7 +333,7 @@ def _named(folder: Path, name: str) -> EncoderSource:
 
 
 def _tokenizer_hash(folder: Path) -> str:
-    """Of the names and bytes of all files a tokenizer is read from."""
+    """The hash of the names and bytes of all tokenizer files."""
     there = [folder / name for name in TOKENIZER_FILES if (folder / name).is_file()]
     return text_hash(part for path in there for part in (path.name, file_hash(path)))
 
@@ -346,9 +346,9 @@ def _json_object(path: Path) -> dict[str, Any]:
 
 
 def _portable(source: EncoderSource) -> str:
-    """How an encoder is found again: by its name where it has one that is known everywhere, else by its folder."""
+    """The name to save for an encoder: its name if that finds it on any machine, else its folder."""
     try:
-        # A folder below the present one is found by its bare name from here alone.
+        # A relative folder is found from the current directory only.
         here = Path(source.name).is_dir() and not Path(source.name).is_absolute()
         if not here and find_encoder(source.name).weights == source.weights:
             return source.name
@@ -362,17 +362,17 @@ def _record(row: Mapping[str, Any]) -> Record:
     texts = [row["text"], *lists["references"], *lists["context"], "" if row["source"] is None else row["source"]]
     for text in texts:
         if not isinstance(text, str):
-            raise TypeError(f"{text!r:.40} stands where a text should")
+            raise TypeError(f"{text!r:.40} is not a text")
     return Record(**{**row, **lists})
 
 
 def _read_lines(path: Path) -> list[dict[str, Any]]:
-    # Not splitlines: a text may hold other ends of lines, as U+2028, which JSON leaves as they are.
+    # `splitlines` would also split at U+2028, which JSON leaves unescaped.
     return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
 
 
 def _dumped(value: object, indent: int | None = None) -> str:
-    """As JSON that can be read; escaped where a text holds half a surrogate pair, which is no UTF-8."""
+    """JSON as readable text; escaped if a text holds half of a surrogate pair, which is not valid UTF-8."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
     try:
         text.encode()

@@ -1,6 +1,6 @@
-"""The common face of every evaluator: what is undefined, what is empty, duplicates, signatures, saving.
+"""The interface of every evaluator: undefined and empty texts, duplicates, signatures, saving.
 
-The measures themselves stand one a file in `baselines/` and `evaluators/`.
+Metrics are in `baselines/`, learned evaluators in `evaluators/`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Progress: TypeAlias = Callable[[int, int], object]
 ARTIFACT = "evaluator.json"
 _ROUNDING = 1e-6
-UNKNOWN_WORDS = "records have words that the encoder does not know: all of these are the same to it"
+UNKNOWN_WORDS = "records have words that the encoder does not know; it cannot distinguish them"
 
 
 class Query(NamedTuple):
-    """Texts to be measured against references, every one against every one."""
+    """Hypotheses and references; every hypothesis is measured against every reference."""
 
     hypotheses: Sequence[str]
     references: Sequence[str]
@@ -36,10 +36,10 @@ class Query(NamedTuple):
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of one call with everything one should know about them.
+    """The scores of one call with reasons and counts.
 
-    `values` (n,), nan = undefined, then `reasons` says why ("" where defined). `components` are further
-    columns of the same length, such as precision and recall. The counts are of records.
+    `values` (n,), nan = undefined; `reasons` then says why ("" if defined). `components` are further columns of the
+    same length, such as precision and recall. Counts are of records.
     """
 
     values: Floats
@@ -49,26 +49,27 @@ class Scores:
     n_empty: int = 0
     n_duplicate: int = 0
     components: Mapping[str, Floats] = field(default_factory=dict, repr=False)
-    #: Which records had a text that was cut; None where nothing is ever cut.
+    #: Records with a truncated text; None if texts are never truncated.
     truncated: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
-    #: Which records have a score although the encoder does not know all of their text or references; None without one.
+    #: Records that have a score although the encoder does not know all words of their text or references; None without
+    #: an encoder.
     unknown: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
-    #: What the evaluator says about itself on this machine, e.g. that it had to do without a resource.
+    #: Remarks about this machine, for example a missing resource.
     remarks: tuple[str, ...] = ()
 
     @property
     def n_undefined(self) -> int:
-        """How many records have no score."""
+        """Number of records without a score."""
         return int(np.isnan(self.values).sum())
 
     @property
     def n_unknown(self) -> int:
-        """How many records have a score although the encoder does not know all of their words."""
+        """Number of scored records with words that the encoder does not know."""
         return 0 if self.unknown is None else int(self.unknown.sum())
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What happened, one short sentence each; empty when nothing did."""
+        """One short sentence for each thing worth noting; usually empty."""
         lines = []
         for reason in dict.fromkeys(reason for reason in self.reasons if reason):
             lines.append(f"{self.reasons.count(reason)} of {len(self.reasons)} undefined: {reason}")
@@ -85,19 +86,19 @@ class Scores:
 
 @dataclass(frozen=True)
 class Partial:
-    """What a measure returns for distinct, non-empty, well-defined records."""
+    """The result of `Evaluator.measure` for distinct, non-empty, well-defined records."""
 
     values: Floats
     truncated: npt.NDArray[np.bool_] | None = None
     components: Mapping[str, Floats] = field(default_factory=dict)
-    #: Why a value is nan, by its place.
+    #: Reasons of undefined values, by index.
     reasons: Mapping[int, str] = field(default_factory=dict)
 
 
 class Evaluator(ABC):
     """Base of all evaluators. Higher is better. `details` holds the `Scores` of the last `score` call."""
 
-    #: Components of a score beside the value itself; each gets a column in `Scores.components`.
+    #: Further columns of a score; each gets a column in `Scores.components`.
     component_names: tuple[str, ...] = ()
     #: Whether it compares a text with one reference at a time.
     pairwise: ClassVar[bool] = False
@@ -117,13 +118,13 @@ class Evaluator(ABC):
 
     @property
     def signature(self) -> str:
-        """Everything that changes a score, in one line."""
-        return render(self.name, self.signature_fields())
+        """One line with everything that changes a score."""
+        return render(self.name, self.signature_fields(), self.entry.revision)
 
     @property
     def short_signature(self) -> str:
         """The signature with abbreviated keys."""
-        return render(self.name, self.signature_fields(), short=True)
+        return render(self.name, self.signature_fields(), self.entry.revision, short=True)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -132,44 +133,44 @@ class Evaluator(ABC):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a reader of its scores should know about this machine; one short sentence each, mostly none."""
+        """Remarks about scores on this machine, one short sentence each; usually none."""
         return ()
 
     def remarks_on(self, records: Sequence[Record]) -> tuple[str, ...]:
-        """What a reader of the scores of these records should know; one short sentence each, mostly none."""
+        """Remarks about the scores of these records, one short sentence each; usually none."""
         return ()
 
     @property
     def worst(self) -> float:
-        """What an empty text gets: the low end of the scale."""
+        """The score of an empty text: the low end of the scale."""
         return float(self.entry.scale[0] or 0.0)
 
     @property
     def scale(self) -> tuple[float | None, float | None]:
-        """The range of its scores with these options, None where it is open."""
+        """The range of its scores with these options; None where it is open."""
         return self.entry.scale
 
     @property
     def unknown_tokens(self) -> UnknownTokens | None:
-        """What finds the words that its encoder does not know; None where it reads texts itself."""
+        """Finds words that the encoder does not know; None without an encoder."""
         return None
 
     @property
     def depends_on_batch(self) -> bool:
-        """Whether a score changes with the other records of the call; then they must be given together."""
+        """Whether a score depends on the other records of the call, which must then be scored together."""
         return False
 
-    def worst_of(self, component: str) -> float:
-        """What an empty text gets in a component."""
+    def worst_component(self, component: str) -> float:
+        """The value of an empty text in a component."""
         return self.worst
 
     def score(self, records: Sequence[Record], *, progress: Progress | None = None) -> Floats:
-        """(n,) scores in the order of the records, nan = undefined; `details` then says the rest."""
+        """(n,) scores in the order of the records, nan = undefined; `details` then has reasons and counts."""
         self.details = self.evaluate(records, progress=progress)
         return self.details.values
 
     def evaluate(self, records: Sequence[Record], *, progress: Progress | None = None) -> Scores:
-        """As `score`, with reasons, counts and components; keeps nothing, so threads may share it.
+        """As `score`, with reasons, counts and components. Stores nothing, so threads may share the evaluator.
 
         `progress(done, total)` counts distinct records; an exception it raises ends the work.
         """
@@ -199,14 +200,14 @@ class Evaluator(ABC):
                 if not reasons[row]:
                     values[row] = self.worst
                     for name, column in components.items():
-                        column[row] = self.worst_of(name)
+                        column[row] = self.worst_component(name)
                 continue
             if not duplicate:
                 place_of[key] = len(unique)
-                unique.append(record if readings is None else _without_unreadable(record, readings))
+                unique.append(record if readings is None else _drop_unreadable(record, readings))
             rows.append(row)
             places.append(place_of[key])
-        partial = self.measure(unique, progress or _silent) if unique else Partial(np.empty(0))
+        partial = self.measure(unique, progress or _ignore_progress) if unique else Partial(np.empty(0))
         index = np.asarray(places, dtype=np.intp)
         truncated: npt.NDArray[np.bool_] | None = None
         if partial.truncated is not None:
@@ -232,38 +233,38 @@ class Evaluator(ABC):
 
     def texts_read(self, record: Record) -> tuple[str, ...]:
         """The texts of a record that the encoder reads."""
-        return (record.text, *(references_of(record) if "references" in self.entry.needs else ()))
+        return (record.text, *(get_references(record) if "references" in self.entry.needs else ()))
 
     def _readings(self, records: Sequence[Record]) -> dict[str, Known] | None:
-        """How much the encoder knows of each text, None without an encoder."""
+        """How much of each text the encoder knows; None without an encoder."""
         reader = self.unknown_tokens
         return None if reader is None else reader.look(text for record in records for text in self.texts_read(record))
 
     def _unreadable(self, record: Record, readings: Mapping[str, Known]) -> str:
-        """Why a record has no score because of unknown words, "" where it has one."""
+        """The reason why unknown words prevent a score, "" otherwise."""
         reader = self.unknown_tokens
         if reader is None:
             return ""
         if readings[record.text] == Known.NONE:
             return f"text: {reader.reason}"
-        references = [text for text in references_of(record) if text in readings]
+        references = [text for text in get_references(record) if text in readings]
         if references and all(readings[text] == Known.NONE for text in references):
             return f"references: {reader.reason}"
         return ""
 
     def system_score(self, records: Sequence[Record]) -> float:
-        """One number for the outputs of one system: the mean of the defined scores, nan without any."""
+        """The score of a system from its outputs: the mean of the defined scores, nan without any."""
         values = self.evaluate(records).values
         defined = values[~np.isnan(values)]
         return float(defined.mean()) if defined.size else float("nan")
 
     def system_statistics(self, records: Sequence[Record]) -> Floats | None:
-        """(n, k) statistics of the texts of a system whose sums give its score by `from_sums`, so that texts can be
-        drawn anew; None for the mean of scores, and for a score that is not made of sums."""
+        """(n, k) statistics per text whose sums give the system's score through `from_sums`, so that texts can be
+        resampled; None if the score is a mean, or not a function of sums."""
         return None
 
     def from_sums(self, sums: Floats) -> Floats:
-        """(...) scores of systems from sums (..., k) of `system_statistics`, nan where there is nothing to score."""
+        """(...) scores of systems from sums (..., k) of `system_statistics`; nan without data."""
         raise NotImplementedError(f"the score of a system by {self.name} is not made of sums")
 
     def save_pretrained(self, folder: str | Path) -> None:
@@ -282,25 +283,25 @@ class Evaluator(ABC):
         write_whole(path / ARTIFACT, lambda draft: draft.write_text(text, encoding="utf-8"))
 
     def option_text(self, name: str) -> str:
-        """An option that is a text."""
+        """A text option."""
         return str(self.options[name])
 
     def option_int(self, name: str) -> int:
-        """An option that is a whole number."""
+        """An integer option."""
         return int(cast(int, self.options[name]))
 
     def option_float(self, name: str) -> float:
-        """An option that is a number."""
+        """A numeric option."""
         return float(cast(float, self.options[name]))
 
     def undefined(self, record: Record) -> str:
-        """Why this record cannot have a score, "" when it can."""
-        if "references" in self.entry.needs and not references_of(record):
+        """The reason why this record cannot have a score, "" if it can."""
+        if "references" in self.entry.needs and not get_references(record):
             return "no references"
         return ""
 
     def identity(self, record: Record) -> Hashable:
-        """What the score depends on; records that agree in it are scored once."""
+        """The part of a record that its score depends on; records with equal identity are scored once."""
         if "references" in self.entry.needs:
             return (record.text, record.references)
         return record.text
@@ -311,7 +312,7 @@ class Evaluator(ABC):
 
     @abstractmethod
     def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
-        """The scores of distinct records with a non-empty text and everything the entry needs."""
+        """The scores of distinct records with a non-empty text and everything that the entry needs."""
 
 
 class PairEvaluator(Evaluator):
@@ -332,19 +333,19 @@ class PairEvaluator(Evaluator):
         return Partial(scatter_best(matrices, places, len(records)))
 
 
-def references_of(record: Record) -> tuple[str, ...]:
-    """The record's references without the blank ones, which are no references."""
+def get_references(record: Record) -> tuple[str, ...]:
+    """The record's references without blank ones."""
     return tuple(text for text in record.references if text.strip())
 
 
-def _without_unreadable(record: Record, readings: Mapping[str, Known]) -> Record:
-    """The record without references of which the encoder knows nothing, where others remain."""
+def _drop_unreadable(record: Record, readings: Mapping[str, Known]) -> Record:
+    """The record without references that the encoder does not know at all, unless none would remain."""
     kept = tuple(text for text in record.references if readings.get(text) != Known.NONE)
     return record if len(kept) in (0, len(record.references)) else replace(record, references=kept)
 
 
 def within(values: Floats, scale: tuple[float | None, float | None]) -> Floats:
-    """The values, those within the scale that rounding has led out of it by at most 1e-6 of their size or of 1."""
+    """The values, set to the end of the scale where rounding exceeds it by at most 1e-6 (relative or absolute)."""
     for end, beyond in zip(scale, (np.less, np.greater), strict=True):
         if end is not None:
             slip = beyond(values, end) & np.isclose(values, end, rtol=_ROUNDING, atol=_ROUNDING)
@@ -353,16 +354,16 @@ def within(values: Floats, scale: tuple[float | None, float | None]) -> Floats:
 
 
 def group_by_references(records: Sequence[Record]) -> tuple[list[Query], list[list[int]]]:
-    """Records that share their references as one query, with the places of its hypotheses."""
+    """Records with the same references as one query, and the indices of its hypotheses."""
     groups: dict[tuple[str, ...], list[int]] = {}
     for place, record in enumerate(records):
-        groups.setdefault(references_of(record), []).append(place)
+        groups.setdefault(get_references(record), []).append(place)
     queries = [Query([records[p].text for p in places], refs) for refs, places in groups.items()]
     return queries, list(groups.values())
 
 
 def scatter_best(matrices: Sequence[Floats], places: Sequence[Sequence[int]], n: int) -> Floats:
-    """(n,) the best reference of each hypothesis, back in the order of the records."""
+    """(n,) the score with the best reference of each hypothesis, in the order of the records."""
     values = np.full(n, np.nan)
     for matrix, rows in zip(matrices, places, strict=True):
         values[list(rows)] = matrix.max(axis=1)
@@ -370,19 +371,19 @@ def scatter_best(matrices: Sequence[Floats], places: Sequence[Sequence[int]], n:
 
 
 def weighted_statistics(values: Floats, weights: Floats) -> Floats:
-    """(n, 4) w v, w, v and 1 of each text, zeros where v is nan: what a weighted mean is made of."""
+    """(n, 4) w v, w, v and 1 of each text, zeros where v is nan: the sums of a weighted mean."""
     defined = ~np.isnan(values)
     values, weights = np.where(defined, values, 0.0), np.where(defined, weights, 0.0)
     return np.column_stack([weights * values, weights, values, defined])
 
 
 def weighted_mean(sums: Floats) -> Floats:
-    """sum w v / sum w from sums (..., 4) of `weighted_statistics`; the plain mean where nothing weighs anything, nan
-    without any value."""
+    """sum w v / sum w from sums (..., 4) of `weighted_statistics`; the plain mean if all weights are zero, nan without
+    values."""
     weighted = sums[..., 1] > 0
     above, below = np.where(weighted, sums[..., 0], sums[..., 2]), np.where(weighted, sums[..., 1], sums[..., 3])
     return np.divide(above, below, out=np.full(below.shape, np.nan), where=below > 0)
 
 
-def _silent(done: int, total: int) -> None:
-    """The progress callback of those who do not ask."""
+def _ignore_progress(done: int, total: int) -> None:
+    """No-op progress callback."""

@@ -1,7 +1,6 @@
-"""What an evaluator says about itself: its entry in the catalogue, its options and, if it learns, its profiles.
+"""The entry of an evaluator in the catalogue, its options and profiles.
 
-The list of entries stands in `registry.py`; the evaluators stand one a file beside it. No torch here: the web
-process reads the catalogue.
+`registry.py` lists all entries. No torch here: the web process reads the catalogue.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ OptionValue: TypeAlias = bool | int | float | str | None
 Options: TypeAlias = Mapping[str, OptionValue]
 Kind: TypeAlias = Literal["sentinel", "baseline", "trained"]
 Need: TypeAlias = Literal["references", "context", "encoder"]
-#: What a training reads of the data; `judgements` is ratings or comparisons, whichever there are.
+#: The kinds of data a training reads; `judgements` are ratings or comparisons.
 TrainNeed: TypeAlias = Literal["ratings", "comparisons", "judgements", "references", "outputs", "dialogues", "steps"]
 PAPER, RECOMMENDED = "paper", "recommended"
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One keyword of `load(name, ...)`: its type, its default and what it does."""
+    """A keyword of `load(name, ...)` or `fit(name, ...)`: type, default and help text."""
 
     name: str
     type: Literal["bool", "int", "float", "str"]
@@ -34,20 +33,21 @@ class Option:
     help: str
     choices: tuple[str, ...] = ()
     minimum: float | None = None
-    #: Shown folded away on a page: few people need it.
+    #: Pages show advanced options collapsed.
     advanced: bool = False
-    #: Whether it may be left out (None, an empty text or "none") although its default is something.
+    #: Whether it may be empty (None, an empty text or "none") although it has a default.
     optional: bool = False
-    #: Whether it names a model or a folder on the machine that scores: people of the web may only name allowed ones.
+    #: Whether it names a model or a folder on the scoring machine; web users may only name allowed ones.
     names_model: bool = False
     maximum: float | None = None
-    #: What else a value must be.
+    #: A further check of the value.
     check: Check | None = None
-    #: What is said where it is not given, though there is no default.
+    #: The error if a required option without a default is missing.
     needed: str = ""
 
     def parse(self, evaluator: str, value: Any) -> OptionValue:
-        """The value in the option's type; texts as a form or a command line gives them are understood."""
+        """Convert a value, possibly text from a form or a command line, to the option's type. Raises
+        `InvalidOption`."""
         absent = value is None or (self.type != "str" and str(value).strip().lower() in ("", "none"))
         if absent and (self.optional or self.default is None):
             return None
@@ -80,14 +80,14 @@ class Option:
             finite = math.isfinite(found)  # of more digits than a float holds it raises
         except (TypeError, ValueError, OverflowError) as error:
             raise InvalidOption(evaluator, self.name, f"must be a {noun}, found {value!r}") from error
-        # int(1.5) is 1, and nothing is less than nan.
+        # int(1.5) would be 1, and comparisons with nan are always false.
         if not finite or (isinstance(value, float) and found != value):
             raise InvalidOption(evaluator, self.name, f"must be a {noun}, found {value!r}")
         return found
 
 
 def must_be_trained(entry: Entry, options: dict[str, OptionValue]) -> NoReturn:
-    """`Entry.build` of what learns: there is nothing to load by name. Raises `NotTrained`."""
+    """`Entry.build` of learned evaluators, which cannot be loaded by name. Raises `NotTrained`."""
     raise NotTrained(entry.name)
 
 
@@ -99,14 +99,14 @@ def _load_class(place: str) -> type[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A line of the catalogue.
+    """An evaluator in the catalogue.
 
-    `scale` is the range of a score (None = open); `level` is where the evaluator is defined, `system_score`
-    whether a system's score is the mean over its texts or computed from all of them at once. `options` are those
-    of scoring. `build` makes the evaluator, a `base.Evaluator`. What learns also has `implementation` and
-    `cross_fitted`, its classes for one model and for one model per fold ("module:class", imported when needed),
-    `train_options`, what it needs to be trained (`train_needs`), and per profile the defaults that differ.
-    `aspect`: whether it learns none, one or many of the aspects people judge. `compares`: it has `compare` and `rank`.
+    `build` makes the evaluator (a `base.Evaluator`). `scale` is the range of a score (None = open); `level` is where
+    the evaluator is defined; `system_score` says whether a system's score is the mean over its texts or computed from
+    all of them together. `options` are the options of scoring. Learned evaluators also have `implementation` and
+    `cross_fitted`, the classes for one model and for one model per fold ("module:class", imported on demand),
+    `train_options`, the data they need (`train_needs`) and defaults that differ by profile. `aspect`: whether it learns
+    none, one or many of the rated aspects. `compares`: it has `compare` and `rank`.
     """
 
     name: str
@@ -128,6 +128,8 @@ class Entry:
     aspect: Literal["none", "one", "many"] = "none"
     compares: bool = False
     profile_defaults: Mapping[str, Mapping[str, OptionValue]] = field(default_factory=dict)
+    #: Closes the signature. Count it up whenever a change of the code changes a score.
+    revision: int = 1
 
     @property
     def learns(self) -> bool:
@@ -153,22 +155,21 @@ class Entry:
         return _load_class(self.cross_fitted)
 
     def parse_options(self, given: Mapping[str, Any]) -> dict[str, OptionValue]:
-        """All options of scoring with their values: defaults, overridden by what was given. Raises `InvalidOption`, or
-        `InvalidOptions` with all that are wrong."""
+        """All scoring options with their values: defaults, overridden by `given`. Raises `InvalidOption`, or
+        `InvalidOptions` if several are wrong."""
         return self._parse(self.options, given, {})
 
     def parse_train_options(self, profile: str, given: Mapping[str, Any]) -> dict[str, OptionValue]:
-        """All options of training with their values: the profile's defaults, overridden by what was given.
+        """All training options with their values: the profile's defaults, overridden by `given`.
 
-        Raises `InvalidOption`, also for a profile the evaluator does not have, or `InvalidOptions` with all that are
-        wrong.
+        Raises `InvalidOption`, also for an unknown profile, or `InvalidOptions` if several are wrong.
         """
         if profile not in self.profiles:
             raise InvalidOption(self.name, "profile", f"must be one of {', '.join(self.profiles) or 'none'}")
         return self._parse(self.train_options, given, self.profile_defaults.get(profile, {}))
 
     def train_defaults(self, profile: str) -> dict[str, OptionValue]:
-        """The options of training as a profile sets them."""
+        """The training options of a profile."""
         return self.parse_train_options(profile, {})
 
     def _parse(

@@ -44,8 +44,8 @@ class BlendedOverCall(Protocol):
 
 
 class CrossFitted(Evaluator):
-    """The models of all folds as one evaluator. A record of a group that some model did not see is scored by that
-    model; one of a group nobody saw by the mean of all."""
+    """The models of all folds as one evaluator. A record is scored by the model that did not see its group; if no model
+    saw the group, by the mean of all models."""
 
     def __init__(
         self, entry: Entry, members: Sequence[TrainedEvaluator], options: Mapping[str, OptionValue] | None = None
@@ -65,16 +65,16 @@ class CrossFitted(Evaluator):
 
     @property
     def trained_on(self) -> frozenset[str]:
-        """Groups that every member saw; with whole folds there are none."""
+        """Groups that every model saw; none with complete folds."""
         return frozenset.intersection(*(member.trained_on for member in self.members))
 
     def regroup(self, groups: Mapping[str, str], later: Collection[tuple[str, str, str]] = ()) -> None:
-        """As each member's: a moved item leaves to its new group the members only that saw neither."""
+        """As `TrainedEvaluator.regroup`, for each model."""
         for member in self.members:
             member.regroup(groups, later)
 
     def recognise(self, items: Collection[tuple[str, str, str]]) -> None:
-        """As each member's: of an item that some of them have seen, those that did not are the ones that score it."""
+        """As `TrainedEvaluator.recognise`, for each model: models that have not seen an item score it."""
         for member in self.members:
             member.recognise(items)
 
@@ -97,8 +97,8 @@ class CrossFitted(Evaluator):
     def remarks(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(remark for member in self.members for remark in member.remarks))
 
-    def worst_of(self, component: str) -> float:
-        return min(member.worst_of(component) for member in self.members)
+    def worst_component(self, component: str) -> float:
+        return min(member.worst_component(component) for member in self.members)
 
     @property
     def depends_on_batch(self) -> bool:
@@ -107,27 +107,27 @@ class CrossFitted(Evaluator):
     def score(
         self, records: Sequence[Record], *, aspect: str | None = None, progress: Progress | None = None
     ) -> Floats:
-        """As its members': of the shape and by the `aspect` that one of them alone would give."""
+        """As `score` of a single model, including the shape and the argument `aspect`."""
         first = self.members[0]
         first.check_aspect(aspect)
         self.details = self.evaluate(records, progress=progress)
-        return first.of_aspect(self.details, aspect)
+        return first.select_aspect(self.details, aspect)
 
     def signature_fields(self) -> list[SignatureField]:
         every = [member.signature_fields() for member in self.members]
         weights = text_hash(member.weights for member in self.members)
-        # What each fold chose for itself, such as a penalty, need not be the same in all.
+        # Values that each fold chooses, such as a penalty, may differ.
         values = {field.key: dict.fromkeys(f.value for fields in every for f in fields if f.key == field.key)
                   for field in every[0]}  # fmt: skip
         common = [
-            replace(field, value=_of_folds(list(values[field.key])))
+            replace(field, value=_join_values(list(values[field.key])))
             for field in every[0]
             if field.key not in ("w", "train")
         ]
         return [*common, SignatureField("folds", "f", str(len(self.members))), SignatureField("w", "w", weights)]
 
     def undefined(self, record: Record) -> str:
-        # Of those that score it: a member may lack the system that another one knows.
+        # Only models that score the record count: another one may lack its system.
         reasons = (self.members[number].undefined(record) for number in self.unseen(record))
         return next((reason for reason in reasons if reason), "")
 
@@ -154,13 +154,13 @@ class CrossFitted(Evaluator):
                 truncated[places] |= part.truncated
             done += len(places)
         means: dict[str, Floats] = {name: column / times for name, column in columns.items()}
-        # One scale for all texts, not one for those of each fold.
+        # Blend on one scale for all texts, not on one per fold.
         first = self.members[0]
         mixed = first.blended(means) if isinstance(first, BlendedOverCall) else None
         return Partial(values / times if mixed is None else mixed, truncated, means)
 
     def system_score(self, records: Sequence[Record]) -> float:
-        """As its members compute it, each text by those that did not see it; by the mean where they take the mean."""
+        """The system score, each text scored by models that did not see it."""
         statistics = self.system_statistics(records)
         return super().system_score(records) if statistics is None else float(self.from_sums(statistics.sum(axis=0)))
 
@@ -182,13 +182,13 @@ class CrossFitted(Evaluator):
         return weighted_mean(sums)
 
     def unseen(self, record: Record) -> tuple[int, ...]:
-        """The members that may score a record: those that did not see its group; all, when each one did."""
+        """Indices of the models that may score a record: those that did not see its group, or all if each one did."""
         names = training_names(record.group, record.item)
         found = tuple(n for n, member in enumerate(self.members) if member.trained_on.isdisjoint(names))
         return found or tuple(range(len(self.members)))
 
     def save_pretrained(self, folder: str | Path) -> None:
-        """`evaluator.json` and one folder per fold, whole or absent."""
+        """Write `evaluator.json` and one folder per fold; the folder appears whole or not at all."""
         content = {
             "evaluator": self.name,
             "folds": len(self.members),
@@ -214,7 +214,7 @@ class CrossFitted(Evaluator):
         verify: bool = True,
         encoder: str | None = None,
     ) -> Self:
-        """The models of all folds. Raises `ArtefactError` when one is missing or damaged."""
+        """The models of all folds. Raises `ArtefactError` if one is missing or damaged."""
         content = json.loads((folder / ARTIFACT).read_text(encoding="utf-8"))
         n_folds = int(content["folds"])
         missing = [f"fold-{n}" for n in range(n_folds) if not (folder / f"fold-{n}" / ARTIFACT).is_file()]
@@ -235,8 +235,8 @@ def join_folds(members: Sequence[TrainedEvaluator]) -> CrossFitted:
     return found
 
 
-def _of_folds(values: Sequence[str]) -> str:
-    """One value, two side by side, or the hash of more: a signature has its length."""
+def _join_values(values: Sequence[str]) -> str:
+    """One value, two joined, or the hash of more: signatures have a maximum length."""
     return "+".join(values) if len(values) < 3 else f"{len(values)}@{text_hash(values)}"
 
 

@@ -33,7 +33,7 @@ Row: TypeAlias = dict[str, Any]
 T = TypeVar("T")
 _Steps: TypeAlias = Mapping[tuple[str, str], Sequence[int | None]]
 _Files: TypeAlias = Mapping[str, Sequence[tuple[Path, FileName]]]
-#: Endings of files with data: one of them that is not read would be lost without a word.
+#: File endings of data: a file with one of these that is not read is an error.
 # `excluded` is a table of the format that nothing reads: outputs that were taken out, with the reason.
 _UNREAD = ("excluded",)
 _DATA = (
@@ -44,10 +44,10 @@ _DATA = (
 
 def read_dataset(folder: str | Path) -> Dataset:
     """The interchange folder as one frozen `Dataset`: JSONL, CSV, spreadsheet-safe CSV, TSV and Parquet, plain or gzip,
-    in one file or several of a kind (`outputs.jsonl`, `outputs-gpt.csv`); `dataset.json` may be absent.
+    one file or several per table (`outputs.jsonl`, `outputs-gpt.csv`); `dataset.json` is optional.
 
-    Files that are absent are empty. Raises `DatasetError` with file, line and reason at the first faulty row, for a
-    file of data whose name says nothing of what it holds, and when there is no folder or nothing to read in it.
+    Missing files count as empty. Raises `DatasetError` with file, line and reason at the first faulty row, for a data
+    file whose name does not begin with a table's name, and if there is no folder or nothing to read.
     """
     root = Path(folder)
     if not root.is_dir():
@@ -83,7 +83,7 @@ def read_dataset(folder: str | Path) -> Dataset:
 
 
 def _find_files(root: Path) -> _Files:
-    """The files of a folder by what they hold, in the order of their names."""
+    """The files of a folder by table, sorted by name."""
     found: dict[str, list[tuple[Path, FileName]]] = {}
     for path in sorted(path for path in root.iterdir() if path.is_file() and not path.name.startswith(".")):
         name = name_file(path.name)
@@ -103,7 +103,7 @@ def _find_files(root: Path) -> _Files:
         twice = next((stem for stem in stems if stems.count(stem) > 1), None)
         if twice is not None:
             names = " and ".join(path.name for (path, _), stem in zip(files, stems, strict=True) if stem == twice)
-            raise DatasetError(kind, None, f"stands there twice ({names}): keep one")
+            raise DatasetError(kind, None, f"exists twice ({names}): keep one")
     return found
 
 
@@ -115,7 +115,7 @@ def _stem(name: str) -> str:
 
 
 def _read_header(files: _Files) -> Dataset:
-    """What dataset.json says of the set; nothing where there is none."""
+    """The dataset's header from dataset.json; empty without the file."""
     if "dataset" not in files:
         return Dataset("")
     ((path, _),) = files["dataset"]
@@ -136,9 +136,9 @@ def _refuse_field(file: str, line: int | None, field: str, message: str) -> None
 
 
 def _rows(files: _Files, table: str, build: Callable[[dict[str, Any], Row], T]) -> tuple[T, ...]:
-    """The records of a table, out of all its files."""
+    """The records of a table from all its files."""
     kind = KINDS[table]
-    # People compare the same outputs more than once; every other row has a key of its own.
+    # The same outputs may be compared more than once; rows of every other table have a unique key.
     key = None if table == "comparisons" else kind.key
     seen: dict[tuple[Any, ...], str] = {}
     result: list[T] = []
@@ -151,7 +151,7 @@ def _rows(files: _Files, table: str, build: Callable[[dict[str, Any], Row], T]) 
             place = f"{path.name}:{line}"
             first = seen.setdefault(tuple(fields[name] for name in key), place)
             if first != place:
-                raise DatasetError(path.name, line, f"the same key stands in {first}")
+                raise DatasetError(path.name, line, f"the same key is in {first}")
         result.append(build(fields, row))
     return tuple(result)
 
@@ -243,17 +243,17 @@ def _observed_aspects(ratings: Sequence[Rating], comparisons: Sequence[Compariso
 def _rating_with_step(files: _Files, row: Rating, steps: _Steps) -> Rating:
     if row.dialogue is not None:
         return row
-    step = _step_of(files, "ratings", row.item, row.system, row.step, steps)
+    step = _parse_step(files, "ratings", row.item, row.system, row.step, steps)
     return row if step == row.step else replace(row, step=step)
 
 
 def _comparison_with_steps(files: _Files, row: Comparison, steps: _Steps) -> Comparison:
-    a = _step_of(files, "comparisons", row.item, row.system_a, row.step_a, steps)
-    b = None if row.system_b is None else _step_of(files, "comparisons", row.item, row.system_b, row.step_b, steps)
+    a = _parse_step(files, "comparisons", row.item, row.system_a, row.step_a, steps)
+    b = None if row.system_b is None else _parse_step(files, "comparisons", row.item, row.system_b, row.step_b, steps)
     return row if (a, b) == (row.step_a, row.step_b) else replace(row, step_a=a, step_b=b)
 
 
-def _step_of(
+def _parse_step(
     files: _Files, stem: str, item: str | None, system: str | None, step: int | None, steps: _Steps
 ) -> int | None:
     """The step of the output that is judged: without one the output without a step, else the only one there is."""
@@ -262,7 +262,7 @@ def _step_of(
         return step
     if step is None and len(there) == 1:
         return there[0]
-    name = _name_of(files, stem)
+    name = _file_name(files, stem)
     if not there:
         raise DatasetError(name, None, f"names the unknown output {system!r} of {item!r}")
     known = ", ".join("none" if one is None else str(one) for one in there)
@@ -274,9 +274,9 @@ def _check_known(files: _Files, stem: str, keys: Iterator[tuple[Any, ...]], know
     for key in keys:
         if key not in known:
             said = " of ".join(repr(part) for part in reversed(key))
-            raise DatasetError(_name_of(files, stem), None, f"names the unknown {noun} {said}")
+            raise DatasetError(_file_name(files, stem), None, f"names the unknown {noun} {said}")
 
 
-def _name_of(files: _Files, table: str) -> str:
+def _file_name(files: _Files, table: str) -> str:
     """The file or files of a table, for messages."""
     return ", ".join(path.name for path, _ in files.get(table, ())) or table

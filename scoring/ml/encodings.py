@@ -1,4 +1,4 @@
-"""Tokenised inputs, few or a million: one of them, many laid end to end in arrays, and which of them were cut."""
+"""Tokenised inputs: a single one, or up to millions as flat arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TypeIds: TypeAlias = npt.NDArray[np.int8]
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """One tokenised input; `type_ids` for encoders that tell two texts apart."""
+    """One tokenised input; `type_ids` for encoders that distinguish two texts."""
 
     ids: tuple[int, ...]
     type_ids: tuple[int, ...] | None = None
@@ -116,7 +116,7 @@ class Encodings(Sequence[Encoding]):
 
 @dataclass(frozen=True, slots=True)
 class Tokenized:
-    """Texts as an encoder reads them, and which of them were cut."""
+    """Texts as token numbers; `truncated` marks the truncated ones."""
 
     encodings: Encodings
     truncated: npt.NDArray[np.bool_]

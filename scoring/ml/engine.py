@@ -29,14 +29,14 @@ Dtype: TypeAlias = Literal["fp32", "bf16"]
 # A CPU wants its activations in the cache: 1,024 tokens of a 384 wide encoder were fastest of 512 to 8,192.
 CPU_BATCH_TOKENS = 1024
 GPU_BATCH_TOKENS = 65536
-# So many items are tokenised at a time: enough that sorting them leaves hardly any padding.
+# Items tokenised at a time: enough that sorting them by length leaves little padding.
 CHUNK_ITEMS = 32768
 
 
 class Batch(NamedTuple):
-    """Padded tensors (rows, longest) on the engine's device; `attention_mask` is 1 where a token stands.
+    """Padded tensors (rows, longest) on the engine's device; `attention_mask` is 1 for tokens.
 
-    `lengths` (rows,) are the tokens of each input; the engine's batches are sorted by them.
+    `lengths` (rows,) are the numbers of tokens; the engine's batches are sorted by them.
     """
 
     input_ids: torch.Tensor
@@ -49,8 +49,8 @@ Forward: TypeAlias = Callable[[Batch], "torch.Tensor"]
 
 
 def resolve_device(device: str) -> str:
-    """`auto` is the first GPU when there is one, else the CPU. Raises `ScoringError` for any other name, and when a
-    GPU is asked for in vain."""
+    """The device to use: `auto` is the first GPU if there is one, else the CPU. Raises `ScoringError` for any other
+    name, and for a GPU that this machine lacks."""
     import torch
 
     if wrong := check_device(device):
@@ -63,7 +63,7 @@ def resolve_device(device: str) -> str:
 
 
 def absent_device(device: str) -> str:
-    """Why this machine does not have a device of a name that is known, and which to take; "" where it has it."""
+    """The reason why this machine lacks a device and which one to take; "" if it has it."""
     import torch
 
     if not device.startswith("cuda"):
@@ -175,7 +175,7 @@ class Engine:
     ) -> torch.Tensor:
         """One fixed-size float32 result per input, on the CPU, in the order of the inputs; duplicates run once.
 
-        `report(share)` hears after every batch what share of all tokens is done.
+        `report(share)` receives the share of tokens done after each batch.
         """
         import torch
 
@@ -201,10 +201,10 @@ class Engine:
         *,
         progress: Callable[[int, int], object] | None = None,
     ) -> tuple[torch.Tensor, npt.NDArray[np.bool_]]:
-        """`map` over items of any number in flat memory, and which of them were cut.
+        """`map` over any number of items in constant memory; also marks the truncated items.
 
-        Only `CHUNK_ITEMS` of them stand tokenised at a time. `progress(done, total)` counts items after every
-        batch; an exception it raises ends the work.
+        Only `CHUNK_ITEMS` items are tokenised at a time. `progress(done, total)` counts items after every batch; an
+        exception it raises ends the work.
         """
         import torch
 

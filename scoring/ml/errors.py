@@ -1,4 +1,4 @@
-"""The errors of `scoring.ml`: each carries its facts as fields and says the way out in its message."""
+"""The errors of `scoring.ml`. Each has its facts as fields and names the way out in its message."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 class ScoringError(ValueError):
-    """Base of every error a user of the library can cause and mend."""
+    """Base of all errors that users of the library can cause and fix."""
 
 
 class DatasetError(ScoringError):
@@ -19,7 +19,7 @@ class DatasetError(ScoringError):
 
 
 class UnknownEvaluator(ScoringError):
-    """Neither a name of the catalogue nor a folder with a saved evaluator."""
+    """Neither a name in the catalogue nor a folder of a saved evaluator."""
 
     def __init__(self, name: str, near: Sequence[str]) -> None:
         self.name, self.near = name, tuple(near)
@@ -39,12 +39,12 @@ class InvalidOption(ScoringError):
 
     @property
     def faults(self) -> tuple[InvalidOption, ...]:
-        """Every option that is wrong, one by one."""
+        """All invalid options."""
         return (self,)
 
 
 class InvalidCall(InvalidOption):
-    """A call that fits no evaluator of this kind, or no data given with it; `option` is the name of the call."""
+    """A call that does not fit this kind of evaluator or its data; `option` is the name of the call."""
 
     def __init__(self, evaluator: str, call: str, message: str) -> None:
         super().__init__(evaluator, call, message)
@@ -52,11 +52,11 @@ class InvalidCall(InvalidOption):
 
 
 class InvalidRecords(ScoringError, TypeError):
-    """Something else than the records, or than the dataset, that a call takes."""
+    """An argument that is not a list of records, or not a dataset."""
 
 
 class InvalidOptions(InvalidOption):
-    """Several of them, told at once; `option` is the first."""
+    """Several invalid options; `option` is the first."""
 
     def __init__(self, faults: Sequence[InvalidOption]) -> None:
         first, *rest = faults
@@ -66,7 +66,7 @@ class InvalidOptions(InvalidOption):
 
     @property
     def faults(self) -> tuple[InvalidOption, ...]:
-        """Every option that is wrong, one by one."""
+        """All invalid options."""
         return self._faults
 
 
@@ -79,7 +79,7 @@ class EncoderError(ScoringError):
 
 
 class NotTrained(ScoringError):
-    """A learned evaluator that was asked for by its name alone."""
+    """A learned evaluator that was requested by its name alone."""
 
     def __init__(self, evaluator: str) -> None:
         self.evaluator = evaluator
@@ -98,11 +98,11 @@ class TrainingDataError(ScoringError):
 
 
 class TooFewData(TrainingDataError):
-    """Data of the right kind, but not enough; whoever held a part of them back can say so."""
+    """Data of the right kind, but not enough; the caller that held out a part can say so."""
 
 
 class TrainingDiverged(ScoringError):
-    """A training whose weights are no numbers any more: nothing it scores would be one."""
+    """A training whose weights are not finite any more."""
 
     def __init__(self, evaluator: str) -> None:
         self.evaluator = evaluator
@@ -113,7 +113,7 @@ class TrainingDiverged(ScoringError):
 
 
 class ProcessDied(ScoringError):
-    """One of several processes that share a training did not come to its end; the others were ended."""
+    """One process of a shared training failed; the others were ended."""
 
     def __init__(self, evaluator: str, number: int, of: int, how: str, last_lines: str) -> None:
         self.evaluator, self.number, self.of, self.last_lines = evaluator, number, of, last_lines

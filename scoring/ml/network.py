@@ -15,7 +15,7 @@ from scoring.ml.encoders.loading import Attention, load_model
 from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.errors import ArtefactError, EncoderError
 
-#: Architectures an artefact's encoder may have: none of them runs code of its own.
+#: Architectures that an artefact's encoder may have; their code is part of transformers.
 ARCHITECTURES = (
     "bert",
     "roberta",
@@ -32,8 +32,8 @@ ARCHITECTURES = (
 
 
 class NetworkConfig(PreTrainedConfig):
-    """`encoder` is the config of the encoder inside, None where the network works on cached vectors; `network` holds
-    the sizes and switches of the rest."""
+    """`encoder` is the config of the encoder inside, None if the network works on cached vectors; `network` holds the
+    sizes and switches of the heads."""
 
     model_type = "evalapp"
     encoder: dict[str, Any] | None = None
@@ -58,7 +58,7 @@ class Network(PreTrainedModel):
         #: The loss of the last step, and the sum since the curve was last asked.
         self.last_loss: float | None = None
         self._loss_sum, self._loss_n = 0.0, 0
-        #: Makes a figure of this batch one of all processes' batches, while several share a training.
+        #: Averages a value of this batch over all processes that share a training.
         self.over_all: Callable[[float], float] = float
 
     @classmethod
@@ -78,7 +78,7 @@ class Network(PreTrainedModel):
         return cls(config, load_model(source, attention=chosen))
 
     def build(self, network: dict[str, Any], width: int) -> None:
-        """Make the parts beside the encoder; `width` is its hidden size, 0 without one."""
+        """Make the heads; `width` is the encoder's hidden size, 0 without an encoder."""
         raise NotImplementedError
 
     def _init_weights(self, module: torch.nn.Module) -> None:
@@ -93,7 +93,8 @@ class Network(PreTrainedModel):
         return loss
 
     def counted(self, inputs: Mapping[str, torch.Tensor]) -> float:
-        """Over how many the loss of this batch is a mean: its rows. A part of a batch weighs by it."""
+        """The number of terms that the loss of this batch is a mean of: its rows. Parts of a batch are weighted by
+        it."""
         return float(len(next(iter(inputs.values()))))
 
     def mean_loss(self) -> float | None:

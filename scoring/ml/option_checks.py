@@ -1,5 +1,5 @@
-"""What the texts of options may hold beyond their type: devices, lists of numbers or names. Told where options are
-parsed, so that nothing is read or loaded before a wrong one is found. No torch here."""
+"""Checks of option values beyond their type: devices, lists of numbers or names. They run when options are parsed,
+before anything is read or loaded. No torch here."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-#: What is wrong with a value, as the end of a sentence that begins with the option's name; "" when nothing is.
+#: Returns the fault of a value, as the end of a sentence that begins with the option's name; "" if valid.
 Check: TypeAlias = Callable[[Any], str]
 #: "auto" is the first GPU, or the processor where there is none.
 DEVICE = re.compile(r"auto|cpu|cuda(:\d{1,3})?")
 
 
 def device(value: Any) -> str:
-    """A name that `resolve_device` knows; whether this machine has it is seen there."""
+    """A device name that `resolve_device` accepts; it checks whether this machine has the device."""
     return "" if DEVICE.fullmatch(str(value)) else f"must be auto, cpu, cuda or cuda:N, not “{value}”"
 
 
@@ -35,7 +35,7 @@ def learning_rates(value: Any) -> str:
 
 
 def shares_or(*words: str) -> Check:
-    """One of the words, or numbers between 0 and 1 with commas between; how many there must be is seen later."""
+    """One of the words, or numbers between 0 and 1 separated by commas; their number is checked later."""
 
     def check(value: Any) -> str:
         found = _numbers(value)
@@ -46,7 +46,7 @@ def shares_or(*words: str) -> Check:
     return check
 
 
-def some_of(names: Sequence[str]) -> Check:
+def any_names(names: Sequence[str]) -> Check:
     """Any of the names, with commas between."""
 
     def check(value: Any) -> str:

@@ -32,12 +32,12 @@ LEARNED: tuple[Entry, ...] = tuple(
 
 @cache
 def catalogue() -> tuple[Entry, ...]:
-    """Everything that can be loaded or trained by name: sentinels, baselines, then what learns."""
+    """All evaluators that can be loaded or trained by name: trivial baselines, metrics, learned evaluators."""
     return (*METRICS, *LEARNED)
 
 
 def get_entry(name: str) -> Entry:
-    """The line of the catalogue with this name. Raises `UnknownEvaluator` with near names."""
+    """The entry of this name. Raises `UnknownEvaluator` with similar names."""
     entries = {entry.name: entry for entry in catalogue()}
     if name not in entries:
         raise UnknownEvaluator(name, difflib.get_close_matches(name.lower(), entries, n=3, cutoff=0.5))
@@ -45,13 +45,12 @@ def get_entry(name: str) -> Entry:
 
 
 def load(name_or_folder: str | Path, *, verify: bool = True, **options: Any) -> Evaluator:
-    """An evaluator by its catalogue name, with its options, or from a folder `save_pretrained` wrote.
+    """An evaluator by its catalogue name with options, or from a folder written by `save_pretrained`.
 
-    A folder may take options too; they override the saved ones. `encoder` of a trained evaluator's folder is the place
-    of the frozen encoder it works on, where that is no longer where it was; it must be the same. `verify` scores the
-    fixtures of a trained evaluator anew. Raises `UnknownEvaluator` (with near names), `InvalidOption`, `NotTrained` for
-    the bare name of what learns, and `ArtefactError` for a folder that is damaged or scores otherwise than when it was
-    saved.
+    Options given with a folder override the saved ones; `encoder` is the location of a trained evaluator's frozen
+    encoder if that has moved (its weights must be the same). `verify` scores the fixtures of a trained evaluator.
+    Raises `UnknownEvaluator` (with similar names), `InvalidOption`, `NotTrained` for the name of a learned evaluator,
+    and `ArtefactError` for a folder that is damaged or scores differently than when it was saved.
     """
     name = str(name_or_folder)
     folder = Path(name_or_folder)
@@ -63,7 +62,7 @@ def load(name_or_folder: str | Path, *, verify: bool = True, **options: Any) -> 
     entry = get_entry(str(content["evaluator"]))
     with _fitting_together(folder, content):
         evaluator = _load_saved(entry, folder, content, options, verify=verify)
-        # What a blank text gets may stand in its state, which nothing else has looked at yet.
+        # The score of a blank text may come from the state, which nothing has read yet.
         _ = evaluator.worst
     return evaluator
 
@@ -85,21 +84,21 @@ def _load_saved(
     if not options and _unversioned(saved) != _unversioned(evaluator.signature):
         raise ScoringError(
             f"{folder} was saved as {saved} but would now score as {evaluator.signature}: its encoder "
-            "has changed. Put the old one back, or save the evaluator anew."
+            "has changed. Restore the old one, or save the evaluator again."
         )
     return evaluator
 
 
 @contextmanager
 def _fitting_together(folder: Path, content: dict[str, Any]) -> Iterator[None]:
-    """Makes an `ArtefactError` of what a folder runs into whose files can be read but not be used together."""
+    """Turn errors caused by files that are readable but do not belong together into an `ArtefactError`."""
     try:
         yield
     except ScoringError:
         raise
     except (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         lacking = "names no encoder and " if content.get("encoder", "") is None else ""
-        said = f"{ARTIFACT} {lacking}does not fit the files beside it, or not its evaluator"
+        said = f"{ARTIFACT} {lacking}does not fit the other files or its evaluator"
         what = f"{said} ({type(error).__name__}: {error})"
         raise ArtefactError(str(folder), f"{what}; copy the folder again, or save the evaluator again") from error
 

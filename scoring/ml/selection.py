@@ -23,29 +23,29 @@ from evalapp.stats.ranking.glicko2 import TieRule
 from evalapp.stats.ranking.skill import VerdictTable, rank_by_games
 from scoring.ml.base import Evaluator
 from scoring.ml.errors import ScoringError
-from scoring.ml.training.gold import compared_records, key_of, rated_records
-from scoring.ml.training.record import group_of
+from scoring.ml.training.gold import compared_records, output_key, rated_records
+from scoring.ml.training.record import name_group
 from scoring.ml.types import Dataset, Record
 
 Kind: TypeAlias = Literal["steps", "variants"]
 Judged: TypeAlias = Literal["ratings", "comparisons"]
-#: Told after every piece of work how many evaluators' choices are done, of how many.
+#: Called after every piece of work with the numbers of finished and of all choices.
 Tick: TypeAlias = Callable[[int, int], object]
 #: The paper made ten runs of each kind.
 RUNS = 10
-#: Systems of one architecture with different settings name it so in their meta.
+#: The key in a system's meta that names the architecture it is a variant of.
 VARIANT_OF = "variant_of"
 _SEEDS = 100
 _Outputs: TypeAlias = dict[str, dict[str, Record]]
 
 
 class SelectionError(ScoringError):
-    """Data without anything to choose from, or without people's opinion of it."""
+    """Data without anything to choose from, or without human judgements of it."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One thing to choose: candidates (steps as texts, or systems) with one output for an item each."""
+    """A choice between candidates (steps as texts, or systems) with one output per item each."""
 
     name: str
     kind: Kind
@@ -55,7 +55,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Pick:
-    """What an evaluator picked in one run of one choice, people's score of it, their best and its score."""
+    """An evaluator's pick in one run of a choice, its human score, and the best candidate with its human score."""
 
     choice: str
     run: int
@@ -66,7 +66,7 @@ class Pick:
 
     @property
     def hit(self) -> bool:
-        """Whether no candidate was better to people."""
+        """Whether no candidate has a better human score."""
         return self.human >= self.best_human
 
 
@@ -137,15 +137,15 @@ class SelectionReport:
             n = rows[0].runs
             lines += [
                 f"| (people's best) | {n} of {n} | {self.best[kind]:.3f} |",
-                f"| (drawn by lot) | {self.chance_wins[kind]:.1f} of {n} | {self.chance[kind]:.3f} |",
+                f"| (chance level) | {self.chance_wins[kind]:.1f} of {n} | {self.chance[kind]:.3f} |",
                 "",
             ]
         return "\n".join(lines)
 
 
 def find_choices(dataset: Dataset, variants: Mapping[str, Sequence[str]] | None = None) -> list[Choice]:
-    """What there is to choose: every system with two steps or more; every group of systems that are variants of one
-    (`variants`, or the same `variant_of` in their meta)."""
+    """The choices in the data: every system with at least two steps, and every group of systems that are variants of
+    one (`variants`, or the same `variant_of` in their meta)."""
     by_step: dict[str, _Outputs] = defaultdict(lambda: defaultdict(dict))
     by_system: _Outputs = defaultdict(dict)
     for record in dataset.outputs_with_context():
@@ -182,13 +182,13 @@ def selection_report(
     seed: int = 13,
     progress: Tick | None = None,
 ) -> SelectionReport:
-    """Let every evaluator choose in `runs` parts of the items (whole split groups, by seed) and ask people's scores.
+    """Let every evaluator choose in `runs` parts of the items (whole split groups, by seed) and compare with human
+    scores.
 
-    The pick is the candidate with the highest system score; what can compare picks a step by the early-stopping rule
-    and a variant by skill rating. Candidates count on the items all of them have. People's score of a candidate is
-    its mean rating, or without ratings its win rate against the others. A part in which people judged not every
-    candidate is left out. An exception that `progress` raises ends the work. Raises `SelectionError` when nothing
-    remains.
+    The pick is the candidate with the highest system score; evaluators that compare pick a step by the early-stopping
+    rule and a variant by skill rating. Candidates are compared on the items that all of them have. The human score of a
+    candidate is its mean rating, or without ratings its win rate. Parts in which some candidate has no human score are
+    left out. An exception raised by `progress` ends the work. Raises `SelectionError` if nothing remains.
     """
     choices = find_choices(dataset, variants)
     if not choices:
@@ -203,7 +203,7 @@ def selection_report(
         for choice, part in zip(choices, parts, strict=True)
     ]
     if not any(usable):
-        raise SelectionError(f"people judged no candidate's outputs for {aspect!r} in a way that compares all of them")
+        raise SelectionError(f"no part has human judgements of {aspect!r} for all candidates")
     picks: dict[tuple[str, Kind], list[Pick]] = defaultdict(list)
     done, total = 0, sum(map(bool, usable)) * len(evaluators)
     for choice, runs_of in zip(choices, usable, strict=True):
@@ -268,7 +268,7 @@ def _parts(choice: Choice, runs: int, seed: int) -> list[tuple[str, ...]]:
     common = [item for item in first if all(item in choice.outputs[name] for name in choice.candidates)]
     groups: dict[str, list[str]] = defaultdict(list)
     for item in common:
-        groups[group_of(first[item].group, item)].append(item)
+        groups[name_group(first[item].group, item)].append(item)
     ordered = sorted(groups, key=lambda group: hashlib.sha256(f"{seed}:{group}".encode()).digest())
     return [
         tuple(item for group in ordered[run::runs] for item in groups[group]) for run in range(min(runs, len(ordered)))
@@ -280,7 +280,7 @@ class _Human:
 
     def __init__(self, dataset: Dataset, aspect: str) -> None:
         rated = rated_records(dataset, aspect)
-        self.means = {key_of(r): float(v.mean()) for r, v in zip(rated.records, rated.values, strict=True)}
+        self.means = {output_key(r): float(v.mean()) for r, v in zip(rated.records, rated.values, strict=True)}
         self.compared = [] if self.means else compared_records(dataset, aspect)
         self.simulated = rated.simulated + sum(row.simulated for row in self.compared)
 
@@ -289,13 +289,13 @@ class _Human:
         found: dict[str, list[float]] = {name: [] for name in choice.candidates}
         if self.means:
             for name in choice.candidates:
-                keys = [key_of(choice.outputs[name][item]) for item in items]
+                keys = [output_key(choice.outputs[name][item]) for item in items]
                 found[name] = [self.means[key] for key in keys if key in self.means]
         else:
             wanted = set(items)
-            names = {key_of(choice.outputs[name][item]): name for name in choice.candidates for item in wanted}
+            names = {output_key(choice.outputs[name][item]): name for name in choice.candidates for item in wanted}
             for row in self.compared:
-                one, two = names.get(key_of(row.a)), names.get(key_of(row.b))
+                one, two = names.get(output_key(row.a)), names.get(output_key(row.b))
                 if one is not None and two is not None and one != two:
                     found[one].append((row.sign + 1) / 2)
                     found[two].append((1 - row.sign) / 2)
@@ -333,15 +333,15 @@ class _ByScore:
 
 
 class _ByComparison:
-    """Picks a step by the early-stopping rule, which counts verdicts, a variant by skill rating, for which a comparison
-    counts what the evaluator's `outcome` says; verdicts are made once."""
+    """Picks a step by the early-stopping rule, from verdicts, and a variant by skill rating, from the points of the
+    evaluator's `outcome`. Verdicts are computed once."""
 
     def __init__(self, evaluator: Any, choice: Choice, tick: Tick | None) -> None:
         self.choice = choice
         self.tie_rule: TieRule = getattr(evaluator, "tie_rule", "half")
-        # What only compares and is no evaluator of the catalogue tells no progress.
-        told: dict[str, Any] = {"progress": tick} if isinstance(evaluator, Evaluator) else {}
-        compare = partial(evaluator.compare, **told)
+        # Objects outside the catalogue that only compare take no progress callback.
+        options: dict[str, Any] = {"progress": tick} if isinstance(evaluator, Evaluator) else {}
+        compare = partial(evaluator.compare, **options)
         self.verdicts: dict[tuple[int, int], dict[str, int]] = {}
         self.scores: dict[tuple[int, int], dict[str, float]] = {}
         names = choice.candidates

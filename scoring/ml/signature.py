@@ -1,7 +1,7 @@
 """Signatures of scores in the manner of sacrebleu: everything that changes a number, in one line.
 
-`bleu-star|nrefs:var|case:mixed|eff:yes|tok:13a|smooth:exp|v:0.2.0.dev0`. Two scores may be compared when their
-signatures are equal.
+`bleu-star|nrefs:var|case:mixed|eff:yes|tok:13a|smooth:exp|v:1`. Two scores may be compared when their signatures are
+equal. `v` is the revision of the evaluator's definition (docs/decisions/revisions-in-signatures.md).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from evalapp import __version__
 
+#: The version of the product, stored with artefacts and training records.
 VERSION = __version__
 
 
@@ -25,10 +26,10 @@ class SignatureField:
     value: str
 
 
-def render(name: str, fields: Sequence[SignatureField], *, short: bool = False) -> str:
-    """The line, long or short; the version of the library always closes it."""
+def render(name: str, fields: Sequence[SignatureField], revision: int, *, short: bool = False) -> str:
+    """The signature, long or with abbreviated keys; it ends with the revision."""
     parts = [name, *(f"{field.short if short else field.key}:{field.value}" for field in fields)]
-    return "|".join([*parts, f"v:{VERSION}"])
+    return "|".join([*parts, f"v:{revision}"])
 
 
 def yes_no(value: bool, *, short: bool = False) -> str:

@@ -1,6 +1,6 @@
-"""The base of every evaluator that was trained: its artefact, signature, saving, loading, fixtures.
+"""The base of every trained evaluator: artefact, signature, saving, loading, fixtures.
 
-What it learns and how it scores stands in `evaluators/`.
+The evaluators are in `evaluators/`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from scoring.ml.artefact import (
     weights_hash,
     write_artefact,
 )
-from scoring.ml.base import Evaluator, Floats, Progress, Scores, references_of
+from scoring.ml.base import Evaluator, Floats, Progress, Scores, get_references
 from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.encoders.loading import load_tokenizer
 from scoring.ml.encoders.unknown import UnknownTokens
@@ -32,7 +32,7 @@ from scoring.ml.errors import ArtefactError, InvalidOption
 from scoring.ml.signature import SignatureField
 from scoring.ml.training.card import write_card
 from scoring.ml.training.job import FitJob, Plan
-from scoring.ml.training.record import OWN, TrainingRecord, group_of
+from scoring.ml.training.record import OWN, TrainingRecord, name_group
 from scoring.ml.training.store import write_folder
 from scoring.ml.types import Record
 
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 
 class TrainedEvaluator(Evaluator):
-    """A network with everything that is needed to score with it again. Subclasses implement `plan`, `train` and
-    `measure`, name their `network_class`, and may keep values of their own in `Artefact.state`."""
+    """A network with everything needed to score with it again. Subclasses implement `plan`, `train` and `measure`, name
+    their `network_class`, and may store values of their own in `Artefact.state`."""
 
     network_class: ClassVar[type[Network]]
 
@@ -54,16 +54,17 @@ class TrainedEvaluator(Evaluator):
     @classmethod
     @abstractmethod
     def plan(cls, job: FitJob) -> Plan:
-        """The dry check before any training: counts and time. Raises `TrainingDataError` naming what is missing."""
+        """The dry check before training: counts and estimated time. Raises `TrainingDataError` naming what is
+        missing."""
 
     @classmethod
     @abstractmethod
     def train(cls, job: FitJob) -> Artefact:
-        """Train; checkpoints in `job.folder`. The record's agreement with people and fixtures are added by `fit`."""
+        """Train; checkpoints in `job.folder`. `fit` adds agreement with people and fixtures."""
 
     @classmethod
     def fixture_records(cls, job: FitJob) -> Sequence[Record]:
-        """Inputs from which the fixtures are taken: the outputs of the held-out part, or else those learned from."""
+        """Records to take fixtures from: the outputs of the held-out part, or else of the training data."""
         return (job.dev if job.dev is not None and job.dev.outputs else job.train).outputs_with_context()
 
     @property
@@ -73,24 +74,24 @@ class TrainedEvaluator(Evaluator):
 
     @property
     def record(self) -> TrainingRecord:
-        """What remains of the training."""
+        """The record of the training."""
         return self.artefact.record
 
     @property
     def settings(self) -> Mapping[str, OptionValue]:
-        """The options it was trained with."""
+        """The options of the training."""
         return self.artefact.settings
 
     @property
     def aspects(self) -> tuple[str, ...]:
-        """The aspects it learned; empty where it learned none."""
+        """The aspects it learned; empty if it learned none."""
         return self.artefact.aspects
 
     @property
     def trained_on(self) -> frozenset[str]:
-        """Split groups whose scores are no evidence: those it learned from and those that chose its weights, and those
-        that items out of these are in now (`regroup`); in other data those that hold what it has seen (`recognise`).
-        One object as long as that lasts: it is looked at for every text, and may hold a name for each."""
+        """Split groups whose scores are no evidence: groups that it learned from or that chose its weights, groups that
+        items moved to since (`regroup`), and in other data the groups with known content (`recognise`). The same object
+        until these change: it is queried for every text and may hold a name per item."""
         return self._seen_groups if self._regrouped is None else self._regrouped
 
     @cached_property
@@ -99,29 +100,30 @@ class TrainedEvaluator(Evaluator):
 
     @cached_property
     def _seen_items(self) -> frozenset[str]:
-        """The items that it has seen, as far as they were noted or were groups of their own."""
+        """The items of its training data, if they were noted or were groups of their own."""
         own = (name.removeprefix(OWN) for name in self._seen_groups if name.startswith(OWN))
         return frozenset({*self.record.items, *own})
 
     def regroup(self, groups: Mapping[str, str], later: Collection[tuple[str, str, str]] = ()) -> None:
-        """Tell it the present group of every item of the data it was trained on, "" where it has none. Of an item that
-        it has seen in another group the whole present one counts as seen, since what shares a group shares content.
-        Evaluators that were saved before items were noted know those only that were groups of their own.
+        """Set the present group of every item of its training data, "" for none. If an item from the training data is
+        now in another group, that whole group counts as seen, because a group shares content. Evaluators saved before
+        items were noted know only items that were groups of their own.
 
-        `later`: of items that came to these data after its training also name, group and what they are, as for
-        `recognise`. What it has seen may have come back by another name, and then counts as seen by that one, too."""
-        now = {group_of(group, item) for item, group in groups.items() if item in self._seen_items}
+        `later`: items added to these data after the training, each with name, group and content hash, as for
+        `recognise`. Content from the training data counts as seen under its new name as well.
+        """
+        now = {name_group(group, item) for item, group in groups.items() if item in self._seen_items}
         if later:
             contents = frozenset(self.record.contents)
-            now |= {group_of(group, item) for item, group, what in later if what in contents}
+            now |= {name_group(group, item) for item, group, what in later if what in contents}
         self._regrouped = self._seen_groups | now if now - self._seen_groups else None
 
     def recognise(self, items: Iterable[tuple[str, str, str]]) -> None:
-        """Tell it all items of other data: name, present group ("" where it has none) and what it is (`content_of`).
-        There other items may go by the same names, and the same by others, so from now on just the groups that hold
-        what it has seen count as seen. Of several items that are the same those count that also have a name it knows,
-        where there are any: one context may occur in groups it learned from and in others. One that was saved before
-        contents were noted goes by names, as in `regroup`."""
+        """Set the items of other data: name, present group ("" for none) and content hash (`hash_content`). Names mean
+        nothing there, so from now on exactly the groups with content from the training data count as seen. If several
+        items have the same content and some of them have a known name, only those count: one context may occur in
+        groups inside and outside the training data. Evaluators saved before content hashes were noted compare names, as
+        in `regroup`."""
         contents, names = frozenset(self.record.contents), self._seen_items
         if not contents:
             self.regroup({item: group for item, group, _ in items})
@@ -129,7 +131,7 @@ class TrainedEvaluator(Evaluator):
         known = [row for row in items if row[2] in contents]
         found_again = {what for item, _, what in known if item in names}
         self._regrouped = frozenset(
-            group_of(group, item) for item, group, what in known if item in names or what not in found_again
+            name_group(group, item) for item, group, what in known if item in names or what not in found_again
         )
 
     @cached_property
@@ -139,12 +141,12 @@ class TrainedEvaluator(Evaluator):
 
     @cached_property
     def device(self) -> str:
-        """Where the network runs."""
+        """The device of the network."""
         return resolve_device(str(self.options["device"]))
 
     @cached_property
     def network(self) -> Network:
-        """The network in evaluation mode, on the device of the options and in their number format."""
+        """The network in evaluation mode, on the device and in the number format of the options."""
         import torch
 
         network = self.artefact.network
@@ -175,44 +177,44 @@ class TrainedEvaluator(Evaluator):
         return [*fields, *self.own_fields(), SignatureField("dt", "dt", str(self.options["dtype"]))]
 
     def own_fields(self) -> list[SignatureField]:
-        """What an evaluator adds to the signature: everything else that changes a score."""
+        """Further fields of the signature: everything else that changes a score."""
         return []
 
     def score(
         self, records: Sequence[Record], *, aspect: str | None = None, progress: Progress | None = None
     ) -> Floats:
-        """As every evaluator's; `aspect` may name the one it learned. Raises `InvalidOption` for any other."""
+        """As for every evaluator; `aspect` may name the learned aspect. Raises `InvalidOption` for any other."""
         self.check_aspect(aspect)
         self.details = self.evaluate(records, progress=progress)
-        return self.of_aspect(self.details, aspect)
+        return self.select_aspect(self.details, aspect)
 
     @cached_property
     def unknown_tokens(self) -> UnknownTokens | None:
-        """What finds the words that its encoder does not know; None without an encoder."""
+        """Finds words that the encoder does not know; None without an encoder."""
         source = self.artefact.encoder
-        return None if source is None else UnknownTokens.of_tokenizer(source.short_name, load_tokenizer(source))
+        return None if source is None else UnknownTokens.from_tokenizer(source.short_name, load_tokenizer(source))
 
     def texts_read(self, record: Record) -> tuple[str, ...]:
         return (*super().texts_read(record), *record.context, record.source or "")
 
     def check_aspect(self, aspect: object) -> None:
-        """Raises `InvalidOption` where it is given and not learned."""
+        """Raises `InvalidOption` for an aspect that it did not learn."""
         if aspect is not None and aspect not in self.aspects:
             learned = (
                 f"must be one of {', '.join(self.aspects)}" if self.aspects else "is not for it: it learned no aspect"
             )
             raise InvalidOption(self.name, "aspect", learned)
 
-    def of_aspect(self, scores: Scores, aspect: str | None) -> Floats:
-        """What `score` gives of what `evaluate` found, by this evaluator or by all models of a cross-fitting."""
+    def select_aspect(self, scores: Scores, aspect: str | None) -> Floats:
+        """The return value of `score`, from the result of `evaluate` of this evaluator or of all folds."""
         return scores.values
 
     def identity(self, record: Record) -> Hashable:
-        references = references_of(record) if "references" in self.entry.needs else ()
+        references = get_references(record) if "references" in self.entry.needs else ()
         return (record.text, record.context, record.source, references)
 
     def save_pretrained(self, folder: str | Path) -> None:
-        """Write the whole artefact; a folder that stood there is replaced at once. `load(folder)` reads it."""
+        """Write the whole artefact, replacing an existing folder in one step. `load(folder)` reads it."""
         artefact, card = self.artefact, self.card
         write_folder(Path(folder), lambda draft: write_artefact(artefact, draft, signature=self.signature, card=card))
 
@@ -226,15 +228,15 @@ class TrainedEvaluator(Evaluator):
         verify: bool = True,
         encoder: str | None = None,
     ) -> Self:
-        """The evaluator of a folder; `verify` scores its fixtures anew; `encoder` is the place of the frozen encoder it
-        works on, where that has moved. Raises `ArtefactError` where they differ."""
+        """The evaluator of a folder. `verify` scores its fixtures again; `encoder` is the location of its frozen
+        encoder if that has moved. Raises `ArtefactError` if scores differ."""
         artefact = read_artefact(folder, cls.network_class, encoder)
         if verify:
             cls(entry, artefact).verify(folder)
         return cls(entry, artefact, options)
 
     def with_fixtures(self, records: Sequence[Record]) -> Self:
-        """The same evaluator with fixtures from up to ten of the records, evenly taken."""
+        """The same evaluator with fixtures from up to ten of the records, evenly spaced."""
         places = np.unique(np.linspace(0, len(records) - 1, min(N_FIXTURES, len(records))).astype(int))
         chosen = [records[int(place)] for place in places]
         values = self.evaluate(chosen).values if chosen else np.empty(0)
@@ -246,12 +248,12 @@ class TrainedEvaluator(Evaluator):
 
     @property
     def grain(self) -> float:
-        """The least step of a score that counts decisions; 0 where scores are continuous."""
+        """The smallest step of a score that counts decisions; 0 for continuous scores."""
         return 0.0
 
     def verify(self, folder: str | Path = "") -> None:
-        """Score the fixtures anew. Raises `ArtefactError` when one differs by more than 1e-4 of its size or of 1, or by
-        more than the `grain`: one decision on the border may fall otherwise on another machine."""
+        """Score the fixtures again. Raises `ArtefactError` if one differs by more than 1e-4 (relative or absolute) plus
+        the `grain`: a borderline decision may differ on another machine."""
         fixtures = self.artefact.fixtures
         if not fixtures:
             return

@@ -1,6 +1,6 @@
-"""The plain records of the library: what an interchange folder holds and what an evaluator scores.
+"""The plain records of the library: the rows of an interchange folder, and the input of evaluators.
 
-Nothing here reads files (`dataset.py`), computes or knows a database.
+Nothing here reads files (see `dataset.py`), computes, or knows a database.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Meta: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Aspect:
-    """A quality people rate; `minimum` and `maximum` are None for one that occurs only in comparisons."""
+    """A quality that people rate; `minimum` and `maximum` are None if it occurs only in comparisons."""
 
     name: str
     minimum: float | None = None
@@ -28,7 +28,7 @@ class Aspect:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """A producer of outputs; a system nobody declared is a machine."""
+    """A producer of outputs; an undeclared system is a machine."""
 
     id: str
     kind: SystemKind = "machine"
@@ -37,7 +37,7 @@ class System:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One input: dialogue turns (oldest first) or a source, its references, and its group of the split."""
+    """One input: dialogue turns (oldest first) or a source, its references, and its split group."""
 
     id: str
     context: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The text of one system for one item; `step` is the training step of the checkpoint, if any."""
+    """A system's text for an item; `step` is the training step of a checkpoint."""
 
     item: str
     system: str
@@ -60,7 +60,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """One person's value of one aspect for an output, or for a whole dialogue when `dialogue` is set."""
+    """A rater's value of an aspect for an output, or for a whole dialogue if `dialogue` is set."""
 
     rater: str
     aspect: str
@@ -74,7 +74,7 @@ class Rating:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One person's verdict between two outputs; `reference_b` is set when side b is that reference."""
+    """A rater's verdict on two outputs; `reference_b` is set if side b is that reference."""
 
     item: str
     system_a: str
@@ -90,7 +90,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """A whole conversation, to train unreferenced metrics or to be judged as one."""
+    """A whole conversation, used to train unreferenced metrics or rated as one unit."""
 
     id: str
     turns: tuple[str, ...]
@@ -100,8 +100,8 @@ class Dialogue:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What an evaluator scores: a text with everything it may be measured against. References and context are texts
-    in a list or tuple. Raises `InvalidRecords` for a single text, whose characters would be taken for them."""
+    """The input of an evaluator: a text with everything that it may be measured against. References and context are
+    lists or tuples of texts. Raises `InvalidRecords` for a single text, which would be read as characters."""
 
     text: str
     references: tuple[str, ...] = ()
@@ -122,8 +122,8 @@ class Record:
 
 
 def check_records(records: object, call: str) -> None:
-    """Raises `InvalidRecords`, which says how to make some, for anything but a list of records or of what has their
-    members."""
+    """Raises `InvalidRecords`, which says how to make records, unless given a list of records or of objects with their
+    attributes."""
     if isinstance(records, str | bytes | Mapping) or not (hasattr(records, "__len__") and hasattr(records, "__iter__")):
         wrong = f"found {type(records).__name__}"
     else:
@@ -138,7 +138,7 @@ def check_records(records: object, call: str) -> None:
 
 
 def check_dataset(data: object, call: str) -> None:
-    """Raises `InvalidRecords` for anything but a dataset."""
+    """Raises `InvalidRecords` unless given a dataset."""
     if not isinstance(data, Dataset):
         raise InvalidRecords(
             f"{call} takes a dataset, found {type(data).__name__}: read_dataset(folder) gives that of a folder."
@@ -162,7 +162,7 @@ class Dataset:
     meta: Meta = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """What there is, in a line: all rows would be megabytes."""
+        """The row counts in one line; all rows would be megabytes."""
         tables = ("items", "systems", "outputs", "ratings", "comparisons", "dialogues")
         counts = ", ".join(f"{len(getattr(self, name)):,} {name}" for name in tables if getattr(self, name))
         return f"<Dataset {self.name!r}: {counts or 'no rows'}>"
@@ -190,12 +190,12 @@ class Dataset:
     def split(
         self, seed: int = 13, by: Literal["group"] = "group", shares: Sequence[float] = (0.8, 0.1, 0.1)
     ) -> tuple[Dataset, ...]:
-        """Part the data by whole groups, by default into train, dev and test of 80, 10 and 10 %.
+        """Split the data by whole groups, by default 80 % train, 10 % dev and 10 % test.
 
-        Groups (an item without one is its own; so is a dialogue, unless items name it as theirs) are ordered by
-        sha256 of seed and name and cut at the cumulative shares of their number, so that the result depends on the
-        seed and the set of groups only, never on the order of rows. Rows of one group never part. Raises ValueError
-        when `by` is not "group" or there are fewer groups than parts.
+        Groups (an item without a group is its own; so is a dialogue, unless items name it as their group) are sorted by
+        sha256 of seed and name and cut at the cumulative shares of their number, so the result depends only on the seed
+        and the set of groups, never on the order of rows. Rows of a group stay together. Raises ValueError if `by` is
+        not "group" or there are fewer groups than parts.
         """
         if by != "group":
             raise ValueError(f"split(by={by!r}): only whole groups may be parted; use by='group'")
@@ -225,13 +225,13 @@ class Dataset:
 
 
 def training_names(group: str, item: str) -> tuple[str, ...]:
-    """What a training that saw an item may have noted, its group first: the group itself, the dialogue it is named
-    after, or the item alone, which may have come into the group since."""
+    """The names under which a training may have noted an item, its group first: the group, the dialogue that the group
+    is named after, or the item alone, which may have joined the group since."""
     return (group, f"dialogue:{group}", f"item:{item}") if group else (f"item:{item}",)
 
 
 def assign_groups(groups: set[str], seed: int, shares: Sequence[float]) -> dict[str, int]:
-    """The number of the part each group falls into; every part gets at least one group."""
+    """The part number of each group; every part gets at least one group."""
     if len(groups) < len(shares):
         raise ValueError(f"{len(groups)} groups cannot be parted into {len(shares)}: collect more groups")
     ordered = sorted(groups, key=lambda group: hashlib.sha256(f"{seed}:{group}".encode()).digest())

@@ -161,9 +161,9 @@ class Judge:
         return (unseen or self.members)[0], not unseen
 
     def choose(self, item: MLItem, texts: Sequence[str], wishes: AnnotateWishes) -> tuple[Annotation, bool]:
-        from scoring.ml.training.record import group_of
+        from scoring.ml.training.record import name_group
 
-        member, seen = self.member_for(group_of(item.group, item.id))
+        member, seen = self.member_for(name_group(item.group, item.id))
         (found,) = member.annotate(
             [item], [texts], most=wishes.max, min_gain=wishes.min_gain, greedy=wishes.greedy, start=wishes.start,
             seed=wishes.seed,
@@ -173,9 +173,9 @@ class Judge:
     def rate(self, item: MLItem, texts: Sequence[str]) -> float:
         """The reliability of these references, by the model that chooses for the item."""
         from scoring.ml import Record
-        from scoring.ml.training.record import group_of
+        from scoring.ml.training.record import name_group
 
-        member, _ = self.member_for(group_of(item.group, item.id))
+        member, _ = self.member_for(name_group(item.group, item.id))
         query = Record("", context=item.context, source=item.source, item=item.id)
         return float(member.reliabilities(query, [list(texts)])[0])
 

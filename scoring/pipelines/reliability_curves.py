@@ -138,9 +138,9 @@ class _Curves:
         return chosen, len(every) - len(unseen)
 
     def _group(self, item: QueryItem) -> str:
-        from scoring.ml.training.record import group_of
+        from scoring.ml.training.record import name_group
 
-        return group_of(item.query.group, item.query.item)
+        return name_group(item.query.group, item.query.item)
 
     def _line(self, panel: str, name: str) -> Line:
         return self.lines.setdefault(panel, {}).setdefault(name, Line(name))

@@ -57,14 +57,14 @@ def groups_of_items(project: Project) -> dict[str, str]:
 def contents_of_items(project: Project, *, since: datetime | None = None) -> list[tuple[str, str, str]]:
     """Item, the group that it is in now, and the hash of what it is, as records of it read. With `since` of the items
     only whose upload was taken in after that."""
-    from scoring.ml.training.record import content_of
+    from scoring.ml.training.record import hash_content
 
     items = Item.objects.filter(project=project)
     if since is not None:
         items = items.filter(upload__finished_at__gt=since)
     rows = items.order_by().values_list("key", "group", "context", "source")
     return [
-        (key, group, content_of([str(turn) for turn in turns], source, key))
+        (key, group, hash_content([str(turn) for turn in turns], source, key))
         for key, group, turns, source in rows.iterator(chunk_size=5_000)
     ]
 

@@ -34,7 +34,7 @@ def warn_unreadable(
 
     try:
         found = _tokenizer_folder(entry, options, trained)
-        reader = None if found is None else UnknownTokens.of_folder(*found)
+        reader = None if found is None else UnknownTokens.from_folder(*found)
     except (OSError, ValueError, ScoringError):
         return ""  # the run that needs the encoder says what is wrong with it
     if found is None or reader is None:

@@ -14,7 +14,6 @@ from django.db import transaction
 from annotation.models.data import ORIGINAL
 from annotation.selectors.filters import get_active_filter
 from annotation.services.bulk import insert_rows
-from evalapp import __version__
 from evalapp.accounts.models import Project
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, EvalappError, Fault
@@ -30,6 +29,8 @@ from .scores import COLUMNS, NewScore, score_row
 from .training import free_slug, naming
 
 NAME = "combined"
+#: Closes the signature of a combination, as `Entry.revision` does for other evaluators.
+REVISION = 1
 METHODS = {
     "mean-z": "Mean of z-scores",
     "stacked": "Stacked: ridge regression on people’s ratings of a part of the groups",
@@ -141,7 +142,7 @@ def signature_of(params: Mapping[str, Any], parts: Sequence[ScoreSet]) -> tuple[
     if params["method"] == "stacked":
         rest = f"|aspect:{params['aspect']}|ratings:{params['ratings']}|share:{params['share']:g}|seed:{params['seed']}"
         rest += f"|filter:{params['filter']}" if params.get("filter") else ""
-    rest += f"|v:{__version__}"
+    rest += f"|v:{REVISION}"
     head = f"{NAME}|method:{params['method']}"
     full = f"{head}|parts:{'+'.join(names)}{rest}"
     if len(full) > SIGNATURE:

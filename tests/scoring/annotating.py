@@ -14,7 +14,7 @@ from annotation.models import Item, Reference, ReferenceSet
 from evalapp.accounts.models import Project
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
-from scoring.ml.evaluators.ream.annotate import Annotation, choose_references
+from scoring.ml.evaluators.ream.annotate import Annotation, Search, choose_references
 from scoring.models import Evaluator
 from scoring.services.annotating import AnnotateWishes, start_annotation, start_preview
 from tests.scoring.training import make_trained
@@ -43,9 +43,7 @@ class SeeThrough:
         def judge(sets: Sequence[Sequence[str]]) -> list[float]:
             return [worth(each, self.skip) for each in sets]
 
-        found: Annotation = choose_references(
-            item.id, own, texts, judge, most=most, min_gain=min_gain, greedy=greedy, rng=rng
-        )
+        found: Annotation = choose_references(item.id, own, texts, judge, Search(most, min_gain, greedy), rng=rng)
         return [found]
 
     def reliabilities(self, _query: Any, sets: Sequence[Sequence[str]]) -> list[float]:

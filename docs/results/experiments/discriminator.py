@@ -18,7 +18,7 @@ from scoring.ml.evaluators.perception.evaluator import Perception
 from scoring.ml.evaluators.perception.robustness import least_overlapping, robustness
 from scoring.ml.training.cross_fit import fold_parts
 from scoring.ml.training.gold import rated_records
-from scoring.ml.training.record import group_of
+from scoring.ml.training.record import name_group
 
 ASPECTS = ("quality", "naturalness")
 KINDS = ("MGE", "HWE", "LDHWE", "HWEBQ", "AE", "random reply")
@@ -179,7 +179,7 @@ def cross(run: Run, data: Dataset, name: str, seed: int, folds: int, rate: float
     for member in found.members:
         assert isinstance(member, Perception)
         member.options["mc_passes"] = 2 if run.quick else run.settings["passes"]
-        unseen = [r for r in data.outputs_with_context() if group_of(r.group, r.item) not in member.trained_on]
+        unseen = [r for r in data.outputs_with_context() if name_group(r.group, r.item) not in member.trained_on]
         unseen = [r for r in unseen if r.text.strip() and r.references]
         scores = member.evaluate(unseen)
         certain, _ = member.certainty(unseen)
@@ -234,9 +234,9 @@ def split_dialogues(run: Run, others: bool, seed: int) -> tuple[Dataset, list[It
     whole = run.read("dailydialog_pp")
     items = [respell_item(item) for item in whole.items]
     tested = [item for item in items if item.meta.get("adversarial_negatives")]
-    taken = {group_of(item.group, item.id) for item in tested}
+    taken = {name_group(item.group, item.id) for item in tested}
     rng = random.Random(seed)
-    rest = [item for item in items if group_of(item.group, item.id) not in taken]
+    rest = [item for item in items if name_group(item.group, item.id) not in taken]
     rng.shuffle(rest)
     rng.shuffle(tested)
     sizes = run.settings["robustness"]["few" if run.items else "all"]
@@ -250,7 +250,7 @@ def split_dialogues(run: Run, others: bool, seed: int) -> tuple[Dataset, list[It
     ]
     answers = {item.id: reply(models[4], item, seed) for item in tested}
     for item in known if others else ():
-        other = rng.choice([one for one in known if group_of(one.group, one.id) != group_of(item.group, item.id)])
+        other = rng.choice([one for one in known if name_group(one.group, one.id) != name_group(item.group, item.id)])
         outputs.append(Output(item.id, "other context", rng.choice(other.references)))
     train = replace(whole, items=tuple(known), outputs=tuple(outputs), ratings=(), comparisons=(), dialogues=())
     return train, tested, answers

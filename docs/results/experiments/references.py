@@ -19,7 +19,7 @@ from scoring.ml.evaluators.ream.entry import NEGATIVES
 from scoring.ml.evaluators.ream.evaluator import Ream
 from scoring.ml.training.gold import rated_records
 from scoring.ml.training.job import FitJob
-from scoring.ml.training.record import group_of
+from scoring.ml.training.record import name_group
 
 #: Candidates of an item: at most so many of its own references, and of answers to other items.
 OWN_CANDIDATES, OTHER_CANDIDATES = 40, 20
@@ -150,7 +150,7 @@ def try_other(run: Run, name: str, seed: int) -> Result:
 
 
 def unseen_by(data: Dataset, member: Ream) -> list[Item]:
-    return [item for item in data.items if group_of(item.group, item.id) not in member.trained_on]
+    return [item for item in data.items if name_group(item.group, item.id) not in member.trained_on]
 
 
 def keep_items(data: Dataset, items: Sequence[Item]) -> Dataset:
@@ -232,7 +232,7 @@ def rated_columns(
     records = [rated.records[place] for place in used]
     columns = (
         np.array(values, dtype=object)
-        for values in zip(*((r.item, r.system, group_of(r.group, r.item)) for r in records), strict=True)
+        for values in zip(*((r.item, r.system, name_group(r.group, r.item)) for r in records), strict=True)
     )
     return records, rated.means()[used], tuple(columns)
 

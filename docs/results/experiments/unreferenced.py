@@ -13,7 +13,7 @@ from study import Result, Run, Tables, forget, row, with_ends
 from evalapp.stats.correlation.coefficients import spearman
 from evalapp.stats.resampling.bootstrap import percentile_interval
 from scoring.ml import Dataset, fit, load
-from scoring.ml.evaluators.unreferenced.conversations import conversations_of
+from scoring.ml.evaluators.unreferenced.conversations import collect_conversations
 from scoring.ml.evaluators.unreferenced.delta import GROUPS, delta_table
 from scoring.ml.evaluators.unreferenced.dialogues import context_bins
 from scoring.ml.training.gold import Rated, rated_records
@@ -93,7 +93,7 @@ def train_one(run: Run, model: str, spec: Mapping[str, Any], seed: int, data: Da
         values[set_name] = evaluator.score(rated.records)
         found = context_bins(rated.records, values[set_name], rated.means())
         bins[set_name] = [[one.low, one.high, one.n, one.mean, one.spearman] for one in found]
-    delta = delta_table(evaluator, conversations_of(test, True), n=1000, seed=seed)
+    delta = delta_table(evaluator, collect_conversations(test, True), n=1000, seed=seed)
     forget(folder)
     return {
         "signature": evaluator.signature,

@@ -18,8 +18,8 @@ from evalapp.stats.ranking.systems import rank_by_win_rate
 from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.ml import Dataset, Output, Record, System, fit, load
 from scoring.ml.training.cross_fit import merge
-from scoring.ml.training.gold import compared_records, key_of
-from scoring.ml.training.record import group_of
+from scoring.ml.training.gold import compared_records, output_key
+from scoring.ml.training.record import name_group
 
 SPLIT_SEED, DEV_SHARE, RESAMPLES = 13, 0.125, 2000
 #: With fewer systems an order says nothing.
@@ -71,7 +71,7 @@ def read_compared(run: Run, setting: Setting) -> Dataset:
 
 def limit_groups(data: Dataset, most: int | None) -> Dataset:
     """At most so many groups, in the order of a hash."""
-    groups = {group_of(item.group, item.id) for item in data.items}
+    groups = {name_group(item.group, item.id) for item in data.items}
     if most is None or len(groups) <= most:
         return data
     return data.split(seed=SPLIT_SEED + 2, shares=(most, len(groups) - most))[0]
@@ -94,7 +94,7 @@ def list_pairs(data: Dataset, aspect: str) -> list[tuple[Record, Record, int, st
     for entry in compared_records(data, aspect):
         ordered = entry.a.system <= entry.b.system
         a, b, sign = (entry.a, entry.b, entry.sign) if ordered else (entry.b, entry.a, -entry.sign)
-        key = (key_of(a), key_of(b))
+        key = (output_key(a), output_key(b))
         votes.setdefault(key, Counter())[sign] += 1
         sides[key] = (a, b)
     found = []
@@ -102,7 +102,7 @@ def list_pairs(data: Dataset, aspect: str) -> list[tuple[Record, Record, int, st
         (sign, n), *others = counts.most_common()
         a, b = sides[key]
         if a.text != b.text and not (others and others[0][1] == n):
-            found.append((a, b, sign, group_of(a.group, a.item)))
+            found.append((a, b, sign, name_group(a.group, a.item)))
     return found
 
 
@@ -194,11 +194,11 @@ def split_supervision(run: Run, seed: int) -> tuple[Dataset, ...]:
     n-gram model that learned from other groups; the test part also has a model of another order."""
     whole = run.read("dailydialog_pp")
     rich = [item for item in whole.items if item.meta.get("adversarial_negatives")]
-    taken = {group_of(item.group, item.id) for item in rich}
+    taken = {name_group(item.group, item.id) for item in rich}
     learned = [
         item
         for item in whole.items
-        if not item.meta.get("adversarial_negatives") and group_of(item.group, item.id) not in taken
+        if not item.meta.get("adversarial_negatives") and name_group(item.group, item.id) not in taken
     ]
     samples = make_samples(learned)
     parts = replace(whole, items=tuple(rich)).split(seed=seed, shares=(0.8, 0.1, 0.1))

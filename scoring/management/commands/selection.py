@@ -69,6 +69,6 @@ class Command(commands.Command):
                 [row["evaluator"], f"{row['wins']} of {row['runs']}", interval(row["human"])] for row in table["rows"]
             ]
             lines.append(["(people's best)", f"{runs} of {runs}", f"{table['best']:.3f}"])
-            lines.append(["(drawn by lot)", f"{table['chance_wins']:.1f} of {runs}", f"{table['chance']:.3f}"])
+            lines.append(["(chance level)", f"{table['chance_wins']:.1f} of {runs}", f"{table['chance']:.3f}"])
             head = [table["kind"], "people's best", f"{found['aspect']} of the picks"]
             self.stdout.write("\n".join(as_lines(head, lines)))

@@ -69,9 +69,9 @@ class BertScore(EncoderPairEvaluator):
 
     @property
     def worst(self) -> float:
-        return self.worst_of(self.option_text("component"))
+        return self.worst_component(self.option_text("component"))
 
-    def worst_of(self, component: str) -> float:
+    def worst_component(self, component: str) -> float:
         low = self.baselines[component]
         return (0.0 - low) / (1.0 - low)
 

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from scoring.ml.base import Evaluator, Floats, Partial, Progress, group_by_references
-from scoring.ml.baselines.bleu_statistics import SMOOTHING, bleu, orders_needed
+from scoring.ml.baselines.bleu_statistics import SMOOTHING, Smoothing, bleu, orders_needed
 from scoring.ml.catalogue import Entry, Option, OptionValue
 from scoring.ml.signature import SignatureField, yes_no
 from scoring.ml.text.ngrams import index_queries, totals, union_matches
@@ -129,11 +129,11 @@ class SentenceBleu(Evaluator):
     def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
         stats = self.statistics(records)
         effective = bool(self.options.get("effective_order", True))
-        values = np.mean([self.bleu_of(stats, n, effective_order=effective) for n in self.orders], axis=0)
+        values = np.mean([self.compute_bleu(stats, n, effective_order=effective) for n in self.orders], axis=0)
         progress(len(records), len(records))
         return Partial(values)
 
-    def bleu_of(self, stats: Statistics, order: int, *, effective_order: bool) -> Floats:
+    def compute_bleu(self, stats: Statistics, order: int, *, effective_order: bool) -> Floats:
         """BLEU of each column of the statistics, smoothed as the options say."""
         value = self.options["smooth_value"]
         return bleu(
@@ -141,9 +141,8 @@ class SentenceBleu(Evaluator):
             stats.totals,
             stats.hyp_len,
             stats.ref_len,
+            Smoothing(self.option_text("smooth"), None if value is None else float(value)),
             order=order,
-            smooth=self.option_text("smooth"),
-            smooth_value=None if value is None else float(value),
             effective_order=effective_order,
         )
 
@@ -178,7 +177,7 @@ class CorpusBleu(SentenceBleu):
     def from_sums(self, sums: Floats) -> Floats:
         columns = np.moveaxis(sums, -1, 0).reshape(sums.shape[-1], -1)
         matches, totals_ = np.split(columns[:-3], 2)
-        found = self.bleu_of(Statistics(matches, totals_, columns[-3], columns[-2]), 4, effective_order=False)
+        found = self.compute_bleu(Statistics(matches, totals_, columns[-3], columns[-2]), 4, effective_order=False)
         return np.where(columns[-1] > 0, found, np.nan).reshape(sums.shape[:-1])
 
 

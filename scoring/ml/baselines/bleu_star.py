@@ -17,7 +17,7 @@ from scoring.ml.baselines.bleu import (
     bleu_scale,
     resolve_tokenizer,
 )
-from scoring.ml.baselines.bleu_statistics import bleu, orders_needed
+from scoring.ml.baselines.bleu_statistics import Smoothing, bleu, orders_needed
 from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.signature import SignatureField
 from scoring.ml.text.ngrams import index_queries, pair_matches, totals
@@ -57,8 +57,7 @@ class BleuStar(PairEvaluator):
                 totals(hyp_len, order)[:, :, None],
                 hyp_len[:, None].astype(np.float64),
                 table.lengths[refs][None, :].astype(np.float64),
-                smooth=smooth,
-                smooth_value=None if value is None else float(value),
+                Smoothing(smooth, None if value is None else float(value)),
                 effective_order=bool(self.options["effective_order"]),
             )
             matrices.append(matrix)

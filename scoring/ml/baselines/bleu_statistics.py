@@ -7,7 +7,7 @@ and 7 may give a precision above 1, as NLTK's do.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,16 @@ SMOOTHING = SACREBLEU_SMOOTHING + NLTK_SMOOTHING
 _SMALLEST = np.finfo(np.float64).tiny
 
 
+class Smoothing(NamedTuple):
+    """A smoothing method and its value: the floor (default .1), the added count (1) or NLTK's epsilon (.1)."""
+
+    method: str = "exp"
+    value: float | None = None
+
+
+EXP = Smoothing()
+
+
 def orders_needed(order: int, smooth: str) -> int:
     """How many orders of statistics a smoothing reads: NLTK's methods 5 and 7 also look at 5-grams."""
     return max(order, 5) if smooth in ("method5", "method7") else order
@@ -32,19 +42,19 @@ def bleu(
     totals: Floats,
     hyp_len: Floats,
     ref_len: Floats,
+    smoothing: Smoothing = EXP,
     *,
     order: int = 4,
-    smooth: str = "exp",
-    smooth_value: float | None = None,
     effective_order: bool = True,
 ) -> Floats:
     """BLEU in 0..100: BP * exp(sum over n <= N of log p_n / N), BP = exp(min(0, 1 - r/c)).
 
     `matches` and `totals` (orders, ...) are clipped matches and n-gram counts, `hyp_len` and `ref_len` (...)
     the lengths c and r; all broadcast. `effective_order` stops at the last order that has n-grams (sacrebleu's
-    families only). `smooth_value` is the floor (.1), the added count (1) or NLTK's epsilon (.1).
+    families only).
     Sources: Papineni et al. 2002; Chen and Cherry 2014; sacrebleu 2.6 and NLTK 3.10 agree to 1e-9.
     """
+    smooth, smooth_value = smoothing
     matches, totals, hyp_len, ref_len = np.broadcast_arrays(matches, totals, hyp_len, ref_len)
     if smooth in NLTK_SMOOTHING:
         mean_log = _nltk_mean_log(matches, totals, hyp_len[0], order, smooth, smooth_value)

@@ -63,7 +63,7 @@ class Bleurt(PairEvaluator):
     @cached_property
     def unknown_tokens(self) -> UnknownTokens:
         """What finds the words that the checkpoint's tokenizer does not know."""
-        return UnknownTokens.of_tokenizer(self.source.short_name, self.tokenizer.tokenizer)
+        return UnknownTokens.from_tokenizer(self.source.short_name, self.tokenizer.tokenizer)
 
     @property
     def worst(self) -> float:

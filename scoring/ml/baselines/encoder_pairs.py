@@ -71,7 +71,7 @@ class EncoderPairEvaluator(PairEvaluator):
     @cached_property
     def unknown_tokens(self) -> UnknownTokens:
         """What finds the words that the encoder does not know."""
-        return UnknownTokens.of_tokenizer(self.source.short_name, self.encoder.tokenizer)
+        return UnknownTokens.from_tokenizer(self.source.short_name, self.encoder.tokenizer)
 
     def default_layer(self, source: EncoderSource) -> int:
         """The layer when none is asked for: the last."""
@@ -159,7 +159,7 @@ class EncoderPairEvaluator(PairEvaluator):
     ) -> Iterator[tuple[Floats, ...]]:
         """The matrices of each query; vectors of one chunk of queries are in memory at a time."""
         weights = self.token_weights(tokenized, rows)
-        worst = (self.worst, *(self.worst_of(name) for name in self.component_names))
+        worst = (self.worst, *(self.worst_component(name) for name in self.component_names))
         blank = np.array([not text.strip() for text in texts])
         done = 0
         for chunk in self._chunks(rows, tokenized):

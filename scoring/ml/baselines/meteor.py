@@ -154,7 +154,7 @@ class Meteor(PairEvaluator):
         """METEOR of every hypothesis against every reference of its query: matrices (H, R)."""
         texts, rows = index_queries(queries)
         vocabulary = _Vocabulary()
-        lines = [vocabulary.numbers_of(tokenize(text.lower(), self.tokenizer)) for text in texts]
+        lines = [vocabulary.number_words(tokenize(text.lower(), self.tokenizer)) for text in texts]
         stem_of = vocabulary.stems()
         tokens = [Words.of(line, stem_of) for line in lines]
         synonyms = None if self.wordnet is None else vocabulary.synonyms(self.wordnet)
@@ -183,7 +183,7 @@ class _Vocabulary:
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
 
-    def numbers_of(self, words: Sequence[str]) -> list[int]:
+    def number_words(self, words: Sequence[str]) -> list[int]:
         return [self.numbers.setdefault(word, len(self.numbers)) for word in words]
 
     def stems(self) -> list[int]:

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from scoring.ml import option_checks
-from scoring.ml.base import Evaluator, Floats, Partial, Progress, Scores, references_of
+from scoring.ml.base import Evaluator, Floats, Partial, Progress, Scores, get_references
 from scoring.ml.baselines.bleu import TOKEN_OPTIONS, resolve_tokenizer
 from scoring.ml.catalogue import Entry, Option, OptionValue
 from scoring.ml.encoders.causal import CausalModel
@@ -42,20 +42,20 @@ class CrossFit:
     """
 
     def __init__(self, records: Sequence[Record], *, folds: int, order: int, tokenizer: str, lowercase: bool) -> None:
-        groups = {group_of(record) for record in records}
+        groups = {identify_group(record) for record in records}
         ordered = sorted(
             groups, key=lambda group: hashlib.sha256(repr(group).encode("utf-8", "surrogatepass")).digest()
         )
         self.fold = {group: place % folds for place, group in enumerate(ordered)}
         self._texts: list[set[str]] = [set() for _ in range(folds)]
         for record in records:
-            self._texts[self.fold[group_of(record)]].update(references_of(record))
+            self._texts[self.fold[identify_group(record)]].update(get_references(record))
         self._settings = (order, tokenizer, lowercase)
         self._models: dict[int, WordNgrams | None] = {}
 
     def model_for(self, record: Record) -> WordNgrams | None:
         """The model that may judge a record, None where there is nothing to learn from."""
-        fold = self.fold[group_of(record)]
+        fold = self.fold[identify_group(record)]
         if fold not in self._models:
             others = set().union(*(texts for place, texts in enumerate(self._texts) if place != fold))
             order, tokenizer, lowercase = self._settings
@@ -104,7 +104,7 @@ class Perplexity(Evaluator):
     def worst(self) -> float:
         return -20.0
 
-    def worst_of(self, component: str) -> float:
+    def worst_component(self, component: str) -> float:
         return float(np.exp(-self.worst)) if component == "perplexity" else 0.0
 
     @cached_property
@@ -112,7 +112,7 @@ class Perplexity(Evaluator):
         """What finds the words that a causal model does not know; n-gram models spell them."""
         if self.causal is None:
             return None
-        return UnknownTokens.of_tokenizer(self.causal.source.short_name, self.causal.tokenizer)
+        return UnknownTokens.from_tokenizer(self.causal.source.short_name, self.causal.tokenizer)
 
     def texts_read(self, record: Record) -> tuple[str, ...]:
         return (record.text, _context(record)) if self.options["context"] else (record.text,)
@@ -153,7 +153,7 @@ class Perplexity(Evaluator):
 
     def identity(self, record: Record) -> Hashable:
         if self.depends_on_batch:
-            return (record.text, group_of(record), references_of(record))
+            return (record.text, identify_group(record), get_references(record))
         return (record.text, _context(record)) if self.options["context"] else record.text
 
     def undefined(self, record: Record) -> str:
@@ -232,7 +232,7 @@ def ppl_reference(generator: str, records: Sequence[Record], *, context: bool = 
     """
     model = _causal(generator, {"max_length": None, "stride": None, "dtype": "fp32", "device": "auto",
                                 "batch_tokens": None, **options})  # fmt: skip
-    pairs = {(_context(r) if context else "", reference) for r in records for reference in references_of(r)}
+    pairs = {(_context(r) if context else "", reference) for r in records for reference in get_references(r)}
     if not pairs:
         raise ScoringError("ppl_reference needs references: the records given have none")
     ordered = sorted(pairs)
@@ -240,9 +240,9 @@ def ppl_reference(generator: str, records: Sequence[Record], *, context: bool = 
     return float(np.exp(-sums.sum() / max(int(tokens.sum()), 1)))
 
 
-def group_of(record: Record) -> tuple[str, ...]:
+def identify_group(record: Record) -> tuple[str, ...]:
     """What a text may share with training texts: its split group, else its item, else its references."""
-    return (record.group,) if record.group else (record.item,) if record.item else ("", *references_of(record))
+    return (record.group,) if record.group else (record.item,) if record.item else ("", *get_references(record))
 
 
 def _context(record: Record) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from scoring.ml.base import Floats, PairEvaluator, Progress, Query, references_of
+from scoring.ml.base import Floats, PairEvaluator, Progress, Query, get_references
 from scoring.ml.catalogue import Entry, Option, OptionValue
 from scoring.ml.signature import SignatureField
 from scoring.ml.text.ngrams import index_queries
@@ -64,7 +64,7 @@ class RougeL(PairEvaluator):
             return found
         if _is_lost(record.text):
             return f"the tokens of rouge-score (a-z, 0-9) miss most of the text: {_WAY_OUT}"
-        if all(map(_is_lost, references_of(record))):
+        if all(map(_is_lost, get_references(record))):
             return f"the tokens of rouge-score (a-z, 0-9) miss most of every reference: {_WAY_OUT}"
         return ""
 

@@ -36,7 +36,7 @@ def load_tokenizer(source: EncoderSource) -> Any:
         raise EncoderError(source.name, f"{source.folder} holds no tokenizer: copy its tokenizer.json there")
     _check_sentencepiece(source)
     # Told of the encoder, transformers need not take the config.json beside it, in an artefact the evaluator's own.
-    config = _config_of(source)
+    config = _read_config(source)
     with foreign_files(source.name, f"the tokenizer in {source.folder} cannot be read", _AGAIN):
         tokenizer = AutoTokenizer.from_pretrained(
             str(source.folder), local_files_only=True, trust_remote_code=False, config=config
@@ -66,7 +66,7 @@ def _is_installed(name: str) -> bool:
         return False
 
 
-def _config_of(source: EncoderSource) -> Any:
+def _read_config(source: EncoderSource) -> Any:
     """The encoder's configuration, none where transformers does not know its kind."""
     from transformers import CONFIG_MAPPING, AutoConfig
 

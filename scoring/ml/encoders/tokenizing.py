@@ -116,8 +116,8 @@ class PairTokenizer:
         return self._compose([first, second], [kept_first, kept_second], template)
 
     def records(self, records: Sequence[Record]) -> Tokenized:
-        """Pairs of what each record answers and its text; see `context_of`."""
-        contexts = [context_of(record) for record in records]
+        """Pairs of what each record answers and its text; see `read_context`."""
+        contexts = [read_context(record) for record in records]
         cuts = [cut for _, cut in contexts]
         return self.pairs([context for context, _ in contexts], [record.text for record in records], cut=cuts)
 
@@ -270,7 +270,7 @@ def well_formed(text: str) -> str:
     return _SURROGATE.sub("\ufffd", text)
 
 
-def context_of(record: Record) -> tuple[Context, Cut]:
+def read_context(record: Record) -> tuple[Context, Cut]:
     """What a record's text answers and where it is cut: turns from the left, a source alone from the right.
 
     A source beside turns counts as what was said first; without either the context is empty.

@@ -40,12 +40,12 @@ class UnknownTokens:
         backend.encode_special_tokens = True
 
     @classmethod
-    def of_tokenizer(cls, name: str, tokenizer: Any) -> UnknownTokens:
+    def from_tokenizer(cls, name: str, tokenizer: Any) -> UnknownTokens:
         """That of a tokenizer of transformers."""
         return cls(name, tokenizer.backend_tokenizer)
 
     @classmethod
-    def of_folder(cls, name: str, folder: Path) -> UnknownTokens | None:
+    def from_folder(cls, name: str, folder: Path) -> UnknownTokens | None:
         """That of an encoder's folder, read without transformers and torch; None where it holds no tokenizer.json."""
         path = folder / "tokenizer.json"
         if not path.is_file():

@@ -1,4 +1,4 @@
-"""Batches of tokenised inputs for training: drawn anew each epoch, inputs of like length together."""
+"""Batches of tokenised inputs for training, drawn for each epoch, with inputs of similar length together."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from scoring.ml.encodings import Encodings, Ints
 from scoring.ml.engine import Batch, collate
 from scoring.ml.training.job import FitJob
 
-# So many batches are drawn at random together and sorted by length inside: little padding, hardly less chance.
+# Batches that are drawn together and sorted by length inside: little padding, almost the same randomness.
 _POOL = 32
 
 
 def length_grouped(lengths: Ints, batch_size: int, rng: np.random.Generator) -> list[Ints]:
-    """All rows once, in batches of `batch_size`, at random but with rows of like length together."""
+    """All rows once, in random batches of `batch_size`, with rows of similar length together."""
     order = rng.permutation(len(lengths))
     batches: list[Ints] = []
     for start in range(0, len(order), batch_size * _POOL):
@@ -49,7 +49,7 @@ class RowBatches:
         phase: str = "training",
         choose: Callable[[int], Ints] | None = None,
     ) -> None:
-        """`choose(epoch)`: the rows of an epoch, always as many; None is all of them."""
+        """`choose(epoch)`: the rows of an epoch, always the same number; None is all rows."""
         self.encodings, self.values, self.batch_size = encodings, dict(values), batch_size
         self.job, self.pad_id, self.phase, self.choose = job, pad_id, phase, choose
         self.batches: list[Ints] = []

@@ -1,4 +1,4 @@
-"""The card of a trained evaluator, written from its training record: what a reader must know before using it."""
+"""The model card of a trained evaluator, written from its training record."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ Row: TypeAlias = Mapping[str, Any]
 COEFFICIENTS = ("pearson", "spearman", "kendall")
 #: The shares of right verdicts, and on how many groups each rests.
 SHARES = {"decided": "n_groups_decided", "verdicts": "n_groups"}
-HELD_OUT = "On held-out groups that chose its weights, so rather too good"
+HELD_OUT = "On held-out groups that also chose the weights, so slightly optimistic"
 INTERVALS = "intervals: 95 %, bootstrap over groups"
-#: Behind a share of three verdicts, by where the evaluator's ties are from (`training.verdicts`).
+#: Suffix of a share of three verdicts, by origin of the evaluator's ties (`training.verdicts`).
 MARKS = {"own": "", "cross-validated": "", "fitted": " (fitted)"}
-# Records of before the groups were counted in them say so only where these were few.
+# Records from before the groups were counted name them only in a note, if they were few.
 _SAID = re.compile(r"(?:the interval rests on|no interval:) (\d+) items only")
 
 
 def write_card(entry: Entry, artefact: Artefact, signature: str) -> str:
-    """Markdown: signature, data, training, agreement with people beside that of the sentinels, known failures."""
+    """The card in Markdown: signature, data, training, agreement with people next to the trivial baselines, known
+    limits."""
     record = artefact.record
     lines = [f"# {entry.name}", "", entry.summary, ""]
     if entry.citation:
@@ -100,12 +101,12 @@ def _verdicts(rows: Sequence[Row]) -> list[str]:
     counts = [row[groups] for row in rows for kind, groups in SHARES.items() if row[kind]["low"] is not None]
     lines = [
         f"**Verdicts on compared pairs.** {HELD_OUT}; {INTERVALS}. Every pair of outputs counts once, with the verdict "
-        "most people gave. Decided pairs: of those that people did not call tied, the share whose better text it "
-        "finds; equal scores count half, and drawing by lot finds 0.5. All three verdicts: of all pairs, the share it "
-        "calls better, tied or worse as people did.",
+        "most people gave. Decided pairs: the share of pairs without a tied human verdict whose better text "
+        "the evaluator finds; equal scores count half, chance level is 0.5. All three verdicts: the share of all pairs "
+        "on which its verdict (better, tied or worse) equals the human verdict.",
         "",
         *_few_groups(counts),
-        *_pairs_of(rows),
+        *_describe_pairs(rows),
         "| evaluator | aspect | pairs | groups | decided pairs right | all three verdicts right |",
         "|---|---|---|---|---|---|",
     ]
@@ -116,8 +117,8 @@ def _verdicts(rows: Sequence[Row]) -> list[str]:
     return [*lines, "", *_where_from(rows)]
 
 
-def _pairs_of(rows: Sequence[Row]) -> list[str]:
-    """Of each aspect what pairs there were, and what one reaches without reading any."""
+def _describe_pairs(rows: Sequence[Row]) -> list[str]:
+    """The pairs of each aspect, and the share that constant answers reach."""
     lines = []
     for row in {row["aspect"]: row for row in rows}.values():
         left_out = {
@@ -128,8 +129,8 @@ def _pairs_of(rows: Sequence[Row]) -> list[str]:
         tied = row["n_tied"] / row["n_pairs"]
         line = (
             f"- {escape_markdown(row['aspect'])}: {row['n_decided']:,} pairs decided and {row['n_tied']:,} tied; "
-            f"left out: {said}. Of all pairs {tied:.3f} are right for whoever always says tied, {(1 - tied) / 2:.3f} "
-            "for whoever draws the better text by lot."
+            f"left out: {said}. Chance level on all pairs: {tied:.3f} by always saying tied, {(1 - tied) / 2:.3f} "
+            "by guessing the better text."
         )
         if row["simulated"]:
             line += f" **{row['simulated']:,} of the judgements were simulated**, not made by people."
@@ -138,7 +139,7 @@ def _pairs_of(rows: Sequence[Row]) -> list[str]:
 
 
 def _where_from(rows: Sequence[Row]) -> list[str]:
-    """Where the third verdict is from, by whom it concerns."""
+    """The origin of the third verdict, by evaluator."""
     said = {
         "own": "{} said by itself what is tied.",
         "cross-validated": "{}: scores that differ by no more than a threshold are tied; the threshold for each fifth "
@@ -159,7 +160,7 @@ def _named(row: Row) -> str:
 
 
 def _n_groups(row: Row) -> int | None:
-    """How many groups the intervals of a row rest on; None where its record does not say."""
+    """The number of groups behind a row's intervals; None if its record does not say."""
     if "n_groups" in row:
         return int(row["n_groups"])
     said = next((found for kind in COEFFICIENTS if (found := _SAID.search(row[kind].get("note", "")))), None)
@@ -167,14 +168,14 @@ def _n_groups(row: Row) -> int | None:
 
 
 def _few_groups(counts: Sequence[int | None]) -> list[str]:
-    """What is to be said of intervals that rest on so few groups, as the leaderboards say it of theirs."""
+    """The warning about intervals from few groups, as on the leaderboards."""
     few = sorted({count for count in counts if count is not None and count < FEW_CLUSTERS})
     if not few:
         return []
     span = f"{few[0]}" if len(few) == 1 else f"{few[0]} to {few[-1]}"
     return [
-        f"**Intervals that rest on so few groups ({span}) say little:** below {FEW_CLUSTERS} groups they miss the "
-        "true value twice as often as they say, or more.",
+        f"**Intervals from few groups ({span}) say little:** below {FEW_CLUSTERS} groups they miss the true value "
+        "at least twice as often as stated.",
         "",
     ]
 
@@ -191,6 +192,6 @@ def _cell(estimate: Mapping[str, Any]) -> str:
 def _limits(entry: Entry, artefact: Artefact) -> list[str]:
     limits = list(artefact.record.notes)
     if entry.aspect != "none":
-        limits.append("It learned from these people's judgements of these systems; other data are another matter.")
-    limits.append("Scores on the groups it learned from say nothing about it; split.json names them.")
+        limits.append("It learned from these raters' judgements of these systems; agreement may differ on other data.")
+    limits.append("Scores on its training groups are no evidence; split.json names the groups.")
     return limits

@@ -1,4 +1,4 @@
-"""Refusals that several evaluators share, before any training. What each needs beyond them stands with it."""
+"""Checks before training that several evaluators share."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from scoring.ml.errors import InvalidOption, TrainingDataError
 from scoring.ml.training.job import FitJob
 from scoring.ml.types import Dataset
 
-#: Texts of the data whose words are looked up in the encoder's vocabulary.
+#: Texts whose words are looked up in the encoder's vocabulary.
 LOOKED_AT = 2000
 
 
 def refuse_nan(name: str, dataset: Dataset, aspects: Collection[str]) -> None:
-    """Raises `TrainingDataError` where ratings of these aspects are nan or infinite: files hold none, but a dataset
-    that was made in memory may."""
+    """Raises `TrainingDataError` if ratings of these aspects are nan or infinite, which only datasets made in memory
+    can contain."""
     for aspect in aspects:
         absent = sum(row.aspect == aspect and not math.isfinite(row.value) for row in dataset.ratings)
         if absent:
@@ -30,19 +30,19 @@ def refuse_nan(name: str, dataset: Dataset, aspects: Collection[str]) -> None:
 
 
 def cut_note(truncated: npt.NDArray[np.bool_], nouns: str, limit: str) -> list[str]:
-    """What a dry check says of texts that are longer than what is read, by those it looked at; nothing if none is."""
+    """A note for the dry check about texts in the probe that are longer than `limit`; empty if there are none."""
     n = int(truncated.sum())
-    return [f"{n:,} of {len(truncated):,} {nouns} that were looked at are longer than {limit}: cut"] if n else []
+    return [f"{n:,} of {len(truncated):,} {nouns} examined are longer than {limit} and are truncated"] if n else []
 
 
 def unknown_note(job: FitJob) -> list[str]:
-    """What is said of texts whose words the encoder does not know, by the first of the data; nothing where it knows
-    them, or where its tokenizer is of a kind that cannot tell."""
+    """A note about words that the encoder does not know, from the first texts of the data; empty if there are none, or
+    if its tokenizer cannot tell."""
     from scoring.ml.encoders.unknown import UnknownTokens
 
     if "encoder" not in job.entry.needs:
         return []
-    reader = UnknownTokens.of_folder(job.encoder.short_name, job.encoder.folder)
+    reader = UnknownTokens.from_folder(job.encoder.short_name, job.encoder.folder)
     items = ((*item.context, *item.references) for item in job.train.items)
     texts = chain((row.text for row in job.train.outputs), chain.from_iterable(items))
     said = "" if reader is None else reader.describe(islice(texts, LOOKED_AT), "texts of the training data")
@@ -50,15 +50,15 @@ def unknown_note(job: FitJob) -> list[str]:
 
 
 def check_train_device(job: FitJob) -> None:
-    """Raises `InvalidOption` where this machine does not have the device that it is to be trained on."""
+    """Raises `InvalidOption` if this machine lacks the training device."""
     asked = str(job.options.get("train_device", "auto"))
     if absent := absent_device(asked):
         raise InvalidOption(job.name, "train_device", f"is {asked!r}, but {absent}")
 
 
 def check_processes(job: FitJob) -> int:
-    """How many devices the training takes. Raises `InvalidOption` where there are fewer GPUs than processes, where one
-    device is named for several, and where a batch has fewer rows than there are processes."""
+    """The number of devices that the training takes. Raises `InvalidOption` if there are fewer GPUs than processes, if
+    one device is named for several processes, or if a batch has fewer rows than processes."""
     if job.processes == 1:
         return 1
     rows = job.integer("batch_size")

@@ -1,4 +1,4 @@
-"""Which training the checkpoints of a folder belong to; another one must not go on from them."""
+"""The mark that says which training the checkpoints of a folder belong to; no other training may continue from them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from scoring.ml.training.record import data_hash
 from scoring.ml.training.store import write_json
 
 MARK = "job.json"
-# The device may change; the encoder is known by its weights, wherever it lies.
+# The device may change, and so may the location of the encoder, which is identified by its weights.
 _FREE = ("train_device", "encoder")
 
 
 def claim_folder(job: FitJob) -> None:
-    """Note in the job's folder what its checkpoints are made from. Raises `InvalidOption` where it differs from what
-    stands there: the weights of the other training would bear this one's seed, options and data."""
+    """Write the job's settings to its folder, or compare them with the settings there. Raises `InvalidOption` if they
+    differ: weights of another training would otherwise appear under this one's seed, options and data."""
     said: dict[str, Any] = {
         "evaluator": job.name,
         "profile": job.profile,
         "seed": job.seed,
         "aspect": job.aspect,
-        "train": data_hash(job.train, job.told),
-        "dev": None if job.dev is None else data_hash(job.dev, job.told),
-        # Metrics that a model learns from cut words by it.
+        "train": data_hash(job.train, job.track),
+        "dev": None if job.dev is None else data_hash(job.dev, job.track),
+        # The language changes how metrics tokenise, and thereby the training targets.
         "language": job.train.lang,
         "encoder": job.encoder.weights if "encoder" in job.options else None,
         "options": {key: value for key, value in job.options.items() if key not in _FREE},
@@ -38,7 +38,8 @@ def claim_folder(job: FitJob) -> None:
         write_json(path, said)
         return
     found = {"language": job.train.lang, **json.loads(path.read_text(encoding="utf-8"))}
-    # An option that only one of them knows came or went with a version; before there was a choice, one process trained.
+    # An option that only one side has was added or removed by a version. Before `processes` existed, one process
+    # trained.
     options = {**said["options"], "processes": 1, **read_settings(found["options"], found.get("version"))}
     compared = [key for key in said if key not in ("options", "version")]
     differing = [key for key in compared if found.get(key) != said[key]]

@@ -1,4 +1,4 @@
-"""Cross-fitting: one model per fold, and every group is scored by the model that did not see it."""
+"""Cross-fitting: one model per fold; every group is scored by the model that did not see it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scoring.ml.registry import get_entry
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.claim import claim_folder
 from scoring.ml.training.fit import make_job, run_job
-from scoring.ml.training.job import Report, TrainingProgress, silent
+from scoring.ml.training.job import Report, TrainingProgress, ignore_progress
 from scoring.ml.types import Dataset, check_dataset
 
 DEV_SHARE = 0.125
@@ -25,31 +25,27 @@ def cross_fit(
     name: str,
     data: Dataset,
     *,
+    folder: str | Path,
     folds: int = 5,
     profile: str = RECOMMENDED,
-    encoder: str | None = None,
     seed: int = 13,
-    aspect: str | None = None,
-    folder: str | Path,
     progress: Report | None = None,
     **options: Any,
 ) -> CrossFitted:
     """Train `folds` models, each on the groups outside its fold; an eighth of those chooses its weights.
 
-    `folder` keeps checkpoints and the models of finished folds, so that a training that was cut off goes on, and the
-    vectors of texts by a frozen encoder, which the folds share.
-    Arguments as `fit`. Raises `TrainingDataError` when there are fewer than two groups per fold.
+    `folder` stores checkpoints, the models of finished folds, so that an interrupted training continues, and vectors
+    of texts by a frozen encoder, which the folds share. Other arguments as `fit`. Raises `TrainingDataError` if there
+    are fewer than two groups per fold.
     """
     entry = get_entry(name)
     check_dataset(data, "cross_fit()")
     members: list[TrainedEvaluator] = []
     for number, (train, dev) in enumerate(fold_parts(name, data, folds, seed)):
         place = Path(folder) / f"fold-{number}"
-        report = None if progress is None else _of_fold(progress, number, folds)
-        job = make_job(
-            name, train, dev, profile, encoder, seed, aspect, place / "work", report or silent, options,
-            shared=Path(folder) / "shared",
-        )  # fmt: skip
+        report = ignore_progress if progress is None else _report_fold(progress, number, folds)
+        job = make_job(name, train, options, dev=dev, profile=profile, seed=seed, folder=place / "work")
+        job = replace(job, report=report, shared=Path(folder) / "shared")
         if (place / "model" / ARTIFACT).is_file():
             claim_folder(job)
             member: TrainedEvaluator = entry.load_implementation().from_folder(entry, place / "model")
@@ -61,9 +57,9 @@ def cross_fit(
 
 
 def fold_parts(name: str, data: Dataset, folds: int, seed: int) -> Iterator[tuple[Dataset, Dataset]]:
-    """The train and dev part of each fold's model: the groups outside the fold, an eighth of them dev.
+    """The train and dev part of each fold's model: the groups outside the fold, an eighth of them as dev part.
 
-    Raises `TrainingDataError` when there are fewer than two groups per fold.
+    Raises `TrainingDataError` if there are fewer than two groups per fold.
     """
     if folds < 2:
         raise TrainingDataError(name, "cross-fitting needs at least 2 folds")
@@ -81,7 +77,7 @@ def fold_parts(name: str, data: Dataset, folds: int, seed: int) -> Iterator[tupl
 
 
 def merge(parts: Sequence[Dataset]) -> Dataset:
-    """The rows of several parts of one dataset as one again."""
+    """The rows of several parts of a dataset as one dataset."""
     return replace(
         parts[0],
         items=tuple(row for part in parts for row in part.items),
@@ -92,8 +88,8 @@ def merge(parts: Sequence[Dataset]) -> Dataset:
     )
 
 
-def _of_fold(report: Report, number: int, folds: int) -> Report:
-    """Of all folds together, as if each took as long as this one."""
+def _report_fold(report: Report, number: int, folds: int) -> Report:
+    """Progress over all folds, assuming that each takes as long as this one."""
 
     def say(progress: TrainingProgress) -> None:
         phase = f"fold {number + 1} of {folds}, {progress.phase}"

@@ -1,4 +1,4 @@
-"""About how long a training of an encoder will take: a rule, with the speed of training steps of this machine."""
+"""Estimates how long the training of an encoder takes: a formula with the measured training speed of this machine."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from scoring.ml.training.job import FitJob
 
 _Key: TypeAlias = tuple[str | None, str | None, int | None]
-# What a training reaches of the speed of bare training steps: padding, evaluations of the held-out part, what stands on
-# the encoder and threads that wait for each other cost the rest.
+# The share of the speed of bare training steps that a training reaches; the rest goes to padding, evaluations of the
+# held-out part, the heads, and threads that wait for each other.
 EFFICIENCY = 0.5
-# Shortest and longest time of a training as shares of its estimate; where nothing of this machine was measured, twice
-# as far. `tests/scoring/ml/training/test_estimate.py` names the trainings behind these figures.
+# Shortest and longest time of a training as multiples of its estimate; wider if nothing was measured on this machine.
+# `tests/scoring/ml/training/test_estimate.py` names the trainings behind these figures.
 RANGE, RANGE_UNMEASURED = (0.4, 3.5), (0.2, 7.0)
-# The longest grows with how much of a processor other work on the machine takes now, up to so many times.
+# The upper bound grows with the load by other work on the machine, up to this factor.
 MOST_SLOWED = 4.0
 _MEASUREMENTS, _MEASURED_SECONDS = 3, 0.5
 
@@ -40,26 +40,25 @@ def layer_parameters(source: EncoderSource) -> int:
 
 
 def training_seconds(source: EncoderSource, n_tokens: float, device: str = "auto") -> float:
-    """Seconds to learn from `n_tokens` tokens (all epochs): 6 operations for each weight and token, forward and back,
-    at half of the rate that training a layer of the encoder's width reaches on the device."""
+    """Seconds to train on `n_tokens` tokens (all epochs): 6 operations per weight and token, forward and backward, at
+    half of the speed that training a layer of the encoder's width reaches on the device."""
     speed = layer_speed(resolve_device(device), source.width)
     return 6.0 * layer_parameters(source) * n_tokens / (EFFICIENCY * speed.rate)
 
 
 def scoring_seconds(source: EncoderSource, n_tokens: float, device: str = "auto") -> float:
-    """Seconds to read `n_tokens` tokens: the forward third of `training_seconds`."""
+    """Seconds to read `n_tokens` tokens: a third of `training_seconds`, the forward pass."""
     return training_seconds(source, n_tokens, device) / 3
 
 
 def judged_texts(dataset: Dataset | None, aspect: str | None) -> int:
-    """How many outputs of a held-out part people rated, in an aspect or in any: each of them is scored for the card."""
+    """The number of held-out outputs with ratings of an aspect, or of any: each is scored for the card."""
     rows = dataset.ratings if dataset is not None else ()
     return len({(r.item, r.system, r.step) for r in rows if r.item and aspect in (None, r.aspect)})
 
 
 def compared_pairs(dataset: Dataset | None, aspect: str | None) -> set[tuple[_Key, _Key]]:
-    """The pairs of outputs of a held-out part that people compared, in an aspect or in any: the card says what the
-    evaluator says of each of them."""
+    """The held-out pairs of outputs with comparisons of an aspect, or of any: the card evaluates each."""
     rows = dataset.comparisons if dataset is not None else ()
     return {
         ((row.item, row.system_a, row.step_a), (row.item, row.system_b, row.step_b))
@@ -69,9 +68,8 @@ def compared_pairs(dataset: Dataset | None, aspect: str | None) -> set[tuple[_Ke
 
 
 def held_out_seconds(job: FitJob) -> float:
-    """Seconds to score the judged texts of the held-out part for the card, and the fixtures: each is read with its
-    references and its context. One that was rated and compared is read for both; what compares reads each pair from
-    both sides."""
+    """Seconds to score the judged held-out texts and the fixtures for the card, each with its references and context. A
+    text that was rated and compared is read for both; evaluators that compare read each pair from both sides."""
     dev = job.dev
     if dev is None or job.entry.level != "segment" or "encoder" not in job.entry.needs:
         return 0.0
@@ -80,9 +78,9 @@ def held_out_seconds(job: FitJob) -> float:
     )
     compared = [key for pair in compared_pairs(dev, job.aspect) for key in pair]
     readings.update(compared * 2 if job.entry.compares else set(compared))
-    beside = {item.id: sum(map(estimate_tokens, (*item.references, *item.context))) for item in dev.items}
+    tokens_of_item = {item.id: sum(map(estimate_tokens, (*item.references, *item.context))) for item in dev.items}
     tokens = [
-        (readings[key], estimate_tokens(row.text) + beside.get(row.item, 0.0))
+        (readings[key], estimate_tokens(row.text) + tokens_of_item.get(row.item, 0.0))
         for row in dev.outputs
         if (key := (row.item, row.system, row.step)) in readings
     ]
@@ -94,8 +92,8 @@ def held_out_seconds(job: FitJob) -> float:
 
 
 def estimate_tokens(text: str) -> float:
-    """About how many tokens an encoder reads for a text: 1.3 a word and two special ones; in scripts that set no spaces
-    a letter counts as a word."""
+    """Approximate number of tokens of a text: 1.3 per word and two special ones; a letter counts as a word in scripts
+    without spaces."""
     return 2 + 1.3 * (len(text.split()) + (0 if text.isascii() else len(_UNSPACED.findall(text))))
 
 
@@ -103,15 +101,15 @@ _UNSPACED = re.compile(f"[{UNSPACED_BLOCKS}]")
 
 
 def estimate_range(seconds: float, *, measured: bool = True) -> tuple[float, float]:
-    """Shortest and longest time of a training that is estimated at so many seconds: on a machine that has nothing else
-    to do, and on one that has as much other work as now."""
+    """Shortest and longest time of a training with this estimate: on an idle machine, and with the present load by
+    other work."""
     low, high = RANGE if measured else RANGE_UNMEASURED
     slowed = max((min(MOST_SLOWED, one.slowed) for one in _speeds.values()), default=1.0)
     return low * seconds, high * seconds * slowed
 
 
 class Speed(NamedTuple):
-    """Operations a second of the whole device, and how many times as long other work on the machine made them take."""
+    """Operations per second of the whole device, and the factor by which other work on the machine slowed them."""
 
     rate: float
     slowed: float

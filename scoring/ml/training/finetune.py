@@ -1,8 +1,9 @@
-"""Training a network whose encoder learns, by `transformers.Trainer`: checkpoints, resume, best evaluation, progress.
+"""Training of a network whose encoder learns, with `transformers.Trainer`: checkpoints, resume, best evaluation,
+progress.
 
-Loss and sampler come from the evaluator: its network returns the loss, its `Batches` are ready batches. Several
-processes may share a training (`several.py` starts them): each reads its rows of every batch, and the first one
-evaluates, decides and writes.
+The evaluator provides loss and batches: its network returns the loss, and `Batches` are ready batches. Several
+processes may share a training (`several.py` starts them): each reads its rows of every batch; the first one evaluates,
+decides and writes.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from scoring.ml.network import Network
 from scoring.ml.training.job import FitJob, TrainingProgress
 from scoring.ml.training.store import read_tensors, write_json, write_tensors, write_whole
 from scoring.ml.training.threads import keep_threads
-from scoring.ml.training.together import WEIGHT, Shares, Together, here
+from scoring.ml.training.together import WEIGHT, Shares, Together, current_group
 
 COMPLETE, DONE, BEST = "complete", "done.json", "best.safetensors"
 CHECKPOINT_SECONDS = 60.0
@@ -44,7 +45,7 @@ Evaluate = Callable[[Network], Mapping[str, float]]
 class Batches(Protocol):
     """One epoch of ready batches: keyword arguments of the network's `forward`, tensors on the CPU.
 
-    A batch must depend on the epoch and its number only, so that a resumed training sees the same ones.
+    A batch must depend on the epoch and its number only, so that a resumed training sees the same batches.
     """
 
     def __len__(self) -> int: ...
@@ -52,16 +53,16 @@ class Batches(Protocol):
     def __getitem__(self, number: int) -> dict[str, Any]: ...
 
     def set_epoch(self, epoch: int) -> None:
-        """Called before each epoch: draw anew what is drawn."""
+        """Draw the epoch's batches; called before each epoch."""
 
 
 @dataclass(frozen=True)
 class FinetuneSettings:
-    """`evaluate_every` steps, None = each epoch; `patience` evaluations without a better one end it, None = never.
-    `epochs` end it, or `max_steps` steps if those come first.
+    """Training ends after `epochs` or `max_steps`, or after `patience` evaluations without improvement (None = never).
+    Evaluations happen every `evaluate_every` steps (None = every epoch).
 
-    `better` names the figure of an evaluation that chooses the weights kept; with `lower_is_better` the least.
-    Warm-up is a share of all steps; the rate then falls linearly to 0, or stays with schedule "constant".
+    `better` names the metric that chooses the weights; with `lower_is_better` the lowest value wins. Warm-up is a share
+    of all steps; afterwards the rate falls linearly to 0, or stays with schedule "constant".
     """
 
     learning_rate: float
@@ -79,13 +80,13 @@ class FinetuneSettings:
     bf16: bool = False
     gradient_checkpointing: bool = False
     device: str = "auto"
-    #: The figures of an evaluation that enter the curve; None is all of them.
+    #: The metrics of an evaluation that enter the curve; None is all.
     curve: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
 class FinetuneResult:
-    """The curve, and the evaluation of the weights that were kept (the last ones without an evaluation)."""
+    """The training curve and the evaluation of the chosen weights (the last weights without an evaluation)."""
 
     log: tuple[Mapping[str, Any], ...]
     metrics: Mapping[str, float]
@@ -103,25 +104,25 @@ def finetune(
     evaluate: Evaluate | None = None,
     after_step: Callable[[Network, int], None] | None = None,
 ) -> FinetuneResult:
-    """Train `network` in place and leave it with its best weights, in evaluation mode.
+    """Train `network` in place; it ends with its best weights, in evaluation mode.
 
-    Checkpoints stand in `job.folder_of(phase)`. Started again there it goes on from the last whole one and ends with
-    the same weights (CPU; on a GPU up to its non-deterministic kernels); a phase that had ended is not repeated.
-    A loss or weights that are no numbers end it: the last row of its log says `diverged`, and in `kept` of which step
-    the best weights are, None where there are none; what is left in `network` is then of no use.
-    `after_step(network, step)` may change buffers of the network, nothing else. `evaluate` is asked of the first of
-    several processes alone; every other part of an evaluator does the same in each of them.
+    Checkpoints are in `job.phase_folder(phase)`. A training started there again continues from the last complete one
+    and ends with the same weights (on CPU; on a GPU up to non-deterministic kernels); a finished phase is not repeated.
+    A loss or weights that are not finite end the training: the last row of its log then has `diverged`, and `kept`, the
+    step of the best weights or None; without best weights, `network` is not usable. `after_step(network, step)` may
+    change buffers of the network only. Of several processes, only the first calls `evaluate`; all other parts of an
+    evaluator must behave identically in each process.
     """
-    folder = job.folder_of(phase)
+    folder = job.phase_folder(phase)
     done = folder / DONE
     if done.is_file():
         content = json.loads(done.read_text(encoding="utf-8"))
         network.load_state_dict(read_tensors(folder / BEST))
         network.eval()
-        # Where a training leaves it.
+        # A training leaves the network on the device.
         network.to(torch.device(resolve_device(settings.device)))  # type: ignore[arg-type]
         return FinetuneResult(tuple(content["log"]), content["metrics"], content["steps"], content["seconds"])
-    together = here()
+    together = current_group()
     if together.processes != job.processes:
         raise RuntimeError(f"{phase} is to be trained by {job.processes} processes, not by {together.processes}")
     folder.mkdir(parents=True, exist_ok=True)
@@ -140,7 +141,7 @@ def finetune(
     )
     trainer.remove_callback(PrinterCallback)
     if not together.first:
-        # Else all would drop the same out of their rows.
+        # Otherwise dropout would be the same in all processes.
         set_seed(job.torch_seed(f"{phase}:process {together.rank}"))
     checkpoint = together.agree(lambda: last_checkpoint(folder))
     keeper.restore(checkpoint, network)
@@ -212,8 +213,7 @@ class _Trainer(Trainer):
 
 @dataclass
 class _Arguments(TrainingArguments):
-    """Of one device, the one asked for: with several GPUs the Trainer would take all and draw so many of our ready
-    batches for one step."""
+    """Pin the Trainer to one device; otherwise it would use all GPUs and split our ready batches across them."""
 
     one_device: str = "cpu"
 
@@ -235,7 +235,7 @@ def _arguments(
     device = resolve_device(settings.device)
     if together.processes > 1 and device.startswith("cuda"):
         device = f"cuda:{together.rank}"
-    # For the Trainer a number of steps takes the place of the epochs, even if it is larger.
+    # `max_steps` replaces the number of epochs in the Trainer even if it is larger.
     every = steps_per_epoch * settings.epochs
     return _Arguments(
         one_device=device,
@@ -266,10 +266,10 @@ def _arguments(
         dataloader_pin_memory=False,
         remove_unused_columns=False,
         label_names=[],
-        # An encoder's own pooler is not always read. It also keeps gradients in the same packets from the first step
-        # on, so that a training that goes on sums them in the same order.
+        # The encoder's own pooler may be unused. The setting also keeps gradients in the same buckets from the first
+        # step on, so that a resumed training sums them in the same order.
         ddp_find_unused_parameters=True,
-        # They are the same everywhere: what changes them is averaged.
+        # Buffers are equal in all processes: everything that changes them is averaged.
         ddp_broadcast_buffers=False,
     )
 
@@ -303,7 +303,7 @@ class _Keeper(TrainerCallback):
         self.began = self.saved_at = time.monotonic()
         self.first_step = 0
 
-    # What must survive a restart beside weights, optimiser and generators.
+    # State that must survive a restart besides weights, optimiser and random generators.
     def state(self) -> dict[str, Any]:
         keys = ("log", "best", "best_step", "metrics", "latest", "worse")
         return {**{key: getattr(self, key) for key in keys}, "seconds_before": self.seconds}
@@ -379,8 +379,8 @@ class _Keeper(TrainerCallback):
             control.should_save = True
 
     def on_save(self, args: Any, state: TrainerState, control: TrainerControl, model: Any = None, **more: Any) -> None:
-        """The mark that a checkpoint is whole; the Trainer writes its files one after another."""
-        # Each process wrote the state of its generators.
+        """Mark a checkpoint as complete; the Trainer writes its files one after another."""
+        # Each process has written the state of its random generators.
         self.together.wait()
         if self.together.first:
             path = self.folder / f"checkpoint-{state.global_step}"
@@ -390,7 +390,7 @@ class _Keeper(TrainerCallback):
         self.saved_at = time.monotonic()
 
     def _evaluate(self, network: Network, state: TrainerState, control: TrainerControl) -> None:
-        # A comparison of what is no number may have a figure, and look like the best one.
+        # Comparisons with nan could give a valid metric that looks like the best one.
         if not self.together.agree(lambda: all_finite(network)):
             self._diverge(state, control)
             return
@@ -467,5 +467,5 @@ def _restore(states: tuple[torch.Tensor, list[torch.Tensor]]) -> None:
 
 
 def _plain(value: float) -> float | None:
-    """As JSON can hold it."""
+    """A value that JSON can represent."""
     return value if math.isfinite(value) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
@@ -13,7 +13,7 @@ from scoring.ml.base import Evaluator, Progress
 from scoring.ml.catalogue import RECOMMENDED
 from scoring.ml.errors import InvalidCall, InvalidOption, TrainingDiverged
 from scoring.ml.registry import get_entry, load
-from scoring.ml.training.job import FitJob, Plan, Report, TrainingProgress, silent
+from scoring.ml.training.job import FitJob, Plan, Report, TrainingProgress, ignore_progress
 from scoring.ml.types import Comparison, Dataset, Rating, check_dataset
 
 if TYPE_CHECKING:
@@ -31,23 +31,21 @@ def plan(
     *,
     dev: Dataset | None = None,
     profile: str = RECOMMENDED,
-    encoder: str | None = None,
     seed: int = 13,
-    aspect: str | None = None,
     progress: Report | None = None,
     **options: Any,
 ) -> Plan:
-    """What `fit` with the same arguments would learn from, in how many steps and about what time.
+    """The dry check of `fit` with the same arguments: examples, steps and estimated time.
 
-    `progress(TrainingProgress)` is called now and then; an exception it raises ends the check. Raises what `fit` would
-    raise before it begins.
+    `progress(TrainingProgress)` is called during the check; an exception it raises ends the check. Raises the errors
+    that `fit` raises before it trains.
     """
-    job = make_job(name, train, dev, profile, encoder, seed, aspect, Path(), progress or silent, options)
-    return dry_check(job)
+    job = make_job(name, train, options, dev=dev, profile=profile, seed=seed)
+    return dry_check(replace(job, report=progress or ignore_progress))
 
 
 def dry_check(job: FitJob) -> Plan:
-    """What the evaluator says of the training before it begins. Raises what is refused."""
+    """The plan of a training, with time estimate and notes. Raises the errors of invalid data and options."""
     from scoring.ml.encoders.loading import check_encoder
     from scoring.ml.training.checks import check_processes, check_train_device, unknown_note
     from scoring.ml.training.estimate import estimate_range, held_out_seconds
@@ -77,42 +75,37 @@ def fit(
     *,
     dev: Dataset | None = None,
     profile: str = RECOMMENDED,
-    encoder: str | None = None,
     seed: int = 13,
-    aspect: str | None = None,
     folder: str | Path | None = None,
     progress: Report | None = None,
     **options: Any,
 ) -> TrainedEvaluator:
     """Train the evaluator `name` and return it, ready to score and to be saved.
 
-    `dev` chooses the epoch (without it the last one is kept) and is what the card's agreement with people is measured
-    on.
-    `encoder`: name or folder. `folder` keeps checkpoints, and a training that was cut off goes on from them; one with
-    other arguments or data is refused there.
-    `progress(TrainingProgress)` is called after every step, and now and then before the first; an exception it raises
-    ends the training. Further keywords are the evaluator's own options (`catalogue()` lists them). The same arguments
-    give the same weights on the same kind of machine. With `processes` above 1 as many processes of this machine
-    share the training; whatever ends this one ends them. Raises `UnknownEvaluator`, `InvalidOption`, `EncoderError`,
-    and `TrainingDataError` before any training when the data lack what is needed; `TrainingDiverged` where it came to
-    no weights of use; `ProcessDied` where one of several did not come to its end.
+    `dev` chooses the epoch (without it the last epoch is used), and the card reports agreement with people on it.
+    `folder` stores checkpoints: an interrupted training continues from them; a folder of another training is refused.
+    `progress(TrainingProgress)` is called after every step and during preparation; an exception it raises ends the
+    training.
+
+    Further keywords are `encoder` (name or folder), `aspect` (the aspect to learn), and the evaluator's own options,
+    which `catalogue()` lists. The same arguments give the same weights on the same kind of machine. With `processes`
+    above 1, that many processes of this machine share the training; they end with this one.
+
+    Raises `UnknownEvaluator`, `InvalidOption`, `EncoderError`, and `TrainingDataError` before any training if the data
+    lack something; `TrainingDiverged` if there are no usable weights; `ProcessDied` if one of several processes failed.
     """
     if folder is None:
         with tempfile.TemporaryDirectory(prefix="evalapp-fit-") as temporary:
-            job = make_job(
-                name, train, dev, profile, encoder, seed, aspect, Path(temporary), progress or silent, options
-            )
-            return run_job(job)
-    return run_job(
-        make_job(name, train, dev, profile, encoder, seed, aspect, Path(folder), progress or silent, options)
-    )
+            return fit(name, train, dev=dev, profile=profile, seed=seed, folder=temporary, progress=progress, **options)
+    job = make_job(name, train, options, dev=dev, profile=profile, seed=seed, folder=Path(folder))
+    return run_job(replace(job, report=progress or ignore_progress))
 
 
 def run_job(job: FitJob) -> TrainedEvaluator:
     """Dry check, training, agreement with people on the held-out part, fixtures."""
     from scoring.ml.training.checks import unknown_note
     from scoring.ml.training.claim import claim_folder
-    from scoring.ml.training.record import contents_of, grouped_items
+    from scoring.ml.training.record import grouped_items, hash_contents
 
     implementation: type[TrainedEvaluator] = job.entry.load_implementation()
     dry_check(job)
@@ -124,7 +117,7 @@ def run_job(job: FitJob) -> TrainedEvaluator:
     artefact = implementation.train(job)
     notes = [*_check_numbers(job, artefact), *unknown_note(job)]
     seen = grouped_items(artefact.record, job.train, job.dev)
-    contents = contents_of(artefact.record, job.train, job.dev)
+    contents = hash_contents(artefact.record, job.train, job.dev)
     record = replace(artefact.record, items=seen, contents=contents, notes=(*artefact.record.notes, *notes))
     artefact = replace(artefact, record=record)
     evaluator = implementation(job.entry, artefact)
@@ -135,30 +128,30 @@ def run_job(job: FitJob) -> TrainedEvaluator:
 
 
 def _agreement(job: FitJob, evaluator: TrainedEvaluator, held_out: Dataset) -> TrainingRecord:
-    """The record with what people and it say of the held-out part, as far as people rated or compared there."""
+    """The record with agreement with people on the held-out part, if it has ratings or comparisons."""
     from scoring.ml.training.record import correlations_with_people
     from scoring.ml.training.verdicts import verdicts_like_people
 
     record = evaluator.record
     if held_out.ratings:
         listed, aspects = _listed(evaluator), evaluator.aspects or _aspects(held_out.ratings)
-        told = _telling(job, "held-out scores")
-        record = replace(record, correlations=correlations_with_people(listed, held_out, aspects, progress=told))
+        track = _report_phase(job, "held-out scores")
+        record = replace(record, correlations=correlations_with_people(listed, held_out, aspects, progress=track))
     if held_out.comparisons:
         listed, aspects = _listed(evaluator), evaluator.aspects or _aspects(held_out.comparisons)
-        told = _telling(job, "held-out comparisons")
-        record = replace(record, verdicts=verdicts_like_people(listed, held_out, aspects, progress=told))
+        track = _report_phase(job, "held-out comparisons")
+        record = replace(record, verdicts=verdicts_like_people(listed, held_out, aspects, progress=track))
     return record
 
 
 def _listed(evaluator: TrainedEvaluator) -> list[Evaluator]:
-    """Whose agreement the card shows."""
+    """The evaluators whose agreement the card shows."""
     return [evaluator, *map(load, SENTINELS)]
 
 
 def _check_numbers(job: FitJob, artefact: Artefact) -> list[str]:
-    """What is to be said of a training that diverged after its best evaluation. Raises `TrainingDiverged` where
-    nothing of use is left."""
+    """Notes about a training that diverged after its best evaluation. Raises `TrainingDiverged` if no usable weights
+    are left."""
     from scoring.ml.training.finetune import all_finite
 
     ends = [row for row in artefact.record.log if row.get("diverged")]
@@ -166,13 +159,13 @@ def _check_numbers(job: FitJob, artefact: Artefact) -> list[str]:
         raise TrainingDiverged(job.name)
     return [
         f"The training diverged at step {row['step']:,}; the weights are those of step {row['kept']:,}, the best "
-        "before. With a smaller learning_rate it would go on."
+        "before that. A smaller learning_rate avoids this."
         for row in ends
     ]
 
 
-def _telling(job: FitJob, phase: str) -> Progress:
-    """Tells the job how far the held-out part is: a comparison with many references takes minutes."""
+def _report_phase(job: FitJob, phase: str) -> Progress:
+    """Report progress on the held-out part, which can take minutes with many references."""
     return lambda done, total: job.report(TrainingProgress(done, total, phase=phase))
 
 
@@ -181,7 +174,7 @@ def _aspects(judgements: Sequence[Rating | Comparison]) -> Sequence[str]:
 
 
 def checked_seed(name: str, seed: object) -> int:
-    """The seed. Raises `InvalidOption` for what not every library draws by."""
+    """The seed as int. Raises `InvalidOption` for values that not every library accepts."""
     if isinstance(seed, bool) or not isinstance(seed, Integral) or not 0 <= int(seed) <= GREATEST_SEED:
         raise InvalidOption(name, "seed", f"must be a whole number from 0 to {GREATEST_SEED:,}, not {seed!r:.40}")
     return int(seed)
@@ -190,17 +183,14 @@ def checked_seed(name: str, seed: object) -> int:
 def make_job(
     name: str,
     train: Dataset,
-    dev: Dataset | None,
-    profile: str,
-    encoder: str | None,
-    seed: int,
-    aspect: str | None,
-    folder: Path,
-    report: Report,
-    options: dict[str, Any],
-    shared: Path | None = None,
+    options: Mapping[str, Any],
+    *,
+    dev: Dataset | None = None,
+    profile: str = RECOMMENDED,
+    seed: int = 13,
+    folder: Path | None = None,
 ) -> FitJob:
-    """The training that `fit` runs for these arguments; `shared` is where several keep what they have in common.
+    """The training that `fit` runs for these arguments; `options` may name `encoder` and `aspect`.
 
     Raises `UnknownEvaluator`, `InvalidOption` and `EncoderError`.
     """
@@ -210,9 +200,12 @@ def make_job(
     check_dataset(train, "fit()")
     if dev is not None:
         check_dataset(dev, "dev=")
+    given = dict(options)
+    aspect = given.pop("aspect", None)
+    if given.get("encoder") is None:
+        given.pop("encoder", None)
     seed = checked_seed(name, seed)
     if aspect is not None and entry.aspect == "none":
         raise InvalidOption(name, "aspect", "is not for it: it learns no aspect")
-    given = dict(options) if encoder is None else {**options, "encoder": encoder}
     parsed = entry.parse_train_options(profile, given)
-    return FitJob(entry, train, dev, profile, parsed, seed, folder, aspect, report, shared)
+    return FitJob(entry, train, dev, profile, parsed, seed, folder or Path(), aspect)

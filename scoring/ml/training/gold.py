@@ -1,4 +1,4 @@
-"""What people said, as labels: one value per output from ratings, and verdicts between pairs of outputs."""
+"""Human judgements as labels: one value per output from ratings, and verdicts on pairs of outputs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from evalapp.stats.agreement.judged import people_of
 from evalapp.stats.agreement.normalise import Z_METHODS, RatingMethod, normalise_ratings
 from scoring.ml.errors import TrainingDataError
-from scoring.ml.training.job import Told, untold
+from scoring.ml.training.job import RowTracker, without_progress
 from scoring.ml.types import Comparison, Dataset, Item, Rating, Record
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -23,7 +23,7 @@ Key: TypeAlias = tuple[str, str, int | None]
 
 @dataclass(frozen=True)
 class Rated:
-    """Rated outputs of one aspect: `values[i]` holds the ratings of `records[i]`, made comparable by `method`."""
+    """Rated outputs of an aspect: `values[i]` holds the ratings of `records[i]`, made comparable by `method`."""
 
     records: list[Record]
     values: list[Floats]
@@ -40,7 +40,7 @@ class Rated:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One verdict of a person: `sign` 1 = a is better, 0 = tie, -1 = b is better."""
+    """A rater's verdict: `sign` 1 = a is better, 0 = tie, -1 = b is better."""
 
     a: Record
     b: Record
@@ -49,20 +49,22 @@ class Compared:
     simulated: bool
 
 
-def key_of(record: Record) -> Key:
-    """What names an output: item, system, step."""
+def output_key(record: Record) -> Key:
+    """The key of an output: item, system, step."""
     return (record.item, record.system, record.step)
 
 
-def rated_records(dataset: Dataset, aspect: str, method: RatingMethod = "raw", told: Told = untold) -> Rated:
-    """The rated outputs of an aspect in the order of `dataset.outputs`; ratings of dialogues are left out, and so are
-    repeats: a person's first rating of an output counts. Whoever rates in another campaign is the same person in
-    z-scores; ranks stay within one row. Ratings without a z-score (`normalise_ratings`) are left out."""
+def rated_records(
+    dataset: Dataset, aspect: str, method: RatingMethod = "raw", track: RowTracker = without_progress
+) -> Rated:
+    """The rated outputs of an aspect in the order of `dataset.outputs`. Ratings of dialogues are left out; of repeated
+    ratings of an output by the same rater the first counts. A rater of several campaigns is one person in z-scores;
+    ranks stay within a row. Ratings without a z-score (`normalise_ratings`) are left out."""
     rows = [r for r in dataset.ratings if r.aspect == aspect and r.dialogue is None]
     if not rows:
         return Rated([], [], 0)
     people, places = people_of({row.rater for row in rows})
-    rows = _first_of(rows, lambda row: (row.item, row.system, row.step, people[row.rater]), places)
+    rows = _drop_repeats(rows, lambda row: (row.item, row.system, row.step, people[row.rater]), places)
     person = people if method in Z_METHODS else {}
     values = normalise_ratings(
         np.array([row.value for row in rows]),
@@ -71,20 +73,20 @@ def rated_records(dataset: Dataset, aspect: str, method: RatingMethod = "raw", t
         method=method,
     )
     of_output: dict[Key, list[float]] = defaultdict(list)
-    for row, value in zip(told(rows), values, strict=True):
+    for row, value in zip(track(rows), values, strict=True):
         if np.isnan(value) and not np.isnan(row.value):
-            continue  # a rating that is no number itself stays: the training refuses it
+            continue  # A nan rating stays, so that the training refuses it.
         of_output[(row.item or "", row.system or "", row.step)].append(float(value))
-    records = [record for record in told(dataset.outputs_with_context()) if key_of(record) in of_output]
+    records = [record for record in track(dataset.outputs_with_context()) if output_key(record) in of_output]
     return Rated(
         records,
-        [np.array(of_output[key_of(record)]) for record in told(records)],
+        [np.array(of_output[output_key(record)]) for record in track(records)],
         sum(row.simulated for row, value in zip(rows, values, strict=True) if not np.isnan(value)),
     )
 
 
-def _first_of(rows: list[Row], what: Callable[[Row], Hashable], places: Mapping[str, int]) -> list[Row]:
-    """Without repeats: of what a person judged more than once (`r7`, then `r7#2` or `r7@12`), the first judgement."""
+def _drop_repeats(rows: list[Row], what: Callable[[Row], Hashable], places: Mapping[str, int]) -> list[Row]:
+    """The first judgement where a person judged something more than once (`r7`, then `r7#2` or `r7@12`)."""
     first: dict[Hashable, str] = {}
     for row in rows:
         key = what(row)
@@ -93,12 +95,12 @@ def _first_of(rows: list[Row], what: Callable[[Row], Hashable], places: Mapping[
     return [row for row in rows if row.rater == first[what(row)]]
 
 
-def compared_records(dataset: Dataset, aspect: str | None, told: Told = untold) -> list[Compared]:
-    """People's verdicts between outputs; against references only those whose text is known. `both_bad` is a tie.
+def compared_records(dataset: Dataset, aspect: str | None, track: RowTracker = without_progress) -> list[Compared]:
+    """Verdicts on pairs of outputs, and on outputs and references with known text. `both_bad` is a tie.
 
     `aspect` None takes every aspect. A reference is a record of the system "reference".
     """
-    of_key = {key_of(record): record for record in told(dataset.outputs_with_context())}
+    of_key = {output_key(record): record for record in track(dataset.outputs_with_context())}
     items = {item.id: item for item in dataset.items}
     signs = {"a": 1, "b": -1, "tie": 0, "both_bad": 0}
     found = []
@@ -108,7 +110,7 @@ def compared_records(dataset: Dataset, aspect: str | None, told: Told = untold) 
         sides = frozenset([(row.system_a, row.step_a), (row.system_b or row.reference_b, row.step_b)])
         return (row.item, row.aspect, sides, people[row.rater])
 
-    for row in told(_first_of(list(dataset.comparisons), compared, places)):
+    for row in track(_drop_repeats(list(dataset.comparisons), compared, places)):
         if (aspect is not None and row.aspect != aspect) or row.verdict not in signs:
             continue
         a = of_key[(row.item, row.system_a, row.step_a)]
@@ -123,7 +125,7 @@ def compared_records(dataset: Dataset, aspect: str | None, told: Told = untold) 
 
 
 def _reference(item: Item, number: int | None) -> Record | None:
-    """A reference of an item as a text of its own."""
+    """A reference of an item as a record; None if its text is unknown."""
     if number is None or not 0 <= number < len(item.references) or not item.references[number].strip():
         return None
     return Record(
@@ -133,7 +135,7 @@ def _reference(item: Item, number: int | None) -> Record | None:
 
 
 def aspects_with(dataset: Dataset, judged_by: Literal["ratings", "comparisons"]) -> list[str]:
-    """Aspects that were judged so, the most judged first."""
+    """Aspects with such judgements, the most judged first."""
     counts: dict[str, int] = defaultdict(int)
     for row in dataset.ratings if judged_by == "ratings" else dataset.comparisons:
         counts[row.aspect] += 1
@@ -141,7 +143,7 @@ def aspects_with(dataset: Dataset, judged_by: Literal["ratings", "comparisons"])
 
 
 def choose_aspect(name: str, dataset: Dataset, asked: str | None, judged_by: Sequence[str]) -> str:
-    """The aspect asked for, or the only one there is. Raises `TrainingDataError` when it has to be named."""
+    """The requested aspect, or the only one. Raises `TrainingDataError` if it must be named."""
     there: dict[str, None] = {}
     for way in judged_by:
         there.update(dict.fromkeys(aspects_with(dataset, "ratings" if way == "ratings" else "comparisons")))

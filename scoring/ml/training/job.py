@@ -1,4 +1,4 @@
-"""One training as plain values: the data, the options, the seed, and how it tells its progress."""
+"""A training as plain values: data, options, seed and progress callback."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from scoring.ml.encoders.source import EncoderSource, find_encoder
 if TYPE_CHECKING:
     from scoring.ml.types import Dataset
 
-#: What is done before the first step, and after how many rows of it that is told: whoever ends a training by its report
-#: shall not wait for the end of a preparation.
+#: The phase before the first step, and the number of rows between two progress reports in it.
 PREPARING, ROWS_BETWEEN = "preparing", 512
 T = TypeVar("T")
 _PLAIN = re.compile(r"\w[\w .@+-]{0,99}", re.ASCII)
@@ -27,9 +26,9 @@ _PLAIN = re.compile(r"\w[\w .@+-]{0,99}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class TrainingProgress:
-    """Where a training stands. `done` of `total` steps; `rate` in steps a second; `metrics` of the last evaluation,
-    which was after `evaluated` epochs; `foremost` names those to be told, the one that chooses the weights first.
-    `saving`: a checkpoint may follow, so that this step is not told again: whoever keeps what is told does so now."""
+    """The state of a training. `done` of `total` steps; `rate` in steps per second; `metrics` of the last evaluation,
+    after `evaluated` epochs; `foremost` names the metrics to show, the one that chooses the weights first. `saving`: a
+    checkpoint may follow and this step is not reported again, so store the progress now."""
 
     done: int
     total: int | None
@@ -47,18 +46,18 @@ class TrainingProgress:
 Report: TypeAlias = Callable[[TrainingProgress], object]
 
 
-def silent(progress: TrainingProgress) -> None:
-    """The report of those who do not ask."""
+def ignore_progress(progress: TrainingProgress) -> None:
+    """No-op progress callback."""
 
 
-class Told(Protocol):
-    """Rows that are gone through, with a report now and then or without any."""
+class RowTracker(Protocol):
+    """Iterates over rows and may report progress."""
 
     def __call__(self, rows: Sequence[T], /) -> Iterable[T]: ...
 
 
-def untold(rows: Sequence[T]) -> Iterable[T]:
-    """The rows of those who have nobody to report to."""
+def without_progress(rows: Sequence[T]) -> Iterable[T]:
+    """The rows, without progress reports."""
     return rows
 
 
@@ -66,8 +65,8 @@ def untold(rows: Sequence[T]) -> Iterable[T]:
 class FitJob:
     """Everything a training depends on. The same job gives the same weights on the same kind of machine.
 
-    `folder` holds checkpoints: a job that was cut off goes on from them when it is started again with the same
-    folder. `report` is called after every step; an exception it raises ends the training, its checkpoints stay.
+    `folder` holds checkpoints: an interrupted job continues from them if it is started again with the same folder.
+    `report` is called after every step; an exception it raises ends the training, and the checkpoints remain.
     """
 
     entry: Entry
@@ -78,42 +77,42 @@ class FitJob:
     seed: int
     folder: Path
     aspect: str | None = None
-    report: Report = silent
-    #: What several trainings on the same texts have in common (the folds of a cross-fitting); none is `folder`.
+    report: Report = ignore_progress
+    #: Folder shared by several trainings on the same texts (the folds of a cross-fitting); None is `folder`.
     shared: Path | None = None
-    #: What dry check and training both need of the data; see `once`.
+    #: Values that both dry check and training need; see `once`.
     _found: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def once(self, name: str, make: Callable[[], T]) -> T:
-        """What `make` gives, made the first time it is asked for by this name."""
+        """The value of `make`, computed the first time this name is requested."""
         if name not in self._found:
             self._found[name] = make()
         return cast(T, self._found[name])
 
-    def told(self, rows: Sequence[T]) -> Iterator[T]:
-        """The rows of a preparation, with a report after every so many of them."""
+    def track(self, rows: Sequence[T]) -> Iterator[T]:
+        """The rows, with a progress report every `ROWS_BETWEEN` rows."""
         for number, row in enumerate(rows):
             if number and number % ROWS_BETWEEN == 0:
-                self.tell(number, len(rows))
+                self.report_rows(number, len(rows))
             yield row
 
-    def tell(self, done: int, total: int) -> None:
-        """How far a preparation is."""
+    def report_rows(self, done: int, total: int) -> None:
+        """Report the progress of the preparation."""
         self.report(TrainingProgress(done, total, phase=PREPARING))
 
     @property
     def texts(self) -> Path:
-        """Where vectors of texts by a frozen encoder are kept."""
+        """The folder of cached text vectors by a frozen encoder."""
         return (self.shared or self.folder) / "texts"
 
     @property
     def processes(self) -> int:
-        """How many processes share the training; those without the option are trained by one."""
+        """The number of processes that share the training; 1 without the option."""
         return int(cast(int, self.options.get("processes", 1)))
 
-    def folder_of(self, phase: str) -> Path:
-        """Where a phase's checkpoints stand. A phase may be named after a system: what is no plain name of a folder
-        inside `folder` is replaced by its hash."""
+    def phase_folder(self, phase: str) -> Path:
+        """The folder of a phase's checkpoints. Phases may be named after systems: a name that is not a plain folder
+        name is replaced by its hash."""
         if _PLAIN.fullmatch(phase):
             return self.folder / phase
         return self.folder / f"phase-{hashlib.sha256(phase.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
@@ -125,54 +124,55 @@ class FitJob:
 
     @cached_property
     def encoder(self) -> EncoderSource:
-        """The encoder of the option `encoder`; none is the one that is installed."""
+        """The encoder of the option `encoder`, by default the installed one."""
         name = self.options.get("encoder")
         return find_encoder(None if name is None else str(name))
 
     def text(self, name: str) -> str:
-        """An option that is a text."""
+        """A text option."""
         return str(self.options[name])
 
     def integer(self, name: str) -> int:
-        """An option that is a whole number."""
+        """An integer option."""
         return int(cast(int, self.options[name]))
 
     def optional_integer(self, name: str) -> int | None:
-        """An option that is a whole number or not given."""
+        """An integer option or None."""
         value = self.options[name]
         return None if value is None else int(cast(int, value))
 
     def number(self, name: str) -> float:
-        """An option that is a number."""
+        """A numeric option."""
         return float(cast(float, self.options[name]))
 
     def flag(self, name: str) -> bool:
-        """An option that is a switch."""
+        """A boolean option."""
         return bool(self.options[name])
 
     def rng(self, purpose: str) -> np.random.Generator:
-        """A generator of its own for each purpose, so that one part's draws never shift another's."""
+        """A random generator per purpose, so that draws for one purpose never shift those for another."""
         digest = hashlib.sha256(f"{self.seed}:{purpose}".encode()).digest()
         return np.random.default_rng(int.from_bytes(digest[:8], "big"))
 
     def torch_seed(self, purpose: str) -> int:
-        """A seed for torch, likewise."""
+        """A seed for torch per purpose."""
         digest = hashlib.sha256(f"{self.seed}:torch:{purpose}".encode()).digest()
         return int.from_bytes(digest[:4], "big")
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The dry check of a training: what it would learn from, how many steps, about how long; and warnings.
+    """The dry check of a training: examples, steps, estimated time and warnings.
 
-    `seconds` is the estimate, `seconds_range` the shortest and the longest time to expect; both are None where it
-    cannot be known. `measured`: the estimate comes from the speed of this machine."""
+    `seconds` is the estimate, `seconds_range` the shortest and longest time to expect; both are None if unknown.
+    `measured`: the estimate is based on the measured speed of this machine.
+    """
 
     examples: Mapping[str, int]
     steps: int
     seconds: float | None
     notes: tuple[str, ...] = ()
-    #: Of the seconds, those after the last step: the held-out part is scored for the card.
+    #: The part of `seconds` after the last step, in which the held-out part is scored for the card.
     afterwards: float = 0.0
     measured: bool = True
     seconds_range: tuple[float, float] | None = None

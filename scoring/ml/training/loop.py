@@ -32,7 +32,7 @@ class LoopSettings:
     max_grad_norm: float | None = None
     patience: int | None = 5
     max_steps: int | None = None
-    #: The step size of the weights under `encoder.`, where the network has one that learns.
+    #: The learning rate of the weights under `encoder.`, if the encoder learns.
     encoder_learning_rate: float | None = None
 
 
@@ -46,13 +46,13 @@ def train_loop(
     phase: str = "training",
     evaluate: Callable[[Network], Mapping[str, float]] | None = None,
 ) -> FinetuneResult:
-    """Train `network` in place and leave it with its best weights, in evaluation mode.
+    """Train `network` in place; it ends with its best weights, in evaluation mode.
 
-    `epoch_losses(epoch)` yields the loss of each batch of an epoch and must depend on the epoch only; torch's
-    generator is set anew for each, so that a training cut off goes on from its last whole epoch to the same weights.
-    One that diverges ends as with `finetune`.
+    `epoch_losses(epoch)` yields the loss of each batch of an epoch and must depend on the epoch only; torch is seeded
+    for each epoch, so that an interrupted training continues from its last complete epoch to the same weights. A
+    diverging training ends as in `finetune`.
     """
-    folder = job.folder_of(phase)
+    folder = job.phase_folder(phase)
     folder.mkdir(parents=True, exist_ok=True)
     if (folder / DONE).is_file():
         content = json.loads((folder / DONE).read_text(encoding="utf-8"))
@@ -76,7 +76,7 @@ class _Loop:
     ) -> None:
         self.network, self.epoch_losses, self.settings, self.job = network, epoch_losses, settings, job
         self.steps_per_epoch, self.phase, self.evaluate = steps_per_epoch, phase, evaluate
-        self.folder = job.folder_of(phase)
+        self.folder = job.phase_folder(phase)
         self.optimiser = torch.optim.Adam(_groups(network, settings), weight_decay=settings.weight_decay)
         self.kept: dict[str, Any] = {
             "epoch": 0, "steps": 0, "log": [], "best": None, "best_step": None, "metrics": {}, "latest": {},
@@ -124,7 +124,7 @@ class _Loop:
             if self.settings.max_steps is not None and self.kept["steps"] >= self.settings.max_steps:
                 self.kept["ended"] = True
                 break
-        # A comparison of what is no number may have a figure, and look like the best one.
+        # Comparisons with nan could give a valid metric that looks like the best one.
         if not math.isfinite(total) or not all_finite(self.network):
             self.kept["log"].append(diverged_row(self.kept["steps"], epoch + 1, self.kept["best_step"]))
             self.kept["ended"] = True
@@ -178,7 +178,7 @@ class _Loop:
         )
 
     def _save(self) -> None:
-        """Tensors first, under the epoch's name; the small file that names them makes the checkpoint whole."""
+        """Write the tensors under the epoch's name first; the small file that names them completes the checkpoint."""
         self.kept["seconds"] += time.monotonic() - self.began
         self.began, self.first_step = time.monotonic(), self.kept["steps"]
         tensors = {f"network.{key}": value for key, value in self.network.state_dict().items()}

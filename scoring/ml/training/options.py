@@ -17,8 +17,8 @@ INPUTS = Option(
     "inputs",
     "str",
     "both",
-    "What the network may read: both; text alone; context alone. The last two are sentinels: they cannot know "
-    "whether a text fits its context.",
+    "Input of the network: both; text alone; context alone. The last two are controls: they cannot know whether a "
+    "text fits its context.",
     choices=("both", "text", "context"),
     advanced=True,
 )
@@ -26,8 +26,8 @@ RATINGS = Option(
     "ratings",
     "str",
     "raw",
-    "How ratings of several people are made comparable: as given; z-scores per person (z-shrunk: with mean and spread "
-    "shrunk towards all people's); rank within an item.",
+    "How ratings of several raters are made comparable: raw; z-scores per rater (z-shrunk: mean and spread shrunk "
+    "towards those of all raters); rank within an item.",
     choices=("raw", "z", "z-shrunk", "rank"),
 )
 BATCH_SIZE = Option("batch_size", "int", 32, "Examples in one step.", minimum=1)
@@ -37,7 +37,7 @@ PATIENCE = Option(
     "patience",
     "int",
     None,
-    "Stop after so many evaluations that are no better; none never.",
+    "Stop after this number of evaluations without improvement; none never stops early.",
     minimum=1,
     optional=True,
 )
@@ -45,7 +45,7 @@ MAX_STEPS = Option(
     "max_steps",
     "int",
     None,
-    "Stop each part of the training after so many steps; none is no limit.",
+    "Stop each part of the training after this number of steps; none is no limit.",
     minimum=1,
     advanced=True,
 )
@@ -53,26 +53,26 @@ TRAIN_DTYPE = Option(
     "train_dtype", "str", "fp32", "Number format of training.", choices=("fp32", "bf16"), advanced=True
 )
 GRADIENT_CHECKPOINTING = Option(
-    "gradient_checkpointing", "bool", False, "Save memory in training by computing activations twice.", advanced=True
+    "gradient_checkpointing", "bool", False, "Save memory in training by recomputing activations.", advanced=True
 )
 TRAIN_DEVICE = Option(
     "train_device", "str", "auto", "auto, cpu, cuda or cuda:N.", advanced=True, check=option_checks.device
 )
-#: No machine in common use has more GPUs; every process is a Python with torch and the encoder.
+#: Common machines have no more GPUs; every process is a Python with torch and the encoder.
 MOST_PROCESSES = 16
 PROCESSES = Option(
     "processes",
     "int",
     1,
-    "How many GPUs share the training, each with its rows of every batch of batch_size. The weights are as of one up "
-    "to rounding, but for what dropout and hints draw. With train_device=cpu as many processes share the processor, "
-    "which gains no time.",
+    "Number of GPUs that share the training, each with its rows of every batch of batch_size. Weights equal those of "
+    "one GPU up to rounding, apart from random dropout and hints. With train_device=cpu the processes share the "
+    "processor, which saves no time.",
     minimum=1,
     maximum=MOST_PROCESSES,
     advanced=True,
 )
 
-#: Of every evaluator whose encoder learns.
+#: Options of every evaluator whose encoder learns.
 FINETUNING = (
     ENCODER,
     MAX_LENGTH,
@@ -86,7 +86,7 @@ FINETUNING = (
     TRAIN_DEVICE,
     PROCESSES,
 )
-#: Of scoring with any trained evaluator.
+#: Options of scoring with any trained evaluator.
 SCORING = (
     Option("dtype", "str", "fp32", "Number format of the network; bf16 is faster on a GPU.", choices=("fp32", "bf16")),
     Option("device", "str", "auto", "auto, cpu, cuda or cuda:N.", check=option_checks.device),

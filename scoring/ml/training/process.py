@@ -1,8 +1,9 @@
 """One of several processes that share a training: `python -m scoring.ml.training.process MEETING`, started by
 `several.py`.
 
-On stdin comes the job (its length in 8 bytes, then a pickle), then a byte for every report that was taken. On stdout go
-lines of JSON; what anything prints goes to stderr. The end of stdin is the end of whoever started it, and of this.
+Standard input: the job (its length in 8 bytes, then a pickle), then a byte for every report that was received. Standard
+output: lines of JSON; all other output goes to standard error. When standard input ends, the parent has ended, and this
+process ends as well.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Say = Callable[[dict[str, Any]], None]
 
 
 def main() -> int:
-    """Train, and say how it goes. 1 where it failed."""
+    """Train and report progress. 1 if it failed."""
     say = _channel()
     job: FitJob = pickle.loads(_read(int.from_bytes(_read(LENGTH_BYTES), "big")))
     taken = threading.Semaphore(0)
@@ -38,7 +39,7 @@ def main() -> int:
     except ScoringError as error:
         say({"refused": str(error)})
         return 1
-    except BaseException:  # noqa: BLE001 - whatever it is, the one who waits must hear of it
+    except BaseException:  # noqa: BLE001 - the waiting parent must learn of any error
         traceback.print_exc()
         sys.stderr.flush()
         say({"failed": True})
@@ -56,7 +57,7 @@ def _train(job: FitJob, report: Report) -> None:
         import torch
         from accelerate.utils import check_cuda_p2p_ib_support
 
-        # What is put on "cuda" goes to this process's own.
+        # Tensors put on "cuda" go to this process's own GPU.
         torch.cuda.set_device(rank)
         if not check_cuda_p2p_ib_support():
             # As accelerate's launcher does for GPUs that cannot reach each other's memory.
@@ -69,7 +70,8 @@ def _train(job: FitJob, report: Report) -> None:
 
 def _teller(say: Say, taken: threading.Semaphore) -> Report:
     def report(progress: Any) -> None:
-        """As a call: it returns once it was taken, so that what is told before a checkpoint is known before it."""
+        """A synchronous call: it returns once the parent has received the report, so progress is stored before a
+        checkpoint."""
         say({"progress": asdict(progress)})
         taken.acquire()
 
@@ -100,7 +102,7 @@ def _read(n: int) -> bytes:
 def _listen(taken: threading.Semaphore) -> None:
     while os.read(0, 1):
         taken.release()
-    # Also from the midst of a step: checkpoints are whole or absent.
+    # Ending within a step is safe: checkpoints are complete or absent.
     os._exit(1)
 
 

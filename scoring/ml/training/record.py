@@ -1,4 +1,4 @@
-"""What remains of a training: data, groups, counts, curve, agreement with people. The card is written from it."""
+"""The record of a training: data, groups, counts, curve, agreement with people. The card is written from it."""
 
 from __future__ import annotations
 
@@ -18,24 +18,23 @@ from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.ml.base import Evaluator, Floats, Progress
 from scoring.ml.signature import VERSION
 from scoring.ml.training.gold import rated_records
-from scoring.ml.training.job import Told, untold
+from scoring.ml.training.job import RowTracker, without_progress
 from scoring.ml.types import Dataset, Record
 
 Row = Mapping[str, Any]
-#: What stands before the name of an item that is a split group of its own.
+#: Prefix of a split group that consists of a single item.
 OWN = "item:"
-#: Hexadecimal digits of the hash of what an item is: of 100,000 items against as many others one in 30,000 times two
-#: that differ have the same.
+#: Hexadecimal digits of a content hash. With 100,000 items on each side, a collision has a chance of 1 in 30,000.
 CONTENT_DIGITS = 12
 
 
 @dataclass(frozen=True)
 class TrainingRecord:
-    """Plain values only. `groups` are the split groups the evaluator learned from (`dev_groups`: those that chose its
-    epoch or its options), so that scores on its own training items can be marked; `items` the items in them that were
-    in a group with others, in case one is moved later; `contents` the hashes of what the items and dialogues in them
-    are (`content_of`), by which they are known in other data. Of the held-out part `correlations` are
-    with people's ratings, `verdicts` with their comparisons (`verdicts_like_people`). `log` is the training curve."""
+    """Plain values only. `groups` are the split groups of the training data (`dev_groups`: those that chose its epoch
+    or options), so that scores of training items can be marked. `items` are their items that shared a group with
+    others, in case one is moved later; `contents` the content hashes of their items and dialogues (`hash_content`), by
+    which other data are matched. `correlations` with ratings and `verdicts` on comparisons (`verdicts_like_people`) are
+    measured on the held-out part. `log` is the training curve."""
 
     dataset: str
     data_hash: str
@@ -55,36 +54,36 @@ class TrainingRecord:
     verdicts: tuple[Row, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything but the log and what it has seen, which have files of their own."""
+        """All fields except those with a file of their own: log, groups, items and contents."""
         content = asdict(self)
         for key in ("log", "groups", "dev_groups", "items", "contents"):
             del content[key]
         return content
 
 
-def groups_of(dataset: Dataset | None) -> tuple[str, ...]:
-    """The split groups of a dataset, sorted; an item or dialogue without one is its own."""
+def list_groups(dataset: Dataset | None) -> tuple[str, ...]:
+    """The split groups of a dataset, sorted; an item or dialogue without a group is its own."""
     if dataset is None:
         return ()
-    groups = {group_of(item.group, item.id) for item in dataset.items}
+    groups = {name_group(item.group, item.id) for item in dataset.items}
     return tuple(sorted(groups | {f"dialogue:{dialogue.id}" for dialogue in dataset.dialogues}))
 
 
-def group_of(group: str, item: str) -> str:
-    """The split group of an item, named as `Dataset.split` names it."""
+def name_group(group: str, item: str) -> str:
+    """The name of an item's split group, as in `Dataset.split`."""
     return group or f"{OWN}{item}"
 
 
 def grouped_items(record: TrainingRecord, *datasets: Dataset | None) -> tuple[str, ...]:
-    """The items of these data, sorted, that are in one of the record's groups and do not give it its name."""
+    """The items of these data, sorted, that belong to one of the record's groups without naming it."""
     groups = {*record.groups, *record.dev_groups}
     found = (item for dataset in datasets if dataset is not None for item in dataset.items)
     return tuple(sorted({item.id for item in found if item.group in groups}))
 
 
-def content_of(context: Sequence[str], source: str | None, item: str) -> str:
-    """A short hash of what an item is, whatever it is called: of the turns of its context and its source. One that has
-    neither is known by its name alone."""
+def hash_content(context: Sequence[str], source: str | None, item: str) -> str:
+    """A short hash of an item's content, independent of its name: the turns of its context and its source. An item
+    without either is identified by its name."""
     if not any(text.strip() for text in (*context, source or "")):
         return _named(item)
     digest = hashlib.sha256()
@@ -93,16 +92,16 @@ def content_of(context: Sequence[str], source: str | None, item: str) -> str:
     return _ended(digest, source or "")
 
 
-def contents_of(record: TrainingRecord, *datasets: Dataset | None) -> tuple[str, ...]:
-    """The hashes of what was seen of these data, sorted: of the items in the record's groups, and of every beginning of
-    the dialogues among them, which other data may have as the context of an item."""
+def hash_contents(record: TrainingRecord, *datasets: Dataset | None) -> tuple[str, ...]:
+    """The content hashes of the training data, sorted: of the items in the record's groups, and of every beginning of
+    their dialogues, which other data may have as an item's context."""
     groups = {*record.groups, *record.dev_groups}
     found: set[str] = set()
     for dataset in datasets:
         if dataset is None:
             continue
-        seen = (item for item in dataset.items if group_of(item.group, item.id) in groups)
-        found.update(content_of(item.context, item.source, item.id) for item in seen)
+        seen = (item for item in dataset.items if name_group(item.group, item.id) in groups)
+        found.update(hash_content(item.context, item.source, item.id) for item in seen)
         for dialogue in dataset.dialogues:
             if f"dialogue:{dialogue.id}" in groups:
                 found.update(_beginnings(dialogue.turns))
@@ -110,7 +109,7 @@ def contents_of(record: TrainingRecord, *datasets: Dataset | None) -> tuple[str,
 
 
 def _beginnings(turns: Sequence[str]) -> Iterator[str]:
-    """As `content_of` has the first turn, the first two and so on, in one pass."""
+    """The hash of the first turn, of the first two turns and so on, as `hash_content` gives them, in one pass."""
     digest, is_blank = hashlib.sha256(), True
     for turn in turns:
         _add(digest, turn)
@@ -120,7 +119,7 @@ def _beginnings(turns: Sequence[str]) -> Iterator[str]:
 
 
 def _add(digest: Any, text: str) -> None:
-    # Its length first, so that no two ways of parting a text into turns are the same.
+    # The length prefix makes different divisions into turns differ.
     raw = text.encode("utf-8", "surrogatepass")
     digest.update(b"%d:" % len(raw) + raw)
 
@@ -135,10 +134,10 @@ def _named(item: str) -> str:
     return hashlib.sha256(f"{OWN}{item}".encode("utf-8", "surrogatepass")).hexdigest()[:CONTENT_DIGITS]
 
 
-def data_hash(dataset: Dataset, told: Told = untold) -> str:
-    """A short hash of all rows that training may read, independent of their order: of texts and judgements, of scales,
-    of systems with what they are and their dev losses."""
-    # 1 and 1.0 are one end of a scale.
+def data_hash(dataset: Dataset, track: RowTracker = without_progress) -> str:
+    """A short hash of all rows that training may read, independent of their order: texts, judgements, scales, and
+    systems with kind and dev losses."""
+    # 1 and 1.0 are the same end of a scale.
     scales = [
         ("aspect", row.name, *(None if end is None else float(end) for end in (row.minimum, row.maximum)))
         for row in dataset.aspects
@@ -148,14 +147,14 @@ def data_hash(dataset: Dataset, told: Told = untold) -> str:
         *dataset.dialogues,
     )  # fmt: skip
     total = 0
-    for row in told(rows):
+    for row in track(rows):
         digest = hashlib.sha256(repr(row).encode("utf-8", "surrogatepass")).digest()
         total = (total + int.from_bytes(digest[:16], "big")) % (1 << 128)
     return f"{total:032x}"[:12]
 
 
 def library_versions() -> dict[str, str]:
-    """The versions a result depends on."""
+    """The versions that a result depends on."""
     return {"scoring.ml": VERSION, "python": platform.python_version(), **_installed()}
 
 
@@ -172,25 +171,26 @@ def correlations_with_people(
     seed: int = 13,
     progress: Progress | None = None,
 ) -> tuple[Row, ...]:
-    """Segment-level coefficients with 95 % intervals (bootstrap over split groups, `n_groups` of them), one row per
-    aspect and evaluator.
+    """Segment-level coefficients with 95 % intervals (bootstrap over `n_groups` split groups), one row per aspect and
+    evaluator.
 
-    Each evaluator scores each output once, whatever people judged of it; one that learned several aspects is asked for
-    each. `progress(done, total)` counts the records an evaluator has scored; an exception it raises ends the work.
+    Each evaluator scores each output once for all aspects; evaluators of several aspects give a score per aspect.
+    `progress(done, total)` counts scored records; an exception it raises ends the work.
     """
     rated = {aspect: rated_records(dataset, aspect) for aspect in aspects}
     rated = {aspect: found for aspect, found in rated.items() if len(found.records) >= 3}
     if not rated:
         return ()
     scores = [
-        scores_of(evaluator, {a: found.records for a, found in rated.items()}, progress) for evaluator in evaluators
+        score_by_aspect(evaluator, {a: found.records for a, found in rated.items()}, progress)
+        for evaluator in evaluators
     ]
     rows: list[Row] = []
     for aspect, judged in rated.items():
         human = judged.means()
         item = np.array([record.item for record in judged.records], dtype=object)
         system = np.array([record.system for record in judged.records], dtype=object)
-        cluster = np.array([group_of(record.group, record.item) for record in judged.records], dtype=object)
+        cluster = np.array([name_group(record.group, record.item) for record in judged.records], dtype=object)
         for evaluator, values in zip(evaluators, scores, strict=True):
             found = correlate(
                 values[aspect],
@@ -207,10 +207,10 @@ def correlations_with_people(
     return tuple(rows)
 
 
-def scores_of(
+def score_by_aspect(
     evaluator: Evaluator, records: Mapping[str, Sequence[Record]], progress: Progress | None
 ) -> dict[str, Floats]:
-    """Of each aspect's records the evaluator's score of that aspect."""
+    """The evaluator's scores of each aspect's records."""
     if evaluator.depends_on_batch:
         return {aspect: evaluator.evaluate(rows, progress=progress).values for aspect, rows in records.items()}
     place = {

@@ -1,5 +1,4 @@
-"""Several processes that share one training: started, listened to, and ended together, whatever happens to one of them
-or to this one."""
+"""Processes that share one training: started, monitored and ended together, whichever of them fails."""
 
 from __future__ import annotations
 
@@ -20,17 +19,17 @@ from pathlib import Path
 from typing import IO, Any
 
 from scoring.ml.errors import ProcessDied, ScoringError
-from scoring.ml.training.job import FitJob, TrainingProgress, silent
+from scoring.ml.training.job import FitJob, TrainingProgress, ignore_progress
 from scoring.ml.training.process import LENGTH_BYTES
 from scoring.ml.training.store import write_json
 from scoring.ml.training.threads import share_threads
 
-#: That every phase of a shared training stands in the folder.
+#: Marks that the folder has every phase of a shared training.
 SHARED = "shared.json"
 _MODULE = "scoring.ml.training.process"
 _MEETING = "meeting-"
 _LAST_LINES, _LAST_BYTES = 12, 4000
-# The others break off as soon as one is gone: so long it is awaited who was first.
+# The others fail as soon as one is gone; wait this long to find the first one.
 _BLAME_SECONDS = 0.5
 _END_SECONDS = 5.0
 
@@ -39,20 +38,20 @@ _END_SECONDS = 5.0
 class _Process:
     number: int
     popen: subprocess.Popen[bytes]
-    #: What it prints; a file without a name, which goes with the last who has it open.
+    #: Its output, in an unnamed file that disappears with the last process that has it open.
     printed: IO[bytes]
-    #: What it said and did not end with a new line yet.
+    #: The last message, as long as its line is incomplete.
     open_line: bytes = b""
 
     def send(self, content: bytes) -> None:
-        """One that is too dead to read is found out by its silence."""
+        """Write to the process; a dead process is detected when its output ends."""
         assert self.popen.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self.popen.stdin.write(content)
             self.popen.stdin.flush()
 
     def heard(self) -> list[dict[str, Any]] | None:
-        """What it says; None once it has said all."""
+        """The next messages; None once the output has ended."""
         assert self.popen.stdout is not None
         found = os.read(self.popen.stdout.fileno(), 1 << 16)
         if not found:
@@ -61,7 +60,7 @@ class _Process:
         return [json.loads(line) for line in lines]
 
     def last_lines(self) -> str:
-        """The end of what it printed."""
+        """The last lines of its output."""
         descriptor = self.printed.fileno()
         start = max(0, os.fstat(descriptor).st_size - _LAST_BYTES)
         text = os.pread(descriptor, _LAST_BYTES, start).decode("utf-8", "replace")
@@ -69,12 +68,12 @@ class _Process:
 
 
 def train_together(job: FitJob) -> None:
-    """Train `job` by `job.processes` processes, until all its phases stand in its folder: there `train` finds them as
-    those of a training that had ended.
+    """Train `job` with `job.processes` processes until all its phases are in its folder, where `train` then finds them
+    as phases of a finished training.
 
-    Each process trains the whole job, with its rows of every batch; `job.report` hears the first one. An exception that
-    it raises ends them all, and so does the end of this process. Raises `ProcessDied` where one of them does not come
-    to its end, and `ScoringError` with what one of them was refused for.
+    Each process trains the whole job with its rows of every batch; `job.report` receives the reports of the first one.
+    An exception that it raises ends all processes, and so does the end of this process. Raises `ProcessDied` if one of
+    them fails, and `ScoringError` with the reason if one of them refuses the job.
     """
     done = job.folder / SHARED
     if done.is_file():
@@ -83,7 +82,7 @@ def train_together(job: FitJob) -> None:
     for left in job.folder.glob(f"{_MEETING}*"):
         left.unlink(missing_ok=True)
     meeting = job.folder.resolve() / f"{_MEETING}{uuid.uuid4().hex}"
-    handover = pickle.dumps(replace(job, report=silent))
+    handover = pickle.dumps(replace(job, report=ignore_progress))
     processes: list[_Process] = []
     try:
         for number in range(job.processes):
@@ -105,14 +104,14 @@ def _start(job: FitJob, number: int, meeting: Path) -> _Process:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=printed,
-        # Ctrl-C is for this process, which ends them.
+        # Ctrl-C reaches only this process, which ends the others.
         start_new_session=True,
     )
     return _Process(number, popen, printed)
 
 
 def _environment(number: int, processes: int, threads: int) -> dict[str, str]:
-    """What accelerate reads, the share of the processor, and where modules are found."""
+    """Environment variables for accelerate, the number of threads, and the module path."""
     return {
         "RANK": str(number),
         "LOCAL_RANK": str(number),
@@ -126,13 +125,13 @@ def _environment(number: int, processes: int, threads: int) -> dict[str, str]:
 
 
 def _among_themselves() -> dict[str, str]:
-    """They are on one machine: no port of theirs is open to another."""
+    """Use the loopback interface: all processes are on one machine, and no port should be open to others."""
     loopback = {"linux": "lo", "darwin": "lo0"}.get(sys.platform)
     return {} if loopback is None else {"GLOO_SOCKET_IFNAME": loopback, "NCCL_SOCKET_IFNAME": loopback}
 
 
 def _follow(job: FitJob, processes: Sequence[_Process]) -> None:
-    """Until all have come to their end."""
+    """Receive messages until all processes have ended."""
     with selectors.DefaultSelector() as selector:
         for process in processes:
             assert process.popen.stdout is not None
@@ -159,7 +158,7 @@ def _take(job: FitJob, processes: Sequence[_Process], process: _Process, message
 
 
 def _died(job: FitJob, processes: Sequence[_Process], process: _Process) -> ProcessDied:
-    """Whoever was killed is the cause; that others then miss it is not."""
+    """The error for a failed process. If one was killed, it is the cause; the others only lost contact with it."""
     until = time.monotonic() + _BLAME_SECONDS
     killed: _Process | None = None
     while killed is None and time.monotonic() < until:
@@ -169,13 +168,13 @@ def _died(job: FitJob, processes: Sequence[_Process], process: _Process) -> Proc
     how = "ended with an error"
     if killed is not None:
         number = -killed.popen.returncode
-        how = f"was killed by {_name_of(number)}"
+        how = f"was killed by {_signal_name(number)}"
         if number == signal.SIGKILL:
             how += " (perhaps there was too little memory)"
     return ProcessDied(job.name, process.number + 1, len(processes), how, process.last_lines())
 
 
-def _name_of(number: int) -> str:
+def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -183,7 +182,8 @@ def _name_of(number: int) -> str:
 
 
 def _end(processes: Sequence[_Process]) -> None:
-    """At once: checkpoints are whole or absent, and a process that waits for another hears nothing."""
+    """Kill the processes at once: checkpoints are complete or absent, and a process that waits for another does not
+    react to signals."""
     for process in processes:
         process.popen.kill()
     for process in processes:

@@ -1,4 +1,4 @@
-"""Files that are whole or absent: written beside their place, flushed to the disk, then renamed."""
+"""Files that are complete or absent: written to a temporary name, flushed to disk, then renamed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MARK = re.compile(r"[0-9a-f]{32}(\.old)?")
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """`write` fills a temporary file beside `path`; the file then takes the place of `path` at once."""
+    """`write` fills a temporary file in the same folder, which then replaces `path` in one step."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
@@ -32,8 +32,8 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def write_folder(path: Path, write: Callable[[Path], object]) -> None:
-    """As `write_whole` for a folder; what stood there before is replaced, and what a writer that was killed left
-    beside it goes. Two must not write one folder at the same time."""
+    """As `write_whole` for a folder; an existing folder is replaced, and remains of a killed writer are removed. Two
+    writers must not use the same folder at the same time."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for left in path.parent.iterdir():
         if left.name.startswith(f".{path.name}.") and _MARK.fullmatch(left.name[len(path.name) + 2 :]):
@@ -55,13 +55,13 @@ def write_folder(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """One JSON value, whole or absent."""
+    """Write a JSON value, complete or not at all."""
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     write_whole(path, lambda draft: draft.write_text(text, encoding="utf-8"))
 
 
 def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
-    """A safetensors file, whole or absent; every tensor gets memory of its own."""
+    """Write a safetensors file, complete or not at all; every tensor gets its own memory."""
     from safetensors.torch import save_file
 
     owned = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}

@@ -13,8 +13,8 @@ THREADS = "threads.json"
 
 
 def share_threads(folder: Path, processes: int) -> int:
-    """The threads of each of several processes that share a training: an equal part of this one's, or as many as they
-    began with."""
+    """The number of threads of each process of a shared training: an equal part of this process's threads, or as many
+    as the training began with."""
     path = folder / THREADS
     if not path.is_file():
         write_json(path, max(1, torch.get_num_threads() // processes))
@@ -22,7 +22,7 @@ def share_threads(folder: Path, processes: int) -> int:
 
 
 def keep_threads(folder: Path) -> int:
-    """Use as many threads as the training began with, whatever the process that continues it would take."""
+    """Use the number of threads that the training began with, so that a continued training gives the same result."""
     path = folder / THREADS
     if path.is_file():
         threads = int(json.loads(path.read_text(encoding="utf-8")))

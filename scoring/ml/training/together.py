@@ -1,4 +1,4 @@
-"""What a process knows of those it shares a training with: one of several, each with its rows of every batch."""
+"""The group of processes that share a training, seen from one of them; each has its rows of every batch."""
 
 from __future__ import annotations
 
@@ -18,28 +18,29 @@ from scoring.ml.network import Network
 
 T = TypeVar("T")
 
-#: The key of a share that says what its loss weighs.
+#: The key of a share's weight in the loss.
 WEIGHT = "weight of the share"
-# The others wait for an evaluation of the first one, however long it takes. Who died is seen at once by the process
-# that started all of them.
+# The others wait for an evaluation by the first process, however long it takes. The parent notices at once when a
+# process dies.
 PATIENCE = timedelta(days=7)
 
 
 @dataclass(frozen=True)
 class Together:
-    """The processes that share the training this one takes part in; one alone agrees with itself."""
+    """The processes that share the training; a single process agrees with itself."""
 
     rank: int = 0
     processes: int = 1
 
     @property
     def first(self) -> bool:
-        """Whether this process writes the files and decides."""
+        """Whether this process writes files and decides."""
         return self.rank == 0
 
     def agree(self, decide: Callable[[], T]) -> T:
-        """What the first process decides, for all: by the clock, from files or from an evaluation. Were each to decide
-        for itself, one would wait for ever for what another does not do. An error there is raised everywhere."""
+        """The first process's decision, in all processes: it may depend on the clock, on files or on an evaluation. If
+        each process decided for itself, one could wait forever for another. An error in the decision is raised in every
+        process."""
         if self.processes == 1:
             return decide()
         said: list[Any] = [None, None]
@@ -56,7 +57,7 @@ class Together:
         return found
 
     def mean(self, value: float) -> float:
-        """The mean of the processes' values, the same everywhere."""
+        """The mean of the processes' values, equal in all of them."""
         if self.processes == 1:
             return value
         total = torch.tensor(value, dtype=torch.float64)
@@ -64,20 +65,21 @@ class Together:
         return float(total) / self.processes
 
     def wait(self) -> None:
-        """Until all have come here."""
+        """Wait until all processes have reached this point."""
         self.mean(0.0)
 
 
 _here = Together()
 
 
-def here() -> Together:
-    """The processes this one has joined. A group that a program of somebody else's made is none of ours."""
+def current_group() -> Together:
+    """The processes that this one has joined; process groups of other programs do not count."""
     return _here
 
 
 def join(meeting: Path, rank: int, processes: int, device: str) -> None:
-    """Meet the others by a file. Figures and decisions go between the processors, gradients between the devices."""
+    """Meet the other processes through a file. Decisions are exchanged between processors, gradients between
+    devices."""
     global _here
     backend = "cpu:gloo,cuda:nccl" if device.startswith("cuda") else "gloo"
     dist.init_process_group(backend, init_method=f"file://{meeting}", rank=rank, world_size=processes, timeout=PATIENCE)
@@ -85,7 +87,7 @@ def join(meeting: Path, rank: int, processes: int, device: str) -> None:
 
 
 def leave() -> None:
-    """Once all are done, so that nobody is missed."""
+    """Leave once all processes are done."""
     global _here
     _here.wait()
     dist.destroy_process_group()
@@ -93,8 +95,8 @@ def leave() -> None:
 
 
 class Shares(torch.utils.data.Dataset[dict[str, Any]]):
-    """Ready batches, each cut into a share for every process: row `n * processes + rank` is the share of `rank` of
-    batch n. accelerate hands the rows out in turn, so that a step of all processes is one batch."""
+    """Ready batches, each divided into a share per process: row `n * processes + rank` is the share of `rank` of batch
+    n. accelerate hands the rows out in turn, so that a step of all processes is one batch."""
 
     def __init__(self, batches: Any, network: Network, processes: int) -> None:
         self.batches, self.network, self.processes = batches, network, processes
@@ -104,15 +106,15 @@ class Shares(torch.utils.data.Dataset[dict[str, Any]]):
 
     def __getitem__(self, number: int) -> dict[str, Any]:
         batch, rank = divmod(number, self.processes)
-        return share_of(self.batches[batch], self.network, rank, self.processes)
+        return take_share(self.batches[batch], self.network, rank, self.processes)
 
 
-def share_of(
+def take_share(
     batch: Mapping[str, torch.Tensor], network: Network, rank: int, processes: int
 ) -> dict[str, torch.Tensor | float]:
-    """Every `processes`-th row of a batch, from `rank` on, and what its loss weighs, so that the mean over the
-    processes is the loss of the batch: an epoch's last batch does not divide evenly, and of some rows nothing is known.
-    Where there are fewer rows than processes one reads the first row for nothing: all must take the step."""
+    """Every `processes`-th row of a batch, from `rank` on, and the weight of its loss, chosen so that the mean over the
+    processes is the loss of the batch: an epoch's last batch may not divide evenly, and some rows may have no label. If
+    there are fewer rows than processes, a process reads the first row with weight 0, because all must take the step."""
     rows = len(next(iter(batch.values())))
     chosen = slice(rank, None, processes) if rank < rows else slice(0, 1)
     share = {name: values[chosen] for name, values in batch.items()}
@@ -121,12 +123,12 @@ def share_of(
 
 
 def portable(error: Exception) -> Exception:
-    """The error as another process can make it again, from its class and plain arguments: itself, or one that says the
-    same."""
+    """The error itself if another process can rebuild it from its class and plain arguments, else one with the same
+    message."""
     kind = type(error)
     known = getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
     if known and all(isinstance(value, str | int | float | None) for value in error.args):
-        # Whatever a class of errors does with its arguments.
+        # The constructor of an error class may raise anything.
         with contextlib.suppress(Exception):
             if str(kind(*error.args)) == str(error):
                 return error

@@ -1,4 +1,4 @@
-"""How far evaluators say of two texts what people said who compared them: the card's figures where people compared."""
+"""Agreement of evaluators with human comparisons, for the card."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.correlation.verdicts import VerdictAgreement, agree_on_pairs, by_lot, margins, share, verdict_pairs
 from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.ml.base import Evaluator, Floats, Progress
-from scoring.ml.training.gold import Compared, compared_records, key_of
-from scoring.ml.training.record import Row, group_of, scores_of
+from scoring.ml.training.gold import Compared, compared_records, output_key
+from scoring.ml.training.record import Row, name_group, score_by_aspect
 from scoring.ml.types import Dataset, Record
 
 if TYPE_CHECKING:
     from scoring.ml.evaluators.comparative.verdicts import Verdicts
 
 Ints: TypeAlias = npt.NDArray[np.int64]
-#: Folds of groups for the threshold below which a difference of scores is a tie.
+#: Folds of groups for the threshold up to which a difference of scores is a tie.
 FOLDS = 5
-#: How an evaluator came to call a pair tied: it says so itself; a threshold found on the other folds; one found on
-#: these very pairs, which flatters.
+#: The origin of an evaluator's ties: its own verdicts; a threshold from the other folds; a threshold fitted on the same
+#: pairs, which is optimistic.
 OWN, VALIDATED, FITTED = "own", "cross-validated", "fitted"
 
 
 @runtime_checkable
 class GivesVerdicts(Protocol):
-    """An evaluator that compares two texts by itself."""
+    """An evaluator that compares two texts itself."""
 
     def judge_from_either_side(
         self, a: Sequence[Record], b: Sequence[Record], seed: int, progress: Progress | None
@@ -40,10 +40,10 @@ class GivesVerdicts(Protocol):
 
 @dataclass(frozen=True)
 class PeoplesPairs:
-    """Pairs of outputs that people compared in an aspect, each once: `sign` (p,) says what most people found of the
-    first, 1 better, 0 alike, -1 worse; `group` (p,) numbers the split groups of their items. Left out are `n_split`
-    pairs without one most frequent verdict and `n_identical` ones of the same text twice. `simulated` judgements of
-    those that count were made by no person."""
+    """Compared pairs of outputs for an aspect, each once: `sign` (p,) is the most frequent human verdict on the first
+    text, 1 better, 0 tied, -1 worse; `group` (p,) numbers the split groups of their items. `n_split` pairs without a
+    single most frequent verdict and `n_identical` pairs of equal texts are left out. `simulated` counts judgements of
+    these pairs that were simulated."""
 
     texts: tuple[tuple[Record, Record], ...]
     sign: Ints
@@ -54,24 +54,26 @@ class PeoplesPairs:
 
 
 def peoples_pairs(dataset: Dataset, aspect: str) -> PeoplesPairs:
-    """The pairs of one aspect, in an order that does not depend on that of the rows. Comparisons with a reference are
-    none of two outputs; who judges a pair again is no second person; who could not decide has said nothing."""
+    """The pairs of an aspect, in an order independent of the rows. Comparisons with a reference, repeated judgements of
+    a pair by the same person, and "cannot decide" do not count."""
     between = tuple(row for row in dataset.comparisons if row.aspect == aspect and row.system_b is not None)
     rows = _first_judgements(compared_records(replace(dataset, comparisons=between), aspect))
     n_judged = len({_pair(row) for row in rows})
     rows = [row for row in rows if row.a.text != row.b.text]
-    known = {key_of(record): record for row in rows for record in (row.a, row.b)}
+    known = {output_key(record): record for row in rows for record in (row.a, row.b)}
     records = [known[key] for key in sorted(known, key=repr)]
-    number = {key_of(record): place for place, record in enumerate(records)}
+    number = {output_key(record): place for place, record in enumerate(records)}
     pairs = verdict_pairs(
-        [number[key_of(row.a)] for row in rows], [number[key_of(row.b)] for row in rows], [row.sign for row in rows]
+        [number[output_key(row.a)] for row in rows],
+        [number[output_key(row.b)] for row in rows],
+        [row.sign for row in rows],
     )
     agreed = pairs.agreed
     texts = tuple(
         (records[i], records[j])
         for i, j in zip(pairs.first[agreed].tolist(), pairs.second[agreed].tolist(), strict=True)
     )
-    groups = np.array([group_of(record.group, record.item) for record, _ in texts], dtype=object)
+    groups = np.array([name_group(record.group, record.item) for record, _ in texts], dtype=object)
     simulated = np.array([row.simulated for row in rows], dtype=np.bool_)
     return PeoplesPairs(
         texts, pairs.sign[agreed], np.unique(groups, return_inverse=True)[1].reshape(-1).astype(np.int64),
@@ -81,11 +83,11 @@ def peoples_pairs(dataset: Dataset, aspect: str) -> PeoplesPairs:
 
 
 def _pair(row: Compared) -> frozenset[object]:
-    return frozenset((key_of(row.a), key_of(row.b)))
+    return frozenset((output_key(row.a), output_key(row.b)))
 
 
 def _first_judgements(rows: Sequence[Compared]) -> list[Compared]:
-    """What every person said of two outputs for the first time."""
+    """Each person's first judgement of two outputs."""
     people, place = people_of({row.rater for row in rows})
     found: dict[tuple[str, frozenset[object]], Compared] = {}
     for row in sorted(rows, key=lambda row: place[row.rater]):
@@ -101,17 +103,17 @@ def verdicts_like_people(
     seed: int = 13,
     progress: Progress | None = None,
 ) -> tuple[Row, ...]:
-    """Shares of right verdicts on the outputs that people compared, with 95 % intervals (bootstrap over split groups:
-    `n_groups`, of decided pairs `n_groups_decided`), one row per aspect and evaluator.
+    """Shares of correct verdicts on compared outputs, with 95 % intervals (bootstrap over split groups: `n_groups`, for
+    decided pairs `n_groups_decided`), one row per aspect and evaluator.
 
-    `decided`: of the pairs that people did not call tied the share whose better text is found, equal scores half; by
-    lot 1/2. `verdicts`: of all pairs the share of right ones among three verdicts; without any text `by_lot`. One that
-    compares is asked for its own verdicts; of the others the higher score is the better text, and scores that differ by
-    no more than a threshold are tied (`ties`: where that is from). `n_pairs`, `n_decided` and `n_tied` are people's,
-    `n_missing` of them lack a score. Aspects without such a pair have no row.
+    `decided`: the share of pairs without a tied human verdict whose better text is found; equal scores count half,
+    chance level is 1/2. `verdicts`: the share of all pairs with the correct one of three verdicts; `by_lot` is its
+    chance level. Evaluators that compare give their own verdicts; for the others the higher score is the better text,
+    and scores that differ by at most a threshold are tied (`ties`: the origin of the threshold). `n_pairs`, `n_decided`
+    and `n_tied` are counts of human verdicts; `n_missing` pairs lack a score. Aspects without pairs have no row.
 
-    Each evaluator reads each output or pair once, whatever people said of it; one that learned several aspects is asked
-    for each. `progress(done, total)` counts records or pairs; an exception it raises ends the work.
+    Each evaluator reads each output or pair once for all aspects; evaluators of several aspects give a score per
+    aspect. `progress(done, total)` counts records or pairs; an exception it raises ends the work.
     """
     pairs = {aspect: peoples_pairs(dataset, aspect) for aspect in aspects}
     pairs = {aspect: found for aspect, found in pairs.items() if found.texts}
@@ -133,7 +135,7 @@ def verdicts_like_people(
 def _own_verdicts(
     evaluator: GivesVerdicts, pairs: Mapping[str, PeoplesPairs], seed: int, progress: Progress | None
 ) -> dict[str, tuple[Floats, Ints | None]]:
-    """Of each aspect's pairs how far it leans to the first text, and what it says of it."""
+    """The preference for the first text of each aspect's pairs, and the verdicts."""
     distinct = dict.fromkeys(pair for found in pairs.values() for pair in found.texts)
     place = {pair: number for number, pair in enumerate(distinct)}
     found = evaluator.judge_from_either_side([a for a, _ in place], [b for _, b in place], seed, progress)
@@ -146,12 +148,12 @@ def _own_verdicts(
 def _differences(
     evaluator: Evaluator, pairs: Mapping[str, PeoplesPairs], progress: Progress | None
 ) -> dict[str, tuple[Floats, Ints | None]]:
-    """Of each aspect's pairs the first text's score less the second's."""
+    """The first text's score minus the second's, for each aspect's pairs."""
     records = {
         aspect: list(dict.fromkeys(record for pair in found.texts for record in pair))
         for aspect, found in pairs.items()
     }
-    scores = scores_of(evaluator, records, progress)
+    scores = score_by_aspect(evaluator, records, progress)
     differences: dict[str, tuple[Floats, Ints | None]] = {}
     for aspect, found in pairs.items():
         place = {record: number for number, record in enumerate(records[aspect])}
@@ -186,7 +188,7 @@ def _figures(pairs: PeoplesPairs, margin: Floats, signs: Ints | None, seed: int)
 
 
 def _by_threshold(found: VerdictAgreement) -> tuple[Estimate, str]:
-    """The figure whose threshold was found elsewhere, unless there are too few groups for that."""
+    """The cross-validated share, or the fitted one if there are too few groups."""
     validated = found.calibration.cross_validated
     if validated is not None and validated.is_defined:
         return validated, VALIDATED

@@ -126,7 +126,7 @@ def test_z_scores_of_the_first_version_keep_their_meaning(folder: Path, version:
         ({"aspects": [1]}, "says aspects: 1, which is not a text"),
         ({"state": None}, "says state: None, which is not an object"),
         ({"settings": [1]}, r"says settings: \[1\], which is not an object"),
-        ({"settings": {}}, "does not fit the files beside it, or not its evaluator .KeyError"),
+        ({"settings": {}}, "does not fit the other files or its evaluator .KeyError"),
         ({"encoder": None}, "names no encoder"),
         ({"encoder": {}}, r"says encoder\.name: None, which is not a text"),
         ({"encoder": "x"}, "says encoder: 'x', which is not an object"),

@@ -76,7 +76,7 @@ def test_tables_and_gzip_equal_jsonl(tmp_path):
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"items": [ITEM, ITEM]}, r"items.jsonl:2: the same key stands in items.jsonl:1"),
+        ({"items": [ITEM, ITEM]}, r"items.jsonl:2: the same key is in items.jsonl:1"),
         ({"items": '{"id": "i1", '}, r"items.jsonl:1: .*JSON"),
         ({"items": "[1]\n"}, r"items.jsonl:1: The line is not a JSON object"),
         ({"items": [{**ITEM, "references": 3}]}, r"items.jsonl:1: references must be a list of texts"),

@@ -160,7 +160,7 @@ def check_by_family(found, rows, family):
 
 def test_reading_of_texts(tiny_family):
     source = Path(tiny_family("bert"))
-    reader = UnknownTokens.of_folder("tiny", source)
+    reader = UnknownTokens.from_folder("tiny", source)
     assert reader is not None
     texts = ["the cat", "the cat (ran)", "วันนี้", "วันนี้ 3.", " ", "cat วันนี้", "a" * 150, "[UNK]"]
     found = reader.look(texts)
@@ -169,8 +169,8 @@ def test_reading_of_texts(tiny_family):
         Known.ALL, Known.SOME, Known.NONE, Known.NONE, Known.ALL, Known.SOME, Known.NONE, found["[UNK]"],
     ]  # fmt: skip
     assert found["[UNK]"] != Known.NONE
-    assert UnknownTokens.of_folder("bytes", Path(tiny_family("roberta"))).look(texts) == dict.fromkeys(texts, 0)
-    assert UnknownTokens.of_folder("none", source.parent) is None
+    assert UnknownTokens.from_folder("bytes", Path(tiny_family("roberta"))).look(texts) == dict.fromkeys(texts, 0)
+    assert UnknownTokens.from_folder("none", source.parent) is None
 
 
 def test_unknown_words_are_counted_and_unreadable_references_do_not_count():
@@ -187,7 +187,7 @@ def test_unknown_words_are_counted_and_unreadable_references_do_not_count():
     reason = "the encoder all-MiniLM-L6-v2 knows no word of it: choose one that reads this language"
     assert found.reasons == ("", "", f"references: {reason}", f"text: {reason}", "")
     assert found.unknown.tolist() == [False, True, False, False, True]
-    assert "2 records have words that the encoder does not know: all of these are the same to it" in found.notes
+    assert "2 records have words that the encoder does not know; it cannot distinguish them" in found.notes
 
 
 def test_trainings_and_games_count_texts_with_unknown_words(monkeypatch):

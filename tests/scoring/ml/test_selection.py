@@ -80,7 +80,7 @@ def test_choices_wins_and_human_scores():
     assert report.chance_wins == {"steps": pytest.approx(10 / 3), "variants": pytest.approx(5.0)}
     table = report.as_markdown()
     assert "| length | 10 of 10 | 4.000 [4.000, 4.000] |" in table
-    assert "| (drawn by lot) | 3.3 of 10 | 2.667 |" in table
+    assert "| (chance level) | 3.3 of 10 | 2.667 |" in table
     assert json.loads(json.dumps(report.as_dict()))["rows"][0]["runs"] == 10
 
 

@@ -19,7 +19,7 @@ import torch
 
 from evalapp.stats.agreement.normalise import RatingMethod
 from scoring.ml.artefact import Artefact
-from scoring.ml.base import Floats, Partial, Progress, references_of
+from scoring.ml.base import Floats, Partial, Progress, get_references
 from scoring.ml.encoders.kept import cached_vectors
 from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.engine import Dtype, resolve_device
@@ -34,14 +34,15 @@ from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.estimate import estimate_tokens, scoring_seconds
 from scoring.ml.training.finetune import FinetuneResult
+from scoring.ml.training.frame import Learned, count_steps, make_artefact, make_loop_settings
 from scoring.ml.training.gold import choose_aspect, rated_records
 from scoring.ml.training.job import FitJob, Plan, TrainingProgress
-from scoring.ml.training.loop import LoopSettings, train_loop
-from scoring.ml.training.record import TrainingRecord, data_hash, group_of, groups_of, library_versions
-from scoring.ml.types import Record, assign_groups
+from scoring.ml.training.loop import train_loop
+from scoring.ml.training.record import list_groups, name_group
+from scoring.ml.training.split import hold_out_groups
+from scoring.ml.types import Record
 
 LEAST = 10
-HELD_OUT = 0.1
 #: Records scored at a time: bounds the memory of their vectors.
 BLOCK = 8192
 
@@ -77,8 +78,7 @@ class Adem(TrainedEvaluator):
         seconds = scoring_seconds(job.encoder, sum(map(estimate_tokens, texts)))
         steps = len(GRID) if job.options["l2"] is None else 1
         if job.text("method") == "gradient":
-            steps = -(-learned // job.integer("batch_size")) * job.integer("epochs")
-            steps = min(steps, job.optional_integer("max_steps") or steps)
+            steps = count_steps(job, learned)
         notes = part.omissions()
         if part.cut_off:
             notes.append("A tenth of the groups is held out to choose the weight of the squares.")
@@ -103,20 +103,23 @@ class Adem(TrainedEvaluator):
         network.beta.fill_(beta)
         solver = _gradient if job.text("method") == "gradient" else _ridge
         found = solver(network, job, components, part)
-        groups, dev_groups = groups_of(job.train), groups_of(job.dev)
+        groups, dev_groups = list_groups(job.train), list_groups(job.dev)
         if part.cut_off and job.text("method") == "gradient":
             dev_groups = _groups(part, part.held)
             groups = tuple(group for group in groups if group not in dev_groups)
-        record = TrainingRecord(
-            job.train.name, data_hash(job.train), {"rated outputs": len(part.records)}, groups,
-            dev_groups, part.simulated, found.seconds, found.steps, found.metrics, notes=tuple(part.omissions()),
-            versions=library_versions(), log=found.log,
-        )  # fmt: skip
-        state = {"low": low, "high": high}
-        return Artefact(
-            job.name, job.profile, job.seed, (aspect,), job.options, state, record, network.eval(), job.encoder,
+        learned = Learned(
+            network.eval(),
+            found,
+            {"rated outputs": len(part.records)},
+            groups,
+            dev_groups,
+            aspects=(aspect,),
+            state={"low": low, "high": high},
+            notes=tuple(part.omissions()),
+            simulated=part.simulated,
             embedded=False,
-        )  # fmt: skip
+        )
+        return make_artefact(job, learned)
 
     @property
     def worst(self) -> float:
@@ -169,7 +172,7 @@ class Adem(TrainedEvaluator):
             with torch.inference_mode():
                 found = network(*(_tensor(network, side) for side in parts))["value"]
             values[start : start + len(block)] = found.double().cpu().numpy()
-            cut[start : start + len(block)] = [bool(tokenized.truncated[own].any()) for own in map(_rows_of, rows)]
+            cut[start : start + len(block)] = [bool(tokenized.truncated[own].any()) for own in map(_flat_rows, rows)]
         return Partial(values, cut)
 
 
@@ -187,7 +190,7 @@ def _table(records: Sequence[Record]) -> tuple[TextTable, list[_Rows]]:
     rows = [
         (
             table.add(_context(record), left=True),
-            tuple(table.add(text) for text in references_of(record)),
+            tuple(table.add(text) for text in get_references(record)),
             table.add(record.text),
         )
         for record in records
@@ -195,7 +198,7 @@ def _table(records: Sequence[Record]) -> tuple[TextTable, list[_Rows]]:
     return table, rows
 
 
-def _rows_of(rows: _Rows) -> list[int]:
+def _flat_rows(rows: _Rows) -> list[int]:
     return [rows[0], *rows[1], rows[2]]
 
 
@@ -262,7 +265,7 @@ def _lack(record: Record) -> str:
     """Why a rated output cannot be learned from; empty where it can."""
     if not record.text.strip():
         return "are empty"
-    if references_of(record):
+    if get_references(record):
         return "" if _context(record) else "have no context"
     return "have no reference" if _context(record) else "have neither context nor reference"
 
@@ -292,21 +295,24 @@ def _enough(job: FitJob, aspect: str, part: _Part) -> None:
         raise TrainingDataError(job.name, f"ratings of {aspect!r} are not all numbers: correct or remove them")
     if labels.min() == labels.max():
         raise TrainingDataError(job.name, f"every rating of {aspect!r} is {labels[0]:g}: there is nothing to learn")
-    if len({group_of(record.group, record.item) for record, own in zip(part.records, taught, strict=True) if own}) < 2:
+    if (
+        len({name_group(record.group, record.item) for record, own in zip(part.records, taught, strict=True) if own})
+        < 2
+    ):
         raise TrainingDataError(job.name, "all rated outputs belong to one group: rate outputs of several items")
 
 
 def _hold_out(part: _Part, job: FitJob) -> _Part:
-    groups = [group_of(record.group, record.item) for record in part.records]
-    place = assign_groups(set(groups), job.seed, (1 - HELD_OUT, HELD_OUT))
-    held = np.array([place[group] == 1 for group in groups])
+    groups = [name_group(record.group, record.item) for record in part.records]
+    held_out = hold_out_groups(groups, job.seed)
+    held = np.array([group in held_out for group in groups])
     return replace(part, held=held, cut_off=True)
 
 
 def _groups(part: _Part, rows: np.ndarray[Any, np.dtype[np.bool_]]) -> tuple[str, ...]:
     """The split groups of some records, sorted."""
     chosen = [record for record, own in zip(part.records, rows, strict=True) if own]
-    return tuple(sorted({group_of(record.group, record.item) for record in chosen}))
+    return tuple(sorted({name_group(record.group, record.item) for record in chosen}))
 
 
 def _scale(job: FitJob, aspect: str, labels: Floats) -> tuple[float, float]:
@@ -396,23 +402,17 @@ def _gradient(network: AdemNetwork, job: FitJob, parts: Components, part: _Part)
     taught, held = np.flatnonzero(~part.held), np.flatnonzero(part.held)
     steps = -(-len(taught) // job.integer("batch_size"))
 
-    def loss_of(network: AdemNetwork, rows: Any) -> torch.Tensor:
+    def compute_loss(network: AdemNetwork, rows: Any) -> torch.Tensor:
         return cast(torch.Tensor, network(*(side[rows] for side in sides), labels=labels[rows])["loss"])
 
     def losses(epoch: int) -> Iterator[torch.Tensor]:
         for rows in np.array_split(job.rng(f"epoch:{epoch}").permutation(taught), steps):
-            yield loss_of(network, rows)
+            yield compute_loss(network, rows)
 
     def evaluate(network: Network) -> Mapping[str, float]:
         value = network(*(side[held] for side in sides))["value"]
         return {"loss": float(((value - labels[held]) ** 2).mean())}
 
-    settings = LoopSettings(
-        job.number("learning_rate"),
-        job.integer("epochs"),
-        patience=job.optional_integer("patience"),
-        max_steps=job.optional_integer("max_steps"),
-    )
-    found = train_loop(network, losses, settings, job, steps_per_epoch=steps, evaluate=evaluate)
+    found = train_loop(network, losses, make_loop_settings(job), job, steps_per_epoch=steps, evaluate=evaluate)
     torch.nn.Module.to(network, "cpu")
     return found

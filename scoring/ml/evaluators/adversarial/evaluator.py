@@ -29,13 +29,13 @@ from scoring.ml.network import Network, check_architecture
 from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.batches import RowBatches, as_inputs
-from scoring.ml.training.estimate import training_seconds
-from scoring.ml.training.finetune import FinetuneSettings, finetune
+from scoring.ml.training.finetune import finetune
+from scoring.ml.training.frame import Learned, count_steps, estimate_finetuning, make_artefact, make_finetune_settings
 from scoring.ml.training.job import FitJob, Plan
-from scoring.ml.training.record import TrainingRecord, data_hash, groups_of, library_versions
+from scoring.ml.training.record import list_groups
+from scoring.ml.training.split import split_dataset
 from scoring.ml.types import Dataset, Record
 
-DEV_SHARE = 0.1
 LEAST_ITEMS, LEAST_OF_A_CLASS = 4, 4
 #: Texts tokenised to estimate the time of a training.
 PROBE = 256
@@ -67,11 +67,9 @@ class Adversarial(TrainedEvaluator):
         material = _material(job)
         texts = material.train
         rows = _epoch(job, texts, 0)
-        steps = -(-len(rows) // job.integer("batch_size")) * job.integer("epochs")
-        steps = min(steps, job.optional_integer("max_steps") or steps)
+        steps = count_steps(job, len(rows))
         probe = job.rng("probe").permutation(rows)[:PROBE]
         lengths = _reader(job).singles([texts.records[int(row)] for row in probe]).encodings.lengths
-        tokens = float(lengths.mean()) * steps * job.integer("batch_size")
         notes = []
         if texts.n_same:
             notes.append(f"{texts.n_same} outputs that equal what a person wrote in the same context are left out")
@@ -88,7 +86,7 @@ class Adversarial(TrainedEvaluator):
             "texts in an epoch": len(rows),
             "held-out texts": len(material.dev.records),
         }
-        return Plan(examples, steps, training_seconds(job.encoder, tokens, job.text("train_device")), tuple(notes))
+        return Plan(examples, steps, estimate_finetuning(job, float(lengths.mean()), steps), tuple(notes))
 
     @classmethod
     def train(cls, job: FitJob) -> Artefact:
@@ -111,22 +109,12 @@ class Adversarial(TrainedEvaluator):
             assert held_out is not None
             return _figures(net, held_out, material.dev, reader.pad_id)
 
-        found = finetune(network, batches, _settings(job), job, evaluate=None if held_out is None else judge)
-        record = TrainingRecord(
-            dataset=job.train.name,
-            data_hash=data_hash(job.train),
-            examples={"texts of people": texts.n_people, "texts of machines": texts.n_machines},
-            groups=material.groups,
-            dev_groups=material.dev_groups,
-            simulated_judgements=0,
-            seconds=found.seconds,
-            steps=found.steps,
-            metrics=found.metrics,
-            notes=_notes(found.metrics),
-            versions=library_versions(),
-            log=found.log,
+        found = finetune(
+            network, batches, make_finetune_settings(job), job, evaluate=None if held_out is None else judge
         )
-        return Artefact(job.name, job.profile, job.seed, (), job.options, {}, record, network, job.encoder)
+        examples = {"texts of people": texts.n_people, "texts of machines": texts.n_machines}
+        notes = _notes(found.metrics)
+        return make_artefact(job, Learned(network, found, examples, material.groups, material.dev_groups, notes=notes))
 
     def own_fields(self) -> list[SignatureField]:
         source = cast(EncoderSource, self.artefact.encoder)
@@ -154,17 +142,15 @@ class Adversarial(TrainedEvaluator):
 
 def _material(job: FitJob) -> Material:
     """Texts of the training part and the held-out one; without one, a tenth of the groups is held out."""
-    train, dev = job.train, job.dev
-    if dev is None and len(groups_of(train)) >= 10:
-        train, dev = train.split(seed=job.seed, shares=(1 - DEV_SHARE, DEV_SHARE))
+    train, dev = split_dataset(job)
     texts = collect_texts(train)
     _check(job, texts)
     held_out = collect_texts(dev if dev is not None else _empty(train))
     if not (held_out.n_people and held_out.n_machines):
         held_out = collect_texts(_empty(train))
         dev = job.dev
-    chosen = groups_of(dev) if held_out.records or job.dev is not None else ()
-    return Material(texts, held_out, groups_of(train), chosen)
+    chosen = list_groups(dev) if held_out.records or job.dev is not None else ()
+    return Material(texts, held_out, list_groups(train), chosen)
 
 
 def _empty(dataset: Dataset) -> Dataset:
@@ -203,18 +189,6 @@ def _epoch(job: FitJob, texts: Texts, epoch: int) -> Ints:
 
 def _reader(job: FitJob) -> PairReader:
     return PairReader(job.encoder, inputs=job.text("inputs"), max_length=job.optional_integer("max_length"))
-
-
-def _settings(job: FitJob) -> FinetuneSettings:
-    return FinetuneSettings(
-        learning_rate=job.number("learning_rate"),
-        epochs=job.integer("epochs"),
-        patience=job.optional_integer("patience"),
-        max_steps=job.optional_integer("max_steps"),
-        bf16=job.text("train_dtype") == "bf16",
-        gradient_checkpointing=job.flag("gradient_checkpointing"),
-        device=job.text("train_device"),
-    )
 
 
 def _probability(network: Network, batch: Batch) -> torch.Tensor:

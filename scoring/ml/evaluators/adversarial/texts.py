@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from scoring.ml.base import references_of
+from scoring.ml.base import get_references
 from scoring.ml.encodings import Ints
 from scoring.ml.types import Dataset, Record
 
@@ -59,7 +59,7 @@ def collect_texts(dataset: Dataset) -> Texts:
     n_same = n_read = 0
     for item in dataset.items:
         blank = Record("", (), item.context, item.source, item.id, group=item.group)
-        for text in references_of(replace(blank, references=item.references)):
+        for text in get_references(replace(blank, references=item.references)):
             n_read += 1
             people.setdefault(_key(replace(blank, text=text)), replace(blank, text=text))
     outputs = [

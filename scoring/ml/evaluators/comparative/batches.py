@@ -13,7 +13,7 @@ from scoring.ml.encodings import Encodings
 from scoring.ml.engine import Engine, collate
 from scoring.ml.evaluators.comparative.inputs import PairReader
 from scoring.ml.evaluators.comparative.pairs import Pair, StrongPairs, WeakPairs
-from scoring.ml.evaluators.comparative.verdicts import signs_of
+from scoring.ml.evaluators.comparative.verdicts import decide_signs
 from scoring.ml.training.batches import as_inputs
 from scoring.ml.training.job import FitJob
 
@@ -117,7 +117,7 @@ class PairBatches:
         # The short batch must stand last: lengths are sorted, so it holds the longest.
         batches = [order[n * self.batch_size : (n + 1) * self.batch_size] for n in range(n_batches)]
         shuffled = self.job.rng(f"batches:{self.epoch}:{chunk}").permutation(n_batches)
-        return [batch_of(encodings.take(batches[n]), targets[batches[n]], self.reader.pad_id) for n in shuffled]
+        return [make_batch(encodings.take(batches[n]), targets[batches[n]], self.reader.pad_id) for n in shuffled]
 
 
 def encode_pairs(
@@ -131,7 +131,7 @@ def encode_pairs(
     return encodings, np.array([pair.target[2] for pair in pairs], dtype=np.float32)
 
 
-def batch_of(encodings: Encodings, targets: npt.NDArray[np.float32], pad_id: int) -> dict[str, Any]:
+def make_batch(encodings: Encodings, targets: npt.NDArray[np.float32], pad_id: int) -> dict[str, Any]:
     """Keyword arguments of the network in training."""
     inputs = as_inputs(collate(encodings, pad_id, "cpu"))
     return {**inputs, "targets": torch.from_numpy(np.ascontiguousarray(targets))}
@@ -145,7 +145,7 @@ class HeldOut:
         self.encodings, self.single = encodings, single
         # Of people who are divided evenly the verdict is a tie, as it is of the evaluator.
         self.truth: npt.NDArray[np.int64] = (
-            (self.targets > 0.5) if single else signs_of(self.targets.astype(np.float64)) + 1
+            (self.targets > 0.5) if single else decide_signs(self.targets.astype(np.float64)) + 1
         ).astype(np.int64)
         self.engine = Engine(device=device, pad_id=reader.pad_id)
 

@@ -23,15 +23,15 @@ from scoring.ml.evaluators.comparative.inputs import Form, PairReader
 from scoring.ml.evaluators.comparative.network import ComparativeNetwork
 from scoring.ml.evaluators.comparative.origins import both_note, counted_note
 from scoring.ml.evaluators.comparative.systems import PairJudge
-from scoring.ml.evaluators.comparative.training import Material, material_of, sizes_of, train_network
+from scoring.ml.evaluators.comparative.training import Material, get_material, network_sizes, train_network
 from scoring.ml.evaluators.comparative.verdicts import (
     OUTCOMES,
     Outcome,
     Verdicts,
+    count_points,
+    decide_signs,
     expected_points,
-    points_of,
-    scores_of,
-    signs_of,
+    score_signs,
     softmax,
     swap_consistency,
     symmetrised,
@@ -41,8 +41,10 @@ from scoring.ml.signature import SignatureField, text_hash
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.checks import cut_note
 from scoring.ml.training.estimate import compared_pairs, judged_texts, scoring_seconds, training_seconds
+from scoring.ml.training.finetune import FinetuneResult
+from scoring.ml.training.frame import PROBE_ROWS, Learned, make_artefact
 from scoring.ml.training.job import FitJob, Plan
-from scoring.ml.training.record import TrainingRecord, data_hash, groups_of, library_versions
+from scoring.ml.training.record import list_groups
 from scoring.ml.types import Dataset, Record, check_records
 
 #: The paper's range of a score: 50 references, 3 points each.
@@ -50,7 +52,6 @@ MOST_POINTS = 150.0
 PLAYS_FOR_EACH = 50
 # Texts are compared with the references so many pairs at a time.
 _PAIRS_AT_A_TIME = 16_384
-_PROBED = 64
 
 
 class Comparative(TrainedEvaluator, PairJudge):
@@ -71,14 +72,14 @@ class Comparative(TrainedEvaluator, PairJudge):
 
     @classmethod
     def plan(cls, job: FitJob) -> Plan:
-        material = material_of(job)
+        material = get_material(job)
         check_architecture(job.encoder)
-        sizes_of(job, material.tie)
+        network_sizes(job, material.tie)
         phases = material.phases()
         tokens = longest = 0.0
         cut = []
         for phase in phases:
-            pairs = phase.draw(0, 0, min(_PROBED, phase.n_pairs))
+            pairs = phase.draw(0, 0, min(PROBE_ROWS, phase.n_pairs))
             looked_at = material.reader.pairs([p.a for p in pairs], [p.b for p in pairs])
             single = None if job.flag("comparison") else material.reader.singles([p.a for p in pairs])
             cut.append((single or looked_at).truncated)
@@ -104,23 +105,9 @@ class Comparative(TrainedEvaluator, PairJudge):
 
     @classmethod
     def train(cls, job: FitJob) -> Artefact:
-        material = material_of(job)
+        material = get_material(job)
         trained = train_network(job, material)
         aspects = (material.aspect,) if material.aspect is not None else ()
-        record = TrainingRecord(
-            job.train.name,
-            data_hash(job.train),
-            material.examples(),
-            groups_of(job.train),
-            groups_of(job.dev),
-            material.human.simulated if material.human is not None else 0,
-            trained.seconds,
-            trained.steps,
-            trained.metrics,
-            notes=trained.notes,
-            versions=library_versions(),
-            log=trained.log,
-        )
         references = choose_references(job.train, material, job.integer("references"), job.rng("references"))
         state = {
             "references": [asdict(record) for record in references],
@@ -128,9 +115,18 @@ class Comparative(TrainedEvaluator, PairJudge):
             # What its profile means is said once: of what was saved before, scores and signature stay as they were.
             "outcome": "verdict" if job.profile == PAPER else "expected",
         }
-        return Artefact(
-            job.name, job.profile, job.seed, aspects, job.options, state, record, trained.network, job.encoder
+        learned = Learned(
+            trained.network,
+            FinetuneResult(trained.log, trained.metrics, trained.steps, trained.seconds),
+            material.examples(),
+            list_groups(job.train),
+            list_groups(job.dev),
+            aspects=aspects,
+            state=state,
+            notes=trained.notes,
+            simulated=material.human.simulated if material.human is not None else 0,
         )
+        return make_artefact(job, learned)
 
     # How it is applied
 
@@ -247,7 +243,7 @@ class Comparative(TrainedEvaluator, PairJudge):
             probabilities[rows], truncated[rows] = self._by_single(chosen, progress)
         else:
             probabilities[rows], truncated[rows], consistency = self._by_pairs(chosen, progress)
-        return Verdicts(signs_of(probabilities), probabilities, consistency, truncated)
+        return Verdicts(decide_signs(probabilities), probabilities, consistency, truncated)
 
     @property
     def classifier(self) -> ComparativeNetwork:
@@ -307,9 +303,11 @@ class Comparative(TrainedEvaluator, PairJudge):
             part = records[start : start + at_a_time]
             firsts = [record for record in part for _ in references]
             verdicts = self.judge(
-                firsts, list(references) * len(part), progress=_of_part(progress, start, part, records)
+                firsts, list(references) * len(part), progress=_report_part(progress, start, part, records)
             )
-            each = points_of(verdicts.signs) if self.outcome == "verdict" else expected_points(verdicts.probabilities)
+            each = (
+                count_points(verdicts.signs) if self.outcome == "verdict" else expected_points(verdicts.probabilities)
+            )
             points = each.reshape(len(part), len(references))
             shares[start : start + len(part)] = points.sum(axis=1) / (3.0 * len(references))
             truncated[start : start + len(part)] = verdicts.truncated.reshape(points.shape).any(axis=1)
@@ -342,7 +340,7 @@ class Comparative(TrainedEvaluator, PairJudge):
             ours, theirs, self.option_int("seed"), lambda done, total: progress(done * n // max(total, 1), n)
         )
         expected = self.counted(verdicts)
-        scores = (scores_of(verdicts.signs) if expected is None else expected)[places.reshape(-1)]
+        scores = (score_signs(verdicts.signs) if expected is None else expected)[places.reshape(-1)]
         ratings = play_games(n, low, high, scores, tie=self.tie_rule)
         # A text too long is cut against every other; one that is short, only where it meets such a one.
         sides = np.stack([keys // n, keys % n])
@@ -394,5 +392,5 @@ def _halved(progress: Progress, n: int, total: int) -> Progress:
     return lambda done, _: progress(done * n // max(total, 1), n)
 
 
-def _of_part(progress: Progress, start: int, part: Sequence[Record], records: Sequence[Record]) -> Progress:
+def _report_part(progress: Progress, start: int, part: Sequence[Record], records: Sequence[Record]) -> Progress:
     return lambda done, total: progress(start + done * len(part) // max(total, 1), len(records))

@@ -13,7 +13,7 @@ from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.cross_fitted import CrossFitted
 from scoring.ml.evaluators.comparative.evaluator import Comparative
 from scoring.ml.evaluators.comparative.systems import PairJudge
-from scoring.ml.evaluators.comparative.verdicts import Outcome, Verdicts, signs_of
+from scoring.ml.evaluators.comparative.verdicts import Outcome, Verdicts, decide_signs
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.types import Record, check_records
 
@@ -56,7 +56,7 @@ class CrossFittedComparative(CrossFitted, PairJudge):
 
     def judge(self, a: Sequence[Record], b: Sequence[Record], *, progress: Progress | None = None) -> Verdicts:
         """As each model's; `swap_consistency` is the mean over the readings of all models."""
-        rows = self._rows_of(a, b)
+        rows = self._assign_rows(a, b)
         probabilities, times = np.zeros((len(a), 3)), np.zeros(len(a))
         truncated = np.zeros(len(a), dtype=np.bool_)
         consistent, read = 0.0, 0
@@ -73,9 +73,9 @@ class CrossFittedComparative(CrossFitted, PairJudge):
                 consistent, read = consistent + found.swap_consistency * len(own), read + len(own)
             done += len(own)
         probabilities /= np.maximum(times, 1)[:, None]
-        return Verdicts(signs_of(probabilities), probabilities, consistent / read if read else None, truncated)
+        return Verdicts(decide_signs(probabilities), probabilities, consistent / read if read else None, truncated)
 
-    def _rows_of(self, a: Sequence[Record], b: Sequence[Record]) -> list[list[int]]:
+    def _assign_rows(self, a: Sequence[Record], b: Sequence[Record]) -> list[list[int]]:
         """For each model the pairs that it judges. Raises `InvalidOption` for lists of two lengths, as a model does."""
         check_records(a, "compare()")
         check_records(b, "compare()")

@@ -15,8 +15,8 @@ import numpy as np
 from evalapp.stats.agreement.judged import people_of
 from evalapp.stats.agreement.normalise import Z_METHODS, RatingMethod
 from scoring.ml.evaluators.comparative.pairs import BETTER_TARGET, TIE_TARGET, WORSE_TARGET, Pair, Target
-from scoring.ml.training.gold import Key, Rated, compared_records, key_of, rated_records
-from scoring.ml.training.job import Told, untold
+from scoring.ml.training.gold import Key, Rated, compared_records, output_key, rated_records
+from scoring.ml.training.job import RowTracker, without_progress
 from scoring.ml.types import Dataset, Record
 
 #: An eighth of the scale: 0.5 on a scale from 1 to 5.
@@ -68,18 +68,24 @@ def human_pairs(
     settings: HumanSettings,
     rng: np.random.Generator,
     taus: Taus | None = None,
-    told: Told = untold,
+    track: RowTracker = without_progress,
 ) -> HumanPairs:
     """The pairs of one aspect. Without ties, pairs that people only called tied are left out. `taus` are those of
-    `taus_of`, by default of this dataset; a held-out part takes those of the part that is learned from."""
+    `estimate_taus`, by default of this dataset; a held-out part takes those of the part that is learned from."""
     empty: set[Key] = set()
-    compared, simulated, identical = _from_comparisons(dataset, aspect, empty, told)
-    rated = _with_texts(rated_records(dataset, aspect, cast(RatingMethod, settings.ratings), told), empty)
+    compared, simulated, identical = _from_comparisons(dataset, aspect, empty, track)
+    rated = _with_texts(rated_records(dataset, aspect, cast(RatingMethod, settings.ratings), track), empty)
     by_rating: list[Pair] = []
     if len(rated.records) > 1:
         simulated += rated.simulated
         by_rating, same = _from_ratings(
-            dataset, aspect, rated, settings, rng, taus_of(dataset, aspect, settings) if taus is None else taus, told
+            dataset,
+            aspect,
+            rated,
+            settings,
+            rng,
+            estimate_taus(dataset, aspect, settings) if taus is None else taus,
+            track,
         )
         identical += same
     found = len(compared) + len(by_rating)
@@ -95,7 +101,7 @@ def _with_texts(rated: Rated, empty: set[Key]) -> Rated:
     places = [place for place, record in enumerate(rated.records) if record.text.strip()]
     if len(places) == len(rated.records):
         return rated
-    empty.update(key_of(record) for record in rated.records if not record.text.strip())
+    empty.update(output_key(record) for record in rated.records if not record.text.strip())
     return Rated([rated.records[place] for place in places], [rated.values[place] for place in places], rated.simulated)
 
 
@@ -109,21 +115,21 @@ def _without_ties(pairs: list[Pair], tie: bool) -> list[Pair]:
     return kept
 
 
-def _from_comparisons(dataset: Dataset, aspect: str, empty: set[Key], told: Told) -> tuple[list[Pair], int, int]:
+def _from_comparisons(dataset: Dataset, aspect: str, empty: set[Key], track: RowTracker) -> tuple[list[Pair], int, int]:
     """One pair for each two outputs, its target the shares of people's verdicts on them. Those with a blank text are
     left out, and the keys of the blank ones added to `empty`."""
     votes: dict[tuple[_Key, _Key], list[float]] = {}
     sides: dict[tuple[_Key, _Key], tuple[Record, Record]] = {}
     simulated = 0
-    for row in told(compared_records(dataset, aspect, told)):
+    for row in track(compared_records(dataset, aspect, track)):
         a, b, sign = row.a, row.b, row.sign
-        blank = [key_of(record) for record in (a, b) if not record.text.strip()]
+        blank = [output_key(record) for record in (a, b) if not record.text.strip()]
         if blank:
             empty.update(blank)
             continue
-        if repr((key_of(a), a.text)) > repr((key_of(b), b.text)):
+        if repr((output_key(a), a.text)) > repr((output_key(b), b.text)):
             a, b, sign = b, a, -sign
-        key = ((key_of(a), a.text), (key_of(b), b.text))
+        key = ((output_key(a), a.text), (output_key(b), b.text))
         sides.setdefault(key, (a, b))
         votes.setdefault(key, [0.0, 0.0, 0.0])[sign + 1] += 1
         simulated += row.simulated
@@ -138,7 +144,7 @@ def _from_comparisons(dataset: Dataset, aspect: str, empty: set[Key], told: Told
     return pairs, simulated, identical
 
 
-def tau_of(dataset: Dataset, aspect: str, method: str, several: bool) -> float:
+def estimate_tau(dataset: Dataset, aspect: str, method: str, several: bool) -> float:
     """What a difference must exceed: 0 for one person's whole numbers; for means over several, and for what is no whole
     number, an eighth of the scale of raw ratings and of ranks (0 to 1), half a standard deviation of standardised ones.
     """
@@ -165,7 +171,7 @@ class Taus:
     own: float
 
 
-def taus_of(dataset: Dataset, aspect: str, settings: HumanSettings) -> Taus:
+def estimate_taus(dataset: Dataset, aspect: str, settings: HumanSettings) -> Taus:
     """The same for every pair where the option `tau` says so, else by the data."""
     if settings.tau is not None:
         return Taus(settings.tau, settings.tau, settings.tau)
@@ -173,9 +179,9 @@ def taus_of(dataset: Dataset, aspect: str, settings: HumanSettings) -> Taus:
     # What is no whole number was a mean before it came here.
     means = any(not float(row.value).is_integer() for row in rows)
     return Taus(
-        several=tau_of(dataset, aspect, settings.ratings, several=True),
-        single=tau_of(dataset, aspect, settings.ratings, several=means),
-        own=tau_of(dataset, aspect, "raw", several=means),
+        several=estimate_tau(dataset, aspect, settings.ratings, several=True),
+        single=estimate_tau(dataset, aspect, settings.ratings, several=means),
+        own=estimate_tau(dataset, aspect, "raw", several=means),
     )
 
 
@@ -192,7 +198,7 @@ def _from_ratings(
     settings: HumanSettings,
     rng: np.random.Generator,
     taus: Taus,
-    told: Told,
+    track: RowTracker,
 ) -> tuple[list[Pair], int]:
     records, means = rated.records, rated.means()
     alone = [len(values) == 1 for values in rated.values]
@@ -206,20 +212,20 @@ def _from_ratings(
         of_item: dict[str, list[int]] = defaultdict(list)
         for place, record in enumerate(records):
             of_item[record.item].append(place)
-        for places in told(list(of_item.values())):
+        for places in track(list(of_item.values())):
             found += [pair(i, j) for i, j in combinations(places, 2)]
     if settings.rating_pairs in ("rater", "both"):
         share = settings.same_context
         apart = round(len(found) * (1 - share) / share) if found and share > 0 else settings.most
         anywhere = settings.rating_pairs == "rater"
-        found += _same_rater(dataset, aspect, rated, taus.own, min(apart, settings.most), rng, told, anywhere=anywhere)
+        found += _same_rater(dataset, aspect, rated, taus.own, min(apart, settings.most), rng, track, anywhere=anywhere)
     if settings.rating_pairs == "all":
         found += [pair(i, j) for i, j in _drawn_pairs(len(records), settings.most, rng)]
     if len(found) > settings.most:
         chosen = np.sort(rng.choice(len(found), settings.most, replace=False))
         found = [found[place] for place in chosen.tolist()]
     pairs, identical = [], 0
-    for i, j, difference, tau in told(found):
+    for i, j, difference, tau in track(found):
         if records[i].text == records[j].text:
             identical += 1
         else:
@@ -234,17 +240,17 @@ def _same_rater(
     tau: float,
     most: int,
     rng: np.random.Generator,
-    told: Told,
+    track: RowTracker,
     *,
     anywhere: bool,
 ) -> list[tuple[int, int, float, float]]:
     """Texts that one person rated, in whatever campaign, by that person's own two values: of different contexts, or
     `anywhere`. What they said of a text once more says nothing of another text."""
-    place_of = {key_of(record): place for place, record in enumerate(told(rated.records))}
+    place_of = {output_key(record): place for place, record in enumerate(track(rated.records))}
     rows = [row for row in dataset.ratings if row.aspect == aspect and row.dialogue is None]
     people, order = people_of({row.rater for row in rows})
     first: dict[str, dict[int, float]] = defaultdict(dict)
-    for row in told(sorted(rows, key=lambda row: order[row.rater])):
+    for row in track(sorted(rows, key=lambda row: order[row.rater])):
         place = place_of.get((row.item or "", row.system or "", row.step))
         if place is not None:
             first[people[row.rater]].setdefault(place, row.value)

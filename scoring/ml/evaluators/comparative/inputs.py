@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from scoring.ml.encoders.source import EncoderSource
-from scoring.ml.encoders.tokenizing import Context, Cut, PairTokenizer, Segment, context_of
+from scoring.ml.encoders.tokenizing import Context, Cut, PairTokenizer, Segment, read_context
 from scoring.ml.encodings import Encodings, Tokenized
 from scoring.ml.errors import EncoderError
 from scoring.ml.types import Record
@@ -91,7 +91,7 @@ class PairReader:
 
     def _segment(self, record: Record) -> tuple[Segment, bool]:
         """One side, and whether it lost words."""
-        context, cut = context_of(record) if self.inputs != "text" else ((), "right")
+        context, cut = read_context(record) if self.inputs != "text" else ((), "right")
         if self.inputs == "context":
             return Segment("", context, cut), False
         text = cut_at_sentence(record.text, self.words)

@@ -8,7 +8,7 @@ import torch
 
 from scoring.ml.encoders.forward import first_vectors
 from scoring.ml.engine import Batch
-from scoring.ml.evaluators.comparative.sides import PARTS, pool_sides, side_of, side_vectors
+from scoring.ml.evaluators.comparative.sides import PARTS, number_sides, pool_sides, side_vectors
 from scoring.ml.layers.pooling import Pooling, pool
 from scoring.ml.network import Network
 from scoring.ml.training.batches import as_inputs
@@ -74,7 +74,7 @@ class ComparativeNetwork(Network):
     def _pooled(self, **inputs: torch.Tensor) -> torch.Tensor:
         hidden, mask = self.hidden(**inputs), inputs["attention_mask"]
         if self.pooling == "sides":
-            return pool_sides(hidden, side_of(inputs["input_ids"], mask, *self.marks))
+            return pool_sides(hidden, number_sides(inputs["input_ids"], mask, *self.marks))
         how: Pooling = "cls" if self.pooling == "cls" else "mean"
         return pool(hidden, mask, how)
 

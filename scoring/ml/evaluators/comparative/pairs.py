@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from scoring.ml.errors import TrainingDataError
-from scoring.ml.training.job import Told, untold
+from scoring.ml.training.job import RowTracker, without_progress
 from scoring.ml.types import Dataset, Record
 
 Target: TypeAlias = tuple[float, float, float]
@@ -77,12 +77,12 @@ class Samples:
     generated: tuple[Record, ...]
 
     @classmethod
-    def of(cls, dataset: Dataset, told: Told = untold) -> Samples:
+    def of(cls, dataset: Dataset, track: RowTracker = without_progress) -> Samples:
         """The texts of a dataset, every distinct reference of an item once."""
         kinds = {system.id: system.kind for system in dataset.systems}
         real: dict[tuple[str, str], Record] = {}
         generated: list[Record] = []
-        for item in told(dataset.items):
+        for item in track(dataset.items):
             for text in item.references:
                 if text.strip():
                     record = Record(
@@ -90,7 +90,7 @@ class Samples:
                         group=item.group,
                     )  # fmt: skip
                     real.setdefault((item.id, text), record)
-        for record in told(dataset.outputs_with_context()):
+        for record in track(dataset.outputs_with_context()):
             kind = kinds.get(record.system, "machine")
             plain = replace(record, references=())
             if record.text.strip() and kind in ("human", "reference"):
@@ -132,7 +132,7 @@ class StrongPairs:
     def _one(self, rng: np.random.Generator) -> Pair:
         # What kind of pair is drawn once: drawing it anew where texts repeat would make that kind rarer.
         kind = _pick(rng, 3 if self._ties else 2)
-        draw = self._decisive if kind < 2 else self._tie_of(rng)
+        draw = self._decisive if kind < 2 else self._choose_tie(rng)
         for _ in range(_ATTEMPTS):
             pair = draw(rng)
             if pair.a.text != pair.b.text:
@@ -152,7 +152,7 @@ class StrongPairs:
         real = self.real[_pick(rng, len(self.real))]
         return Pair(real, self.generated[_pick(rng, len(self.generated))], BETTER_TARGET)
 
-    def _tie_of(self, rng: np.random.Generator) -> Callable[[np.random.Generator], Pair]:
+    def _choose_tie(self, rng: np.random.Generator) -> Callable[[np.random.Generator], Pair]:
         if self._makers and (not self._real_tie or rng.random() < 0.5):
             return self._generated_tie
         return self._tie_of_people

@@ -32,7 +32,7 @@ class Ranks(Protocol):
     def rank(self, systems: Mapping[str, Sequence[Record]], *, seeds: int, seed: int) -> SkillRatings: ...
 
 
-def checks_of(
+def make_checks(
     evaluator: Compares,
     checkpoints: Mapping[int, Sequence[Record]],
     *,
@@ -73,7 +73,7 @@ def select_checkpoint(
     """The paper's rule on the outputs of a training that is over: stop when the newest checkpoint keeps losing for
     `patience` checks, and take the one before that run. See `evalapp.stats.planning.stopping`. It counts verdicts,
     won and lost, whatever the evaluator's `outcome`, as while a model trains: anything with `compare` will do."""
-    return early_stop(checks_of(evaluator, checkpoints, previous=previous, pairs=pairs, seed=seed), patience=patience)
+    return early_stop(make_checks(evaluator, checkpoints, previous=previous, pairs=pairs, seed=seed), patience=patience)
 
 
 def select_variant(

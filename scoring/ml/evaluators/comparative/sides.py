@@ -11,7 +11,7 @@ from scoring.ml.engine import Batch
 PARTS = 4
 
 
-def side_of(ids: torch.Tensor, mask: torch.Tensor, separator: int, between: int) -> torch.Tensor:
+def number_sides(ids: torch.Tensor, mask: torch.Tensor, separator: int, between: int) -> torch.Tensor:
     """(rows, tokens) 0 where a token is of the first text, 1 of the second, 2 elsewhere.
 
     An input ends with one `separator` and has `between` of them between its texts, as in `[CLS] c [SEP] a [SEP] b
@@ -42,7 +42,7 @@ def side_vectors(encoder: torch.nn.Module, batch: Batch, separator: int, between
     """As `pool_sides` of the encoder's last hidden states, without padding where that is faster; no gradients."""
     hidden = token_vectors(encoder, batch)
     mask = batch.attention_mask.bool()
-    sides = side_of(batch.input_ids, mask, separator, between)
+    sides = number_sides(batch.input_ids, mask, separator, between)
     # Each row has three places: its first text, its second, and the rest.
     owner = (sides + 3 * torch.arange(len(sides), device=sides.device)[:, None])[mask]
     sums = torch.zeros((3 * len(sides), hidden.shape[1]), dtype=torch.float32, device=hidden.device)

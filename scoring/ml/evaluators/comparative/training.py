@@ -14,13 +14,14 @@ import torch
 from scoring.ml.engine import resolve_device
 from scoring.ml.errors import InvalidOption, TooFewData, TrainingDataError
 from scoring.ml.evaluators.comparative.batches import Draw, HeldOut, JudgedDraw, PairBatches, SupervisedDraw
-from scoring.ml.evaluators.comparative.human import HumanPairs, HumanSettings, human_pairs, taus_of
+from scoring.ml.evaluators.comparative.human import HumanPairs, HumanSettings, estimate_taus, human_pairs
 from scoring.ml.evaluators.comparative.inputs import Form, PairReader
 from scoring.ml.evaluators.comparative.network import ComparativeNetwork
 from scoring.ml.evaluators.comparative.pairs import Pair, Samples, StrongPairs, WeakPairs
 from scoring.ml.network import NetworkConfig
 from scoring.ml.training.checks import refuse_nan
 from scoring.ml.training.finetune import FinetuneResult, FinetuneSettings, finetune
+from scoring.ml.training.frame import make_finetune_settings
 from scoring.ml.training.gold import choose_aspect
 from scoring.ml.training.job import FitJob
 from scoring.ml.training.store import write_json
@@ -35,7 +36,7 @@ COLLAPSE = 0.02
 _RESTARTS = "restarts.json"
 
 
-def material_of(job: FitJob) -> Material:
+def get_material(job: FitJob) -> Material:
     """The material of a job, made once for check and training."""
     return job.once("material", lambda: Material(job))
 
@@ -56,7 +57,7 @@ class Material:
             raise TrainingDataError(job.name, f"all {n_empty:,} outputs are empty: upload outputs with a text")
         if n_empty:
             self.notes.append(f"{n_empty:,} outputs are empty: left out")
-        self.samples = Samples.of(job.train, job.told)
+        self.samples = Samples.of(job.train, job.track)
         self.strong = self._strong()
         self.weak = self._weak()
         self.aspect, self.human = self._human()
@@ -107,7 +108,7 @@ class Material:
         job = self.job
         if job.text("weak") == "no" or not job.flag("comparison"):
             return None
-        weak = self.weak_of(job.train, self.samples)
+        weak = self.find_weak_pairs(job.train, self.samples)
         if weak:
             return weak
         if weak.steps:
@@ -124,7 +125,7 @@ class Material:
             self.notes.append(f"no weak pairs: {reason}")
         return None
 
-    def weak_of(self, dataset: Dataset, samples: Samples) -> WeakPairs:
+    def find_weak_pairs(self, dataset: Dataset, samples: Samples) -> WeakPairs:
         """The weak pairs of a dataset under this job's options."""
         job = self.job
         return WeakPairs(
@@ -192,8 +193,8 @@ class Material:
             self.tie,
             job.number("same_context"),
         )
-        taus = taus_of(job.train, aspect, settings)
-        return human_pairs(dataset, aspect, settings, job.rng("human pairs"), taus, job.told)
+        taus = estimate_taus(job.train, aspect, settings)
+        return human_pairs(dataset, aspect, settings, job.rng("human pairs"), taus, job.track)
 
     @cached_property
     def reader(self) -> PairReader:
@@ -234,7 +235,7 @@ class Material:
     def phases(self) -> list[Phase]:
         """What is trained, in order."""
         job, size = self.job, self.job.integer("batch_size")
-        common = _settings(job)
+        common = make_finetune_settings(job, better="macro_f1", lower_is_better=False)
         found: list[Phase] = []
         if self.drawn_per_epoch:
             n = self.drawn_per_epoch
@@ -268,13 +269,13 @@ class Material:
             order = rng.permutation(len(pairs))[: 4 * DEV_PAIRS].tolist()
             turned = rng.random(len(order)) < 0.5
             return [pairs[n].mirrored() if turn else pairs[n] for n, turn in zip(order, turned, strict=True)]
-        samples = Samples.of(job.dev, job.told)
+        samples = Samples.of(job.dev, job.track)
         found: list[Pair] = []
         if self.strong is not None:
             strong = StrongPairs(samples, same_context=job.number("same_context"), tie=self.tie)
             found += strong.draw(job.rng("dev:strong"), DEV_PAIRS) if strong else []
         if self.weak is not None:
-            weak = self.weak_of(job.dev, samples)
+            weak = self.find_weak_pairs(job.dev, samples)
             found += weak.draw(job.rng("dev:weak"), DEV_PAIRS) if weak else []
         return found
 
@@ -300,21 +301,7 @@ def _steps(n_pairs: int, batch_size: int, settings: FinetuneSettings) -> int:
     return min(steps, settings.max_steps) if settings.max_steps is not None else steps
 
 
-def _settings(job: FitJob) -> FinetuneSettings:
-    return FinetuneSettings(
-        learning_rate=job.number("learning_rate"),
-        epochs=job.integer("epochs"),
-        better="macro_f1",
-        lower_is_better=False,
-        patience=job.optional_integer("patience"),
-        max_steps=job.optional_integer("max_steps"),
-        bf16=job.text("train_dtype") == "bf16",
-        gradient_checkpointing=job.flag("gradient_checkpointing"),
-        device=job.text("train_device"),
-    )
-
-
-def sizes_of(job: FitJob, tie: bool) -> dict[str, Any]:
+def network_sizes(job: FitJob, tie: bool) -> dict[str, Any]:
     """The switches of the network, and how the encoder's tokenizer ends a text, where the network has to know."""
     sizes: dict[str, Any] = {"pooling": job.text("pooling"), "tie": tie, "single": not job.flag("comparison")}
     if sizes["pooling"] == "sides":
@@ -326,7 +313,7 @@ def sizes_of(job: FitJob, tie: bool) -> dict[str, Any]:
 def new_network(job: FitJob, tie: bool, attempt: int = 0) -> ComparativeNetwork:
     """A network with fresh heads, from the encoder's weights or, without `pretrained`, from random ones."""
     torch.manual_seed(job.torch_seed(f"network:{attempt}"))
-    sizes = sizes_of(job, tie)
+    sizes = network_sizes(job, tie)
     if job.flag("pretrained"):
         return ComparativeNetwork.from_source(job.encoder, sizes)
     source = job.encoder

@@ -52,7 +52,7 @@ def symmetrised(forward: Floats, backward: Floats) -> Floats:
     return np.asarray((forward + backward[:, ::-1]) / 2)
 
 
-def signs_of(probabilities: Floats) -> Signs:
+def decide_signs(probabilities: Floats) -> Signs:
     """The likeliest class as 1, 0, -1; better and worse exactly alike are a tie, so that swapping always mirrors."""
     worse, tie, better = probabilities.T
     won, lost = better > np.maximum(worse, tie), worse > np.maximum(better, tie)
@@ -63,10 +63,10 @@ def swap_consistency(forward: Floats, backward: Floats) -> float:
     """Share of pairs with verdict(a, b) = - verdict(b, a)."""
     if not len(forward):
         return float("nan")
-    return float((signs_of(forward) == -signs_of(backward)).mean())
+    return float((decide_signs(forward) == -decide_signs(backward)).mean())
 
 
-def points_of(signs: Signs) -> Floats:
+def count_points(signs: Signs) -> Floats:
     """3 for a won, 1 for a tied, 0 for a lost comparison."""
     return np.asarray(POINTS)[signs.astype(np.int64) + 1]
 
@@ -77,7 +77,7 @@ def expected_points(probabilities: Floats) -> Floats:
     return POINTS[1] * tie + POINTS[2] * better
 
 
-def scores_of(signs: Signs) -> Floats:
+def score_signs(signs: Signs) -> Floats:
     """What a game counts for its first text by the verdict: 1, 0.5 or 0."""
     return (signs.astype(np.float64) + 1) / 2
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from scoring.ml.base import references_of
+from scoring.ml.base import get_references
 from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.encodings import Encodings, Ints
 from scoring.ml.engine import collate
@@ -38,7 +38,7 @@ def encode_sides(tokenizer: PairTokenizer, records: Sequence[Record], *, with_co
     place: dict[tuple[Any, ...], int] = {}
     first, n = [], []
     for record in records:
-        references = references_of(record)
+        references = get_references(record)
         key = (record.context, record.source, references)
         if key not in place:
             place[key] = len(rows)
@@ -77,7 +77,7 @@ def encode_pool(tokenizer: PairTokenizer, records: Sequence[Record], pool: Seque
     )
 
 
-def meetings_of(job: FitJob) -> int:
+def count_meetings(job: FitJob) -> int:
     """How many references a generation meets in an epoch."""
     return 1 if job.flag("conditional") else job.integer("n_references")
 
@@ -88,9 +88,9 @@ class PairBatches:
 
     def __init__(self, sides: Sides, systems: Sequence[str], job: FitJob, *, pad_id: int, phase: str) -> None:
         self.sides, self.job, self.pad_id, self.phase = sides, job, pad_id, phase
-        self.times = meetings_of(job)
+        self.times = count_meetings(job)
         codes = np.unique(np.asarray(systems, dtype=object).astype(str), return_inverse=True)[1]
-        self.of_system = [np.flatnonzero(codes == code) for code in range(int(codes.max()) + 1)]
+        self.select_system = [np.flatnonzero(codes == code) for code in range(int(codes.max()) + 1)]
         self.batches: list[tuple[Ints, Ints]] = []
         self.set_epoch(0)
 
@@ -100,8 +100,8 @@ class PairBatches:
     def set_epoch(self, epoch: int) -> None:
         """Draw generations, references and batches."""
         rng = self.job.rng(f"{self.phase}:pairs:{epoch}")
-        most = max(len(rows) for rows in self.of_system)
-        generated = np.concatenate([_repeated(rows, most, rng) for rows in self.of_system])
+        most = max(len(rows) for rows in self.select_system)
+        generated = np.concatenate([_repeated(rows, most, rng) for rows in self.select_system])
         generated = np.repeat(generated, self.times)
         first, same = self.sides.first[generated], self.sides.same[generated]
         references = first + rng.integers(0, self.sides.n[generated] - (same >= 0))

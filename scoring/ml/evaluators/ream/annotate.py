@@ -43,15 +43,23 @@ class Annotation:
         return self.references[len(self.start) :]
 
 
+@dataclass(frozen=True)
+class Search:
+    """The rule by which references are selected: at most `most`, each for a gain above `min_gain`, first-fit or
+    greedy."""
+
+    most: int = 10
+    min_gain: float = 0.0
+    greedy: bool = False
+
+
 def choose_references(
     item: str,
     start: Sequence[str],
     candidates: Sequence[str],
     judge: Judge,
+    search: Search,
     *,
-    most: int = 10,
-    min_gain: float = 0.0,
-    greedy: bool = False,
     rng: np.random.Generator,
     read: Read | None = None,
 ) -> Annotation:
@@ -65,6 +73,7 @@ def choose_references(
     visiting, at first of as many as places are free, then of twice as many each time, so that a set that is full early
     does not pay for the rest.
     """
+    most, min_gain, greedy = search.most, search.min_gain, search.greedy
     present = [text for text in dict.fromkeys(start) if text.strip()]
     known = set(present)
     left = [text for text in dict.fromkeys(candidates) if text.strip() and text not in known]

@@ -79,7 +79,7 @@ OPTIONS = (
         "str",
         "remove,add,replace",
         "Kinds of negatives: any of remove, add, replace, with commas between.",
-        check=option_checks.some_of(NEGATIVES),
+        check=option_checks.any_names(NEGATIVES),
     ),
     Option("foreign", "int", 20, "Answers to other queries kept per item, for negatives.", minimum=1, advanced=True),
     Option("weight_decay", "float", 1e-5, "L2 penalty of Adam (lambda).", minimum=0, advanced=True),

@@ -14,15 +14,15 @@ import torch
 
 from evalapp.stats.agreement.normalise import RatingMethod
 from scoring.ml.artefact import Artefact
-from scoring.ml.base import Floats, PairEvaluator, Partial, Progress, Query, references_of
+from scoring.ml.base import Floats, PairEvaluator, Partial, Progress, Query, get_references
 from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.engine import resolve_device
 from scoring.ml.errors import InvalidOption, InvalidRecords, ScoringError, TrainingDataError
 from scoring.ml.evaluators.ream import training
-from scoring.ml.evaluators.ream.annotate import Annotation, choose_references
+from scoring.ml.evaluators.ream.annotate import Annotation, Search, choose_references
 from scoring.ml.evaluators.ream.gold import TEST_SIZES, Nodes, Sample
 from scoring.ml.evaluators.ream.network import ReamNetwork
-from scoring.ml.evaluators.ream.vectors import PairEncoder, as_pooling, resolve_layer
+from scoring.ml.evaluators.ream.vectors import PairEncoder, Reading, resolve_layer
 from scoring.ml.layers.pooling import pool
 from scoring.ml.metrics import build_pairwise
 from scoring.ml.network import Network, check_architecture
@@ -30,16 +30,14 @@ from scoring.ml.signature import SignatureField, text_hash
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.batches import as_inputs
 from scoring.ml.training.checks import cut_note
+from scoring.ml.training.frame import Learned, count_steps, make_artefact, make_loop_settings, probe_rows
 from scoring.ml.training.gold import choose_aspect
 from scoring.ml.training.job import FitJob, Plan
-from scoring.ml.training.loop import LoopSettings, train_loop
-from scoring.ml.training.record import TrainingRecord, data_hash, group_of, groups_of, library_versions
-from scoring.ml.types import Dataset, Item, Record, assign_groups
+from scoring.ml.training.loop import train_loop
+from scoring.ml.training.record import list_groups, name_group
+from scoring.ml.training.split import LEAST_GROUPS, hold_out_groups
+from scoring.ml.types import Dataset, Item, Record
 
-#: Held out to choose the epoch where no other data are: a tenth of the groups, if there are ten.
-DEV_SHARE, LEAST_GROUPS = 0.1, 10
-# So many pairs tell whether they are cut, in the dry check.
-PROBED = 64
 # Pairs a second that two cores encode with MiniLM, and sets a second that they train.
 PAIRS_PER_SECOND, SETS_PER_SECOND = 400.0, 3000.0
 
@@ -57,7 +55,7 @@ class Ream(TrainedEvaluator):
     @classmethod
     def plan(cls, job: FitJob) -> Plan:
         aspect = choose_aspect(job.name, job.train, job.aspect, ("ratings",))
-        training.kinds_of(job)
+        training.parse_kinds(job)
         layer = resolve_layer(job.encoder, job.integer("layer"))
         if job.flag("tune_encoder"):
             check_architecture(job.encoder)
@@ -66,7 +64,7 @@ class Ream(TrainedEvaluator):
         if job.encoder.width % job.integer("heads"):
             raise InvalidOption(job.name, "heads", f"must divide the encoder's width, {job.encoder.width}")
         items = training.checked_items(job, aspect)
-        sizes = training.sizes_of(job)
+        sizes = training.parse_sizes(job)
         pairs = sum(len(item.references) + job.integer("foreign") for item in items)
         sets = sum(_n_sets(len(item.references), sizes, job.integer("combinations")) for item in items)
         if not sets:
@@ -74,8 +72,8 @@ class Ream(TrainedEvaluator):
                 job.name,
                 f"no item has {min(sizes)} references, the least of sizes={job.text('sizes')}: add references",
             )
-        steps = -(-sets // job.integer("batch_size")) * job.integer("epochs")
-        n_kinds = len(training.kinds_of(job)) if job.number("contrast") > 0 else 0
+        steps = count_steps(job, sets)
+        n_kinds = len(training.parse_kinds(job)) if job.number("contrast") > 0 else 0
         scale = (384 / job.encoder.width) ** 2
         rate = PAIRS_PER_SECOND * scale * 6 / layer
         seconds = pairs / rate + sets * (1 + n_kinds) * job.integer("epochs") / (SETS_PER_SECOND * scale)
@@ -88,11 +86,8 @@ class Ream(TrainedEvaluator):
         n_empty = sum(not text.strip() for item in items for text in item.outputs)
         if n_empty:
             notes.append(f"{n_empty:,} rated outputs are empty: they have the metric's worst score")
-        reader = PairEncoder(
-            job.encoder, layer=layer, pooling=as_pooling(job.text("pooling")),
-            max_length=job.optional_integer("max_length"), inputs=job.text("inputs"), device="cpu",
-        )  # fmt: skip
-        some = [items[place] for place in np.linspace(0, len(items) - 1, min(PROBED, len(items))).astype(int).tolist()]
+        reader = PairEncoder(job.encoder, Reading.from_options(job.encoder, job.options), device="cpu")
+        some = [items[place] for place in probe_rows(len(items))]
         looked_at = reader.tokenize([replace(item.query, text=item.references[0]) for item in some])
         notes += cut_note(looked_at.truncated, "pairs of query and reference", f"{reader.tokenizer.max_length} tokens")
         examples = {"items": len(items), "reference sets": sets, "pairs to encode": pairs}
@@ -113,17 +108,13 @@ class Ream(TrainedEvaluator):
     def pair_encoder(self) -> PairEncoder:
         """What makes the vector of a query and a reference; it remembers the last 20,000 pairs."""
         source = cast(EncoderSource, self.artefact.encoder)
-        tuned = bool(self.settings["tune_encoder"])
         budget = self.options["batch_tokens"]
         return PairEncoder(
             source,
-            layer=resolve_layer(source, int(cast(int, self.settings["layer"]))),
-            pooling=as_pooling(self.settings["pooling"]),
-            max_length=int(cast(int, self.settings["max_length"])),
-            inputs=str(self.settings["inputs"]),
+            Reading.from_options(source, self.settings),
             device=self.device,
             batch_tokens=None if budget is None else int(budget),
-            encoder=self.network.encoder if tuned else None,
+            encoder=self.network.encoder if self.settings["tune_encoder"] else None,
         )
 
     def own_fields(self) -> list[SignatureField]:
@@ -164,14 +155,14 @@ class Ream(TrainedEvaluator):
         items: Sequence[Item],
         candidates: Sequence[Sequence[str]],
         *,
-        most: int = 10,
-        min_gain: float = 0.0,
-        greedy: bool = False,
         start: str = "one",
         seed: int | None = None,
         progress: Progress | None = None,
+        **search: Any,
     ) -> list[Annotation]:
-        """For each item the references to keep of its candidates, with the trace of every decision (Gao et al. 2021).
+        """The references to select from each item's candidates, with the trace of every decision (Gao et al. 2021).
+
+        `search`: `most=10`, `min_gain=0.0` and `greedy=False`, as in `Search`.
 
         `start`: `one` random reference of the item (the paper) or `all` of them. Raises ValueError when there are
         not as many lists of candidates as items.
@@ -193,11 +184,7 @@ class Ream(TrainedEvaluator):
                 found: list[float] = self.reliabilities(query, sets).tolist()
                 return found
 
-            found.append(
-                choose_references(
-                    item.id, own, texts, judge, most=most, min_gain=min_gain, greedy=greedy, rng=rng, read=read
-                )
-            )
+            found.append(choose_references(item.id, own, texts, judge, Search(**search), rng=rng, read=read))
             if progress is not None:
                 progress(number + 1, len(items))
         return found
@@ -229,7 +216,7 @@ class Ream(TrainedEvaluator):
     def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
         groups: dict[Any, list[int]] = {}
         for row, record in enumerate(records):
-            groups.setdefault((record.context, record.source, references_of(record)), []).append(row)
+            groups.setdefault((record.context, record.source, get_references(record)), []).append(row)
         queries, reliabilities, sizes = [], [], []
         truncated = np.zeros(len(records), dtype=np.bool_)
         for done, rows in enumerate(groups.values()):
@@ -259,18 +246,18 @@ class Ream(TrainedEvaluator):
         """Where its metric does, as one that weighs words by their rarity in the call."""
         return self.metric.depends_on_batch
 
-    def worst_of(self, component: str) -> float:
+    def worst_component(self, component: str) -> float:
         return -1.0 if component == "reliability" else 0.0
 
     def _kept(self, record: Record) -> tuple[list[str], float]:
         """The references used of a record's, greedily from the most reliable one alone, and their reliability."""
-        texts = list(dict.fromkeys(references_of(record)))
+        texts = list(dict.fromkeys(get_references(record)))
         query = replace(record, text="", references=())
         if self.options["use"] == "all" or len(texts) == 1:
             return texts, float(self.reliabilities(query, [texts])[0])
         found = choose_references(
             record.item, [], sorted(texts), lambda sets: self.reliabilities(query, sets).tolist(),
-            most=len(texts), greedy=True, rng=np.random.default_rng(0),
+            Search(len(texts), greedy=True), rng=np.random.default_rng(0),
         )  # fmt: skip
         kept = [text for text in texts if text in set(found.references)]
         return kept, found.reliability
@@ -314,15 +301,15 @@ class _Training:
         self.device = resolve_device(job.text("train_device"))
         self.tuned = job.flag("tune_encoder")
         items = training.checked_items(job, aspect)
-        dev = [] if job.dev is None else training.query_items(job.dev, aspect, self.method, job.told)
-        self.groups, self.dev_groups = groups_of(job.train), groups_of(job.dev)
-        groups = [group_of(item.query.group, item.query.item) for item in items]
+        dev = [] if job.dev is None else training.query_items(job.dev, aspect, self.method, job.track)
+        self.groups, self.dev_groups = list_groups(job.train), list_groups(job.dev)
+        groups = [name_group(item.query.group, item.query.item) for item in items]
         if job.dev is None and len(set(groups)) >= LEAST_GROUPS:
-            part = assign_groups(set(groups), job.seed, (1 - DEV_SHARE, DEV_SHARE))
-            dev = [item for item, group in zip(items, groups, strict=True) if part[group] == 1]
-            items = [item for item, group in zip(items, groups, strict=True) if part[group] == 0]
-            self.dev_groups = tuple(sorted(group for group in part if part[group] == 1))
-            self.groups = tuple(group for group in self.groups if group not in self.dev_groups)
+            held_out = hold_out_groups(groups, job.seed)
+            dev = [item for item, group in zip(items, groups, strict=True) if group in held_out]
+            items = [item for item, group in zip(items, groups, strict=True) if group not in held_out]
+            self.dev_groups = tuple(sorted(held_out))
+            self.groups = tuple(group for group in self.groups if group not in held_out)
         self.items, self.dev = items, dev
         self.metric = _metric(job.text("metric"), job.text("train_device"), job.train.lang)
 
@@ -338,19 +325,16 @@ class _Training:
         torch.nn.Module.to(network, self.device)
         encoder = PairEncoder(
             job.encoder,
-            layer=resolve_layer(job.encoder, job.integer("layer")),
-            pooling=as_pooling(job.text("pooling")),
-            max_length=job.optional_integer("max_length"),
-            inputs=job.text("inputs"),
+            Reading.from_options(job.encoder, job.options),
             device=self.device,
             encoder=network.encoder if self.tuned else None,
         )
-        encoder.tokenizer.tick = job.tell
+        encoder.tokenizer.tick = job.report_rows
         preparer = training.Preparer(job, self.metric, encoder)
         prepared = preparer.prepare(self.items, "train")
-        sizes_wanted = training.sizes_of(job)
+        sizes_wanted = training.parse_sizes(job)
         samples, undefined = training.draw_samples(
-            prepared.gold, sizes_wanted, job.integer("combinations"), job.rng("sets"), job.told
+            prepared.gold, sizes_wanted, job.integer("combinations"), job.rng("sets"), job.track
         )
         if not samples:
             raise TrainingDataError(
@@ -366,11 +350,9 @@ class _Training:
         epochs = self._epochs(network, prepared, samples, encoder)
         # From here on the steps are told.
         encoder.tokenizer.tick = None
-        settings = LoopSettings(
-            learning_rate=job.number("learning_rate"),
-            max_epochs=job.integer("epochs"),
+        settings = make_loop_settings(
+            job,
             weight_decay=job.number("weight_decay"),
-            patience=job.optional_integer("patience"),
             better="mse",
             encoder_learning_rate=job.number("encoder_learning_rate") if self.tuned else None,
         )
@@ -386,24 +368,19 @@ class _Training:
         found = train_loop(
             network, epochs, settings, job, steps_per_epoch=epochs.steps, evaluate=judge if dev_samples else None
         )
-        record = TrainingRecord(
-            dataset=job.train.name,
-            data_hash=data_hash(job.train),
-            examples={"items": len(self.items), "reference sets": len(samples), "held-out sets": len(dev_samples)},
-            groups=self.groups,
-            dev_groups=self.dev_groups,
-            simulated_judgements=_simulated(job, self.aspect),
-            seconds=found.seconds,
-            steps=found.steps,
-            metrics=found.metrics,
+        learned = Learned(
+            _on_cpu(network),
+            found,
+            {"items": len(self.items), "reference sets": len(samples), "held-out sets": len(dev_samples)},
+            self.groups,
+            self.dev_groups,
+            aspects=(self.aspect,),
+            state={"lang": job.train.lang},
             notes=_notes(found.metrics, len(undefined), len(without), self.items),
-            versions=library_versions(),
-            log=found.log,
+            simulated=_simulated(job, self.aspect),
+            embedded=self.tuned,
         )
-        return Artefact(
-            job.name, job.profile, job.seed, (self.aspect,), job.options, {"lang": job.train.lang}, record,
-            _on_cpu(network), job.encoder, embedded=self.tuned,
-        )  # fmt: skip
+        return make_artefact(job, learned)
 
     def _epochs(
         self, network: ReamNetwork, prepared: training.Prepared, samples: Sequence[Sample], encoder: PairEncoder

@@ -22,7 +22,7 @@ from scoring.ml.evaluators.ream.evaluator import Ream
 from scoring.ml.evaluators.ream.incremental import GrownSet
 from scoring.ml.evaluators.ream.network import ReamNetwork
 from scoring.ml.evaluators.ream.vectors import PairEncoder, Vectors
-from scoring.ml.training.record import group_of
+from scoring.ml.training.record import name_group
 from scoring.ml.types import Record
 
 #: References of all sets kept, each about 16 bytes times the encoder's width: 60 MB for 384.
@@ -134,12 +134,12 @@ class LiveReliability:
 
     def chosen(self, query: Record) -> list[int]:
         """The models that rate this query."""
-        group = group_of(query.group, query.item)
+        group = name_group(query.group, query.item)
         unseen = [number for number, member in enumerate(self.members) if group not in member.trained_on]
         return unseen or list(range(len(self.members)))
 
     def _notes(self, query: Record, text: str) -> Iterator[str]:
-        group = group_of(query.group, query.item)
+        group = name_group(query.group, query.item)
         members = [self.members[number] for number in self.chosen(query)]
         if any(group in member.trained_on for member in members):
             yield "the evaluator learned from this item, so it is no independent judge of it"

@@ -12,7 +12,7 @@ import torch
 
 from evalapp.stats.agreement.normalise import RatingMethod
 from evalapp.stats.correlation.coefficients import spearman
-from scoring.ml.base import PairEvaluator, Query, references_of
+from scoring.ml.base import PairEvaluator, Query, get_references
 from scoring.ml.encoders.kept import cached_vectors
 from scoring.ml.errors import TooFewData, TrainingDataError
 from scoring.ml.evaluators.ream.entry import NEGATIVES
@@ -30,7 +30,7 @@ from scoring.ml.evaluators.ream.vectors import PairEncoder, Vectors
 from scoring.ml.network import Network
 from scoring.ml.training.checks import refuse_nan
 from scoring.ml.training.gold import rated_records
-from scoring.ml.training.job import FitJob, Told, TrainingProgress, untold
+from scoring.ml.training.job import FitJob, RowTracker, TrainingProgress, without_progress
 from scoring.ml.training.store import read_tensors, write_tensors
 from scoring.ml.types import Dataset, Record
 
@@ -56,17 +56,19 @@ class Prepared:
     vectors: Vectors
 
 
-def query_items(dataset: Dataset, aspect: str, method: RatingMethod, told: Told = untold) -> list[QueryItem]:
+def query_items(
+    dataset: Dataset, aspect: str, method: RatingMethod, track: RowTracker = without_progress
+) -> list[QueryItem]:
     """Items with references and at least three rated outputs whose means are not all alike."""
-    rated = rated_records(dataset, aspect, method, told)
+    rated = rated_records(dataset, aspect, method, track)
     by_item: dict[str, list[int]] = {}
     for row, record in enumerate(rated.records):
         by_item.setdefault(record.item, []).append(row)
     means = rated.means()
     found = []
-    for rows in told(list(by_item.values())):
+    for rows in track(list(by_item.values())):
         first = rated.records[rows[0]]
-        references = tuple(dict.fromkeys(references_of(first)))
+        references = tuple(dict.fromkeys(get_references(first)))
         human = means[rows]
         if not references or len(rows) < LEAST_OUTPUTS or np.ptp(human) == 0:
             continue
@@ -75,23 +77,23 @@ def query_items(dataset: Dataset, aspect: str, method: RatingMethod, told: Told 
     return found
 
 
-def sizes_of(job: FitJob) -> tuple[int, ...]:
+def parse_sizes(job: FitJob) -> tuple[int, ...]:
     """The option `sizes` as numbers."""
     return tuple(int(part) for part in job.text("sizes").split(","))
 
 
-def kinds_of(job: FitJob) -> tuple[str, ...]:
+def parse_kinds(job: FitJob) -> tuple[str, ...]:
     """The option `negatives` as names."""
     return tuple(part.strip() for part in job.text("negatives").split(",") if part.strip())
 
 
 def foreign_answers(
-    items: Sequence[QueryItem], n: int, rng: np.random.Generator, told: Told = untold
+    items: Sequence[QueryItem], n: int, rng: np.random.Generator, track: RowTracker = without_progress
 ) -> list[tuple[str, ...]]:
     """For each item up to `n` references of other items, none of which is its own."""
     pool = [(place, text) for place, item in enumerate(items) for text in item.references]
     found = []
-    for place, item in enumerate(told(items)):
+    for place, item in enumerate(track(items)):
         own = set(item.references)
         chosen: dict[str, None] = {}
         for at in rng.permutation(len(pool)):
@@ -112,7 +114,7 @@ class Preparer:
 
     def prepare(self, items: Sequence[QueryItem], part: str) -> Prepared:
         """`part` names the file: train or dev."""
-        foreign = foreign_answers(items, self.job.integer("foreign"), self.job.rng(f"foreign:{part}"), self.job.told)
+        foreign = foreign_answers(items, self.job.integer("foreign"), self.job.rng(f"foreign:{part}"), self.job.track)
         columns = [(*item.references, *more) for item, more in zip(items, foreign, strict=True)]
         start = np.cumsum([0, *(len(texts) for texts in columns)])
         path = self.job.folder / f"prepared-{part}.safetensors"
@@ -147,12 +149,12 @@ def draw_samples(
     sizes: Sequence[int],
     per_size: int,
     rng: np.random.Generator,
-    told: Told = untold,
+    track: RowTracker = without_progress,
 ) -> tuple[list[Sample], list[tuple[int, Nodes]]]:
     """All training sets with a defined gold reliability, and those without one, each with the number of its item."""
     samples: list[Sample] = []
     undefined: list[tuple[int, Nodes]] = []
-    for number, item in enumerate(told(gold)):
+    for number, item in enumerate(track(gold)):
         sets = draw_sets(item.n_references, sizes, per_size, rng)
         for nodes, value in zip(sets, item.reliabilities(sets), strict=True):
             if np.isnan(value):
@@ -188,7 +190,7 @@ class Epochs:
     ) -> None:
         self.network, self.prepared, self.samples, self.job, self.device = network, prepared, samples, job, device
         self.sets = Sets(prepared)
-        self.kinds = kinds_of(job)
+        self.kinds = parse_kinds(job)
         #: Which references of a sample may be removed does not change from epoch to epoch.
         self.removals: dict[tuple[int, Nodes], list[tuple[Nodes, float]]] = {}
 
@@ -219,7 +221,7 @@ class Epochs:
                     sets.append((sample.item, found[0]))
                     owner.append(place)
                     margins.append(max(0.0, sample.gold - found[1]) if gold_margin else margin)
-        scores = self.scores_of(sets)
+        scores = self.predict_sets(sets)
         n = len(chosen)
         gold = torch.tensor([sample.gold for sample in chosen], dtype=scores.dtype, device=scores.device)
         return ream_loss(
@@ -241,7 +243,7 @@ class Epochs:
         worse = self.removals[key]
         return worse[int(rng.integers(len(worse)))] if worse else None
 
-    def scores_of(self, sets: Sequence[tuple[int, Nodes]]) -> torch.Tensor:
+    def predict_sets(self, sets: Sequence[tuple[int, Nodes]]) -> torch.Tensor:
         """(n,) predicted reliabilities, with gradients. Sets of one size are read together: attention costs the square
         of the longest, and most sets are short."""
         by_size: dict[int, list[int]] = {}
@@ -272,7 +274,7 @@ class TunedEpochs(Epochs):
         #: `inputs(rows)` -> pooled vectors (rows, width) with gradients, of rows of `prepared.vectors`.
         self.inputs = inputs
 
-    def scores_of(self, sets: Sequence[tuple[int, Nodes]]) -> torch.Tensor:
+    def predict_sets(self, sets: Sequence[tuple[int, Nodes]]) -> torch.Tensor:
         """(n,) predicted reliabilities, with gradients to the encoder too."""
         longest = max(len(nodes) for _, nodes in sets)
         rows = np.zeros((len(sets), longest), dtype=np.int64)
@@ -411,7 +413,7 @@ def checked_items(job: FitJob, aspect: str) -> list[QueryItem]:
 def _checked_items(job: FitJob, aspect: str) -> list[QueryItem]:
     data = job.train
     refuse_nan(job.name, data, [aspect])
-    items = query_items(data, aspect, cast(RatingMethod, job.text("ratings")), job.told)
+    items = query_items(data, aspect, cast(RatingMethod, job.text("ratings")), job.track)
     if len(items) < 3:
         raise TooFewData(
             job.name,

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from scoring.ml.catalogue import OptionValue
 from scoring.ml.encoders.loading import load_model
 from scoring.ml.encoders.source import EncoderSource
-from scoring.ml.encoders.tokenizing import PairTokenizer, context_of
+from scoring.ml.encoders.tokenizing import PairTokenizer, read_context
 from scoring.ml.encodings import Encodings, Ints, Tokenized
 from scoring.ml.engine import Batch, Engine
 from scoring.ml.errors import EncoderError
@@ -33,6 +35,26 @@ def resolve_layer(source: EncoderSource, layer: int) -> int:
     return chosen
 
 
+@dataclass(frozen=True)
+class Reading:
+    """The settings by which a pair of query and reference becomes a vector."""
+
+    layer: int
+    pooling: Pooling = "mean"
+    max_length: int | None = None
+    inputs: str = "both"
+
+    @classmethod
+    def from_options(cls, source: EncoderSource, options: Mapping[str, OptionValue]) -> Reading:
+        """The settings of a training, by its options. Raises `EncoderError` for a layer that the encoder lacks."""
+        return cls(
+            resolve_layer(source, int(cast(int, options["layer"]))),
+            as_pooling(options["pooling"]),
+            cast("int | None", options["max_length"]),
+            str(options["inputs"]),
+        )
+
+
 class PairEncoder:
     """x = the pooled hidden state of `[CLS] query [SEP] reference [SEP]` at one layer (eq 3).
 
@@ -42,17 +64,14 @@ class PairEncoder:
     def __init__(
         self,
         source: EncoderSource,
+        reading: Reading,
         *,
-        layer: int,
-        pooling: Pooling,
-        max_length: int | None,
-        inputs: str = "both",
         device: str = "auto",
         batch_tokens: int | None = None,
         encoder: torch.nn.Module | None = None,
     ) -> None:
-        self.source, self.layer, self.pooling, self.inputs = source, layer, pooling, inputs
-        self.tokenizer = PairTokenizer(source, max_length=max_length)
+        self.source, self.layer, self.pooling, self.inputs = source, reading.layer, reading.pooling, reading.inputs
+        self.tokenizer = PairTokenizer(source, max_length=reading.max_length)
         self.engine = Engine(device=device, batch_tokens=batch_tokens, pad_id=self.tokenizer.pad_id)
         self._encoder = encoder
         self._cache: OrderedDict[tuple[object, str], tuple[Vectors, bool]] = OrderedDict()
@@ -79,7 +98,7 @@ class PairEncoder:
         if self.inputs == "text":
             return self.tokenizer.texts([record.text for record in records])
         if self.inputs == "context":
-            joined = [context_of(record)[0] for record in records]
+            joined = [read_context(record)[0] for record in records]
             return self.tokenizer.texts([text if isinstance(text, str) else " ".join(text) for text in joined])
         return self.tokenizer.records(records)
 

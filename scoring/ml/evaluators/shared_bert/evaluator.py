@@ -11,7 +11,7 @@ import torch
 
 from evalapp.stats.agreement.normalise import RatingMethod
 from scoring.ml.artefact import Artefact
-from scoring.ml.base import Floats, Partial, Progress, Scores, references_of
+from scoring.ml.base import Floats, Partial, Progress, Scores, get_references
 from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.encodings import Encodings, Ints, Tokenized
@@ -22,8 +22,8 @@ from scoring.ml.evaluators.shared_bert.labels import (
     BETA_GRID,
     Labelled,
     label_outputs,
+    make_rule,
     pairs_with_references,
-    rule_of,
 )
 from scoring.ml.evaluators.shared_bert.network import SharedBertNetwork
 from scoring.ml.evaluators.shared_bert.report import classify
@@ -32,17 +32,24 @@ from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.batches import RowBatches
 from scoring.ml.training.checks import cut_note, refuse_nan
-from scoring.ml.training.estimate import training_seconds
-from scoring.ml.training.finetune import FinetuneResult, FinetuneSettings, finetune
+from scoring.ml.training.finetune import FinetuneResult, finetune
+from scoring.ml.training.frame import (
+    Learned,
+    count_steps,
+    estimate_finetuning,
+    make_artefact,
+    make_finetune_settings,
+    probe_rows,
+)
 from scoring.ml.training.gold import aspects_with
 from scoring.ml.training.job import FitJob, Plan
-from scoring.ml.training.record import TrainingRecord, data_hash, group_of, groups_of, library_versions
+from scoring.ml.training.record import list_groups, name_group
+from scoring.ml.training.split import DEV_SHARE, split_dataset
 from scoring.ml.types import Dataset, Record
 
-DEV_SHARE, TEST_SHARE = 0.1, 0.1
+#: Share of the rows that only measures, where the split is by rows.
+TEST_SHARE = 0.1
 LEAST_OF_A_CLASS = 2
-# So many pairs tell how long a pair is, in the dry check.
-PROBED = 64
 
 
 @dataclass(frozen=True)
@@ -80,7 +87,7 @@ class SharedBert(TrainedEvaluator):
 
     @classmethod
     def plan(cls, job: FitJob) -> Plan:
-        train, dev, _ = instances_of(job)
+        train, dev, _ = get_instances(job)
         check_architecture(job.encoder)
         check_pooler(job)
         labelled = train.labelled
@@ -99,8 +106,7 @@ class SharedBert(TrainedEvaluator):
         runs = 1 if job.flag("shared") else len(labelled.aspects)
         if job.text("beta") == "grid":
             runs += len(BETA_GRID) * len(labelled.aspects)
-        steps = -(-n_pairs // job.integer("batch_size")) * job.integer("epochs")
-        steps = min(steps, job.optional_integer("max_steps") or steps) * runs
+        steps = count_steps(job, n_pairs) * runs
         notes = _left_out(labelled)
         if labelled.n_merged:
             notes.append(f"{labelled.n_merged} outputs repeat another system's text and were pooled with it")
@@ -115,17 +121,16 @@ class SharedBert(TrainedEvaluator):
             "pairs with a reference": n_pairs,
             "held-out outputs": len(np.unique(dev.outputs)),
         }
-        probe = train.take(pairs[np.linspace(0, n_pairs - 1, min(PROBED, n_pairs)).astype(np.int64)])
+        probe = train.take(pairs[probe_rows(n_pairs)])
         reader = PairTokenizer(job.encoder, max_length=job.optional_integer("max_length"))
         looked_at = _read(job, probe, reader)
         notes += cut_note(looked_at.truncated, "pairs of output and reference", f"{reader.max_length} tokens")
-        tokens = float(looked_at.encodings.lengths.mean()) * job.integer("batch_size") * steps
-        seconds = training_seconds(job.encoder, tokens, job.text("train_device"))
+        seconds = estimate_finetuning(job, float(looked_at.encodings.lengths.mean()), steps)
         return Plan(examples, steps, seconds, tuple(notes))
 
     @classmethod
     def train(cls, job: FitJob) -> Artefact:
-        train, dev, test = instances_of(job)
+        train, dev, test = get_instances(job)
         trainer = _Trainer(job, train, dev)
         betas = trainer.choose_betas()
         network, found = trainer.train(betas)
@@ -134,27 +139,23 @@ class SharedBert(TrainedEvaluator):
             metrics |= {f"test_{k}": v for k, v in trainer.evaluate(network, test).items() if np.isfinite(v)}
         labelled = train.labelled
         groups, dev_groups = _groups(job, dev)
-        record = TrainingRecord(
-            dataset=job.train.name,
-            data_hash=data_hash(job.train),
-            examples={
-                "rated outputs": len(np.unique(train.outputs)),
-                "pairs of output and reference": len(train.outputs),
-            },
-            groups=groups,
-            dev_groups=dev_groups,
-            simulated_judgements=labelled.simulated,
-            seconds=trainer.seconds,
-            steps=trainer.steps,
-            metrics={key: value for key, value in metrics.items() if np.isfinite(value)},
+        metrics = {key: value for key, value in metrics.items() if np.isfinite(value)}
+        examples = {
+            "rated outputs": len(np.unique(train.outputs)),
+            "pairs of output and reference": len(train.outputs),
+        }
+        learned = Learned(
+            network,
+            FinetuneResult(found.log, metrics, trainer.steps, trainer.seconds),
+            examples,
+            groups,
+            dev_groups,
+            aspects=labelled.aspects,
+            state={"betas": list(betas), "thresholds": list(labelled.thresholds)},
             notes=(*_left_out(labelled), *_leak(train, dev, test), *_notes(labelled, metrics)),
-            versions=library_versions(),
-            log=found.log,
+            simulated=labelled.simulated,
         )
-        state = {"betas": list(betas), "thresholds": list(labelled.thresholds)}
-        return Artefact(
-            job.name, job.profile, job.seed, labelled.aspects, job.options, state, record, network, job.encoder
-        )
+        return make_artefact(job, learned)
 
     def own_fields(self) -> list[SignatureField]:
         source = cast(EncoderSource, self.artefact.encoder)
@@ -178,7 +179,7 @@ class SharedBert(TrainedEvaluator):
         """(n, aspects) in the order of `aspects`; (n,) with `aspect`, or where the option `aspect` is set."""
         return super().score(records, aspect=aspect, progress=progress)
 
-    def of_aspect(self, scores: Scores, aspect: str | None) -> Floats:
+    def select_aspect(self, scores: Scores, aspect: str | None) -> Floats:
         if aspect is not None:
             return scores.components[aspect]
         if self.options["aspect"] is not None:
@@ -188,7 +189,7 @@ class SharedBert(TrainedEvaluator):
     def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
         aspect = self.options["aspect"]
         self.check_aspect(aspect)
-        pairs = [(row, reference) for row, record in enumerate(records) for reference in references_of(record)]
+        pairs = [(row, reference) for row, record in enumerate(records) for reference in get_references(record)]
         owners = np.array([row for row, _ in pairs], dtype=np.int64)
         source = cast(EncoderSource, self.artefact.encoder)
         tokenizer = PairTokenizer(source, max_length=cast("int | None", self.settings["max_length"]))
@@ -213,7 +214,7 @@ class _Trainer:
     def __init__(self, job: FitJob, train: Instances, dev: Instances) -> None:
         self.job, self.train_part, self.dev = job, train, dev
         self.tokenizer = PairTokenizer(job.encoder, max_length=job.optional_integer("max_length"))
-        self.tokenizer.tick = job.tell
+        self.tokenizer.tick = job.report_rows
         self.encodings = _encode(job, train, self.tokenizer)
         self.dev_encodings = _encode(job, dev, self.tokenizer)
         # From here on the steps are told.
@@ -316,20 +317,14 @@ class _Trainer:
             choose=lambda epoch: _pairs_of_epoch(job, part, epoch),
         )
         adam = job.text("optimizer") == "adam"
-        settings = FinetuneSettings(
-            learning_rate=job.number("learning_rate"),
-            epochs=job.integer("epochs"),
+        settings = make_finetune_settings(
+            job,
             better="macro_f1",
             curve=("macro_f1", "mcc", "auroc", "accuracy"),
             lower_is_better=False,
             weight_decay=0.0 if adam else 0.01,
             warmup=0.0 if adam else 0.1,
             schedule="constant" if adam else "linear",
-            patience=job.optional_integer("patience"),
-            max_steps=job.optional_integer("max_steps"),
-            bf16=job.text("train_dtype") == "bf16",
-            gradient_checkpointing=job.flag("gradient_checkpointing"),
-            device=job.text("train_device"),
         )
         judge = (lambda net: self.evaluate(net, self.dev, places)) if len(self.dev.outputs) else None
         found = finetune(network, batches, settings, job, phase=phase, evaluate=judge)
@@ -344,7 +339,7 @@ def best_factor(scores: Sequence[float]) -> float:
     return max(zip(BETA_GRID, scores, strict=True), key=lambda one: (one[1], -abs(one[0] - 1)))[0]
 
 
-def instances_of(job: FitJob) -> tuple[Instances, Instances, Instances]:
+def get_instances(job: FitJob) -> tuple[Instances, Instances, Instances]:
     """As `_instances`, made once for check and training."""
     return job.once("instances", lambda: _instances(job))
 
@@ -356,10 +351,10 @@ def _instances(job: FitJob) -> tuple[Instances, Instances, Instances]:
     given = job.options["threshold"]
     cut = None if given is None else float(given)
     refuse_nan(job.name, job.train, aspects)
-    rules = [rule_of(job.train, aspect, method, cut) for aspect in aspects]
+    rules = [make_rule(job.train, aspect, method, cut) for aspect in aspects]
 
     def labelled(data: Dataset) -> Instances:
-        return Instances.of(label_outputs(data, aspects, method=method, rules=rules, told=job.told))
+        return Instances.of(label_outputs(data, aspects, method=method, rules=rules, track=job.track))
 
     whole = labelled(job.train)
     if not len(whole.outputs):
@@ -373,10 +368,10 @@ def _instances(job: FitJob) -> tuple[Instances, Instances, Instances]:
         n_dev, n_test = round(DEV_SHARE * len(order)), round(TEST_SHARE * len(order))
         parts = order[n_dev + n_test :], order[:n_dev], order[n_dev : n_dev + n_test]
         return whole.take(parts[0]), whole.take(parts[1]), whole.take(parts[2])
-    if len(groups_of(job.train)) < 10:
+    train, held_out = split_dataset(job)
+    if held_out is None:
         return whole, nothing, nothing
-    train, dev_data = job.train.split(seed=job.seed, shares=(1 - DEV_SHARE, DEV_SHARE))
-    return labelled(train), labelled(dev_data), nothing
+    return labelled(train), labelled(held_out), nothing
 
 
 def _left_out(labelled: Labelled) -> list[str]:
@@ -406,10 +401,10 @@ def _nothing_left(labelled: Labelled) -> str:
 def _groups(job: FitJob, dev: Instances) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The groups that are learned from and those that choose the weights; by rows a group may be both."""
     if job.dev is not None:
-        return groups_of(job.train), groups_of(job.dev)
+        return list_groups(job.train), list_groups(job.dev)
     records = [dev.labelled.records[int(row)] for row in np.unique(dev.outputs)]
-    held = {group_of(record.group, record.item) for record in records}
-    learned = [group for group in groups_of(job.train) if group not in held or job.text("split") == "row"]
+    held = {name_group(record.group, record.item) for record in records}
+    learned = [group for group in list_groups(job.train) if group not in held or job.text("split") == "row"]
     return tuple(learned), tuple(sorted(held))
 
 

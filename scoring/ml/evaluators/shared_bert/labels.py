@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from evalapp.stats.agreement.normalise import Z_METHODS, RatingMethod
-from scoring.ml.base import references_of
-from scoring.ml.training.gold import Key, key_of, rated_records
-from scoring.ml.training.job import Told, untold
+from scoring.ml.base import get_references
+from scoring.ml.training.gold import Key, output_key, rated_records
+from scoring.ml.training.job import RowTracker, without_progress
 from scoring.ml.types import Dataset, Record
 
 Floats = npt.NDArray[np.float64]
@@ -59,7 +59,7 @@ class Rule:
     ceiling: bool
 
 
-def rule_of(dataset: Dataset, aspect: str, method: RatingMethod, threshold: float | None = None) -> Rule:
+def make_rule(dataset: Dataset, aspect: str, method: RatingMethod, threshold: float | None = None) -> Rule:
     """The rule of an aspect by its scale and all its ratings in the data; parts of the data must share it.
 
     Raw ratings in whole or half points, and only these, are rounded up: on a fine scale from 0 to 1 all but 0 would
@@ -76,14 +76,14 @@ def label_outputs(
     *,
     method: RatingMethod = "raw",
     rules: Sequence[Rule] | None = None,
-    told: Told = untold,
+    track: RowTracker = without_progress,
 ) -> Labelled:
     """Median over judges; the judges of systems that wrote the same text for an item are pooled; raw medians are
     rounded up, so that 4.5 counts as 5; good from the threshold on.
 
-    `rules` None are those of the dataset, see `rule_of`. Outputs without text or references are left out.
+    `rules` None are those of the dataset, see `make_rule`. Outputs without text or references are left out.
     """
-    rules = [rule_of(dataset, aspect, method) for aspect in aspects] if rules is None else rules
+    rules = [make_rule(dataset, aspect, method) for aspect in aspects] if rules is None else rules
     pooled: dict[tuple[str, str], list[list[float]]] = {}
     record_of: dict[tuple[str, str], Record] = {}
     simulated = 0
@@ -91,21 +91,21 @@ def label_outputs(
     empty: set[Key] = set()
     alone: set[Key] = set()
     for place, aspect in enumerate(aspects):
-        rated = rated_records(dataset, aspect, method, told)
+        rated = rated_records(dataset, aspect, method, track)
         simulated += rated.simulated
-        for record, values in zip(told(rated.records), rated.values, strict=True):
+        for record, values in zip(track(rated.records), rated.values, strict=True):
             if not record.text.strip():
-                empty.add(key_of(record))
+                empty.add(output_key(record))
                 continue
-            if not references_of(record):
-                alone.add(key_of(record))
+            if not get_references(record):
+                alone.add(output_key(record))
                 continue
             key = (record.item, record.text)
-            keys.add(key_of(record))
+            keys.add(output_key(record))
             record_of.setdefault(key, record)
             pooled.setdefault(key, [[] for _ in aspects])[place].extend(values)
     labels = np.full((len(pooled), len(aspects)), np.nan)
-    for row, columns in enumerate(told(list(pooled.values()))):
+    for row, columns in enumerate(track(list(pooled.values()))):
         for place, ratings in enumerate(columns):
             if ratings:
                 labels[row, place] = float(_level(ratings, rules[place]) >= rules[place].threshold)
@@ -137,7 +137,7 @@ def _in_halves(dataset: Dataset, aspect: str) -> bool:
 
 def pairs_with_references(labelled: Labelled) -> tuple[list[tuple[int, str]], list[int]]:
     """Instances as the paper counts them: (row of the output, reference), and how many each output has."""
-    pairs = [(row, ref) for row, record in enumerate(labelled.records) for ref in references_of(record)]
+    pairs = [(row, ref) for row, record in enumerate(labelled.records) for ref in get_references(record)]
     counts: dict[int, int] = defaultdict(int)
     for row, _ in pairs:
         counts[row] += 1

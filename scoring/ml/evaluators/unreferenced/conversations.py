@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from scoring.ml.training.record import group_of
-from scoring.ml.types import Dataset, Record, assign_groups
+from scoring.ml.training.record import name_group
+from scoring.ml.training.split import DEV_SHARE, hold_out_groups
+from scoring.ml.types import Dataset, Record
 
 #: ParlAI's PersonaChat files carry the persona among the turns; the released MAUDE takes these lines out.
 PERSONA = ("your persona:", "partner's persona:")
-DEV_SHARE = 0.1
 #: Groups without which nothing could be drawn for the held-out part.
 LEAST_HELD_OUT = 2
 
@@ -52,7 +52,7 @@ def context_turns(record: Record, lower_case: bool) -> tuple[str, ...]:
     return (source,) if source else ()
 
 
-def conversations_of(dataset: Dataset, lower_case: bool) -> list[Conversation]:
+def collect_conversations(dataset: Dataset, lower_case: bool) -> list[Conversation]:
     """The dialogues of a dataset, or without any its contexts with each reference, in the order of their names.
 
     Conversations without a reply are left out.
@@ -70,7 +70,7 @@ def conversations_of(dataset: Dataset, lower_case: bool) -> list[Conversation]:
                 reply = prepare(reference, lower_case)
                 if context and reply:
                     name = f"{item.id}:{number}"
-                    found.append(Conversation(name, group_of(item.group, item.id), (*context, reply), len(context)))
+                    found.append(Conversation(name, name_group(item.group, item.id), (*context, reply), len(context)))
     return sorted((one for one in found if one.n_replies > 0), key=lambda one: one.id)
 
 
@@ -80,9 +80,9 @@ def split_conversations(
     """Whole groups apart, by default 90:10; two at least are held out, for a false reply is one of another group."""
     groups = {one.group for one in conversations}
     share = min(max(dev_share, LEAST_HELD_OUT / max(len(groups), 1)), 0.5)
-    parts = assign_groups(groups, seed, (1 - share, share))
-    train = [one for one in conversations if parts[one.group] == 0]
-    return train, [one for one in conversations if parts[one.group] == 1]
+    held_out = hold_out_groups(groups, seed, share)
+    train = [one for one in conversations if one.group not in held_out]
+    return train, [one for one in conversations if one.group in held_out]
 
 
 def groups_in(conversations: Iterable[Conversation]) -> tuple[str, ...]:

@@ -26,16 +26,16 @@ from scoring.ml.evaluators.unreferenced.conversations import (
 )
 from scoring.ml.evaluators.unreferenced.losses import check_loss
 from scoring.ml.evaluators.unreferenced.network import Store, TokenStore, UnreferencedNetwork, VectorStore
-from scoring.ml.evaluators.unreferenced.planning import check, sets_of
+from scoring.ml.evaluators.unreferenced.planning import check, get_sets
 from scoring.ml.evaluators.unreferenced.samples import TextTable
-from scoring.ml.evaluators.unreferenced.tools import tools_of
-from scoring.ml.evaluators.unreferenced.training import Epochs, missing_kinds, prepare_texts, sizes_of
+from scoring.ml.evaluators.unreferenced.tools import get_tools
+from scoring.ml.evaluators.unreferenced.training import Epochs, missing_kinds, network_sizes, prepare_texts
 from scoring.ml.evaluators.unreferenced.vectors import Pooling, UtteranceEncoder, pad_contexts
 from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
+from scoring.ml.training.frame import Learned, make_artefact, make_loop_settings
 from scoring.ml.training.job import FitJob, Plan
-from scoring.ml.training.loop import LoopSettings, train_loop
-from scoring.ml.training.record import TrainingRecord, data_hash, library_versions
+from scoring.ml.training.loop import train_loop
 from scoring.ml.types import Record
 
 #: Records scored at a time: bounds the memory of their vectors.
@@ -58,49 +58,36 @@ class UnreferencedEvaluator(TrainedEvaluator):
     @classmethod
     def train(cls, job: FitJob) -> Artefact:
         """Negatives, vectors, then the network; everything made on the way is kept in the job's folder."""
-        sets = sets_of(job)
-        prepared = prepare_texts(cls.network_class, job, sets, tools_of(job))
+        sets = get_sets(job)
+        prepared = prepare_texts(cls.network_class, job, sets, get_tools(job))
         torch.manual_seed(job.torch_seed("network"))
-        network = cls.network_class.from_source(None, sizes_of(job))
+        network = cls.network_class.from_source(None, network_sizes(job))
         device = resolve_device(job.text("train_device"))
         torch.nn.Module.to(network, device)
         training = Epochs(job, prepared)
-        patience = job.optional_integer("patience")
-        settings = LoopSettings(
-            job.number("learning_rate"),
-            job.integer("epochs"),
-            max_grad_norm=job.number("max_grad_norm"),
-            patience=patience,
-            max_steps=job.optional_integer("max_steps"),
-        )
+        settings = make_loop_settings(job, max_grad_norm=job.number("max_grad_norm"))
         found = train_loop(
             network, lambda epoch: training.losses(network, epoch), settings, job,
             steps_per_epoch=training.steps, evaluate=training.evaluate,
         )  # fmt: skip
         torch.nn.Module.to(network, "cpu")
-        record = TrainingRecord(
-            job.train.name,
-            data_hash(job.train),
-            {
-                "conversations": len(sets.train),
-                "true replies": len(prepared.train),
-                "held-out true replies": len(prepared.dev),
-                "distinct texts": prepared.n_texts,
-            },
+        examples = {
+            "conversations": len(sets.train),
+            "true replies": len(prepared.train),
+            "held-out true replies": len(prepared.dev),
+            "distinct texts": prepared.n_texts,
+        }
+        learned = Learned(
+            network,
+            found,
+            examples,
             groups_in(sets.train),
             groups_in(sets.dev),
-            0,
-            found.seconds,
-            found.steps,
-            found.metrics,
+            state={"negatives": list(prepared.train.kinds)},
             notes=(*sets.notes, *missing_kinds(prepared.train), *cls.limits),
-            versions=library_versions(),
-            log=found.log,
+            embedded=False,
         )
-        return Artefact(
-            job.name, job.profile, job.seed, (), job.options, {"negatives": list(prepared.train.kinds)}, record,
-            network, job.encoder, embedded=False,
-        )  # fmt: skip
+        return make_artefact(job, learned)
 
     #: What a reader of the card should know.
     limits: ClassVar[tuple[str, ...]] = (
@@ -114,7 +101,7 @@ class UnreferencedEvaluator(TrainedEvaluator):
     def fixture_records(cls, job: FitJob) -> Sequence[Record]:
         """Outputs where there are any, else true replies of the conversations."""
         found = super().fixture_records(job)
-        return found or reply_records(sets_of(job).dev)
+        return found or reply_records(get_sets(job).dev)
 
     @property
     def source(self) -> EncoderSource:

@@ -58,6 +58,16 @@ class TokenStore:
 Store: TypeAlias = VectorStore | TokenStore
 
 
+class Examples(NamedTuple):
+    """Contexts of a batch: `texts` are their turns end to end, `lengths` (contexts,) the turns of each; of each example
+    `owner` is its context and `position` how many turns it has read."""
+
+    texts: Any
+    lengths: Tensor
+    owner: Tensor
+    position: Tensor
+
+
 class UnreferencedNetwork(Network):
     """sigmoid(MLP([features of context vector c and reply vector h])).
 
@@ -110,10 +120,7 @@ class UnreferencedNetwork(Network):
 
     def forward(
         self,
-        context_texts: Any,
-        context_lengths: Tensor,
-        owner: Tensor,
-        position: Tensor,
+        examples: Examples,
         reply_texts: Any,
         reply_places: Tensor,
         targets: Tensor | None = None,
@@ -123,7 +130,7 @@ class UnreferencedNetwork(Network):
 
         `reply_places` (examples, replies) are places in `reply_texts`, so that a text is read once in a batch.
         """
-        c = self.chosen_contexts(context_texts, context_lengths, owner, position)
+        c = self.chosen_contexts(*examples)
         h = self.replies(reply_texts)[reply_places]
         found = self.logits(c[:, None, :].expand(-1, h.shape[1], -1), h)
         if targets is None or weights is None:

@@ -11,13 +11,14 @@ from scoring.ml.errors import EncoderError, InvalidOption, TrainingDataError
 from scoring.ml.evaluators.unreferenced.conversations import (
     LEAST_HELD_OUT,
     Conversation,
-    conversations_of,
+    collect_conversations,
     groups_in,
     split_conversations,
 )
 from scoring.ml.evaluators.unreferenced.samples import KINDS, SEMANTIC, SYNTACTIC
 from scoring.ml.evaluators.unreferenced.tools import LocalTextModel, ToolJob
 from scoring.ml.training.estimate import estimate_tokens, layer_speed, scoring_seconds
+from scoring.ml.training.frame import count_steps
 from scoring.ml.training.job import FitJob, Plan
 
 #: Fewer conversations give neither false replies worth the name nor a held-out part.
@@ -35,15 +36,15 @@ class Sets:
     notes: tuple[str, ...]
 
 
-def sets_of(job: FitJob) -> Sets:
+def get_sets(job: FitJob) -> Sets:
     """The conversations of both parts; without a held-out part of its own a tenth of the groups is taken.
 
     Raises `TrainingDataError` when there are too few.
     """
     lower = job.flag("lower_case")
-    train = conversations_of(job.train, lower)
+    train = collect_conversations(job.train, lower)
     _enough(job, train)
-    dev = [] if job.dev is None else conversations_of(job.dev, lower)
+    dev = [] if job.dev is None else collect_conversations(job.dev, lower)
     if dev:
         broken = any(kind in SYNTACTIC for kind in KINDS[job.text("negatives")])
         if not broken and len(groups_in(dev)) < LEAST_HELD_OUT:
@@ -60,14 +61,12 @@ def check(job: FitJob, *, reads: str, flat: bool) -> Plan:
     if reads == "tokens" and job.encoder.words is None:
         raise EncoderError(job.encoder.name, "its config.json does not say vocab_size: copy the folder again")
     _check_tools(job)
-    sets = sets_of(job)
+    sets = get_sets(job)
     n = sum(one.n_replies for one in sets.train)
     kinds = KINDS[job.text("negatives")]
     broken = [kind for kind in SYNTACTIC if kind in kinds]
     n_false = len(broken) + len([kind for kind in SEMANTIC if kind in kinds and _there(job, kind)])
-    steps = max(1, -(-n // job.integer("batch_size"))) * job.integer("epochs")
-    most = job.optional_integer("max_steps")
-    steps = steps if most is None else min(steps, most)
+    steps = count_steps(job, n)
     seconds = _training_seconds(job, sets.train, n_false, steps, reads=reads, flat=flat)
     notes = list(sets.notes)
     if reads == "vectors":

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from scoring.ml.base import Floats, Partial, Progress, references_of
+from scoring.ml.base import Floats, Partial, Progress, get_references
 from scoring.ml.encoders.loading import load_model
 from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.engine import deduplicate
@@ -76,7 +76,7 @@ class Ruber(UnreferencedEvaluator):
     def depends_on_batch(self) -> bool:
         return self.form == "blended"
 
-    def worst_of(self, component: str) -> float:
+    def worst_component(self, component: str) -> float:
         return -1.0 if component == "referenced" else 0.0
 
     @property
@@ -90,12 +90,12 @@ class Ruber(UnreferencedEvaluator):
         return [*super().own_fields(), SignatureField("form", "f", form)]
 
     def undefined(self, record: Record) -> str:
-        if self.form != "unreferenced" and not references_of(record):
+        if self.form != "unreferenced" and not get_references(record):
             return "no references"
         return super().undefined(record) if self.form != "referenced" else ""
 
     def identity(self, record: Record) -> Hashable:
-        references = references_of(record) if self.form != "unreferenced" else ()
+        references = get_references(record) if self.form != "unreferenced" else ()
         return (super().identity(record), references)
 
     def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
@@ -117,7 +117,7 @@ class Ruber(UnreferencedEvaluator):
     def referenced(self, records: Sequence[Record]) -> Floats:
         """(n,) s_R, the best reference of each."""
         lower = bool(self.settings["lower_case"])
-        sides = [[prepare(t, lower) for t in (record.text, *references_of(record))] for record in records]
+        sides = [[prepare(t, lower) for t in (record.text, *get_references(record))] for record in records]
         texts, places = deduplicate([text for side in sides for text in side])
         vectors = self._pooled_words(texts)[places]
         values = np.empty(len(sides))

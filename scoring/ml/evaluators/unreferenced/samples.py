@@ -114,23 +114,32 @@ class Made:
     back_translated: Mapping[tuple[int, int], str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class SampleOptions:
+    """The kinds of false replies, how many variants of each broken reply, and whether one equal to its original
+    counts; `flat` joins each context into one text."""
+
+    kinds: Sequence[str]
+    flat: bool = False
+    variants: int = 1
+    keep_identical: bool = False
+
+
 def make_samples(
     conversations: Sequence[Conversation],
     table: TextTable,
+    options: SampleOptions,
     *,
-    flat: bool,
-    kinds: Sequence[str],
-    variants: int,
-    keep_identical: bool,
     rng: Rng,
     made: Made | None = None,
     tick: Tick = lambda done, total: None,
 ) -> Samples:
-    """All true replies with what their broken ones are; new texts are added to `table`.
+    """All true replies with their broken forms; new texts are added to `table`.
 
-    `flat` joins each context into one text. `rng(purpose)` gives a generator. `tick(done, total)` counts replies.
+    `rng(purpose)` gives a generator. `tick(done, total)` counts replies.
     """
-    found = _true_replies(conversations, table, flat)
+    kinds, variants, keep_identical = options.kinds, options.variants, options.keep_identical
+    found = _true_replies(conversations, table, options.flat)
     n = len(found.reply)
     broken: dict[str, Ints] = {}
     wanted = [kind for kind in SYNTACTIC if kind in kinds]
@@ -185,9 +194,9 @@ def _true_replies(conversations: Sequence[Conversation], table: TextTable, flat:
             else:
                 rows.append((begin, turn, number, group, texts[turn]))
     columns = np.array(rows, dtype=np.int64).reshape(-1, 5).T
-    starts, lengths, conversation, group_of, reply_rows = (np.ascontiguousarray(column) for column in columns)
+    starts, lengths, conversation, group_rows, reply_rows = (np.ascontiguousarray(column) for column in columns)
     return Samples(
-        np.array(context, dtype=np.int64), starts, lengths, conversation, group_of, reply_rows, shared=not flat
+        np.array(context, dtype=np.int64), starts, lengths, conversation, group_rows, reply_rows, shared=not flat
     )
 
 
@@ -270,7 +279,7 @@ def cut_batches(samples: Samples, batch_size: int, rng: np.random.Generator, *, 
     return [batches[place] for place in rng.permutation(len(batches))] if sort else batches
 
 
-def contexts_of(samples: Samples, examples: Ints) -> ContextRows:
+def select_contexts(samples: Samples, examples: Ints) -> ContextRows:
     """The contexts of some examples; where conversations are shared each is read once, as far as it is needed."""
     starts, lengths = samples.starts[examples], samples.lengths[examples]
     if not samples.shared:

@@ -128,7 +128,7 @@ class LocalTextModel:
             return AutoTokenizer.from_pretrained(str(self.folder), local_files_only=True, trust_remote_code=False)
 
 
-def tools_of(job: FitJob) -> Tools:
+def get_tools(job: FitJob) -> Tools:
     """The tools a job names: its own functions, or the models of its folders."""
     if isinstance(job, ToolJob) and job.tools is not None:
         return job.tools

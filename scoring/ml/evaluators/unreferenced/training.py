@@ -16,18 +16,19 @@ from scoring.ml.encoders.kept import cached_vectors
 from scoring.ml.encodings import Encodings, Ints
 from scoring.ml.engine import resolve_device
 from scoring.ml.evaluators.unreferenced.conversations import Conversation, prepare
-from scoring.ml.evaluators.unreferenced.network import Store, TokenStore, UnreferencedNetwork, VectorStore
+from scoring.ml.evaluators.unreferenced.network import Examples, Store, TokenStore, UnreferencedNetwork, VectorStore
 from scoring.ml.evaluators.unreferenced.planning import Sets
 from scoring.ml.evaluators.unreferenced.samples import (
     KINDS,
     Made,
     Replies,
+    SampleOptions,
     Samples,
     TextTable,
-    contexts_of,
     cut_batches,
     draw_replies,
     make_samples,
+    select_contexts,
 )
 from scoring.ml.evaluators.unreferenced.tools import Tools, make_texts
 from scoring.ml.evaluators.unreferenced.vectors import Pooling, UtteranceEncoder, pad_contexts
@@ -52,7 +53,7 @@ class Prepared:
     n_texts: int
 
 
-def sizes_of(job: FitJob) -> dict[str, Any]:
+def network_sizes(job: FitJob) -> dict[str, Any]:
     sizes: dict[str, Any] = {name: job.options[name] for name in SIZES if name in job.options}
     return {**sizes, "vector": job.encoder.width, "vocabulary": int(job.encoder.config.get("vocab_size", 0))}
 
@@ -72,16 +73,18 @@ def prepare_texts(network: type[UnreferencedNetwork], job: FitJob, sets: Sets, t
             make_samples(
                 conversations,
                 table,
-                flat=network.flat,
-                kinds=kinds,
-                variants=job.integer("variants") if name == "train" else 1,
-                keep_identical=job.flag("keep_identical"),
+                SampleOptions(
+                    kinds,
+                    flat=network.flat,
+                    variants=job.integer("variants") if name == "train" else 1,
+                    keep_identical=job.flag("keep_identical"),
+                ),
                 rng=lambda purpose, name=name: job.rng(f"{name}:{purpose}"),  # type: ignore[misc]
                 made=made,
                 tick=tick,
             )
         )
-    store, parts = _store_of(network, job, table, parts)
+    store, parts = _make_store(network, job, table, parts)
     return Prepared(parts[0], parts[1], store, len(table))
 
 
@@ -109,7 +112,7 @@ def _made_texts(
     return Made(generated, back)
 
 
-def _store_of(
+def _make_store(
     network: type[UnreferencedNetwork], job: FitJob, table: TextTable, parts: Sequence[Samples]
 ) -> tuple[Store, list[Samples]]:
     """The texts as vectors or tokens, and the samples with rows among them."""
@@ -228,13 +231,15 @@ class Epochs:
     ) -> dict[str, torch.Tensor]:
         store = self.prepared.store
         device = store.device
-        contexts = contexts_of(samples, examples)
+        contexts = select_contexts(samples, examples)
         distinct, places = np.unique(replies.rows[examples], return_inverse=True)
         return network(
-            store.take(contexts.rows),
-            torch.from_numpy(contexts.lengths),
-            torch.from_numpy(contexts.owner).to(device),
-            torch.from_numpy(contexts.position).to(device),
+            Examples(
+                store.take(contexts.rows),
+                torch.from_numpy(contexts.lengths),
+                torch.from_numpy(contexts.owner).to(device),
+                torch.from_numpy(contexts.position).to(device),
+            ),
             store.take(distinct),
             torch.from_numpy(places.reshape(len(examples), -1)).to(device),
             torch.from_numpy(replies.targets).to(device),

@@ -133,7 +133,7 @@ def test_signature_names_everything(tiny_encoder):
     signature = load("bertscore").signature
     assert signature == (
         "bertscore|nrefs:var|enc:all-MiniLM-L6-v2@53aa5117|layer:5|ml:512|trunc:right|dt:fp32|attn:sdpa|idf:no"
-        "|rescale:no|of:f1|v:0.2.0.dev0"
+        "|rescale:no|of:f1|v:1"
     )
     folder = tiny_encoder()
     options = [{}, {"layer": 2}, {"max_length": 9}, {"dtype": "bf16"}, {"idf": True}, {"component": "recall"}]

@@ -114,8 +114,7 @@ def test_signature_and_saving(checkpoint, tmp_path):
     evaluator = load("bleurt", encoder=checkpoint, device="cpu")
     name = Path(checkpoint).name
     assert evaluator.signature == (
-        f"bleurt|nrefs:var|enc:{name}@{evaluator.source.weights[:8]}|ml:64|trunc:reference-right|dt:fp32|attn:sdpa"
-        "|v:0.2.0.dev0"
+        f"bleurt|nrefs:var|enc:{name}@{evaluator.source.weights[:8]}|ml:64|trunc:reference-right|dt:fp32|attn:sdpa|v:1"
     )
     evaluator.save_pretrained(tmp_path)
     assert json.loads((tmp_path / "evaluator.json").read_text())["options"]["encoder"] == checkpoint

@@ -120,7 +120,7 @@ def test_missing_wordnet_is_reported_or_refused(no_wordnet):
     evaluator = load("meteor")
     evaluator.score([Record("a cat", ("a cat",))])
     assert evaluator.signature == (
-        "meteor|nrefs:var|case:lc|tok:13a|stem:porter|syn:none|alpha:0.9|beta:3|gamma:0.5|v:0.2.0.dev0"
+        "meteor|nrefs:var|case:lc|tok:13a|stem:porter|syn:none|alpha:0.9|beta:3|gamma:0.5|v:1"
     )
     assert evaluator.notes[0].startswith("without synonyms, because no WordNet was found")
     with pytest.raises(InvalidOption, match="nltk_data"):

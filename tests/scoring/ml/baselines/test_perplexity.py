@@ -10,7 +10,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from scoring.ml import EncoderError, InvalidOption, Record, ScoringError, load, read_dataset
-from scoring.ml.baselines.perplexity import CrossFit, group_of, ppl_reference
+from scoring.ml.baselines.perplexity import CrossFit, identify_group, ppl_reference
 from scoring.ml.text.word_ngrams import WordNgrams
 from tests.scoring.ml.causal import plain_log_likelihood, tiny_causal
 
@@ -59,11 +59,11 @@ def test_conditioned_on_the_context_or_source(folder):
 def test_n_grams_learn_only_from_references_of_other_groups():
     records = [*RECORDS, Record("x y", ("i like tea .",), group="g1"), Record("no", ("yes yes",), item="9")]
     folds = CrossFit(records, folds=3, order=3, tokenizer="13a", lowercase=True)
-    assert folds.fold[group_of(records[0])] == folds.fold[group_of(records[4])]
+    assert folds.fold[identify_group(records[0])] == folds.fold[identify_group(records[4])]
     found = load("perplexity", folds=3).evaluate(records)
     for row, record in enumerate(records):
-        fold = folds.fold[group_of(record)]
-        others = {ref for other in records if folds.fold[group_of(other)] != fold for ref in other.references}
+        fold = folds.fold[identify_group(record)]
+        others = {ref for other in records if folds.fold[identify_group(other)] != fold for ref in other.references}
         sums, tokens = WordNgrams.fit(others).log_likelihoods([record.text])
         assert found.values[row] == pytest.approx(sums[0] / tokens[0], abs=1e-12)
         assert found.components["tokens"][row] == tokens[0] == len(record.text.split()) + 1
@@ -93,7 +93,7 @@ def test_saved_n_gram_model_scores_single_texts(tmp_path):
     sums, tokens = model.log_likelihoods([RECORDS[1].text])
     assert together[1] == pytest.approx(sums[0] / tokens[0])
     assert not evaluator.depends_on_batch
-    assert evaluator.signature == f"perplexity|lm:kn2|train:saved@{model.fingerprint[:8]}|case:lc|tok:13a|v:0.2.0.dev0"
+    assert evaluator.signature == f"perplexity|lm:kn2|train:saved@{model.fingerprint[:8]}|case:lc|tok:13a|v:1"
 
 
 def test_no_text_is_worse_than_an_empty_one():
@@ -117,9 +117,7 @@ def test_empty_texts_duplicates_and_order():
 
 
 def test_signatures(folder):
-    assert load("perplexity").signature == (
-        "perplexity|lm:kn3|train:references-of-other-groups/5|case:lc|tok:13a|v:0.2.0.dev0"
-    )
+    assert load("perplexity").signature == ("perplexity|lm:kn3|train:references-of-other-groups/5|case:lc|tok:13a|v:1")
     name = Path(folder).name
     assert load("perplexity", encoder=folder).signature.startswith(f"perplexity|lm:{name}@")
     options = [{}, {"context": True}, {"max_length": 9}, {"stride": 2}, {"dtype": "bf16"}]

@@ -10,7 +10,7 @@ import pytest
 from scoring.ml.encoders.kept import cached_vectors
 from scoring.ml.encoders.source import find_encoder
 from scoring.ml.encodings import Encodings
-from scoring.ml.evaluators.ream.vectors import PairEncoder
+from scoring.ml.evaluators.ream.vectors import PairEncoder, Reading
 from scoring.ml.types import Record
 from tests.scoring.ml.tiny import tiny_encoder
 
@@ -18,7 +18,7 @@ from tests.scoring.ml.tiny import tiny_encoder
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> PairEncoder:
     source = find_encoder(tiny_encoder("bert", tmp_path_factory.mktemp("frozen")))
-    return PairEncoder(source, layer=2, pooling="mean", max_length=32, device="cpu")
+    return PairEncoder(source, Reading(2, max_length=32), device="cpu")
 
 
 def pairs(encoder: PairEncoder, *texts: str) -> Encodings:

@@ -47,7 +47,7 @@ def test_groups_are_shown_with_n_and_few_give_a_warning(tmp_path: Path, n_groups
     card = (tmp_path / "out" / CARD).read_text(encoding="utf-8")
     assert counts(card) == dict.fromkeys(("toy", "length", "overlap", "random"), ("24", str(n_groups)))
     assert (WARNING in card) == (n_groups == 9)  # 3 give no interval
-    assert (f"so few groups ({n_groups})" in card) == (n_groups == 9)
+    assert (f"from few groups ({n_groups})" in card) == (n_groups == 9)
     assert ("[" in card.partition("## Agreement")[2]) == (n_groups > 4)
     # Read back: the number is in the record.
     assert load(tmp_path / "out").card == card
@@ -69,7 +69,7 @@ def test_differing_counts_are_shown_as_a_range() -> None:
     evaluator = trained(6)
     rows = [dict(row) for row in evaluator.record.correlations]
     rows[2]["n_groups"], rows[3]["n_groups"] = 8, 12  # row 1 has no interval: length predicts these ratings exactly
-    assert "so few groups (6 to 8)" in with_rows(evaluator, rows).card
+    assert "from few groups (6 to 8)" in with_rows(evaluator, rows).card
 
 
 HEADING = "| evaluator | aspect | pairs | groups | decided pairs right | all three verdicts right |"
@@ -118,7 +118,7 @@ def test_compared_outputs_are_shown_by_verdicts(tmp_path: Path) -> None:
     assert re.findall(r"^\| (\w+) \| fluency \| (\d+) \| ", said, re.MULTILINE) == [
         (name, str(evaluator.record.verdicts[0]["n_pairs"])) for name in ("toy", "length", "overlap", "random")
     ]
-    assert "chose its weights, so rather too good" in said
+    assert "also chose the weights, so slightly optimistic" in said
     # Read back: the figures are in the record.
     evaluator.save_pretrained(tmp_path / "out")
     assert agreement(load(tmp_path / "out")) == said
@@ -150,7 +150,7 @@ def test_row_states_its_pairs_and_the_chance_level(unmeasured: TrainedEvaluator)
     assert "| length | fluency | 38 | 20 | 0.700 [0.600, 0.800] | 0.550 [0.450, 0.650] (fitted) |" in said
     assert (
         "- fluency: 30 pairs decided and 10 tied; left out: 3 without one most frequent verdict, 1 of identical texts. "
-        "Of all pairs 0.250 are right for whoever always says tied, 0.375 for whoever draws the better text by lot."
+        "Chance level on all pairs: 0.250 by always saying tied, 0.375 by guessing the better text."
     ) in said
     assert said.count("- fluency") == 1
     assert "toy: scores that differ by no more than a threshold are tied; the threshold for each fifth" in said
@@ -166,7 +166,7 @@ def test_row_states_its_ties_simulated_judgements_and_few_groups(unmeasured: Tra
     assert "toy said by itself what is tied." in said
     assert "left out: none." in said
     assert "**1,200 of the judgements were simulated**" in said
-    assert "so few groups (9)" in said
+    assert "from few groups (9)" in said
     undefined = {"value": None, "low": None, "high": None, "n": 0, "note": "people decided no pair"}
     said = with_verdicts(unmeasured, {**row, "n_groups_decided": 0, "decided": undefined})
     assert "| - (people decided no pair) |" in said

@@ -11,7 +11,7 @@ import pytest
 
 from scoring.ml import InvalidOption, TrainingDataError, TrainingProgress, cross_fit, load
 from scoring.ml.cross_fitted import CrossFitted
-from scoring.ml.training.record import content_of
+from scoring.ml.training.record import hash_content
 from scoring.ml.types import Dataset, Dialogue, Item, Record, training_names
 from tests.scoring.ml.training.toy import Toy, toy_data
 from tests.scoring.ml.training.toy_entry import ENTRY
@@ -51,11 +51,11 @@ def test_score_missing_in_its_fold_is_undefined_even_if_another_fold_has_it() ->
             trained_on=frozenset({group}),
             undefined=lambda record: "" if record.system == system else f"no model for {record.system}",
             worst=-7.0,
-            worst_of=lambda component: -3.0,
+            worst_component=lambda component: -3.0,
         )
 
     evaluator = CrossFitted(ENTRY, [member("g1", "b"), member("g2", "a")])
-    assert (evaluator.worst, evaluator.worst_of("x")) == (-7.0, -3.0)
+    assert (evaluator.worst, evaluator.worst_component("x")) == (-7.0, -3.0)
     assert evaluator.undefined(Record("tea", group="g1", system="b")) == "no model for b"
     assert evaluator.undefined(Record("tea", group="g2", system="b")) == ""
 
@@ -65,10 +65,10 @@ def test_folds_report_like_their_models(monkeypatch: pytest.MonkeyPatch) -> None
     be scored together were scored in parts."""
     one, two = (Toy(ENTRY, artefact=None) for _ in range(2))  # type: ignore[arg-type]
     monkeypatch.setattr(Toy, "worst", property(lambda self: -2.0 if self is two else -1.0))
-    monkeypatch.setattr(Toy, "worst_of", lambda self, component: -3.0)
+    monkeypatch.setattr(Toy, "worst_component", lambda self, component: -3.0)
     monkeypatch.setattr(Toy, "depends_on_batch", property(lambda self: self is two))
     folds = CrossFitted(ENTRY, [one, two])
-    assert (folds.worst, folds.worst_of("certainty"), folds.depends_on_batch) == (-2.0, -3.0, True)
+    assert (folds.worst, folds.worst_component("certainty"), folds.depends_on_batch) == (-2.0, -3.0, True)
     assert not CrossFitted(ENTRY, [one, one]).depends_on_batch
 
 
@@ -129,7 +129,7 @@ def test_other_data_are_recognised_by_content_not_by_name() -> None:
         record = SimpleNamespace(groups=groups, dev_groups=(), items=(), contents=contents)
         return Toy(ENTRY, artefact=SimpleNamespace(record=record))  # type: ignore[arg-type]
 
-    tea, cake, wine = (content_of((text,), None, "") for text in ("tea", "cake", "wine"))
+    tea, cake, wine = (hash_content((text,), None, "") for text in ("tea", "cake", "wine"))
     one, two, old = model("g1", contents=(tea,)), model("item:b", contents=(tea, wine)), model("g1", "item:b")
     folds = CrossFitted(ENTRY, [one, two])
     folds.recognise([("a", "g1", cake), ("b", "", cake), ("c", "g2", tea), ("d", "", wine), ("e", "g2", cake)])

@@ -11,7 +11,6 @@ import torch
 from scoring.ml.network import Network
 from scoring.ml.training.finetune import FinetuneResult, FinetuneSettings, finetune
 from scoring.ml.training.fit import make_job
-from scoring.ml.training.job import silent
 from tests.scoring.ml.training.steps import steps_taken
 from tests.scoring.ml.training.toy import toy_data
 
@@ -47,7 +46,7 @@ class Slopes:
 def run(folder: Path, slopes: Slopes, network: Network | None = None, **more: Any) -> tuple[Network, FinetuneResult]:
     evaluate = more.pop("evaluate", None)
     settings = FinetuneSettings(**{"learning_rate": 0.5, "epochs": 1, "device": "cpu", **more})
-    job = make_job("toy", toy_data(), None, "recommended", None, 13, None, folder, silent, {})
+    job = make_job("toy", toy_data(), {}, folder=folder)
     network = Slope.from_source(None, {}) if network is None else network
     return network, finetune(network, slopes, settings, job, evaluate=evaluate)
 

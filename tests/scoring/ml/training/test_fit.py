@@ -28,8 +28,7 @@ from scoring.ml.catalogue import Option
 from scoring.ml.errors import TrainingDiverged
 from scoring.ml.training import finetune as finetune_module
 from scoring.ml.training.fit import make_job
-from scoring.ml.training.job import silent
-from scoring.ml.training.record import contents_of, data_hash
+from scoring.ml.training.record import data_hash, hash_contents
 from scoring.ml.training.together import Together
 from scoring.ml.types import Aspect, System
 from tests.scoring.ml.tiny import tiny_encoder
@@ -67,7 +66,9 @@ def test_saved_and_loaded_scores_the_same(tmp_path: Path, encoder: str, frozen: 
     np.testing.assert_allclose(loaded.score(records), evaluator.score(records), atol=1e-6)
     assert loaded.signature == evaluator.signature
     assert (
-        loaded.record.contents == evaluator.record.contents == contents_of(evaluator.record, data, toy_data(8, seed=9))
+        loaded.record.contents
+        == evaluator.record.contents
+        == hash_contents(evaluator.record, data, toy_data(8, seed=9))
     )
     assert len(loaded.record.contents) > 8
     assert "profile:recommended" in loaded.signature
@@ -182,7 +183,7 @@ def test_several_gpus_do_not_change_a_training(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
-    job = make_job("toy", toy_data(), None, "recommended", encoder, 13, None, tmp_path, silent, {})
+    job = make_job("toy", toy_data(), {"encoder": encoder}, folder=tmp_path)
     settings = finetune_module.FinetuneSettings(1e-3, 2, device=asked)
     found = finetune_module._arguments(tmp_path, settings, job, "training", 6, together)
     assert (found.device, found.n_gpu) == (torch.device("cuda", index), 1)

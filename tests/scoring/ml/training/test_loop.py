@@ -12,7 +12,6 @@ import torch
 from scoring.ml.network import Network
 from scoring.ml.training.finetune import FinetuneResult
 from scoring.ml.training.fit import make_job
-from scoring.ml.training.job import silent
 from scoring.ml.training.loop import LoopSettings, train_loop
 from tests.scoring.ml.training.toy import toy_data
 
@@ -30,7 +29,7 @@ def run(
     """The result for a loss of `slope` times the weight, one step per epoch, and the weight; the first recorded
     figures."""
     network, given = One.from_source(None, {}), iter(figures)
-    job = make_job("toy", toy_data(4), None, "recommended", None, 1, None, folder, silent, {"frozen": True})
+    job = make_job("toy", toy_data(4), {"frozen": True}, seed=1, folder=folder)
 
     def losses(epoch: int) -> Iterator[torch.Tensor]:
         yield (slopes[epoch % len(slopes)] * network.weight).sum()

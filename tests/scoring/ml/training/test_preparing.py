@@ -13,7 +13,7 @@ import pytest
 from scoring.ml import TrainingProgress, fit, plan
 from scoring.ml.encoders import tokenizing
 from scoring.ml.evaluators.comparative import human
-from scoring.ml.evaluators.perception import evaluator as perception
+from scoring.ml.evaluators.perception import texts as perception
 from scoring.ml.evaluators.shared_bert import evaluator as shared_bert
 from scoring.ml.evaluators.shared_bert import labels
 from scoring.ml.training import gold
@@ -92,11 +92,11 @@ class Work:
 def test_rows_are_processed_with_reports(name: str, encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once, with 8,000 items, a training cancelled before its first step continued for seven seconds."""
     work = Work()
-    count_key = work.counted(gold.key_of)
+    count_key = work.counted(gold.output_key)
     for module in (gold, human):
-        monkeypatch.setattr(module, "key_of", count_key)
+        monkeypatch.setattr(module, "output_key", count_key)
     monkeypatch.setattr(labels, "_level", work.counted(labels._level))
-    monkeypatch.setattr(perception, "references_of", work.counted(perception.references_of))
+    monkeypatch.setattr(perception, "get_references", work.counted(perception.get_references))
     with pytest.raises(Stop):
         fit(name, data(), dev=part("dev"), encoder=encoder, progress=work.report, epochs=1)
     assert work.total >= 180

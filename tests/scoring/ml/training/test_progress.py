@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from scoring.ml import TrainingProgress
@@ -21,7 +22,7 @@ BEFORE = [None, None, 1.0, 1.0, 2.0, 2.0]
 
 
 def job_of(folder: Path, seen: list[TrainingProgress]) -> FitJob:
-    return make_job("toy", toy_data(4), None, "recommended", None, 1, None, folder, seen.append, {"frozen": True})
+    return replace(make_job("toy", toy_data(4), {"frozen": True}, seed=1, folder=folder), report=seen.append)
 
 
 def found(seen: list[TrainingProgress]) -> list[dict[str, float]]:

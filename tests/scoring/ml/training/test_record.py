@@ -12,7 +12,7 @@ import pytest
 from evalapp.stats.correlation.coefficients import pearson
 from scoring.ml import Dataset, Dialogue, Item, Output, Rating, Record, load
 from scoring.ml.base import Evaluator
-from scoring.ml.training.record import content_of, contents_of, correlations_with_people
+from scoring.ml.training.record import correlations_with_people, hash_content, hash_contents
 
 N = 12
 
@@ -85,15 +85,15 @@ def test_baselines_are_included() -> None:
 
 
 def test_item_identity_does_not_depend_on_its_name() -> None:
-    tea = content_of(("Tea?",), None, "i1")
+    tea = hash_content(("Tea?",), None, "i1")
     # printf '4:Tea?source:' | sha256sum
     assert tea == "e3741c1337bc"
-    assert tea == content_of(["Tea?"], "", "other")
+    assert tea == hash_content(["Tea?"], "", "other")
     others = [("T", "ea?"), ("Tea?", ""), ("tea?",), ("Tea? ",)]
-    assert len({tea, *(content_of(turns, None, "i1") for turns in others), content_of(("Tea?",), "s", "i1")}) == 6
+    assert len({tea, *(hash_content(turns, None, "i1") for turns in others), hash_content(("Tea?",), "s", "i1")}) == 6
     # Only its name identifies it.
-    assert content_of((), None, "i1") == content_of(("", " "), "", "i1") != content_of((), None, "i2")
-    assert len(content_of(("\ud800",), "\udfff", "i1")) == 12
+    assert hash_content((), None, "i1") == hash_content(("", " "), "", "i1") != hash_content((), None, "i2")
+    assert len(hash_content(("\ud800",), "\udfff", "i1")) == 12
 
 
 def test_training_data_include_items_and_dialogue_prefixes_of_its_groups() -> None:
@@ -101,5 +101,5 @@ def test_training_data_include_items_and_dialogue_prefixes_of_its_groups() -> No
     dialogues = (Dialogue("d1", ("hi", "hello", "bye")), Dialogue("d2", ("ho",)))
     record = SimpleNamespace(groups=("g1", "dialogue:d1"), dev_groups=("item:i2",))
     contexts = [("tea",), ("cake",), ("hi",), ("hi", "hello"), ("hi", "hello", "bye")]
-    found = contents_of(cast(Any, record), Dataset("d", items=items), None, Dataset("d", dialogues=dialogues))
-    assert found == tuple(sorted(content_of(context, None, "") for context in contexts))
+    found = hash_contents(cast(Any, record), Dataset("d", items=items), None, Dataset("d", dialogues=dialogues))
+    assert found == tuple(sorted(hash_content(context, None, "") for context in contexts))

@@ -27,7 +27,7 @@ from scoring.ml.training.fit import run_job
 from scoring.ml.training.job import FitJob
 from scoring.ml.training.several import SHARED, train_together
 from scoring.ml.training.store import write_json
-from scoring.ml.training.together import Together, portable, share_of
+from scoring.ml.training.together import Together, portable, take_share
 from tests.scoring.ml.tiny import tiny_encoder
 from tests.scoring.ml.training.many import DRAWN, FAULTY, MANY, PARTS, comparable, make_job, split_job, uncut
 from tests.scoring.ml.training.toy import ENTRY, ToyNetwork, toy_data
@@ -256,12 +256,12 @@ def test_no_process_outlives_a_killed_owner(tmp_path: Path) -> None:
 def test_batch_shares_are_weighted_by_known_labels() -> None:
     network = ToyNetwork.from_source(None, {})
     batch = {"features": torch.arange(5.0)[:, None], "labels": torch.tensor([1.0, torch.nan, 3.0, 4.0, torch.nan])}
-    shares = [share_of(batch, network, rank, 2) for rank in (0, 1)]
+    shares = [take_share(batch, network, rank, 2) for rank in (0, 1)]
     assert [share["features"].flatten().tolist() for share in shares] == [[0, 2, 4], [1, 3]]
     # By rows: three and two of five, times the two processes averaged over.
     assert [share["weight of the share"] for share in shares] == [2 * 3 / 5, 2 * 2 / 5]
     one = {name: values[:1] for name, values in batch.items()}
-    shares = [share_of(one, network, rank, 3) for rank in range(3)]
+    shares = [take_share(one, network, rank, 3) for rank in range(3)]
     assert [share["features"].tolist() for share in shares] == [[[0.0]]] * 3
     assert [share["weight of the share"] for share in shares] == [3.0, 0.0, 0.0]
 

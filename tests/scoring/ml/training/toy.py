@@ -20,7 +20,7 @@ from scoring.ml.training.finetune import FinetuneSettings, finetune
 from scoring.ml.training.gold import choose_aspect, rated_records
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.loop import LoopSettings, train_loop
-from scoring.ml.training.record import TrainingRecord, data_hash, groups_of, library_versions
+from scoring.ml.training.record import TrainingRecord, data_hash, library_versions, list_groups
 from scoring.ml.types import Aspect, Dataset, Item, Output, Rating, Record
 from tests.scoring.ml.training.toy_entry import ENTRY
 
@@ -104,8 +104,8 @@ class Toy(TrainedEvaluator):
             chosen = FinetuneSettings(job.number("learning_rate"), job.integer("epochs"), max_steps=limit, device="cpu")
             found = finetune(network, batches, chosen, job, evaluate=dev_loss)
         record = TrainingRecord(
-            job.train.name, data_hash(job.train), {"rated outputs": len(labels)}, groups_of(job.train),
-            groups_of(job.dev), rated.simulated, found.seconds, found.steps, found.metrics,
+            job.train.name, data_hash(job.train), {"rated outputs": len(labels)}, list_groups(job.train),
+            list_groups(job.dev), rated.simulated, found.seconds, found.steps, found.metrics,
             versions=library_versions(), log=found.log,
         )  # fmt: skip
         return Artefact(

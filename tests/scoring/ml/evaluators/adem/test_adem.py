@@ -18,7 +18,7 @@ from scoring.ml.evaluators.adem.ridge import Components, features, first_scale, 
 from scoring.ml.evaluators.unreferenced.vectors import UtteranceEncoder
 from scoring.ml.training.cross_fit import fold_parts
 from scoring.ml.training.fit import make_job
-from scoring.ml.training.job import FitJob, TrainingProgress, silent
+from scoring.ml.training.job import FitJob, TrainingProgress
 from scoring.ml.types import Aspect, Dataset, Item, Output, Rating, Record
 from tests.scoring.ml.tiny import WORDS, tiny_encoder
 
@@ -259,7 +259,7 @@ def test_folds_share_their_vectors(
 
     def job(number: int, folder: Path, shared: Path | None) -> FitJob:
         train, dev = parts[number]
-        return make_job("adem", train, dev, "recommended", None, 13, None, folder, silent, arguments, shared=shared)
+        return replace(make_job("adem", train, arguments, dev=dev, folder=folder), shared=shared)
 
     def train(number: int, folder: Path, shared: Path | None) -> tuple[Any, int]:
         before = sum(encoded)

@@ -15,7 +15,7 @@ from scoring.ml.evaluators.adem.evaluator import Adem, _Part, _ridge
 from scoring.ml.evaluators.adem.network import AdemNetwork
 from scoring.ml.evaluators.adem.ridge import Components
 from scoring.ml.training.fit import make_job
-from scoring.ml.training.job import FitJob, silent
+from scoring.ml.training.job import FitJob
 from scoring.ml.types import Aspect, Dataset, Item, Output, Rating, Record
 from tests.scoring.ml.tiny import tiny_encoder
 
@@ -33,7 +33,7 @@ def rated(n: int, name: str) -> Dataset:
 
 
 def job(folder: Path, train: Dataset, dev: Dataset | None = None, **options: Any) -> FitJob:
-    return make_job("adem", train, dev, "recommended", None, 13, None, folder, silent, options)
+    return make_job("adem", train, options, dev=dev, folder=folder)
 
 
 @pytest.mark.parametrize("method", ["ridge", "gradient"])

@@ -7,10 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scoring.ml.evaluators.comparative.human import HumanSettings, human_pairs, tau_of
+from scoring.ml.evaluators.comparative.human import HumanSettings, estimate_tau, human_pairs
 from scoring.ml.evaluators.comparative.training import Material
 from scoring.ml.training.fit import make_job
-from scoring.ml.training.job import silent
 from scoring.ml.types import Aspect, Comparison, Dataset, Item, Output, Rating
 
 BASE = HumanSettings("raw", "context", None, 1000, True)
@@ -78,8 +77,8 @@ def test_means_must_differ_by_more_than_half_a_point_of_five():
     one = ratings({("i0", "a"): [4], ("i0", "b"): [3]})
     assert as_dict(found(dataset(ratings=one)))[("i0", "a", "b")] == (0, 0, 1)
     data = dataset(ratings=rows)
-    assert [tau_of(data, "good", how, True) for how in ("raw", "z", "rank")] == [0.5, 0.5, 0.125]
-    assert tau_of(data, "good", "raw", False) == 0.0
+    assert [estimate_tau(data, "good", how, True) for how in ("raw", "z", "rank")] == [0.5, 0.5, 0.125]
+    assert estimate_tau(data, "good", "raw", False) == 0.0
 
 
 @pytest.mark.parametrize("pairing", ["context", "all"])
@@ -98,8 +97,7 @@ def test_held_out_part_has_the_tau_of_the_training_data(tmp_path):
     """Without a declared scale, the range of ratings is used; once, each part had its own."""
     wide = replace(dataset(ratings=ratings({("i0", "a"): [1, 1], ("i0", "b"): [9, 9]})), aspects=())
     narrow = replace(dataset(ratings=ratings({("i1", "a"): [5, 5], ("i1", "b"): [5.5, 5.5]})), aspects=())
-    job = make_job("comparative", wide, narrow, "recommended", None, 13, None, tmp_path, silent,
-                   {"rating_pairs": "context"})  # fmt: skip
+    job = make_job("comparative", wide, {"rating_pairs": "context"}, dev=narrow, folder=tmp_path)
     material = Material.__new__(Material)
     material.job, material.tie = job, True
     # An eighth of 1 to 9 is 1; of 5 to 5.5 it would be 0.0625.

@@ -11,13 +11,12 @@ from scoring.ml.evaluators.comparative.evaluator import choose_references
 from scoring.ml.evaluators.comparative.pairs import BETTER_TARGET, WORSE_TARGET, Target
 from scoring.ml.evaluators.comparative.training import HUMAN, SUPERVISED, Material
 from scoring.ml.training.fit import make_job
-from scoring.ml.training.job import silent
 from scoring.ml.types import Aspect, Dataset, Item, Output, Rating
 from tests.scoring.ml.evaluators.comparative.data import make
 
 
 def material(folder: Path, train: Dataset, dev: Dataset | None = None, seed: int = 13, **options: Any) -> Material:
-    return Material(make_job("comparative", train, dev, "recommended", None, seed, None, folder, silent, options))
+    return Material(make_job("comparative", train, options, dev=dev, seed=seed, folder=folder))
 
 
 def disputed() -> Dataset:

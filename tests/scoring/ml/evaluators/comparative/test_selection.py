@@ -9,7 +9,7 @@ import pytest
 
 from evalapp.stats.ranking.skill import VerdictTable, rank_by_games
 from scoring.ml.evaluators.comparative.selection import (
-    checks_of,
+    make_checks,
     random_settings,
     select_checkpoint,
     select_variant,
@@ -36,12 +36,12 @@ def outputs(value: float, items: int = 3) -> list[Record]:
 
 
 def test_each_checkpoint_against_its_two_predecessors():
-    checks = checks_of(ByNumber(), {30: outputs(2), 10: outputs(1), 20: outputs(3), 40: outputs(2)})
+    checks = make_checks(ByNumber(), {30: outputs(2), 10: outputs(1), 20: outputs(3), 40: outputs(2)})
     assert [(c.checkpoint, c.wins, c.ties, c.losses) for c in checks] == [
         (10, 0, 0, 0), (20, 3, 0, 0), (30, 3, 0, 3), (40, 0, 3, 3),
     ]  # fmt: skip
-    assert checks_of(ByNumber(), {10: outputs(1, 50), 20: outputs(2, 50)}, pairs=20)[1].n == 20
-    assert checks_of(ByNumber(), {n: outputs(n) for n in range(5)}, previous=1)[4].n == 3
+    assert make_checks(ByNumber(), {10: outputs(1, 50), 20: outputs(2, 50)}, pairs=20)[1].n == 20
+    assert make_checks(ByNumber(), {n: outputs(n) for n in range(5)}, previous=1)[4].n == 3
 
 
 def test_checkpoint_before_five_lost_checks_is_returned():

@@ -12,7 +12,7 @@ from scoring.ml.engine import collate
 from scoring.ml.errors import EncoderError
 from scoring.ml.evaluators.comparative.inputs import PairReader
 from scoring.ml.evaluators.comparative.network import ComparativeNetwork
-from scoring.ml.evaluators.comparative.sides import pool_sides, side_of, side_vectors
+from scoring.ml.evaluators.comparative.sides import number_sides, pool_sides, side_vectors
 from scoring.ml.training.batches import as_inputs
 from scoring.ml.types import Record
 from tests.scoring.ml.tiny import FAMILIES
@@ -26,7 +26,7 @@ FIRSTS, SECONDS = [A, B, A, OTHER, BLANK], [B, A, OTHER, B, A]
 
 def sides(ids: list[list[int]], between: int) -> list[list[int]]:
     found = torch.tensor(ids)
-    return side_of(found, found != 0, 9, between).tolist()
+    return number_sides(found, found != 0, 9, between).tolist()
 
 
 def test_sides_by_hand():
@@ -55,7 +55,7 @@ def test_texts_are_located_in_the_input(tiny_family, family, form):
     reader = PairReader(source, form=form)
     encodings = reader.pairs(FIRSTS, SECONDS).encodings
     batch = collate(encodings, reader.pad_id, "cpu")
-    found = side_of(batch.input_ids, batch.attention_mask, *reader.separator)
+    found = number_sides(batch.input_ids, batch.attention_mask, *reader.separator)
 
     def words(ids: list[int]) -> str:
         return " ".join(reader.tokenizer.tokenizer.decode(ids, skip_special_tokens=True).split())
@@ -74,7 +74,7 @@ def test_padding_makes_no_difference(tiny_family, family):
     batch = collate(reader.pairs(FIRSTS, SECONDS).encodings, reader.pad_id, "cpu")
     with torch.inference_mode():
         hidden = model(**as_inputs(batch)).last_hidden_state
-        expected = pool_sides(hidden, side_of(batch.input_ids, batch.attention_mask, *reader.separator))
+        expected = pool_sides(hidden, number_sides(batch.input_ids, batch.attention_mask, *reader.separator))
         torch.testing.assert_close(side_vectors(model, batch, *reader.separator), expected, atol=1e-5, rtol=0)
         half = side_vectors(load_model(source, dtype="bf16"), batch, *reader.separator)
     assert half.dtype == torch.bfloat16

@@ -15,21 +15,15 @@ from scoring.ml import EncoderError, InvalidOption, TrainingDataError, TrainingP
 from scoring.ml.cross_fitted import CrossFitted, join_folds
 from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.evaluators.perception.arithmetic import system_weights
-from scoring.ml.evaluators.perception.evaluator import (
-    Perception,
-    Reading,
-    _judge,
-    _Trainer,
-    kept_apart,
-    learnable,
-    unconditional,
-)
+from scoring.ml.evaluators.perception.evaluator import Perception
 from scoring.ml.evaluators.perception.pairs import PairBatches, encode_pool, encode_sides
+from scoring.ml.evaluators.perception.reading import Reading
 from scoring.ml.evaluators.perception.robustness import least_overlapping, robustness
+from scoring.ml.evaluators.perception.texts import learnable, set_references_apart, unconditional
+from scoring.ml.evaluators.perception.training import Trainer, judge_held_out
 from scoring.ml.training import finetune
 from scoring.ml.training.finetune import FinetuneResult
 from scoring.ml.training.fit import make_job
-from scoring.ml.training.job import silent
 from scoring.ml.types import Dataset, Item, Output, Record
 from tests.scoring.ml.tiny import copy_as_another_kind, tiny_encoder
 
@@ -275,17 +269,16 @@ def test_unconditional_texts_are_paired_with_fixed_references(encoder: str) -> N
 
 
 def test_unconditional_discriminator_was_not_trained_on_its_references(encoder: str) -> None:
-    job = make_job("perception", any_item(), None, "recommended", encoder, 13, None, Path(), silent,
-                   {"conditional": False, **QUICK})  # fmt: skip
-    kept, texts = kept_apart(job, unconditional(any_item()))
+    job = make_job("perception", any_item(), {"conditional": False, **QUICK, "encoder": encoder})
+    kept, texts = set_references_apart(job, unconditional(any_item()))
     assert len(kept) == 4
     assert sorted([*kept, *texts.pool]) == sorted(item.references[0] for item in any_item().items if item.references)
     # The dev part uses neither: it has its own references, or the fixed ones if there are no others.
-    trainer = _Trainer(job, texts, None, kept)
+    trainer = Trainer(job, texts, None, kept)
     dev = unconditional(any_item(seed=4))
-    met = trainer._met(replace(dev, pool=(*dev.pool, *texts.pool))).pool
+    met = trainer._with_dev_references(replace(dev, pool=(*dev.pool, *texts.pool))).pool
     assert set(met) == set(dev.pool) - set(texts.pool)
-    assert trainer._met(replace(dev, pool=texts.pool)).pool == tuple(kept)
+    assert trainer._with_dev_references(replace(dev, pool=texts.pool)).pool == tuple(kept)
 
 
 def test_texts_like_references_score_near_one_half(encoder: str) -> None:
@@ -327,7 +320,7 @@ def test_unconditional_text_is_paired_with_several_references_per_epoch(encoder:
     same = whole.items[-1].references[0]
     outputs = (*whole.outputs[:2], replace(whole.outputs[2], text=same), *whole.outputs[3:])
     texts = unconditional(replace(whole, outputs=outputs))
-    job = make_job("perception", whole, None, "recommended", encoder, 13, None, tmp_path, silent, given)
+    job = make_job("perception", whole, {**given, "encoder": encoder}, folder=tmp_path)
     sides = encode_pool(PairTokenizer(job.encoder), texts.records, texts.pool)
     batches = PairBatches(sides, [record.system for record in texts.records], job, pad_id=0, phase="x")
     drawn, met_by_third = [], set()
@@ -375,8 +368,8 @@ def test_learning_rates_are_selected_on_the_held_out_part(encoder: str) -> None:
 
 def test_diverging_rate_is_not_the_best(encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"learning_rates": "0.1,0.2,0.3"}
-    job = make_job("perception", data(), data(4), "recommended", encoder, 13, None, tmp_path, silent, given)
-    trainer = _Trainer(job, learnable(data()), learnable(data(4)), [])
+    job = make_job("perception", data(), {**given, "encoder": encoder}, dev=data(4), folder=tmp_path)
+    trainer = Trainer(job, learnable(data()), learnable(data(4)), [])
     losses: dict[float, dict[str, float]] = {0.1: {"loss": 0.7}, 0.2: {"loss": 0.6}, 0.3: {}}
     made = {
         rate: (trainer._network(1, "none"), FinetuneResult((), metrics, 1, 0.0)) for rate, metrics in losses.items()
@@ -387,13 +380,13 @@ def test_diverging_rate_is_not_the_best(encoder: str, tmp_path: Path, monkeypatc
 
 
 def test_discriminator_with_nan_outputs_has_no_loss(encoder: str, tmp_path: Path) -> None:
-    job = make_job("perception", data(), data(4), "recommended", encoder, 13, None, tmp_path, silent, {})
-    trainer = _Trainer(job, learnable(data()), learnable(data(4)), [])
+    job = make_job("perception", data(), {"encoder": encoder}, dev=data(4), folder=tmp_path)
+    trainer = Trainer(job, learnable(data()), learnable(data(4)), [])
     network = trainer._network(1, "none").eval()
     reading = Reading(encode_sides(trainer.tokenizer, learnable(data(4)).records, with_context=True))
-    assert np.isfinite(list(_judge(network, reading, trainer.tokenizer.pad_id).values())).all()
+    assert np.isfinite(list(judge_held_out(network, reading, trainer.tokenizer.pad_id).values())).all()
     network.l1[0].weight.data.fill_(float("inf"))
-    assert np.isnan(_judge(network, reading, trainer.tokenizer.pad_id)["loss"])
+    assert np.isnan(judge_held_out(network, reading, trainer.tokenizer.pad_id)["loss"])
 
 
 SHORT = {"epochs": 1, "batch_size": 8, "max_steps": 2}
@@ -410,15 +403,15 @@ def test_penalty_stays_where_held_out_pairs_benefit(
     """Beta = 0 if the accuracy on held-out pairs does not improve; the choice is recorded."""
     told = dict(zip(("none", "pair"), accuracies, strict=True))
     seen: dict[str, torch.Tensor] = {}
-    train = _Trainer._train
+    train = Trainer._train
 
-    def measured(self: _Trainer, systems: Any, encoded: Any, penalty: str, how: str) -> Any:
+    def measured(self: Trainer, systems: Any, encoded: Any, penalty: str, how: str) -> Any:
         network, found = train(self, systems, encoded, penalty, how)
         seen[penalty] = network.l1[0].weight.detach().clone()
         metrics = {"loss": 0.5} if told[penalty] is None else {"loss": 0.5, "accuracy": told[penalty]}
         return network, replace(found, metrics=metrics)
 
-    monkeypatch.setattr(_Trainer, "_train", measured)
+    monkeypatch.setattr(Trainer, "_train", measured)
     found = fit("perception", data(12), dev=data(5, seed=4), encoder=encoder, **SHORT)
     assert list(seen) == ["none", "pair"]
     assert torch.equal(found.artefact.network.l1[0].weight, seen[kept])  # type: ignore[index]

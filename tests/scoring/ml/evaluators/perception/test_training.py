@@ -13,11 +13,11 @@ import torch
 from scoring.ml import fit
 from scoring.ml.encoders.source import find_encoder
 from scoring.ml.encoders.tokenizing import PairTokenizer
-from scoring.ml.evaluators.perception.evaluator import Perception, learnable
+from scoring.ml.evaluators.perception.evaluator import Perception
 from scoring.ml.evaluators.perception.network import PerceptionNetwork, _between
 from scoring.ml.evaluators.perception.pairs import PairBatches, encode_sides
+from scoring.ml.evaluators.perception.texts import learnable
 from scoring.ml.training.fit import make_job
-from scoring.ml.training.job import silent
 from scoring.ml.types import Dataset, Item, Output
 from tests.scoring.ml.tiny import tiny_encoder
 
@@ -144,7 +144,7 @@ def test_each_pair_is_interpolated_at_its_own_point() -> None:
 def test_smaller_system_has_equal_share_in_one_model_for_all(encoder: str, tmp_path: Path) -> None:
     """Three texts against eight: eight pairs each per epoch, each of the three two or three times."""
     whole = data(3, 8)
-    job = make_job("perception", whole, None, "recommended", encoder, 13, None, tmp_path, silent, QUICK)
+    job = make_job("perception", whole, {**QUICK, "encoder": encoder}, folder=tmp_path)
     texts = learnable(whole)
     systems = [record.system for record in texts.records]
     assert systems == ["near"] * 3 + ["far"] * 8

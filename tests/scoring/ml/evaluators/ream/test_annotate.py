@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from scoring.ml.evaluators.ream.annotate import Annotation, choose_references, mix
+from scoring.ml.evaluators.ream.annotate import Annotation, Search, choose_references, mix
 
 WORTH = {"a": 0.1, "b": 0.3, "c": 0.2, "bad": -0.2, "start": 0.0}
 
@@ -17,8 +17,7 @@ def judge(sets: Sequence[Sequence[str]]) -> list[float]:
 
 
 def choose(start: list[str], candidates: list[str], **changes: object) -> Annotation:
-    given = {"rng": np.random.default_rng(1), **changes}
-    return choose_references("i", start, candidates, judge, **given)  # type: ignore[arg-type]
+    return choose_references("i", start, candidates, judge, Search(**changes), rng=np.random.default_rng(1))  # type: ignore[arg-type]
 
 
 def test_first_fit_takes_improvements_and_records_every_step() -> None:
@@ -57,7 +56,7 @@ def test_without_a_start_the_best_comes_first() -> None:
     # Whatever its gain: a set needs a first reference.
     assert choose([], ["bad"]).references == ("bad",)
     assert choose([], ["a", "bad"], min_gain=2.0, greedy=True).references == ("a",)
-    lowest = choose_references("i", [], ["a"], lambda sets: [-1.0] * len(sets), rng=np.random.default_rng(1))
+    lowest = choose_references("i", [], ["a"], lambda sets: [-1.0] * len(sets), Search(), rng=np.random.default_rng(1))
     assert (lowest.references, lowest.reliability) == (("a",), -1.0)
 
 
@@ -79,7 +78,7 @@ def test_texts_are_read_before_they_are_judged_with_limited_lookahead(greedy: bo
 
     def choose_with(reader: object) -> Annotation:
         rng = np.random.default_rng(2)
-        return choose_references("i", ["start"], texts, worth, most=5, greedy=greedy, rng=rng, read=reader)  # type: ignore[arg-type]
+        return choose_references("i", ["start"], texts, worth, Search(5, greedy=greedy), rng=rng, read=reader)  # type: ignore[arg-type]
 
     found = choose_with(lambda chunk: read.append(list(chunk)))
     assert [len(chunk) for chunk in read] == ([41] if greedy else [5, 8])
@@ -89,7 +88,7 @@ def test_texts_are_read_before_they_are_judged_with_limited_lookahead(greedy: bo
     assert len(found.references) == 5
     # A set that is full at the start needs no candidate.
     read.clear()
-    choose_references("i", ["start"], texts, worth, most=1, rng=np.random.default_rng(2), read=read.append)  # type: ignore[arg-type]
+    choose_references("i", ["start"], texts, worth, Search(1), rng=np.random.default_rng(2), read=read.append)  # type: ignore[arg-type]
     assert read == [["start"]]
 
 

@@ -15,7 +15,6 @@ from scoring.ml.base import Query
 from scoring.ml.encoders.source import find_encoder
 from scoring.ml.evaluators.ream.evaluator import Ream, _Training
 from scoring.ml.training.fit import make_job
-from scoring.ml.training.job import silent
 from scoring.ml.types import Aspect, Dataset, Item, Output, Rating, Record
 from tests.scoring.ml.evaluators.ream.untrained import untrained
 from tests.scoring.ml.tiny import WORDS, copy_as_another_kind, tiny_encoder
@@ -272,7 +271,7 @@ def test_metric_reads_the_language_of_the_data(encoder: str, tmp_path: Path) -> 
     options = {**QUICK, "metric": "bleu-star"}
     learned = {}
     for lang in ("zh", ""):
-        job = make_job("ream", data(3, lang=lang), None, "recommended", encoder, 13, None, tmp_path, silent, options)
+        job = make_job("ream", data(3, lang=lang), {**options, "encoder": encoder}, folder=tmp_path)
         learned[lang] = _Training(job, "overall").metric
     texts = (["你好吗"], ["你好啊"])
     assert learned["zh"].all_pairs([Query(*texts)])[0][0, 0] > 0 == learned[""].all_pairs([Query(*texts)])[0][0, 0]
@@ -287,7 +286,7 @@ def test_epoch_is_selected_on_other_groups(encoder: str, tmp_path: Path) -> None
     paired = tuple(replace(item, group=f"g{number // 2}") for number, item in enumerate(whole.items))
     parts = []
     for given in (whole, replace(whole, items=paired), replace(whole, items=paired, outputs=whole.outputs[::-1])):
-        job = make_job("ream", given, None, "recommended", encoder, 13, None, tmp_path, silent, dict(QUICK))
+        job = make_job("ream", given, {**dict(QUICK), "encoder": encoder}, folder=tmp_path)
         found = _Training(job, "overall")
         parts.append([{item.query.group for item in part} for part in (found.items, found.dev)])
         assert len(found.items) + len(found.dev) == 24

@@ -16,7 +16,6 @@ from scoring.ml.evaluators.ream.evaluator import Ream
 from scoring.ml.evaluators.ream.gold import Sample
 from scoring.ml.evaluators.ream.training import Epochs, TunedEpochs
 from scoring.ml.training.fit import make_job
-from scoring.ml.training.job import silent
 from scoring.ml.training.loop import LoopSettings
 from tests.scoring.ml.evaluators.ream.by_hand import Total, job, prepared
 from tests.scoring.ml.evaluators.ream.test_evaluator import QUICK, data
@@ -70,7 +69,7 @@ def test_sets_of_every_item_use_its_own_rows(tmp_path: Path) -> None:
         Epochs(Total(), given, samples, job(tmp_path), "cpu"),  # type: ignore[arg-type]
         TunedEpochs(Total(), given, samples, job(tmp_path), "cpu", inputs),  # type: ignore[arg-type]
     ):
-        np.testing.assert_allclose(epochs.scores_of(sets).detach().numpy(), wanted, atol=1e-6)
+        np.testing.assert_allclose(epochs.predict_sets(sets).detach().numpy(), wanted, atol=1e-6)
     assert read == [[0, 1, 2, 3, 4, 5]]
 
 
@@ -81,7 +80,7 @@ def test_trainable_encoder_is_evaluated_after_training(tmp_path: Path) -> None:
     whole, dev = data(3), data(3, seed=4)
     found = fit("ream", whole, dev=dev, encoder=encoder, **given)
     assert isinstance(found, Ream)
-    again = make_job("ream", whole, dev, "recommended", encoder, found.artefact.seed, None, tmp_path, silent, given)
+    again = make_job("ream", whole, {**given, "encoder": encoder}, dev=dev, seed=found.artefact.seed, folder=tmp_path)
     items = training.query_items(dev, "overall", "raw")
     fresh = training.Preparer(again, found.metric, found.pair_encoder).prepare(items, "dev")
     samples, _ = training.draw_samples(fresh.gold, (1, 2), 2, again.rng("dev sets"))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from scoring.ml.encoders.source import find_encoder
-from scoring.ml.evaluators.ream.annotate import choose_references
+from scoring.ml.evaluators.ream.annotate import Search, choose_references
 from scoring.ml.types import Item
 from tests.scoring.ml.evaluators.ream.untrained import untrained
 from tests.scoring.ml.tiny import tiny_encoder
@@ -26,7 +26,8 @@ def test_candidates_are_visited_in_an_order_set_by_the_seed(greedy: bool) -> Non
     def visited(seed: int) -> list[str]:
         rng = np.random.default_rng(seed)
         # A gain of zero is enough: all are taken, and greedy breaks ties in the order of visits.
-        found = choose_references("i", ["start"], CANDIDATES, same_for_all, min_gain=-1.0, greedy=greedy, rng=rng)
+        search = Search(min_gain=-1.0, greedy=greedy)
+        found = choose_references("i", ["start"], CANDIDATES, same_for_all, search, rng=rng)
         return [step.candidate for step in found.trace]
 
     orders = [visited(seed) for seed in range(40)]

@@ -19,7 +19,6 @@ from scoring.ml.evaluators.shared_bert.labels import label_outputs
 from scoring.ml.evaluators.shared_bert.network import SharedBertNetwork, balanced_cross_entropy
 from scoring.ml.training import finetune
 from scoring.ml.training.fit import make_job
-from scoring.ml.training.job import silent
 from scoring.ml.types import Aspect, Dataset, Dialogue, Item, Output, Rating, Record
 from tests.scoring.ml.tiny import tiny_encoder
 
@@ -146,9 +145,12 @@ def test_held_out_part_is_labelled_by_the_same_rule(encoder: str, tmp_path: Path
     part = data(3, seed=4)
     low = tuple(replace(row, value=2.0 + (row.value > 4)) for row in part.ratings)
     job = make_job(
-        "shared-bert", data(aspects=()), replace(part, aspects=(), ratings=low), "recommended", encoder, 13, None,
-        tmp_path, silent, {},
-    )  # fmt: skip
+        "shared-bert",
+        data(aspects=()),
+        {"encoder": encoder},
+        dev=replace(part, aspects=(), ratings=low),
+        folder=tmp_path,
+    )
     train, dev, _ = _instances(job)
     # Naturalness is 2 or 6 in training: good from ceil(2 + 2.8) = 5 on. Held out it is 2 or 3; 3 was good.
     assert train.labelled.thresholds[0] == dev.labelled.thresholds[0] == 5.0

@@ -12,8 +12,8 @@ from scoring.ml.evaluators.shared_bert.labels import (
     Rule,
     default_threshold,
     label_outputs,
+    make_rule,
     pairs_with_references,
-    rule_of,
 )
 from scoring.ml.types import Aspect, Dataset, Item, Output, Rating
 
@@ -50,7 +50,7 @@ def test_only_whole_and_half_point_scales_are_rounded_up() -> None:
     assert found.labels[:, 0].tolist() == [0, 1, 0]
     halves = label_outputs(dataset({"a": ("x", [4.5]), "b": ("y", [4])}), ["quality"])
     assert halves.labels[:, 0].tolist() == [1, 0]
-    assert rule_of(data, "quality", "raw", 0.3) == Rule(0.3, False)
+    assert make_rule(data, "quality", "raw", 0.3) == Rule(0.3, False)
 
 
 def test_share_of_bad_instances_uses_pairs_on_request() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from scoring.ml import TrainingDataError, fit, plan
-from scoring.ml.evaluators.unreferenced.conversations import conversations_of, groups_in, split_conversations
+from scoring.ml.evaluators.unreferenced.conversations import collect_conversations, groups_in, split_conversations
 from scoring.ml.types import Dataset
 
 
@@ -18,7 +18,7 @@ def first(dialogues: Dataset, n: int) -> Dataset:
 @pytest.mark.parametrize("n", [10, 11, 12, 14, 15, 19, 20])
 def test_at_least_two_groups_are_held_out(dialogues: Dataset, n: int) -> None:
     for seed in range(5):
-        train, dev = split_conversations(conversations_of(first(dialogues, n), False), seed)
+        train, dev = split_conversations(collect_conversations(first(dialogues, n), False), seed)
         assert len(groups_in(dev)) == 2
         assert len(groups_in(train)) == n - 2
 

@@ -13,7 +13,7 @@ from scoring.ml.evaluators.unreferenced.bert_nli import BertNliNetwork
 from scoring.ml.evaluators.unreferenced.infersent import InferSentNetwork
 from scoring.ml.evaluators.unreferenced.losses import hinge_loss, nce_loss
 from scoring.ml.evaluators.unreferenced.maude import MaudeNetwork
-from scoring.ml.evaluators.unreferenced.network import Tokens, compared
+from scoring.ml.evaluators.unreferenced.network import Examples, Tokens, compared
 from scoring.ml.evaluators.unreferenced.ruber import RuberNetwork, blend, unit_range
 
 SIZES: dict[str, Any] = {
@@ -147,7 +147,7 @@ def test_excluded_inputs_change_nothing_and_learn_nothing(inputs: str, changed: 
     assert (bool(net.logits(c + 1, h) != base), bool(net.logits(c, h + 1) != base)) == changed
     n = torch.tensor([2])
     found = net(
-        torch.randn(2, 6), n, torch.arange(1), n, torch.randn(2, 6), torch.tensor([[0, 1]]),
+        Examples(torch.randn(2, 6), n, torch.arange(1), n), torch.randn(2, 6), torch.tensor([[0, 1]]),
         torch.tensor([1.0, 0.0]), torch.ones(1, 2),
     )  # fmt: skip
     found["loss"].backward()
@@ -165,7 +165,9 @@ def test_gradient_reaches_every_weight() -> None:
             texts = Tokens(torch.randint(1, 20, (2, 3)), torch.tensor([3, 2]))
             replies = Tokens(torch.randint(1, 20, (4, 3)), torch.tensor([3, 2, 3, 3]))
         places = torch.tensor([[0, 1], [2, 3]])
-        loss = net(texts, n, torch.arange(2), n, replies, places, torch.tensor([1.0, 0.0]), torch.ones(2, 2))["loss"]
+        loss = net(Examples(texts, n, torch.arange(2), n), replies, places, torch.tensor([1.0, 0.0]), torch.ones(2, 2))[
+            "loss"
+        ]
         loss.backward()
         silent = [name for name, p in net.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0]
         assert not silent, kind

@@ -9,19 +9,20 @@ import pytest
 
 from scoring.ml.evaluators.unreferenced.conversations import (
     Conversation,
+    collect_conversations,
     context_turns,
-    conversations_of,
     split_conversations,
 )
 from scoring.ml.evaluators.unreferenced.samples import (
     KINDS,
     Made,
+    SampleOptions,
     Samples,
     TextTable,
-    contexts_of,
     cut_batches,
     draw_replies,
     make_samples,
+    select_contexts,
 )
 from scoring.ml.types import Dataset, Dialogue, Item, Record
 
@@ -35,7 +36,7 @@ TALK = [
 def made(flat: bool = False, *, texts: Made | None = None, variants: int = 2) -> tuple[Samples, TextTable]:
     table = TextTable()
     samples = make_samples(
-        TALK, table, flat=flat, kinds=KINDS["all"], variants=variants, keep_identical=False,
+        TALK, table, SampleOptions(KINDS["all"], flat, variants),
         rng=lambda purpose: np.random.default_rng(len(purpose)), made=texts,
     )  # fmt: skip
     return samples, table
@@ -80,10 +81,10 @@ def test_random_replies_come_from_other_groups_and_are_drawn_each_epoch() -> Non
         for place in range(5):
             if drawn.weights[place, 4]:
                 seen[place].add(int(drawn.rows[place, 4]))
-    group_of = dict(zip(samples.reply.tolist(), samples.group.tolist(), strict=True))
+    groups_by_reply = dict(zip(samples.reply.tolist(), samples.group.tolist(), strict=True))
     for place, rows in enumerate(seen):
         assert len(rows) > 1
-        assert all(group_of[row] != samples.group[place] for row in rows)
+        assert all(groups_by_reply[row] != samples.group[place] for row in rows)
 
 
 def test_generated_texts_become_false_and_true_replies() -> None:
@@ -119,11 +120,11 @@ def test_batches_hold_every_reply_once(sort: bool) -> None:
 
 def test_conversation_is_read_once_for_all_its_replies() -> None:
     samples, _ = made()
-    found = contexts_of(samples, np.array([2, 0, 4]))
+    found = select_contexts(samples, np.array([2, 0, 4]))
     assert found.lengths.tolist() == [3, 3]
     assert found.position.tolist() == [3, 1, 3]
     assert found.owner.tolist() == [0, 0, 1]
-    apart = contexts_of(replace(samples, shared=False), np.array([2, 0]))
+    apart = select_contexts(replace(samples, shared=False), np.array([2, 0]))
     assert apart.lengths.tolist() == [3, 1]
     assert apart.rows.tolist() == [*samples.context_rows[:3].tolist(), samples.context_rows[0]]
 
@@ -138,13 +139,13 @@ def test_conversations_come_from_dialogues_or_else_from_references() -> None:
         ),
         dialogues=(Dialogue("x", ("one", " ", "two")), Dialogue("w", ("alone",))),
     )
-    assert conversations_of(data, True) == [Conversation("x", "dialogue:x", ("one", "two"))]
+    assert collect_conversations(data, True) == [Conversation("x", "dialogue:x", ("one", "two"))]
     without = replace(data, dialogues=())
-    assert conversations_of(without, True) == [
+    assert collect_conversations(without, True) == [
         Conversation("i1:0", "g", ("hi there", "hello you"), 1),
         Conversation("i2:0", "item:i2", ("a source", "an answer"), 1),
     ]
-    assert conversations_of(without, False)[0].turns == ("Hi THERE", "hello you")
+    assert collect_conversations(without, False)[0].turns == ("Hi THERE", "hello you")
     assert context_turns(Record("t", context=("a", " b "), source="s"), True) == ("a", "b")
 
 

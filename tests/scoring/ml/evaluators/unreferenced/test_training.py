@@ -14,13 +14,13 @@ import torch
 from scoring.ml import InvalidOption, TrainingDataError, fit, load, plan
 from scoring.ml.cross_fitted import CrossFitted
 from scoring.ml.encoders import kept
-from scoring.ml.evaluators.unreferenced.conversations import conversations_of, reply_records
+from scoring.ml.evaluators.unreferenced.conversations import collect_conversations, reply_records
 from scoring.ml.evaluators.unreferenced.dialogues import score_dialogues
 from scoring.ml.evaluators.unreferenced.ruber import Ruber
 from scoring.ml.evaluators.unreferenced.samples import Replies
 from scoring.ml.evaluators.unreferenced.training import Epochs
 from scoring.ml.training.fit import make_job
-from scoring.ml.training.job import TrainingProgress, silent
+from scoring.ml.training.job import TrainingProgress
 from scoring.ml.types import Dataset, Dialogue, Item, Record
 from tests.scoring.ml.evaluators.unreferenced.conftest import SMALL
 
@@ -50,7 +50,7 @@ def trained(encoder: str, dialogues: Dataset) -> dict[str, Any]:
 
 def test_batch_and_order_change_nothing(trained: dict[str, Any], name: str, dialogues: Dataset) -> None:
     evaluator = trained[name]
-    records = reply_records(conversations_of(dialogues, True))[:40]
+    records = reply_records(collect_conversations(dialogues, True))[:40]
     values = evaluator.score(records)
     assert len(set(values.round(6))) > 20
     assert ((values > 0) & (values < 1)).all()
@@ -299,7 +299,7 @@ def test_held_out_loss_counts_like_the_loss(
 ) -> None:
     """With hinge and the paper's weight 1, a batch also counted by its true replies."""
     given = {"loss": "hinge", **SMALL["maude"]}
-    job = make_job("maude", dialogues, None, "paper", encoder, 13, None, tmp_path, silent, given)
+    job = make_job("maude", dialogues, {**given, "encoder": encoder}, profile="paper", folder=tmp_path)
     replies = Replies(
         np.zeros((2, 4), dtype=np.int64),
         np.array([[1, 1, 1, 0], [1, 0, 0, 1]], dtype=np.float32),

@@ -1,0 +1,142 @@
+"""Texts that `perception` learns from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from scoring.ml.base import get_references
+from scoring.ml.encoders.tokenizing import PairTokenizer
+from scoring.ml.errors import TooFewData, TrainingDataError
+from scoring.ml.evaluators.perception.pairs import Sides, encode_pool, encode_sides
+from scoring.ml.training.job import FitJob, RowTracker, without_progress
+from scoring.ml.types import Dataset, Record
+
+LEAST_PAIRS = 8
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Records that can be learned from: a text, and references that are not the same text. Of an unconditional model
+    a text alone, and the `pool` of references any of them may meet. Left out are `n_same` outputs that are the same as
+    all their references, `n_empty` without a text and `n_alone` without a reference."""
+
+    records: list[Record]
+    n_same: int
+    pool: tuple[str, ...] = ()
+    n_empty: int = 0
+    n_alone: int = 0
+
+    def select_system(self, name: str) -> Texts:
+        """Those of one system."""
+        return Texts([record for record in self.records if label_system(record) == name], 0, self.pool)
+
+    @property
+    def systems(self) -> list[str]:
+        """The systems with texts, in order."""
+        return sorted({label_system(record) for record in self.records})
+
+
+def find_texts(job: FitJob, dataset: Dataset) -> Texts:
+    """What a job can learn from a dataset that it keeps, found once."""
+    find = learnable if job.flag("conditional") else unconditional
+    return job.once(f"texts of {id(dataset)}", lambda: find(dataset, job.track))
+
+
+def learnable(dataset: Dataset, track: RowTracker = without_progress) -> Texts:
+    """Non-empty outputs with references; references that equal the text are taken out, and so is a text that has no
+    other."""
+    found, same, empty, alone = [], 0, 0, 0
+    for record in track(dataset.outputs_with_context()):
+        references = tuple(text for text in get_references(record) if text.strip() != record.text.strip())
+        if not record.text.strip():
+            empty += 1
+            continue
+        if not get_references(record):
+            alone += 1
+            continue
+        if not references:
+            same += 1
+            continue
+        found.append(replace(record, references=references))
+    return Texts(found, same, n_empty=empty, n_alone=alone)
+
+
+def unconditional(dataset: Dataset, track: RowTracker = without_progress) -> Texts:
+    """All non-empty outputs, whether their items have references or not, and the different references of all items."""
+    pool = {text.strip(): text for item in dataset.items for text in item.references if text.strip()}
+    found = [record for record in track(dataset.outputs_with_context()) if record.text.strip()]
+    return Texts(found, 0, tuple(pool.values()), n_empty=len(dataset.outputs) - len(found))
+
+
+def describe_left_out(texts: Texts) -> list[str]:
+    """What it does not learn from, by cause."""
+    found = []
+    if texts.n_empty:
+        found.append(f"{texts.n_empty:,} outputs are empty: left out")
+    if texts.n_alone:
+        found.append(f"{texts.n_alone:,} outputs have no reference: left out")
+    return found
+
+
+def count_different(texts: Texts) -> int:
+    return len({record.text.strip() for record in texts.records})
+
+
+def set_references_apart(job: FitJob, texts: Texts) -> tuple[list[str], Texts]:
+    """The references every text meets when an unconditional model scores, drawn once by the seed, and the texts with
+    the other references to learn from: one that was learned as a reference would be known for one again, and any text
+    beside it look worse than it is. ([], texts) of a conditional model.
+
+    Raises `TrainingDataError` where there are not enough."""
+    if job.flag("conditional"):
+        return [], texts
+    n = job.integer("n_references")
+    if len(texts.pool) <= n:
+        raise TrainingDataError(
+            job.name,
+            f"without condition it keeps {n} references to score with and learns from others; there are "
+            f"{len(texts.pool)} different ones: add references to the items, or take a smaller n_references",
+        )
+    order = job.rng("fixed references").permutation(len(texts.pool)).tolist()
+    rest = tuple(texts.pool[place] for place in sorted(order[n:]))
+    records = texts.records
+    if len(rest) == 1:
+        records = [record for record in records if record.text.strip() != rest[0].strip()]
+    n_same = len(texts.records) - len(records)
+    if not records:
+        raise TrainingDataError(job.name, "no output differs from the reference it could be told from: add references")
+    return [texts.pool[place] for place in order[:n]], Texts(records, n_same, rest)
+
+
+def encode_texts(job: FitJob, tokenizer: PairTokenizer, texts: Texts) -> Sides:
+    if job.flag("conditional"):
+        return encode_sides(tokenizer, texts.records, with_context=job.text("inputs") == "both")
+    return encode_pool(tokenizer, texts.records, texts.pool)
+
+
+def label_system(record: Record) -> str:
+    """A system at a step is a system of its own."""
+    return record.system if record.step is None else f"{record.system} @ {record.step}"
+
+
+def check_systems(job: FitJob, texts: Texts) -> list[str]:
+    if not job.train.outputs:
+        raise TrainingDataError(job.name, "the data hold no outputs. Upload the texts of a system first.")
+    if texts.n_empty == len(job.train.outputs):
+        raise TrainingDataError(job.name, f"all {texts.n_empty:,} outputs are empty: upload outputs with a text")
+    if not texts.records:
+        raise TrainingDataError(
+            job.name, "no output has a reference it could be told from: add references to the items"
+        )
+    systems = texts.systems
+    if job.text("models") == "per_system":
+        few = [name for name in systems if len(texts.select_system(name).records) < LEAST_PAIRS]
+        if few:
+            raise TooFewData(
+                job.name, f"{', '.join(few)}: fewer than {LEAST_PAIRS} texts with references; take models=shared"
+            )
+    elif len(texts.records) < LEAST_PAIRS:
+        raise TooFewData(
+            job.name, f"{len(texts.records)} texts with references are too few, it needs {LEAST_PAIRS}: upload more"
+        )
+    return systems

@@ -1,0 +1,256 @@
+"""Training of `perception`: one network or one per system, with each penalty and at each learning rate asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+import torch
+
+from scoring.ml.encoders.source import EncoderSource
+from scoring.ml.encoders.tokenizing import PairTokenizer
+from scoring.ml.engine import Engine
+from scoring.ml.errors import InvalidOption, TrainingDataError
+from scoring.ml.evaluators.perception.arithmetic import (
+    expected_calibration_error,
+    hinted,
+    mean_negative_log,
+    probability_of_generation,
+)
+from scoring.ml.evaluators.perception.network import PerceptionNetwork
+from scoring.ml.evaluators.perception.pairs import PairBatches, Sides
+from scoring.ml.evaluators.perception.reading import Reading, grade_sides
+from scoring.ml.evaluators.perception.texts import Texts, encode_texts, find_texts, label_system
+from scoring.ml.network import Network
+from scoring.ml.training.finetune import FinetuneResult, finetune
+from scoring.ml.training.frame import make_finetune_settings
+from scoring.ml.training.job import FitJob
+from scoring.ml.types import Dataset
+
+# Penalties whose gradient is differentiated twice, which fused attention kernels cannot do.
+TWICE = ("pair", "interpolate")
+# The penalty of `auto` without held-out texts to choose by.
+UNCHOSEN = ("pair",)
+# References that each held-out text meets in an unconditional model.
+DEV_REFERENCES = 32
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What one network learns from, of which system each text is, and what its weights are chosen by."""
+
+    sides: Sides
+    systems: list[str]
+    held_out: Reading | None
+
+
+class Trainer:
+    """The trainings of one job: a tower, or one per system, with each penalty and at each learning rate asked for."""
+
+    def __init__(self, job: FitJob, texts: Texts, dev: Texts | None, kept: list[str]) -> None:
+        self.job, self.texts, self.dev, self.kept = job, texts, dev, kept
+        self.tokenizer = PairTokenizer(job.encoder, max_length=job.optional_integer("max_length"))
+        self.tokenizer.tick = job.report_rows
+        self.seconds, self.steps = 0.0, 0
+        self.chosen: dict[str, float] = {}
+        self.accuracies: dict[str, float | None] = {}
+
+    def train_best(self, penalties: Sequence[str], systems: list[str]) -> tuple[PerceptionNetwork, FinetuneResult]:
+        """The network that is kept, with the curve of its training: of several penalties, which come least first, the
+        one by which most held-out pairs are right; of equals the least. One for all systems: theirs are compared."""
+        # All before the first step: from then on the steps are told.
+        parts = [(self.texts, self.dev)]
+        if self.job.text("models") == "per_system":
+            parts = [(self.texts.select_system(name), self.dev and self.dev.select_system(name)) for name in systems]
+        encoded = [self._encoded(*part) for part in parts]
+        tried = []
+        for penalty in penalties:
+            self.chosen = {}
+            network, found = self._train(
+                systems, encoded, penalty, " without penalty" if penalty != penalties[-1] else ""
+            )
+            self.accuracies[penalty] = _accuracy(found)
+            tried.append((penalty, network, found, self.chosen))
+        _, network, found, self.chosen = max(tried, key=lambda one: _or_least(self.accuracies[one[0]]))
+        return _for_scoring(network, self.job.encoder), replace(found, steps=self.steps, seconds=self.seconds)
+
+    def _train(
+        self, systems: Sequence[str], encoded: Sequence[Encoded], penalty: str, how: str
+    ) -> tuple[PerceptionNetwork, FinetuneResult]:
+        if self.job.text("models") == "shared":
+            return self._best(f"training{how}", encoded[0], penalty)
+        whole = self._network(len(systems), penalty)
+        log: list[dict[str, Any]] = []
+        metrics: dict[str, list[float]] = {}
+        for tower, system in enumerate(systems):
+            network, found = self._best(f"training {system}{how}", encoded[tower], penalty)
+            _move(network, whole, tower)
+            log += [{**row, "system": system} for row in found.log]
+            for name, value in found.metrics.items():
+                metrics.setdefault(name, []).append(value)
+        means = {name: float(np.mean(values)) for name, values in metrics.items()}
+        return whole.eval(), FinetuneResult(tuple(log), means, self.steps, self.seconds)
+
+    def _encoded(self, texts: Texts, dev: Texts | None) -> Encoded:
+        """Texts to learn from, and those to choose by where there are any, as the network reads them."""
+        sides = encode_texts(self.job, self.tokenizer, texts)
+        reading = None
+        if dev is not None and dev.records:
+            reading = Reading(encode_texts(self.job, self.tokenizer, self._with_dev_references(dev)))
+        return Encoded(sides, [label_system(record) for record in texts.records], reading)
+
+    def _best(self, phase: str, encoded: Encoded, penalty: str) -> tuple[PerceptionNetwork, FinetuneResult]:
+        rates = parse_learning_rates(self.job)
+        tried = []
+        for rate in rates:
+            name = phase if len(rates) == 1 else f"{phase} at {rate:g}"
+            tried.append((rate, *self._finetune(name, encoded, rate, penalty)))
+        # A rate at which the training diverged has no loss.
+        rate, network, found = min(tried, key=lambda one: one[2].metrics.get("loss", math.inf))
+        self.chosen[phase] = rate
+        return network, found
+
+    def _finetune(
+        self, phase: str, encoded: Encoded, rate: float, penalty: str
+    ) -> tuple[PerceptionNetwork, FinetuneResult]:
+        job, reading = self.job, encoded.held_out
+        batches = PairBatches(encoded.sides, encoded.systems, job, pad_id=self.tokenizer.pad_id, phase=phase)
+        network = self._network(1, penalty)
+        judge = None
+        if reading is not None:
+
+            def judge(net: Network) -> dict[str, float]:
+                return judge_held_out(cast(PerceptionNetwork, net), reading, self.tokenizer.pad_id)
+
+        settings = make_finetune_settings(job, learning_rate=rate)
+        budget = job.number("budget")
+        found = finetune(
+            network, batches, settings, job, phase=phase, evaluate=judge,
+            after_step=lambda net, step: cast(PerceptionNetwork, net).adapt(budget),
+        )  # fmt: skip
+        self.seconds += found.seconds
+        self.steps += found.steps
+        return network, found
+
+    def _with_dev_references(self, dev: Texts) -> Texts:
+        """Without condition, some references the reader does not learn from, the same at every evaluation: those of the
+        dev part, else those kept for scoring."""
+        if self.job.flag("conditional"):
+            return dev
+        learned = {text.strip() for text in self.texts.pool}
+        others = [text for text in dev.pool if text.strip() not in learned]
+        chosen = self.job.rng("dev references").permutation(len(others))[:DEV_REFERENCES]
+        return replace(dev, pool=tuple(others[int(place)] for place in chosen) or tuple(self.kept))
+
+    def _network(self, towers: int, penalty: str) -> PerceptionNetwork:
+        job = self.job
+        torch.manual_seed(job.torch_seed("network"))
+        names = ("pooling", "confidence", "penalty_weight", "penalty_every")
+        settings = {**{name: job.options[name] for name in names}, "penalty": penalty, "towers": towers}
+        return PerceptionNetwork.from_source(
+            job.encoder, settings, attention="eager" if penalty in TWICE else None
+        )  # fmt: skip
+
+
+def check_learning_rates(job: FitJob, learned: Dataset, held_out: Dataset | None) -> None:
+    """Raises `TrainingDataError` where a model has several learning rates and no held-out texts to choose by."""
+    lacking = _systems_without_held_out(job, learned, held_out)
+    if lacking is not None and len(parse_learning_rates(job)) > 1:
+        of = f" with texts of {', '.join(lacking)}" if lacking else ""
+        raise TrainingDataError(job.name, f"learning_rates are chosen on held-out data: give a dev part{of}")
+
+
+def _systems_without_held_out(job: FitJob, learned: Dataset, held_out: Dataset | None) -> list[str] | None:
+    """The systems whose model has no held-out texts to choose by, none of them named where nothing is held out; None
+    where there are texts for every model."""
+    dev = Texts([], 0) if held_out is None else find_texts(job, held_out)
+    if not dev.records:
+        return []
+    if job.text("models") != "per_system":
+        return None
+    return [name for name in find_texts(job, learned).systems if name not in dev.systems] or None
+
+
+def choose_penalties(job: FitJob, learned: Dataset, held_out: Dataset | None) -> tuple[str, ...]:
+    """The penalties to train with, of which one is kept; the last is what `auto` begins from."""
+    asked = job.text("penalty")
+    if asked != "auto":
+        return (asked,)
+    return UNCHOSEN if _systems_without_held_out(job, learned, held_out) is not None else ("none", *UNCHOSEN)
+
+
+def _accuracy(found: FinetuneResult) -> float | None:
+    """The share of held-out pairs that are right; None where a training diverged and left no weights."""
+    lost = any(row.get("diverged") and row["kept"] is None for row in found.log)
+    return None if lost else found.metrics.get("accuracy")
+
+
+def _or_least(value: float | None) -> float:
+    return -math.inf if value is None else value
+
+
+def describe_penalty(accuracies: Mapping[str, float | None], network: PerceptionNetwork) -> list[str]:
+    """Of a penalty that was chosen, which it is, and by what."""
+    if len(accuracies) < 2:
+        return []
+    said = ", ".join(
+        f"{'diverged' if value is None else f'{value:.3f}'} {'without it' if name == 'none' else 'with it'}"
+        for name, value in accuracies.items()
+    )
+    kept = "left out" if network.settings["penalty"] == "none" else "kept"
+    return [f"The gradient penalty was {kept}: share of held-out pairs that are right {said}."]
+
+
+def parse_learning_rates(job: FitJob) -> list[float]:
+    wish = job.options["learning_rates"]
+    if wish is None:
+        return [job.number("learning_rate")]
+    try:
+        rates = [float(part) for part in str(wish).split(",")]
+    except ValueError:
+        rates = []
+    if not rates or not all(0 < rate <= 1 for rate in rates):
+        raise InvalidOption(
+            job.name, "learning_rates", f"must be numbers above 0, up to 1, with commas between, not {wish!r}"
+        )
+    return rates
+
+
+def judge_held_out(network: PerceptionNetwork, reading: Reading, pad_id: int) -> dict[str, float]:
+    """Log-loss, accuracy and calibration of the pairs of the dev part, mean confidence, the confidence's weight."""
+    engine = Engine(device=str(next(network.parameters()).device), pad_id=pad_id)
+    grades, vectors = grade_sides(network, reading.sides, engine, 0)
+    p_ref = 1.0 - probability_of_generation(grades[0][reading.owner], grades[1][reading.reference])
+    if not np.isfinite(p_ref).all():
+        # Weights may be numbers and what they give none: such a rate is not the best one.
+        return {"loss": math.nan}
+    _, confidence = reading.combine(grades, vectors, network, 0)
+    return {
+        "loss": mean_negative_log(p_ref),
+        "accuracy": float((p_ref > 0.5).mean()),
+        "calibration_error": expected_calibration_error(p_ref),
+        "confidence": float(confidence.mean()),
+        "hinted_loss": mean_negative_log(hinted(p_ref, confidence[reading.owner])),
+        "confidence_weight": float(network.confidence_weight),
+    }
+
+
+def _for_scoring(network: PerceptionNetwork, source: EncoderSource) -> PerceptionNetwork:
+    """With the attention that suits the architecture; the eager one was for the penalty."""
+    network.config.attention = source.attention
+    for module in (network.encoder, *network.others):
+        assert module is not None
+        module.set_attn_implementation(source.attention)
+    return network.eval()
+
+
+def _move(network: PerceptionNetwork, whole: PerceptionNetwork, tower: int) -> None:
+    target = whole.encoder if tower == 0 else whole.others[tower - 1]
+    assert target is not None
+    assert network.encoder is not None
+    target.load_state_dict(network.encoder.state_dict())
+    whole.l1[tower].load_state_dict(network.l1[0].state_dict())
+    whole.l2[tower].load_state_dict(network.l2[0].state_dict())

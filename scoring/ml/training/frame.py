@@ -1,0 +1,113 @@
+"""Steps that every training has in common: probe, number of steps, settings, record and artefact.
+
+An evaluator brings its data, its network and its loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from scoring.ml.artefact import Artefact
+from scoring.ml.network import Network
+from scoring.ml.training.estimate import training_seconds
+from scoring.ml.training.finetune import FinetuneResult, FinetuneSettings
+from scoring.ml.training.job import FitJob
+from scoring.ml.training.loop import LoopSettings
+from scoring.ml.training.record import TrainingRecord, data_hash, library_versions
+
+#: Rows that the dry check tokenises to estimate length and truncation.
+PROBE_ROWS = 64
+
+
+@dataclass(frozen=True)
+class Learned:
+    """The result of a training that differs between evaluators; `make_artefact` adds the rest."""
+
+    network: Network
+    result: FinetuneResult
+    examples: Mapping[str, int]
+    groups: tuple[str, ...]
+    dev_groups: tuple[str, ...]
+    aspects: tuple[str, ...] = ()
+    state: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    simulated: int = 0
+    embedded: bool = True
+
+
+def make_artefact(job: FitJob, learned: Learned) -> Artefact:
+    """The artefact of a finished training, with its record; agreement with people and fixtures are added by `fit`."""
+    result = learned.result
+    record = TrainingRecord(
+        dataset=job.train.name,
+        data_hash=data_hash(job.train),
+        examples=learned.examples,
+        groups=learned.groups,
+        dev_groups=learned.dev_groups,
+        simulated_judgements=learned.simulated,
+        seconds=result.seconds,
+        steps=result.steps,
+        metrics=result.metrics,
+        notes=learned.notes,
+        versions=library_versions(),
+        log=result.log,
+    )
+    return Artefact(
+        evaluator=job.name,
+        profile=job.profile,
+        seed=job.seed,
+        aspects=learned.aspects,
+        settings=job.options,
+        state=learned.state,
+        record=record,
+        network=learned.network,
+        encoder=job.encoder,
+        embedded=learned.embedded,
+    )
+
+
+def probe_rows(n: int) -> list[int]:
+    """Up to 64 of n rows, evenly spaced."""
+    return np.linspace(0, n - 1, min(PROBE_ROWS, n)).astype(int).tolist()
+
+
+def count_steps(job: FitJob, n_rows: int) -> int:
+    """Optimiser steps of all epochs over `n_rows` rows, at most `max_steps`."""
+    steps = -(-n_rows // job.integer("batch_size")) * job.integer("epochs")
+    most = job.options.get("max_steps")
+    return steps if most is None else min(steps, int(most))
+
+
+def estimate_finetuning(job: FitJob, tokens_per_row: float, steps: int) -> float:
+    """Seconds of `steps` steps that train the encoder on rows of this mean length."""
+    return training_seconds(job.encoder, tokens_per_row * steps * job.integer("batch_size"), job.text("train_device"))
+
+
+def make_finetune_settings(job: FitJob, **changes: Any) -> FinetuneSettings:
+    """The settings of `finetune` from the job's options."""
+    settings = FinetuneSettings(
+        learning_rate=job.number("learning_rate"),
+        epochs=job.integer("epochs"),
+        patience=job.optional_integer("patience"),
+        max_steps=job.optional_integer("max_steps"),
+        bf16=job.text("train_dtype") == "bf16",
+        gradient_checkpointing=bool(job.options.get("gradient_checkpointing", False)),
+        device=job.text("train_device"),
+    )
+    return replace(settings, **changes)
+
+
+def make_loop_settings(job: FitJob, **changes: Any) -> LoopSettings:
+    """The settings of `train_loop` from the job's options."""
+    most = job.options.get("max_steps")
+    settings = LoopSettings(
+        learning_rate=job.number("learning_rate"),
+        max_epochs=job.integer("epochs"),
+        patience=job.optional_integer("patience"),
+        max_steps=None if most is None else int(most),
+    )
+    return replace(settings, **changes)
