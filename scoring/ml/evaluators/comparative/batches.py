@@ -18,7 +18,7 @@ from scoring.ml.training.batches import as_inputs
 from scoring.ml.training.job import FitJob
 
 Floats: TypeAlias = npt.NDArray[np.float64]
-# So many batches at most are drawn, tokenised and sorted by length together: little padding, little memory. A short
+# At most this many batches are drawn, tokenised and sorted by length together: little padding, little memory. A short
 # training has at least ten such chunks, so that its curriculum has as many stages.
 _CHUNK, _STAGES = 16, 10
 
@@ -30,10 +30,10 @@ class Draw(Protocol):
 
 
 class SupervisedDraw:
-    """Strong and weak pairs one for one (or the one kind there is), drawn anew for every chunk of every epoch.
+    """Strong and weak pairs in equal number (or the only kind), drawn for every chunk of every epoch.
 
-    `epochs` is how many passes the training really makes, a part of one where a limit of steps ends it sooner: the
-    curriculum shall come to its end.
+    `epochs` is the real number of passes, a fraction if a limit of steps ends the training sooner, so that the
+    curriculum completes.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class SupervisedDraw:
         return [pairs[place] for place in rng.permutation(n).tolist()]
 
     def _progress(self, epoch: int, start: int) -> float:
-        """How far the training is, from 0 to 1."""
+        """The progress of the training, from 0 to 1."""
         return min(1.0, (epoch + start / self.n_pairs) / self.epochs)
 
 
@@ -114,7 +114,7 @@ class PairBatches:
         encodings, targets = encode_pairs(self.reader, pairs, single=self.single)
         order = np.argsort(encodings.lengths, kind="stable")
         n_batches = -(-len(pairs) // self.batch_size)
-        # The short batch must stand last: lengths are sorted, so it holds the longest.
+        # The incomplete batch must be last: lengths are sorted, so it holds the longest inputs.
         batches = [order[n * self.batch_size : (n + 1) * self.batch_size] for n in range(n_batches)]
         shuffled = self.job.rng(f"batches:{self.epoch}:{chunk}").permutation(n_batches)
         return [make_batch(encodings.take(batches[n]), targets[batches[n]], self.reader.pad_id) for n in shuffled]

@@ -1,4 +1,4 @@
-"""The comparative evaluator's line in the catalogue: what it is, its profiles and options. No torch here."""
+"""The catalogue entry of the comparative evaluator with profiles and options. No torch here."""
 
 from __future__ import annotations
 
@@ -45,19 +45,18 @@ TRAINING = (
         "rating_pairs",
         "str",
         "both",
-        "Which rated texts are paired: those of one context; those one person rated; both; or all, whoever rated "
-        "them, as in the paper.",
+        "Rated texts to pair: of the same context; by the same rater; both; or all pairs, as in the paper.",
         choices=("context", "rater", "both", "all"),
     ),
     Option(
         "tau",
         "float",
         None,
-        "Ratings that differ by no more are a tie; none is 0 for one person's whole numbers and an eighth of the scale "
-        "for means over several, and where ratings are no whole numbers.",
+        "Ratings that differ by at most this are a tie; none is 0 for integer ratings of one person, and an eighth of "
+        "the scale for means over several raters and for fractional ratings.",
         minimum=0,
     ),
-    Option("human_pairs", "int", 20000, "At most so many pairs from ratings, drawn by seed.", minimum=1),
+    Option("human_pairs", "int", 20000, "Largest number of pairs from ratings, drawn by seed.", minimum=1),
     Option("human_epochs", "int", 2, "Passes over people's verdicts after the other pairs.", minimum=1),
     Option(
         "human_learning_rate",
@@ -104,8 +103,8 @@ TRAINING = (
         "comparison",
         "bool",
         True,
-        "Compare two texts. Without it each text is read alone and told to be a person's or a machine's: the "
-        "adversarial evaluator, for comparison.",
+        "Compare two texts. Without it each text is classified alone as human or machine-written: the adversarial "
+        "evaluator, as a baseline.",
         advanced=True,
     ),
     Option("pretrained", "bool", True, "Start from the encoder's weights, not from random ones.", advanced=True),
@@ -113,8 +112,8 @@ TRAINING = (
         "pooling",
         "str",
         "cls",
-        "How a pair becomes one vector: the first token's, the mean of all tokens, or the means of either text's "
-        "tokens beside their distance and product.",
+        "How a pair becomes one vector: the first token's, the mean of all tokens, or the mean of each text's "
+        "tokens with their distance and product.",
         choices=("cls", "mean", "sides"),
         advanced=True,
     ),
@@ -122,7 +121,8 @@ TRAINING = (
         "words",
         "int",
         None,
-        "Cut longer texts at the sentence end nearest to so many words; none cuts only what the encoder cannot read.",
+        "Truncate longer texts at the sentence end nearest to this number of words; none truncates only at the "
+        "encoder's maximum length.",
         minimum=1,
         advanced=True,
     ),
@@ -131,8 +131,8 @@ TRAINING = (
         "restarts",
         "int",
         0,
-        "Begin again with other random numbers, so many times at most, when after one epoch the held-out accuracy is "
-        "within two points of always saying the same.",
+        "Largest number of restarts with other random numbers, if after one epoch the held-out accuracy is within two "
+        "points of always giving the same verdict.",
         minimum=0,
         advanced=True,
     ),
@@ -155,29 +155,29 @@ APPLYING = (
         "3 for a won, 1 for a tied comparison: as their sum (0 to 150), or as the share of the most (0 to 1).",
         choices=("sum", "share"),
     ),
-    Option("n_references", "int", None, "Use only the first so many references; none is all.", minimum=1),
+    Option("n_references", "int", None, "Use only this number of references; none is all.", minimum=1),
     Option(
         "symmetric",
         "bool",
         None,
-        "Read every pair both ways and take the mean; none is as the profile says (recommended yes, paper no).",
+        "Read every pair in both directions and average; none is the profile's default (recommended yes, paper no).",
         advanced=True,
     ),
     Option(
         "outcome",
         "str",
         None,
-        "What a comparison counts as: verdict, the likeliest of better, tie and worse; or expected, what the three "
-        "come to by their probabilities: p(better) + p(tie) / 2 of a game, 3 p(better) + p(tie) points. None is as "
-        "the profile said at training (recommended expected, paper verdict); what was trained before counts verdicts.",
+        "Outcome of a comparison: verdict, the most likely of better, tie and worse; or expected, the expectation: "
+        "p(better) + p(tie) / 2 of a game, 3 p(better) + p(tie) points. None is the default of the training's profile "
+        "(recommended expected, paper verdict); evaluators of earlier versions count verdicts.",
         choices=("verdict", "expected"),
     ),
     Option(
         "tie_rule",
         "str",
         None,
-        "A draw in skill ratings: half a win, or the paper's tenth of a win or loss; none is as the profile says. Only "
-        "with outcome=verdict: otherwise nothing is a draw.",
+        "Value of a draw in skill ratings: half a win, or the paper's tenth of a win or loss; none is the profile's. "
+        "Only with outcome=verdict, because expected outcomes have no draws.",
         choices=("half", "paper"),
         advanced=True,
     ),
@@ -189,8 +189,8 @@ ENTRIES = (
     Entry(
         name="comparative",
         kind="trained",
-        summary="Which of two texts is better, or neither: learned from people's and machines' texts, from earlier "
-        "and later checkpoints, and from people's verdicts.",
+        summary="Which of two texts is better, or neither: learned from human and machine texts, from earlier and "
+        "later checkpoints, and from human verdicts.",
         build=must_be_trained,
         scale=(0.0, 150.0),
         needs=("encoder",),

@@ -50,12 +50,12 @@ from scoring.ml.types import Dataset, Record, check_records
 #: The paper's range of a score: 50 references, 3 points each.
 MOST_POINTS = 150.0
 PLAYS_FOR_EACH = 50
-# Texts are compared with the references so many pairs at a time.
+# Pairs of texts and references compared at a time.
 _PAIRS_AT_A_TIME = 16_384
 
 
 class Comparative(TrainedEvaluator, PairJudge):
-    """`compare` says of two texts which is better; `score` measures texts against common references or rates their
+    """`compare` says which of two texts is better; `score` measures texts against common references or rates their
     skill; `rank` rates systems with Glicko-2."""
 
     network_class = ComparativeNetwork
@@ -87,8 +87,8 @@ class Comparative(TrainedEvaluator, PairJudge):
             tokens += float(lengths.mean()) * phase.steps * phase.batch_size
             longest = max(longest, float(lengths.mean()))
         device = job.text("train_device")
-        # Afterwards each held-out text meets each reference, both ways: often longer than the training itself. And each
-        # pair that people compared is read.
+        # After training, each held-out text is compared with each reference in both directions, often for longer than
+        # the training itself, and each compared pair is read.
         meetings = judged_texts(job.dev, material.aspect) * job.integer("references")
         if job.flag("comparison"):
             meetings += len(compared_pairs(job.dev, material.aspect))
@@ -112,7 +112,7 @@ class Comparative(TrainedEvaluator, PairJudge):
         state = {
             "references": [asdict(record) for record in references],
             "classes": ["worse", "tie", "better"],
-            # What its profile means is said once: of what was saved before, scores and signature stay as they were.
+            # The outcome is stored so that a later change of the profile does not change scores and signature.
             "outcome": "verdict" if job.profile == PAPER else "expected",
         }
         learned = Learned(
@@ -132,7 +132,7 @@ class Comparative(TrainedEvaluator, PairJudge):
 
     @cached_property
     def reader(self) -> PairReader:
-        """How pairs are read: as in training."""
+        """Tokenises pairs as in training."""
         source, settings = self.artefact.encoder, self.settings
         assert source is not None
         return PairReader(
@@ -145,7 +145,7 @@ class Comparative(TrainedEvaluator, PairJudge):
 
     @property
     def symmetric(self) -> bool:
-        """Whether pairs are read both ways."""
+        """Whether pairs are read in both directions."""
         chosen = self.options["symmetric"]
         return self.artefact.profile != PAPER if chosen is None else bool(chosen)
 
@@ -171,7 +171,7 @@ class Comparative(TrainedEvaluator, PairJudge):
 
     @cached_property
     def references(self) -> tuple[Record, ...]:
-        """The common machine-written texts that single texts are measured against, fixed when it was trained."""
+        """The common machine-written texts that single texts are measured against, fixed in training."""
         kept = [_record(row) for row in self.artefact.state["references"]]
         limit = self.options["n_references"]
         return tuple(kept if limit is None else kept[: int(cast(int, limit))])
@@ -182,7 +182,7 @@ class Comparative(TrainedEvaluator, PairJudge):
 
     @property
     def grain(self) -> float:
-        """One comparison with a reference that is won instead of lost; expected points have no steps."""
+        """One comparison with a reference won instead of lost; expected points are continuous."""
         if self.classifier.single or not self.references or self.outcome == "expected":
             return 0.0
         return float(self._scaled(np.ones(1))[0]) / len(self.references)
@@ -222,14 +222,14 @@ class Comparative(TrainedEvaluator, PairJudge):
     # Pairs
 
     def judge(self, a: Sequence[Record], b: Sequence[Record], *, progress: Progress | None = None) -> Verdicts:
-        """The verdicts on a[i] against b[i] with probabilities, swap consistency and what was cut.
+        """The verdicts on a[i] against b[i] with probabilities, swap consistency and truncation.
 
-        A blank text is worse than any other, two blank ones are tied. `progress(done, total)` counts pairs.
+        A blank text is worse than any other; two blank ones are tied. `progress(done, total)` counts pairs.
         """
         check_records(a, "compare()")
         check_records(b, "compare()")
         if len(a) != len(b):
-            raise InvalidCall(self.name, "compare", f"needs two lists of one length, found {len(a)} and {len(b)}")
+            raise InvalidCall(self.name, "compare", f"needs two lists of equal length, found {len(a)} and {len(b)}")
         pairs = list(zip(a, b, strict=True))
         probabilities = np.zeros((len(pairs), 3))
         truncated = np.zeros(len(pairs), dtype=np.bool_)
@@ -247,7 +247,7 @@ class Comparative(TrainedEvaluator, PairJudge):
 
     @property
     def classifier(self) -> ComparativeNetwork:
-        """The network as what it is."""
+        """The network, typed."""
         return cast(ComparativeNetwork, self.network)
 
     def _engine(self) -> Engine:
@@ -275,7 +275,7 @@ class Comparative(TrainedEvaluator, PairJudge):
         return symmetrised(found[:n], found[n:]), cut[:n] | cut[n:], consistency
 
     def _singles(self, records: Sequence[Record], progress: Progress | None) -> tuple[Floats, Any]:
-        """Without comparison: the logit of "written by a person", and what was cut."""
+        """Without comparison: the logit of "written by a person", and truncation."""
         logits, cut = self._engine().score(list(records), self.reader.singles, self.classifier.infer, progress=progress)
         return logits.double().numpy(), cut
 
@@ -317,9 +317,9 @@ class Comparative(TrainedEvaluator, PairJudge):
         return shares if self.option_text("points") == "share" else shares * MOST_POINTS
 
     def _by_skill(self, records: Sequence[Record], progress: Progress) -> Partial:
-        """Each text as a player that always gives this text; `plays` games between texts drawn at random.
+        """Rate each text as a player that always gives this text, in `plays` games between random texts.
 
-        The texts are numbered by what they say, so that the games do not depend on the order of rows.
+        Texts are numbered by content, so that the games do not depend on the order of rows.
         """
         n = len(records)
         if n < 2:
@@ -342,11 +342,12 @@ class Comparative(TrainedEvaluator, PairJudge):
         expected = self.counted(verdicts)
         scores = (score_signs(verdicts.signs) if expected is None else expected)[places.reshape(-1)]
         ratings = play_games(n, low, high, scores, tie=self.tie_rule)
-        # A text too long is cut against every other; one that is short, only where it meets such a one.
+        # A text counts as truncated if every pair with it was truncated; a short text is truncated only next to a long
+        # one.
         sides = np.stack([keys // n, keys % n])
         met = np.bincount(sides.reshape(-1), minlength=n)
         cut = (met > 0) & (np.bincount(sides[:, verdicts.truncated].reshape(-1), minlength=n) == met)
-        # A rating that no game has moved is not a text's.
+        # Without any game the initial rating says nothing about a text.
         games = np.bincount(np.concatenate([low, high]), minlength=n)
         values = np.where(games > 0, ratings.rating, np.nan)
         never = f"none of {n_games} games came to it: take more plays"
@@ -357,7 +358,7 @@ class Comparative(TrainedEvaluator, PairJudge):
 
 
 def _origins(job: FitJob, material: Material) -> list[str]:
-    """What the plan says of people's and machines' texts, where it learns by them or would if both were there."""
+    """Notes about human and machine texts, if it learns from them or would if both were present."""
     if job.text("strong") == "no":
         return []
     both = both_note(job.train, material.samples) if material.strong is not None else ""
@@ -365,7 +366,7 @@ def _origins(job: FitJob, material: Material) -> list[str]:
 
 
 def choose_references(train: Dataset, material: Material, n: int, rng: np.random.Generator) -> list[Record]:
-    """Up to n distinct machine-written texts of the training data; where it has none, of any system."""
+    """Up to n distinct machine-written texts of the training data; without any, texts of any system."""
     pool = material.samples.generated or tuple(r for r in train.outputs_with_context() if r.text.strip())
     distinct = {(record.item, record.text): record for record in pool}
     found = list(distinct.values())

@@ -1,4 +1,4 @@
-"""The comparative evaluators of all folds as one that compares, each pair by the models that did not see its groups."""
+"""The comparative evaluators of all folds as one; each pair is compared by models that did not see its groups."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from scoring.ml.types import Record, check_records
 
 
 class CrossFittedComparative(CrossFitted, PairJudge):
-    """A pair is judged by the mean probabilities of the models that saw neither text's group; by those of all where
-    each saw one of both, as of texts from two folds."""
+    """A pair is judged by the mean probabilities of the models that saw neither text's group; by those of all models if
+    each saw one of them, for example for texts of two folds."""
 
     def __init__(
         self, entry: Entry, members: Sequence[TrainedEvaluator], options: Mapping[str, OptionValue] | None = None
     ) -> None:
         judges = cast("Sequence[Comparative]", members)
         if len({judge.outcome for judge in judges}) > 1:
-            # A training that began before outcomes were noted and ended after: one way for all.
+            # If the training began before outcomes were noted and ended after, all models count verdicts.
             members = [type(judge)(entry, judge.artefact, {**judge.options, "outcome": "verdict"}) for judge in judges]
         super().__init__(entry, members, options)
 
     @property
     def judges(self) -> tuple[Comparative, ...]:
-        """The models, as what they are."""
+        """The models, typed."""
         return cast("tuple[Comparative, ...]", self.members)
 
     @property
@@ -76,7 +76,7 @@ class CrossFittedComparative(CrossFitted, PairJudge):
         return Verdicts(decide_signs(probabilities), probabilities, consistent / read if read else None, truncated)
 
     def _assign_rows(self, a: Sequence[Record], b: Sequence[Record]) -> list[list[int]]:
-        """For each model the pairs that it judges. Raises `InvalidOption` for lists of two lengths, as a model does."""
+        """The pairs that each model judges. Raises `InvalidOption` for lists of different lengths, as a model does."""
         check_records(a, "compare()")
         check_records(b, "compare()")
         if len(a) != len(b):

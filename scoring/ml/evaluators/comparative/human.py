@@ -22,7 +22,7 @@ from scoring.ml.types import Dataset, Record
 #: An eighth of the scale: 0.5 on a scale from 1 to 5.
 TAU_SHARE = 1 / 8
 TAU_STANDARDISED = 0.5
-# More rated texts than these are paired by drawing, not by listing.
+# Up to this many pairs are listed before drawing; beyond, pairs are drawn directly.
 _LISTED = 400_000
 _Key: TypeAlias = tuple[Key, str]
 # Means of whole numbers differ by tau up to rounding.
@@ -31,9 +31,9 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class HumanPairs:
-    """Pairs with what people said of them. `compared` and `rated` count the pairs of each origin, `simulated` the
-    judgements behind them that no person made, `identical` those left out because both texts are the same, `tied` those
-    left out as ties, `empty` the judged outputs without a text: the worst by definition, nothing to learn."""
+    """Pairs with human verdicts. `compared` and `rated` count the pairs of each origin, `simulated` the simulated
+    judgements behind them, `identical` the pairs left out because both texts are equal, `tied` those left out as ties,
+    `empty` the judged outputs without a text, which are worst by definition."""
 
     pairs: tuple[Pair, ...]
     compared: int
@@ -45,14 +45,14 @@ class HumanPairs:
 
     @property
     def decided(self) -> int:
-        """Pairs of which people said something else more often than that they are tied."""
+        """The number of pairs whose most frequent verdict is not a tie."""
         return sum(pair.target[1] < max(pair.target[0], pair.target[2]) for pair in self.pairs)
 
 
 @dataclass(frozen=True)
 class HumanSettings:
-    """`rating_pairs`: context, rater, both or all; `tau` None is by the data; at most `most` pairs from ratings. Of
-    both, those of one context are the share `same_context`, as far as there are any."""
+    """`rating_pairs`: context, rater, both or all; `tau` None is estimated from the data; at most `most` pairs from
+    ratings. With both, `same_context` is the share of pairs within one context, if there are enough."""
 
     ratings: str
     rating_pairs: str
@@ -97,7 +97,7 @@ def human_pairs(
 
 
 def _with_texts(rated: Rated, empty: set[Key]) -> Rated:
-    """Without the blank ones, whose keys are added to `empty`."""
+    """The rated outputs without blank ones, whose keys are added to `empty`."""
     places = [place for place, record in enumerate(rated.records) if record.text.strip()]
     if len(places) == len(rated.records):
         return rated
@@ -116,8 +116,8 @@ def _without_ties(pairs: list[Pair], tie: bool) -> list[Pair]:
 
 
 def _from_comparisons(dataset: Dataset, aspect: str, empty: set[Key], track: RowTracker) -> tuple[list[Pair], int, int]:
-    """One pair for each two outputs, its target the shares of people's verdicts on them. Those with a blank text are
-    left out, and the keys of the blank ones added to `empty`."""
+    """One pair per two outputs; its target is the distribution of human verdicts. Pairs with a blank text are left out,
+    and its key is added to `empty`."""
     votes: dict[tuple[_Key, _Key], list[float]] = {}
     sides: dict[tuple[_Key, _Key], tuple[Record, Record]] = {}
     simulated = 0
@@ -145,9 +145,9 @@ def _from_comparisons(dataset: Dataset, aspect: str, empty: set[Key], track: Row
 
 
 def estimate_tau(dataset: Dataset, aspect: str, method: str, several: bool) -> float:
-    """What a difference must exceed: 0 for one person's whole numbers; for means over several, and for what is no whole
-    number, an eighth of the scale of raw ratings and of ranks (0 to 1), half a standard deviation of standardised ones.
-    """
+    """The difference up to which ratings are a tie: 0 for integer ratings of one person; for means over several and for
+    fractional ratings an eighth of the scale for raw ratings and ranks (0 to 1), half a standard deviation for
+    standardised ratings."""
     if not several:
         return 0.0
     if method in Z_METHODS:
@@ -163,8 +163,8 @@ def estimate_tau(dataset: Dataset, aspect: str, method: str, several: bool) -> f
 
 @dataclass(frozen=True)
 class Taus:
-    """What a difference must exceed between two texts, one of which several people rated; of one rating each; and
-    between two values of one person."""
+    """Tie thresholds between two texts, at least one of which has several ratings; between texts with one rating each;
+    and between two ratings by the same person."""
 
     several: float
     single: float
@@ -172,11 +172,11 @@ class Taus:
 
 
 def estimate_taus(dataset: Dataset, aspect: str, settings: HumanSettings) -> Taus:
-    """The same for every pair where the option `tau` says so, else by the data."""
+    """The thresholds: the option `tau` for every pair, else estimated from the data."""
     if settings.tau is not None:
         return Taus(settings.tau, settings.tau, settings.tau)
     rows = [row for row in dataset.ratings if row.aspect == aspect and row.dialogue is None]
-    # What is no whole number was a mean before it came here.
+    # A fractional rating was a mean before it was uploaded.
     means = any(not float(row.value).is_integer() for row in rows)
     return Taus(
         several=estimate_tau(dataset, aspect, settings.ratings, several=True),
@@ -204,7 +204,7 @@ def _from_ratings(
     alone = [len(values) == 1 for values in rated.values]
 
     def pair(i: int, j: int) -> tuple[int, int, float, float]:
-        # By the pair: one text that was rated twice says nothing of the others.
+        # The threshold depends on the pair: other texts may have other numbers of ratings.
         return (i, j, float(means[i] - means[j]), taus.single if alone[i] and alone[j] else taus.several)
 
     found: list[tuple[int, int, float, float]] = []
@@ -244,8 +244,8 @@ def _same_rater(
     *,
     anywhere: bool,
 ) -> list[tuple[int, int, float, float]]:
-    """Texts that one person rated, in whatever campaign, by that person's own two values: of different contexts, or
-    `anywhere`. What they said of a text once more says nothing of another text."""
+    """Pairs of texts rated by the same person, in any campaign, with that person's two ratings: of different contexts,
+    or `anywhere`. Of repeated ratings the first counts."""
     place_of = {output_key(record): place for place, record in enumerate(track(rated.records))}
     rows = [row for row in dataset.ratings if row.aspect == aspect and row.dialogue is None]
     people, order = people_of({row.rater for row in rows})
@@ -271,7 +271,7 @@ def _same_rater(
 
 
 def _drawn_pairs(n: int, most: int, rng: np.random.Generator) -> list[tuple[int, int]]:
-    """At most `most` distinct pairs i < j of n, all of them where they are fewer."""
+    """At most `most` distinct pairs i < j of n, or all if there are fewer."""
     if n < 2:
         return []
     total = n * (n - 1) // 2

@@ -65,14 +65,14 @@ class PairReader:
 
     @property
     def pad_id(self) -> int:
-        """The number that fills up shorter inputs."""
+        """The padding token."""
         return self.tokenizer.pad_id
 
     @cached_property
     def separator(self) -> tuple[int, int]:
-        """The token that ends every text of an input, and how many of them stand between two texts.
+        """The token that ends every text of an input, and how many of it separate two texts.
 
-        Raises `EncoderError` for a tokenizer that ends its texts otherwise.
+        Raises `EncoderError` for a tokenizer that ends its texts in another way.
         """
         blank = Segment("", "", "right")
         one = self.tokenizer.texts([""]).encodings[0].ids
@@ -86,7 +86,7 @@ class PairReader:
         return two[-1], between
 
     def segment(self, record: Record) -> Segment:
-        """One side: its text, its context, and where the context gives way."""
+        """One side: text, context, and the end at which the context is truncated."""
         return self._segment(record)[0]
 
     def _segment(self, record: Record) -> tuple[Segment, bool]:

@@ -1,4 +1,4 @@
-"""What a dry check says of origins: whose texts count as people's and whose as machines', and which are both."""
+"""Notes of the dry check on origins: texts that count as written by people, by machines, or by both."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ NAMED = 5
 
 
 def counted_note(dataset: Dataset) -> str:
-    """The systems whose texts count as people's, as machines' and as neither, by their kinds."""
+    """The systems whose texts count as written by people, by machines and by neither, by their kinds."""
     kinds = {system.id: system.kind for system in dataset.systems}
     people, machines, neither = (
         sorted({o.system for o in dataset.outputs if o.text.strip() and kinds.get(o.system, "machine") in some})
         for some in (("human", "reference"), ("machine",), ("control",))
     )
     references = ["the references"] if any(t.strip() for item in dataset.items for t in item.references) else []
-    said = f"counted as people's: {_named([*references, *people])}; as machines': {_named(machines)}"
+    said = f"counted as human: {_named([*references, *people])}; as machine-written: {_named(machines)}"
     return f"texts {said}; as neither: {_named(neither)}" if neither else f"texts {said}"
 
 
 def both_note(dataset: Dataset, samples: Samples) -> str:
-    """That texts of machines equal a reference of their item, and what to do if they are no machine's; empty where
-    none does."""
+    """A note about machine texts that equal a reference of their item, and how to change the system's kind; empty if
+    there are none."""
     references = {item.id: {_plain(text) for text in item.references} for item in dataset.items}
     equal = Counter(r.system for r in samples.generated if _plain(r.text) in references.get(r.item, ()))
     if not equal:
         return ""
     systems = sorted(equal, key=lambda name: (-equal[name], name))
-    subject = systems[0] if len(systems) == 1 else "one of these"
+    subject = systems[0] if len(systems) == 1 else "one of the systems"
     shares = _named([f"{equal[name]:,} of {name}" for name in systems])
     return (
-        f"{equal.total():,} texts of machines equal a reference of their item: they are learned as both people's and "
-        f"machines' ({shares}). If {subject} is people's, say so by the system's kind: on the page Items, Systems; by "
-        f'manage.py load with --system-kind "{systems[0]}=human"; by PATCH /api/v1/systems/ID/'
+        f"{equal.total():,} machine texts equal a reference of their item, so they are learned as both human and "
+        f"machine-written ({shares}). If {subject} is human, set the system's kind: on the page Items, Systems; "
+        f'with manage.py load --system-kind "{systems[0]}=human"; with PATCH /api/v1/systems/ID/'
     )
 
 
@@ -45,9 +45,9 @@ def _plain(text: str) -> str:
 
 
 def _named(names: Sequence[str]) -> str:
-    """The first names and how many more there are."""
+    """The first names and the number of further ones."""
     if not names:
         return "none"
     more = len(names) - NAMED
-    # One more is as short by its name.
+    # A single further name is as short as its count.
     return ", ".join(names) if more < 2 else f"{', '.join(names[:NAMED])} and {more:,} more"

@@ -71,7 +71,7 @@ def _pick(rng: np.random.Generator, n: int) -> int:
 @dataclass(frozen=True)
 class Samples:
     """Texts by origin: `real` were written by people (references, and outputs of human and reference systems),
-    `generated` by machines; blank texts and controls are neither."""
+    `generated` by machines; blank texts and controls are in neither."""
 
     real: tuple[Record, ...]
     generated: tuple[Record, ...]
@@ -103,10 +103,10 @@ class Samples:
 class StrongPairs:
     """Real against generated texts (better, worse), and ties within each.
 
-    The three classes are equally frequent, without ties the two, however often texts repeat. Of ties half are real with
-    real and half generated with generated, these of one checkpoint of one system; one kind alone where the other has no
-    two different texts. `same_context` is the share of pairs within one item, as far as items hold both texts; one
-    checkpoint has one text for an item, so generated ties cross contexts.
+    The three classes (two without ties) are equally frequent, however often texts repeat. Half of the ties are real
+    against real, half generated against generated from one checkpoint of one system; if one kind lacks two different
+    texts, only the other occurs. `same_context` is the share of pairs within one item, if items hold both texts; a
+    checkpoint has one text per item, so generated ties cross contexts.
     """
 
     def __init__(self, samples: Samples, *, same_context: float, tie: bool) -> None:
@@ -126,18 +126,18 @@ class StrongPairs:
         return bool(self.real) and bool(self.generated)
 
     def draw(self, rng: np.random.Generator, n: int, progress: float = 1.0) -> list[Pair]:
-        """n pairs; `progress` does not matter here."""
+        """n pairs; `progress` has no effect."""
         return [self._one(rng) for _ in range(n)]
 
     def _one(self, rng: np.random.Generator) -> Pair:
-        # What kind of pair is drawn once: drawing it anew where texts repeat would make that kind rarer.
+        # The kind of pair is drawn only once: redrawing it for repeated texts would make that kind rarer.
         kind = _pick(rng, 3 if self._ties else 2)
         draw = self._decisive if kind < 2 else self._choose_tie(rng)
         for _ in range(_ATTEMPTS):
             pair = draw(rng)
             if pair.a.text != pair.b.text:
                 return pair.mirrored() if kind == 1 else pair
-        # People and machines write the same here.
+        # People and machines wrote the same text.
         return pair._replace(target=TIE_TARGET) if self.tie else pair
 
     def _decisive(self, rng: np.random.Generator) -> Pair:
@@ -173,7 +173,7 @@ class StrongPairs:
 
 @dataclass(frozen=True)
 class Rung:
-    """Two checkpoints of one system that may be paired: the later is better; `margin` is their distance."""
+    """Two checkpoints of a system that may be paired: the later one is better; `margin` is their distance."""
 
     system: str
     earlier: int
@@ -182,31 +182,30 @@ class Rung:
 
 
 def margin_floor(progress: float, least: float) -> float:
-    """least + 0.70 (1 - min(1, progress / 0.8)): far checkpoints first, all that are allowed from 0.8 on."""
+    """least + 0.70 (1 - min(1, progress / 0.8)): distant checkpoints first, all allowed ones from 0.8 on."""
     return least + CURRICULUM_WIDTH * (1 - min(1.0, progress / CURRICULUM_END))
 
 
 def converged_steps(steps: Sequence[int], losses: Mapping[int, float] | None) -> frozenset[int]:
-    """The "almost converged" checkpoints: from the first on whose dev loss is within 1 % of the least of all, whatever
-    it does afterwards, for what comes behind the least is not better than it; without dev losses those beyond 0.8 of
-    the last step."""
+    """The "almost converged" checkpoints: all from the first whose dev loss is within 1 % of the minimum, because later
+    ones are not better; without dev losses, those beyond 0.8 of the last step."""
     ordered = sorted(steps)
     if not losses:
         return frozenset(step for step in ordered if step > CONVERGED_SHARE * ordered[-1])
-    told = [step for step in ordered if step in losses]
-    if not told:
+    known = [step for step in ordered if step in losses]
+    if not known:
         return frozenset()
-    least = min(losses[step] for step in told)
-    first = next(step for step in told if losses[step] <= least + CONVERGED_LOSS * abs(least))
-    return frozenset(step for step in told if step >= first)
+    least = min(losses[step] for step in known)
+    first = next(step for step in known if losses[step] <= least + CONVERGED_LOSS * abs(least))
+    return frozenset(step for step in known if step >= first)
 
 
 class WeakPairs:
     """Texts of a later checkpoint against texts of an earlier one of the same system.
 
-    Checkpoints are paired when they are at least `margin` of the last step apart and not both almost converged. With
-    `curriculum` only those at least `margin_floor` apart are drawn at a progress; where there are none, the farthest.
-    Dev losses stand in the system's meta as {"dev_losses": {step: loss}}.
+    Checkpoints are paired if they are at least `margin` of the last step apart and not both almost converged. With
+    `curriculum`, only pairs at least `margin_floor` apart are drawn at a given progress, or the most distant ones if
+    there are none. Dev losses are in the system's meta as {"dev_losses": {step: loss}}.
     """
 
     def __init__(

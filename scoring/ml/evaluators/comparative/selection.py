@@ -1,6 +1,6 @@
-"""Choosing with the comparative evaluator: where to stop a training, and which of several settings to take.
+"""Selection with the comparative evaluator: when to stop a training, and which of several settings to take.
 
-How good such choices are, for any evaluator, is measured in `scoring.ml.selection`.
+`scoring.ml.selection` measures the quality of such choices for any evaluator.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ SETTINGS = 5
 
 
 class Compares(Protocol):
-    """Whatever says which of two texts is better: 1, 0 or -1 for each pair."""
+    """Says which of two texts is better: 1, 0 or -1 for each pair."""
 
     def compare(self, a: Sequence[Record], b: Sequence[Record]) -> Any: ...
 
 
 class Ranks(Protocol):
-    """Whatever rates the skill of systems from their outputs."""
+    """Rates the skill of systems from their outputs."""
 
     def rank(self, systems: Mapping[str, Sequence[Record]], *, seeds: int, seed: int) -> SkillRatings: ...
 
@@ -40,10 +40,10 @@ def make_checks(
     pairs: int = PAIRS,
     seed: int = 13,
 ) -> list[Check]:
-    """Each checkpoint, in the order of its steps, against the `previous` ones before it, on the same inputs.
+    """Compare each checkpoint, in the order of steps, with the `previous` ones before it, on the same inputs.
 
-    At most `pairs` inputs that both have, drawn by seed, as is which half of them has the newest text second. The first
-    checkpoint has nothing to be compared with.
+    At most `pairs` common inputs, drawn by seed, which also decides in which half of them the newest text is second.
+    The first checkpoint is compared with nothing.
     """
     steps = sorted(checkpoints)
     texts = {step: {record.item: record for record in checkpoints[step]} for step in steps}
@@ -70,21 +70,21 @@ def select_checkpoint(
     patience: int = PATIENCE,
     seed: int = 13,
 ) -> Stop:
-    """The paper's rule on the outputs of a training that is over: stop when the newest checkpoint keeps losing for
-    `patience` checks, and take the one before that run. See `evalapp.stats.planning.stopping`. It counts verdicts,
-    won and lost, whatever the evaluator's `outcome`, as while a model trains: anything with `compare` will do."""
+    """The paper's stopping rule, applied to a finished training: stop when the newest checkpoint loses for `patience`
+    checks, and take the one before that run. See `evalapp.stats.planning.stopping`. It counts verdicts whatever the
+    evaluator's `outcome`, as during training; any object with `compare` works."""
     return early_stop(make_checks(evaluator, checkpoints, previous=previous, pairs=pairs, seed=seed), patience=patience)
 
 
 def select_variant(
     evaluator: Ranks, variants: Mapping[str, Sequence[Record]], *, seeds: int = 100, seed: int = 13
 ) -> SkillRatings:
-    """All variants rated together, by the evaluator's `outcome`; `.order[0]` is the one to take."""
+    """Ratings of all variants by the evaluator's `outcome`; `.order[0]` is the best."""
     return evaluator.rank(variants, seeds=seeds, seed=seed)
 
 
 def random_settings(space: Mapping[str, Sequence[Any]], n: int = SETTINGS, *, seed: int = 13) -> list[dict[str, Any]]:
-    """n different settings drawn uniformly from the product of the values; all of them where there are fewer."""
+    """n different settings drawn uniformly from the product of the values; all settings if there are fewer."""
     names = sorted(space)
     if not all(len(space[name]) for name in names):
         raise ValueError("every name needs at least one value")

@@ -1,4 +1,4 @@
-"""The two texts of a pair as vectors of their own, from the tokens of one input. Imports torch."""
+"""Separate vectors of the two texts of a pair, from the tokens of one input. Imports torch."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ PARTS = 4
 
 
 def number_sides(ids: torch.Tensor, mask: torch.Tensor, separator: int, between: int) -> torch.Tensor:
-    """(rows, tokens) 0 where a token is of the first text, 1 of the second, 2 elsewhere.
+    """(rows, tokens) 0 for tokens of the first text, 1 for the second, 2 elsewhere.
 
-    An input ends with one `separator` and has `between` of them between its texts, as in `[CLS] c [SEP] a [SEP] b
-    [SEP]` and `<s> c </s></s> a </s></s> b </s>`: the last text is the second, the one before it the first. What
-    stands before the only separator of `[CLS] a [SEP] b [SEP]` is the first, with the class token.
+    An input ends with one `separator` and has `between` separators between its texts, as in `[CLS] c [SEP] a [SEP] b
+    [SEP]` and `<s> c </s></s> a </s></s> b </s>`: the last text is the second, the one before it the first. In `[CLS] a
+    [SEP] b [SEP]` the first includes the class token.
     """
     kept = mask.bool()
     ends = (ids == separator) & kept

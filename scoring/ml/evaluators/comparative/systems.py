@@ -1,4 +1,4 @@
-"""What follows from verdicts on pairs, whoever gives them: comparisons of texts, and systems rated by Glicko-2."""
+"""Results that follow from verdicts on pairs: comparisons of texts, and ratings of systems by Glicko-2."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Systems: TypeAlias = Mapping[str, Sequence[Record]]
 
 @dataclass(frozen=True)
 class Encounters:
-    """Texts of systems against each other, each pair once: row k sets the text of `systems[first[k]]` for `items[k]`
-    against that of `systems[second[k]]`. `scores` (n,) are what games count for the first, None where they count the
-    verdicts."""
+    """Texts of systems against each other, each pair once: row k compares the text of `systems[first[k]]` for
+    `items[k]` with that of `systems[second[k]]`. `scores` (n,) are the game scores of the first; None if verdicts are
+    counted."""
 
     systems: tuple[str, ...]
     first: tuple[int, ...]
@@ -40,7 +40,7 @@ class Encounters:
 
 
 class PairJudge(ABC):
-    """Whoever has `judge` has the rest."""
+    """Comparisons and ratings for classes that implement `judge`."""
 
     @property
     @abstractmethod
@@ -50,35 +50,35 @@ class PairJudge(ABC):
     @property
     @abstractmethod
     def mirrors(self) -> bool:
-        """Whether a verdict always turns round with its texts."""
+        """Whether swapping the texts always reverses the verdict."""
 
     @property
     @abstractmethod
     def outcome(self) -> Outcome:
-        """What a comparison counts as in scores and ratings."""
+        """The outcome of a comparison in scores and ratings."""
 
     @property
     @abstractmethod
     def tie_rule(self) -> TieRule:
-        """What a draw means to skill ratings. Of expected outcomes none is a draw, then it has no meaning."""
+        """The meaning of a draw in skill ratings; without effect for expected outcomes, which are never draws."""
 
     @abstractmethod
     def judge(self, a: Sequence[Record], b: Sequence[Record], *, progress: Progress | None = None) -> Verdicts:
-        """The verdicts on a[i] against b[i] with probabilities, swap consistency and what was cut."""
+        """The verdicts on a[i] against b[i] with probabilities, swap consistency and truncation."""
 
     def compare(self, a: Sequence[Record], b: Sequence[Record], *, progress: Progress | None = None) -> Signs:
-        """(n,) 1 where a[i] is better than b[i], -1 where it is worse, 0 where neither is. `judge` says more."""
+        """(n,) 1 if a[i] is better than b[i], -1 if it is worse, 0 if neither. `judge` returns more."""
         return self.judge(a, b, progress=progress).signs
 
     def counted(self, verdicts: Verdicts) -> Floats | None:
-        """What games count for the first text of each pair, from 0 to 1; None where they count the verdicts."""
+        """The game scores of the first texts, from 0 to 1; None if verdicts are counted."""
         return expected_scores(verdicts.probabilities) if self.outcome == "expected" else None
 
     def judge_from_either_side(
         self, a: Sequence[Record], b: Sequence[Record], seed: int, progress: Progress | None
     ) -> Verdicts:
-        """As `judge`. Where pairs are read one way only, half of them, drawn by seed, are read from the other side:
-        the place of a text would otherwise follow the names of systems, or the order of rows."""
+        """As `judge`. If pairs are read in one direction only, half of them, drawn by seed, are read from the other
+        side: otherwise a text's place would depend on system names or the order of rows."""
         if self.mirrors:
             return self.judge(a, b, progress=progress)
         turned = np.random.default_rng(seed).random(len(a)) < 0.5
@@ -98,10 +98,10 @@ class PairJudge(ABC):
         seed: int = 13,
         progress: Progress | None = None,
     ) -> Encounters:
-        """Every system against every other on the items both have, each pair of texts compared once.
+        """Compare every system with every other on their common items, each pair of texts once.
 
-        `max_items` items at most that two systems or more have, drawn by seed, the same for all. Raises
-        `InvalidCall` for fewer than two systems, a system with two texts for an item, or when no two share an item.
+        At most `max_items` items that at least two systems have, drawn by seed, the same for all. Raises `InvalidCall`
+        for fewer than two systems, a system with two texts for an item, or if no two systems share an item.
         """
         if not isinstance(systems, Mapping):
             message = f"takes the records of each system by its name, {{name: [...]}}, not {type(systems).__name__}"
@@ -123,7 +123,7 @@ class PairJudge(ABC):
                         a.append(texts[one][item])
                         b.append(texts[other][item])
         if not rows:
-            message = "needs outputs for the same items: no two of these systems have an output for the same item"
+            message = "needs outputs for the same items: no two systems share an item"
             raise InvalidCall(self.name, "rank", message)
         first, second, of = zip(*rows, strict=True)
         verdicts = self.judge_from_either_side(a, b, seed, progress)
@@ -150,16 +150,16 @@ class PairJudge(ABC):
         max_games: int | None = None,
         progress: Progress | None = None,
     ) -> SkillRatings:
-        """Glicko-2 ratings of systems, from each system's outputs: verdicts once, then `seeds` simulations.
+        """Glicko-2 ratings of systems from their outputs: verdicts once, then `seeds` simulations.
 
-        What a game counts, and the tie rule, are those of the options. Raises as `encounters`.
+        Game scores and the tie rule follow the options. Raises as `encounters`.
         """
         table = self.verdict_table(systems, max_items=max_items, seed=seed, progress=progress)
         return rank_by_games(table, seeds=seeds, seed=seed, tie=self.tie_rule, max_games=max_games)
 
 
 def drawn_items(items: Iterable[str], most: int | None, seed: int) -> list[str]:
-    """The items in order; of more than `most` so many, drawn by seed."""
+    """The items, sorted; at most `most`, drawn by seed."""
     found = sorted(items)
     if most is None or len(found) <= most:
         return found

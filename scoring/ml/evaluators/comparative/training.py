@@ -37,12 +37,12 @@ _RESTARTS = "restarts.json"
 
 
 def get_material(job: FitJob) -> Material:
-    """The material of a job, made once for check and training."""
+    """The material of a job, computed once for check and training."""
     return job.once("material", lambda: Material(job))
 
 
 class Material:
-    """What a training can learn from, by its data and options. Raises `TrainingDataError` for what is missing."""
+    """The training data of a job, by its data and options. Raises `TrainingDataError` for missing data."""
 
     def __init__(self, job: FitJob) -> None:
         self.job = job
@@ -76,8 +76,7 @@ class Material:
         if asked or self.job.text("strong") == "no":
             raise TrainingDataError(
                 self.job.name,
-                "without comparison it learns from people's and machines' texts only: leave strong at auto, and "
-                "weak and human too",
+                "without comparison it learns from human and machine texts only: leave strong, weak and human at auto",
             )
 
     def _missing(self) -> list[str]:
@@ -162,7 +161,7 @@ class Material:
         hint = f"{len(found.pairs)} pairs of {aspect} that people judged are too few: at least {LEAST_HUMAN_PAIRS}"
         systems = {output.system for output in self.job.train.outputs}
         if len(systems) < 2 and self.job.text("rating_pairs") == "context":
-            hint += ". There is one system, so no two texts of one context: set rating_pairs to rater or all"
+            hint += ". There is one system, so no two texts share a context: set rating_pairs to rater or all"
         if found.tied:
             hint += f". {found.tied} more are ties, which tie=no leaves out"
         if found.identical:
@@ -172,16 +171,16 @@ class Material:
         return hint
 
     def _all_tied(self, aspect: str, n_pairs: int) -> str:
-        """What to do where nothing is decided. A lower tau helps only where judgements differ by less than it."""
+        """The error if no pair is decided. A lower tau helps only if judgements differ by less than it."""
         decided = self.judged_pairs(self.job.train, aspect, tau=0.0).decided
         said = f"people call all {n_pairs} pairs of {aspect} tied"
         if decided:
-            return f"{said} with this tau: lower tau, at tau=0 {decided} of them are decided"
+            return f"{said} with this tau: lower tau, at tau=0 {decided} are decided"
         others = "" if self.strong is None and self.weak is None else ", or set human=no to learn from the other pairs"
         return f"{said}, whatever tau is: collect judgements that differ, or take another aspect{others}"
 
     def judged_pairs(self, dataset: Dataset, aspect: str, tau: float | None = None) -> HumanPairs:
-        """People's pairs of a dataset under this job's options, or with another `tau`; the same for the same seed."""
+        """The human pairs of a dataset under this job's options, or with another `tau`; the same for the same seed."""
         job = self.job
         if tau is None and job.options["tau"] is not None:
             tau = job.number("tau")
@@ -198,7 +197,7 @@ class Material:
 
     @cached_property
     def reader(self) -> PairReader:
-        """How pairs are read in this training."""
+        """Tokenises pairs as in this training."""
         job = self.job
         return PairReader(
             job.encoder,
@@ -210,7 +209,7 @@ class Material:
 
     @property
     def drawn_per_epoch(self) -> int:
-        """Strong and weak pairs of one epoch."""
+        """The number of strong and weak pairs per epoch."""
         if self.strong is None and self.weak is None:
             return 0
         asked = self.job.optional_integer("pairs_per_epoch")
@@ -233,7 +232,7 @@ class Material:
         return counts
 
     def phases(self) -> list[Phase]:
-        """What is trained, in order."""
+        """The phases of the training, in order."""
         job, size = self.job, self.job.integer("batch_size")
         common = make_finetune_settings(job, better="macro_f1", lower_is_better=False)
         found: list[Phase] = []
@@ -253,7 +252,7 @@ class Material:
         return found
 
     def held_out(self, phase: str) -> list[Pair]:
-        """Pairs of the dev data of the kind a phase learns, drawn once by seed; none without dev data."""
+        """Dev pairs of the kind that a phase learns, drawn once by seed; empty without dev data."""
         return self.job.once(f"held out for {phase}", lambda: self._held_out(phase))
 
     def _held_out(self, phase: str) -> list[Pair]:
@@ -263,7 +262,7 @@ class Material:
         if phase == HUMAN and self.aspect is not None:
             pairs = self.judged_pairs(job.dev, self.aspect).pairs
             if not self.tie:
-                # Where people are divided evenly there is no right answer but a tie.
+                # An even split between better and worse has no correct answer but a tie.
                 pairs = tuple(pair for pair in pairs if pair.target[0] != pair.target[2])
             rng = job.rng("dev:human")
             order = rng.permutation(len(pairs))[: 4 * DEV_PAIRS].tolist()
@@ -282,7 +281,7 @@ class Material:
 
 @dataclass(frozen=True)
 class Phase:
-    """One fine-tuning: which pairs, how many for an epoch, with what settings."""
+    """One fine-tuning: pairs, their number per epoch, and settings."""
 
     name: str
     draw: Draw
@@ -302,7 +301,7 @@ def _steps(n_pairs: int, batch_size: int, settings: FinetuneSettings) -> int:
 
 
 def network_sizes(job: FitJob, tie: bool) -> dict[str, Any]:
-    """The switches of the network, and how the encoder's tokenizer ends a text, where the network has to know."""
+    """The switches of the network, and how the encoder's tokenizer ends a text, if the network needs it."""
     sizes: dict[str, Any] = {"pooling": job.text("pooling"), "tie": tie, "single": not job.flag("comparison")}
     if sizes["pooling"] == "sides":
         separator, between = PairReader(job.encoder).separator
@@ -311,7 +310,7 @@ def network_sizes(job: FitJob, tie: bool) -> dict[str, Any]:
 
 
 def new_network(job: FitJob, tie: bool, attempt: int = 0) -> ComparativeNetwork:
-    """A network with fresh heads, from the encoder's weights or, without `pretrained`, from random ones."""
+    """A network with new heads, from the encoder's weights or, without `pretrained`, from random ones."""
     torch.manual_seed(job.torch_seed(f"network:{attempt}"))
     sizes = network_sizes(job, tie)
     if job.flag("pretrained"):
@@ -323,7 +322,7 @@ def new_network(job: FitJob, tie: bool, attempt: int = 0) -> ComparativeNetwork:
 
 @dataclass(frozen=True)
 class Trained:
-    """The network with its best weights, and what happened."""
+    """The network with its best weights, and the results of the training."""
 
     network: ComparativeNetwork
     log: tuple[Mapping[str, Any], ...]
@@ -334,11 +333,11 @@ class Trained:
 
 
 class _Collapsed(Exception):
-    """After one epoch the network says the same of almost every pair."""
+    """After one epoch the network gives almost every pair the same verdict."""
 
 
 def train_network(job: FitJob, material: Material) -> Trained:
-    """All phases; a first phase that collapses begins again with other random numbers, as often as `restarts` says."""
+    """Train all phases; a first phase that collapses restarts with other random numbers, up to `restarts` times."""
     path = job.folder / _RESTARTS
     attempt = int(json.loads(path.read_text(encoding="utf-8"))["attempt"]) if path.is_file() else 0
     while True:
@@ -356,14 +355,14 @@ def _phase_name(name: str, attempt: int) -> str:
 
 def _run(job: FitJob, material: Material, attempt: int) -> Trained:
     for phase in material.phases():
-        # All before the first step: from then on the steps are told.
+        # Draw all held-out pairs before the first step; afterwards progress counts steps.
         material.held_out(phase.name)
     network = new_network(job, material.tie, attempt)
     results: list[FinetuneResult] = []
     log: list[Mapping[str, Any]] = []
     notes = list(material.notes)
     if attempt:
-        notes.append(f"the first epoch learned nothing {attempt} times: begun again with other random numbers")
+        notes.append(f"the first epoch learned nothing {attempt} times; restarted with other random numbers")
     for number, phase in enumerate(material.phases()):
         check = number == 0 and attempt < job.integer("restarts")
         result = _train_phase(job, material, network, phase, attempt, check)
@@ -382,7 +381,7 @@ def _run(job: FitJob, material: Material, attempt: int) -> Trained:
 def _train_phase(
     job: FitJob, material: Material, network: ComparativeNetwork, phase: Phase, attempt: int, check: bool
 ) -> FinetuneResult:
-    """One fine-tuning. Raises `_Collapsed` when `check` is asked for and its first epoch learned nothing."""
+    """One fine-tuning. Raises `_Collapsed` if `check` is set and its first epoch learned nothing."""
     single = not job.flag("comparison")
     pairs: Sequence[Pair] = material.held_out(phase.name)
     held_out = HeldOut(pairs, material.reader, resolve_device(phase.settings.device), single=single) if pairs else None
@@ -418,6 +417,6 @@ def _train_phase(
 
 
 def _past_first(job: FitJob, phase: Phase, attempt: int) -> bool:
-    """Whether an earlier start of this very phase had its first evaluation already."""
+    """Whether an earlier start of this phase already completed its first evaluation."""
     folder = job.folder / _phase_name(phase.name, attempt)
     return any(folder.glob("best.safetensors"))

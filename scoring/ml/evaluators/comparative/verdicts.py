@@ -1,4 +1,4 @@
-"""Verdicts on pairs from the class probabilities of one reading or of both. Plain arrays, no torch.
+"""Verdicts on pairs from class probabilities of one or both reading directions. Plain arrays, no torch.
 
 Explained in docs/explanation/evaluators/comparative.md#verdicts.
 """
@@ -15,7 +15,7 @@ import numpy.typing as npt
 Floats: TypeAlias = npt.NDArray[np.float64]
 Signs: TypeAlias = npt.NDArray[np.int8]
 Bools: TypeAlias = npt.NDArray[np.bool_]
-#: What a comparison counts as: the likeliest class, or what the three classes come to by their probabilities.
+#: The outcome of a comparison: the most likely class, or the expectation over the three classes.
 Outcome: TypeAlias = Literal["verdict", "expected"]
 OUTCOMES: tuple[Outcome, ...] = ("verdict", "expected")
 
@@ -25,9 +25,9 @@ POINTS = (0.0, 1.0, 3.0)
 
 @dataclass(frozen=True)
 class Verdicts:
-    """n comparisons. `signs` (n,): 1 the first text is better, -1 the second, 0 neither. `probabilities` (n, 3):
-    worse, tie, better. `swap_consistency` is the share of pairs whose verdict turns round when the texts change
-    places, None where each was read one way or none was read. `truncated` (n,): a text was cut."""
+    """n comparisons. `signs` (n,): 1 the first text is better, -1 the second, 0 neither. `probabilities` (n, 3): worse,
+    tie, better. `swap_consistency` is the share of pairs whose verdict is reversed when the texts swap places, None if
+    each was read in one direction or none was read. `truncated` (n,): a text was truncated."""
 
     signs: Signs
     probabilities: Floats
@@ -53,7 +53,7 @@ def symmetrised(forward: Floats, backward: Floats) -> Floats:
 
 
 def decide_signs(probabilities: Floats) -> Signs:
-    """The likeliest class as 1, 0, -1; better and worse exactly alike are a tie, so that swapping always mirrors."""
+    """The most likely class as 1, 0, -1; exactly equal better and worse are a tie, so that swapping always mirrors."""
     worse, tie, better = probabilities.T
     won, lost = better > np.maximum(worse, tie), worse > np.maximum(better, tie)
     return won.astype(np.int8) - lost.astype(np.int8)
@@ -67,23 +67,23 @@ def swap_consistency(forward: Floats, backward: Floats) -> float:
 
 
 def count_points(signs: Signs) -> Floats:
-    """3 for a won, 1 for a tied, 0 for a lost comparison."""
+    """3 for a win, 1 for a tie, 0 for a loss."""
     return np.asarray(POINTS)[signs.astype(np.int64) + 1]
 
 
 def expected_points(probabilities: Floats) -> Floats:
-    """The mean points of a comparison: 3 p(better) + p(tie)."""
+    """The expected points of a comparison: 3 p(better) + p(tie)."""
     _, tie, better = probabilities.T
     return POINTS[1] * tie + POINTS[2] * better
 
 
 def score_signs(signs: Signs) -> Floats:
-    """What a game counts for its first text by the verdict: 1, 0.5 or 0."""
+    """The game score of the first text: 1, 0.5 or 0."""
     return (signs.astype(np.float64) + 1) / 2
 
 
 def expected_scores(probabilities: Floats) -> Floats:
-    """What a game is expected to count for its first text: p(better) + p(tie) / 2, as (1 + p(better) - p(worse)) / 2,
-    which is .5 without rounding where better and worse are as likely, and never beyond 0 and 1."""
+    """The expected game score of the first text, p(better) + p(tie) / 2, computed as (1 + p(better) - p(worse)) / 2:
+    exactly .5 if better and worse are equally likely, and always within 0 and 1."""
     worse, _, better = probabilities.T
     return (1 + (better - worse)) / 2

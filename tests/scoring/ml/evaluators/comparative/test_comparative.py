@@ -600,7 +600,7 @@ NOT_ENOUGH = make(6)
         (
             make(6, comparisons=False),
             {"human": "yes", "tau": 10.0, "rating_pairs": "context"},
-            "tied with this tau: lower tau, at tau=0 66 of them are decided",
+            "tied with this tau: lower tau, at tau=0 66 are decided",
         ),
         (make(3, ratings=False, references=False, steps=False), {}, "3 pairs of fluency that people judged"),
         (make(3, ratings=False, comparisons=False), {}, "3 items with texts are too few to learn from without people"),

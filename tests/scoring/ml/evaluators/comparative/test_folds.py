@@ -47,7 +47,7 @@ def test_pair_is_judged_by_folds_that_saw_neither_text(folds):
     told: list[tuple[int, int]] = []
     np.testing.assert_array_equal(folds.compare(b, a, progress=lambda *done: told.append(done)), -folds.compare(a, b))
     assert told[-1] == (4, 4)
-    with pytest.raises(InvalidOption, match="two lists of one length"):
+    with pytest.raises(InvalidOption, match="two lists of equal length"):
         folds.compare(a, b[:1])
     assert len(folds.compare([], [])) == 0
 

@@ -30,19 +30,19 @@ def with_truth(data: Dataset, *kinds: System) -> Dataset:
 def test_undeclared_system_counts_as_a_machine_and_the_plan_says_so(encoder: str) -> None:
     data = with_truth(make(6))
     found = plan("comparative", data, encoder=encoder, aspect="fluency")
-    assert f"texts counted as people's: the references; as machines': {TRUTH}, m1, m2, ngram" in found.notes
+    assert f"texts counted as human: the references; as machine-written: {TRUTH}, m1, m2, ngram" in found.notes
     (note,) = (note for note in found.notes if "equal a reference" in note)
     assert note.startswith(
-        "6 texts of machines equal a reference of their item: they are learned as both people's and machines' "
-        f"(6 of {TRUTH}). If {TRUTH} is people's, say so by the system's kind: "
+        "6 machine texts equal a reference of their item, so they are learned as both human and machine-written "
+        f"(6 of {TRUTH}). If {TRUTH} is human, set the system's kind: "
     )
-    assert f'manage.py load with --system-kind "{TRUTH}=human"' in note
+    assert f'manage.py load --system-kind "{TRUTH}=human"' in note
 
 
 def test_declared_kind_resolves_texts_that_are_both(encoder: str) -> None:
     data = with_truth(make(6), System(TRUTH, "human"))
     notes = plan("comparative", data, encoder=encoder, aspect="fluency").notes
-    assert f"texts counted as people's: the references, {TRUTH}; as machines': m1, m2, ngram" in notes
+    assert f"texts counted as human: the references, {TRUTH}; as machine-written: m1, m2, ngram" in notes
     assert not any("equal a reference" in note for note in notes)
 
 
@@ -50,7 +50,7 @@ def test_nothing_is_reported_where_origin_is_not_used(encoder: str) -> None:
     """With strong=no, the origin of a text does not matter."""
     assert plan("comparative", with_truth(make(6)), encoder=encoder, strong="no").notes == ()
     alone = plan("comparative", make(6, references=False), encoder=encoder)
-    assert alone.notes == ("texts counted as people's: none; as machines': m1, m2, ngram",)
+    assert alone.notes == ("texts counted as human: none; as machine-written: m1, m2, ngram",)
 
 
 def test_many_systems_are_abbreviated() -> None:
@@ -65,13 +65,13 @@ def test_many_systems_are_abbreviated() -> None:
         "d", items=items, outputs=tuple(outputs), systems=(System("person", "human"), System("shuffled", "control"))
     )
     assert counted_note(data) == (
-        "texts counted as people's: the references, person; as machines': m0, m1, m2, m3, m4 and 4 more; as neither: "
-        "shuffled"
+        "texts counted as human: the references, person; as machine-written: m0, m1, m2, m3, m4 and 4 more; "
+        "as neither: shuffled"
     )
     assert both_note(data, Samples.of(data)).startswith(
-        "9 texts of machines equal a reference of their item: they are learned as both people's and machines' "
-        "(2 of m7, 1 of m0, 1 of m1, 1 of m2, 1 of m3 and 3 more). If one of these is people's, say so by the "
-        'system\'s kind: on the page Items, Systems; by manage.py load with --system-kind "m7=human"; '
+        "9 machine texts equal a reference of their item, so they are learned as both human and machine-written "
+        "(2 of m7, 1 of m0, 1 of m1, 1 of m2, 1 of m3 and 3 more). If one of the systems is human, set the "
+        'system\'s kind: on the page Items, Systems; with manage.py load --system-kind "m7=human"; '
     )
     unlike = replace(data, outputs=data.outputs[-1:])
     assert both_note(unlike, Samples.of(unlike)) == ""
