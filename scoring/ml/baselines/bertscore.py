@@ -122,7 +122,7 @@ class BertScore(EncoderPairEvaluator):
         return (parts[self.option_text("component")].copy(), *parts.values())
 
     def _weighted_side(self, vectors: TokenVectors, texts: list[int], weights: Floats) -> Side:
-        """The tokens of some texts; those of a text whose tokens all have idf 0 count alike."""
+        """The tokens of these texts; if all tokens of a text have idf 0, they get equal weights."""
         side = self.side(vectors, texts, weights, content_only=False)
         text = np.repeat(np.arange(len(texts)), side.lengths)
         weightless = (np.bincount(text, weights=side.weights, minlength=len(texts)) == 0)[text]
@@ -135,7 +135,7 @@ class BertScore(EncoderPairEvaluator):
         found = presets()["baselines"].get(self.source.short_name)
         if found is None or found[0] != self.layer:
             known = ", ".join(f"{name} layer {row[0]}" for name, row in presets()["baselines"].items())
-            message = f"has published constants only for {known}; leave it out or take one of these encoders"
+            message = f"has published constants only for {known}; leave it out or use one of the named encoders"
             raise InvalidOption(self.name, "rescale", message)
         return dict(zip(COMPONENTS, found[1:], strict=True))
 

@@ -1,7 +1,7 @@
 """The BLEU family except BLEU*: sentence BLEU-1 to 4, their average, and corpus BLEU, all multi-reference.
 
-Several references are one: matches are clipped against the largest count in any of them, and the brevity
-penalty takes the length closest to the text's (the shorter one of two equally close).
+Matches are clipped against the largest count in any reference, and the brevity penalty uses the reference length
+closest to the text's (the shorter one of two equally close).
 
 Explained in docs/explanation/evaluators/lexical-overlap.md#bleu.
 """

@@ -35,13 +35,12 @@ _CHUNK_PAIRS = 1 << 16
 
 
 class Bleurt(PairEvaluator):
-    """The one output of a sequence classifier for `[CLS] reference [SEP] text [SEP]`, best reference.
+    """The output of a sequence classifier for `[CLS] reference [SEP] text [SEP]`, best reference.
 
-    The checkpoint is a folder in the form of transformers: config.json with one label, safetensors weights,
-    tokenizer. There is no default one: published checkpoints differ in scale, and a score of one says nothing
-    about a score of another. BLEURT-20 gives roughly 0 to 1, older ones also less than 0. An empty text gets -2,
-    below what any of them gives. Too long a pair loses the reference's end first, then the text's; that is counted.
-    Source: Sellam et al. 2020.
+    The checkpoint is a folder in transformers format: config.json with one label, safetensors weights, tokenizer. There
+    is no default: published checkpoints differ in scale, so their scores are not comparable. BLEURT-20 gives roughly 0
+    to 1, older ones also less than 0. An empty text gets -2, below the range of all published checkpoints. A pair that
+    is too long loses the reference's end first, then the text's, and counts as truncated. Source: Sellam et al. 2020.
     """
 
     def __init__(self, entry: Entry, options: Mapping[str, OptionValue]) -> None:
@@ -62,7 +61,7 @@ class Bleurt(PairEvaluator):
 
     @cached_property
     def unknown_tokens(self) -> UnknownTokens:
-        """What finds the words that the checkpoint's tokenizer does not know."""
+        """Finds words that the checkpoint's tokenizer does not know."""
         return UnknownTokens.from_tokenizer(self.source.short_name, self.tokenizer.tokenizer)
 
     @property

@@ -92,7 +92,7 @@ ENTRIES = tuple(
                 "expected",
                 "bool",
                 False,
-                "Divide by what chance expects (EAD), against the length bias; the result may lie above 1.",
+                "Divide by the number expected by chance (EAD), against the length bias; the result may exceed 1.",
             ),
             Option(
                 "vocabulary",

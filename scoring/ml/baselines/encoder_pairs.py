@@ -1,4 +1,4 @@
-"""What BERTScore and the embedding metrics share: an encoder, options, signature, chunks of queries."""
+"""The base of BERTScore and the embedding metrics: encoder, options, signature, chunks of queries."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ENCODER_OPTIONS = (
     Option("batch_tokens", "int", None, "Token budget of a batch; none suits the device.", minimum=1),
 )
 TextRows: TypeAlias = tuple[list[int], list[int]]
-# Vectors of so many numbers are held at a time (256 MB); queries are worked on in chunks of that size.
+# Values of the vectors held at a time (256 MB); queries are processed in chunks of that size.
 CHUNK_VALUES = 1 << 26
 
 
@@ -70,7 +70,7 @@ class EncoderPairEvaluator(PairEvaluator):
 
     @cached_property
     def unknown_tokens(self) -> UnknownTokens:
-        """What finds the words that the encoder does not know."""
+        """Finds words that the encoder does not know."""
         return UnknownTokens.from_tokenizer(self.source.short_name, self.encoder.tokenizer)
 
     def default_layer(self, source: EncoderSource) -> int:
@@ -87,7 +87,7 @@ class EncoderPairEvaluator(PairEvaluator):
     def chunk_matrices(
         self, vectors: TokenVectors, queries: Sequence[TextRows], weights: Floats
     ) -> Iterator[tuple[Floats, ...]]:
-        """`matrices` of many queries, for measures that are faster on many at once."""
+        """`matrices` of many queries, for measures that are faster in bulk."""
         return (self.matrices(vectors, query, weights) for query in queries)
 
     def token_weights(self, tokenized: Tokenized, rows: Sequence[TextRows]) -> Floats:
@@ -102,7 +102,7 @@ class EncoderPairEvaluator(PairEvaluator):
         return weights
 
     def finish(self, vectors: TokenVectors) -> TokenVectors:
-        """What is done once to all vectors of a chunk; nothing by default."""
+        """Transform all vectors of a chunk once; by default unchanged."""
         return vectors
 
     def signature_fields(self) -> list[SignatureField]:
@@ -137,12 +137,12 @@ class EncoderPairEvaluator(PairEvaluator):
         return Partial(values, cut, dict(zip(self.component_names, components, strict=True)))
 
     def side(self, vectors: TokenVectors, texts: list[int], token_weights: Floats, *, content_only: bool) -> Side:
-        """The tokens of some texts; special tokens are left out, or stay with weight 0."""
+        """The tokens of these texts; special tokens are left out, or remain with weight 0."""
         rows = vectors.rows(texts)
         lengths = vectors.lengths[texts]
         weights = token_weights[vectors.ids[rows]]
         if content_only:
-            # A text of special tokens only keeps one of them, without weight.
+            # A text that has only special tokens keeps one, without weight.
             text = np.repeat(np.arange(len(texts)), lengths)
             keep = weights > 0
             bare = np.bincount(text, weights=keep, minlength=len(texts)) == 0
@@ -157,7 +157,7 @@ class EncoderPairEvaluator(PairEvaluator):
         tokenized: Tokenized,
         progress: Progress | None,
     ) -> Iterator[tuple[Floats, ...]]:
-        """The matrices of each query; vectors of one chunk of queries are in memory at a time."""
+        """The matrices of each query; only the vectors of one chunk of queries are in memory at a time."""
         weights = self.token_weights(tokenized, rows)
         worst = (self.worst, *(self.worst_component(name) for name in self.component_names))
         blank = np.array([not text.strip() for text in texts])

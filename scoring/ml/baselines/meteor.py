@@ -30,7 +30,7 @@ _INSTALL = (
 
 
 class Words(NamedTuple):
-    """A text as numbers of words and of their stems, and the places, rising, at which each of them stands."""
+    """A text as numbers of words and of stems, and the ascending positions of each."""
 
     words: Sequence[int]
     stems: Sequence[int]
@@ -45,11 +45,11 @@ class Words(NamedTuple):
 
 
 def align(hyp: Words, ref: Words, synonyms: Synonyms | None) -> list[tuple[int, int]]:
-    """Matched positions (i, j), i rising: equal words first, then equal stems, then synonyms.
+    """Matched positions (i, j), i ascending: equal words first, then equal stems, then synonyms.
 
-    At each stage the words of the hypothesis choose from the last to the first, each the last free word of the
-    reference that matches; that is nltk's order. The third stage knows words by their stems only, as nltk's does:
-    `synonyms(stem)` gives the stems that stand for it.
+    At each stage the words of the hypothesis, from last to first, take the last free matching word of the reference, in
+    nltk's order. The third stage knows words by their stems only, as nltk's does: `synonyms(stem)` gives the stems of
+    synonyms.
     """
     partner = [-1] * len(hyp.words)
     taken: set[int] = set()
@@ -178,7 +178,7 @@ class Meteor(PairEvaluator):
 
 
 class _Vocabulary:
-    """Words and stems of one call by number."""
+    """Numbers the words and stems of a call."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}

@@ -29,14 +29,14 @@ from scoring.ml.signature import SignatureField, text_hash, yes_no
 if TYPE_CHECKING:
     import torch
 
-# Queries are gathered until they have so many pairs, so that the solver gets large blocks.
+# Pairs that are collected before solving, so that the solver gets large blocks.
 _PAIRS_AT_A_TIME = 256
 # How tokenizers mark the beginning of a word (or, for "##", its continuation).
 _CONTINUES, _BEGINS = "##", ("\u0120", "\u2581")
 
 
 class Bag(NamedTuple):
-    """The n-grams of one text: masses (k,) with sum 1, none 0, and unit vectors (k, width)."""
+    """The n-grams of a text: positive masses (k,) with sum 1, and unit vectors (k, width)."""
 
     masses: Floats
     vectors: Floats
@@ -178,7 +178,7 @@ class MoverScore(EncoderPairEvaluator):
         pieces = ids[content]
         out = self._is_dropped[pieces]
         if self.options["remove_subwords"] and len(pieces):
-            # The first piece begins a word, marked or not, and so does what follows a mark that stands alone.
+            # The first piece begins a word, and so does a piece after a mark that is a token of its own.
             begins = np.concatenate([[True], self._is_mark[pieces[:-1]]])
             out = out | (self._continues[pieces] & ~begins)
         kept = content[~out]
@@ -206,7 +206,7 @@ class MoverScore(EncoderPairEvaluator):
 
     @cached_property
     def _is_dropped(self) -> npt.NDArray[np.bool_]:
-        """Punctuation, stop-words, and marks of a word's beginning that stand alone."""
+        """Punctuation, stop-words, and word-beginning marks that are tokens of their own."""
         stop_words = set(self.option_text("stop_words").lower().split())
         bare = [_bare(name) for name in self._names]
         dropped = [_is_punctuation(name) or name.lower() in stop_words for name in bare]

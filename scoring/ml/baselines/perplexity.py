@@ -80,8 +80,8 @@ class Perplexity(Evaluator):
     what people wrote for other items, never what they wrote for the text's own (`CrossFit`). A text's end counts as
     a token. Scores then depend on the call. With `encoder` a causal model reads beginning-of-sequence, context (with
     `context`), text. An empty text gets -20, a perplexity of 5e8, below any text of ordinary words; and no
-    other gets less, though long words in letters that the models never saw (another script, gibberish) would: at -14
-    for each letter one of them would decide every mean and correlation it entered.
+    text gets less: at -14 per letter, a single long word in letters that the models never saw (another script,
+    gibberish) would otherwise dominate every mean and correlation.
     """
 
     component_names = ("perplexity", "tokens", "words")
@@ -109,7 +109,7 @@ class Perplexity(Evaluator):
 
     @cached_property
     def unknown_tokens(self) -> UnknownTokens | None:
-        """What finds the words that a causal model does not know; n-gram models spell them."""
+        """Finds words that a causal model does not know; n-gram models spell them out."""
         if self.causal is None:
             return None
         return UnknownTokens.from_tokenizer(self.causal.source.short_name, self.causal.tokenizer)
@@ -227,8 +227,8 @@ def ppl_reference(generator: str, records: Sequence[Record], *, context: bool = 
     """exp(sum of NLL / sum of tokens) of the distinct references of `records` under a generator: lower is better.
 
     `generator` is the folder of its causal model; `context` conditions each reference on its item's context (those
-    without one stand alone). Options are those of `perplexity` that a causal model has. Raises `ScoringError` when
-    there is no reference.
+    without a context are scored alone). Options are those of `perplexity` for causal models. Raises `ScoringError`
+    without any reference.
     """
     model = _causal(generator, {"max_length": None, "stride": None, "dtype": "fp32", "device": "auto",
                                 "batch_tokens": None, **options})  # fmt: skip
@@ -241,7 +241,7 @@ def ppl_reference(generator: str, records: Sequence[Record], *, context: bool = 
 
 
 def identify_group(record: Record) -> tuple[str, ...]:
-    """What a text may share with training texts: its split group, else its item, else its references."""
+    """The key that a text may share with training texts: its split group, else its item, else its references."""
     return (record.group,) if record.group else (record.item,) if record.item else ("", *get_references(record))
 
 

@@ -23,10 +23,10 @@ _WAY_OUT = "set `lang` to the language of the texts, or tokenize=unicode"
 
 
 class Subsequence:
-    """Lengths of longest common subsequences of one token sequence with others, bit-parallel.
+    """Lengths of the longest common subsequence of a token sequence with others, bit-parallel.
 
-    Bit i of the state is 0 where the i-th token closes one more match (Hyyro 2004); a step is three operations
-    on whole integers, whatever the length.
+    Bit i of the state is 0 if the i-th token closes one more match (Hyyro 2004); a step is three operations on integers
+    of any length.
     """
 
     def __init__(self, tokens: Sequence[int]) -> None:
@@ -49,8 +49,8 @@ class RougeL(PairEvaluator):
     """Best over references of F = (1 + b^2) P R / (R + b^2 P), P = LCS/|y|, R = LCS/|r|, in 0..1.
 
     `beta` 1 is the F1 of rouge-score; older papers use 1.2. For English the tokens are those of the rouge-score
-    package without its stemmer, `[a-z0-9]+` of the lower-cased text; a text of which they would lose more than half of
-    the letters is undefined. For any other `lang` tokens are words of every script and single symbols (`unicode`).
+    package without its stemmer, `[a-z0-9]+` of the lower-cased text; a text that would lose more than half of its
+    letters is undefined. For any other `lang` tokens are words of every script and single symbols (`unicode`).
     """
 
     def __init__(self, entry: Entry, options: Mapping[str, OptionValue]) -> None:

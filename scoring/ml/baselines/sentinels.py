@@ -32,10 +32,10 @@ class Length(Evaluator):
 
 
 class Overlap(Evaluator):
-    """The share of a text's distinct words (`evalapp.words`) that stand in its context or source, in 0..1.
+    """The share of a text's distinct words (`evalapp.words`) that occur in its context or source, in 0..1.
 
-    |W(text) & W(context turns and source)| / |W(text)|; 0 for a text without words, undefined when there
-    is neither context nor source.
+    |W(text) & W(context turns and source)| / |W(text)|; 0 for a text without words, undefined without context and
+    source.
     """
 
     def signature_fields(self) -> list[SignatureField]:
@@ -92,7 +92,7 @@ ENTRIES = (
     Entry(
         name="overlap",
         kind="sentinel",
-        summary="Share of a text's words that stand in its context or source.",
+        summary="Share of a text's words that occur in its context or source.",
         build=Overlap,
         scale=(0.0, 1.0),
         needs=("context",),

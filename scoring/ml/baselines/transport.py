@@ -9,7 +9,7 @@ import numpy as np
 
 from scoring.ml.base import Floats
 
-# So many unknowns go to the solver together: its start costs as much as several small problems, and a larger
+# Unknowns that the solver gets at a time: its start costs as much as several small problems, and a larger
 # program is slower than its parts. From 1,024 to 16,384 hardly anything changes for texts of ten to twenty words.
 BLOCK_UNKNOWNS = 4096
 
@@ -25,7 +25,7 @@ class Problem(NamedTuple):
 def transport_costs(problems: Sequence[Problem]) -> Floats:
     """(problems,) the least cost of each, min over F >= 0 of sum F * cost with row sums supply, column sums demand.
 
-    Exact up to the solver's tolerance (1e-7): the linear programs of many problems are one block-diagonal program
+    Exact up to the solver's tolerance (1e-7): the linear programs of several problems form one block-diagonal program
     for the dual simplex of HiGHS.
     """
     values = np.empty(len(problems))

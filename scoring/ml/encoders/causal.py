@@ -28,7 +28,7 @@ GPU_BATCH_TOKENS = 8192
 
 
 class Window(NamedTuple):
-    """A part of one input: tokens `begin` to `end`, of which those from `scored` on count here."""
+    """A part of one input: tokens `begin` to `end`; those from `scored` on count here."""
 
     row: int
     begin: int
@@ -41,7 +41,7 @@ class CausalModel:
 
     An input is the beginning-of-sequence token, the context, the text; only the text's tokens count. One longer than
     `max_length` is read in windows: each begins `stride` tokens after the one before, and every token is counted
-    once, with at least `max_length - stride` tokens before it in its window where there are so many.
+    once, with at least `max_length - stride` tokens before it in its window if there are that many.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class CausalModel:
 
     @cached_property
     def bos_id(self) -> int:
-        """The token every input begins with: the tokenizer's, or what it ends texts with where it has none."""
+        """The first token of every input: the tokenizer's, or its end-of-text token if it has none."""
         for token in (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id):
             if token is not None:
                 return int(token)

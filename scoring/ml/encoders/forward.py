@@ -26,7 +26,7 @@ _DISTILBERT = {"DistilBertModel"}
 
 
 class _Layer(NamedTuple):
-    """The parts of one layer that attends, then feeds forward, each with a residual and a norm behind it."""
+    """The parts of a layer with attention and feed-forward network, each followed by residual and norm."""
 
     query: nn.Module
     key: nn.Module
@@ -289,7 +289,7 @@ def _is_plain(layer: _Layer, hidden: Tensor) -> bool:
 
 
 def _attended(layer: _Layer, found: Tensor, hidden: Tensor) -> Tensor:
-    """What attention found, with residual and norm."""
+    """The output of the attention, with residual and norm."""
     attended = layer.out(found)
     attended += hidden
     normed: Tensor = layer.attention_norm(attended)

@@ -28,7 +28,7 @@ CPU_BLOCK, GPU_BLOCK = 512, 8192
 
 
 class FrozenEncoder(Protocol):
-    """What makes the vectors. `kept_as` says what they depend on besides weights and token numbers."""
+    """An encoder that computes vectors. `kept_as` names everything they depend on besides weights and token numbers."""
 
     source: EncoderSource
 
@@ -47,10 +47,10 @@ class FrozenEncoder(Protocol):
 def cached_vectors(
     encoder: FrozenEncoder, encodings: Encodings, folder: Path, dtype: Literal["fp16", "fp32"], tick: Tick
 ) -> Floats:
-    """(texts, width) as a memory-mapped file of `folder`, read-only; what another run computed there is kept.
+    """(texts, width) as a read-only memory-mapped file in `folder`, computed unless an earlier run did.
 
-    The file's name says what it depends on: token numbers, encoder, pooling, number format. A new file takes the
-    vectors of texts that stand in a finished one of the same encoder, pooling and format.
+    The file name depends on token numbers, encoder, pooling and number format. A new file copies vectors of texts that
+    are in a finished file with the same encoder, pooling and format.
     """
     folder.mkdir(parents=True, exist_ok=True)
     made_by = hashlib.sha256(f"{encoder.source.weights}:{encoder.kept_as}:{dtype}".encode())
@@ -100,7 +100,7 @@ _KEY = np.dtype([("key", "V16"), ("known", np.bool_)])
 
 
 def _keys(encodings: Encodings) -> list[bytes]:
-    """What tells two texts apart: their token numbers, and of pairs which side each token is of."""
+    """Keys that differ between texts: token numbers, and for pairs the side of each token."""
     ends = np.cumsum(encodings.lengths)
     ids = np.ascontiguousarray(encodings.ids)
     sides = encodings.type_ids
@@ -121,7 +121,7 @@ def _save_keys(path: Path, keys: Sequence[bytes], known: npt.NDArray[np.bool_]) 
 
 
 def _take_over(found: Floats, keys: Sequence[bytes], states: Sequence[Path], own: Path) -> npt.NDArray[np.bool_]:
-    """Copies the vectors that finished files have; which those are."""
+    """Copy vectors from finished files; returns which ones."""
     known = np.zeros(len(keys), dtype=np.bool_)
     for state in states:
         path = state.with_suffix(".npy")

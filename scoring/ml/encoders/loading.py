@@ -25,29 +25,30 @@ _AGAIN = "copy the folder again, or take another encoder"
 
 
 def load_tokenizer(source: EncoderSource) -> Any:
-    """The encoder's own tokenizer of transformers.
+    """The encoder's own tokenizer from transformers.
 
-    Raises `EncoderError` where there is none, one that cannot be read, or none that transformers has in its fast form.
+    Raises `EncoderError` if there is none, if it cannot be read, or if transformers has no fast form of it.
     """
     from transformers import AutoTokenizer
 
-    # Without any file transformers makes one that knows no word.
+    # Without any file transformers creates a tokenizer that knows no word.
     if not any(any(source.folder.glob(pattern)) for pattern in _TOKENIZER_FILES):
         raise EncoderError(source.name, f"{source.folder} holds no tokenizer: copy its tokenizer.json there")
     _check_sentencepiece(source)
-    # Told of the encoder, transformers need not take the config.json beside it, in an artefact the evaluator's own.
+    # With the encoder's configuration given, transformers does not read config.json in the folder, which in an artefact
+    # belongs to the evaluator.
     config = _read_config(source)
     with foreign_files(source.name, f"the tokenizer in {source.folder} cannot be read", _AGAIN):
         tokenizer = AutoTokenizer.from_pretrained(
             str(source.folder), local_files_only=True, trust_remote_code=False, config=config
         )
     if not tokenizer.is_fast:
-        raise EncoderError(source.name, "its tokenizer has no fast form: save one as tokenizer.json beside the weights")
+        raise EncoderError(source.name, "its tokenizer has no fast form: save one as tokenizer.json in its folder")
     return tokenizer
 
 
 def _check_sentencepiece(source: EncoderSource) -> None:
-    """Raises `EncoderError` where the tokenizer is a SentencePiece model alone and what reads it is not installed."""
+    """Raises `EncoderError` if the tokenizer is only a SentencePiece model and the packages to read it are missing."""
     if (source.folder / "tokenizer.json").is_file() or not any(source.folder.glob("*.model")):
         return
     missing = [name for name in ("sentencepiece", "google.protobuf") if not _is_installed(name)]
@@ -67,7 +68,7 @@ def _is_installed(name: str) -> bool:
 
 
 def _read_config(source: EncoderSource) -> Any:
-    """The encoder's configuration, none where transformers does not know its kind."""
+    """The encoder's configuration; None if transformers does not know its kind."""
     from transformers import CONFIG_MAPPING, AutoConfig
 
     if source.model_type not in CONFIG_MAPPING:
@@ -80,10 +81,10 @@ def _read_config(source: EncoderSource) -> Any:
 def load_pretrained(
     source: EncoderSource, kind: AutoKind, *, dtype: Dtype = "fp32", attention: Attention | None = None
 ) -> PreTrainedModel:
-    """A model of transformers, on the CPU, in evaluation mode: the one place where weights of others are read.
+    """A model of transformers on the CPU in evaluation mode. All foreign weights are read here.
 
-    Local files, safetensors and no code from the folder, whatever the head. Raises `EncoderError` where transformers
-    does not know its kind, cannot read its weights, or finds some missing or of another size.
+    Only local files and safetensors; no code from the folder is run. Raises `EncoderError` if transformers does not
+    know the kind, cannot read the weights, or finds some missing or of another size.
     """
     import torch
 
@@ -97,8 +98,8 @@ def load_pretrained(
 
 
 def check_encoder(source: EncoderSource) -> None:
-    """Raises `EncoderError` for what `load_tokenizer` and `load_model` would refuse, in some hundredths of a second:
-    of the weights only names and sizes are read."""
+    """Raises `EncoderError` for everything that `load_tokenizer` and `load_model` would refuse, within hundredths of a
+    second: only names and sizes of the weights are read."""
     tokenizer = load_tokenizer(source)
     model = check_model(source.name, source.folder, "AutoModel", attn_implementation=source.attention)
     largest = max(tokenizer.get_vocab().values(), default=-1)
@@ -108,7 +109,7 @@ def check_encoder(source: EncoderSource) -> None:
 
 
 def foreign_tokenizer(largest: int, words: int) -> str:
-    """What is wrong with a tokenizer that gives a larger number than the encoder has word vectors for."""
+    """The error for a tokenizer with a larger token number than the encoder has word vectors."""
     return (
         f"its tokenizer gives the token number {largest}, but it has {words} word vectors: copy the tokenizer that "
         "belongs to it"
@@ -116,15 +117,15 @@ def foreign_tokenizer(largest: int, words: int) -> str:
 
 
 def check_model(name: str, folder: Path, kind: AutoKind, **options: Any) -> PreTrainedModel:
-    """The model without its weights. Raises `EncoderError` for what `read_model` would refuse."""
+    """The model without its weights. Raises the errors of `read_model`."""
     with without_report():
         return read_model(name, folder, kind, device_map="meta", **options)
 
 
 def read_model(name: str, folder: Path, kind: AutoKind, **options: Any) -> PreTrainedModel:
-    """A folder's model in evaluation mode; `options` as transformers has them.
+    """A folder's model in evaluation mode; `options` as in transformers.
 
-    Raises `EncoderError`, also where a weight is missing: transformers would draw it at random and say so in a log.
+    Raises `EncoderError`, also for a missing weight, which transformers would initialise at random with a log message.
     """
     import transformers
 
@@ -166,8 +167,8 @@ def weight_names(source: EncoderSource) -> frozenset[str]:
 
 @contextmanager
 def foreign_files(name: str, what: str, way_out: str) -> Iterator[None]:
-    """Makes an `EncoderError` of everything that is raised while files of others are read: transformers and what it
-    stands on raise whatever they stumble over, and Exception itself."""
+    """Turn any exception raised while foreign files are read into an `EncoderError`: transformers and its dependencies
+    raise all kinds, including plain Exception."""
     try:
         yield
     except MemoryError:
@@ -196,8 +197,8 @@ def load_model(
 ) -> PreTrainedModel:
     """The bare encoder with its weights, on the CPU, in evaluation mode; call `train()` to train it.
 
-    `attention` None is what suits the architecture; "eager" is needed where a gradient is differentiated again.
-    `layer` drops all layers above it, counted from 1.
+    `attention` None selects what suits the architecture; "eager" is needed for second derivatives. `layer` drops all
+    layers above it, counted from 1.
     """
     model = load_pretrained(source, "AutoModel", dtype=dtype, attention=attention)
     if layer is not None and layer != source.n_layers:
@@ -206,7 +207,7 @@ def load_model(
 
 
 def _keep_layers(model: PreTrainedModel, source: EncoderSource, layer: int) -> None:
-    """Drop the layers above `layer`, wherever the architecture keeps its list of them."""
+    """Drop the layers above `layer`, wherever the architecture has its list of layers."""
     import torch
 
     if source.model_type == "albert" and getattr(model.config, "num_hidden_groups", 1) == 1:
@@ -222,7 +223,7 @@ def _keep_layers(model: PreTrainedModel, source: EncoderSource, layer: int) -> N
 
 @contextmanager
 def without_progress_bar() -> Iterator[None]:
-    """transformers draws a bar when it reads weights; a library should not."""
+    """Hide the progress bar of transformers while weights are read."""
     from transformers.utils import logging
 
     enabled = logging.is_progress_bar_enabled()
@@ -236,7 +237,7 @@ def without_progress_bar() -> Iterator[None]:
 
 @contextmanager
 def without_report() -> Iterator[None]:
-    """transformers logs a table of the weights it found and did not find; who only checks reads it himself."""
+    """Hide the log of transformers about missing weights, which the caller checks."""
     from transformers.utils import logging
 
     before = logging.get_verbosity()

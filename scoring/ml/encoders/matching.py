@@ -15,7 +15,7 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 
 
 class Side(NamedTuple):
-    """The tokens of some texts laid end to end: vectors (tokens, width), weights (tokens,), tokens per text.
+    """The tokens of several texts, concatenated: vectors (tokens, width), weights (tokens,), tokens per text.
 
     Every text has at least one token; a weight of 0 lets a token be matched without matching itself.
     """
@@ -82,7 +82,7 @@ def extreme_vectors(side: Side) -> Floats:
 
 
 def cosines(one: Floats, two: Floats) -> Floats:
-    """(n, m) cosine of every row of one with every row of two; nan where a row is nan or zero."""
+    """(n, m) cosine of every row of `one` with every row of `two`; nan where a row is nan or zero."""
     with np.errstate(invalid="ignore", divide="ignore"):
         first = one / np.linalg.norm(one, axis=1, keepdims=True)
         second = two / np.linalg.norm(two, axis=1, keepdims=True)

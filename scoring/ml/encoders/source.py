@@ -71,7 +71,7 @@ class EncoderSource:
 
     @property
     def type_vocabulary(self) -> int:
-        """How many token types the encoder tells apart; fewer than 2 are none."""
+        """The number of token types of the encoder; fewer than 2 means none."""
         default = 2 if self.model_type in _TYPED_BY_DEFAULT else 0
         return self._number("type_vocab_size", default)
 
@@ -133,7 +133,7 @@ def find_encoder(name: str | None = None) -> EncoderSource:
 
 
 def find_encoder_folder(name: str | None = None) -> Path:
-    """The folder of `find_encoder`, of which nothing is read or checked yet. Raises `EncoderError` without one."""
+    """The folder of `find_encoder`, before anything is read or checked. Raises `EncoderError` without one."""
     if name is None or name in _DEFAULT_NAMES:
         return _default_folder()
     return Path(name) if Path(name).is_dir() else _cached_folder(name)
@@ -185,5 +185,5 @@ def _read_json(name: str, path: Path, *, required: bool) -> dict[str, Any]:
 
 @lru_cache(maxsize=32)
 def _cached_hash(path: Path, size: int, modified: int) -> str:
-    """Hashed once per state of the file: size and time stand for its content."""
+    """The file's hash, computed once per size and modification time."""
     return file_hash(path)

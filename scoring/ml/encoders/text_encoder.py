@@ -35,15 +35,15 @@ class TokenVectors:
     lengths: Ints  # (texts,)
 
     def rows(self, texts: Sequence[int]) -> Ints:
-        """The rows of some texts, end to end."""
+        """The row numbers of these texts, concatenated."""
         return ragged_places(self.starts[list(texts)], self.lengths[list(texts)])
 
 
 class TextEncoder:
-    """Hidden states of one layer for every token of a text, special tokens included.
+    """Hidden states of one layer for every token of a text, including special tokens.
 
-    `layer` counts from 1; 0 is the embedding layer. Layers above it are not computed. Tokenizer and model are
-    loaded when they are first needed, from local files, never running code from the model's folder.
+    `layer` counts from 1; 0 is the embedding layer. Layers above it are not computed. Tokenizer and model are loaded on
+    first use, from local files; code from the model's folder is never run.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class TextEncoder:
 
     @cached_property
     def tokenizing(self) -> PairTokenizer:
-        """What makes token numbers of texts."""
+        """Tokenises texts."""
         return PairTokenizer(self.source, max_length=self.max_length)
 
     @property
@@ -76,19 +76,19 @@ class TextEncoder:
 
     @cached_property
     def engine(self) -> Engine:
-        """The engine all batches go through."""
+        """The engine that runs all batches."""
         return Engine(device=self._device, batch_tokens=self._batch_tokens, pad_id=self.tokenizing.pad_id)
 
     @cached_property
     def model(self) -> torch.nn.Module:
         """The encoder up to `layer`, in evaluation mode on the engine's device."""
-        # Not every architecture runs without any layer, so the embeddings come from a model of one.
+        # Some architectures need at least one layer, so embeddings come from a model with one.
         model: torch.nn.Module = load_model(self.source, dtype=self.dtype, layer=max(self.layer, 1))
         return model.to(self.engine.device)
 
     @cached_property
     def special_ids(self) -> Ints:
-        """Numbers of the tokens that stand for no part of the text: class, separator, padding."""
+        """The special tokens: class, separator, padding."""
         tokens = (self.tokenizer.cls_token_id, self.tokenizer.sep_token_id, self.tokenizer.pad_token_id)
         return np.array([token for token in tokens if token is not None], dtype=np.int64)
 

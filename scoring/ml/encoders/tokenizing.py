@@ -25,13 +25,14 @@ from scoring.ml.types import Record
 #: One text (a prompt, a source, another output), or the turns of a dialogue, oldest first.
 Context: TypeAlias = str | Sequence[str]
 Cut: TypeAlias = Literal["left", "right"]
-# Texts handed to the tokenizer at a time: what it returns is far larger than the numbers kept.
+# Texts tokenised at a time: the tokenizer's output is far larger than the numbers kept.
 _TEXTS_AT_A_TIME = 1024
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Segment(NamedTuple):
-    """A text with its own context before it, as one side of a pair; `cut` says where the context gives way."""
+    """A text with its own context before it, as one side of a pair; `cut` is the end at which the context is
+    truncated."""
 
     text: str
     context: Context = ()
@@ -39,7 +40,7 @@ class Segment(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """One part of every input: tokens in an array, where each input's begin and how many there are; token type."""
+    """One part of every input: an array of tokens, start and number of each input's tokens, token type."""
 
     ids: TokenIds
     starts: Ints
@@ -54,7 +55,8 @@ class _Piece(NamedTuple):
 
 
 class _Template(NamedTuple):
-    """What the tokenizer puts before, between and behind its texts: (ids, token type) each, and the texts' types."""
+    """The tokens that the tokenizer puts before, between and after its texts: (ids, token type) each, and the texts'
+    types."""
 
     marks: tuple[tuple[TokenIds, int], ...]
     types: tuple[int, ...]
@@ -65,24 +67,24 @@ class _Template(NamedTuple):
 
 
 class PairTokenizer:
-    """Makes the `Encodings` of an encoder for one text, two or three, at most `max_length` tokens each.
+    """Makes the `Encodings` of an encoder for one, two or three texts, at most `max_length` tokens each.
 
-    Turns of a context are joined by `separator`, by default a space. Of a pair the second text is kept whole up
-    to half the tokens there are (more, if the first leaves them), then loses its end; the first gives way at the
-    side asked for: `left` for a dialogue, whose oldest turns go first, `right` for a prompt, a story or a source.
-    Which inputs were cut is reported. Token types stand where the encoder has them.
+    Turns of a context are joined by `separator`, by default a space. The second text of a pair keeps up to half of the
+    tokens (more, if the first leaves them), then loses its end; the first is truncated at the requested end: `left` for
+    a dialogue, whose oldest turns go first, `right` for a prompt, a story or a source. Truncated inputs are reported.
+    Token types are set if the encoder has them.
     """
 
     def __init__(self, source: EncoderSource, *, max_length: int | None = None, separator: str = " ") -> None:
         self.source = source
         self.max_length = source.max_length(max_length)
         self.separator = separator
-        #: Called with texts done and all of them, between many: whoever waits may end it there by an exception.
+        #: Progress callback (texts done, all texts), called between batches; an exception it raises ends the work.
         self.tick: Callable[[int, int], object] | None = None
 
     @cached_property
     def tokenizer(self) -> Any:
-        """The encoder's own tokenizer, neither cutting nor padding, to which all that is written is text."""
+        """The encoder's own tokenizer, without truncation and padding; it treats all input as plain text."""
         tokenizer = load_tokenizer(self.source)
         backend = tokenizer.backend_tokenizer
         backend.no_truncation()
@@ -92,12 +94,12 @@ class PairTokenizer:
 
     @property
     def pad_id(self) -> int:
-        """The number that fills up shorter inputs of a batch."""
+        """The padding token."""
         pad = self.tokenizer.pad_token_id
         return 0 if pad is None else int(pad)
 
     def texts(self, texts: Sequence[str], *, cut: Cut | Sequence[Cut] = "right") -> Tokenized:
-        """`[CLS] text [SEP]`; a longer text loses tokens at the side asked for."""
+        """`[CLS] text [SEP]`; a longer text is truncated at the requested end."""
         template = self._single
         piece = self._pieces(texts, template.types[0])
         budget = self._budget(template.size, 1)
@@ -105,7 +107,7 @@ class PairTokenizer:
         return self._compose([piece], [kept], template)
 
     def pairs(self, firsts: Sequence[Context], seconds: Sequence[str], *, cut: Cut | Sequence[Cut]) -> Tokenized:
-        """`[CLS] first [SEP] second [SEP]`; `cut` says at which end firsts give way, for all or for each."""
+        """`[CLS] first [SEP] second [SEP]`; `cut` is the end at which firsts are truncated, for all or for each."""
         template = self._pair
         first = self._pieces([self._joined(context) for context in firsts], template.types[0])
         second = self._pieces(seconds, template.types[1])
@@ -116,13 +118,13 @@ class PairTokenizer:
         return self._compose([first, second], [kept_first, kept_second], template)
 
     def records(self, records: Sequence[Record]) -> Tokenized:
-        """Pairs of what each record answers and its text; see `read_context`."""
+        """Pairs of each record's context and text; see `read_context`."""
         contexts = [read_context(record) for record in records]
         cuts = [cut for _, cut in contexts]
         return self.pairs([context for context, _ in contexts], [record.text for record in records], cut=cuts)
 
     def segments(self, firsts: Sequence[Segment], seconds: Sequence[Segment]) -> Tokenized:
-        """`[CLS] context + text [SEP] context + text [SEP]`; each side has half of the tokens for itself."""
+        """`[CLS] context + text [SEP] context + text [SEP]`; each side may use half of the tokens."""
         template = self._pair
         budget = self._budget(template.size, 2) // 2
         whole: list[_Piece] = []
@@ -145,8 +147,8 @@ class PairTokenizer:
     ) -> Tokenized:
         """`[CLS] context [SEP] first [SEP] second [SEP]`: two texts that answer the same context.
 
-        Token types 0, 0, 1. The two texts are kept whole up to half of the tokens together, then each up to a
-        quarter, and lose their ends; the context gives way at the side asked for.
+        Token types 0, 0, 1. The two texts together keep up to half of the tokens, then each up to a quarter, and lose
+        their ends; the context is truncated at the requested end.
         """
         (opening, between, closing), (one, two) = self._pair.marks, self._pair.types
         template = _Template((opening, (between[0], one), between, closing), (one, one, two))
@@ -167,7 +169,7 @@ class PairTokenizer:
     def _budget(self, special: int, least: int) -> int:
         budget = self.max_length - special
         if budget < least:
-            message = f"a length of {self.max_length} leaves no room beside {special} special tokens: raise max_length"
+            message = f"a length of {self.max_length} leaves no room next to {special} special tokens: raise max_length"
             raise EncoderError(self.source.name, message)
         return budget
 
@@ -189,7 +191,7 @@ class PairTokenizer:
         lengths = np.array(sizes, dtype=np.int64)
         starts = np.cumsum(lengths) - lengths
         ids = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int32)
-        # SentencePiece has its special tokens among the words and finds them in a text.
+        # SentencePiece treats special tokens as words and finds them in a text.
         unknown = self.tokenizer.unk_token_id
         if unknown is not None:
             ids[np.isin(ids, self.tokenizer.all_special_ids)] = unknown
@@ -257,7 +259,7 @@ class PairTokenizer:
 
 
 def encode_texts(backend: Any, texts: Sequence[str]) -> Any:
-    """What a tokenizer makes of texts, without special tokens; see `well_formed` for what is no text."""
+    """The encodings of texts without special tokens; see `well_formed` for invalid text."""
     try:
         return backend.encode_batch_fast(list(texts), add_special_tokens=False)
     except TypeError:
@@ -271,9 +273,10 @@ def well_formed(text: str) -> str:
 
 
 def read_context(record: Record) -> tuple[Context, Cut]:
-    """What a record's text answers and where it is cut: turns from the left, a source alone from the right.
+    """The context that a record's text answers, and the end at which it is truncated: turns at the left, a source alone
+    at the right.
 
-    A source beside turns counts as what was said first; without either the context is empty.
+    A source next to turns counts as the first turn; without either the context is empty.
     """
     if record.context:
         return (record.source, *record.context) if record.source else record.context, "left"

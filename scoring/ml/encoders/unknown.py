@@ -1,4 +1,4 @@
-"""Which texts an encoder cannot read: a tokenizer gives one and the same token for every word that it does not know."""
+"""Detection of texts that an encoder cannot read: a tokenizer maps every word that it does not know to one token."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import numpy.typing as npt
 
 from scoring.ml.encoders.tokenizing import encode_texts
 
-# WordPiece gives up on longer words, whatever letters they have.
+# WordPiece does not split longer words.
 _LONG_WORD = re.compile(r"\w{101}")
 _TEXTS_AT_A_TIME = 1024
 
 
 class Known(IntEnum):
-    """How much of a text an encoder's tokenizer knows. A text of which no token with a letter is known is unknown:
-    digits and punctuation beside unknown words say nothing of them."""
+    """How much of a text an encoder's tokenizer knows. A text without a known token that has a letter is unknown:
+    digits and punctuation next to unknown words carry no information."""
 
     ALL = 0
     SOME = 1
@@ -36,17 +36,17 @@ class UnknownTokens:
         self.name, self.backend, self.unknown = name, backend, find_unknown(backend)
         backend.no_truncation()
         backend.no_padding()
-        # What looks like a special token in a text is text.
+        # Treat special tokens in texts as plain text.
         backend.encode_special_tokens = True
 
     @classmethod
     def from_tokenizer(cls, name: str, tokenizer: Any) -> UnknownTokens:
-        """That of a tokenizer of transformers."""
+        """For a tokenizer of transformers."""
         return cls(name, tokenizer.backend_tokenizer)
 
     @classmethod
     def from_folder(cls, name: str, folder: Path) -> UnknownTokens | None:
-        """That of an encoder's folder, read without transformers and torch; None where it holds no tokenizer.json."""
+        """For an encoder's folder, read without transformers and torch; None without a tokenizer.json."""
         path = folder / "tokenizer.json"
         if not path.is_file():
             return None
@@ -55,7 +55,7 @@ class UnknownTokens:
 
     @property
     def reason(self) -> str:
-        """Why a text of unknown tokens has no score."""
+        """The reason why a text of unknown tokens has no score."""
         return f"the encoder {self.name} knows no word of it: choose one that reads this language"
 
     def look(self, texts: Iterable[str]) -> dict[str, Known]:
@@ -71,14 +71,14 @@ class UnknownTokens:
         return found
 
     def describe(self, texts: Iterable[str], noun: str = "texts") -> str:
-        """How many different texts have unknown words, as a sentence without its end; "" where none has."""
+        """A sentence (without full stop) that counts the distinct texts with unknown words; "" if there are none."""
         known = self.look(text for text in texts if text.strip())
         n = sum(found != Known.ALL for found in known.values())
         if not n:
             return ""
         return (
-            f"{n:,} of {len(known):,} different {noun} have words that the encoder {self.name} does not know: they are "
-            "all the same to it"
+            f"{n:,} of {len(known):,} different {noun} have words that the encoder {self.name} does not know: it "
+            "cannot distinguish these words"
         )
 
     def _judge(self, ids: Sequence[int]) -> Known:
@@ -91,7 +91,7 @@ class UnknownTokens:
 
     @cached_property
     def _knows_ascii(self) -> bool:
-        """Whether each visible ASCII character is known, at the beginning of a word, inside and again."""
+        """Whether each visible ASCII character is known at the beginning of a word, inside, and repeated."""
         visible = string.ascii_letters + string.digits + string.punctuation
         encodings = encode_texts(self.backend, [f"{char} a{char}{char}" for char in visible])
         return all(self.unknown not in encoding.ids for encoding in encodings)
@@ -107,19 +107,19 @@ class UnknownTokens:
 
 @lru_cache(maxsize=4)
 def _read(name: str, path: str, size: int, modified: int) -> UnknownTokens:
-    """Read once for each state of the file, which size and time stand for."""
+    """Read once per size and modification time of the file."""
     from tokenizers import Tokenizer
 
     return UnknownTokens(name, Tokenizer.from_file(path))
 
 
 def find_unknown(backend: Any) -> int | None:
-    """The number that a tokenizer's model gives to what it does not know; None where it knows every byte. The
-    `unk_token_id` of transformers may be another one, which no text ever gets."""
+    """The number of the model's unknown token; None if it knows every byte. The `unk_token_id` of transformers may be
+    another token, which no text ever contains."""
     model = backend.model
     if hasattr(model, "unk_token"):
         number: int | None = backend.token_to_id(model.unk_token) if model.unk_token else None
         return number
-    # A Unigram model tells it in its saved form only, before its vocabulary.
+    # A Unigram model has it only in its serialised form, before its vocabulary.
     said = re.search(rb'"unk_id":\s*(\d+)', model.__getstate__())
     return int(said[1]) if said else None

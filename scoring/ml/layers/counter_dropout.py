@@ -51,10 +51,10 @@ class PassState:
 
 @contextmanager
 def monte_carlo(module: torch.nn.Module) -> Iterator[PassState]:
-    """All dropouts of `module` answer to the state that is given while this lasts; set its `seeds` and `number`.
+    """While active, all dropouts of `module` use the yielded state; set its `seeds` and `number`.
 
-    Only dropouts on vectors of tokens are replaced; the module must be in evaluation mode, so that dropout inside
-    attention stays off. DeBERTa and MPNet keep that, too, in modules, of which some see no rows at all.
+    Only dropouts on token vectors are replaced; the module must be in evaluation mode, so that dropout inside attention
+    stays off. DeBERTa and MPNet have attention dropout in modules as well, some of which see no rows.
     """
     state = PassState()
     replaced = _on_vectors(module)

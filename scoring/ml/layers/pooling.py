@@ -12,7 +12,7 @@ POOLINGS: tuple[Pooling, ...] = ("cls", "mean", "max")
 
 
 def pool(hidden: torch.Tensor, mask: torch.Tensor, how: Pooling) -> torch.Tensor:
-    """(rows, width) from hidden (rows, tokens, width) and mask (rows, tokens), 1 where a token stands.
+    """(rows, width) from hidden (rows, tokens, width) and mask (rows, tokens), 1 for tokens.
 
     `cls` is the first token, `mean` the mean over the tokens, `max` the largest value of each feature; padding
     never enters.

@@ -1,10 +1,9 @@
-"""Counts of n-grams that texts share, for all pairs of a query at once.
+"""Counts of n-grams shared by texts, for all pairs of a query at once.
 
-The clipped count of a pair, sum over g of min(c_hyp(g), c_ref(g)), is the size of the intersection of two sets
-once the k-th occurrence of an n-gram in a text counts as an element (g, k) of its own. Per query those elements
-are numbered (only what a hypothesis has can match), texts become 0/1 rows, and one sparse matrix product counts
-the intersections of many queries; its cost is the number of matches. Clipping against the maximum over
-references is the intersection with the union of their sets.
+The clipped count of a pair, sum over g of min(c_hyp(g), c_ref(g)), is the size of the intersection of two sets if the
+k-th occurrence of an n-gram in a text counts as a separate element (g, k). Per query the elements of the hypotheses are
+numbered, texts become 0/1 rows, and one sparse matrix product counts the intersections of several queries; its cost is
+the number of matches. Clipping against the maximum over references is the intersection with the union of their sets.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ if TYPE_CHECKING:
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 TextQuery: TypeAlias = tuple[Sequence[int], Sequence[int]]
-# Texts of so many tokens are worked on together: bounds memory and keeps the packed keys below 2**63.
+# Tokens processed at a time: bounds memory and keeps the packed keys below 2**63.
 CHUNK_TOKENS = 1 << 19
 
 
 class Side(NamedTuple):
-    """The tokens of many (query, text) instances laid end to end."""
+    """The tokens of all (query, text) instances, concatenated."""
 
     ids: Ints  # token number
     query: Ints  # query of the token
@@ -37,7 +36,7 @@ class Side(NamedTuple):
 
 
 class Elements(NamedTuple):
-    """Occurrences of one order: text and column of each, sorted by text. Each query has columns of its own."""
+    """Occurrences of one order: text and column of each, sorted by text. Each query has its own columns."""
 
     text: Ints
     column: Ints
@@ -65,7 +64,7 @@ def pair_matches(table: TokenTable, queries: Sequence[TextQuery], order: int) ->
     """
     for chunk in _chunks(table, queries):
         hyps, refs = _side(table, [q[0] for q in chunk]), _side(table, [q[1] for q in chunk])
-        # Pairs lie query by query, hypothesis by hypothesis: pair (i, j) stands at first[i] + inside[j].
+        # Pairs are ordered by query, then hypothesis: pair (i, j) is at first[i] + inside[j].
         sizes = hyps.counts * refs.counts
         hyp_query, hyp_inside = _places(hyps.counts)
         first = _starts(sizes)[hyp_query] + hyp_inside * refs.counts[hyp_query]
@@ -97,7 +96,7 @@ def union_matches(table: TokenTable, queries: Sequence[TextQuery], order: int) -
 
 
 def totals(lengths: Ints, order: int) -> Floats:
-    """(order, n) how many n-grams texts of these lengths have."""
+    """(order, n) the number of n-grams in texts of these lengths."""
     return np.maximum(lengths[None, :] - np.arange(order)[:, None], 0).astype(np.float64)
 
 

@@ -1,8 +1,8 @@
-"""Tokenisers of the baselines, and texts as arrays of token numbers.
+"""Tokenisers of the metrics, and texts as arrays of token numbers.
 
-The tokenisers of BLEU (`13a`, `zh`, `char`, `none`) give the tokens of sacrebleu 2.6; all of them work on one
-white-space-separated word at a time, so that each distinct word is tokenised once (under `zh` also by whether it
-begins or ends its text).
+The tokenisers of BLEU (`13a`, `zh`, `char`, `none`) give the tokens of sacrebleu 2.6. Each works on one
+white-space-separated word at a time, so that every distinct word is tokenised once (with `zh` once for each position at
+the begin or end of its text).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from evalapp.words import UNSPACED_BLOCKS
 Ints: TypeAlias = npt.NDArray[np.int64]
 SplitWord: TypeAlias = Callable[[str], Sequence[str]]
 
-# The language-dependent part of mteval-v13a: all ASCII symbols but ' , - . stand alone ...
+# The language-dependent part of mteval-v13a: all ASCII symbols but ' , - . become separate tokens ...
 _SYMBOL = re.compile(r"([!-&(-+/:-@\[-`{-~])")
-# ... a full stop or comma unless it stands between digits, and a dash after a digit.
+# ... as does a full stop or comma that is not between digits, and a dash after a digit.
 _STOP_AFTER_OTHER = re.compile(r"([^0-9])([.,])")
 _STOP_BEFORE_OTHER = re.compile(r"([.,])([^0-9])")
 _DASH_AFTER_DIGIT = re.compile(r"([0-9])(-)")
-# What sacrebleu's `zh` cuts into characters. Its two astral ranges are written with four-digit escapes there
-# and so cover U+2001 to U+2A6D instead; kept, because equal scores matter more here than the better rule.
+# Characters that sacrebleu's `zh` separates. Its two astral ranges are written with four-digit escapes there and so
+# cover U+2001 to U+2A6D instead; kept, because equal scores matter more here than the better rule.
 _ZH_RANGES = (
     (0x2001, 0x2A6D), (0x2E80, 0x2EFF), (0x2F00, 0x2FDF), (0x2FF0, 0x2FFF), (0x3000, 0x303F), (0x3100, 0x312F),
     (0x31A0, 0x31BF), (0x31C0, 0x31EF), (0x3200, 0x33FF), (0x3400, 0x4DB5), (0x4E00, 0x9FBB), (0xF900, 0xFA2D),
@@ -42,7 +42,7 @@ _UNSPACED = re.compile(f"[{UNSPACED_BLOCKS}\uff66-\uff9d]")
 
 
 def split_13a(word: str) -> Sequence[str]:
-    """Tokens of one word under mteval-v13a, as sacrebleu's `13a`."""
+    """The tokens of a word under mteval-v13a, as sacrebleu's `13a`."""
     if word.isalnum():
         return (word,)
     word = word.replace("<skipped>", "")
@@ -53,8 +53,8 @@ def split_13a(word: str) -> Sequence[str]:
 
 
 def split_zh(word: str, begins: bool = False, ends: bool = False) -> Sequence[str]:
-    """Tokens of one word with each Chinese character on its own, as sacrebleu's `zh`. That puts no space around the
-    text, as `13a` does: a full stop or comma that begins or ends it stays with the digit beside it."""
+    """The tokens of a word with each Chinese character separate, as sacrebleu's `zh`. Unlike `13a` it puts no space
+    around the text: a full stop or comma at its begin or end stays with the adjacent digit."""
     return _split_symbols(_ZH.sub(r" \1 ", word), begins, ends)
 
 
@@ -148,7 +148,7 @@ def unspaced_remark(texts: Iterable[str], tokenizer: str) -> tuple[str, ...]:
 
 
 def clean(text: str, tokenizer: str, lowercase: bool = False) -> str:
-    """What sacrebleu does to the whole line before its tokeniser cuts it."""
+    """Normalise the whole line as sacrebleu does before tokenising."""
     text = (text.lower() if lowercase else text).rstrip()
     if tokenizer == "13a" and "\n" in text:
         return text.replace("<skipped>", "").replace("-\n", "").replace("\n", " ")
@@ -156,7 +156,7 @@ def clean(text: str, tokenizer: str, lowercase: bool = False) -> str:
 
 
 def tokenize(text: str, tokenizer: str, lowercase: bool = False) -> list[str]:
-    """The tokens of one text. `tokenizer` is a key of `SPLITTERS`."""
+    """The tokens of a text. `tokenizer` is a key of `SPLITTERS`."""
     split, words = SPLITTERS[tokenizer], clean(text, tokenizer, lowercase).split()
     if tokenizer != "zh":
         return [token for word in words for token in split(word)]
@@ -174,7 +174,7 @@ class TokenTable:
     size: int
 
     def row(self, index: int) -> Ints:
-        """The token numbers of one text."""
+        """The token numbers of a text."""
         return self.ids[self.starts[index] : self.starts[index] + self.lengths[index]]
 
 

@@ -62,7 +62,7 @@ class KneserNey:
 
     @classmethod
     def fit(cls, sequences: Sequence[Sequence[int]], size: int, order: int) -> KneserNey:
-        """Count the grams of some sequences, BEGIN and END included; tokens are below `size`."""
+        """Count the n-grams of sequences that include BEGIN and END; tokens are below `size`."""
         tokens, _, left = _flatten(sequences)
         keys: list[Ints] = []
         counts: list[Floats] = []
@@ -76,7 +76,7 @@ class KneserNey:
                 number[starts] * size + tokens[starts + k], return_index=True, return_inverse=True, return_counts=True
             )
             if k:
-                # One more token before: how many different ones stand before the gram without its first token.
+                # Count the distinct tokens that precede the n-gram without its first token.
                 before = np.bincount(number[starts[first] + 1], minlength=len(keys[-1])).astype(np.float64)
                 counts[-1] = np.where(begins, counts[-1], before)
             keys.append(level)
@@ -126,7 +126,7 @@ class KneserNey:
 
 
 class WordNgrams:
-    """A model of texts: words by `tokenizer`, n-grams of them, and characters for words it never saw."""
+    """A model of texts: n-grams of words (by `tokenizer`), and of characters for unseen words."""
 
     def __init__(
         self, *, words: Sequence[str], characters: Sequence[str], word_model: KneserNey, character_model: KneserNey,

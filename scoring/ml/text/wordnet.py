@@ -77,7 +77,7 @@ class WordNet:
         data = self._data[part]
         fields = data[offset : data.index(b"|", offset)].split()
         for place in range(4, 4 + 2 * int(fields[3], 16), 2):
-            # Some adjectives end in the place they may stand at: "former(a)".
+            # Some adjectives end in a mark of their syntactic position: "former(a)".
             name = fields[place].decode("utf-8").partition("(")[0]
             if "_" not in name:
                 yield name

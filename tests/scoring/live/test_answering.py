@@ -91,7 +91,7 @@ def test_training_item_in_another_group_is_not_new(folder, encoder):
     for beside in (["i1"], ["i3"]):
         item = {**ITEM, "key": "i2", "group": "new", "is_own": True, "beside": beside}
         notes.append(ask("writing", source=source, item=item, references=["cat sat"])["notes"])
-    learned = "the evaluator learned from this item, so it is no independent judge of it"
+    learned = "the evaluator learned from this item, so its rating is not independent"
     assert notes == [[learned], [], [learned], []]
 
 

@@ -198,7 +198,7 @@ def test_trainings_and_games_count_texts_with_unknown_words(monkeypatch):
     from scoring.pipelines import games
 
     english, thai = TEXTS["en"][0], TEXTS["th"][0]
-    said = "have words that the encoder all-MiniLM-L6-v2 does not know: they are all the same to it"
+    said = "have words that the encoder all-MiniLM-L6-v2 does not know: it cannot distinguish these words"
     outputs = tuple(Output("i", f"s{k}", text) for k, text in enumerate((english, thai, thai, " ")))
     data = Dataset("d", items=(Item("i", (f"{english} {thai}",), None, (english,), "i"),), outputs=outputs)
     job = SimpleNamespace(entry=SimpleNamespace(needs=("encoder",)), encoder=find_encoder(), train=data)

@@ -32,7 +32,7 @@ _OPTIONS = (
         "affine",
         "bool",
         True,
-        "A constant beside each vector's components, so that a score may also depend on one text alone.",
+        "A constant in addition to each vector's components, so that a score may depend on a single text.",
         advanced=True,
     ),
     Option(
@@ -69,7 +69,7 @@ ADEM = Entry(
         replace(EPOCHS, default=100, help="Passes over the training data at most; gradient only."),
         replace(LEARNING_RATE, default=1e-3, help="Step size of the optimiser; gradient only."),
         replace(PATIENCE, default=10, help="Passes without a better one before it stops; gradient only; none never."),
-        replace(MAX_STEPS, help="Stop after so many steps; gradient only; none is no limit."),
+        replace(MAX_STEPS, help="Stop after this number of steps; gradient only; none is no limit."),
         TRAIN_DEVICE,
     ),
     train_needs=("ratings", "references"),

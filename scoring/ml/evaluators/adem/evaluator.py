@@ -1,7 +1,7 @@
-"""ADEM (Lowe et al., ACL 2017) on frozen text vectors: what it learns from, how it is solved, how it scores.
+"""ADEM (Lowe et al., ACL 2017) on frozen text vectors: training data, solution, scoring.
 
-score(c, r, y) = (c' M y + r' N y - alpha) / beta. The original's VHRED vectors are not public; here any encoder's are
-taken. Several references count by their mean vector, which is the mean of their scores.
+score(c, r, y) = (c' M y + r' N y - alpha) / beta. The original's VHRED vectors are not public; any encoder's vectors
+are used instead. Several references count by their mean vector, which gives the mean of their scores.
 
 Explained in docs/explanation/evaluators/adem.md.
 """
@@ -49,19 +49,19 @@ BLOCK = 8192
 
 @dataclass(frozen=True)
 class _Part:
-    """Rated outputs with what they are measured against; `held` marks those that choose and do not teach, `cut_off`
-    says that these were taken from the training data."""
+    """Rated outputs with context and references; `held` marks those that choose the settings and are not learned from,
+    `cut_off` says that these were taken from the training data."""
 
     records: list[Record]
     labels: Floats
     held: np.ndarray[Any, np.dtype[np.bool_]]
     simulated: int
-    #: How many rated outputs of the training data are not learned from, by what they lack.
+    #: Number of rated outputs of the training data that are left out, by reason.
     left_out: Mapping[str, int]
     cut_off: bool = False
 
     def omissions(self) -> list[str]:
-        """A note for each cause."""
+        """A note for each reason."""
         return [f"{n:,} rated outputs {cause}: left out." for cause, n in self.left_out.items()]
 
 
@@ -236,7 +236,7 @@ def _sizes(job: FitJob, n_axes: int) -> dict[str, Any]:
 
 
 def _check(job: FitJob) -> tuple[str, _Part]:
-    """The aspect and what it learns from. Raises `TrainingDataError` and `InvalidOption`."""
+    """The aspect and the training data. Raises `TrainingDataError` and `InvalidOption`."""
     if job.text("inputs") != "both" and not job.flag("affine"):
         raise InvalidOption(job.name, "affine", "must be true where not all inputs are read: nothing would vary")
     aspect = choose_aspect(job.name, job.train, job.aspect, ("ratings",))
@@ -262,7 +262,7 @@ def _check(job: FitJob) -> tuple[str, _Part]:
 
 
 def _lack(record: Record) -> str:
-    """Why a rated output cannot be learned from; empty where it can."""
+    """The reason why a rated output cannot be learned from; empty if it can."""
     if not record.text.strip():
         return "are empty"
     if get_references(record):
@@ -271,7 +271,7 @@ def _lack(record: Record) -> str:
 
 
 def _too_few(aspect: str, part: _Part, n: int) -> str:
-    """What is missing where `n` outputs are left, and what to do."""
+    """The error if only `n` outputs are left, with the way out."""
     if not n and not part.left_out:
         return f"no output has a rating of {aspect!r}, and it does not learn from ratings of dialogues: rate outputs."
     of_others = " and ".join(f"{lost:,} {cause}" for cause, lost in part.left_out.items())
@@ -299,7 +299,7 @@ def _enough(job: FitJob, aspect: str, part: _Part) -> None:
         len({name_group(record.group, record.item) for record, own in zip(part.records, taught, strict=True) if own})
         < 2
     ):
-        raise TrainingDataError(job.name, "all rated outputs belong to one group: rate outputs of several items")
+        raise TrainingDataError(job.name, "all rated outputs belong to the same group: rate outputs of several items")
 
 
 def _hold_out(part: _Part, job: FitJob) -> _Part:
@@ -310,14 +310,14 @@ def _hold_out(part: _Part, job: FitJob) -> _Part:
 
 
 def _groups(part: _Part, rows: np.ndarray[Any, np.dtype[np.bool_]]) -> tuple[str, ...]:
-    """The split groups of some records, sorted."""
+    """The split groups of these records, sorted."""
     chosen = [record for record, own in zip(part.records, rows, strict=True) if own]
     return tuple(sorted({name_group(record.group, record.item) for record in chosen}))
 
 
 def _scale(job: FitJob, aspect: str, labels: Floats) -> tuple[float, float]:
-    """The ends of the aspect's scale, or those of what was said where the labels do not keep to it: standardised
-    ratings and ranks never do, though they lie within one that is wide enough."""
+    """The ends of the aspect's scale, or of the labels if those exceed it. Standardised ratings and ranks always use
+    the ends of the labels, although a wide scale could contain them."""
     for one in job.train.aspects if job.text("ratings") == "raw" else ():
         if one.name != aspect or one.minimum is None or one.maximum is None:
             continue
@@ -344,9 +344,9 @@ def _encode(job: FitJob, records: Sequence[Record]) -> Components:
 
 
 def _ridge(network: AdemNetwork, job: FitJob, parts: Components, part: _Part) -> FinetuneResult:
-    """Both matrices at once for each weight of the grid; the best on the held-out part is kept.
+    """Solve for both matrices together with each penalty of the grid; the best on the held-out part wins.
 
-    Where that part was cut off here (no data of its own), the chosen weight is solved for once more with everything.
+    If the held-out part was taken from the training data, the chosen penalty is solved for again with all data.
     """
     import time
 
@@ -377,12 +377,12 @@ def _readable(network: AdemNetwork, parts: Components) -> Components:
 
 
 def _start(network: AdemNetwork, parts: Components) -> Floats:
-    """(n,) the products with both matrices the identity."""
+    """(n,) the products with both matrices as identity."""
     return np.asarray(((parts.c + parts.r) * parts.y).sum(axis=1))
 
 
 def _solved(network: AdemNetwork, parts: Components, part: _Part, rows: Any, weight: float) -> Floats:
-    """The change of both matrices, end to end."""
+    """The change of both matrices, concatenated."""
     own = parts.take(rows)
     wanted = part.labels[rows] * float(network.beta) + float(network.alpha) - _start(network, own)
     return solve(own, wanted, weight)

@@ -13,7 +13,7 @@ from scoring.ml.network import Network
 class AdemNetwork(Network):
     """score(c, r, y) = (c' M y + r' N y - alpha) / beta, y the reply, r the reference, c the context.
 
-    Each vector is first brought to its principal components; with `affine` a 1 stands behind them. Sizes: `vector`,
+    Each vector is first brought to its principal components; with `affine` a 1 is appended. Sizes: `vector`,
     `components`, `affine`, `inputs`, `l1`, `l2`.
     """
 

@@ -20,7 +20,7 @@ OPTIONS = (
         "str",
         "draw",
         "How people's texts and machines' come to count alike: of the larger class as many are drawn as the smaller "
-        "one has, anew in each epoch; or all are read and weighted.",
+        "one has, redrawn in each epoch; or all are read and weighted.",
         choices=("draw", "weight"),
     ),
     Option(

@@ -1,4 +1,4 @@
-"""Training of `adversarial` on people's and machines' texts, and scoring with it."""
+"""Training of `adversarial` on human and machine texts, and scoring with it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PROBE = 256
 
 @dataclass(frozen=True)
 class Material:
-    """The texts to learn from, those held out (maybe none), and the groups they come of."""
+    """The texts to learn from, the held-out texts (possibly none), and the groups of both."""
 
     train: Texts
     dev: Texts
@@ -52,8 +52,8 @@ class Material:
 
 
 class Adversarial(TrainedEvaluator):
-    """P(human) = sigmoid of a linear reading of `[CLS] context [SEP] text [SEP]`, learned on references against
-    outputs of machines.
+    """P(human) = sigmoid of a linear head on the encoding of `[CLS] context [SEP] text [SEP]`, trained on references
+    against machine outputs.
 
     Zhou & Xu 2020 (their adversarial baseline, the comparative evaluator without comparison);
     docs/explanation/evaluators/adversarial.md.
@@ -78,7 +78,7 @@ class Adversarial(TrainedEvaluator):
         if not material.dev_groups:
             notes.append("nothing is held out, so the last epoch is kept")
         if job.text("inputs") == "context":
-            notes.append("contexts alone cannot tell who wrote a text: expect 0.5 everywhere")
+            notes.append("contexts alone do not reveal who wrote a text: expect 0.5 everywhere")
         examples = {
             "texts of people": texts.n_people,
             "texts of machines": texts.n_machines,
@@ -141,7 +141,8 @@ class Adversarial(TrainedEvaluator):
 
 
 def _material(job: FitJob) -> Material:
-    """Texts of the training part and the held-out one; without one, a tenth of the groups is held out."""
+    """The texts of the training part and of the held-out part; without a dev part, a tenth of the groups is held
+    out."""
     train, dev = split_dataset(job)
     texts = collect_texts(train)
     _check(job, texts)
@@ -158,7 +159,7 @@ def _empty(dataset: Dataset) -> Dataset:
 
 
 def _check(job: FitJob, texts: Texts) -> None:
-    """Raises `TrainingDataError` where there is nothing to tell apart."""
+    """Raises `TrainingDataError` if there are not enough human or machine texts."""
     name = job.name
     if not texts.n_people:
         raise TrainingDataError(
@@ -197,7 +198,7 @@ def _probability(network: Network, batch: Batch) -> torch.Tensor:
 
 
 def _figures(network: Network, encodings: Encodings, texts: Texts, pad_id: int) -> dict[str, float]:
-    """Of the held-out texts: log-loss with both classes weighing alike, balanced accuracy, AUROC, accuracy."""
+    """Metrics on the held-out texts: log-loss with equal class weights, balanced accuracy, AUROC, accuracy."""
     engine = Engine(device=str(next(network.parameters()).device), pad_id=pad_id)
     found: Floats = engine.map(encodings, lambda batch: _probability(network, batch)).double().numpy()
     report = classify(texts.labels, found)
@@ -211,9 +212,9 @@ def _figures(network: Network, encodings: Encodings, texts: Texts, pad_id: int) 
 
 
 def _notes(found: Mapping[str, float]) -> tuple[str, ...]:
-    notes = ["It says who wrote a text, not how good it is: machines of different strength may all score near 0."]
+    notes = ["It predicts who wrote a text, not its quality: machines of different strength may all score near 0."]
     if found.get("balanced_accuracy", 0.0) > 0.99:
-        notes.append("Held-out texts are told apart nearly always: scores of machines are all close to 0.")
+        notes.append("Held-out texts are classified almost perfectly: scores of machine texts are all close to 0.")
     if np.isfinite(found.get("auroc", np.nan)) and found["auroc"] < 0.55:
-        notes.append("Held-out texts are hardly told apart: the scores say little.")
+        notes.append("Held-out texts are classified close to chance level: the scores say little.")
     return tuple(notes)

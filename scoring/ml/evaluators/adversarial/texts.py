@@ -1,4 +1,4 @@
-"""What the classifier learns from: people's texts and machines', each in its context; which of them an epoch reads.
+"""Training data of the classifier: human and machine texts in context, and their selection for an epoch.
 
 Explained in docs/explanation/evaluators/adversarial.md#training.
 """

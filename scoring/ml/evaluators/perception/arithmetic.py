@@ -26,7 +26,7 @@ def model_certainty(passes: Floats) -> Floats:
 
 
 def system_weights(certainty_of_data: Floats | None, certainty_of_model: Floats | None, n: int) -> Floats:
-    """w_i = (c_i + m_i) / sum_k (c_k + m_k) (eq 15); without one of them the other alone, without both 1/n."""
+    """w_i = (c_i + m_i) / sum_k (c_k + m_k) (eq 15); without one of the two the other alone, 1/n without both."""
     total = np.zeros(n)
     for part in (certainty_of_data, certainty_of_model):
         if part is not None:

@@ -22,20 +22,20 @@ OPTIONS = (
         "conditional",
         "bool",
         True,
-        "The text is read behind its context and meets references of the same item; without it texts stand alone and "
-        "meet references of any item.",
+        "Read each text after its context and against references of the same item; otherwise texts are read alone and "
+        "against references of any item.",
     ),
     Option(
         "n_references",
         "int",
         4,
-        "References each text meets when it is not conditional: in training others in every epoch, in scoring the same "
-        "for all, none of which it has learned from.",
+        "Number of references per text if not conditional: redrawn in every epoch of training; in scoring the same for "
+        "all texts, and not part of the training.",
         minimum=1,
     ),
     replace(
         INPUTS,
-        help="What the network may read: context and text, or the text alone. (Context alone could only say 1/2.)",
+        help="Input of the network: context and text, or the text alone. (Context alone could only give 1/2.)",
         choices=("both", "text"),
     ),
     Option(
@@ -59,7 +59,7 @@ OPTIONS = (
         "penalty_every",
         "int",
         4,
-        "Take the penalty at every so many steps, that many times as heavy: nearly as good and far faster.",
+        "Apply the penalty at every n-th step with n times the weight: nearly as good and much faster.",
         minimum=1,
     ),
     Option(
@@ -83,7 +83,7 @@ ENTRIES = (
     Entry(
         name="perception",
         kind="trained",
-        summary="How often a trained reader takes a system's text for a reference; 0.5 = cannot be told apart.",
+        summary="How often a trained discriminator takes a system's text for a reference; 0.5 is chance level.",
         build=must_be_trained,
         scale=(0.0, 1.0),
         needs=("references", "encoder"),
@@ -93,7 +93,7 @@ ENTRIES = (
                 "uncertainty",
                 "str",
                 "both",
-                "What weighs the texts of a system in its score: certainty of data and model, one of them, or nothing.",
+                "Weights of a system's texts in its score: certainty of data and model, either alone, or none.",
                 choices=("both", "data", "model", "none"),
             ),
             Option("mc_passes", "int", 20, "Passes with dropout behind the model's certainty.", minimum=2),
@@ -101,7 +101,7 @@ ENTRIES = (
                 "p_gen",
                 "str",
                 "single",
-                "The probability in a system's score: of one pass without dropout, or the mean over those with it.",
+                "Probability in a system's score: of one pass without dropout, or the mean over passes with dropout.",
                 choices=("single", "mc_mean"),
                 advanced=True,
             ),

@@ -53,14 +53,14 @@ from scoring.ml.types import Record
 # A penalised step takes 1.4 times as long as one without (benchmarks/perception_step.py).
 PENALISED = 1.4
 NO_DROPOUT = (
-    "the encoder has no dropout, so the certainty of the model is 1 everywhere and passes with dropout say nothing: "
-    "uncertainty=data does without them"
+    "the encoder has no dropout, so the certainty of the model is 1 everywhere and passes with dropout are useless: "
+    "uncertainty=data avoids them"
 )
 
 
 class Perception(TrainedEvaluator):
-    """P_gen = sigmoid(l1(T(x^)) - l1(T(x))): how often the trained reader takes a text for the better one of text and
-    reference; several references: their mean. `system_score` weighs the texts by certainty (equation 15).
+    """P_gen = sigmoid(l1(T(x^)) - l1(T(x))): how often the trained discriminator prefers a text to a reference; with
+    several references, their mean. `system_score` weights the texts by certainty (equation 15).
 
     Gu, Wu & Yu 2021; docs/explanation/evaluators/perception.md. Scores of systems are comparable only at equal n,
     encoder, budget and seed.
@@ -81,7 +81,7 @@ class Perception(TrainedEvaluator):
         if count_different(texts) == 1:
             raise TrainingDataError(
                 job.name,
-                f"all {len(texts.records):,} texts are the same: it would learn that one by heart. Upload others",
+                f"all {len(texts.records):,} texts are the same: it would only memorise that text. Upload others",
             )
         systems = texts.systems
         counts = {name: len(texts.select_system(name).records) for name in systems}
@@ -98,15 +98,15 @@ class Perception(TrainedEvaluator):
         if penalties == UNCHOSEN and job.text("penalty") == "auto":
             notes.append("no held-out texts to choose by: it learns with the gradient penalty (penalty=pair)")
         if texts.n_same:
-            notes.append(f"{texts.n_same} texts that equal their only reference are left out: nothing tells them apart")
+            notes.append(f"{texts.n_same} texts that equal their only reference are left out")
         few = [name for name, n in counts.items() if n < 100]
         if few and not shared:
-            notes.append(f"fewer than 100 texts of {', '.join(few)}: its reader will know little")
+            notes.append(f"fewer than 100 texts of {', '.join(few)}: its discriminator will learn little")
         if shared and len(systems) == 1:
-            notes.append(f"all texts are of {systems[0]}: the reader knows no other system's, compare none by it")
+            notes.append(f"all texts are of {systems[0]}: the discriminator knows no other system, compare none by it")
         constant = [name for name in systems if count_different(texts.select_system(name)) == 1]
         if constant and not shared:
-            notes.append(f"all texts of {', '.join(constant)} are the same: its reader learns them by heart")
+            notes.append(f"all texts of {', '.join(constant)} are the same: its discriminator memorises them")
         if not _drops(job.encoder):
             notes.append(NO_DROPOUT)
         examples = {"texts": len(texts.records), "systems": len(systems)}
@@ -136,7 +136,7 @@ class Perception(TrainedEvaluator):
         if not job.flag("conditional"):
             state["references"] = kept
         notes = (
-            "A system's score falls as the reader gets stronger: compare systems only under one signature.",
+            "A system's score falls as the discriminator improves: compare systems only under the same signature.",
             *describe_left_out(whole),
             *describe_penalty(trainer.accuracies, network),
             *(["The confidence branch collapsed: c is nearly 1 everywhere."] if _collapsed(found) else []),
@@ -156,7 +156,7 @@ class Perception(TrainedEvaluator):
         return [
             SignatureField("models", "mo", str(self.settings["models"])),
             SignatureField("pool", "pl", str(self.settings["pooling"])),
-            # What was kept where it was chosen.
+            # The penalty that was selected.
             SignatureField("gp", "gp", f"{self.net.settings['penalty']}/{self.settings['penalty_every']}"),
             SignatureField("cond", "cd", "yes" if self.settings["conditional"] else "no"),
             SignatureField("ml", "ml", str(source.max_length(cast("int | None", self.settings["max_length"])))),
@@ -170,7 +170,7 @@ class Perception(TrainedEvaluator):
         return (NO_DROPOUT,) if self._needs_passes and not has_dropout(encoder) else ()
 
     def undefined(self, record: Record) -> str:
-        # Without condition a text meets the references that were kept, not its item's.
+        # Without condition a text is compared with the fixed references, not with its item's.
         reason = super().undefined(record) if self.settings["conditional"] else ""
         systems = self.artefact.state["systems"]
         if not reason and systems and label_system(record) not in systems:
@@ -200,8 +200,8 @@ class Perception(TrainedEvaluator):
     def certainty(self, records: Sequence[Record]) -> tuple[Floats, Floats]:
         """m = 1 - Var over the passes with dropout (eq 8), and the mean of P_gen over them; (n,) each.
 
-        Both of each pair of text and reference, then the mean over a text's references. The dropout of a text depends
-        on the text, the seed and the pass alone.
+        Both are computed per pair of text and reference, then averaged over a text's references. The dropout of a text
+        depends only on the text, the seed and the pass.
         """
         m, mean = np.empty(len(records)), np.empty(len(records))
         n_passes = self.option_int("mc_passes")
@@ -220,7 +220,7 @@ class Perception(TrainedEvaluator):
         return m, mean
 
     def system_weights(self, records: Sequence[Record]) -> tuple[Floats, Floats]:
-        """(n,) P_gen of each text and its weight before normalising: c + m, or the part the options keep.
+        """(n,) P_gen of each text and its unnormalised weight: c + m, or the part that the options select.
 
         Trained without confidence, "both" is m alone. An empty text's 0 is certain: its c and m are 1.
         """
@@ -285,14 +285,14 @@ class Perception(TrainedEvaluator):
 
 
 def _looked_at(job: FitJob, texts: Texts) -> tuple[Sides, int]:
-    """Some texts and references as the network reads them, and the most tokens it reads."""
+    """The probe as the network reads it, and the maximum number of tokens."""
     tokenizer = PairTokenizer(job.encoder, max_length=job.optional_integer("max_length"))
     some = Texts([texts.records[place] for place in probe_rows(len(texts.records))], 0, texts.pool[:PROBE_ROWS])
     return encode_texts(job, tokenizer, some), tokenizer.max_length
 
 
 def _drops(source: EncoderSource) -> bool:
-    """Whether an encoder has dropout, by its configuration: its weights are not read."""
+    """Whether an encoder has dropout, according to its configuration; weights are not read."""
     config = NetworkConfig(encoder=dict(source.config), network={}, attention="eager")
     with torch.device("meta"):
         encoder = PerceptionNetwork(config).encoder

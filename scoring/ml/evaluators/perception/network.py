@@ -100,7 +100,7 @@ class PerceptionNetwork(Network):
             self.confidence_weight /= 1.01 if budget > self.last_confidence_loss else 0.99
 
     def _likelihood(self, p_ref: torch.Tensor, both: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """L_t + lambda L_c; half of a batch, drawn anew, gets no hint."""
+        """L_t + lambda L_c; a random half of each batch gets no hint."""
         if not self.settings["confidence"]:
             return -p_ref.clamp(TINY, 1 - TINY).log().mean(), None
         c = self.confide(both)
@@ -124,7 +124,7 @@ class PerceptionNetwork(Network):
         return gradient_penalty(difference, embeddings, [generated["attention_mask"], reference["attention_mask"]])
 
     def _embedded(self, inputs: Inputs) -> Inputs:
-        """The same inputs as word embeddings one may differentiate by; padding stands at the end, so that the places
+        """The same inputs as differentiable word embeddings; padding is at the end, so that the places
         the encoder counts by itself are right."""
         assert self.encoder is not None
         words = self.encoder.get_input_embeddings()(inputs["input_ids"])  # type: ignore[operator]

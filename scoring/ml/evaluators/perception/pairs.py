@@ -1,4 +1,4 @@
-"""(generation, reference) pairs as the network reads them, and batches of them drawn anew each epoch."""
+"""(generation, reference) pairs as the network reads them, and their batches, drawn for each epoch."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def encode_sides(tokenizer: PairTokenizer, records: Sequence[Record], *, with_co
 
 
 def encode_pool(tokenizer: PairTokenizer, records: Sequence[Record], pool: Sequence[str]) -> Sides:
-    """The texts of records without what they answer, and references any of them may meet, all different."""
+    """The texts of records without context, and distinct references that each of them may be compared with."""
     generated, references = tokenizer.texts([record.text for record in records]), tokenizer.texts(list(pool))
     places = {text.strip(): place for place, text in enumerate(pool)}
     n = len(records)
@@ -83,8 +83,8 @@ def count_meetings(job: FitJob) -> int:
 
 
 class PairBatches:
-    """Each epoch every generation meets one reference of its own, drawn anew, or in an unconditional model as many of
-    any item as `n_references` says; systems take part in equal numbers."""
+    """In each epoch every generation is compared with a random reference of its item, or in an unconditional model with
+    `n_references` of any item; systems have equal numbers of pairs."""
 
     def __init__(self, sides: Sides, systems: Sequence[str], job: FitJob, *, pad_id: int, phase: str) -> None:
         self.sides, self.job, self.pad_id, self.phase = sides, job, pad_id, phase

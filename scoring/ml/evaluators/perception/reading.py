@@ -1,4 +1,4 @@
-"""Records and their references as the network of `perception` reads them, and its grades of both."""
+"""Records and references as the network of `perception` reads them, and its grades."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scoring.ml.training.batches import as_inputs
 
 
 class Reading:
-    """Some records and their references as the network reads them."""
+    """The tokenised sides of records and their references."""
 
     def __init__(self, sides: Sides) -> None:
         self.sides = sides
@@ -29,7 +29,7 @@ class Reading:
         self.truncated = cut | sides.truncated
 
     def probabilities(self, grades: tuple[Floats, Floats]) -> Floats:
-        """(n,) P_gen, the mean over the references of each."""
+        """(n,) P_gen, the mean over the references of each text."""
         return self.over_references(self.grade_pairs(grades))
 
     def grade_pairs(self, grades: tuple[Floats, Floats]) -> Floats:

@@ -30,10 +30,10 @@ class KindScore:
 def robustness(
     evaluator: Evaluator, kinds: Mapping[str, Sequence[Record]], *, progress: Callable[[int], None] | None = None
 ) -> list[KindScore]:
-    """One row per kind, in the order given; a kind without texts stands there with n = 0 and nan.
+    """One row per kind, in the order given; a kind without texts has n = 0 and nan.
 
-    Where a score depends on the other texts of the call, the texts of all kinds are one call. `progress` is told how
-    many texts are done; an exception it raises ends the work.
+    Where a score depends on the other texts of the call, the texts of all kinds are scored together. `progress` counts
+    texts; an exception it raises ends the work.
     """
     rows, done = [], 0
     # What has no score of its own for a system has the mean, which need not be computed twice.
@@ -64,7 +64,7 @@ def robustness(
 
 
 def _share(progress: Callable[[int], None], before: int, n: int) -> Callable[[int, int], None]:
-    """Progress among the distinct texts of one kind as progress among all texts."""
+    """Convert progress over the distinct texts of a kind to progress over all texts."""
     return lambda done, total: progress(before + (done * n // total if total else n))
 
 

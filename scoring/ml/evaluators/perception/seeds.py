@@ -10,7 +10,7 @@ import numpy as np
 from scoring.ml.base import Evaluator
 from scoring.ml.types import Record
 
-#: What may differ in the signatures of readers that differ in their seed.
+#: Fields that may differ in the signatures of discriminators that differ only in their seed.
 _OF_A_SEED = ("w", "seed")
 
 

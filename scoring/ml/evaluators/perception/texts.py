@@ -16,9 +16,9 @@ LEAST_PAIRS = 8
 
 @dataclass(frozen=True)
 class Texts:
-    """Records that can be learned from: a text, and references that are not the same text. Of an unconditional model
-    a text alone, and the `pool` of references any of them may meet. Left out are `n_same` outputs that are the same as
-    all their references, `n_empty` without a text and `n_alone` without a reference."""
+    """Records to learn from: a text, and references that differ from it. For an unconditional model only a text, and
+    the `pool` of references for all texts. `n_same` outputs that equal all their references, `n_empty` without a text
+    and `n_alone` without a reference are left out."""
 
     records: list[Record]
     n_same: int
@@ -27,7 +27,7 @@ class Texts:
     n_alone: int = 0
 
     def select_system(self, name: str) -> Texts:
-        """Those of one system."""
+        """The texts of a system."""
         return Texts([record for record in self.records if label_system(record) == name], 0, self.pool)
 
     @property
@@ -37,14 +37,14 @@ class Texts:
 
 
 def find_texts(job: FitJob, dataset: Dataset) -> Texts:
-    """What a job can learn from a dataset that it keeps, found once."""
+    """The texts of one of the job's datasets, computed once."""
     find = learnable if job.flag("conditional") else unconditional
     return job.once(f"texts of {id(dataset)}", lambda: find(dataset, job.track))
 
 
 def learnable(dataset: Dataset, track: RowTracker = without_progress) -> Texts:
-    """Non-empty outputs with references; references that equal the text are taken out, and so is a text that has no
-    other."""
+    """Non-empty outputs with references. References that equal the text are removed, and texts without any other
+    reference are left out."""
     found, same, empty, alone = [], 0, 0, 0
     for record in track(dataset.outputs_with_context()):
         references = tuple(text for text in get_references(record) if text.strip() != record.text.strip())
@@ -62,14 +62,14 @@ def learnable(dataset: Dataset, track: RowTracker = without_progress) -> Texts:
 
 
 def unconditional(dataset: Dataset, track: RowTracker = without_progress) -> Texts:
-    """All non-empty outputs, whether their items have references or not, and the different references of all items."""
+    """All non-empty outputs, with or without references, and the distinct references of all items."""
     pool = {text.strip(): text for item in dataset.items for text in item.references if text.strip()}
     found = [record for record in track(dataset.outputs_with_context()) if record.text.strip()]
     return Texts(found, 0, tuple(pool.values()), n_empty=len(dataset.outputs) - len(found))
 
 
 def describe_left_out(texts: Texts) -> list[str]:
-    """What it does not learn from, by cause."""
+    """Notes on the outputs that are left out, by reason."""
     found = []
     if texts.n_empty:
         found.append(f"{texts.n_empty:,} outputs are empty: left out")
@@ -83,11 +83,12 @@ def count_different(texts: Texts) -> int:
 
 
 def set_references_apart(job: FitJob, texts: Texts) -> tuple[list[str], Texts]:
-    """The references every text meets when an unconditional model scores, drawn once by the seed, and the texts with
-    the other references to learn from: one that was learned as a reference would be known for one again, and any text
-    beside it look worse than it is. ([], texts) of a conditional model.
+    """The references for scoring with an unconditional model, drawn once by seed, and the texts with the other
+    references to learn from: a reference seen in training would be recognised, and any text compared with it would look
+    worse than it is. ([], texts) for a conditional model.
 
-    Raises `TrainingDataError` where there are not enough."""
+    Raises `TrainingDataError` if there are not enough.
+    """
     if job.flag("conditional"):
         return [], texts
     n = job.integer("n_references")
@@ -104,7 +105,7 @@ def set_references_apart(job: FitJob, texts: Texts) -> tuple[list[str], Texts]:
         records = [record for record in records if record.text.strip() != rest[0].strip()]
     n_same = len(texts.records) - len(records)
     if not records:
-        raise TrainingDataError(job.name, "no output differs from the reference it could be told from: add references")
+        raise TrainingDataError(job.name, "no output differs from its reference: add references")
     return [texts.pool[place] for place in order[:n]], Texts(records, n_same, rest)
 
 
@@ -115,7 +116,7 @@ def encode_texts(job: FitJob, tokenizer: PairTokenizer, texts: Texts) -> Sides:
 
 
 def label_system(record: Record) -> str:
-    """A system at a step is a system of its own."""
+    """The system, with its step: every checkpoint counts as a system."""
     return record.system if record.step is None else f"{record.system} @ {record.step}"
 
 
@@ -125,9 +126,7 @@ def check_systems(job: FitJob, texts: Texts) -> list[str]:
     if texts.n_empty == len(job.train.outputs):
         raise TrainingDataError(job.name, f"all {texts.n_empty:,} outputs are empty: upload outputs with a text")
     if not texts.records:
-        raise TrainingDataError(
-            job.name, "no output has a reference it could be told from: add references to the items"
-        )
+        raise TrainingDataError(job.name, "no output has a reference that differs from it: add references to the items")
     systems = texts.systems
     if job.text("models") == "per_system":
         few = [name for name in systems if len(texts.select_system(name).records) < LEAST_PAIRS]

@@ -1,4 +1,4 @@
-"""Training of `perception`: one network or one per system, with each penalty and at each learning rate asked for."""
+"""Training of `perception`: one network or one per system, with each penalty and learning rate requested."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ DEV_REFERENCES = 32
 
 @dataclass(frozen=True)
 class Encoded:
-    """What one network learns from, of which system each text is, and what its weights are chosen by."""
+    """The training data of a network, the system of each text, and the held-out texts."""
 
     sides: Sides
     systems: list[str]
@@ -48,7 +48,7 @@ class Encoded:
 
 
 class Trainer:
-    """The trainings of one job: a tower, or one per system, with each penalty and at each learning rate asked for."""
+    """The trainings of a job: a network, or one per system, with each penalty and learning rate requested."""
 
     def __init__(self, job: FitJob, texts: Texts, dev: Texts | None, kept: list[str]) -> None:
         self.job, self.texts, self.dev, self.kept = job, texts, dev, kept
@@ -59,9 +59,10 @@ class Trainer:
         self.accuracies: dict[str, float | None] = {}
 
     def train_best(self, penalties: Sequence[str], systems: list[str]) -> tuple[PerceptionNetwork, FinetuneResult]:
-        """The network that is kept, with the curve of its training: of several penalties, which come least first, the
-        one by which most held-out pairs are right; of equals the least. One for all systems: theirs are compared."""
-        # All before the first step: from then on the steps are told.
+        """The selected network and its training curve. Of several penalties, given from least to most, the one with the
+        highest accuracy on held-out pairs wins; ties go to the least. All systems share the penalty, because they are
+        compared."""
+        # Encode everything before the first step; afterwards progress counts steps.
         parts = [(self.texts, self.dev)]
         if self.job.text("models") == "per_system":
             parts = [(self.texts.select_system(name), self.dev and self.dev.select_system(name)) for name in systems]
@@ -95,7 +96,7 @@ class Trainer:
         return whole.eval(), FinetuneResult(tuple(log), means, self.steps, self.seconds)
 
     def _encoded(self, texts: Texts, dev: Texts | None) -> Encoded:
-        """Texts to learn from, and those to choose by where there are any, as the network reads them."""
+        """The texts to learn from and the held-out texts, if any, as the network reads them."""
         sides = encode_texts(self.job, self.tokenizer, texts)
         reading = None
         if dev is not None and dev.records:
@@ -108,7 +109,7 @@ class Trainer:
         for rate in rates:
             name = phase if len(rates) == 1 else f"{phase} at {rate:g}"
             tried.append((rate, *self._finetune(name, encoded, rate, penalty)))
-        # A rate at which the training diverged has no loss.
+        # A diverging training has no loss.
         rate, network, found = min(tried, key=lambda one: one[2].metrics.get("loss", math.inf))
         self.chosen[phase] = rate
         return network, found
@@ -136,8 +137,8 @@ class Trainer:
         return network, found
 
     def _with_dev_references(self, dev: Texts) -> Texts:
-        """Without condition, some references the reader does not learn from, the same at every evaluation: those of the
-        dev part, else those kept for scoring."""
+        """Without condition, references that are not learned from, the same at every evaluation: those of the dev part,
+        else the fixed ones."""
         if self.job.flag("conditional"):
             return dev
         learned = {text.strip() for text in self.texts.pool}
@@ -156,7 +157,7 @@ class Trainer:
 
 
 def check_learning_rates(job: FitJob, learned: Dataset, held_out: Dataset | None) -> None:
-    """Raises `TrainingDataError` where a model has several learning rates and no held-out texts to choose by."""
+    """Raises `TrainingDataError` if a model has several learning rates and no held-out texts to choose by."""
     lacking = _systems_without_held_out(job, learned, held_out)
     if lacking is not None and len(parse_learning_rates(job)) > 1:
         of = f" with texts of {', '.join(lacking)}" if lacking else ""
@@ -164,8 +165,8 @@ def check_learning_rates(job: FitJob, learned: Dataset, held_out: Dataset | None
 
 
 def _systems_without_held_out(job: FitJob, learned: Dataset, held_out: Dataset | None) -> list[str] | None:
-    """The systems whose model has no held-out texts to choose by, none of them named where nothing is held out; None
-    where there are texts for every model."""
+    """Systems whose model has no held-out texts; an empty list if nothing is held out, None if every model has held-out
+    texts."""
     dev = Texts([], 0) if held_out is None else find_texts(job, held_out)
     if not dev.records:
         return []
@@ -175,7 +176,7 @@ def _systems_without_held_out(job: FitJob, learned: Dataset, held_out: Dataset |
 
 
 def choose_penalties(job: FitJob, learned: Dataset, held_out: Dataset | None) -> tuple[str, ...]:
-    """The penalties to train with, of which one is kept; the last is what `auto` begins from."""
+    """The penalties to train with; the last is where `auto` starts."""
     asked = job.text("penalty")
     if asked != "auto":
         return (asked,)
@@ -183,7 +184,7 @@ def choose_penalties(job: FitJob, learned: Dataset, held_out: Dataset | None) ->
 
 
 def _accuracy(found: FinetuneResult) -> float | None:
-    """The share of held-out pairs that are right; None where a training diverged and left no weights."""
+    """The accuracy on held-out pairs; None if the training diverged without usable weights."""
     lost = any(row.get("diverged") and row["kept"] is None for row in found.log)
     return None if lost else found.metrics.get("accuracy")
 
@@ -193,7 +194,7 @@ def _or_least(value: float | None) -> float:
 
 
 def describe_penalty(accuracies: Mapping[str, float | None], network: PerceptionNetwork) -> list[str]:
-    """Of a penalty that was chosen, which it is, and by what."""
+    """A note on the selected penalty and its accuracy."""
     if len(accuracies) < 2:
         return []
     said = ", ".join(
@@ -201,7 +202,7 @@ def describe_penalty(accuracies: Mapping[str, float | None], network: Perception
         for name, value in accuracies.items()
     )
     kept = "left out" if network.settings["penalty"] == "none" else "kept"
-    return [f"The gradient penalty was {kept}: share of held-out pairs that are right {said}."]
+    return [f"The gradient penalty was {kept}: accuracy on held-out pairs {said}."]
 
 
 def parse_learning_rates(job: FitJob) -> list[float]:
@@ -220,12 +221,12 @@ def parse_learning_rates(job: FitJob) -> list[float]:
 
 
 def judge_held_out(network: PerceptionNetwork, reading: Reading, pad_id: int) -> dict[str, float]:
-    """Log-loss, accuracy and calibration of the pairs of the dev part, mean confidence, the confidence's weight."""
+    """Log-loss, accuracy and calibration of held-out pairs, mean confidence, and the weight of the confidence loss."""
     engine = Engine(device=str(next(network.parameters()).device), pad_id=pad_id)
     grades, vectors = grade_sides(network, reading.sides, engine, 0)
     p_ref = 1.0 - probability_of_generation(grades[0][reading.owner], grades[1][reading.reference])
     if not np.isfinite(p_ref).all():
-        # Weights may be numbers and what they give none: such a rate is not the best one.
+        # Finite weights can give outputs that are not finite; such a rate must not win.
         return {"loss": math.nan}
     _, confidence = reading.combine(grades, vectors, network, 0)
     return {
@@ -239,7 +240,7 @@ def judge_held_out(network: PerceptionNetwork, reading: Reading, pad_id: int) ->
 
 
 def _for_scoring(network: PerceptionNetwork, source: EncoderSource) -> PerceptionNetwork:
-    """With the attention that suits the architecture; the eager one was for the penalty."""
+    """The network with the architecture's usual attention; the penalty needed eager attention."""
     network.config.attention = source.attention
     for module in (network.encoder, *network.others):
         assert module is not None

@@ -11,15 +11,15 @@ from typing import TypeAlias
 
 import numpy as np
 
-#: Reliabilities of several sets of texts for one query.
+#: Gives the reliabilities of several sets of texts for a query.
 Judge: TypeAlias = Callable[[Sequence[Sequence[str]]], Iterable[float]]
-#: Makes ready what a judge will need of these texts, many at a time.
+#: Prepares texts for the judge, several at a time.
 Read: TypeAlias = Callable[[Sequence[str]], object]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One candidate that was looked at: the reliability before and with it, and whether it was taken."""
+    """A candidate with the reliability before and after adding it, and whether it was accepted."""
 
     candidate: str
     before: float
@@ -29,7 +29,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """The references of an item after annotation, those that were there first, and every step in order."""
+    """The references of an item after selection, initial ones first, and every step in order."""
 
     item: str
     references: tuple[str, ...]
@@ -39,7 +39,7 @@ class Annotation:
 
     @property
     def added(self) -> tuple[str, ...]:
-        """What was taken."""
+        """The references that were added."""
         return self.references[len(self.start) :]
 
 
@@ -63,15 +63,16 @@ def choose_references(
     rng: np.random.Generator,
     read: Read | None = None,
 ) -> Annotation:
-    """First-fit: visit the candidates once in random order, take r iff s(R + r) > s(R) + min_gain, until `most`.
+    """Select references. First-fit: visit the candidates once in random order and add r if s(R + r) > s(R) + min_gain,
+    until there are `most`.
 
-    Greedy: judge all, take the best, again, while the gain exceeds min_gain. Candidates that are blank or in the set
-    already are left out. Without any reference at the start the first candidate judged best alone
-    (greedy) or visited first begins the set, its reliability before counting as -1.
+    Greedy: judge all candidates and add the best, repeatedly, while the gain exceeds min_gain. Blank candidates and
+    members of the set are skipped. If the set is empty at the start, the best candidate alone (greedy) or the first one
+    visited begins the set, with -1 as the reliability before it.
 
-    `read` is told of texts before they are judged: greedily of all; first-fit of the next candidates in the order of
-    visiting, at first of as many as places are free, then of twice as many each time, so that a set that is full early
-    does not pay for the rest.
+    `read` receives texts before they are judged: all of them for greedy; for first-fit the next candidates, at first as
+    many as there are free places, then twice as many each time, so that a set that fills early does not pay for the
+    rest.
     """
     most, min_gain, greedy = search.most, search.min_gain, search.greedy
     present = [text for text in dict.fromkeys(start) if text.strip()]
@@ -106,7 +107,7 @@ def choose_references(
 
 
 class _Ahead:
-    """Has texts read in chunks, each twice as long as the one before."""
+    """Reads texts in chunks, each twice as long as the previous one."""
 
     def __init__(self, read: Read | None, present: Sequence[str], left: Sequence[str], free: int) -> None:
         self.read = read
@@ -115,7 +116,7 @@ class _Ahead:
             read([*present, *left[: self.chunk]])
 
     def before_next(self, left: Sequence[str]) -> None:
-        """The first of `left` is judged now."""
+        """Called before the first of `left` is judged."""
         if self.ready == 0:
             self.chunk *= 2
             self.ready = self.chunk
@@ -125,10 +126,10 @@ class _Ahead:
 
 
 def mix(one: Sequence[Annotation], two: Sequence[Annotation]) -> list[Annotation]:
-    """The union of what two models chose for each item, the first model's order first. What either started from was not
-    added; the reliability is that of the first model's own choice, by itself.
+    """The union of two models' selections for each item, in the first model's order. Initial references of either model
+    do not count as added; the reliability is the first model's for its own selection.
 
-    Raises ValueError when they are not of the same items in the same order.
+    Raises ValueError if the annotations are not of the same items in the same order.
     """
     if [a.item for a in one] != [b.item for b in two]:
         raise ValueError("the two annotations are not of the same items")

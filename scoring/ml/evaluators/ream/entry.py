@@ -18,7 +18,7 @@ from scoring.ml.training.options import (
     TRAIN_DEVICE,
 )
 
-#: What negatives are made by.
+#: Ways to make negatives.
 NEGATIVES = ("remove", "add", "replace")
 
 OPTIONS = (
@@ -37,8 +37,8 @@ OPTIONS = (
         "inputs",
         "str",
         "both",
-        "What the network may read: query and references; references alone; the query alone. The last two are "
-        "sentinels: they cannot know whether a reference answers its query.",
+        "Input of the network: query and references; references alone; the query alone. The last two are controls: "
+        "they cannot know whether a reference answers its query.",
         choices=("both", "text", "context"),
         advanced=True,
     ),
@@ -83,7 +83,7 @@ OPTIONS = (
     ),
     Option("foreign", "int", 20, "Answers to other queries kept per item, for negatives.", minimum=1, advanced=True),
     Option("weight_decay", "float", 1e-5, "L2 penalty of Adam (lambda).", minimum=0, advanced=True),
-    Option("tune_encoder", "bool", False, "Let the encoder learn too: slower, for data of some size."),
+    Option("tune_encoder", "bool", False, "Also train the encoder: slower, for large data."),
     Option(
         "encoder_learning_rate",
         "float",
@@ -104,7 +104,7 @@ ENTRIES = (
     Entry(
         name="ream",
         kind="trained",
-        summary="Predicts how well a metric over given references agrees with people; keeps the references that help.",
+        summary="Predicts how well a metric with given references agrees with people; selects helpful references.",
         build=must_be_trained,
         scale=(None, None),
         needs=("references", "encoder"),
@@ -114,7 +114,7 @@ ENTRIES = (
                 "use",
                 "str",
                 "selected",
-                "Score with the references it keeps of the item's, or with all of them.",
+                "Score with the references it selects from the item's, or with all.",
                 choices=("selected", "all"),
             ),
             Option(

@@ -1,4 +1,4 @@
-"""Training of `ream` on rated outputs, reliability of reference sets, annotation, and scoring with the set it keeps."""
+"""Training of `ream` on rated outputs, reliability of reference sets, selection of references, and scoring."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from scoring.ml.training.record import list_groups, name_group
 from scoring.ml.training.split import LEAST_GROUPS, hold_out_groups
 from scoring.ml.types import Dataset, Item, Record
 
-# Pairs a second that two cores encode with MiniLM, and sets a second that they train.
+# Pairs per second that two cores encode with MiniLM, and sets per second that they train.
 PAIRS_PER_SECOND, SETS_PER_SECOND = 400.0, 3000.0
 
 
 class Ream(TrainedEvaluator):
     """s(q, R) in (-1, 1): the predicted Pearson correlation, over answers to query q, of a multi-reference metric with
-    references R and people. `score` is that metric with the references it keeps of the item's (or all of them).
+    references R and human ratings. `score` is that metric with the references that it selects from the item's (or all).
 
     Gao et al. 2021; docs/explanation/evaluators/ream.md.
     """
@@ -82,7 +82,7 @@ class Ream(TrainedEvaluator):
         few = sum(len(item.outputs) < 6 for item in items)
         notes = []
         if few:
-            notes.append(f"{few} items have fewer than 6 rated outputs: their reliabilities are mostly chance")
+            notes.append(f"{few} items have fewer than 6 rated outputs: their reliabilities are very noisy")
         n_empty = sum(not text.strip() for item in items for text in item.outputs)
         if n_empty:
             notes.append(f"{n_empty:,} rated outputs are empty: they have the metric's worst score")
@@ -100,13 +100,13 @@ class Ream(TrainedEvaluator):
 
     @cached_property
     def metric(self) -> PairEvaluator:
-        """The multi-reference metric whose reliability it predicts, for the language of what it learned from."""
+        """The multi-reference metric whose reliability is predicted, for the language of the training data."""
         device = str(self.options["device"])
         return _metric(str(self.settings["metric"]), device, str(self.artefact.state.get("lang", "")))
 
     @cached_property
     def pair_encoder(self) -> PairEncoder:
-        """What makes the vector of a query and a reference; it remembers the last 20,000 pairs."""
+        """Computes vectors of a query and a reference; caches the last 20,000 pairs."""
         source = cast(EncoderSource, self.artefact.encoder)
         budget = self.options["batch_tokens"]
         return PairEncoder(
@@ -132,14 +132,14 @@ class Ream(TrainedEvaluator):
     def reliability(
         self, context: Sequence[str] | str, references: Sequence[str], *, source: str | None = None
     ) -> float:
-        """s(q, R) of one query, one text or the turns of a dialogue, and its references; independent of their order.
-        Raises `ScoringError` without any."""
+        """s(q, R) of a query (a text or dialogue turns) and its references, independent of their order. Raises
+        `ScoringError` without references."""
         turns = (context,) if isinstance(context, str) else tuple(context)
         return float(self.reliabilities(Record("", context=turns, source=source), [references])[0])
 
     def reliabilities(self, query: Record, sets: Sequence[Sequence[str]]) -> Floats:
-        """(n,) s(q, R) of several sets of references for one query, whose text does not matter. Texts that were read
-        before cost no pass of the encoder. Blank and repeated references do not count."""
+        """(n,) s(q, R) of several reference sets for a query; the text of `query` is ignored. Texts read before need no
+        pass of the encoder. Blank and repeated references do not count."""
         if any(isinstance(texts, str) for texts in sets):
             raise InvalidRecords("references are a list of texts, not one text")
         cleaned = [list(dict.fromkeys(text for text in texts if text.strip())) for texts in sets]
@@ -162,10 +162,8 @@ class Ream(TrainedEvaluator):
     ) -> list[Annotation]:
         """The references to select from each item's candidates, with the trace of every decision (Gao et al. 2021).
 
-        `search`: `most=10`, `min_gain=0.0` and `greedy=False`, as in `Search`.
-
-        `start`: `one` random reference of the item (the paper) or `all` of them. Raises ValueError when there are
-        not as many lists of candidates as items.
+        `search`: `most=10`, `min_gain=0.0` and `greedy=False`, as in `Search`. `start`: `one` random reference of the
+        item (the paper) or `all`. Raises ValueError unless there is a list of candidates for each item.
         """
         if len(items) != len(candidates):
             raise ValueError(f"{len(items)} items but {len(candidates)} lists of candidates")
@@ -192,10 +190,10 @@ class Ream(TrainedEvaluator):
     def report(
         self, data: Dataset, *, sizes: Sequence[int] = TEST_SIZES, per_size: int = 1, seed: int | None = None
     ) -> training.ReliabilityReport:
-        """Predicted against gold reliability on sets of references of other data: by default one of each of the paper's
-        sizes for its test and item; sizes that an item cannot fill are left out.
+        """Predicted against gold reliability on reference sets of other data, by default one set of each of the paper's
+        test sizes per item; sizes that an item cannot fill are left out.
 
-        Raises `ScoringError` where no set of the data has a gold reliability.
+        Raises `ScoringError` if no set of the data has a gold reliability.
         """
         drawn = self.artefact.seed if seed is None else seed
         method = cast(RatingMethod, str(self.settings["ratings"]))
@@ -238,19 +236,19 @@ class Ream(TrainedEvaluator):
 
     @property
     def worst(self) -> float:
-        """What its metric gives an empty text."""
+        """The metric's score of an empty text."""
         return self.metric.worst
 
     @property
     def depends_on_batch(self) -> bool:
-        """Where its metric does, as one that weighs words by their rarity in the call."""
+        """Whether the metric's score depends on the call, for example through word rarity."""
         return self.metric.depends_on_batch
 
     def worst_component(self, component: str) -> float:
         return -1.0 if component == "reliability" else 0.0
 
     def _kept(self, record: Record) -> tuple[list[str], float]:
-        """The references used of a record's, greedily from the most reliable one alone, and their reliability."""
+        """The references used from a record's, selected greedily from the most reliable one, and their reliability."""
         texts = list(dict.fromkeys(get_references(record)))
         query = replace(record, text="", references=())
         if self.options["use"] == "all" or len(texts) == 1:
@@ -271,7 +269,7 @@ class Ream(TrainedEvaluator):
         while start < len(order):
             longest = len(sets[int(order[start])])
             end = start
-            # So many that the attention's matrix stays small.
+            # As many as keep the attention matrix small.
             while end < len(order) and (end - start + 1) * max(longest, len(sets[int(order[end])])) ** 2 <= 1 << 16:
                 longest = len(sets[int(order[end])])
                 end += 1
@@ -348,7 +346,7 @@ class _Training:
         if dev is not None:
             dev_samples, without = training.draw_samples(dev.gold, sizes_wanted, 2, job.rng("dev sets"))
         epochs = self._epochs(network, prepared, samples, encoder)
-        # From here on the steps are told.
+        # From here on progress counts steps.
         encoder.tokenizer.tick = None
         settings = make_loop_settings(
             job,
@@ -408,7 +406,7 @@ class _Training:
         return encoder.tokenize(records).encodings
 
     def _fresh(self, dev: training.Prepared, encoder: PairEncoder) -> training.Prepared:
-        """The held-out vectors as the encoder makes them now, where it learns."""
+        """The held-out pairs with vectors of the current encoder, if it learns."""
         if not self.tuned:
             return dev
         encodings = self._encodings(self.dev, "dev", encoder)
@@ -422,7 +420,7 @@ def _on_cpu(network: ReamNetwork) -> ReamNetwork:
 
 
 def _metric(name: str, device: str, lang: str) -> PairEvaluator:
-    # BLEU cuts Chinese into characters: as whole sentences no two texts have anything in common.
+    # BLEU splits Chinese into characters; otherwise whole sentences would be single tokens.
     return build_pairwise(name, {"device": device, **({"lang": lang} if lang else {})})
 
 
@@ -433,7 +431,7 @@ def _n_sets(n: int, sizes: Sequence[int], per_size: int) -> int:
 
 
 def _item_rng(seed: int, item: str) -> np.random.Generator:
-    """A generator for each item, so that an item's candidates are visited alike whatever stands beside it."""
+    """A generator per item, so that an item's candidates are visited in the same order whatever the other items."""
     import hashlib
 
     digest = hashlib.sha256(f"{seed}:annotate:{item}".encode()).digest()
@@ -450,14 +448,14 @@ def _notes(
     notes = []
     n = float(np.mean([len(item.outputs) for item in items]))
     notes.append(
-        f"A gold reliability is a correlation over {n:.1f} answers on average, so mostly chance: its standard error "
+        f"A gold reliability is a correlation over {n:.1f} answers on average and therefore noisy: its standard error "
         f"is about {1 / max(n - 1, 1) ** 0.5:.2f}."
     )
     if undefined:
         notes.append(f"{undefined} reference sets had no gold reliability (constant scores) and were left out.")
     if without:
         notes.append(
-            f"So had {without} held-out ones: the figures leave them out, those named _zero take 0 for their gold."
+            f"{without} held-out sets had none either: the metrics leave them out; _zero metrics use 0 as their gold."
         )
     if metrics.get("r2", 1.0) <= 0:
         notes.append("On held-out items it predicts no better than the mean reliability of the set's size.")

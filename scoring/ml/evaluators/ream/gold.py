@@ -16,14 +16,14 @@ import numpy.typing as npt
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Nodes: TypeAlias = tuple[int, ...]
-#: Of the paper: one set of each size and query in its test.
+#: The paper's test: one set of each size and query.
 TEST_SIZES = (3, 5, 10, 20, 30, 40)
 
 
 @dataclass(frozen=True)
 class ItemGold:
-    """One query: `metric` (outputs, references + foreign answers) single-reference scores m(y_i, r_j), `human`
-    (outputs,) people's means. The first `n_references` columns are the item's own."""
+    """A query: `metric` (outputs, references + foreign answers) are single-reference scores m(y_i, r_j), `human`
+    (outputs,) human means. The first `n_references` columns are the item's own."""
 
     metric: Floats
     human: Floats
@@ -43,7 +43,7 @@ class ItemGold:
 
 
 def pearson_columns(columns: Floats, human: Floats) -> Floats:
-    """(k,) Pearson of each column of (n, k) with (n,); nan where one of them is constant or n < 3."""
+    """(k,) Pearson of each column of (n, k) with (n,); nan if either is constant or n < 3."""
     if len(human) < 3:
         return np.full(columns.shape[1], np.nan)
     x = columns - columns.mean(axis=0)
@@ -59,7 +59,7 @@ def pearson_columns(columns: Floats, human: Floats) -> Floats:
 
 
 def draw_sets(n: int, sizes: Sequence[int], per_size: int, rng: np.random.Generator) -> list[Nodes]:
-    """Distinct sets of `per_size` of each size that n references can fill; all of them where there are no more."""
+    """`per_size` distinct sets of each size that n references can fill, or all if there are no more."""
     found: list[Nodes] = []
     for size in sorted({size for size in sizes if 1 <= size <= n}):
         if math.comb(n, size) <= per_size:
@@ -73,7 +73,7 @@ def draw_sets(n: int, sizes: Sequence[int], per_size: int, rng: np.random.Genera
 
 
 def count_sets(queries: int, references: int, sizes: Sequence[int], per_size: int) -> int:
-    """How many sets `draw_sets` gives over all queries; it reproduces the paper's counts."""
+    """The number of sets that `draw_sets` gives over all queries; it reproduces the paper's counts."""
     return queries * sum(min(per_size, math.comb(references, size)) for size in sizes if size <= references)
 
 

@@ -1,7 +1,7 @@
-"""Reliabilities of one set with one text more, in time linear in the set: what is known of a set is kept and extended.
+"""Reliabilities of a set extended by one text, in time linear in the set, by extending stored state.
 
-A whole forward reads n^2 pairs of references; a text that is being typed changes n + 1 of them for the others and n + 1
-for itself. Vectors come from outside.
+A full forward pass reads n^2 pairs of references; a new text changes n + 1 pairs for the others and n + 1 for itself.
+Vectors are passed in.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ LARGEST = 1 << 19
 
 
 class Sides(NamedTuple):
-    """What a text brings into pairs: `values` (n, heads, size) that are summed, and its part of a logit as the one
-    looked at (`source`) and as the one that looks (`target`), (n, heads, size) or (n, heads)."""
+    """A text's contributions to pairs: `values` (n, heads, size) that are summed, and its part of a logit as source
+    (`source`) and as target (`target`), (n, heads, size) or (n, heads)."""
 
     values: torch.Tensor
     source: torch.Tensor
@@ -27,9 +27,9 @@ class Sides(NamedTuple):
 
 
 class GrownSet:
-    """s(q, R) of a set and of R with a text more, equal to `ReamNetwork.forward` up to rounding.
+    """s(q, R) of a set and of R extended by a text, equal to `ReamNetwork.forward` up to rounding.
 
-    Softmax attention over n + 1 nodes is a step from that over n: with the logit e of the new node and L the log of the
+    Softmax attention over n + 1 nodes follows from that over n: with the logit e of the new node and L the log of the
     sum over the old ones, z' = z + sigmoid(e - L) (v - z).
     """
 
@@ -57,7 +57,7 @@ class GrownSet:
 
     @torch.inference_mode()
     def value(self) -> float:
-        """s(q, R); nan of the empty set."""
+        """s(q, R); nan for the empty set."""
         return float(self._read(self.z.amax(dim=0)[None])[0]) if len(self) else float("nan")
 
     @torch.inference_mode()

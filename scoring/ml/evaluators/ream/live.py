@@ -1,4 +1,4 @@
-"""Reliabilities while somebody writes: one `ream` (or the models of its folds) with the sets it knows already.
+"""Reliabilities during writing: a `ream` (or the models of its folds) with cached sets.
 
 An edit costs one pass of the encoder and one step of the attention, whatever the size of the set.
 """
@@ -25,16 +25,16 @@ from scoring.ml.evaluators.ream.vectors import PairEncoder, Vectors
 from scoring.ml.training.record import name_group
 from scoring.ml.types import Record
 
-#: References of all sets kept, each about 16 bytes times the encoder's width: 60 MB for 384.
+#: References in all cached sets, each about 16 bytes times the encoder's width: 60 MB for 384.
 NODES_KEPT = 10_000
-#: Texts are read so many at a time; between two batches it is seen whether there is time left.
+#: Texts read at a time; the time limit is checked between two batches.
 AT_A_TIME = 4
-#: Ratings of texts beside one set that are kept.
+#: Cached ratings of texts per set.
 VALUES_KEPT = 1000
 
 
 class Key(NamedTuple):
-    """A set of references of a query, in any order, as one model sees it."""
+    """A set of references of a query, in any order, for one model."""
 
     context: tuple[str, ...]
     source: str | None
@@ -44,9 +44,9 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What is known of a set, of a text that is being written, and of candidates; None where there is nothing to rate:
-    the empty set, a blank text, or references that were not all read in time. `left` texts were not reached in time:
-    asking again goes on there. `notes` are for people."""
+    """Reliabilities of a set, of the set with a text being written, and with each candidate; None if there is nothing
+    to rate: the empty set, a blank text, or references not all read in time. `left` texts were not read in time; the
+    next call continues there. `notes` are for users."""
 
     now: float | None
     with_text: float | None
@@ -56,17 +56,17 @@ class Written:
 
 
 class Known(NamedTuple):
-    """A set as one model knows it, and what it said of it with a text more."""
+    """A set's state in one model, and its values with one more text."""
 
     grown: GrownSet
     values: dict[str, float]
 
 
 class LiveReliability:
-    """Rates sets of references of one query after another. Raises `ScoringError` for what is no `ream`.
+    """Rates reference sets, query after query. Raises `ScoringError` for an evaluator that is not a `ream`.
 
-    Of a cross-fitted evaluator the models that did not see the item's group rate it, their mean where they are several;
-    all of them where each saw it.
+    With a cross-fitted evaluator, models that did not see the item's group rate it (their mean if there are several);
+    all models if each one saw it.
     """
 
     def __init__(self, evaluator: Evaluator, nodes: int = NODES_KEPT) -> None:
@@ -81,20 +81,20 @@ class LiveReliability:
 
     @cached_property
     def signature(self) -> str:
-        """The evaluator's."""
+        """The evaluator's signature."""
         return self.evaluator.signature
 
     def regroup(self, groups: Mapping[str, str]) -> None:
-        """Tell the models the present groups of items by the names that they were trained with; those of before are
-        forgotten. One that saw an item in another group does not rate it as if it were new."""
+        """Set the present groups of items, by the names used in training, replacing earlier ones. A model that saw an
+        item in another group does not rate it as new."""
         if groups != self._groups:
             self._groups = dict(groups)
             for member in self.members:
                 member.regroup(groups)
 
     def rate(self, query: Record, sets: Sequence[Sequence[str]]) -> list[float | None]:
-        """s(q, R) of each set; None of an empty one. A set that is the first with one text more, and nothing less, is
-        a step from it, as when it was written."""
+        """s(q, R) of each set; None for an empty one. A set that extends the first one by a single text is computed as
+        a step from it, as during writing."""
         cleaned = [_clean(texts) for texts in sets]
         base = cleaned[0] if cleaned else []
         found: list[float | None] = []
@@ -114,8 +114,8 @@ class LiveReliability:
         candidates: Sequence[str] = (),
         in_time: Callable[[], bool] = lambda: True,
     ) -> Written:
-        """The set now, with the text, and with each candidate, in this order, while `in_time()`: what was read before
-        costs nothing, and of the rest something is read whenever it is asked for."""
+        """The reliability now, with the text, and with each candidate, in this order, while `in_time()`. Cached texts
+        cost nothing; each call reads at least some of the others."""
         base = _clean(references)
         wanted = [each for each in _clean(candidates) if each not in base]
         left = self._read(query, base, in_time)
@@ -142,7 +142,7 @@ class LiveReliability:
         group = name_group(query.group, query.item)
         members = [self.members[number] for number in self.chosen(query)]
         if any(group in member.trained_on for member in members):
-            yield "the evaluator learned from this item, so it is no independent judge of it"
+            yield "the evaluator learned from this item, so its rating is not independent"
         elif len(members) > 1:
             yield f"mean of the {len(members)} models that did not learn from this item"
         if text.strip():
@@ -156,7 +156,7 @@ class LiveReliability:
         return _mean(self._set(query, texts, number).grown.value() for number in self.chosen(query))
 
     def _with_each(self, query: Record, base: Sequence[str], texts: Sequence[str]) -> list[float | None]:
-        """s(q, R + r) of each text r, none of which is in R."""
+        """s(q, R + r) of each text r that is not in R."""
         if not texts:
             return []
         rows = []
@@ -173,7 +173,7 @@ class LiveReliability:
         return [None if math.isnan(value) else float(value) for value in np.mean(rows, axis=0)]
 
     def _set(self, query: Record, texts: Sequence[str], number: int) -> Known:
-        """The set as this model knows it, computed where it is new."""
+        """The set's state in this model, computed if it is not cached."""
         key = Key(query.context, query.source, tuple(sorted(texts)), number)
         found = self._sets.get(key)
         if found is None:
@@ -187,7 +187,7 @@ class LiveReliability:
         return found
 
     def _read(self, query: Record, texts: Sequence[str], in_time: Callable[[], bool]) -> int:
-        """Read the texts that are new, a few at least; how many were not reached."""
+        """Read texts that are not cached, at least a few; returns the number of texts left."""
         new = [text for text in texts if not self._knows(query, text)]
         done = 0
         while done < len(new) and (done == 0 or in_time()):
@@ -209,7 +209,7 @@ class LiveReliability:
 
 
 def share_encoder(members: Sequence[Ream]) -> None:
-    """Let models with the same frozen encoder, read in the same way, read every pair once for all."""
+    """Let models with the same frozen encoder and reading settings share cached pairs."""
     shared: dict[tuple[object, ...], PairEncoder] = {}
     for member in members:
         if member.settings["tune_encoder"] or member.artefact.encoder is None:

@@ -35,7 +35,7 @@ class DenseGAT(torch.nn.Module):
             _glorot(weight)
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """(sets, n, width) from x of that shape; mask (sets, n) True where a reference stands."""
+        """(sets, n, width) from x of that shape; mask (sets, n) True for references."""
         sets, n, width = x.shape
         w = self.lin(x).view(sets, n, self.heads, self.size)
         source, target = (w * self.att_src).sum(-1), (w * self.att_dst).sum(-1)  # (sets, n, heads)
@@ -64,7 +64,7 @@ class DenseGATv2(torch.nn.Module):
         _glorot(self.att)
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """(sets, n, width) from x of that shape; mask (sets, n) True where a reference stands."""
+        """(sets, n, width) from x of that shape; mask (sets, n) True for references."""
         sets, n, width = x.shape
         left = self.lin_l(x).view(sets, n, self.heads, self.size)
         right = self.lin_r(x).view(sets, n, self.heads, self.size)
@@ -90,7 +90,7 @@ class ReamNetwork(Network):
         torch.nn.init.zeros_(self.out.bias)
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """(sets,) reliabilities of sets of vectors x (sets, n, width), mask (sets, n) True where one stands."""
+        """(sets,) reliabilities of sets of vectors x (sets, n, width), mask (sets, n) True for vectors."""
         return self.read(self.attention(x, mask), mask)
 
     def read(self, z: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

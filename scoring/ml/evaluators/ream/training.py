@@ -39,7 +39,7 @@ LEAST_OUTPUTS = 3
 
 @dataclass(frozen=True)
 class QueryItem:
-    """An item to learn from: its query (a record without text), references, rated outputs with people's means."""
+    """An item to learn from: its query (a record without text), references, rated outputs with human means."""
 
     query: Record
     references: tuple[str, ...]
@@ -59,7 +59,7 @@ class Prepared:
 def query_items(
     dataset: Dataset, aspect: str, method: RatingMethod, track: RowTracker = without_progress
 ) -> list[QueryItem]:
-    """Items with references and at least three rated outputs whose means are not all alike."""
+    """Items with references and at least three rated outputs with different means."""
     rated = rated_records(dataset, aspect, method, track)
     by_item: dict[str, list[int]] = {}
     for row, record in enumerate(rated.records):
@@ -90,7 +90,7 @@ def parse_kinds(job: FitJob) -> tuple[str, ...]:
 def foreign_answers(
     items: Sequence[QueryItem], n: int, rng: np.random.Generator, track: RowTracker = without_progress
 ) -> list[tuple[str, ...]]:
-    """For each item up to `n` references of other items, none of which is its own."""
+    """Up to `n` references of other items for each item, none equal to its own."""
     pool = [(place, text) for place, item in enumerate(items) for text in item.references]
     found = []
     for place, item in enumerate(track(items)):
@@ -107,7 +107,7 @@ def foreign_answers(
 
 
 class Preparer:
-    """Gold reliabilities and vectors of the items of a dataset; kept in the job's folder when they are done."""
+    """Gold reliabilities and vectors of a dataset's items; stored in the job's folder when complete."""
 
     def __init__(self, job: FitJob, metric: PairEvaluator, encoder: PairEncoder) -> None:
         self.job, self.metric, self.encoder = job, metric, encoder
@@ -151,7 +151,7 @@ def draw_samples(
     rng: np.random.Generator,
     track: RowTracker = without_progress,
 ) -> tuple[list[Sample], list[tuple[int, Nodes]]]:
-    """All training sets with a defined gold reliability, and those without one, each with the number of its item."""
+    """All training sets with a defined gold reliability, and those without, with the item's number."""
     samples: list[Sample] = []
     undefined: list[tuple[int, Nodes]] = []
     for number, item in enumerate(track(gold)):
@@ -183,7 +183,7 @@ class Sets:
 
 
 class Epochs:
-    """The losses of an epoch: samples in random order, negatives drawn anew."""
+    """The losses of an epoch: samples in random order, with newly drawn negatives."""
 
     def __init__(
         self, network: ReamNetwork, prepared: Prepared, samples: Sequence[Sample], job: FitJob, device: str
@@ -191,7 +191,7 @@ class Epochs:
         self.network, self.prepared, self.samples, self.job, self.device = network, prepared, samples, job, device
         self.sets = Sets(prepared)
         self.kinds = parse_kinds(job)
-        #: Which references of a sample may be removed does not change from epoch to epoch.
+        #: The references of a sample that may be removed are the same in all epochs.
         self.removals: dict[tuple[int, Nodes], list[tuple[Nodes, float]]] = {}
 
     @property
@@ -244,8 +244,8 @@ class Epochs:
         return worse[int(rng.integers(len(worse)))] if worse else None
 
     def predict_sets(self, sets: Sequence[tuple[int, Nodes]]) -> torch.Tensor:
-        """(n,) predicted reliabilities, with gradients. Sets of one size are read together: attention costs the square
-        of the longest, and most sets are short."""
+        """(n,) predicted reliabilities, with gradients. Sets of equal size are read together: attention costs the
+        square of the largest set, and most sets are small."""
         by_size: dict[int, list[int]] = {}
         for place, (_, nodes) in enumerate(sets):
             by_size.setdefault(len(nodes), []).append(place)
@@ -259,7 +259,7 @@ class Epochs:
 
 
 class TunedEpochs(Epochs):
-    """The same with the encoder in the loop: each pair of a batch is read once."""
+    """`Epochs` with a trained encoder: each pair of a batch is read once."""
 
     def __init__(
         self,
@@ -275,7 +275,7 @@ class TunedEpochs(Epochs):
         self.inputs = inputs
 
     def predict_sets(self, sets: Sequence[tuple[int, Nodes]]) -> torch.Tensor:
-        """(n,) predicted reliabilities, with gradients to the encoder too."""
+        """(n,) predicted reliabilities, with gradients that reach the encoder."""
         longest = max(len(nodes) for _, nodes in sets)
         rows = np.zeros((len(sets), longest), dtype=np.int64)
         mask = np.zeros((len(sets), longest), dtype=np.bool_)
@@ -293,11 +293,11 @@ class TunedEpochs(Epochs):
 class ReliabilityReport:
     """Predicted against gold reliability on sets of held-out items (docs/explanation/evaluators/ream.md#training).
 
-    `constant` is the MSE of always saying the mean gold of the set's size; R2 = 1 - mse / constant. `accuracy` by kind:
-    how often the better of a set and its perturbation is predicted, within a query; ties of gold are left out.
+    `constant` is the MSE of predicting the mean gold of the set's size; R2 = 1 - mse / constant. `accuracy` by kind:
+    how often the better of a set and its perturbation is predicted, within a query; gold ties are left out.
 
-    A set whose metric gives all outputs the same score has no gold. The figures leave such sets out, and `zero` has
-    those over all `n + n_undefined` sets with 0 for the gold of these: mse, constant, r2, spearman.
+    A set without gold (the metric scores all outputs alike) is left out of the metrics; `zero` has mse, constant, r2
+    and spearman over all `n + n_undefined` sets with 0 as the missing gold.
     """
 
     n: int
@@ -318,8 +318,8 @@ def report(
     rng: np.random.Generator,
     undefined: Sequence[tuple[int, Nodes]] = (),
 ) -> ReliabilityReport:
-    """The four figures on some samples; perturbations are drawn by `rng`, one of each kind and sample. `undefined`: the
-    sets that were drawn beside them and have no gold."""
+    """The metrics on these samples; `rng` draws one perturbation of each kind per sample. `undefined`: drawn sets
+    without gold."""
     device = str(next(network.parameters()).device)
     sets = Sets(prepared)
     predicted = predict(network, sets, [(s.item, s.nodes) for s in samples], device)
@@ -422,7 +422,7 @@ def _checked_items(job: FitJob, aspect: str) -> list[QueryItem]:
         )
     if not any(len(item.references) > 1 for item in items):
         raise TrainingDataError(
-            job.name, "every item has one reference only: there are no sets to tell apart. Add some."
+            job.name, "every item has only one reference, so there are no sets to compare. Add references."
         )
     if not any(len({text.strip() for text in item.outputs}) > 1 for item in items):
         raise TrainingDataError(

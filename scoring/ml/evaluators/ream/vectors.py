@@ -1,4 +1,4 @@
-"""One vector for each (query, reference) pair, by a frozen encoder or by one that learns."""
+"""Vectors of (query, reference) pairs, from a frozen or a trained encoder."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class PairEncoder:
 
     @property
     def kept_as(self) -> str:
-        """What its vectors depend on besides the weights and the token numbers."""
+        """Settings that change its vectors besides weights and token numbers."""
         return f"{self.pooling}:layer {self.layer}"
 
     @property
@@ -90,11 +90,11 @@ class PairEncoder:
         return self._encoder
 
     def knows(self, record: Record) -> bool:
-        """Whether its vector stands in the cache."""
+        """Whether the pair is cached."""
         return ((record.context, record.source), record.text) in self._cache
 
     def tokenize(self, records: Sequence[Record]) -> Tokenized:
-        """What stands in `record.text` behind its context; or one of them alone, as `inputs` says."""
+        """`record.text` after its context, or only one of the two if `inputs` says so."""
         if self.inputs == "text":
             return self.tokenizer.texts([record.text for record in records])
         if self.inputs == "context":
@@ -103,7 +103,7 @@ class PairEncoder:
         return self.tokenizer.records(records)
 
     def vectors(self, records: Sequence[Record], tick: Tick | None = None) -> tuple[Vectors, npt.NDArray[np.bool_]]:
-        """(n, width) and which pairs were cut; pairs seen before are not encoded again."""
+        """(n, width), and which pairs were truncated; cached pairs are not encoded again."""
         keys: list[tuple[object, str]] = [((record.context, record.source), record.text) for record in records]
         place: dict[tuple[object, str], int] = {}
         for row, key in enumerate(keys):

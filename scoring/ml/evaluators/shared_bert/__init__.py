@@ -1,1 +1,1 @@
-"""Shared BERT with one head per aspect (Reddy 2022): P(output is good) for each of several aspects at once."""
+"""Shared BERT with one head per aspect (Reddy 2022): P(output is good) for several aspects together."""

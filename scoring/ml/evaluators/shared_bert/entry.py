@@ -59,7 +59,7 @@ OPTIONS = (
         "max_references",
         "int",
         None,
-        "At most so many references of an output in an epoch, drawn anew each time; none is all.",
+        "Largest number of references per output in an epoch, drawn for each epoch; none is all.",
         minimum=1,
     ),
     Option(
@@ -67,8 +67,8 @@ OPTIONS = (
         "str",
         "group",
         "How a dev part is taken where none is given, as from Python: by whole groups, or by rows as in the paper, "
-        "which lets the same output stand on both sides. A training of a project always gives one, of whole groups. "
-        "By rows, figures are of rows, too, not of outputs.",
+        "so that the same output may be in both parts. Trainings of a project always give a part of whole groups. "
+        "By rows, metrics are over rows, not outputs.",
         choices=("group", "row"),
         advanced=True,
     ),

@@ -72,10 +72,10 @@ class Instances:
 
 
 class SharedBert(TrainedEvaluator):
-    """P(good) per aspect = sigmoid of a head over the encoder's reading of `[CLS] output [SEP] reference [SEP]`.
+    """P(good) per aspect = sigmoid of a head on the encoding of `[CLS] output [SEP] reference [SEP]`.
 
-    `score(records)` gives (n, aspects), with `aspect=` (n,); several references are combined by the option
-    `references`. Reddy 2022; docs/explanation/evaluators/shared-bert.md.
+    `score(records)` gives (n, aspects), with `aspect=` (n,); the option `references` combines several references. Reddy
+    2022; docs/explanation/evaluators/shared-bert.md.
     """
 
     network_class = SharedBertNetwork
@@ -115,7 +115,7 @@ class SharedBert(TrainedEvaluator):
         if not len(dev.outputs):
             notes.append("nothing is held out, so the last epoch is kept")
         if job.dev is not None and job.text("split") == "row":
-            notes.append("split=row: what is held out is given here, by whole groups, so only its figures are of rows")
+            notes.append("split=row: the dev part consists of whole groups, so only its metrics are over rows")
         examples = {
             "rated outputs": len(np.unique(train.outputs)),
             "pairs with a reference": n_pairs,
@@ -209,7 +209,7 @@ class SharedBert(TrainedEvaluator):
 
 
 class _Trainer:
-    """The trainings of one job: the grid's, then the one that is kept."""
+    """The trainings of a job: those of the grid, then the final one."""
 
     def __init__(self, job: FitJob, train: Instances, dev: Instances) -> None:
         self.job, self.train_part, self.dev = job, train, dev
@@ -217,7 +217,7 @@ class _Trainer:
         self.tokenizer.tick = job.report_rows
         self.encodings = _encode(job, train, self.tokenizer)
         self.dev_encodings = _encode(job, dev, self.tokenizer)
-        # From here on the steps are told.
+        # From here on progress counts steps.
         self.tokenizer.tick = None
         self.seconds, self.steps = 0.0, 0
 
@@ -226,9 +226,9 @@ class _Trainer:
         return self.train_part.labelled.aspects
 
     def choose_betas(self) -> tuple[float, ...]:
-        """The weight of the good ones per aspect. `share`: of the bad ones among the pairs of an epoch, which are what
-        the loss is of. `grid`: the multiple of that share whose one-aspect model has the best macro-F1 on the held-out
-        part (Reddy 2022), of equal ones that nearest to the share itself."""
+        """The weight of good outputs per aspect. `share`: the share of bad ones among the pairs of an epoch, which the
+        loss is a mean of. `grid`: the multiple of that share whose one-aspect model has the best macro-F1 on the
+        held-out part (Reddy 2022); ties go to the multiple nearest to 1."""
         pairs = _pairs_of_epoch(self.job, self.train_part, 0)
         shares = self.train_part.labelled.share_of_negatives(self.train_part.outputs[pairs])
         wish = self.job.text("beta")
@@ -248,7 +248,7 @@ class _Trainer:
         return tuple(chosen)
 
     def train(self, betas: tuple[float, ...]) -> tuple[SharedBertNetwork, FinetuneResult]:
-        """The network that is kept, with the curve of its training."""
+        """The final network with its training curve."""
         everything = tuple(range(len(betas)))
         if self.job.flag("shared"):
             return self._finetune(everything, betas, "training")
@@ -263,9 +263,9 @@ class _Trainer:
         return whole, found
 
     def evaluate(self, network: Network, part: Instances, places: Sequence[int] | None = None) -> dict[str, float]:
-        """Means over aspects of macro-F1, MCC, AUROC and balanced cross-entropy's plain form, and each aspect's own.
+        """Means over aspects of macro-F1, MCC, AUROC and related metrics, and each aspect's own.
 
-        Of outputs, each by the mean over its references; where the split is by rows, of the rows, as in the paper.
+        Over outputs, each by the mean over its references; over rows if the split is by rows, as in the paper.
         """
         places = range(len(self.aspects)) if places is None else places
         device = next(network.parameters()).device
@@ -334,18 +334,18 @@ class _Trainer:
 
 
 def best_factor(scores: Sequence[float]) -> float:
-    """The factor of `BETA_GRID` with the best score. On a small dev part several share it, and taking the first would
-    make the good ones weigh less whatever the data are."""
+    """The factor of `BETA_GRID` with the best score; ties go to the factor nearest to 1. On a small dev part several
+    factors often tie, and taking the first would always reduce the weight of good outputs."""
     return max(zip(BETA_GRID, scores, strict=True), key=lambda one: (one[1], -abs(one[0] - 1)))[0]
 
 
 def get_instances(job: FitJob) -> tuple[Instances, Instances, Instances]:
-    """As `_instances`, made once for check and training."""
+    """As `_instances`, computed once for check and training."""
     return job.once("instances", lambda: _instances(job))
 
 
 def _instances(job: FitJob) -> tuple[Instances, Instances, Instances]:
-    """Train, dev and test pairs. Without a dev part one is taken from the training part, by groups or by rows."""
+    """Train, dev and test pairs. Without a dev part, one is taken from the training part, by groups or by rows."""
     aspects = _aspects(job)
     method = cast(RatingMethod, job.text("ratings"))
     given = job.options["threshold"]
@@ -375,7 +375,7 @@ def _instances(job: FitJob) -> tuple[Instances, Instances, Instances]:
 
 
 def _left_out(labelled: Labelled) -> list[str]:
-    """What it does not learn from, by cause."""
+    """Notes on the outputs that are left out, by reason."""
     found = []
     if labelled.n_empty:
         found.append(f"{labelled.n_empty:,} rated outputs are empty: left out")
@@ -385,7 +385,7 @@ def _left_out(labelled: Labelled) -> list[str]:
 
 
 def _nothing_left(labelled: Labelled) -> str:
-    """Why no rated output is left, and what to do."""
+    """The error if no rated output is left, with the way out."""
     if not labelled.n_empty and not labelled.n_alone:
         return "no output is rated, and it does not learn from ratings of dialogues: rate outputs"
     if not labelled.n_alone:
@@ -399,7 +399,7 @@ def _nothing_left(labelled: Labelled) -> str:
 
 
 def _groups(job: FitJob, dev: Instances) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The groups that are learned from and those that choose the weights; by rows a group may be both."""
+    """The groups of the training data and of the held-out part; with a split by rows a group may be in both."""
     if job.dev is not None:
         return list_groups(job.train), list_groups(job.dev)
     records = [dev.labelled.records[int(row)] for row in np.unique(dev.outputs)]
@@ -425,18 +425,18 @@ def _aspects(job: FitJob) -> tuple[str, ...]:
 
 
 def _encode(job: FitJob, part: Instances, tokenizer: PairTokenizer) -> Encodings:
-    """The pairs as they are read."""
+    """The tokenised pairs."""
     return _read(job, part, tokenizer).encodings
 
 
 def _read(job: FitJob, part: Instances, tokenizer: PairTokenizer) -> Tokenized:
-    """The same with which were cut."""
+    """The tokenised pairs, and which were truncated."""
     texts = [part.labelled.records[int(row)].text for row in part.outputs]
     return _tokenize(tokenizer, job.text("inputs"), texts, part.references)
 
 
 def _pairs_of_epoch(job: FitJob, part: Instances, epoch: int) -> Ints:
-    """The pairs of an epoch: all, or up to `max_references` of each output, drawn anew each time."""
+    """The pairs of an epoch: all, or up to `max_references` per output, drawn for each epoch."""
     most = job.optional_integer("max_references")
     if most is None:
         return np.arange(len(part.outputs))
@@ -487,7 +487,7 @@ def _move_tower(tower: SharedBertNetwork, whole: SharedBertNetwork, place: int) 
 
 
 def _leak(train: Instances, *held_out: Instances) -> tuple[str, ...]:
-    """What a split by rows does: the label of an output is known from its other references."""
+    """A note on splits by rows, in which the label of a held-out output is known from its other references."""
     if train.labelled is not held_out[0].labelled:
         return ()
     held = np.unique(np.concatenate([part.outputs for part in held_out]))
@@ -495,8 +495,8 @@ def _leak(train: Instances, *held_out: Instances) -> tuple[str, ...]:
     if not seen:
         return ()
     return (
-        f"By rows, {seen} of {len(held)} held-out outputs stand in the training part, too, with another reference: its "
-        "figures are too good.",
+        f"The split is by rows: {seen} of {len(held)} held-out outputs are also in the training part with another "
+        "reference, so the metrics are too optimistic.",
     )
 
 

@@ -29,8 +29,8 @@ THRESHOLD_SHARE = 0.7
 class Labelled:
     """Distinct rated outputs: `labels` (n, aspects) 1 = good, 0 = not, nan = not rated for that aspect.
 
-    `n_merged` outputs repeat the text of another system for the same item and were pooled with it; `n_empty` have no
-    text, `n_alone` a text but no reference: both are left out.
+    `n_merged` outputs repeat the text of another system for the same item and were pooled with it; `n_empty` outputs
+    without text and `n_alone` outputs without a reference are left out.
     """
 
     records: list[Record]
@@ -43,8 +43,8 @@ class Labelled:
     n_alone: int = 0
 
     def share_of_negatives(self, rows: npt.NDArray[np.int64] | None = None) -> Floats:
-        """(aspects,) negatives / all, nan without any label. `rows`: of these, as often as each occurs, as an output
-        does with every reference."""
+        """(aspects,) negatives / all, nan without any label. `rows`: only these, as often as each occurs (an output
+        occurs once per reference)."""
         labels = self.labels if rows is None else self.labels[rows]
         counts = np.isfinite(labels).sum(axis=0)
         negatives = (labels == 0).sum(axis=0)
@@ -53,17 +53,17 @@ class Labelled:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Good from `threshold` on; `ceiling`: the median is rounded up before."""
+    """Good from `threshold` on; with `ceiling` the median is rounded up first."""
 
     threshold: float
     ceiling: bool
 
 
 def make_rule(dataset: Dataset, aspect: str, method: RatingMethod, threshold: float | None = None) -> Rule:
-    """The rule of an aspect by its scale and all its ratings in the data; parts of the data must share it.
+    """The rule of an aspect, by its scale and all its ratings in the data; parts of the data must share it.
 
-    Raw ratings in whole or half points, and only these, are rounded up: on a fine scale from 0 to 1 all but 0 would
-    be good.
+    Only raw ratings in whole or half points are rounded up: on a fine scale from 0 to 1, everything but 0 would become
+    good.
     """
     if threshold is None:
         threshold = default_threshold(dataset, aspect, method)
@@ -78,7 +78,7 @@ def label_outputs(
     rules: Sequence[Rule] | None = None,
     track: RowTracker = without_progress,
 ) -> Labelled:
-    """Median over judges; the judges of systems that wrote the same text for an item are pooled; raw medians are
+    """Labels by the median over raters. Raters of systems with the same text for an item are pooled; raw medians are
     rounded up, so that 4.5 counts as 5; good from the threshold on.
 
     `rules` None are those of the dataset, see `make_rule`. Outputs without text or references are left out.
@@ -117,7 +117,7 @@ def label_outputs(
 
 
 def default_threshold(dataset: Dataset, aspect: str, method: RatingMethod) -> float:
-    """The least value that counts as good: min + 0.7 (max - min) of the aspect's scale, rounded up where ratings are in
+    """The lowest value that counts as good: min + 0.7 (max - min) of the aspect's scale, rounded up for ratings in
     whole or half points (5 of 1..6, 4 of 1..5, 1 of 0..1); 0 for z-scores and 1/2 for ranks."""
     if method != "raw":
         return 0.0 if method in Z_METHODS else 0.5
@@ -136,7 +136,7 @@ def _in_halves(dataset: Dataset, aspect: str) -> bool:
 
 
 def pairs_with_references(labelled: Labelled) -> tuple[list[tuple[int, str]], list[int]]:
-    """Instances as the paper counts them: (row of the output, reference), and how many each output has."""
+    """Instances as the paper counts them: (row of the output, reference), and their number per output."""
     pairs = [(row, ref) for row, record in enumerate(labelled.records) for ref in get_references(record)]
     counts: dict[int, int] = defaultdict(int)
     for row, _ in pairs:

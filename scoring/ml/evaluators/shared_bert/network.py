@@ -23,7 +23,7 @@ class SharedBertNetwork(Network):
     """logits (rows, aspects). `network`: `aspects` (number), `pooling`, `shared`.
 
     With `pooling="pooler"` the encoder's own pooler (dense and tanh over the first token) feeds the head, as in the
-    paper, whose head then has width x aspects weights; otherwise a fresh dense layer with tanh stands in its place.
+    paper, whose head then has width x aspects weights; otherwise a new dense layer with tanh replaces it.
     """
 
     def build(self, network: dict[str, Any], width: int) -> None:

@@ -1,4 +1,4 @@
-"""What must be printed beside accuracy: the majority class, MCC, balanced accuracy, AUROC, collapse; and comparisons of
+"""Metrics to report with accuracy: the majority class, MCC, balanced accuracy, AUROC, collapse; and comparisons of
 two models over seeds (docs/explanation/evaluators/shared-bert.md#report)."""
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class ClassReport:
     """One aspect on labelled outputs; nan = undefined (one class only).
 
     `macro_f1` is the mean over the classes that occur among labels or predictions, so that it is defined, and falls
-    with every fault, where all labels are of one class.
-    `majority` is the accuracy of always saying the more frequent class of these labels, `majority_f1` the F1 of
+    with every fault, if all labels are in one class.
+    `majority` is the accuracy of always predicting the more frequent class, `majority_f1` the F1 of
     always saying good. `collapsed`: more than 99 % of the predictions are one class.
     """
 
@@ -45,7 +45,7 @@ class ClassReport:
 def classify(labels: ArrayLike, probabilities: ArrayLike, *, cut: float = 0.5) -> ClassReport:
     """The figures of predictions p >= `cut` against 0/1 labels; rows with a missing label (nan) are left out.
 
-    MCC = (TP TN - FP FN) / sqrt((TP+FP)(TP+FN)(TN+FP)(TN+FN)), 0 where the predictions are of one class;
+    MCC = (TP TN - FP FN) / sqrt((TP+FP)(TP+FN)(TN+FP)(TN+FN)), 0 if all predictions are in one class;
     AUROC = (sum of the positives' midranks - n+ (n+ + 1) / 2) / (n+ n-).
     """
     y, p = np.asarray(labels, dtype=float), np.asarray(probabilities, dtype=float)

@@ -1,4 +1,4 @@
-"""BERT-NLI, a rival of MAUDE: the whole context is one text, and one frozen vector stands for it.
+"""BERT-NLI, a rival of MAUDE: the whole context is read as one text with one frozen vector.
 
 c = W x, h = r, score = sigmoid(MLP([c, h, |c - h|, c * h])). A context longer than the encoder reads loses its oldest
 part (the release fails there).

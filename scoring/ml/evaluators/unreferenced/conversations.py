@@ -43,7 +43,7 @@ def prepare_turns(turns: Iterable[str], lower_case: bool) -> tuple[str, ...]:
 
 
 def context_turns(record: Record, lower_case: bool) -> tuple[str, ...]:
-    """What a record's text answers: its turns, or its source where there are none. Grounding beside turns is not
+    """The context of a record: its turns, or its source if there are none. Grounding in addition to turns is not
     read: MAUDE knows the dialogue only."""
     turns = prepare_turns(record.context, lower_case)
     if turns or not record.source:
@@ -77,7 +77,8 @@ def collect_conversations(dataset: Dataset, lower_case: bool) -> list[Conversati
 def split_conversations(
     conversations: Sequence[Conversation], seed: int, dev_share: float = DEV_SHARE
 ) -> tuple[list[Conversation], list[Conversation]]:
-    """Whole groups apart, by default 90:10; two at least are held out, for a false reply is one of another group."""
+    """Split by whole groups, by default 90:10. At least two groups are held out, because a false reply comes from
+    another group."""
     groups = {one.group for one in conversations}
     share = min(max(dev_share, LEAST_HELD_OUT / max(len(groups), 1)), 0.5)
     held_out = hold_out_groups(groups, seed, share)
@@ -86,12 +87,12 @@ def split_conversations(
 
 
 def groups_in(conversations: Iterable[Conversation]) -> tuple[str, ...]:
-    """Their split groups, sorted."""
+    """The split groups, sorted."""
     return tuple(sorted({one.group for one in conversations}))
 
 
 def flatten(turns: Sequence[str]) -> str:
-    """A whole context as one text."""
+    """A context as one text."""
     return " ".join(turns)
 
 

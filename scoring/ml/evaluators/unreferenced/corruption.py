@@ -1,6 +1,6 @@
 """Replies that are broken on purpose: dropped, shuffled and repeated words (Sinha et al. 2020, section 3.2).
 
-Pure functions of a text and a generator. Words are what stands between spaces; a text written without spaces in a
+Pure functions of a text and a generator. Words are separated by spaces; a text written without spaces in a
 script that sets none (Chinese, Japanese, Thai ...) or in Korean letters is taken letter by letter.
 
 Explained in docs/explanation/evaluators/unreferenced.md#false-replies.
@@ -60,7 +60,7 @@ def split_words(text: str) -> tuple[list[str], str]:
 
 
 def corrupt(text: str, kind: str, rng: np.random.Generator, *, keep_identical: bool) -> str | None:
-    """`text` broken in one way. One that equals the text is drawn anew up to five times, then None; with
+    """`text` broken in one way. A result that equals the text is redrawn up to five times, then None; with
     `keep_identical` it is returned as it is, as the release does."""
     words, joint = split_words(text)
     broken = CORRUPTIONS[kind]

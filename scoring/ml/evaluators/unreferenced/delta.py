@@ -17,7 +17,7 @@ from scoring.ml.evaluators.unreferenced.samples import SYNTACTIC
 from scoring.ml.evaluators.unreferenced.tools import Tools
 from scoring.ml.types import Record
 
-#: What a good evaluator does with each kind: no difference, or one near 1.
+#: The difference that a good evaluator gives each kind: none (positive), or near 1 (negative).
 GROUPS = {
     "ground_truth": "semantic positive",
     "back_translation": "semantic positive",

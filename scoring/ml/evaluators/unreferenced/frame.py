@@ -1,6 +1,6 @@
 """Training and scoring of all unreferenced evaluators: from conversations to samples, batches, losses and scores.
 
-The networks stand one a file beside this; what they are trained on stands in `training.py`.
+The networks are in modules of their own; training data are in `training.py`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ROWS = 2048
 
 
 class UnreferencedEvaluator(TrainedEvaluator):
-    """Base of MAUDE and its rivals: learns from conversations alone, scores a reply by its context alone."""
+    """Base of MAUDE and its rivals: learns from conversations only, scores a reply by its context only."""
 
     network_class: ClassVar[type[UnreferencedNetwork]]
 
@@ -89,11 +89,11 @@ class UnreferencedEvaluator(TrainedEvaluator):
         )
         return make_artefact(job, learned)
 
-    #: What a reader of the card should know.
+    #: Limits that the card names.
     limits: ClassVar[tuple[str, ...]] = (
-        "It never saw a judgement of people: it tells replies that follow from replies that were broken or taken from "
-        "elsewhere. The published MAUDE agreed with people on PersonaChat-like dialogues only (DialEvalMetrics, 2021); "
-        "trust it only where it was compared with people's ratings.",
+        "It was not trained on human judgements: it separates true replies from corrupted ones and from replies of "
+        "other dialogues. The published MAUDE agreed with people on PersonaChat-like dialogues only (DialEvalMetrics, "
+        "2021); trust it only on data where it was compared with human ratings.",
         "Scores crowd near 1 and 0: compare ranks, not distances.",
     )
 

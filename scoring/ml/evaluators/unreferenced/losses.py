@@ -1,4 +1,4 @@
-"""What is minimised over one true reply and its false ones, and which options each loss reads.
+"""Losses over a true reply and its false ones, and the options that each loss reads.
 
 Explained in docs/explanation/evaluators/unreferenced.md#loss.
 """
@@ -12,12 +12,12 @@ from torch.nn import functional
 from scoring.ml.errors import InvalidOption
 from scoring.ml.training.job import FitJob
 
-#: These change how true replies count, which the hinge loss sets against the false ones of their row, each alike.
+#: These options change the weight of true replies, which the hinge loss compares with each false one of their row.
 _OF_NCE = ("positive_weight", "paraphrased")
 
 
 def check_loss(job: FitJob) -> None:
-    """Raises `InvalidOption` for an option that the loss would not read."""
+    """Raises `InvalidOption` for an option that the loss does not read."""
     if job.text("loss") != "hinge":
         return
     default = job.entry.parse_train_options(job.profile, {})
@@ -40,7 +40,7 @@ def nce_loss(logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
 def hinge_loss(logits: Tensor, targets: Tensor, weights: Tensor, margin: float) -> Tensor:
     """Mean over the false replies of max(0, margin - s(true) + s(false)), s = sigmoid(logit) (Tao et al. 2018).
 
-    The first reply of a row is the true one against which the false ones of the row stand.
+    The first reply of a row is the true one, compared with the false ones of the row.
     """
     scores = torch.sigmoid(logits)
     false = targets < 0.5

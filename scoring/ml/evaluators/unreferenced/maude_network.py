@@ -55,7 +55,7 @@ class MaudeNetwork(UnreferencedNetwork):
         places = torch.arange(int(lengths.max()), device=x.device)[None, :] < lengths.to(x.device)[:, None]
         padded = x.new_zeros((*places.shape, x.shape[1])).masked_scatter(places[:, :, None], x)
         if not self.bidirectional:
-            # Padding comes last, so what it does never reaches a turn.
+            # Padding comes last and never affects a turn.
             states: Tensor = self.transition(padded)[0]
             return states
         packed = nn.utils.rnn.pack_padded_sequence(padded, lengths.cpu(), batch_first=True, enforce_sorted=False)

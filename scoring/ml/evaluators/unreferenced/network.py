@@ -1,6 +1,6 @@
-"""What all networks of this package share: contexts and replies become vectors, a small classifier compares them.
+"""The base of all networks of this package: contexts and replies become vectors, a small classifier compares them.
 
-How texts reach a network (cached vectors, or tokens) stands here too; the networks stand one a file beside it.
+How texts reach a network (cached vectors, or tokens) is here as well; each network has a module of its own.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class TokenStore:
         self.encodings, self.device = encodings, device
 
     def take(self, rows: Ints) -> Tokens:
-        """The texts of some rows, padded to the longest among them."""
+        """The texts of these rows, padded to the longest."""
         lengths = self.encodings.lengths[rows]
         ids = np.zeros((len(rows), int(lengths.max()) if len(rows) else 0), dtype=np.int64)
         ids[np.arange(ids.shape[1]) < lengths[:, None]] = self.encodings.ids[

@@ -78,7 +78,7 @@ NEGATIVES = (
         "paraphrased",
         "float",
         0.0,
-        "Probability that a reply's own back-translation stands beside it as a second true reply (printed: .5; "
+        "Probability that a reply's own back-translation is added as a second true reply (printed: .5; "
         "released: 0). Needs both translators.",
         minimum=0,
         maximum=1,
@@ -181,7 +181,7 @@ READER = (
     Option("cell", "str", "lstm", "The recurrent layer's kind.", choices=("lstm", "gru"), advanced=True),
 )
 COMMON = (ENCODER, INPUTS, *NEGATIVES, *LOSS, *TEXT, *TRAINING)
-#: What the released code and its logged runs have in common.
+#: Settings that the released code and its logged runs share.
 RELEASED = {
     "learning_rate": 1e-4,
     "epochs": 50,

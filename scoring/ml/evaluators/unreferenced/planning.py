@@ -1,4 +1,4 @@
-"""The dry check of an unreferenced evaluator: is there enough to learn from, in how many steps, in about what time."""
+"""The dry check of an unreferenced evaluator: sufficient data, number of steps, estimated time."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from scoring.ml.training.estimate import estimate_tokens, layer_speed, scoring_s
 from scoring.ml.training.frame import count_steps
 from scoring.ml.training.job import FitJob, Plan
 
-#: Fewer conversations give neither false replies worth the name nor a held-out part.
+#: With fewer conversations there are neither useful false replies nor a held-out part.
 LEAST = 10
-#: Of an estimate: what small networks reach of the rate of bare matrix products.
+#: The share of the speed of bare matrix products that small networks reach.
 EFFICIENCY = 0.2
 
 
 @dataclass(frozen=True)
 class Sets:
-    """What is learned from and what chooses the weights; `notes` say how they were parted."""
+    """The training part and the held-out part; `notes` describe the split."""
 
     train: list[Conversation]
     dev: list[Conversation]
@@ -37,9 +37,9 @@ class Sets:
 
 
 def get_sets(job: FitJob) -> Sets:
-    """The conversations of both parts; without a held-out part of its own a tenth of the groups is taken.
+    """The conversations of both parts; without a dev part, a tenth of the groups is held out.
 
-    Raises `TrainingDataError` when there are too few.
+    Raises `TrainingDataError` if there are too few.
     """
     lower = job.flag("lower_case")
     train = collect_conversations(job.train, lower)
@@ -52,12 +52,12 @@ def get_sets(job: FitJob) -> Sets:
             raise TrainingDataError(job.name, text + "or choose negatives that break replies, too (negatives=all).")
         return Sets(train, dev, ())
     part, held_out = split_conversations(train, job.seed)
-    return Sets(part, held_out, ("A tenth of its conversations was held out to choose its weights.",))
+    return Sets(part, held_out, ("A tenth of the conversations is held out to choose the weights.",))
 
 
 def check(job: FitJob, *, reads: str, flat: bool) -> Plan:
-    """Counts, steps, seconds and warnings. Raises `TrainingDataError` naming what is missing, and `InvalidOption`
-    for tools that are no folders or do not fit together; `EncoderError` for folders that hold no such model."""
+    """Counts, steps, seconds and warnings. Raises `TrainingDataError` naming what is missing, `InvalidOption` for tools
+    that are not folders or do not fit together, and `EncoderError` for folders without such a model."""
     if reads == "tokens" and job.encoder.words is None:
         raise EncoderError(job.encoder.name, "its config.json does not say vocab_size: copy the folder again")
     _check_tools(job)
@@ -73,17 +73,17 @@ def check(job: FitJob, *, reads: str, flat: bool) -> Plan:
         encoding = _encoding_seconds(job, sets, len(broken) * job.integer("variants"), flat=flat)
         seconds += encoding
         notes.append(
-            f"About {encoding / seconds:.0%} of the time encode every text once; the vectors are kept on disk."
+            f"About {encoding / seconds:.0%} of the time is spent encoding every text once; vectors are cached on disk."
         )
     if job.optional_integer("patience") is not None:
-        notes.append("It stops earlier when the held-out part gets no better.")
+        notes.append("It stops earlier when the held-out part no longer improves.")
     everyone = (*sets.train, *sets.dev)
     repeated = len(everyone) - len({one.turns for one in everyone})
     if repeated:
         notes.append(f"{repeated:,} conversations repeat another one word for word.")
     if any(kind in kinds for kind in SEMANTIC) and not _there(job, "model_false"):
         notes.append("Replies of models and back-translations are left out unless their models are named.")
-    examples = {"conversations": len(sets.train), "true replies": n, "false replies beside each": n_false}
+    examples = {"conversations": len(sets.train), "true replies": n, "false replies per true reply": n_false}
     return Plan(examples, steps, seconds, tuple(notes))
 
 
@@ -127,7 +127,7 @@ def _check_tools(job: FitJob) -> None:
 
 
 def _there(job: FitJob, kind: str) -> bool:
-    """Whether a kind of false replies can be had."""
+    """Whether a kind of false replies is available."""
     if kind == "rand_utt":
         return True
     if isinstance(job, ToolJob) and job.tools is not None:
@@ -136,7 +136,8 @@ def _there(job: FitJob, kind: str) -> bool:
 
 
 def _encoding_seconds(job: FitJob, sets: Sets, broken: int, *, flat: bool) -> float:
-    """Every distinct turn, `broken` forms of every reply, and with `flat` every context as one text."""
+    """The time to encode every distinct turn, `broken` forms of every reply, and with `flat` every context as one
+    text."""
     everyone = (*sets.train, *sets.dev)
     tokens = sum(estimate_tokens(turn) for turn in {turn for one in everyone for turn in one.turns})
     tokens += broken * sum(estimate_tokens(turn) for one in everyone for turn in one.turns[one.first :])
@@ -150,7 +151,7 @@ def _encoding_seconds(job: FitJob, sets: Sets, broken: int, *, flat: bool) -> fl
 def _training_seconds(
     job: FitJob, conversations: Sequence[Conversation], n_false: int, steps: int, *, reads: str, flat: bool
 ) -> float:
-    """From the operations of one true reply with its false ones, forward and backward."""
+    """The estimate from the operations per true reply with its false ones, forward and backward."""
     n = max(1, sum(one.n_replies for one in conversations))
     hidden = int(str(job.options.get("hidden", 0)))
     decoder = int(str(job.options["decoder"]))

@@ -1,7 +1,7 @@
-"""The training set as numbers: every distinct text has a row, and contexts, replies and false replies are rows.
+"""The training set as numbers: every distinct text has a row; contexts, replies and false replies refer to rows.
 
-Which false replies stand beside a true one, and which examples make a batch, is drawn anew for each epoch from the
-epoch's own generator. No torch, no encoder.
+The false replies of each true reply and the examples of each batch are drawn for every epoch by its own generator. No
+torch, no encoder.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ Floats32: TypeAlias = npt.NDArray[np.float32]
 Tick: TypeAlias = Callable[[int, int], object]
 Rng: TypeAlias = Callable[[str], np.random.Generator]
 SYNTACTIC = ("word_drop", "word_order", "word_repeat")
-#: Of another conversation: a true reply, a model's reply, a true reply translated there and back.
+#: From another conversation: a true reply, a model's reply, a true reply translated there and back.
 SEMANTIC = ("rand_utt", "model_false", "rand_back")
 KINDS = {"all": (*SYNTACTIC, *SEMANTIC), "syntax": SYNTACTIC, "semantics": SEMANTIC}
-#: Batches are cut from windows of so many, sorted by length, so that little is padding.
+#: Batches are cut from windows of this many batches, sorted by length, to reduce padding.
 WINDOW = 32
 
 
 class TextTable:
-    """Distinct texts in order of first appearance; `left` marks those whose beginning is cut when they are long."""
+    """Distinct texts in order of first appearance; `left` marks texts that are truncated at their beginning."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -58,7 +58,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class ContextRows:
-    """Contexts of a batch end to end: context j owns `lengths[j]` of `rows`. Example i is answered by the first
+    """Contexts of a batch, concatenated: context j owns `lengths[j]` of `rows`. Example i answers the first
     `position[i]` turns of context `owner[i]`."""
 
     rows: Ints
@@ -71,8 +71,8 @@ class ContextRows:
 class Samples:
     """n true replies. The context of reply i is `context_rows[starts[i] : starts[i] + lengths[i]]`.
 
-    `broken[kind]` (n, variants) and `paraphrase` (n,) are rows, -1 where there is none. `shared` says that replies of
-    one conversation have one beginning, so that a batch may read a conversation once for all of them.
+    `broken[kind]` (n, variants) and `paraphrase` (n,) are rows, -1 for none. With `shared`, replies of a conversation
+    share its beginning, so that a batch may read a conversation once for all.
     """
 
     context_rows: Ints
@@ -208,10 +208,10 @@ def draw_replies(
     paraphrased: float = 0.0,
     keep_identical: bool = False,
 ) -> Replies:
-    """Beside every true reply one false reply of each kind, drawn anew.
+    """Draw a false reply of each kind for every true reply.
 
     `positive_weight` None gives the true replies of a row together the weight of its false ones. With probability
-    `paraphrased` a back-translated reply stands as a second true one. A drawn reply is never of the example's own
+    `paraphrased`, a back-translation is added as a second true reply. A drawn reply is never from the example's own
     group, and equals its true reply only with `keep_identical`.
     """
     n = len(samples)
@@ -244,7 +244,7 @@ def draw_replies(
 def _draw_from(
     pool: Pool, samples: Samples, rng: np.random.Generator, keep_identical: bool
 ) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """A row of the pool for each example and whether it may stand; what may not is drawn again a few times."""
+    """A row of the pool for each example and whether it is allowed; rows that are not are redrawn a few times."""
     places = rng.integers(len(pool.rows), size=len(samples))
 
     def faulty() -> npt.NDArray[np.bool_]:
@@ -262,11 +262,11 @@ def _draw_from(
 def cut_batches(samples: Samples, batch_size: int, rng: np.random.Generator, *, whole: bool, sort: bool) -> list[Ints]:
     """The examples of each batch of an epoch, about `batch_size` replies each.
 
-    `whole` keeps the replies of a conversation together. `sort` puts contexts of like length together.
+    `whole` keeps the replies of a conversation together. `sort` puts contexts of similar length together.
     """
     owner = samples.conversation if whole else np.arange(len(samples))
     units, first, counts = np.unique(owner, return_index=True, return_counts=True)
-    # Replies of one conversation stand side by side, and its last has the longest context.
+    # Replies of a conversation are adjacent, and the last one has the longest context.
     longest = samples.lengths[first + counts - 1]
     order = rng.permutation(len(units))
     if sort:
@@ -280,7 +280,7 @@ def cut_batches(samples: Samples, batch_size: int, rng: np.random.Generator, *, 
 
 
 def select_contexts(samples: Samples, examples: Ints) -> ContextRows:
-    """The contexts of some examples; where conversations are shared each is read once, as far as it is needed."""
+    """The contexts of these examples; a shared conversation is read once, up to the last turn needed."""
     starts, lengths = samples.starts[examples], samples.lengths[examples]
     if not samples.shared:
         rows = samples.context_rows[ragged_places(starts, lengths)]

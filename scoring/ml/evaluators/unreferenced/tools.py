@@ -22,14 +22,14 @@ from scoring.ml.training.job import FitJob, TrainingProgress
 
 #: Texts in, as many texts out. A generator gets contexts, turns joined by line breaks.
 TextMaker: TypeAlias = Callable[[list[str]], list[str]]
-#: Texts a maker gets at a time; after each lot they are kept and progress is told.
+#: Texts that a maker gets at a time; after each lot, results are stored and progress is reported.
 LOT = 8
 _OTHER = "copy the folder again, or take another model"
 
 
 @dataclass(frozen=True)
 class Tools:
-    """What makes replies and paraphrases; None does without."""
+    """Functions that make replies and paraphrases; None for none."""
 
     generate: TextMaker | None = None
     back_translate: TextMaker | None = None
@@ -37,16 +37,16 @@ class Tools:
 
 @dataclass(frozen=True)
 class ToolJob(FitJob):
-    """A training whose tools are functions instead of folders."""
+    """A training whose tools are functions instead of model folders."""
 
     tools: Tools | None = None
 
 
 class LocalTextModel:
-    """A sequence-to-sequence or causal language model of a folder; the most probable text, by beam search.
+    """A sequence-to-sequence or causal language model in a folder; gives the most probable text by beam search.
 
-    Of a causal model's text the first line is taken. Only safetensors, no code of the folder's own. Raises
-    `EncoderError` when the folder holds no such model.
+    Of a causal model's text the first line is used. Only safetensors; code from the folder is never run. Raises
+    `EncoderError` if the folder has no such model.
     """
 
     def __init__(self, folder: str | Path, *, device: str = "auto", beams: int = 1, max_new_tokens: int = 40) -> None:
@@ -58,7 +58,7 @@ class LocalTextModel:
         self._loaded: tuple[Any, Any, bool] | None = None
 
     def __call__(self, texts: list[str]) -> list[str]:
-        """One text for each; of a blank one a blank one."""
+        """One text for each; a blank one for a blank text."""
         places = [place for place, text in enumerate(texts) if text.strip()]
         found = [""] * len(texts)
         if places:
@@ -69,7 +69,7 @@ class LocalTextModel:
     def _make(self, texts: list[str]) -> list[str]:
         tokenizer, model, causal = self._load()
         longest = min(int(getattr(model.config, "max_position_embeddings", 0) or 512), 512)
-        # What a causal model reads and what it writes share its positions.
+        # Prompt and output of a causal model share its positions.
         new = min(self.max_new_tokens, longest // 2)
         room = longest - new if causal else longest
         lead = "\n" if causal else ""
@@ -129,7 +129,7 @@ class LocalTextModel:
 
 
 def get_tools(job: FitJob) -> Tools:
-    """The tools a job names: its own functions, or the models of its folders."""
+    """The tools of a job: its own functions, or the models in its folders."""
     if isinstance(job, ToolJob) and job.tools is not None:
         return job.tools
     device = job.text("train_device")
@@ -142,7 +142,8 @@ def get_tools(job: FitJob) -> Tools:
 
 
 def make_texts(maker: TextMaker, texts: Sequence[str], job: FitJob, purpose: str) -> list[str]:
-    """What `maker` makes of each text, kept in the job's folder lot by lot: a resumed training goes on from there."""
+    """The texts that `maker` makes, stored in the job's folder lot by lot, so that a resumed training continues
+    there."""
     folder = job.folder / "made"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{purpose}-{text_hash(texts)}.jsonl"
@@ -161,12 +162,12 @@ def make_texts(maker: TextMaker, texts: Sequence[str], job: FitJob, purpose: str
 
 
 def _whole_lines(path: Path) -> list[str]:
-    """The texts kept so far; a line that was cut off in the middle is removed from the file."""
+    """The stored texts; an incomplete last line is removed from the file."""
     if not path.is_file():
         return []
     content = path.read_bytes()
     end = content.rfind(b"\n") + 1
     if end != len(content):
         path.write_bytes(content[:end])
-    # Not splitlines: a text may hold other ends of lines, as U+2028, which JSON leaves as they are.
+    # `splitlines` would also split at U+2028, which JSON leaves unescaped.
     return [str(json.loads(line)) for line in content[:end].decode("utf-8").split("\n") if line]

@@ -1,6 +1,6 @@
-"""What an unreferenced evaluator is trained on: samples over one store of texts, and the batches of each epoch.
+"""Training data of an unreferenced evaluator: samples over one store of texts, and the batches of each epoch.
 
-What is drawn for an epoch stands in `samples.py`, the evaluator itself in `frame.py`.
+`samples.py` draws the samples of an epoch; the evaluator is in `frame.py`.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _tokenized(encoder: UtteranceEncoder, table: TextTable, job: FitJob) -> Enco
 
 
 def missing_kinds(samples: Samples) -> list[str]:
-    """What it had to do without."""
+    """Notes on kinds of false replies that were not available."""
     notes = []
     if "rand_utt" in samples.kinds and "model_false" not in samples.kinds:
         notes.append("No generator was named: it saw no replies of models as false ones.")
@@ -165,7 +165,7 @@ def missing_kinds(samples: Samples) -> list[str]:
 
 
 class Epochs:
-    """The losses of each epoch, and the figures on the held-out part."""
+    """The losses of each epoch, and the metrics on the held-out part."""
 
     def __init__(self, job: FitJob, prepared: Prepared) -> None:
         self.job, self.prepared = job, prepared
@@ -185,8 +185,8 @@ class Epochs:
             yield self._run(network, samples, replies, examples)["loss"]
 
     def evaluate(self, network: Network) -> Mapping[str, float]:
-        """On the held-out part: loss, mean score of true and of false replies, and the share of false replies that
-        score below their true one."""
+        """Metrics on the held-out part: loss, mean score of true and of false replies, and the share of false replies
+        that score below their true one."""
         samples, replies = self.prepared.dev, self.dev_replies
         losses, sizes, parts, order = [], [], [], []
         batches = cut_batches(samples, self.batch_size, self.job.rng("dev:order"), whole=self.whole, sort=True)
@@ -210,7 +210,7 @@ class Epochs:
         }
 
     def _counted(self, replies: Replies, examples: Ints) -> float:
-        """Over how many replies the loss of these examples is a mean, by weight: hinge is one over false replies."""
+        """The total weight of the replies that the loss averages: hinge averages over false replies."""
         weights = replies.weights[examples]
         if self.job.text("loss") == "hinge":
             weights = weights[:, replies.targets < 0.5]

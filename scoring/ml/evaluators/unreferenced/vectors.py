@@ -41,7 +41,7 @@ class UtteranceEncoder:
 
     @property
     def kept_as(self) -> str:
-        """What its vectors depend on besides the weights and the token numbers."""
+        """Settings that change its vectors besides weights and token numbers."""
         return f"{self.pooling}:{self.dtype}"
 
     @cached_property

@@ -173,7 +173,7 @@ def test_turns_are_joined_by_the_separator(tiny_family):
 def test_too_short_length_suggests_a_remedy(tiny_family):
     made = PairTokenizer(find_encoder(tiny_family("bert")), max_length=4)
     assert made.texts([ONE]).encodings.lengths.tolist() == [4]
-    with pytest.raises(EncoderError, match="a length of 4 leaves no room beside 3 special tokens"):
+    with pytest.raises(EncoderError, match="a length of 4 leaves no room next to 3 special tokens"):
         made.pairs([ONE], [TWO], cut="left")
 
 

@@ -502,7 +502,7 @@ def test_without_comparison_it_equals_the_adversarial_evaluator(encoder):
     np.testing.assert_allclose(shared.score(people) * 150, evaluator.score(people))
     # Two scales, two signatures.
     assert shared.signature != evaluator.signature
-    with pytest.raises(TrainingDataError, match="people's and machines' texts only"):
+    with pytest.raises(TrainingDataError, match="human and machine texts only"):
         plan("comparative", make(), encoder=encoder, comparison=False, human="yes")
 
 

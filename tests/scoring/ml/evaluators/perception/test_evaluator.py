@@ -119,7 +119,7 @@ def test_saved_and_loaded_it_scores_the_same(trained: Perception, tmp_path: Path
     records = data(6, seed=6).outputs_with_context()
     np.testing.assert_allclose(loaded.score(records), trained.score(records), atol=1e-6)
     assert loaded.system_score(records) == pytest.approx(trained.system_score(records), abs=1e-6)
-    assert "compare systems only under one signature" in (tmp_path / "out" / "card.md").read_text(encoding="utf-8")
+    assert "compare systems only under the same signature" in (tmp_path / "out" / "card.md").read_text(encoding="utf-8")
 
 
 def test_several_references_are_averaged(trained: Perception) -> None:
@@ -172,13 +172,13 @@ def test_exclusions_are_counted(encoder: str) -> None:
 def test_single_system_and_single_text_are_reported(encoder: str) -> None:
     whole = data(12)
     alone = replace(whole, outputs=tuple(row for row in whole.outputs if row.system == "near"))
-    said = "all texts are of near: the reader knows no other system's"
+    said = "all texts are of near: the discriminator knows no other system"
     assert any(said in note for note in plan("perception", alone, encoder=encoder).notes)
     # As in the paper: one model per system.
     assert not any(said in note for note in plan("perception", alone, encoder=encoder, models="per_system").notes)
     assert not any(said in note for note in plan("perception", whole, encoder=encoder).notes)
     constant = plan("perception", rewritten(whole, far="no"), encoder=encoder, models="per_system").notes
-    assert "all texts of far are the same: its reader learns them by heart" in constant
+    assert "all texts of far are the same: its discriminator memorises them" in constant
     with pytest.raises(TrainingDataError, match="all 24 texts are the same"):
         plan("perception", rewritten(whole, near="no", far="no "), encoder=encoder)
 
@@ -307,7 +307,7 @@ def test_unconditional_discriminator_needs_more_references_than_it_keeps(encoder
             plan("perception", one_left, encoder=encoder, conditional=False, n_references=3, seed=seed, **QUICK)
         except TrainingDataError as error:
             said.append(str(error))
-    left = [message for message in said if "no output differs from the reference" in message]
+    left = [message for message in said if "no output differs from its reference" in message]
     assert left
     assert all("texts are the same: it would" in message for message in said if message not in left)
 

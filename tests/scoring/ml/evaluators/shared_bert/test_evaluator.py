@@ -293,11 +293,11 @@ def test_row_split_leaks_and_group_split_does_not(encoder: str) -> None:
     options = {"epochs": 1, "split": "row", "aspects": "naturalness"}
     rows = fit("shared-bert", data(4, items=many), encoder=encoder, **options).record
     assert (rows.metrics["n_naturalness"], rows.metrics["test_n_naturalness"]) == (8, 8)
-    assert any("held-out outputs stand in the training part, too" in note for note in rows.notes)
+    assert any("held-out outputs are also in the training part" in note for note in rows.notes)
     by_group = fit("shared-bert", data(), encoder=encoder, epochs=1, split="group")
     assert "test_macro_f1" not in by_group.record.metrics
     assert by_group.record.metrics
-    assert not any("stand in the training part" in note for note in by_group.record.notes)
+    assert not any("are also in the training part" in note for note in by_group.record.notes)
     assert by_group.record.dev_groups
     assert not set(by_group.record.dev_groups) & set(by_group.record.groups)
     assert by_group.trained_on == {f"g{number}" for number in range(12)}
@@ -397,7 +397,7 @@ def test_empty_outputs_are_excluded_and_reported(encoder: str) -> None:
 def test_row_split_needs_data_without_a_held_out_part(encoder: str) -> None:
     """Pages and commands pass a held-out part of whole groups: a request for the paper's split must report this."""
     given = {"encoder": encoder, "split": "row"}
-    assert any(note.startswith("split=row: what is held out is given") for note in plan(
+    assert any(note.startswith("split=row: the dev part consists of whole groups") for note in plan(
         "shared-bert", data(), dev=data(4, seed=4), **given).notes)  # fmt: skip
     assert not any(note.startswith("split=row") for note in plan("shared-bert", data(), **given).notes)
 

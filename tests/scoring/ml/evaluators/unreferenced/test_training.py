@@ -69,7 +69,7 @@ def test_saved_and_loaded_scores_the_same(trained: dict[str, Any], name: str, tm
     # A data set of dialogues has no outputs: the fixtures are true replies of the held-out part.
     assert len(loaded.artefact.fixtures) == 10
     card = (tmp_path / "out" / "card.md").read_text(encoding="utf-8")
-    assert "never saw a judgement of people" in card
+    assert "not trained on human judgements" in card
     assert "No generator was named" in card
 
 
