@@ -128,6 +128,8 @@ class Entry:
     aspect: Literal["none", "one", "many"] = "none"
     compares: bool = False
     profile_defaults: Mapping[str, Mapping[str, OptionValue]] = field(default_factory=dict)
+    #: Whether a text that equals a reference gets the top of the scale.
+    identical_is_best: bool = True
     #: Closes the signature. Count it up whenever a change of the code changes a score.
     revision: int = 1
 

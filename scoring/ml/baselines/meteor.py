@@ -219,6 +219,7 @@ ENTRIES = (
         "Identical texts of n words reach its maximum, 1 − gamma / n^beta, which is less than 1.",
         build=Meteor,
         scale=(0.0, 1.0),
+        identical_is_best=False,
         needs=("references",),
         options=(
             Option(

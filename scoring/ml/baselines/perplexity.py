@@ -275,6 +275,7 @@ ENTRIES = (
         summary="Mean log-probability of a text's tokens under a language model; n-grams of the references by default.",
         build=Perplexity,
         scale=(None, 0.0),
+        identical_is_best=False,
         needs=("references",),
         options=(
             Option("encoder", "str", None, _MODEL, names_model=True),

@@ -148,3 +148,10 @@ def test_real_data_equals_nltk(shared_data: Path, no_wordnet):
     records = read_dataset(shared_data / "dailydialog_multiref").outputs_with_context()[:60]
     expected = [by_nltk(record.text, record.references, NoSynonyms()) for record in records]
     np.testing.assert_allclose(load("meteor").score(records), expected, rtol=0, atol=1e-12)
+
+
+def test_identical_texts_are_one_chunk_in_any_script():
+    """A single chunk of m tokens costs .5 / m^3: these texts have 7, 1, 1, 4 and 4 tokens."""
+    lines = ["the cat sat on the mat .", "ฉันชอบกินข้าวผัด", "我喜欢喝茶。", "मुझे चाय पसंद है", "Ich trinke Tee!"]
+    values = load("meteor").score([Record(line, (line, "other words here")) for line in lines])
+    np.testing.assert_allclose(values, 1 - 0.5 / np.array([7, 1, 1, 4, 4]) ** 3, rtol=1e-12)
