@@ -385,5 +385,10 @@ def weighted_mean(sums: Floats) -> Floats:
     return np.divide(above, below, out=np.full(below.shape, np.nan), where=below > 0)
 
 
+def shift_progress(progress: Progress, before: int, total: int) -> Progress:
+    """A callback for a part of the work that begins after `before` of `total` records."""
+    return lambda done, _: progress(before + done, total)
+
+
 def _ignore_progress(done: int, total: int) -> None:
     """No-op progress callback."""

@@ -16,6 +16,7 @@ from scoring.ml.base import (
     Floats,
     Partial,
     Progress,
+    shift_progress,
     weighted_mean,
     weighted_statistics,
 )
@@ -145,7 +146,9 @@ class CrossFitted(Evaluator):
         done, total = 0, sum(len(places) for places in by_member.values())
         for number in sorted(by_member):
             places = by_member[number]
-            part = self.members[number].measure([records[place] for place in places], _shifted(progress, done, total))
+            part = self.members[number].measure(
+                [records[place] for place in places], shift_progress(progress, done, total)
+            )
             values[places] += part.values
             times[places] += 1
             for name, column in part.components.items():
@@ -238,7 +241,3 @@ def join_folds(members: Sequence[TrainedEvaluator]) -> CrossFitted:
 def _join_values(values: Sequence[str]) -> str:
     """One value, two joined, or the hash of more: signatures have a maximum length."""
     return "+".join(values) if len(values) < 3 else f"{len(values)}@{text_hash(values)}"
-
-
-def _shifted(progress: Progress, before: int, total: int) -> Progress:
-    return lambda done, _: progress(before + done, total)

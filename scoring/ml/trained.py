@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self, cast
 
 import numpy as np
 
@@ -26,8 +26,9 @@ from scoring.ml.artefact import (
 from scoring.ml.base import Evaluator, Floats, Progress, Scores, get_references
 from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.encoders.loading import load_tokenizer
+from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.encoders.unknown import UnknownTokens
-from scoring.ml.engine import resolve_device
+from scoring.ml.engine import Engine, resolve_device
 from scoring.ml.errors import ArtefactError, InvalidOption
 from scoring.ml.signature import SignatureField
 from scoring.ml.training.card import write_card
@@ -76,6 +77,27 @@ class TrainedEvaluator(Evaluator):
     def record(self) -> TrainingRecord:
         """The record of the training."""
         return self.artefact.record
+
+    @property
+    def source(self) -> EncoderSource:
+        """The encoder that it reads texts with."""
+        source = self.artefact.encoder
+        assert source is not None
+        return source
+
+    @property
+    def max_length(self) -> int | None:
+        """The option `max_length` of the training."""
+        return cast("int | None", self.settings["max_length"])
+
+    @property
+    def batch_tokens(self) -> int | None:
+        """The token budget of a batch; None suits the device."""
+        return cast("int | None", self.options["batch_tokens"])
+
+    def make_engine(self, pad_id: int) -> Engine:
+        """An engine on the evaluator's device with its token budget."""
+        return Engine(device=self.device, batch_tokens=self.batch_tokens, pad_id=pad_id)
 
     @property
     def settings(self) -> Mapping[str, OptionValue]:

@@ -21,7 +21,6 @@ from evalapp.stats.agreement.normalise import RatingMethod
 from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, Partial, Progress, get_references
 from scoring.ml.encoders.kept import cached_vectors
-from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.engine import Dtype, resolve_device
 from scoring.ml.errors import InvalidOption, TrainingDataError
 from scoring.ml.evaluators.adem.network import AdemNetwork
@@ -126,27 +125,20 @@ class Adem(TrainedEvaluator):
         """The low end of the scale it learned."""
         return float(cast(float, self.artefact.state["low"]))
 
-    @property
-    def source(self) -> EncoderSource:
-        """The encoder whose vectors it uses."""
-        source = self.artefact.encoder
-        assert source is not None
-        return source
-
     @cached_property
     def texts(self) -> UtteranceEncoder:
         """The frozen encoder."""
         return UtteranceEncoder(
             self.source,
             pooling=cast(Pooling, self.settings["pooling"]),
-            max_length=cast("int | None", self.settings["max_length"]),
+            max_length=self.max_length,
             dtype=cast(Dtype, self.options["dtype"]),
             device=str(self.options["device"]),
-            batch_tokens=cast("int | None", self.options["batch_tokens"]),
+            batch_tokens=self.batch_tokens,
         )
 
     def own_fields(self) -> list[SignatureField]:
-        longest = self.source.max_length(cast("int | None", self.settings["max_length"]))
+        longest = self.source.max_length(self.max_length)
         return [
             SignatureField("pool", "pool", str(self.settings["pooling"])),
             SignatureField("ml", "ml", str(longest)),

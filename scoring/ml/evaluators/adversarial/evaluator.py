@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 import numpy as np
 import torch
 
 from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, Partial, Progress
-from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.encodings import Encodings, Ints
 from scoring.ml.engine import Batch, Engine
 from scoring.ml.errors import TrainingDataError
@@ -117,22 +115,15 @@ class Adversarial(TrainedEvaluator):
         return make_artefact(job, Learned(network, found, examples, material.groups, material.dev_groups, notes=notes))
 
     def own_fields(self) -> list[SignatureField]:
-        source = cast(EncoderSource, self.artefact.encoder)
-        longest = source.max_length(cast("int | None", self.settings["max_length"]))
+        longest = self.source.max_length(self.max_length)
         return [
             SignatureField("pool", "pl", str(self.settings["pooling"])),
             SignatureField("ml", "ml", str(longest)),
         ]
 
     def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
-        source = cast(EncoderSource, self.artefact.encoder)
-        reader = PairReader(
-            source,
-            inputs=str(self.settings["inputs"]),
-            max_length=cast("int | None", self.settings["max_length"]),
-        )
-        budget = self.options["batch_tokens"]
-        engine = Engine(device=self.device, batch_tokens=None if budget is None else int(budget), pad_id=reader.pad_id)
+        reader = PairReader(self.source, inputs=str(self.settings["inputs"]), max_length=self.max_length)
+        engine = self.make_engine(reader.pad_id)
         network = self.network
         found, truncated = engine.score(
             records, reader.singles, lambda batch: _probability(network, batch), progress=progress

@@ -133,13 +133,12 @@ class Comparative(TrainedEvaluator, PairJudge):
     @cached_property
     def reader(self) -> PairReader:
         """Tokenises pairs as in training."""
-        source, settings = self.artefact.encoder, self.settings
-        assert source is not None
+        settings = self.settings
         return PairReader(
-            source,
+            self.source,
             form=cast(Form, str(settings["form"])),
             inputs=str(settings["inputs"]),
-            max_length=cast("int | None", settings["max_length"]),
+            max_length=self.max_length,
             words=cast("int | None", settings["words"]),
         )
 
@@ -251,11 +250,7 @@ class Comparative(TrainedEvaluator, PairJudge):
         return cast(ComparativeNetwork, self.network)
 
     def _engine(self) -> Engine:
-        return Engine(
-            device=self.device,
-            batch_tokens=cast("int | None", self.options["batch_tokens"]),
-            pad_id=self.reader.pad_id,
-        )
+        return self.make_engine(self.reader.pad_id)
 
     def _by_pairs(
         self, pairs: Sequence[tuple[Record, Record]], progress: Progress | None

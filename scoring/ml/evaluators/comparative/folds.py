@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 
 from evalapp.stats.ranking.glicko2 import TieRule
-from scoring.ml.base import Progress
+from scoring.ml.base import Progress, shift_progress
 from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.cross_fitted import CrossFitted
 from scoring.ml.evaluators.comparative.evaluator import Comparative
@@ -64,7 +64,7 @@ class CrossFittedComparative(CrossFitted, PairJudge):
         for judge, own in zip(self.judges, rows, strict=True):
             if not own and len(a):
                 continue
-            report = None if progress is None else _shifted(progress, done, total)
+            report = None if progress is None else shift_progress(progress, done, total)
             found = judge.judge([a[row] for row in own], [b[row] for row in own], progress=report)
             probabilities[own] += found.probabilities
             times[own] += 1
@@ -87,7 +87,3 @@ class CrossFittedComparative(CrossFitted, PairJudge):
             for number in both or range(len(self.judges)):
                 rows[number].append(place)
         return rows
-
-
-def _shifted(progress: Progress, before: int, total: int) -> Progress:
-    return lambda done, _: progress(before + done, total)

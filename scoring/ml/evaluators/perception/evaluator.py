@@ -151,7 +151,6 @@ class Perception(TrainedEvaluator):
         return cast(PerceptionNetwork, self.network)
 
     def own_fields(self) -> list[SignatureField]:
-        source = cast(EncoderSource, self.artefact.encoder)
         passes = self.options["mc_passes"] if self._needs_passes else 0
         return [
             SignatureField("models", "mo", str(self.settings["models"])),
@@ -159,7 +158,7 @@ class Perception(TrainedEvaluator):
             # The penalty that was selected.
             SignatureField("gp", "gp", f"{self.net.settings['penalty']}/{self.settings['penalty_every']}"),
             SignatureField("cond", "cd", "yes" if self.settings["conditional"] else "no"),
-            SignatureField("ml", "ml", str(source.max_length(cast("int | None", self.settings["max_length"])))),
+            SignatureField("ml", "ml", str(self.source.max_length(self.max_length))),
             SignatureField("unc", "un", f"{self.options['uncertainty']}/{passes}/{self.options['p_gen']}"),
         ]
 
@@ -262,14 +261,11 @@ class Perception(TrainedEvaluator):
 
     @property
     def _engine(self) -> Engine:
-        budget = self.options["batch_tokens"]
-        pad = self._tokenizer.pad_id
-        return Engine(device=self.device, batch_tokens=None if budget is None else int(budget), pad_id=pad)
+        return self.make_engine(self._tokenizer.pad_id)
 
     @property
     def _tokenizer(self) -> PairTokenizer:
-        source = cast(EncoderSource, self.artefact.encoder)
-        return PairTokenizer(source, max_length=cast("int | None", self.settings["max_length"]))
+        return PairTokenizer(self.source, max_length=self.max_length)
 
     def _towers(self, records: Sequence[Record]) -> list[tuple[int, Ints]]:
         systems: list[str] = self.artefact.state["systems"]

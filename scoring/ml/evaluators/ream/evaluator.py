@@ -15,7 +15,6 @@ import torch
 from evalapp.stats.agreement.normalise import RatingMethod
 from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, PairEvaluator, Partial, Progress, Query, get_references
-from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.engine import resolve_device
 from scoring.ml.errors import InvalidOption, InvalidRecords, ScoringError, TrainingDataError
 from scoring.ml.evaluators.ream import training
@@ -107,13 +106,11 @@ class Ream(TrainedEvaluator):
     @cached_property
     def pair_encoder(self) -> PairEncoder:
         """Computes vectors of a query and a reference; caches the last 20,000 pairs."""
-        source = cast(EncoderSource, self.artefact.encoder)
-        budget = self.options["batch_tokens"]
         return PairEncoder(
-            source,
-            Reading.from_options(source, self.settings),
+            self.source,
+            Reading.from_options(self.source, self.settings),
             device=self.device,
-            batch_tokens=None if budget is None else int(budget),
+            batch_tokens=self.batch_tokens,
             encoder=self.network.encoder if self.settings["tune_encoder"] else None,
         )
 

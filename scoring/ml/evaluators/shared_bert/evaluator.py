@@ -12,7 +12,6 @@ import torch
 from evalapp.stats.agreement.normalise import RatingMethod
 from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, Partial, Progress, Scores, get_references
-from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.encodings import Encodings, Ints, Tokenized
 from scoring.ml.engine import Batch, Engine
@@ -158,8 +157,7 @@ class SharedBert(TrainedEvaluator):
         return make_artefact(job, learned)
 
     def own_fields(self) -> list[SignatureField]:
-        source = cast(EncoderSource, self.artefact.encoder)
-        longest = source.max_length(cast("int | None", self.settings["max_length"]))
+        longest = self.source.max_length(self.max_length)
         return [
             SignatureField("pool", "pl", str(self.settings["pooling"])),
             SignatureField("shared", "sh", "yes" if self.settings["shared"] else "no"),
@@ -191,14 +189,10 @@ class SharedBert(TrainedEvaluator):
         self.check_aspect(aspect)
         pairs = [(row, reference) for row, record in enumerate(records) for reference in get_references(record)]
         owners = np.array([row for row, _ in pairs], dtype=np.int64)
-        source = cast(EncoderSource, self.artefact.encoder)
-        tokenizer = PairTokenizer(source, max_length=cast("int | None", self.settings["max_length"]))
+        tokenizer = PairTokenizer(self.source, max_length=self.max_length)
         texts = [records[row].text for row, _ in pairs]
         tokenized = _tokenize(tokenizer, str(self.settings["inputs"]), texts, [ref for _, ref in pairs])
-        budget = self.options["batch_tokens"]
-        engine = Engine(
-            device=self.device, batch_tokens=None if budget is None else int(budget), pad_id=tokenizer.pad_id
-        )
+        engine = self.make_engine(tokenizer.pad_id)
         found = _probabilities(self.network, engine, tokenized.encodings)
         combined = _combine(found, owners, len(records), str(self.options["references"]))
         progress(len(records), len(records))

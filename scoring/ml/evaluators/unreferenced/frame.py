@@ -14,7 +14,6 @@ import torch
 
 from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, Partial, Progress
-from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.encodings import Encodings, Ints
 from scoring.ml.engine import Dtype, resolve_device
 from scoring.ml.evaluators.unreferenced.conversations import (
@@ -103,23 +102,16 @@ class UnreferencedEvaluator(TrainedEvaluator):
         found = super().fixture_records(job)
         return found or reply_records(get_sets(job).dev)
 
-    @property
-    def source(self) -> EncoderSource:
-        """The encoder whose vectors or tokenizer it uses."""
-        source = self.artefact.encoder
-        assert source is not None
-        return source
-
     @cached_property
     def utterances(self) -> UtteranceEncoder:
         """The frozen encoder."""
         return UtteranceEncoder(
             self.source,
             pooling=cast(Pooling, self.settings.get("pooling", "mean")),
-            max_length=cast("int | None", self.settings["max_length"]),
+            max_length=self.max_length,
             dtype=cast(Dtype, self.options["dtype"]),
             device=str(self.options["device"]),
-            batch_tokens=cast("int | None", self.options["batch_tokens"]),
+            batch_tokens=self.batch_tokens,
         )
 
     @property
@@ -131,7 +123,7 @@ class UnreferencedEvaluator(TrainedEvaluator):
         fields = []
         if "pooling" in self.settings:
             fields.append(SignatureField("pool", "pool", str(self.settings["pooling"])))
-        length = self.source.max_length(cast("int | None", self.settings["max_length"]))
+        length = self.source.max_length(self.max_length)
         return [
             *fields,
             SignatureField("len", "len", str(length)),

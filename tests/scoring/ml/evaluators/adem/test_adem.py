@@ -215,7 +215,7 @@ def test_missing_input_is_reported_before_training(encoder: str, rated: Dataset)
         plan("adem", replace(rated, ratings=rated.ratings[:3]), encoder=encoder)
     with pytest.raises(TrainingDataError, match="every rating"):
         plan("adem", replace(rated, ratings=tuple(replace(r, value=2.0) for r in rated.ratings)), encoder=encoder)
-    with pytest.raises(TrainingDataError, match="one group"):
+    with pytest.raises(TrainingDataError, match="the same group"):
         plan("adem", replace(rated, items=tuple(replace(item, group="g") for item in rated.items)), encoder=encoder)
     bad = (replace(rated.ratings[0], value=float("nan")), *rated.ratings[1:])
     with pytest.raises(TrainingDataError, match="not all numbers"):
