@@ -26,7 +26,7 @@ from evalapp.stats.correlation.paired import compare
 from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.ml import Dataset, load
 from scoring.ml.base import PairEvaluator, Query
-from scoring.ml.evaluators.ream.annotate import choose_references
+from scoring.ml.evaluators.ream.annotate import Search, choose_references
 from scoring.ml.evaluators.ream.evaluator import Ream
 from scoring.ml.evaluators.ream.gold import ItemGold
 from scoring.ml.training.gold import rated_records
@@ -112,7 +112,7 @@ class Golds:
             return list(np.where(np.isnan(found), -1.0, found).tolist())
 
         rng = np.random.default_rng([seed, *pool.item.id.encode()])
-        return choose_references(pool.item.id, start, pool.texts, judge, most=MOST, rng=rng).references
+        return choose_references(pool.item.id, start, pool.texts, judge, Search(MOST), rng=rng).references
 
 
 def measure(run: Run, data: Dataset, source: Source, metric: str, seed: int) -> Result:
