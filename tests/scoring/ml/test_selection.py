@@ -114,7 +114,7 @@ def test_nothing_to_choose_or_no_judgements():
     plain = replace(dataset(), systems=(), outputs=tuple(o for o in dataset().outputs if o.step is None))
     with pytest.raises(SelectionError, match="nothing to choose from"):
         selection_report(plain, {}, aspect="good")
-    with pytest.raises(SelectionError, match="people judged no candidate"):
+    with pytest.raises(SelectionError, match="no part has human judgements"):
         selection_report(dataset(), {}, aspect="other")
 
 
