@@ -19,6 +19,7 @@ from annotation.services.judging_acts import flag_assignment, skip_assignment
 from evalapp.accounts.models import User
 from tests.cast import make_cast
 from tests.judging import ONE_QUESTION, make_draft, make_texts, open_comparison, open_rating
+from tests.pages import read_page
 
 
 def test_two_campaigns_opened_at_once_see_each_other(postgres_db: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,7 +51,7 @@ def test_two_campaigns_opened_at_once_see_each_other(postgres_db: str, monkeypat
 
 def read(client: Client, path: str) -> str:
     response = client.get(path)
-    text = response.content.decode()
+    text = read_page(response)
     assert response.status_code == 200, text[:3000]
     return text
 
