@@ -32,6 +32,8 @@ class Query:
     #: Whether several levels can be asked for with a grouping, and whether dialogues are one of them.
     has_grouping: ClassVar[bool] = False
     has_dialogues: ClassVar[bool] = False
+    #: Whether the table names raters, who must not be named in exports and snapshots.
+    names_raters: ClassVar[bool] = False
     #: The coefficients that fit, where not all do.
     coefficients: ClassVar[tuple[str, ...]] = ()
 

@@ -134,7 +134,7 @@ def _entry(project: Project, row: Leaderboard, query: Query, names: dict[int, st
     # The advice that a page gives names the project.
     here = f" --project {project.slug}"
     table = {name: value for name, value in _elsewhere(row.table, names, here).items() if name not in _LOCAL}
-    if query.kind == "agreement":
+    if query.names_raters:
         table = _without_raters(table)
     source = query.describe_source(ProjectData(project), table, lambda one: names[one.pk])
     return {"kind": row.kind, "params": canonical(row.params), **source, "table": canonical(table)}

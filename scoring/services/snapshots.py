@@ -13,7 +13,6 @@ from evalapp.accounts.models import Project
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault
 from evalapp.common.naming import check_names
-from scoring.boards.agreement.query import AgreementQuery
 from scoring.boards.base import Query
 
 from ..models import Leaderboard, Snapshot
@@ -45,7 +44,7 @@ def take_snapshot(
     about = board.table.get("aspect") or board.table.get("by") or "all aspects"
     title = title.strip() or f"{board.get_kind_display()}, {about}, {now:%Y-%m-%d}"
     # What stays for good names no rater: somebody may ask to be forgotten.
-    table = without_raters(board.table) if isinstance(query, AgreementQuery) else board.table
+    table = without_raters(board.table) if query.names_raters else board.table
     with transaction.atomic():
         # Two requests at once come one after the other.
         Leaderboard.objects.select_for_update().filter(pk=board.pk).values_list("pk").first()

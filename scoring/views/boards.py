@@ -232,7 +232,7 @@ def _form(
     if len(aspects) < 2:
         names = [name for name in names if name != "aspect"]
     form = QueryForm(initial=values, project=project, names=names, aspects=aspects, known=known)
-    if "level" in form.fields and isinstance(query, EvaluatorsQuery) and "dialogue" in form.known["level"]:
+    if "level" in form.fields and query.has_dialogues and "dialogue" in form.known["level"]:
         form.fields["level"].choices = list(LEVELS.items())  # type: ignore[attr-defined]
     if "coefficient" in form.fields:
         fits = [(name, label) for name, label in COMPARED.items() if OF_LEVEL.get(name, query.level) == query.level]

@@ -23,6 +23,7 @@ class AgreementQuery(Query):
 
     kind = "agreement"
     page = "agreement/"
+    names_raters = True
 
     def faults(self) -> Iterator[tuple[str, str]]:
         if self.ratings != "raw" and self.scale in ("nominal", "ratio"):
