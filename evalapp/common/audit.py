@@ -1,4 +1,4 @@
-"""Writing the append-only audit; called by services in the transaction of what they record."""
+"""Write the append-only audit log; services call it in the transaction of the action they record."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .models import AuditEvent
 
 
 def record(*, verb: str, project: Any = None, actor: Any = None, object: Any = "", **detail: Any) -> None:
-    """`verb` is past tense and dotted by noun: `campaign.opened`, `upload.undone`."""
+    """Record an action. `verb` is a noun and a past participle: `campaign.opened`, `upload.undone`."""
     AuditEvent.objects.create(
         project=project,
         scope=getattr(project, "slug", ""),

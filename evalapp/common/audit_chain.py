@@ -1,9 +1,9 @@
-"""The chain over the audit: sealing what was added, finding what was changed, and erasing a person without breaking it.
+"""The hash chain of the audit log: seal new entries, find changed ones, erase a user without breaking the chain.
 
-An entry is sealed by two hashes. `content` is SHA-256 over a random salt and everything the entry says; `link` is
-SHA-256 over the link before it and `content`. Who changes, removes or inserts an entry changes every link after it.
-Sealing is a task of its own, so that nobody who writes an entry waits for another; an entry that is erased loses its
-text and its salt, and keeps `content`, so that the chain holds and nobody can guess what it said."""
+Each entry is sealed by two hashes. `content` is SHA-256 of a random salt and the entry's fields; `link` is SHA-256 of
+the previous link and `content`. Changing, removing or inserting an entry therefore changes all later links. Sealing is
+a separate task, so that writers do not wait for each other. An erased entry loses its fields and salt but keeps
+`content`, so the chain stays valid and its text cannot be guessed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_FAULTS = 20
 
 @dataclass(frozen=True)
 class Report:
-    """What a look at the whole chain found. `head` is the last link: note it down elsewhere to compare with later."""
+    """Result of verifying the whole chain. `head` is the last link; store it elsewhere to compare with it later."""
 
     sealed: int
     waiting: int
@@ -36,7 +36,7 @@ class Report:
 
 
 def _rows() -> QuerySet[AuditEvent]:
-    """The rows without the guard of their manager; only this module changes them."""
+    """Return all rows without the manager's protection; only this module changes them."""
     return QuerySet(AuditEvent)
 
 
@@ -54,7 +54,7 @@ def link_after(before: str, content: str) -> str:
 
 
 def seal(most: int = BATCH) -> int:
-    """Seal up to `most` entries, oldest first; how many there were. Two that seal at once wait for each other."""
+    """Seal up to `most` entries, oldest first; return their number. Concurrent calls wait for each other."""
     with transaction.atomic():
         AuditHead.objects.get_or_create(pk=1)
         head = AuditHead.objects.select_for_update().get(pk=1)
@@ -72,7 +72,7 @@ def seal(most: int = BATCH) -> int:
 
 
 def verify() -> Report:
-    """Read the chain from its beginning."""
+    """Verify the chain from its beginning."""
     faults: list[str] = []
     expected, link, erased = 0, "", 0
     for row in _rows().exclude(position=None).order_by("position").iterator(chunk_size=BATCH):
@@ -98,13 +98,13 @@ def verify() -> Report:
 
 
 def waiting() -> int:
-    """How many entries are not sealed yet."""
+    """Return the number of entries that are not sealed yet."""
     return _rows().filter(position=None).count()
 
 
 def erase(which: Q) -> int:
-    """Take what these entries say out of the audit; who did it by number, when, and the verb stay. Sealed before, so
-    that each entry keeps its place."""
+    """Erase what entries say; user id, time and verb remain. They are sealed first, so that each keeps its place.
+    Returns their number."""
     while seal():
         pass
     rows = _rows().filter(which, erased_at=None)
@@ -112,13 +112,13 @@ def erase(which: Q) -> int:
 
 
 def erase_person(*, pk: int, username: str) -> int:
-    """What names this person; their number stays, as behind every rating."""
+    """Erase what names this user; the id remains, as it does for ratings."""
     named = Q(object=username) & (Q(verb__startswith="member.") | Q(verb__startswith="account."))
     return erase(named | (Q(by=pk) & Q(verb__startswith="account.") & ~Q(verb="account.closed")))
 
 
 def checks() -> list[Check]:
-    """The line of `manage.py doctor`."""
+    """Return the line for `manage.py doctor`."""
     found = verify()
     words = f"{found.sealed} entries, {found.waiting} wait to be sealed"
     if not found.faults:

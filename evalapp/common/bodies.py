@@ -1,4 +1,4 @@
-"""Who may send how much, decided before anything reads the body: the check of a form's CSRF token would write it to
+"""Limits on request bodies, checked before anything reads the body: the check of a form's CSRF token would write it to
 disk first."""
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _PROJECT = re.compile(r"(?:/api/v1)?/projects/(?!new/\Z)([^/]+)/")
 
 
 class BodyLimit:
-    """Anyone may send a form. A body beyond `SMALL_BODY` takes an address of uploads or long forms, a session or token
-    that is valid, and within a project a role that may write there. Comes after authentication."""
+    """Anyone may send a form. A body beyond `SMALL_BODY` needs a path for uploads or long forms, a valid session or
+    token, and in a project a role with write permission. Runs after authentication."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -46,7 +46,7 @@ class BodyLimit:
         return response
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        """A client that left or was too slow is no fault of the program; `__call__` has the answer."""
+        """A client that disconnects or is too slow is not an internal error; `__call__` returns the response."""
         return HttpResponse(status=TooSlow.status) if isinstance(error, UnreadablePostError) else None
 
     def check(self, request: HttpRequest) -> None:
@@ -72,7 +72,7 @@ class BodyLimit:
 
 
 def find_sender(request: HttpRequest) -> Any:
-    """The person of the session or token; a header or cookie that was made up is worth nothing."""
+    """Return the user of the session or token; an invalid header or cookie does not count."""
     if request.user.is_authenticated:
         return request.user
     try:

@@ -1,8 +1,8 @@
-"""Deleting a project with all it holds, however large: table by table, referring rows first, many rows in one
-statement, without fetching any. Small projects go in the request; large ones in the job `delete`, unseen meanwhile.
+"""Delete a project of any size: table by table, referring rows first, many rows per statement, without loading them.
+Small projects are deleted in the request, large ones in the job `delete`, invisible in the meantime.
 
-Which tables belong to a project follows from the models' foreign keys, so a new model needs nothing here. Rooms that
-keep files beside the database register with `hooks.PROJECT_CLEANERS`."""
+The foreign keys of the models determine which tables belong to a project, so new models need nothing here. Apps with
+files register with `hooks.PROJECT_CLEANERS`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ from .models import AuditEvent, Run, RunLog
 from .queue import enqueue_run
 from .runner import RunContext
 
-#: A project with at most so many rows in any table is deleted while one waits (about a second).
+#: A project with at most this many rows in every table is deleted in the request (about a second).
 SMALL = 5_000
-#: Rows of one statement and transaction; a cancelled or lost run goes on where it was.
+#: Rows per statement and transaction. A cancelled or lost run continues where it stopped.
 CHUNK = 10_000
 
 
 def delete_with_contents(*, project: Project, actor: Any) -> Run | None:
-    """The project disappears at once, its short name is free. Gives the run that removes the rest of a large one."""
+    """Delete a project. It disappears at once and its short name is free. Returns the run that removes the rest of a
+    large project, or None."""
     with transaction.atomic():
         Project.objects.select_for_update().get(pk=project.pk)
         audit.record(verb="project.deleted", project=project, actor=actor, object=project.slug, name=project.name)
@@ -51,7 +52,7 @@ def delete_with_contents(*, project: Project, actor: Any) -> Run | None:
 
 
 def run(context: RunContext, slug: str) -> dict[str, Any]:
-    """The job `delete`. It ends with its own row: there is no project any more to which it could belong."""
+    """The job `delete`. It removes its own row as well, because the row belongs to the project."""
     project = context.project
     PROJECT_CLEANERS.call(project=project)
     tables = [model for model in owned_models() if model not in (Run, RunLog, AuditEvent)]
@@ -69,7 +70,7 @@ def run(context: RunContext, slug: str) -> dict[str, Any]:
 
 
 def _chunks(rows: QuerySet) -> Iterator[int]:
-    """Delete by ranges of the primary key; gives the number of each."""
+    """Delete by ranges of the primary key; yield the number of rows of each."""
     last: Any = None
     while True:
         following = rows.order_by("pk") if last is None else rows.filter(pk__gt=last).order_by("pk")
@@ -82,7 +83,7 @@ def _chunks(rows: QuerySet) -> Iterator[int]:
 
 
 def _end(project: Project) -> None:
-    """What is left, and the project itself; in the caller's transaction."""
+    """Delete what remains and the project itself, in the caller's transaction."""
     for model in owned_models():
         if model is not AuditEvent:
             rows_of(model, project).order_by()._raw_delete("default")
@@ -90,7 +91,8 @@ def _end(project: Project) -> None:
 
 
 def _is_small(project: Project) -> bool:
-    """Tables that name the project first: where these are large, the others need not be searched."""
+    """Return whether all tables are small. Tables that refer to the project directly are checked first: if one of them
+    is large, the others need not be searched."""
     paths = _paths()
     for model in sorted(paths, key=lambda model: paths[model].count("__")):
         if rows_of(model, project).order_by().values_list("pk", flat=True)[SMALL : SMALL + 1]:
@@ -99,8 +101,8 @@ def _is_small(project: Project) -> bool:
 
 
 def _keep_audit(project: Project, slug: str) -> None:
-    """The audit stays when its project goes: each line has kept the short name. What came in while it was going, under
-    the name it had then, is put under the old one."""
+    """Detach the audit log from the project; each entry keeps the short name. Entries from the time of the deletion,
+    under the project's interim name, get the short name."""
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE common_auditevent SET scope = %s WHERE project_id = %s AND position IS NULL", [slug, project.pk]
@@ -112,8 +114,8 @@ def _keep_audit(project: Project, slug: str) -> None:
 
 
 def _paths() -> dict[type[models.Model], str]:
-    """Model -> the way from it to its project through foreign keys that go with what they refer to. Ways that may be
-    empty come last, short ones first; of two alike the field that stands first in the model."""
+    """Return each model's path to its project through cascading foreign keys. Paths without nullable keys are
+    preferred, then short ones, then the order of the fields."""
     found: dict[type[models.Model], tuple[int, int, str]] = {Project: (0, 0, "")}
     every = [model for model in apps.get_models(include_auto_created=True) if model._meta.managed]
     changed = True
@@ -132,7 +134,7 @@ def _paths() -> dict[type[models.Model], str]:
 
 
 def owned_models() -> list[type[models.Model]]:
-    """Every model whose rows belong to a project, those that refer to others first."""
+    """Return all models whose rows belong to a project, referring models first."""
     paths = _paths()
     graph: dict[type[models.Model], set[type[models.Model]]] = {model: set() for model in paths}
     for model in paths:

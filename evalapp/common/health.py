@@ -1,5 +1,5 @@
-"""What works and how much there is to do: for load balancers, for Prometheus, for `manage.py doctor`. Answers in
-bounded time, and names no host and no error to those who need not know."""
+"""Health and workload for load balancers, Prometheus and `manage.py doctor`. Responses take bounded time and do not
+reveal hosts or errors."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from .queue import live_workers
 
 QUEUES = ("cpu", "gpu", "live")
 SECONDS = 1.0
-#: The question to the database begins with a connection of its own.
+#: The database is asked over a new connection.
 DATABASE_SECONDS = 1.5
 
 
 def parts() -> dict[str, bool]:
-    """Part -> whether it works. Without the database nothing does; without disk nothing can be stored."""
+    """Return part -> whether it works. Without database and disk, no page works."""
     has_room = free_bytes() > settings.MIN_FREE_BYTES
     found = {"database": _database(), "queue": _queue(), "index": _index(), "disk": has_room}
     found["workers"] = found["database"] and served() >= set(QUEUES)
@@ -34,7 +34,7 @@ def parts() -> dict[str, bool]:
 
 
 def is_ready(found: dict[str, bool]) -> bool:
-    """Pages work without queue, workers and index: they say so where they need them."""
+    """Parts without which pages still work; pages say so where they need them."""
     return found["database"] and found["disk"]
 
 
@@ -47,8 +47,8 @@ def free_bytes() -> int:
 
 
 def _database() -> bool:
-    """A server that stands still answers nothing and refuses nothing; who asks here must not wait as long as a page
-    does. So a thread asks, one at a time: those who come while it waits share its answer."""
+    """Ask the database in a thread, because a server that hangs does not respond and callers must not wait as long as a
+    page. Concurrent callers share the response."""
     if connection.vendor == "sqlite":
         return _answers()
     global _asked
@@ -96,7 +96,7 @@ def _queue() -> bool:
 
 
 def _index() -> bool:
-    """The search server; files need none."""
+    """Return whether the search server works; indexes in files need none."""
     if not settings.ELASTICSEARCH_URL:
         return True
     import socket
@@ -116,7 +116,7 @@ Sample = tuple[dict[str, str], float]
 
 
 def metrics() -> Iterator[tuple[str, str, list[Sample]]]:
-    """(name, help, samples); all are gauges, because they are read from the database and not counted here."""
+    """Return (name, help, samples). All are gauges, because they are read from the database."""
     found = parts()
     yield "evalapp_info", "The version that runs.", [({"version": settings.VERSION}, 1)]
     yield "evalapp_up", "Whether a part works.", [({"part": name}, float(works)) for name, works in found.items()]
@@ -146,7 +146,7 @@ def metrics() -> Iterator[tuple[str, str, list[Sample]]]:
 
 
 def exposition() -> str:
-    """The text format of Prometheus."""
+    """Return Prometheus' text format."""
     lines = []
     for name, words, samples in metrics():
         lines += [f"# HELP {name} {words}", f"# TYPE {name} gauge"]

@@ -1,5 +1,5 @@
-"""The kinds of background job that exist. Each room registers its own in `jobs.py`; the queue knows them by
-name only, and a pipeline is imported by the worker that runs it, never by the web process."""
+"""The kinds of background job. Each app registers its own in `jobs.py`. The queue knows only their names; the worker
+that runs a pipeline imports it, the web process never does."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from .params import read_params
 
 @dataclass(frozen=True)
 class Job:
-    """`pipeline` is `module:function(context, **params) -> result dict`. Where programs may ask for this
-    kind by `POST projects/{slug}/runs/`, `params` is the dataclass `module:Class` of what they send and `request` is
-    `module:function(*, project, user, wishes) -> Run`, which checks the rest and enqueues; a kind without them is
-    started by its own door only. `fragment` is the name of an address
-    (of project and run) whose fragment the page of such a run shows below its progress. `give_up` is
-    `module:function(run)`, told of every run that ended without success, also without its pipeline (cancelled while it
-    waited, or lost with its worker too often): it tidies up what the pipeline may have left. `label` is what people
-    call the kind. `gone` is `module:function(run) -> str`: that what a run made was deleted since, in words, or
-    nothing. `spent` is `module:function(run) -> bool`: that a run which ended without success has nothing left to be
-    tried again with."""
+    """A kind of background job. Targets are `module:function` names.
+
+    pipeline: `(context, **params) -> dict`, does the work.
+    params, request: for kinds that can be started by `POST projects/{slug}/runs/`: the dataclass `module:Class` of the
+        request, and `(*, project, user, wishes) -> Run`, which validates the rest and enqueues the run.
+    fragment: name of a URL (of project and run) whose HTML fragment the page of a run shows below its progress.
+    give_up: `(run)`, called for every run that ended without success, even if its pipeline never ran (cancelled while
+        waiting, or lost with its worker too often); removes leftovers.
+    label: name of the kind for users.
+    gone: `(run) -> str`, says that the result of the run has been deleted since; empty if not.
+    spent: `(run) -> bool`, whether the input of an unsuccessful run has been removed, so that it cannot be retried."""
 
     kind: str
     queue: str
@@ -51,7 +52,7 @@ class Job:
         return load_target(self.params)
 
     def ask(self, *, project: Any, user: Any, params: Mapping[str, Any]) -> Any:
-        """Queue a run as a program asks for it; raises `BadInput` for what the dataclass does not know or allow."""
+        """Enqueue a run as requested by the API. Raises `BadInput` for unknown or invalid members."""
         return self.load_request()(project=project, user=user, wishes=read_params(self.load_params(), params))
 
     def tidy_up(self, run: Any) -> None:
@@ -79,12 +80,12 @@ def get_job(kind: str) -> Job:
 
 
 def find_job(kind: str) -> Job | None:
-    """None for the kind of a run that another version made."""
+    """Return the job of a kind; None for a kind of another version."""
     return _JOBS.get(kind)
 
 
 def tidy_up(run: Any) -> None:
-    """For a run that ended without success. One of a kind that this version does not have can end all the same."""
+    """Remove the leftovers of a run that ended without success; nothing for a kind of another version."""
     if job := _JOBS.get(run.kind):
         job.tidy_up(run)
 

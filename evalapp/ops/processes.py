@@ -1,5 +1,5 @@
-"""Child processes that never outlive their owner: each in a process group of its own, ended as a group, and
-handed to a watchdog process that ends them if the owner itself is killed."""
+"""Child processes that never outlive their owner: each has its own process group and is ended with it; a watchdog
+process ends them if the owner is killed."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _WATCHDOG = Path(__file__).with_name("watchdog.py")
 
 @dataclass(frozen=True)
 class Ending:
-    """Signals sent one after the other, each with the seconds that the group has to react; KILL comes last."""
+    """Signals sent in order, each with the seconds that the group has to react; KILL comes last."""
 
     steps: tuple[tuple[signal.Signals, float], ...] = ((signal.SIGTERM, 5.0),)
 
 
 @dataclass(frozen=True)
 class User:
-    """Whose rights a child gets: an account name and its main group."""
+    """The account and main group under which a child runs."""
 
     name: str
     group: str | int
@@ -56,11 +56,11 @@ class Child:
 
 
 class Family:
-    """Starts children and ends them all; a context manager. Children die with it in every case."""
+    """Starts children and ends them all; a context manager."""
 
     def __init__(self, keep_open: Sequence[int] = (), idle: Callable[[], None] | None = None) -> None:
-        """`keep_open`: descriptors (a lock) that the watchdog holds until the last child is gone. `idle`: called
-        while children end, so that what they still write can be read; it must wait a little."""
+        """`keep_open`: descriptors (a lock) that the watchdog holds until the last child has ended. `idle`: called
+        while children end, to read their remaining output; it must wait briefly."""
         self.children: list[Child] = []
         self._idle = idle or (lambda: time.sleep(0.02))
         self._watchdog = subprocess.Popen(
@@ -90,7 +90,7 @@ class Family:
         user: User | None = None,
         ending: Ending | None = None,
     ) -> Child:
-        """Starts `command` in a new session. `output`: where stdout and stderr go (None: the owner's)."""
+        """Start `command` in a new session. `output` receives stdout and stderr (None: the owner's)."""
         process = subprocess.Popen(
             [os.fspath(part) for part in command],
             env=None if env is None else dict(env),
@@ -110,7 +110,7 @@ class Family:
         return child
 
     def forget(self, child: Child) -> None:
-        """Drops a child whose leader has ended, after ending whatever of its group is left."""
+        """Forget a child whose leader has ended, after ending the rest of its group."""
         if child.group_alive():
             child.signal_group(signal.SIGKILL)
         child.process.wait()
@@ -118,8 +118,8 @@ class Family:
         self.children.remove(child)
 
     def end(self, children: Sequence[Child] | None = None, *, at_once: Callable[[], bool] = lambda: False) -> None:
-        """Ends these children (default: all) together and waits until their groups are gone. `at_once` is asked again
-        and again: people lose their patience on the way."""
+        """End these children (default: all) together and wait until their groups are gone. `at_once` is called
+        repeatedly, because users may lose patience meanwhile."""
         waiting = [child for child in (self.children if children is None else children) if child in self.children]
         sent = {child.pid: 0 for child in waiting}
         due = {child.pid: time.monotonic() for child in waiting}
@@ -132,7 +132,7 @@ class Family:
                     waiting.remove(child)
                     self.forget(child)
                 elif child.process.poll() is not None and child.pid not in orphaned:
-                    # The leader ended and left members behind: they are asked at once.
+                    # The leader ended but members remain: signal them directly.
                     orphaned.add(child.pid)
                     child.signal_group(signal.SIGTERM)
                     due[child.pid] = now + 1.0
@@ -149,7 +149,7 @@ class Family:
 
     @staticmethod
     def _signal(child: Child, number: signal.Signals) -> None:
-        # A polite end goes to the leader, which knows how to end its own; once it is gone, to what it left.
+        # A gentle signal goes to the leader, which ends its own children; after that to the remaining group.
         if number is not signal.SIGKILL and child.process.poll() is None:
             child.process.send_signal(number)
         else:

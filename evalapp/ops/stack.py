@@ -1,4 +1,4 @@
-"""Which processes make up an installation on one machine, and how each is started."""
+"""The processes of an installation on one machine, and how each is started."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .supervisor import Service
 REDIS, WEB, REST = 0, 1, 2
 _MODULE = "evalapp"
 
-# A worker finishes what it has begun or, after three seconds, gives it back to the queue (TERM, see common.tasks);
-# where a run is in the midst of a long computation, Celery gives its message back (QUIT).
+# On TERM a worker finishes its run or returns it to the queue after three seconds (see common.tasks); during a long
+# computation, Celery returns the message on QUIT.
 _WORKER_ENDING = Ending(((signal.SIGTERM, 10.0), (signal.SIGQUIT, 3.0)))
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What `manage.py up` was asked for."""
+    """The options of `manage.py up`."""
 
     folder: Path  # data folder
     home: Path  # where manage.py lies
@@ -54,13 +54,13 @@ def services(layout: Layout) -> list[Service]:
         )
     result.append(_web(layout))
     cores = os.cpu_count() or 1
-    # Processes that each took every core would wait for one another at each matrix product.
+    # If each process used all cores, they would wait for each other at each matrix product.
     share = os.environ.get("OMP_NUM_THREADS") or str(max(1, cores // layout.cpu_processes))
     half = str(max(1, cores // 2))
-    # A worker for each queue, as in docker-compose.yml: however many trainings wait, what is short never waits for one.
+    # A worker per queue, as in docker-compose.yml, so that short runs never wait for trainings.
     result.append(_worker("cpu", "cpu", layout.cpu_processes, {"OMP_NUM_THREADS": share}))
     result.append(_worker("gpu", "gpu", 1, {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or half}))
-    # One model kept warm beside everything else: a few threads, so that it does not fight with a training.
+    # A loaded model next to everything else: few threads, so that it does not compete with a training.
     result.append(_worker("live", "live", 1, {"OMP_NUM_THREADS": half}))
     schedule = layout.folder / "beat-schedule"
     beat = ("beat", "--schedule", str(schedule), "--pidfile", "", "--loglevel", "WARNING")
@@ -80,7 +80,7 @@ def services(layout: Layout) -> list[Service]:
 
 
 def environment(layout: Layout, environ: Mapping[str, str]) -> dict[str, str]:
-    """What every process of the installation is told."""
+    """The environment of all processes."""
     return {
         **environ,
         "EVALAPP_DATA": str(layout.folder),
@@ -104,11 +104,11 @@ def _web(layout: Layout) -> Service:
         "web",
         command,
         stage=WEB,
-        # A page fits many small models: threads that wait for one another would take several times as long.
+        # A page fits many small models; with several threads each, they would take several times as long.
         env={"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or "1"},
         ready=lambda: web_answers(health),
         pass_fds=(descriptor,),
-        ending=Ending(((signal.SIGTERM, 11.0),)),  # a request in flight has ten seconds
+        ending=Ending(((signal.SIGTERM, 11.0),)),  # requests in progress have ten seconds
     )
 
 
@@ -117,7 +117,7 @@ def _worker(name: str, queues: str, processes: int, env: Mapping[str, str]) -> S
         "worker", "--pool", "prefork", "--concurrency", str(processes), "--queues", queues,
         "--hostname", f"{name}@%h", "--loglevel", "INFO", "--without-gossip", "--without-mingle",
     )  # fmt: skip
-    # Celery warns root at length; here the queue is a private socket and messages are JSON.
+    # Celery warns root about pickle; here the queue is a private socket and messages are JSON.
     quiet = {"PYTHONWARNINGS": ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), "ignore:::celery.platforms"]))}
     return Service(name, command, stage=REST, env={**quiet, **env}, ending=_WORKER_ENDING)
 
@@ -127,13 +127,13 @@ def _celery(*arguments: str) -> tuple[str, ...]:
 
 
 def _memory_folder() -> tuple[str, ...]:
-    # gunicorn's heartbeat is a file; on a slow disk it would make healthy processes look stuck.
+    # gunicorn's heartbeat is a file; on a slow disk, healthy processes would seem stuck.
     shared = Path("/dev/shm")
     return ("--worker-tmp-dir", str(shared)) if os.access(shared, os.W_OK) else ()
 
 
 def reachable(listener: socket.socket) -> tuple[str, int]:
-    """Host and port by which this machine reaches the listening socket."""
+    """Return host and port by which this machine reaches the listening socket."""
     host, port = listener.getsockname()[:2]
     if host in {"0.0.0.0", "::"}:
         host = "127.0.0.1" if host == "0.0.0.0" else "::1"
@@ -150,7 +150,7 @@ def _bracketed(host: str) -> str:
 
 
 def web_answers(url: str, timeout: float = 1.0) -> bool:
-    """Whether the web process answers, with whatever status: one that refuses a host name runs, too."""
+    """Return whether the web process responds, with any status: it may refuse the host name."""
     request = urllib.request.Request(url, headers={"User-Agent": "evalapp-up"})
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:

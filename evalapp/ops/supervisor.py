@@ -1,5 +1,5 @@
-"""Starts the processes of an installation in order, merges their logs, starts again what dies, and ends all of
-them in the reverse order. Which processes there are is said by `stack`."""
+"""Starts the processes of an installation in order, merges their logs, restarts those that die, and stops them in
+reverse order. `stack` defines the processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .log import MergedLog
 from .processes import Child, Ending, Family
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
-SETTLED = 30.0  # a process that lived this long starts again after the first pause
+SETTLED = 30.0  # after running this long, a process restarts with the first pause again
 ECHO = 1.0  # seconds within which further signals repeat the first
 KEPT_LINES = 20  # of a quiet process
 NAME = "evalapp"
@@ -28,20 +28,20 @@ _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True)
 class Service:
-    """One process: how to start it, when it is ready, and what its end means."""
+    """A process: how to start it, when it is ready, and what its end means."""
 
     name: str
     command: tuple[str, ...]
     stage: int = 0  # started after all earlier stages are ready, ended before them
     once: bool = False  # a step that ends by itself
-    needed: bool = False  # nothing later makes sense without it
+    needed: bool = False  # nothing later works without it
     ready: Callable[[], bool] | None = None
-    patience: float = 30.0  # seconds until `ready` must hold
+    patience: float = 30.0  # seconds until `ready` must be true
     env: Mapping[str, str] = field(default_factory=dict)
     pass_fds: tuple[int, ...] = ()
     ending: Ending = field(default_factory=Ending)
     failed_hint: str = ""
-    quiet: bool = False  # its lines are shown only when it ends unasked
+    quiet: bool = False  # show its output only if it ends unexpectedly
 
 
 @dataclass
@@ -56,7 +56,7 @@ class _State:
 
 
 class Supervisor:
-    """Runs services until a signal (INT, TERM, HUP) comes; a second one ends everything at once."""
+    """Runs services until a signal (INT, TERM, HUP) arrives; a second signal ends everything at once."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Supervisor:
         keep_open: Sequence[int] = (),
         announce: Callable[[int], None] = lambda stage: None,
     ) -> None:
-        """`announce`: told the number of each stage as soon as it is ready."""
+        """`announce` is called with the number of each stage when it is ready."""
         self._states = [_State(service) for service in services]
         self._log, self._env, self._cwd, self._announce = log, dict(env), cwd, announce
         self._selector = selectors.DefaultSelector()
@@ -81,7 +81,7 @@ class Supervisor:
     # ---- the whole life -----------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Blocks until the end. Raises StartFailed when a needed service cannot be started."""
+        """Block until everything has ended. Raises StartFailed if a required service cannot be started."""
         heard = [n for n in _STOP_SIGNALS if n != signal.SIGHUP or signal.getsignal(n) is not signal.SIG_IGN]  # nohup
         previous = {number: signal.signal(number, self._on_signal) for number in heard}
         try:
@@ -97,11 +97,11 @@ class Supervisor:
                 signal.signal(number, handler)
 
     def pids(self) -> dict[str, int]:
-        """The processes that run now, by name."""
+        """Return the running processes by name."""
         return {state.service.name: state.child.pid for state in self._states if state.child}
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        # Make and `timeout` pass on a signal that the whole group has got already: one order, not two.
+        # Make and `timeout` forward a signal that the whole group has received already; count them as one.
         now = time.monotonic()
         if now - self._last_signal > ECHO:
             self._signals += 1
@@ -122,7 +122,8 @@ class Supervisor:
         return not self._signals
 
     def _wait_ready(self, state: _State) -> bool:
-        """False when a signal came first. A needed service that dies or is late raises StartFailed."""
+        """Wait for a stage. Returns False if a signal arrives first; raises StartFailed if a required service dies or
+        is late."""
         service = state.service
         assert service.ready is not None
         deadline = time.monotonic() + service.patience
@@ -175,7 +176,7 @@ class Supervisor:
                 self._say(f"starting {state.service.name} again")
                 try:
                     self._start(state)
-                except OSError as error:  # no memory for it, or its program is being replaced
+                except OSError as error:  # out of memory, or its program is being replaced
                     state.started = now
                     self._once_more(state, now, f"cannot be started ({error.strerror})")
 
@@ -207,7 +208,7 @@ class Supervisor:
     # ---- output -------------------------------------------------------------------------------------------
 
     def _pump(self, seconds: float) -> None:
-        """Passes on what the processes write, for at most this long; returns as soon as something came."""
+        """Forward the output of the processes, for at most this long; return as soon as there is some."""
         for key, _ in self._selector.select(seconds):
             if key.data is None:
                 with contextlib.suppress(BlockingIOError):
@@ -253,7 +254,7 @@ class Supervisor:
             self._say("ending " + ", ".join(state.service.name for state in reversed(running)))
         first = min((state.service.stage for state in self._states), default=0)
         later = [state.child for state in running if state.child and state.service.stage != first]
-        for children in (later, None):  # the first stage (Redis) outlives those that talk to it
+        for children in (later, None):  # the first stage (Redis) outlives its clients
             self._family.end(children, at_once=lambda: self._signals > 1)
         for state in running:
             self._close_output(state)

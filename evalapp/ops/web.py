@@ -1,13 +1,12 @@
-"""The worker of the web process: gunicorn's threads, safe from slow clients without a proxy in front.
+"""The worker class of the web process: gunicorn's threads, protected from slow clients without a proxy.
 
-gunicorn's `gthread` gives a connection to a thread as soon as it is accepted, and the thread waits for whatever the
-client has not sent yet. A few dozen clients that send byte by byte then hold every thread. Here the event loop, which
-never waits, receives the request: its head and a body of at most `SMALL_BODY` bytes. Only a whole request goes to a
-thread.
-Requests with a larger body (uploads) go to threads of their own, where a body must keep a least pace; one that lags
-behind it is given up sooner while other uploads wait for a thread. So must a client that receives an answer: one that
-does not read would hold the thread that sends it. Closing waits for the client, too, and is done by a further thread.
-"""
+gunicorn's `gthread` gives each accepted connection to a thread, which then waits for the client. A few dozen clients
+that send byte by byte occupy all threads. Here the event loop receives the request without blocking: its head and a
+body of at most `SMALL_BODY` bytes. Only complete requests go to a thread.
+
+Requests with a larger body (uploads) have their own threads, where a minimum rate applies; slower clients are
+disconnected, sooner while other uploads wait for a thread. The same rate applies to clients that receive a response.
+Closing a connection also waits for the client and has a thread of its own."""
 
 from __future__ import annotations
 
@@ -30,18 +29,18 @@ from gunicorn.workers.gthread import TConn, ThreadWorker
 from . import SMALL_BODY
 
 LONGEST_HEAD = 64 * 1024
-#: Seconds for a whole request with a small body, from the opening of the connection or the first byte after another.
+#: Seconds for a request with a small body, from the start of the connection or its first byte after another request.
 SMALL_SECONDS = 60.0
-#: A thread may wait this long for a larger body, and a second more for each `LEAST_PACE` bytes that have arrived. The
-#: shorter time holds while other uploads wait for a thread.
+#: Seconds that a thread waits for a larger body, plus one for each `LEAST_PACE` bytes received. The shorter time
+#: applies while other uploads wait for a thread.
 GRACE_SECONDS, CROWDED_BODY_SECONDS = 60.0, 2.0
-#: Seconds for what is left of a body that nobody reads, before the connection is used again.
+#: Seconds to discard the rest of an unread body before the connection is reused.
 DRAIN_SECONDS = 5.0
-#: A thread may wait this long for a client to receive an answer, and a second more for each `LEAST_PACE` bytes sent.
-#: The shorter time holds while half of the threads wait for clients.
+#: Seconds that a thread waits for a client to receive a response, plus one for each `LEAST_PACE` bytes sent. The
+#: shorter time applies while half of the threads wait for clients.
 ANSWER_SECONDS, CROWDED_SECONDS = 20.0, 1.0
 LEAST_PACE = 8 * 1024
-#: Bytes of an answer that are sent at a time.
+#: Bytes of a response per send call.
 PIECE = 64 * 1024
 
 _LENGTH = re.compile(rb"\r\ncontent-length:([^\r\n]*)", re.IGNORECASE)
@@ -50,12 +49,12 @@ _EXPECT = re.compile(rb"\r\nexpect:[ \t]*100-continue", re.IGNORECASE)
 
 
 class TooSlow(TimeoutError):
-    """The body came slower than the least pace."""
+    """The body arrived more slowly than the minimum rate."""
 
 
 class PacedUnreader(SocketUnreader):
-    """Reads from the socket, but gives a client up that sends more slowly than the least pace, sooner while
-    `is_crowded`. Only the waiting counts, not the time in which the body is stored."""
+    """Reads from the socket and disconnects clients that send more slowly than the minimum rate, sooner while
+    `is_crowded`. Only waiting counts, not storing the body."""
 
     def __init__(self, sock: socket.socket, is_crowded: Callable[[], bool]) -> None:
         super().__init__(sock)
@@ -63,8 +62,8 @@ class PacedUnreader(SocketUnreader):
         self.restart()
 
     def restart(self) -> None:
-        """Begin the time of a new request."""
-        #: Seconds waited beyond the least pace.
+        """Start the time of a new request."""
+        #: Seconds waited beyond the minimum rate.
         self._late = 0.0
         self._end = math.inf
 
@@ -77,13 +76,13 @@ class PacedUnreader(SocketUnreader):
             left = min(limit - self._late, self._end - time.monotonic())
             if left <= 0:
                 raise TooSlow("The body came too slowly.")
-            # In short turns: whether others wait can change.
+            # In short intervals, because `is_crowded` can change.
             data = self._receive(size_hint, min(0.25, left))
             if data is not None:
                 return data
 
     def _receive(self, size_hint: int | None, seconds: float) -> bytes | None:
-        """What has come within `seconds`; None for nothing."""
+        """Return the data received within `seconds`; None if there are none."""
         began, before = time.monotonic(), self.sock.gettimeout()
         self.sock.settimeout(seconds)
         data: bytes | None = None
@@ -98,12 +97,12 @@ class PacedUnreader(SocketUnreader):
 
 
 class PacedSender:
-    """A socket for an answer. It gives the client up that receives more slowly than the least pace, sooner while more
-    than `crowd` threads wait for such clients. Only the waiting counts, not the time in which the answer is made."""
+    """A socket for responses. It disconnects clients that receive more slowly than the minimum rate, sooner while more
+    than `crowd` threads wait for such clients. Only waiting counts, not computing the response."""
 
     def __init__(self, sock: socket.socket, senders: set[PacedSender], crowd: int) -> None:
         self._sock, self._senders, self._crowd = sock, senders, crowd
-        #: Seconds waited beyond the least pace.
+        #: Seconds waited beyond the minimum rate.
         self._late = 0.0
 
     def __getattr__(self, name: str) -> Any:
@@ -141,7 +140,7 @@ class PacedSender:
 
 
 class Connection(TConn):
-    """A client. `received` is what the event loop has read of its next request."""
+    """A client connection. `received` is the part of its next request that the event loop has read."""
 
     def __init__(self, *arguments: Any, closer: ThreadPoolExecutor, is_crowded: Callable[[], bool]) -> None:
         super().__init__(*arguments)
@@ -157,8 +156,8 @@ class Connection(TConn):
             self.parser.unreader = PacedUnreader(self.sock, self.is_crowded)
 
     def missing(self) -> int | None:
-        """How many bytes of a small request are still to come, at least one while its head is not complete; None for a
-        request whose body is received by a thread. ValueError for a length that is none."""
+        """Return the number of missing bytes of a small request, at least 1 while its head is incomplete; None if a
+        thread receives the body. Raises ValueError for an invalid length."""
         end = self.received.find(b"\r\n\r\n")
         if end < 0:
             return 1
@@ -175,12 +174,12 @@ class Connection(TConn):
             self.encouraged = True
             self.sock.send(b"HTTP/1.1 100 Continue\r\n\r\n")
         if not left and self.encouraged:
-            # Answered already: gunicorn would send it a second time.
+            # An error response was sent already; gunicorn would send a second one.
             self.received[: end + 2] = _EXPECT.sub(b"", head)
         return left
 
     def close(self, graceful: bool = False) -> None:
-        """A graceful end waits up to two seconds for the client, hence not in the event loop."""
+        """Close gracefully in a thread: it waits up to two seconds for the client."""
         if graceful:
             self.sock.setblocking(True)
             self.closer.submit(util.close_graceful, self.sock)
@@ -189,13 +188,14 @@ class Connection(TConn):
 
 
 class Worker(ThreadWorker):
-    """`--worker-class evalapp.ops.web.Worker`; `--threads` is the number for pages, and again for uploads."""
+    """The class for `--worker-class evalapp.ops.web.Worker`. `--threads` is the number of threads for pages, and again
+    for uploads."""
 
     def init_process(self) -> None:
         self.uploads = ThreadPoolExecutor(self.cfg.threads, thread_name_prefix="upload")
         self.closer = ThreadPoolExecutor(self.cfg.threads, thread_name_prefix="close")
         self.senders: set[PacedSender] = set()
-        #: Uploads for which no thread is free yet.
+        #: Uploads that wait for a thread.
         self.queued: set[Connection] = set()
         super().init_process()
 
@@ -210,14 +210,14 @@ class Worker(ThreadWorker):
         self.receive(Connection(self.cfg, sock, client, name, closer=self.closer, is_crowded=crowded))
 
     def receive(self, conn: Connection) -> None:
-        """Let the event loop collect the next request of a connection."""
+        """Let the event loop receive the next request of a connection."""
         conn.sock.setblocking(False)
         conn.timeout = time.monotonic() + SMALL_SECONDS
         self.pending_conns.append(conn)
         self.poller.register(conn.sock, EVENT_READ, partial(self.on_pending_socket_readable, conn))
 
     def on_client_socket_readable(self, conn: Connection, client: socket.socket) -> None:
-        """A kept connection begins its next request."""
+        """Start the next request of a kept-alive connection."""
         self.poller.unregister(client)
         self.keepalived_conns.remove(conn)
         self.receive(conn)
@@ -235,7 +235,7 @@ class Worker(ThreadWorker):
             missing = conn.missing()
         except ValueError:
             return self.drop(conn, 400, "Bad Request")
-        if not data:  # the client left before its request was whole
+        if not data:  # the client disconnected before its request was complete
             self.drop(conn)
         elif not missing:
             self.leave(conn)
@@ -248,7 +248,7 @@ class Worker(ThreadWorker):
         self.pending_conns.remove(conn)
 
     def drop(self, conn: Connection, status: int = 0, reason: str = "") -> None:
-        """Give a connection up whose request never became whole, with an answer where one is named."""
+        """Close a connection whose request stayed incomplete, with a response if one is given."""
         self.leave(conn)
         self.nr_conns -= 1
         if status:
@@ -257,7 +257,7 @@ class Worker(ThreadWorker):
         conn.close(graceful=bool(status))
 
     def murder_pending(self) -> None:
-        """End the wait for requests that take too long; a stopping worker waits for none that has not begun."""
+        """Time out slow requests. A stopping worker does not wait for requests that have not begun."""
         now = time.monotonic()
         if self.alive and not (self.pending_conns and self.pending_conns[0].timeout <= now):
             return
@@ -265,7 +265,7 @@ class Worker(ThreadWorker):
             self.drop(conn, *((408, "Request Timeout") if conn.received else ()))
 
     def hand_over(self, conn: Connection, pool: ThreadPoolExecutor) -> None:
-        """Give a request to a thread of `pool`: a whole one to those of pages, other ones to those of uploads."""
+        """Give a request to a thread: complete requests to those for pages, others to those for uploads."""
         conn.init()
         conn.parser.unreader.restart()
         conn.parser.unreader.unread(bytes(conn.received))
@@ -298,7 +298,7 @@ class Worker(ThreadWorker):
         return bool(super()._keepalive_after(conn, keepalive))
 
     def enqueue_req(self, conn: Connection) -> None:
-        """The base class calls this for a connection whose next request was read along with the one before."""
+        """Called by the base class for a connection whose next request was read together with the previous one."""
         conn.received += conn.parser.unreader.take_buffered()
         try:
             missing = conn.missing()
