@@ -25,7 +25,7 @@ from meta_evaluation import make_scores, timed
 from scipy import stats
 
 from evalapp.stats.correlation.coefficients import ALL_COEFFICIENTS
-from evalapp.stats.correlation.meta_evaluation import CorrelationSettings, correlate, replicates_of
+from evalapp.stats.correlation.meta_evaluation import CorrelationSettings, correlate, resample_correlation
 from evalapp.stats.resampling.bootstrap import Bootstrap, ClusterDraws
 
 SCIPY = {
@@ -87,7 +87,7 @@ def main() -> None:
         peer.append(taken / given.peer_draws * given.resamples * given.evaluators)
         ratio.append(peer[-1] / used)
     ours = [
-        replicates_of(
+        resample_correlation(
             scores["m00"],
             human,
             item,

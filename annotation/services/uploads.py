@@ -87,7 +87,7 @@ def check_system_kinds(kinds: dict[str, str]) -> None:
 def receive_upload(
     *,
     project: Project,
-    user: User,
+    user: User | None,
     files: Iterable[Incoming],
     kind: str = "",
     dry_run: bool = False,

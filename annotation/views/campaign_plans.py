@@ -80,8 +80,8 @@ def _save(request: HttpRequest, project: Project, campaign: Any, kind: CampaignP
     action = request.POST.get("do", "")
     if action in ("preview", "add-aspect"):
         editor.form.errors.clear()  # nothing is checked before the plan is saved
-        preview = {"guidelines_preview": _preview_guidelines(request)} if action == "preview" else {}
-        return _show_form(request, project, campaign, kind, editor, unchecked=True, **preview)
+        preview = _preview_guidelines(request) if action == "preview" else None
+        return _show_form(request, project, campaign, kind, editor, unchecked=True, guidelines_preview=preview)
     if editor.is_valid():
         try:
             stored = _store(request, project, campaign, editor)
