@@ -236,7 +236,7 @@ def test_page_of_one_evaluator(researcher, toy):
     assert "Scores by system" in page
     one = train(toy.project, folds=1, name="one")
     execute_run(apply_evaluator(project=toy.project, evaluator="one", send=False).pk)
-    assert "22 of these scores are of items" in read_page(researcher.get(address("evaluator", "one")))
+    assert "22 scores are for items" in read_page(researcher.get(address("evaluator", "one")))
     lines = b"".join(researcher.get(address("scores-csv", "one")).streaming_content).decode().splitlines()
     assert sum(line.split(",")[5] == "1" for line in lines[1:]) == 22
     board = read_page(researcher.get(address("evaluation")))
