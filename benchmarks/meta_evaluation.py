@@ -19,7 +19,7 @@ import numpy as np
 from _texts import machine, spread
 from scipy import stats
 
-from evalapp.stats.correlation.pair_tests import PairTests, Table, engine_of
+from evalapp.stats.correlation.pair_tests import PairTests, Table, build_engine
 from evalapp.stats.correlation.significance import compare_all
 from evalapp.stats.correlation.swaps import SwapDraws
 
@@ -111,8 +111,8 @@ def main() -> None:
                 n = given.peer_draws if grouping == "none" else max(given.peer_draws // 20, 1)
                 two = np.stack([scores[name] for name in found.names[:2]], axis=1)
                 table = Table(two, human, item, system, item, False)
-                settings = PairTests("segment", grouping, coefficient, "drop", "perm-both", given.k, given.seed)
-                engine, _ = engine_of(table, (), settings)
+                settings = PairTests(k=given.k, seed=given.seed, test="perm-both", **options)
+                engine, _ = build_engine(table, (), settings)
                 swapped = SwapDraws(given.outputs, given.seed).take(n)
                 z = (table.scores - table.scores.mean(axis=0)) / table.scores.std(axis=0)
                 drawn, _, taken = timed(

@@ -1,8 +1,8 @@
-"""Text put into files of another language: LaTeX, Markdown, YAML, SVG. PURE: every writer uses these functions.
+"""Escapes text for LaTeX, Markdown, YAML, SVG and CSV. Does not import Django.
 
-Names are data. A line break in one ends a comment, a pipe a cell, a quote a string; a character that cannot be seen or
-printed breaks XML, or makes two names look alike. Such characters are written as `<U+2028>`, so that names stay
-different and can be looked up; what a language gives a meaning to is escaped."""
+Names are data. A line break ends a comment, a pipe a cell, a quote a string; an invisible or unprintable character
+breaks XML or makes two names look alike. Such characters are written as `<U+2028>`, so that names stay distinct and
+can be looked up; characters with a meaning in the target language are escaped."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _LATEX = {
     "}": r"\}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
-    # Behind the end of a row these would be its options.
+    # After the end of a LaTeX row these would be read as its options.
     "[": "{[}",
     "*": "{*}",
 }
-#: A text that begins so can be taken for a formula by a spreadsheet (ASVS 1.2.10).
+#: Texts with such a beginning can be run as a formula by a spreadsheet (ASVS 1.2.10).
 FORMULA_STARTS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
-#: What would end a cell, begin code or HTML, or make a link or picture of a name.
+#: Characters that end a cell, begin code or HTML, or make a link or picture of a name.
 _MARKDOWN = {"\\": "\\\\", "`": "\\`", "|": "\\|", "<": "&lt;", "](": "]\\("}
 
 
 def show_hidden(text: Any) -> str:
-    """`text` with every control character, line break and character that no name may hold as `<U+000A>`.
+    r"""Return `text` with every control character, line break and hidden character written as `<U+000A>`.
 
-    >>> show_hidden("good\\nbad")
+    >>> show_hidden("good\nbad")
     'good<U+000A>bad'
     """
     text = str(text)
@@ -50,34 +50,35 @@ def show_hidden(text: Any) -> str:
 
 
 def _is_no_character(char: str) -> bool:
-    """Code points that no file of text may hold."""
+    """Return whether text files cannot contain the code point."""
     return ord(char) & 0xFFFE == 0xFFFE or 0xFDD0 <= ord(char) <= 0xFDEF or unicodedata.category(char) == "Cs"
 
 
 def one_line(text: Any) -> str:
-    """A sentence on one line: line breaks and rows of blanks become one blank, the rest as `show_hidden` has it."""
+    """Return the text on one line: line breaks and runs of blanks become one blank, the rest is as in `show_hidden`."""
     return show_hidden(" ".join(str(text).split()))
 
 
 def escape_latex(text: Any) -> str:
-    """`text` as LaTeX that prints it."""
+    """Return LaTeX that prints `text`."""
     return "".join(_LATEX.get(char, char) for char in show_hidden(text))
 
 
 def join_latex(lines: Iterable[str]) -> str:
-    """Lines of LaTeX as a file. Each stays one line whatever names it holds, so that a comment ends where it should."""
+    """Return lines of LaTeX as a file. Each stays one line whatever names it contains, so that comments end as
+    intended."""
     return "\n".join(one_line(line) if line.startswith("%") else show_hidden(line) for line in lines)
 
 
 def guard_formula(value: Any) -> Any:
-    """A cell of a CSV file that a spreadsheet will not run as a formula; None as an empty cell."""
+    """Return a CSV cell that a spreadsheet will not run as a formula; None becomes an empty cell."""
     if isinstance(value, str) and value.startswith(FORMULA_STARTS):
         return f"'{value}"
     return "" if value is None else value
 
 
 def escape_markdown(text: Any) -> str:
-    """`text` as one line of Markdown that shows it, in a cell of a table, too."""
+    """Return `text` as one line of Markdown, safe in table cells."""
     text = one_line(text)
     for part, escaped in _MARKDOWN.items():
         text = text.replace(part, escaped)
@@ -85,7 +86,7 @@ def escape_markdown(text: Any) -> str:
 
 
 def code_markdown(text: Any) -> str:
-    """`text` as a code span, in a cell of a table, too: a pipe there is escaped, and a backtick needs longer quotes."""
+    """Return `text` as a code span, safe in table cells: a pipe is escaped, and a backtick needs longer delimiters."""
     text = one_line(text).replace("|", "\\|")
     quotes = "`"
     while quotes in text:
@@ -95,5 +96,5 @@ def code_markdown(text: Any) -> str:
 
 
 def quote_yaml(text: Any) -> str:
-    """`text` as a quoted string of YAML."""
+    """Return `text` as a quoted YAML string."""
     return json.dumps(show_hidden(text), ensure_ascii=False)

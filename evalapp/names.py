@@ -1,10 +1,9 @@
-"""Which characters a name may hold. PURE: people, projects, campaigns, systems and aspects use this one rule.
+"""Characters allowed in names of people, projects, campaigns, systems and aspects. Does not import Django.
 
-A name is one line that reads as it is stored. Refused are control characters and line breaks (they end a comment or a
-row in an export), characters that change the direction of the text around them, and characters that cannot be seen:
-with those, two different names look alike. Joiners and variation selectors pass where they change what is seen, as in
-many Persian and Sinhala names and in emoji.
-"""
+A name is one line that reads as it is stored. Control characters and line breaks are refused (they end a comment or
+a row in an export), and so are characters that change the text direction or are invisible, because they make
+different names look alike. Joiners and variation selectors are allowed where they change the appearance, as in many
+Persian and Sinhala names and in emoji."""
 
 from __future__ import annotations
 
@@ -23,9 +22,9 @@ _REFUSED = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def find_hidden(name: str) -> list[str]:
-    """The characters of `name` that no name may hold, each once, as `U+202E RIGHT-TO-LEFT OVERRIDE`.
+    r"""Return the characters of `name` that names may not contain, each once, as `U+202E RIGHT-TO-LEFT OVERRIDE`.
 
-    >>> find_hidden("owner\\u200b")
+    >>> find_hidden("owner\u200b")
     ['U+200B ZERO WIDTH SPACE']
     """
     found = dict.fromkeys(name[place] for place in sorted(find_hidden_places(name)))
@@ -33,7 +32,7 @@ def find_hidden(name: str) -> list[str]:
 
 
 def find_hidden_places(name: str) -> set[int]:
-    """The places of those characters in `name`."""
+    """Return the positions of those characters in `name`."""
     if name.isascii() and name.isprintable():
         return set()
     places = {place for place, character in enumerate(name) if is_hidden(character)}
@@ -43,12 +42,12 @@ def find_hidden_places(name: str) -> set[int]:
 
 
 def is_hidden(character: str) -> bool:
-    """Whether it ends a line, controls, or cannot be seen."""
+    """Return whether a character ends a line, is a control character, or is invisible."""
     return unicodedata.category(character) in _REFUSED or ord(character) in _INVISIBLE
 
 
 def _is_joiner(character: str) -> bool:
-    """Whether it is a joiner or a variation selector, which change how their neighbours look."""
+    """Return whether it is a joiner or a variation selector, which change the appearance of their neighbours."""
     return character in "\u200c\u200d\u180b\u180c\u180d\u180f\ufe0f" or 0xE0100 <= ord(character) < 0xE01F0
 
 
@@ -76,19 +75,19 @@ _MEANINGFUL = r"""(?xV1)
 
 @lru_cache(maxsize=1)
 def _compile_meaningful() -> Any:
-    """Only names with such characters need the properties of Unicode, whose import takes a tenth of a second."""
+    """Return the pattern; compiled on first use, because importing the Unicode properties takes a tenth of a second."""
     import regex
 
     return regex.compile(_MEANINGFUL)
 
 
-#: Embeddings, overrides and isolates of direction: they change how the text behind the name reads.
+#: Embeddings, overrides and isolates of direction, which reorder the text after the name.
 _DIRECTIONS = frozenset([*range(0x202A, 0x202F), *range(0x2066, 0x206A)])
 
 
 def explain_breaking(name: str) -> str:
-    """What is wrong with the characters of a name that rows refer to, such as a system's or an item's; empty when
-    nothing is. Joiners and marks of direction belong to the spelling of some languages and pass."""
+    """Return what is wrong with the characters of a name that rows refer to, such as a system's or an item's; "" if
+    nothing is. Joiners and direction marks belong to the spelling of some languages and are allowed."""
     if name.isprintable():
         return ""
     found = [c for c in name if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or ord(c) in _DIRECTIONS]
@@ -97,13 +96,13 @@ def explain_breaking(name: str) -> str:
 
 
 def explain_line(text: str) -> str:
-    """What is wrong with the characters of a text of one line, such as a licence; empty when nothing is."""
+    """Return what is wrong with the characters of a text of one line, such as a licence; "" if nothing is."""
     why = explain_breaking(text)
     return f"This holds {why}" if why else ""
 
 
 def explain_hidden(name: str) -> str:
-    """What is wrong with the characters of `name` and the way out; empty when nothing is."""
+    """Return what is wrong with the characters of `name` and how to correct it; "" if nothing is."""
     found = find_hidden(name)
     if not found:
         return ""
@@ -126,8 +125,8 @@ _NATURAL = re.compile(rf"(?:{_ESCAPE}.|[^0-9\0-{_ESCAPE}]|{_BEGIN}[^\0-?][0-9]*)
 
 
 def natural_key(name: str) -> str:
-    """A text by which `q2` comes before `q10`: numbers compare by value, everything else by code point. Different names
-    have different keys. Databases that compare texts by code point or UTF-8 byte give the same order.
+    """Return a sort key by which `q2` comes before `q10`: numbers compare by value, everything else by code point.
+    Different names have different keys. Databases that compare by code point or UTF-8 byte give the same order.
 
     >>> sorted(["q10", "q2", "q02", "q1"], key=natural_key)
     ['q1', 'q2', 'q02', 'q10']
@@ -139,31 +138,31 @@ def natural_key(name: str) -> str:
     for place in range(1, len(parts), 2):
         digits = parts[place].lstrip("0")
         zeros += chr(_NONE + len(parts[place]) - (len(digits) or 1))
-        # More digits are a greater number; as many compare digit by digit.
+        # More digits are a greater number; equal counts compare digit by digit.
         parts[place] = _BEGIN + chr(_NONE + len(digits)) + digits
     if zeros.strip("@"):
-        # Names that differ only in zeros in front of numbers: fewer of them first.
+        # Names that differ only in leading zeros: fewer zeros first.
         parts += (_END, zeros)
     return "".join(parts)
 
 
 def is_natural_key(text: str) -> bool:
-    """Whether `natural_key` can have made it: a name with a number in it is not its own key."""
+    """Return whether `natural_key` can have returned it: a name with a number is not its own key."""
     return _NATURAL.fullmatch(text) is not None
 
 
 def strip_hidden(name: str) -> str:
-    """`name` without those characters: for names that nobody typed, such as the name of an uploaded file."""
+    """Return `name` without those characters, for names that are not typed, such as names of uploaded files."""
     hidden = find_hidden_places(name)
     return "".join(c for place, c in enumerate(name) if place not in hidden) if hidden else name
 
 
 def strip_invisible(name: str) -> str:
-    """`name` without all characters that cannot be seen, whether they may be there or not: to compare names."""
+    """Return `name` without all invisible characters, allowed or not, for comparing names."""
     return "".join(c for c in name if not is_hidden(c))
 
 
-#: Cyrillic, Greek and Armenian letters, and two Latin ones, by the Latin letters that they look like.
+#: Cyrillic, Greek, Armenian and two Latin letters, by the Latin letters that they resemble.
 _LATIN = str.maketrans(
     "\u0430\u0410\u0412\u0432\u0441\u0421\u0501\u0435\u0415\u0451\u0401\u043d\u041d\u04bb\u0456\u0406\u0457\u0407"
     "\u0458\u0408\u043a\u041a\u043c\u041c\u043e\u041e\u0440\u0420\u0455\u0405\u0442\u0422\u0443\u0423\u0445\u0425"
@@ -179,11 +178,11 @@ _LATIN = str.maketrans(
 _STROKES = str.maketrans("I10", "llo")
 
 
-def fold_look(name: str) -> frozenset[str]:
-    """Keys of a user name: two names of which one key is the same differ at most in capitals and in letters or digits
-    that look alike. A capital I has two: that of i and that of l.
+def fold_confusables(name: str) -> frozenset[str]:
+    """Return the keys of a user name: two names that share a key differ at most in capitals and in letters or digits
+    that look alike. A capital I has two keys, that of i and that of l.
 
-    >>> fold_look("OTTO") & fold_look("\u043e\u0442\u0442\u043e")
+    >>> fold_confusables("OTTO") & fold_confusables("отто")
     frozenset({'otto'})
     """
     plain = unicodedata.normalize("NFKC", strip_invisible(name))

@@ -1,13 +1,11 @@
-"""Side figures: what a table, a page or an export shows besides its rows, and can be shown without.
+"""Side figures: optional figures of a table, a page or an export, which can be shown without them.
 
-Code that computes one wraps it in `side_figure("The noise ceiling")` and sets a default before. The code that answers
-with the table opens `collect_failures()` around the whole computation and shows `failure_sentence` with the result:
-then a figure that fails is logged with its traceback for the administrator, and the rest is complete. Without a
-collector nothing would say what is missing, so the error is raised: programs that call the library see it.
+Wrap the computation in `side_figure("The noise ceiling")` and set a default before. The code that returns the table
+opens `collect_failures()` around the whole computation and shows `failure_sentence` with the result: a figure that
+fails is then logged with its traceback, and the rest is complete. Without a collector the error is raised, so that
+programs that call the library see it.
 
-`is_strict` raises in any case. The tests set it (`tests/conftest.py`), so that no error is hidden there; a test that
-injects a failure clears it.
-"""
+`is_strict` raises in any case. The tests set it (`tests/conftest.py`); a test that injects a failure clears it."""
 
 from __future__ import annotations
 
@@ -17,9 +15,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 logger = logging.getLogger("evalapp.side_figures")
-#: Raise even where failures are collected.
+#: Raise even if failures are collected.
 is_strict = False
-#: The note of a figure that failed.
+#: Note on a figure that failed.
 FAILED = "it could not be computed because of an internal error, which is in the server's log"
 
 _failed: ContextVar[list[str] | None] = ContextVar("failed side figures", default=None)
@@ -27,7 +25,7 @@ _failed: ContextVar[list[str] | None] = ContextVar("failed side figures", defaul
 
 @contextmanager
 def collect_failures() -> Iterator[list[str]]:
-    """The names of the figures that fail inside, each once, in order."""
+    """Yield the list of the figures that fail inside, each once, in order."""
     failed: list[str] = []
     token = _failed.set(failed)
     try:
@@ -38,8 +36,8 @@ def collect_failures() -> Iterator[list[str]]:
 
 @contextmanager
 def side_figure(name: str, expected: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-    """Computes a figure that may fail without its table; `name` begins a sentence: "The noise ceiling". Errors that are
-    `expected` are answers, not failures: they are raised."""
+    """Compute a figure that may fail without its table; `name` begins a sentence: "The noise ceiling". `expected`
+    errors are raised, because they are results, not failures."""
     try:
         yield
     except expected:
@@ -53,26 +51,26 @@ def side_figure(name: str, expected: tuple[type[Exception], ...] = ()) -> Iterat
 
 
 def note_failures(names: Iterable[str]) -> None:
-    """Adds figures that failed in a part, computed before, of what is computed now."""
+    """Add figures that failed in a part that was computed earlier."""
     failed = _failed.get()
     if failed is not None:
         failed.extend(name for name in names if name not in failed)
 
 
 def side_note(compute: Callable[[], str]) -> str:
-    """The note of a table, empty where it fails."""
+    """Return the note of a table, "" if it fails."""
     with side_figure("The note of the table"):
         return compute()
     return ""
 
 
 def failures_so_far() -> list[str]:
-    """What has failed in the collector around; empty without one."""
+    """Return the failures in the enclosing collector; empty without one."""
     return list(_failed.get() or ())
 
 
 def failure_sentence(failed: Sequence[str]) -> str:
-    """What is missing and where the reason is; empty where nothing is missing."""
+    """Return a sentence on missing figures and where to find the reason; "" if none is missing."""
     if not failed:
         return ""
     names = [failed[0], *(f"{name[0].lower()}{name[1:]}" for name in failed[1:])]

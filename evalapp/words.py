@@ -1,9 +1,9 @@
-"""Words: the one definition for every script, which the product counts, compares and searches by.
+"""Splits texts of any script into words. Counts, comparisons and searches use this one definition.
 
 1. *Normal form*: NFKC(casefold(NFKC(text))); then U+2019, U+2018 and U+02BC become the apostrophe ', the underscore a
    space; characters of category Cf (soft hyphen, zero-width joiners, direction marks) and variation selectors vanish,
    only the zero-width space U+200B separates like a space.
-   Between two letters the acute accent U+00B4 and the prime U+2032 are apostrophes, too, as many people type them;
+   Between two letters the acute accent U+00B4 and the prime U+2032 are apostrophes as well, as many people type them;
    elsewhere an accent without a letter separates.
 2. A *word* is a longest run of letters, digits, combining marks and apostrophes. Of ASCII texts these are the matches
    of `[a-z0-9']+` in the lower-cased text.
@@ -14,10 +14,9 @@
 
 Everything else separates. A text of punctuation alone has no words.
 
-`retrieval.index.tokens` is a sibling: its indexes are saved, so its tokens keep their own treatment of apostrophes and
-of numbers with a full stop or comma, but the normal form and the classes of characters are those of this module. A
-change of `normalise`, `UNSPACED_BLOCKS` or `character_classes` is a change of the format of these indexes.
-"""
+`retrieval.index.tokens` is a sibling: its indexes are saved, so its tokens keep their own treatment of apostrophes
+and of numbers with a full stop or comma, but the normal form and the classes of characters are those of this module.
+A change of `normalise`, `UNSPACED_BLOCKS` or `character_classes` is a change of the format of these indexes."""
 
 from __future__ import annotations
 
@@ -43,26 +42,26 @@ _BARE_ACCENT = re.compile(
     "\u2017\u203e\u309b\u309c\uffe3]"
 )
 _ASCII_WORD = re.compile(r"[a-z0-9']+")
-# Letters, digits and apostrophes of a normal form, which has no underscore any more.
+# Letters, digits and apostrophes; the normal form has no underscores.
 _PLAIN_WORD = re.compile(r"[\w']+")
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a text in order, in their normal form.
+    """Return the words of a text in order, in their normal form.
 
-    >>> split_words("Don't stop, caf\u00e9!")
-    ["don't", 'stop', 'caf\u00e9']
+    >>> split_words("Don't stop, café!")
+    ["don't", 'stop', 'café']
     """
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
     normal = _normalise_typed(text)
     wide = max(normal, default="") > "\uffff"
-    # Marks, symbols and unspaced scripts need the slower pattern; most texts of other scripts have none of them.
+    # Marks, symbols and unspaced scripts need a slower pattern; most texts in other scripts contain none.
     return (_word_pattern(wide) if _special(wide).search(normal) else _PLAIN_WORD).findall(normal)
 
 
 def word_runs(text: str) -> Iterator[list[str]]:
-    """The words of a text, those of one run of unspaced writing together, each other word alone."""
+    """Return the words of a text; those of one run of unspaced writing together, each other word alone."""
     if text.isascii():
         yield from ([word] for word in split_words(text))
         return
@@ -77,7 +76,7 @@ def _normalise_typed(text: str) -> str:
 
 
 def normalise(text: str) -> str:
-    """The normal form of point 1."""
+    """Return the normal form of point 1."""
     if text.isascii():
         return text.lower().replace("_", " ")
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
@@ -89,7 +88,7 @@ def normalise(text: str) -> str:
 
 @cache
 def character_classes(wide: bool = True) -> tuple[str, str]:
-    """Combining marks and symbols (So), written as the inside of a character class; unless `wide`, up to U+FFFF."""
+    """Return combining marks and symbols (So) as the inside of a character class; unless `wide`, up to U+FFFF."""
     codes = (code for code in _codes() if wide or code <= 0xFFFF)
     categories = [(code, unicodedata.category(chr(code))) for code in codes]
     return (
@@ -118,8 +117,8 @@ def _run_pattern(wide: bool) -> re.Pattern[str]:
 
 
 def _classes(wide: bool) -> tuple[str, str, str]:
-    """Unspaced scripts, marks and symbols; unless `wide`, without the code points beyond U+FFFF, which a pattern looks
-    up one range after the other."""
+    """Return unspaced scripts, marks and symbols; unless `wide`, without code points above U+FFFF, which `re` looks
+    up slowly."""
     return (UNSPACED_BLOCKS if wide else _UNSPACED_NARROW, *character_classes(wide))
 
 
@@ -130,7 +129,7 @@ def _invisible() -> re.Pattern[str]:
 
 
 def _codes() -> tuple[int, ...]:
-    """Every code point beyond ASCII that can be a mark, a symbol or a format character."""
+    """Return every code point beyond ASCII that can be a mark, a symbol or a format character."""
     return (*range(0x80, 0x20000), *range(0xE0000, 0xE0200))
 
 

@@ -52,9 +52,9 @@ class Aggregator:
 
 def _first_judgements(rows: list[Row]) -> list[Row]:
     """The first judgement of raters who judged more than once (`r7`, then `r7#2`), as in all tables."""
-    from evalapp.stats.agreement.judged import people_of
+    from evalapp.stats.agreement.judged import resolve_raters
 
-    people, places = people_of({row["rater"] for row in rows})
+    people, places = resolve_raters({row["rater"] for row in rows})
     first: dict[str, str] = {}
     for name in sorted(people, key=places.__getitem__):
         first.setdefault(people[name], name)

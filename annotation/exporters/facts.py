@@ -58,10 +58,10 @@ class AspectFacts:
         """Krippendorff's alpha with its interval, without repeats: a rater is not a second rater of the same unit."""
         import numpy as np
 
-        from evalapp.stats.agreement.judged import people_of
+        from evalapp.stats.agreement.judged import resolve_raters
         from evalapp.stats.agreement.krippendorff import krippendorff_alpha
 
-        people, places = people_of(self.raters)
+        people, places = resolve_raters(self.raters)
         numbers = {person: number for number, person in enumerate(sorted(set(people.values())))}
         rater, unit = np.array(self.rater, dtype=np.int64), np.array(self.unit, dtype=np.int64)
         person = np.array([numbers[people[name]] for name in self.raters], dtype=np.int64)[rater]
@@ -75,9 +75,9 @@ class AspectFacts:
 
 def count_persons(raters: Collection[str]) -> int:
     """The number of people behind rater ids: `r7#2` is a repeat by `r7`, `r7@12` is `r7` in another campaign."""
-    from evalapp.stats.agreement.judged import people_of
+    from evalapp.stats.agreement.judged import resolve_raters
 
-    return len(set(people_of(raters)[0].values()))
+    return len(set(resolve_raters(raters)[0].values()))
 
 
 _VERDICTS = ("a", "b", "tie", "both_bad", "cannot_decide")

@@ -69,14 +69,14 @@ def _judgement(found: Judgement, campaign: Campaign, rater: str, numbers: dict[i
 
 def raters(project: Project, called: Callable[[str], str]) -> Iterator[tuple[str, Row]]:
     """One row per rater, by name: number of judgements and time, over all campaigns."""
-    from evalapp.stats.agreement.judged import people_of
+    from evalapp.stats.agreement.judged import resolve_raters
 
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for model, count in ((Rating, "n_ratings"), (Comparison, "n_comparisons")):
         rows = model.objects.filter(project=project).order_by().values_list("rater", "judgement")  # type: ignore[attr-defined]
         for rater, judgement in rows.iterator(chunk_size=CHUNK):
             counts[called(rater)].update([count] if judgement is not None else [count, "uploaded"])
-    people, _ = people_of(counts)
+    people, _ = resolve_raters(counts)
     found: dict[str, Row] = defaultdict(lambda: {"from_upload": False, "n_ratings": 0, "n_comparisons": 0})
     for key, counted in counts.items():
         row = found[people[key]]

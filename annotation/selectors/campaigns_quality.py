@@ -19,7 +19,7 @@ from .campaigns_watch import LATEST_FOR_AGREEMENT, get_pseudonyms
 from .judging_sheet import campaign_form
 
 if TYPE_CHECKING:
-    from evalapp.stats.planning.watching import Watched
+    from evalapp.stats.planning.watching import CampaignJudgements
 
 #: The number of latest judgements that are used; the page says if there are more.
 LATEST = LATEST_FOR_AGREEMENT
@@ -75,10 +75,10 @@ def _watch_aspect(
     return {"name": name, **watch(judged, planned=planned), "raters": reports}
 
 
-def _columns(campaign: Campaign, name: str, rows: Sequence[tuple]) -> Watched:
+def _columns(campaign: Campaign, name: str, rows: Sequence[tuple]) -> CampaignJudgements:
     import numpy as np
 
-    from evalapp.stats.planning.watching import Watched
+    from evalapp.stats.planning.watching import CampaignJudgements
 
     given = [(row, turn(row[1], row[13]).get(name)) for row in rows]
     answered = [(row, value) for row, value in given if value is not None]
@@ -91,7 +91,7 @@ def _columns(campaign: Campaign, name: str, rows: Sequence[tuple]) -> Watched:
     def column(cells: Any, kind: Any) -> Any:
         return np.array(list(cells), dtype=kind)
 
-    return Watched(
+    return CampaignJudgements(
         kind=campaign.kind,  # type: ignore[arg-type]
         value=column((value for _, value in answered), float if campaign.kind == Campaign.Kind.LIKERT else str),
         unit=column((row[5] for row, _ in answered), int),

@@ -41,9 +41,9 @@ def filter_signature(found: RaterFilter | None) -> str:
 
 def rater_keys(project: Project) -> list[str]:
     """All raters of ratings and comparisons in the project, sorted."""
-    from evalapp.stats.agreement.judged import people_of
+    from evalapp.stats.agreement.judged import resolve_raters
 
     rated = Rating.objects.filter(project=project).order_by().values_list("rater", flat=True).distinct()
     compared = Comparison.objects.filter(project=project).order_by().values_list("rater", flat=True).distinct()
     keys = {*rated, *compared}
-    return sorted({*keys, *people_of(keys)[0].values()})
+    return sorted({*keys, *resolve_raters(keys)[0].values()})

@@ -1,9 +1,8 @@
-"""Retrieval of (query, response) pairs by exact Jaccard similarity of token sets: a library of its own, no Django.
+"""Retrieval of (query, response) pairs by exact Jaccard similarity of token sets. The package does not import Django.
 
 build("corpus.jsonl", "folder", language="en")
 index = open_index("folder")                    # or "http(s)://host:9200/name": Elasticsearch, the same answers
-for hit in index.search("where are you going", k=100): hit.jaccard, hit.query, hit.response
-"""
+for hit in index.search("where are you going", k=100): hit.jaccard, hit.query, hit.response"""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from retrieval.index.errors import CorpusError, IndexFormatError, IndexUnavailab
 from retrieval.index.hits import Hit, Index
 
 if TYPE_CHECKING:
-    from retrieval.index.embedded import Built
+    from retrieval.index.embedded import BuildReport
     from retrieval.index.source import Source
     from retrieval.index.writer import Progress
 
@@ -23,7 +22,7 @@ __all__ = [
     "open_index",
 ]  # fmt: skip
 
-# NumPy is imported when an index is built or opened, not by everything that names an error.
+# NumPy is imported when an index is built or opened, because importing an error class should be cheap.
 
 
 def build(
@@ -33,22 +32,24 @@ def build(
     language: str = "en",
     tokenizer: str | None = None,
     progress: Progress | None = None,
-) -> Built:
-    """See `retrieval.index.embedded.build`."""
+) -> BuildReport:
+    """Build an index in a folder; see `retrieval.index.embedded.build`."""
     from retrieval.index import embedded
 
     return embedded.build(source, folder, language=language, tokenizer=tokenizer, progress=progress)
 
 
-def append(folder: str | os.PathLike[str], source: Source, *, progress: Progress | None = None) -> Built:
-    """See `retrieval.index.embedded.append`."""
+def append(folder: str | os.PathLike[str], source: Source, *, progress: Progress | None = None) -> BuildReport:
+    """Add rows to an index in a folder; see `retrieval.index.embedded.append`."""
     from retrieval.index import embedded
 
     return embedded.append(folder, source, progress=progress)
 
 
 def open_index(where: str | os.PathLike[str], **options: Any) -> Index:
-    """The index of a folder, or of an address http(s)://host:port/name in Elasticsearch with its options."""
+    """Open the index of a folder, or of an Elasticsearch address http(s)://host:port/name with its options.
+
+    Raises `IndexFormatError` for a folder without a valid index, `IndexUnavailable` if the server cannot answer."""
     if isinstance(where, str) and where.startswith(("http://", "https://")):
         from retrieval.index.elastic import open_elastic
 

@@ -1,5 +1,5 @@
-"""An index in Elasticsearch 8, with the same answers in the same order as the embedded one. How rows lie there is
-`elastic_layout`, how the best are found `elastic_search`, how they get there `elastic_writer`."""
+"""An index in Elasticsearch 8 with the same hits in the same order as the embedded one. `elastic_layout` defines the
+documents, `elastic_search` finds the best, `elastic_writer` loads rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from retrieval.index import elastic_layout as layout
 from retrieval.index import tokens as tokenisation
 from retrieval.index.elastic_search import CLAUSES, Search
-from retrieval.index.elastic_server import Access, Address, check_version, connect, in_our_words
+from retrieval.index.elastic_server import Access, Address, check_version, connect, translate_errors
 from retrieval.index.errors import IndexUnavailable
 from retrieval.index.hits import Hit, jaccard, take
 
@@ -27,8 +27,8 @@ _ANSWERS = ",".join(f"responses.{part}" for part in (*_ANSWER.split(","), "error
 
 @dataclass(frozen=True)
 class State:
-    """What is known of an index: rows, the version its last writer gave it, how its texts are cut into tokens, and by
-    which version of Unicode (empty: not known)."""
+    """State of an index: rows, version set by the last writer, tokenizer, and Unicode version of the tokens ("":
+    unknown)."""
 
     count: int
     version: str
@@ -39,7 +39,7 @@ class State:
 
 
 def read_state(client: Elasticsearch, address: Address) -> State:
-    """The state of the index that serves under the name."""
+    """Return the state of the index that the name points to."""
     import elasticsearch
 
     try:
@@ -50,14 +50,14 @@ def read_state(client: Elasticsearch, address: Address) -> State:
         if status.get("status") == "red":
             raise IndexUnavailable(
                 f"the index {address.name} at {address.server} is red: {status.get('unassigned_shards')} of its parts "
-                "are missing; look at the server's log, or build it anew with `manage.py reindex`"
+                "are missing; look at the server's log, or rebuild it with `manage.py reindex`"
             )
         count = int(client.count(index=address.name)["count"])
     except elasticsearch.NotFoundError as error:
         raise IndexUnavailable(_missing(client, address)) from error
     if meta.get("format") != layout.FORMAT:
         raise IndexUnavailable(
-            f"the index {address.name} at {address.server} was made by another version of this program; build it anew "
+            f"the index {address.name} at {address.server} was made by another version of this program; rebuild it "
             "with `manage.py reindex`"
         )
     return State(count, meta["version"], meta["language"], meta["tokenizer"], behind, meta.get("unicode", ""))
@@ -70,18 +70,17 @@ def _missing(client: Elasticsearch, address: Address) -> str:
 
 
 class ElasticIndex:
-    """See `retrieval.index.hits.Index`. `refresh()` reads count and version anew. At most MOST hits at a time. An index
-    whose rows were cut into tokens by another version of Unicode answers, with a `UserWarning`.
+    """An index in Elasticsearch; see `retrieval.index.hits.Index`.
 
-    Every method raises IndexUnavailable when the server cannot answer; the next call asks it again, so an index that
-    was opened before the server was restarted goes on working.
-    """
+    `refresh()` reads count and version again. Returns at most MOST hits. If rows were tokenised with another version
+    of Unicode, searches work but emit a `UserWarning`. Every method raises `IndexUnavailable` if the server cannot
+    answer; the next call tries again, so an index opened before a restart of the server continues to work."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
         self._client = connect(address.server, address.access)
         try:
-            with in_our_words(address.server):
+            with translate_errors(address.server):
                 check_version(address.server, self._client)
             self.refresh()
         except BaseException:
@@ -97,15 +96,15 @@ class ElasticIndex:
         self._cut = partial(tokenisation.tokens, tokenizer=tokenisation.check_tokenizer(state.tokenizer))
         if note := tokenisation.unicode_note(state.unicode):
             where = f"the index {self._address.name} at {self._address.server}"
-            warnings.warn(f"{where}: {note}; build it anew with `manage.py reindex`", stacklevel=2)
+            warnings.warn(f"{where}: {note}; rebuild it with `manage.py reindex`", stacklevel=2)
 
     def tokens(self, text: str) -> frozenset[str]:
-        """The token set both sides are compared by."""
+        """Return the token set by which texts are compared."""
         return self._cut(text)
 
     def search(self, text: str, k: int = 100, *, distinct: bool = False, exclude: Collection[str] = ()) -> list[Hit]:
-        """See `Index.search`. With `distinct`, rows whose responses were taken are barred from the next round, so that
-        thousands of equal responses cost one round, not thousands of rows."""
+        """See `Index.search`. With `distinct`, responses already taken are excluded from the next round, so that
+        thousands of equal responses cost one round instead of thousands of rows."""
         wanted = self.tokens(text)
         k = min(k, MOST)
         taken: list[Hit] = []
@@ -125,13 +124,13 @@ class ElasticIndex:
         return taken
 
     def find(self, text: str, k: int = 20) -> list[Hit]:
-        """See `Index.find`: rows that contain all tokens, those with the fewest others first."""
+        """See `Index.find`: rows that contain all tokens, those with the fewest other tokens first."""
         wanted = self.tokens(text)
         k = min(k, MOST)
         taken: list[Hit] = []
         if not wanted or k <= 0:
             return taken
-        # More tokens than the server takes at once: the rest is looked for in the rows that come.
+        # The server limits the tokens per query; the remaining ones are checked in the returned rows.
         asked = sorted(wanted, key=lambda token: (-len(token), token))[:CLAUSES]
         body: dict[str, Any] = {
             "query": {"bool": {"filter": [{"term": {"words": token}} for token in asked]}},
@@ -153,7 +152,7 @@ class ElasticIndex:
                 body["search_after"] = hits[-1]["sort"]
 
     def close(self) -> None:
-        """Gives the connections back."""
+        """Close the connections."""
         self._client.close()
 
     def __enter__(self) -> ElasticIndex:
@@ -168,14 +167,14 @@ class ElasticIndex:
     def _answering(self) -> Iterator[None]:
         import elasticsearch
 
-        with in_our_words(self._address.server):
+        with translate_errors(self._address.server):
             try:
                 yield
             except elasticsearch.NotFoundError as error:
                 raise IndexUnavailable(_missing(self._client, self._address)) from error
 
     def _ask(self, bodies: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-        """One request for all; a server that could search only part of the index is one that cannot answer."""
+        """Send all searches in one request. A partial result raises, because part of the index is unavailable."""
         name = self._address.name
         if len(bodies) == 1:
             answer = self._client.search(
@@ -196,7 +195,7 @@ class ElasticIndex:
         return [_hits(answer) for answer in found]
 
     def _longest(self) -> int:
-        """Tokens of the longest query, now."""
+        """Return the current number of tokens of the longest query."""
         found = self._client.search(
             index=self._address.name, size=0, aggregations={"longest": {"max": {"field": "length"}}},
             filter_path="aggregations", allow_partial_search_results=False,
@@ -218,5 +217,7 @@ def open_elastic(
     ca_certs: str = "",
     timeout: float = 10.0,
 ) -> ElasticIndex:
-    """Opens the index of an address http(s)://host:9200/name, or raises IndexUnavailable."""
+    """Open the index at an address http(s)://host:9200/name.
+
+    Raises `IndexUnavailable` if the server cannot answer."""
     return ElasticIndex(Address.parse(where, Access(username, password, api_key, ca_certs, timeout)))

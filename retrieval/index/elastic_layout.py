@@ -1,10 +1,9 @@
-"""How a corpus lies in Elasticsearch: the mapping, one document a row, and its terms.
+"""Layout of a corpus in Elasticsearch: the mapping, one document per row, and its terms.
 
-A query's tokens are terms of a row, and so is their number, in a field of its own: what a row shares with a text and
-how long it is can both be summed by one disjunction. The rows of a sample also have terms "bucket token", where the
-bucket is a range of token counts (single counts up to 12, then ranges growing by an eighth). Every analysis happens in
-Python; the server sees keywords and numbers, needs no script and no module beyond its core.
-"""
+The tokens of a query are terms of its row, and so is their number in a separate field, so one disjunction can sum
+shared tokens and length. Rows of a sample also have terms "bucket token", where the bucket is a range of token
+counts (single counts up to 12, then ranges growing by an eighth). All analysis happens in Python; the server stores
+keywords and numbers and needs no scripts or modules."""
 
 from __future__ import annotations
 
@@ -16,14 +15,14 @@ from typing import Any, NamedTuple
 from retrieval.index import tokens as tokenisation
 from retrieval.index.hits import response_key
 
-#: Raised when documents of older programs can no longer be searched; an index of another one must be made anew.
+#: Layout version: increase it when older documents become unsearchable; such indexes must be rebuilt.
 FORMAT = 2
-#: Longest page of hits the server is asked for.
+#: Maximum number of hits per request.
 WINDOW = 50_000
-#: Every 16th row (by a hash of its number) stands in the sample a search looks at first.
+#: Every 16th row (by a hash of its number) is in the sample that a search estimates from.
 SAMPLE = 16
 _SINGLE, _GROWTH, _FIRSTS = 12, 1.125, 120
-#: Rows that are cut into tokens together, and the characters that close such a part earlier.
+#: Maximum rows and characters that are tokenised together.
 _ROWS, _CHARACTERS = 500, 1_000_000
 
 
@@ -38,25 +37,25 @@ _STARTS = _bucket_starts()
 
 
 class Bucket(NamedTuple):
-    """Token counts first..last, both included."""
+    """A range of token counts, first..last inclusive."""
 
     number: int
     first: int
     last: int
 
 
-def bucket_of(length: int) -> int:
+def find_bucket(length: int) -> int:
     return bisect_right(_STARTS, length) - 1
 
 
 def buckets(low: int, high: int) -> list[Bucket]:
-    """The buckets that hold lengths from `low` to `high` (at least 1)."""
+    """Return the buckets for lengths from `low` to `high` (at least 1)."""
     if high < max(low, 1):
         return []
-    last = bucket_of(high)
+    last = find_bucket(high)
     return [
         Bucket(number, _STARTS[number], _STARTS[number + 1] - 1 if number + 1 < len(_STARTS) else high)
-        for number in range(bucket_of(max(low, 1)), last + 1)
+        for number in range(find_bucket(max(low, 1)), last + 1)
     ]
 
 
@@ -65,7 +64,7 @@ def term(bucket: int, token: str) -> str:
 
 
 def reply(response: str) -> str:
-    """The term that responses have in common which count as the same."""
+    """Return the term shared by responses that count as equal."""
     return hashlib.blake2b(response_key(response).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
@@ -74,7 +73,7 @@ def sampled(row: int) -> bool:
 
 
 class Row(NamedTuple):
-    """One row as it is loaded: `row` is its number in the corpus, the same as in `Hit`."""
+    """One row to load: `row` is its number in the corpus, as in `Hit`."""
 
     row: int
     query: str
@@ -83,7 +82,8 @@ class Row(NamedTuple):
 
 
 def document(row: Row, own: Iterable[str], others: Iterable[str]) -> dict[str, Any]:
-    """What is sent for a row; `own` are the tokens of its query, `others` those of its response, with repetitions."""
+    """Return the document of a row; `own` are the tokens of its query, `others` those of its response, with
+    repetitions."""
     mine = dict.fromkeys(own)
     every = list(mine | dict.fromkeys(others))
     found: dict[str, Any] = {
@@ -100,13 +100,13 @@ def document(row: Row, own: Iterable[str], others: Iterable[str]) -> dict[str, A
     if row.meta is not None:
         found["meta"] = row.meta
     if mine and sampled(row.row):
-        prefix = term(bucket_of(len(mine)), "")
+        prefix = term(find_bucket(len(mine)), "")
         found["sample"] = [prefix + token for token in mine]
     return found
 
 
 def documents(rows: Iterable[Row], tokenizer: str) -> Iterator[tuple[Row, dict[str, Any]]]:
-    """Every row with what is sent for it. Texts are cut into tokens many at a time, which takes a third of the time."""
+    """Yield every row with its document. Tokenising many texts together takes a third of the time."""
     for some in _together(rows):
         found = tokenisation.tokens_in_order((text for row in some for text in row[1:3]), tokenizer)
         start = 0
@@ -118,7 +118,7 @@ def documents(rows: Iterable[Row], tokenizer: str) -> Iterator[tuple[Row, dict[s
 
 
 def _together(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    """Rows in lists of moderate size, whatever the length of their texts."""
+    """Yield lists of rows of moderate size, whatever the length of their texts."""
     some: list[Row] = []
     size = 0
     for row in rows:
@@ -132,7 +132,7 @@ def _together(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 def mapping(meta: dict[str, Any]) -> dict[str, Any]:
-    """The explicit mapping; a field that is not here is refused by the server."""
+    """Return the explicit mapping; the server refuses other fields."""
     listed = {"type": "keyword", "doc_values": False}
     kept = {"type": "keyword", "doc_values": False, "index": False}
     sorted_by = {"index": False}
@@ -157,8 +157,8 @@ def mapping(meta: dict[str, Any]) -> dict[str, Any]:
 
 
 def settings(shards: int) -> dict[str, Any]:
-    """Settings of an index while it is loaded. Filters are not cached: no two searches share one. What was
-    acknowledged is on the disk, so that a load goes on where a server that was killed had stopped."""
+    """Return the settings of an index during loading. Filters are not cached, because no two searches share one.
+    Acknowledged rows are on disk, so loading can continue after the server was killed."""
     return {
         "number_of_shards": shards,
         "number_of_replicas": 0,
@@ -168,7 +168,7 @@ def settings(shards: int) -> dict[str, Any]:
     }
 
 
-#: Settings of an index that serves: what is written shows, and a second node holds a copy where there is one.
+#: Settings of an index in use: new rows become visible, and a second node holds a replica if there is one.
 SERVING: dict[str, Any] = {
     "refresh_interval": None,
     "auto_expand_replicas": "0-1",
@@ -176,5 +176,5 @@ SERVING: dict[str, Any] = {
 
 
 def texts(source: dict[str, Any]) -> tuple[str, str, dict[str, Any] | None]:
-    """Query, response and meta of a stored document."""
+    """Return query, response and meta of a stored document."""
     return source["query"], source["response"], source.get("meta")

@@ -1,13 +1,12 @@
-"""The exact k best rows by Jaccard similarity, out of searches that Elasticsearch can answer without a script.
+"""Exact top-k by Jaccard similarity, from searches that Elasticsearch can answer without a script.
 
-Let q be the number of tokens asked for, l that of a row and i how many they share: J = i / (q + l - i). For any
-t = a/b, with m = a / (a + b): J >= t exactly when i - m l >= m q. What a row shares and how long it is enter that sum
-apart, so a plain disjunction gives it: each token of the text counts 1, each length l in question q + 1 + m (L - l),
-L being the longest of them. A row of such a length has a higher score than any other, and among such rows those with
-J >= t are those with a score of at least q + 1 + m (q + L). From that, three searches are made:
+Let q be the number of tokens asked for, l that of a row and i how many they share: J = i / (q + l - i). For any t =
+a/b, with m = a / (a + b): J >= t exactly when i - m l >= m q. Shared tokens and length enter this sum separately, so a
+plain disjunction gives it: each token of the text counts 1, each length l in question q + 1 + m (L - l), L being the
+longest of them. A row of such a length has a higher score than any other, and among such rows those with J >= t are
+those with a score of at least q + 1 + m (q + L). From that, three searches are made:
 
-*Estimate*: the best rows of a sample (every 16th row) tell where the k-th best will lie about. Nothing depends on it
-but the time.
+*Estimate*: the best rows of a sample (every 16th row) predict the value of the k-th best. Only speed depends on it.
 
 *Gather* (t, low, size): the first `size` rows by score and then row number, of the lengths that J >= low allows,
 among rows that share as many tokens as that demands. i is the whole number nearest to the score less the length's
@@ -24,8 +23,7 @@ row number, among the lengths where J = v is possible.
 
 Terms are counted against the server's limit of clauses (at least 1,024): lengths are divided among searches of at most
 CLAUSES terms, and their rows put together here; the arguments above hold for the parts and so for the whole. A text of
-very many tokens is compared row by row, longest rows first, until no shorter row can be better: J <= l / q.
-"""
+very many tokens is compared row by row, longest rows first, until no shorter row can be better: J <= l / q."""
 
 from __future__ import annotations
 
@@ -39,25 +37,25 @@ from retrieval.index import elastic_layout as layout
 from retrieval.index.hits import Hit, jaccard
 
 CLAUSES = 1000
-#: Corpora below this size are gathered at once, with such a value as most texts find.
+#: Smaller corpora are gathered at once, starting from a value that most texts reach.
 _SMALL, _USUAL = 20_000, Fraction(3, 10)
-#: The server adds in double precision and rounds weights and sums to single: each is off by 6e-8 of itself at most.
+#: The server adds in double precision and rounds weights and sums to single precision: relative error at most 6e-8.
 _ROUNDING = 4e-7
-#: The sample is searched among rows at most so many times shorter or longer: with 5 a page waits a fifth longer, with
-#: 1.5 no less.
+#: The sample is searched for rows at most this many times shorter or longer: 5 makes a page a fifth slower, 1.5 no
+#: faster.
 _FAR = 2
 _PAGE = 1000
 _TERMS_AT_ONCE = 50_000
 _RESTARTS = 6
 
 Body = dict[str, Any]
-#: Sends search bodies in one go; gives the hits of each.
+#: Sends several search bodies in one request and returns the hits of each.
 Ask = Callable[[list[Body]], list[list[dict[str, Any]]]]
 
 
 @dataclass(frozen=True)
-class Seen:
-    """One row with the exact size of what it shares."""
+class ScoredHit:
+    """One row with its exact Jaccard value."""
 
     hit: Hit
     value: Fraction
@@ -69,7 +67,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Part:
-    """One disjunction: how much each length counts, and how many tokens a row shares at least."""
+    """One disjunction: the weight of each length, and the minimum number of shared tokens."""
 
     weights: dict[int, float]
     least: int
@@ -77,21 +75,21 @@ class Part:
 
 @dataclass(frozen=True)
 class Rest:
-    """What one search may have left: for each length how many tokens such a row shares at most; and length, shared
-    tokens and row number of the last row that came."""
+    """Rows that one search may have missed: for each length the maximum number of shared tokens; and length, shared
+    tokens and row number of the last returned row."""
 
     most: dict[int, int]
     last: tuple[int, int]
     row: int
 
     def values(self, q: int) -> Iterator[tuple[Fraction, tuple[int, int]]]:
-        """The best value a row of each length can have that did not come."""
+        """Return the best possible value of a missed row of each length."""
         return ((Fraction(common, q + length - common), (length, common)) for length, common in self.most.items())
 
 
 class Search:
-    """One text against one index. `count` and `longest` (tokens of the longest query) may be out of date: they only
-    choose the way; where exactness needs the length of the longest, `measure` asks for it."""
+    """Search for one text in one index. `count` and `longest` (tokens of the longest query) may be outdated: they
+    only choose the method; `measure` asks for the current longest length where exactness needs it."""
 
     def __init__(
         self,
@@ -108,11 +106,11 @@ class Search:
         self._q = len(wanted)
 
     def best(self, k: int, barred: Sequence[str] = ()) -> list[Hit]:
-        """The best k rows whose responses are none of `barred` (terms of `layout.reply`)."""
+        """Return the best k rows whose responses are not in `barred` (terms of `layout.reply`)."""
         if self._q > CLAUSES * 4 // 5:
             return self._longest_first(k, barred)
         found = self._estimate(k, barred) if self._count >= _SMALL else Fraction(0)
-        # A little lower than where the k-th is expected: that costs less than to look again.
+        # Slightly below the expected k-th value: cheaper than a second search.
         tilt, low = found or _USUAL, found * 9 / 10
         size = _size(k)
         for _ in range(_RESTARTS):
@@ -120,7 +118,7 @@ class Search:
             if len(seen) < k:
                 if not rests and not low:
                     return [one.hit for one in seen]
-                # Too much was asked of a row; or rows went away between two searches.
+                # The bound was too high, or rows were deleted between two searches.
                 tilt = low = low * 7 / 10 if low > Fraction(1, 20) else Fraction(0)
                 continue
             value = seen[k - 1].value
@@ -143,7 +141,7 @@ class Search:
     def _estimate(self, k: int, barred: Sequence[str]) -> Fraction:
         rank = -(-k * 13 // (10 * layout.SAMPLE)) + 1
         parts = [
-            _of_bucket(bucket, self._wanted, 1 / (self._q + bucket.first))
+            _match_bucket(bucket, self._wanted, 1 / (self._q + bucket.first))
             for bucket in layout.buckets(self._q // _FAR, min(self._longest, self._q * _FAR))
         ]
         each = max(1, CLAUSES // (self._q + 1))
@@ -152,7 +150,7 @@ class Search:
             self._body({"dis_max": {"queries": group}}, barred, rank) | {"_source": False, "track_total_hits": False}
             for group in groups
         ]
-        # A text far longer than any row leaves nothing to look at.
+        # A text far longer than any row has no candidates in the sample.
         answers = self._ask(bodies) if bodies else []
         scores = sorted((hit["_score"] for hits in answers for hit in hits), reverse=True)
         if len(scores) < rank:
@@ -160,8 +158,11 @@ class Search:
         score = scores[rank - 1]
         return Fraction(int(0.98 * 1000 * score / (1 - score)), 1000)
 
-    def _gather(self, tilt: Fraction, low: Fraction, size: int, barred: Sequence[str]) -> tuple[list[Seen], list[Rest]]:
-        """Rows seen in order, and what each search that brought as many as it might has left."""
+    def _gather(
+        self, tilt: Fraction, low: Fraction, size: int, barred: Sequence[str]
+    ) -> tuple[list[ScoredHit], list[Rest]]:
+        """Return matching rows in order, and for each search that returned its maximum the rows that it may have
+        missed."""
         first, last = self._lengths(low)
         parts = self._parts(tilt, range(first, last + 1), low)
         bodies = [
@@ -172,7 +173,7 @@ class Search:
         for part, hits in zip(parts, self._ask(bodies) if bodies else (), strict=True):
             found = [hit for hit in hits if _length(hit) in part.weights]
             seen += [self._seen(hit, hit["sort"][0], part) for hit in found]
-            # Rows of other lengths come last: where one came, no row was left.
+            # Rows of other lengths come last: if one was returned, no row was missed.
             if len(hits) >= size and len(found) == len(hits):
                 rests.append(self._rest(part, hits[-1]))
         return sorted(seen, key=lambda one: one.place), rests
@@ -187,8 +188,8 @@ class Search:
         length = _length(hit)
         return Rest(most, (length, round(score - part.weights[length])), int(hit["_id"]))
 
-    def _are_first(self, seen: list[Seen], k: int, rests: list[Rest]) -> bool:
-        """Whether no row that did not come can stand before the k-th, where some may have its value."""
+    def _are_first(self, seen: list[ScoredHit], k: int, rests: list[Rest]) -> bool:
+        """Return whether no missed row can precede the k-th, or tie with it and precede it."""
         value = seen[k - 1].value
         for rest in rests:
             open_ = {kind for found, kind in rest.values(self._q) if found == value}
@@ -196,8 +197,8 @@ class Search:
                 return False
         return True
 
-    def _settle(self, better: list[Seen], value: Fraction, k: int, barred: Sequence[str]) -> list[Hit] | None:
-        """The best k, given all that are better than the k-th; or none if rows went away meanwhile."""
+    def _settle(self, better: list[ScoredHit], value: Fraction, k: int, barred: Sequence[str]) -> list[Hit] | None:
+        """Return the best k, given all rows better than the k-th; None if rows were deleted meanwhile."""
         low, high = self._lengths(value)
         lengths = [length for length in range(low, high + 1) if self._can_be_equal(value, length)]
         missing = k - len(better)
@@ -208,11 +209,11 @@ class Search:
                 "sort": ["row"],
                 "track_scores": True,
                 "track_total_hits": False,
-                "min_score": self._score_of(value, part) * (1 - _ROUNDING),
+                "min_score": self._compute_score(value, part) * (1 - _ROUNDING),
             }
             for part in parts
         ]
-        # Fewer than k rows are better, so that k rows hold as many of this value as are missing.
+        # Fewer than k rows are better, so the first k rows with this value include all that are needed.
         ties = [
             one
             for part, hits in zip(parts, self._ask(bodies) if bodies else (), strict=True)
@@ -225,11 +226,11 @@ class Search:
     # ---- texts of very many tokens ------------------------------------------------------------------------------
 
     def _longest_first(self, k: int, barred: Sequence[str]) -> list[Hit]:
-        taken: list[Seen] = []
+        taken: list[ScoredHit] = []
         for length, rows in groupby(self._by_length(barred), key=lambda found: found[0]):
             if length < self._q and len(taken) >= k and taken[k - 1].hit.jaccard > length / self._q:
                 break
-            # Rows come that share a token only by their response.
+            # The search also returns rows that share a token only in their response.
             taken += [one for _, row in rows if (one := self._compared(row)).value]
             taken = sorted(taken, key=lambda one: one.place)[:k]
         return [one.hit for one in taken]
@@ -254,7 +255,7 @@ class Search:
     # ---- parts ---------------------------------------------------------------------------------------------------
 
     def _lengths(self, value: Fraction) -> tuple[int, int]:
-        """Which lengths a row with J >= value can have."""
+        """Return the lengths that a row with J >= value can have."""
         if not value:
             return 1, self._measure()
         low = -(-value.numerator * self._q // value.denominator)
@@ -262,7 +263,8 @@ class Search:
         return low, high if high <= self._longest else min(high, self._measure())
 
     def _parts(self, tilt: Fraction, lengths: Sequence[int], low: Fraction) -> list[Part]:
-        """The lengths divided among disjunctions of at most CLAUSES terms; those that cannot reach `low` left out."""
+        """Return the lengths divided among disjunctions of at most CLAUSES terms, without those that cannot reach
+        `low`."""
         slope = float(tilt / (1 + tilt))
         room = CLAUSES - self._q
         wanted = [length for length in lengths if max(1, self._least(low, length)) <= min(self._q, length)]
@@ -273,12 +275,12 @@ class Search:
             parts.append(Part(weights, max(1, self._least(low, some[0]))))
         return parts
 
-    def _score_of(self, value: Fraction, part: Part) -> float:
-        """The score of a row of this value in a disjunction that was made for it."""
+    def _compute_score(self, value: Fraction, part: Part) -> float:
+        """Return the score of a row with this value in a disjunction built for it."""
         return self._q + 1 + float(value / (1 + value)) * (self._q + max(part.weights))
 
     def _least(self, value: Fraction, length: int) -> int:
-        """How many tokens a row of that length shares at least when J >= value."""
+        """Return the minimum number of shared tokens of a row of this length with J >= value."""
         a, b = value.numerator, value.denominator
         return -(-a * (self._q + length) // (a + b))
 
@@ -297,20 +299,22 @@ class Search:
             query = {"bool": {**inside, "must_not": _barring(barred)}}
         return {"query": query, "size": size, "docvalue_fields": ["length"]}
 
-    def _seen(self, hit: dict[str, Any], score: float, part: Part) -> Seen:
-        """A row with its J, from a score in which each token it shares counts 1."""
+    def _seen(self, hit: dict[str, Any], score: float, part: Part) -> ScoredHit:
+        """Return a row with its J, from a score in which each shared token counts 1."""
         length = _length(hit)
         return self._made(hit, round(score - part.weights[length]), length)
 
-    def _compared(self, hit: dict[str, Any]) -> Seen:
-        """A row with its J, from its text."""
+    def _compared(self, hit: dict[str, Any]) -> ScoredHit:
+        """Return a row with its J, computed from its text."""
         own = self._tokens(hit["_source"]["query"])
         return self._made(hit, len(own & self._set), len(own))
 
-    def _made(self, hit: dict[str, Any], common: int, length: int) -> Seen:
+    def _made(self, hit: dict[str, Any], common: int, length: int) -> ScoredHit:
         query, response, meta = layout.texts(hit["_source"])
         value = jaccard(common, self._q, length)
-        return Seen(Hit(int(hit["_id"]), value, query, response, meta), Fraction(common, self._q + length - common))
+        return ScoredHit(
+            Hit(int(hit["_id"]), value, query, response, meta), Fraction(common, self._q + length - common)
+        )
 
 
 def _length(hit: dict[str, Any]) -> int:
@@ -318,7 +322,7 @@ def _length(hit: dict[str, Any]) -> int:
 
 
 def _size(k: int) -> int:
-    """How many rows are gathered for k: usually the k-th is then better than whatever is left."""
+    """Return the number of rows gathered for k, usually enough for the k-th to be final."""
     return min(2 * k + 50, layout.WINDOW)
 
 
@@ -326,8 +330,8 @@ def _counting(field: str, term: str, weight: float) -> Body:
     return {"constant_score": {"filter": {"term": {field: term}}, "boost": weight}}
 
 
-def _of_bucket(bucket: layout.Bucket, tokens: Sequence[str], weight: float) -> Body:
-    """Rows of the sample in a bucket, each token that they share counting `weight`."""
+def _match_bucket(bucket: layout.Bucket, tokens: Sequence[str], weight: float) -> Body:
+    """Return a query for sample rows in a bucket, in which each shared token counts `weight`."""
     return {"bool": {"should": [_counting("sample", layout.term(bucket.number, token), weight) for token in tokens]}}
 
 

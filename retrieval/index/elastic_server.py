@@ -1,5 +1,4 @@
-"""The way to an Elasticsearch server: addresses, credentials, its health, and its errors in our words. What lies in an
-index and how it is searched is elsewhere."""
+"""Connections to an Elasticsearch server: addresses, credentials, health, and translated errors."""
 
 from __future__ import annotations
 
@@ -17,14 +16,14 @@ if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
 
 MAJOR = 8
-#: A name within an index's own name: `corpus` serves, `corpus.3f9a...` lie behind it.
+#: Part of an index's own name: `corpus` is the alias, `corpus.3f9a...` the index behind it.
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,199}")
 
 
 @dataclass(frozen=True)
 class Access:
-    """Who asks, and how long an answer is waited for. `ca_certs`: a file with the certificate authority of the
-    server; an API key goes before user name and password."""
+    """Credentials and timeout. `ca_certs`: file with the server's certificate authority; an API key takes precedence
+    over user name and password."""
 
     username: str = ""
     password: str = ""
@@ -35,7 +34,7 @@ class Access:
 
 @dataclass(frozen=True)
 class Address:
-    """A server and the name of an index on it; user name and password are taken out of the address."""
+    """A server and the name of an index on it; user name and password are removed from the address."""
 
     server: str
     name: str
@@ -55,7 +54,7 @@ class Address:
 
 
 def _split(server: str, access: Access) -> tuple[str, Access]:
-    """The address without user and password, which move to the access unless it names some."""
+    """Return the address without user and password, which move to the access unless it has its own."""
     parts = urlsplit(server)
     if parts.username and not access.username and not access.api_key:
         access = replace(access, username=unquote(parts.username), password=unquote(parts.password or ""))
@@ -68,7 +67,7 @@ def _without_password(url: str) -> str:
 
 
 def connect(server: str, access: Access) -> Elasticsearch:
-    """A client; nothing is sent yet. Raises IndexUnavailable when the file of certificates is missing."""
+    """Return a client without sending a request. Raises `IndexUnavailable` if the certificate file is missing."""
     from elasticsearch import Elasticsearch
     from elasticsearch.serializer import OrjsonSerializer
 
@@ -99,9 +98,9 @@ def connect(server: str, access: Access) -> Elasticsearch:
 
 
 @contextmanager
-def in_our_words(server: str) -> Iterator[None]:
-    """Turns what the client raises into IndexUnavailable. Errors that carry a meaning of their own (a missing index,
-    a conflict) are to be caught inside."""
+def translate_errors(server: str) -> Iterator[None]:
+    """Turn client errors into `IndexUnavailable`. Handle errors with a meaning of their own (missing index,
+    conflict) inside."""
     import elasticsearch
 
     try:
@@ -134,7 +133,7 @@ def _said(server: str, error: Any) -> str:
 
 
 def reason(error: Any) -> str:
-    """The server's own sentence in an error, short."""
+    """Return the server's explanation in an error, shortened."""
     body = error.body if isinstance(error.body, dict) else {}
     found = body.get("error", {})
     if isinstance(found, dict):
@@ -156,7 +155,7 @@ def _cause(error: Any) -> str:
 
 @dataclass(frozen=True)
 class ServerHealth:
-    """What a server says of itself. `message` is one line for people; `ok`: it can be used."""
+    """Health of a server. `message` is one line for people; `ok`: it can be used."""
 
     reachable: bool
     ok: bool
@@ -165,8 +164,8 @@ class ServerHealth:
     status: str = ""
 
 
-def version_of(client: Elasticsearch) -> str:
-    """The version of the node that answers; empty where this user may not know. `GET /` is asked second, because the
+def read_version(client: Elasticsearch) -> str:
+    """Return the version of the answering node; "" if this user may not see it. `GET /` comes second, because the
     minimal distribution does not answer it."""
     import elasticsearch
 
@@ -182,17 +181,16 @@ def version_of(client: Elasticsearch) -> str:
 
 
 def check_version(server: str, client: Elasticsearch) -> str:
-    version = version_of(client)
+    version = read_version(client)
     if version and version.partition(".")[0] != str(MAJOR):
         raise IndexUnavailable(f"Elasticsearch at {server} is {version}; version {MAJOR} is needed")
     return version
 
 
 def health(url: str, access: Access | None = None) -> ServerHealth:
-    """Asks a server for version and state of its cluster; never raises for what it finds.
+    """Return version and cluster state of a server; connection errors are part of the result.
 
-    `url` may carry a user name and a password; neither shows in the message.
-    """
+    `url` may contain user name and password; the message never shows them."""
     server, access = _split(url.rstrip("/"), access or Access())
     version = ""
     try:
@@ -200,7 +198,7 @@ def health(url: str, access: Access | None = None) -> ServerHealth:
     except IndexUnavailable as error:
         return ServerHealth(False, False, error.why)
     try:
-        with in_our_words(server):
+        with translate_errors(server):
             version = check_version(server, client)
             found = client.cluster.health(filter_path="status,number_of_nodes,unassigned_primary_shards")
     except IndexUnavailable as error:

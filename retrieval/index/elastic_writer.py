@@ -1,5 +1,5 @@
-"""Bringing rows into Elasticsearch: a whole index behind a name, single changes, and taking it away. Every document's
-id is its row number, so whatever is sent twice is there once."""
+"""Writes rows to Elasticsearch: whole indexes behind a name, single changes, deletion. A document's id is its row
+number, so sending a row twice is harmless."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from retrieval.index import elastic_layout as layout
 from retrieval.index import tokens as tokenisation
 from retrieval.index.elastic import State, read_state
 from retrieval.index.elastic_layout import Row
-from retrieval.index.elastic_server import Access, Address, check_version, connect, in_our_words, reason
+from retrieval.index.elastic_server import Access, Address, check_version, connect, reason, translate_errors
 from retrieval.index.errors import IndexUnavailable
 
 if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
 
-__all__ = ["Loaded", "Row", "append", "delete_rows", "drop", "rebuild", "state"]
+__all__ = ["LoadReport", "Row", "append", "delete_rows", "drop", "rebuild", "state"]
 
-#: Rows of one request, and the bytes that close it earlier.
+#: Maximum rows and bytes of one request.
 _ROWS, _BYTES = 2000, 8 << 20
 _SENDERS = 2
-#: A server that is overloaded or away is asked again after .5, 1, 2, 4, 8, 8 ... seconds, this long in all.
+#: An overloaded or absent server is asked again after .5, 1, 2, 4, 8, 8 ... seconds, for this many seconds in total.
 PATIENCE = 60.0
 _BUSY = frozenset({429, 502, 503, 504})
 _SLOW = 600.0
 
 
 @dataclass(frozen=True)
-class Loaded:
-    """An index that was made: how many rows, in how many seconds, under which version."""
+class LoadReport:
+    """A loaded index: rows, seconds, version."""
 
     count: int
     seconds: float
@@ -54,13 +54,12 @@ def rebuild(
     access: Access | None = None,
     progress: Callable[[int], None] | None = None,
     patience: float = PATIENCE,
-) -> Loaded:
-    """Makes an index of the rows and lets it serve under the name in place of the one before.
+) -> LoadReport:
+    """Build an index from the rows and let it replace the current one behind the name.
 
-    The rows go into a new index; when all are there and counted, the name is moved in one step and older indexes
-    are deleted. Whatever ends this before leaves the old one serving; what was left behind is deleted by the next.
-    Raises IndexUnavailable when the server stays away for `patience` seconds or refuses.
-    """
+    The rows go into a new index; when all are stored and counted, the name moves in one step and older indexes are
+    deleted. If the rebuild fails, the old index stays in use and the next rebuild deletes the remains. Raises
+    `IndexUnavailable` if the server is away for `patience` seconds or refuses."""
     began = time.monotonic()
     address = Address.parse(where, access or Access())
     version = version or uuid.uuid4().hex
@@ -95,29 +94,28 @@ def rebuild(
             _discard(client, behind)
             raise
         _swap(client, address.name, behind, loading)
-    return Loaded(sent, time.monotonic() - began, version)
+    return LoadReport(sent, time.monotonic() - began, version)
 
 
 def append(
     where: str, rows: Iterable[Row], *, version: str, access: Access | None = None, patience: float = PATIENCE
-) -> Loaded:
-    """Adds rows to the index that serves, or replaces those of the same number, and gives it the new version.
+) -> LoadReport:
+    """Add rows to the current index, or replace rows with the same number, and set the new version.
 
-    Cut in the middle, some rows are there and the version is the old one; the same call again completes it.
-    """
+    If interrupted, some rows are stored under the old version; the same call completes them."""
     began = time.monotonic()
     address = Address.parse(where, access or Access())
     with _client(address) as client:
         found = read_state(client, address)
         sent = _Sender(client, address, address.name, patience).send(_operations(rows, found.tokenizer), None)
         _finish(client, found, version)
-    return Loaded(sent, time.monotonic() - began, version)
+    return LoadReport(sent, time.monotonic() - began, version)
 
 
 def delete_rows(
     where: str, rows: Iterable[int], *, version: str, access: Access | None = None, patience: float = PATIENCE
-) -> Loaded:
-    """Takes rows out of the index that serves and gives it the new version; numbers that are not there are no error."""
+) -> LoadReport:
+    """Delete rows from the current index and set the new version; missing numbers are ignored."""
     began = time.monotonic()
     address = Address.parse(where, access or Access())
     with _client(address) as client:
@@ -125,11 +123,11 @@ def delete_rows(
         operations = ([_line({"delete": {"_id": str(row)}})] for row in rows)
         sent = _Sender(client, address, address.name, patience).send(operations, None)
         _finish(client, found, version)
-    return Loaded(sent, time.monotonic() - began, version)
+    return LoadReport(sent, time.monotonic() - began, version)
 
 
 def drop(where: str, *, access: Access | None = None) -> None:
-    """Deletes the index and everything half made under its name; without one nothing happens."""
+    """Delete the index and all incomplete ones under its name; a missing index is no error."""
     address = Address.parse(where, access or Access())
     with _client(address) as client:
         for behind in _all_behind(client, address.name):
@@ -137,7 +135,7 @@ def drop(where: str, *, access: Access | None = None) -> None:
 
 
 def state(where: str, *, access: Access | None = None) -> State:
-    """Count and version of the index that serves."""
+    """Return count and version of the current index."""
     address = Address.parse(where, access or Access())
     with _client(address) as client:
         return read_state(client, address)
@@ -147,13 +145,13 @@ def state(where: str, *, access: Access | None = None) -> State:
 
 
 class _client:
-    """A client for the length of a block, whose errors come in our words."""
+    """Context manager of a client whose errors become `IndexUnavailable`."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
 
     def __enter__(self) -> Elasticsearch:
-        self._words = in_our_words(self._address.server)
+        self._words = translate_errors(self._address.server)
         self._words.__enter__()
         self._client = connect(self._address.server, self._address.access)
         return self._client
@@ -168,7 +166,7 @@ def _all_behind(client: Elasticsearch, name: str) -> list[str]:
 
 
 def _swap(client: Elasticsearch, name: str, behind: str, loading: str) -> None:
-    """The name moves in one step; only then the others go."""
+    """Move the name in one step, then delete the other indexes."""
     former = [other for other in _all_behind(client, name) if other != behind]
     actions: list[dict[str, Any]] = [
         {"add": {"index": behind, "alias": name}},
@@ -181,7 +179,7 @@ def _swap(client: Elasticsearch, name: str, behind: str, loading: str) -> None:
 
 
 def _discard(client: Elasticsearch, behind: str) -> None:
-    """Deletes an index nobody searches; where the server is away the next rebuild does it."""
+    """Delete an unused index; if the server is away, the next rebuild deletes it."""
     import elasticsearch
 
     with suppress(elasticsearch.ApiError, elasticsearch.TransportError):
@@ -217,7 +215,7 @@ def _operations(rows: Iterable[Row], tokenizer: str) -> Iterator[Operation]:
 
 
 class _Sender:
-    """Sends operations in requests of moderate size, several under way, and sends again what a busy server refused."""
+    """Sends operations in requests of moderate size, several at a time, and repeats what a busy server refused."""
 
     def __init__(self, client: Elasticsearch, address: Address, alias: str, patience: float) -> None:
         self._client = client.options(request_timeout=max(60.0, address.access.timeout), max_retries=0)
@@ -245,14 +243,14 @@ class _Sender:
         return sent
 
     def _send(self, batch: list[Operation]) -> int:
-        """All of a batch, or IndexUnavailable."""
+        """Send a whole batch or raise `IndexUnavailable`."""
         import elasticsearch
 
         count, until, pause = len(batch), time.monotonic() + self._patience, 0.5
         while True:
             lines: list[Any] = [line for operation in batch for line in operation]
             try:
-                # An alias is demanded because a bulk request would make an index that is not there, without mapping.
+                # `require_alias`, because otherwise a bulk request would create a missing index without a mapping.
                 answer = self._client.bulk(
                     index=self._alias,
                     operations=lines,
@@ -277,7 +275,7 @@ class _Sender:
             pause = min(2 * pause, 8.0)
 
     def _refused(self, batch: list[Operation], answer: dict[str, Any]) -> tuple[list[Operation], str]:
-        """The operations to send again. A row the server can never take is an error that names it."""
+        """Return the operations to repeat. Raises an error naming the row if the server can never accept it."""
         if not answer.get("errors"):
             return [], ""
         again, why = [], ""

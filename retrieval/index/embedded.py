@@ -1,8 +1,7 @@
-"""The embedded index: a folder of segments and a manifest, which is the pointer to what counts.
+"""The embedded index: a folder of segments and a manifest that lists the valid ones.
 
-Everything new is written beside what is there; then manifest.json is replaced in one step. A reader that has the old
-segments open keeps them, even after their files were removed from the folder. One writer works at a time.
-"""
+New segments are written next to the old ones; then manifest.json is replaced atomically. Readers that have old
+segments open can still use them after the files were removed. There is one writer at a time."""
 
 from __future__ import annotations
 
@@ -27,22 +26,22 @@ import numpy as np
 from evalapp.ops import disk
 from retrieval.index.errors import IndexFormatError, IndexUnavailable
 from retrieval.index.hits import Hit, take
-from retrieval.index.postings import Found
+from retrieval.index.postings import RowScores
 from retrieval.index.segment import FILES, Segment
 from retrieval.index.source import Reader, Source
 from retrieval.index.tokens import check_tokenizer, tokenizer_for, tokens, unicode_note
-from retrieval.index.writer import Progress, Written, write_segment
+from retrieval.index.writer import Progress, SegmentReport, write_segment
 
 FORMAT = 1
 MANIFEST = "manifest.json"
-#: A segment is joined with the next one when it is not at least this many times as large.
+#: A segment is merged with the next one unless it is at least this many times as large.
 MERGE_BELOW = 4
 
 
 @dataclass(frozen=True)
-class Built:
-    """`count` rows in the whole index, of which `added` now; duplicates were left out; rows whose query has no token
-    are kept, but no search can reach them by their query."""
+class BuildReport:
+    """Result of a build: `count` rows in the index, `added` by this call, `duplicates` left out; rows
+    `without_tokens` in the query are stored but cannot be found by their query."""
 
     count: int
     added: int
@@ -59,13 +58,13 @@ def build(
     language: str = "en",
     tokenizer: str | None = None,
     progress: Progress | None = None,
-) -> Built:
-    """Makes an index of `source` (JSONL or JSONL.gz with {"query", "response", "meta"?}, or an iterable of such rows).
+) -> BuildReport:
+    """Build an index of `source` (JSONL or JSONL.gz with {"query", "response", "meta"?}, or an iterable of such rows).
 
-    All or nothing: an index that was there is replaced at the end, in one step. `progress(done, total)` counts bytes
-    of a file, rows (of 0) of an iterable; an exception it raises ends the work. Raises `CorpusError` with file and
-    line, `IndexUnavailable` while another build or append works on the folder.
-    """
+    An existing index is replaced atomically at the end. `progress(done, total)` counts bytes of a file, or rows (total
+    0) of an iterable; an exception that it raises stops the work.
+
+    Raises `CorpusError` with file and line, `IndexUnavailable` while another build or append works on the folder."""
     tokenizer = check_tokenizer(tokenizer or tokenizer_for(language))
     place, began = Path(folder), time.perf_counter()
     with _writing(place):
@@ -75,8 +74,8 @@ def build(
     return _built(manifest, written, began)
 
 
-def append(folder: str | os.PathLike[str], source: Source, *, progress: Progress | None = None) -> Built:
-    """Adds pairs that are not there yet, as `build` does; small segments at the end are joined into one."""
+def append(folder: str | os.PathLike[str], source: Source, *, progress: Progress | None = None) -> BuildReport:
+    """Add new pairs, as `build` does; small segments at the end are merged."""
     place, began = Path(folder), time.perf_counter()
     read_manifest(place)
     with _writing(place):
@@ -89,22 +88,22 @@ def append(folder: str | os.PathLike[str], source: Source, *, progress: Progress
                 segment.close()
         if entry:
             entries = _merged(place, [*manifest["segments"], entry], manifest["tokenizer"], progress)
-            # One segment was cut into tokens just now; of several the older ones keep theirs.
+            # A single segment was tokenised just now; among several the older ones keep their Unicode version.
             known = manifest.get("unicode", "") if len(entries) > 1 else unicodedata.unidata_version
             manifest = _manifest(manifest["language"], manifest["tokenizer"], entries, known)
             _swap(place, manifest)
     return _built(manifest, written, began)
 
 
-def _built(manifest: dict[str, Any], written: Written, began: float) -> Built:
+def _built(manifest: dict[str, Any], written: SegmentReport, began: float) -> BuildReport:
     seconds = time.perf_counter() - began
     found = (manifest["count"], written.rows, written.duplicates, written.without_tokens)
-    return Built(*found, seconds, manifest["version"])
+    return BuildReport(*found, seconds, manifest["version"])
 
 
 class EmbeddedIndex:
-    """An index in a folder, opened: `retrieval.index.hits.Index`. It keeps the content it was opened with; threads may
-    share it. One that was cut into tokens by another version of Unicode answers, with a `UserWarning`."""
+    """An open index in a folder, see `retrieval.index.hits.Index`. Its content stays the same while open; threads
+    may share it. If it was tokenised with another version of Unicode, searches work but emit a `UserWarning`."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
@@ -121,7 +120,7 @@ class EmbeddedIndex:
         return tokens(text, self.tokenizer)
 
     def search(self, text: str, k: int = 100, *, distinct: bool = False, exclude: Collection[str] = ()) -> list[Hit]:
-        """The best k rows by exact Jaccard of token sets; see `hits.Index`."""
+        """Return the best k rows by exact Jaccard of token sets; see `hits.Index`."""
         found = self.tokens(text)
         if not found or k <= 0:
             return []
@@ -129,7 +128,7 @@ class EmbeddedIndex:
         return take(self._stream(found, first), k, distinct=distinct, exclude=exclude)
 
     def find(self, text: str, k: int = 20) -> list[Hit]:
-        """The first k rows that contain every token of the text; see `hits.Index`."""
+        """Return the first k rows that contain every token of the text; see `hits.Index`."""
         found = self.tokens(text)
         if not found or k <= 0:
             return []
@@ -137,7 +136,7 @@ class EmbeddedIndex:
         return [self._hit(row, value) for row, value in _together(parts, k)]
 
     def rows(self, start: int = 0) -> Iterator[Hit]:
-        """Every row from the number `start` on, in order, with a Jaccard of 0: what another backend is loaded from."""
+        """Yield every row from number `start` on, in order, with Jaccard 0, for loading another backend."""
         for segment in self._live():
             first = max(start - segment.base, 0)
             for row, record in enumerate(segment.records(first), segment.base + first):
@@ -162,11 +161,11 @@ class EmbeddedIndex:
         return self._segments
 
     def _stream(self, found: frozenset[str], first: int) -> Iterator[Hit]:
-        """All hits in order. They are found `first` at a time, then four times as many: a search for n gives the
-        beginning of a search for more."""
+        """Yield all hits in order, searching `first` hits at a time, then four times as many: a search for n returns
+        the beginning of a search for more."""
         wanted, given = first, 0
         while True:
-            parts: list[Found] = []
+            parts: list[RowScores] = []
             floor = 0.0
             for segment in self._live():
                 rows, values = segment.best(found, wanted, floor)
@@ -185,8 +184,8 @@ class EmbeddedIndex:
         return segment.hit(row, value)
 
 
-def _together(parts: Sequence[Found], k: int) -> list[tuple[int, float]]:
-    """The best k of the answers of several segments."""
+def _together(parts: Sequence[RowScores], k: int) -> list[tuple[int, float]]:
+    """Return the best k of the hits of several segments."""
     if not parts:
         return []
     rows, values = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
@@ -195,7 +194,7 @@ def _together(parts: Sequence[Found], k: int) -> list[tuple[int, float]]:
 
 
 def read_manifest(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a folder says of its index: format, language, tokenizer, unicode, count, version, segments."""
+    """Return the manifest of a folder: format, language, tokenizer, unicode, count, version, segments."""
     place = Path(folder)
     try:
         manifest = json.loads((place / MANIFEST).read_bytes())
@@ -210,7 +209,7 @@ def read_manifest(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def verify(folder: str | os.PathLike[str]) -> None:
-    """Reads every file and compares its checksum; raises `IndexFormatError` with the first that differs."""
+    """Compare the checksum of every file; raises `IndexFormatError` for the first that differs."""
     place = Path(folder)
     for entry in read_manifest(place)["segments"]:
         for name, facts in entry["files"].items():
@@ -221,7 +220,7 @@ def verify(folder: str | os.PathLike[str]) -> None:
 
 
 def _opened(place: Path) -> tuple[dict[str, Any], list[Segment]]:
-    """A writer may swap and tidy up between the reading of the manifest and the opening of its files: then again."""
+    """Open the segments; retry if a writer replaced them between reading the manifest and opening the files."""
     manifest = read_manifest(place)
     while True:
         try:
@@ -269,8 +268,8 @@ def _sha256(path: Path) -> str:
 
 @contextlib.contextmanager
 def _writing(place: Path) -> Iterator[None]:
-    """Holds the writer's lock, and removes afterwards whatever the manifest does not name: what a swap has replaced,
-    or what a failed writing, this one or one that was killed, has left."""
+    """Hold the writer's lock, and afterwards remove files that the manifest does not name: replaced segments, or
+    remains of a failed or killed writer."""
     place.mkdir(parents=True, exist_ok=True)
     with (place / ".lock").open("w") as lock:
         try:
@@ -297,8 +296,8 @@ def _tidy(place: Path) -> None:
 
 def _new_segment(
     place: Path, reader: Any, tokenizer: str, before: Sequence[Segment], progress: Progress | None
-) -> tuple[dict[str, Any] | None, Written]:
-    """A segment on disk and its entry of the manifest; None when it has no rows."""
+) -> tuple[dict[str, Any] | None, SegmentReport]:
+    """Write a segment and return its entry of the manifest; None if it has no rows."""
     name = f"segment-{secrets.token_hex(8)}"
     written = write_segment(place / name, reader, tokenizer, before, progress)
     if not written.rows:
@@ -316,7 +315,7 @@ def _new_segment(
 def _merged(
     place: Path, entries: list[dict[str, Any]], tokenizer: str, progress: Progress | None
 ) -> list[dict[str, Any]]:
-    """Entries with the small segments at the end joined, so that there are at most about log4(rows) of them."""
+    """Return the entries with small segments at the end merged, so that there are at most about log4(rows)."""
     first, rows = len(entries) - 1, entries[-1]["rows"]
     while first and entries[first - 1]["rows"] < MERGE_BELOW * rows:
         first -= 1
@@ -336,7 +335,7 @@ def _merged(
 def _manifest(
     language: str, tokenizer: str, segments: list[dict[str, Any]], known: str = unicodedata.unidata_version
 ) -> dict[str, Any]:
-    """`version` is made of the content: language, tokenizer and the checksums of all texts in order."""
+    """Return a manifest; `version` hashes the content: language, tokenizer and the checksums of all texts in order."""
     content = [language, tokenizer, *(entry["files"]["texts.jsonl"]["sha256"] for entry in segments)]
     return {
         "format": FORMAT,

@@ -1,4 +1,4 @@
-"""What can go wrong in an index: a damaged folder, a faulty corpus, a backend that cannot answer now."""
+"""Errors of an index: a damaged folder, an invalid corpus, an unavailable backend."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from pathlib import Path
 
 
 class RetrievalError(Exception):
-    """The root of the family."""
+    """Base class of the errors of this package."""
 
 
 class IndexFormatError(RetrievalError):
-    """A folder that is no index, is damaged, or is of another format version."""
+    """Raised for a folder that is not an index, is damaged, or has another format version."""
 
     def __init__(self, path: str | Path, what: str) -> None:
         self.path, self.what = Path(path), what
@@ -18,7 +18,7 @@ class IndexFormatError(RetrievalError):
 
 
 class CorpusError(RetrievalError):
-    """A row of a corpus that cannot be read; `line` counts from 1, 0 is the file as a whole. Nothing was changed."""
+    """Raised for an unreadable row of a corpus; `line` counts from 1, 0 is the whole file. The index is unchanged."""
 
     def __init__(self, file: str, line: int, message: str) -> None:
         self.file, self.line, self.message = file, line, message
@@ -26,7 +26,7 @@ class CorpusError(RetrievalError):
 
 
 class IndexUnavailable(RetrievalError):
-    """The backend cannot answer now: down, rebuilding, unhealthy, or of a version that is not supported."""
+    """Raised if the backend cannot answer now: down, rebuilding, unhealthy, or an unsupported version."""
 
     def __init__(self, why: str) -> None:
         self.why = why

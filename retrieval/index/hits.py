@@ -1,4 +1,4 @@
-"""What every backend answers: the hit, the interface, and the walk to k distinct responses.
+"""Hits, the interface of all backends, and the selection of k distinct responses.
 
 Both backends give the same hits in the same order, because both compute the same two definitions from the token sets
 of `retrieval.index.tokens`. With T the tokens of the text, Q of a row's query, A of its query and response together:
@@ -7,8 +7,7 @@ of `retrieval.index.tokens`. With T the tokens of the text, Q of a row's query, 
 - `find`: rows with T <= A (every token of the text occurs in query or response), by Jaccard |T| / |A|, highest first,
   that is the fewest tokens in A first; ties by ascending row.
 
-A text without tokens has no hits in either.
-"""
+A text without tokens has no hits in either."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 
 class Hit(NamedTuple):
-    """One row found. `row` is its place in the corpus after exact duplicates were left out, in the file's order."""
+    """One matching row. `row` is its position in the corpus without exact duplicates, in the file's order."""
 
     row: int
     jaccard: float
@@ -36,38 +35,43 @@ class Index(Protocol):
     version: str
 
     def tokens(self, text: str) -> frozenset[str]:
-        """The token set both sides are compared by."""
+        """Return the token set by which texts are compared."""
 
     def search(self, text: str, k: int = 100, *, distinct: bool = False, exclude: Collection[str] = ()) -> list[Hit]:
-        """The best k rows; with `distinct` the best k whose responses differ. Responses equal to one of `exclude`
-        are left out, in both cases before counting. k <= 0 gives none, fewer than k when the corpus has no more."""
+        """Return the best k rows; with `distinct` the best k with different responses.
+
+        Responses equal to one of `exclude` are skipped. The list is empty for k <= 0, and shorter than k if the
+        corpus has no more matching rows."""
 
     def find(self, text: str, k: int = 20) -> list[Hit]:
-        """Free-text search: the best k rows that contain every token of the text."""
+        """Return the best k rows that contain every token of the text."""
 
     def close(self) -> None:
-        """Gives back files, maps and connections; the index answers no more."""
+        """Release files, maps and connections; the index cannot be used afterwards."""
 
 
 def jaccard(common: int, one: int, other: int) -> float:
-    """common / (one + other - common), the Jaccard index of two sets of the sizes `one` and `other`.
+    """Return common / (one + other - common), the Jaccard index of two sets of sizes `one` and `other`.
 
-    Comparing these floats is comparing the fractions: two different fractions with denominators below 2**26 differ by
-    more than 2**-52, each is rounded by at most 2**-54, and equal fractions are rounded to the same float.
+    These floats order exactly like the fractions: two different fractions with denominators below 2**26 differ by more
+    than 2**-52, each is rounded by at most 2**-54, and equal fractions round to the same float.
+
+    >>> jaccard(2, 3, 3)
+    0.5
     """
     union = one + other - common
     return common / union if union else 0.0
 
 
 def response_key(text: str) -> str:
-    """What makes two responses the same: NFKC, casefold, white space squeezed."""
+    """Return the form in which two responses are equal: NFKC, case-folded, white space collapsed."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     return " ".join(text.casefold().split())
 
 
 def take(hits: Iterable[Hit], k: int, *, distinct: bool = False, exclude: Collection[str] = ()) -> list[Hit]:
-    """The first k of a stream of hits in order, as `Index.search` describes; it is read no further than needed."""
+    """Return the first k of an ordered stream of hits, as `Index.search` describes; reads no further than needed."""
     taken: list[Hit] = []
     if k <= 0:
         return taken

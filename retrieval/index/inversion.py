@@ -1,8 +1,7 @@
-"""From the token numbers of rows, one after the other, to the arrays of `retrieval.index.postings`, in bounded memory.
+"""Inverts token numbers of rows into the arrays of `retrieval.index.postings`, in bounded memory.
 
-`Forward` collects what the rows hold in a file; `invert` groups equal sets, numbers them by size and turns the file
-round, a few million entries at a time.
-"""
+`Forward` writes the token numbers to a file; `invert` groups equal sets, numbers them by size and inverts the file,
+a few million entries at a time."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ import numpy.typing as npt
 
 from evalapp.ops import disk
 
-#: Entries turned round at once, and the share of sets from which on a bitmap is smaller than a list.
+#: Entries inverted at once, and the share of sets above which a bitmap is smaller than a list.
 AT_ONCE = 8 << 20
 DENSE = 32
 
@@ -23,7 +22,7 @@ Numbers = npt.NDArray[np.uint32]
 
 
 class Forward:
-    """The token numbers of rows, ascending within a row, in a file."""
+    """Token numbers of rows in a file, ascending within a row."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -38,7 +37,7 @@ class Forward:
         self._file.close()
 
     def close(self) -> tuple[Numbers, Numbers]:
-        """All numbers (mapped) and the size of each row."""
+        """Return all numbers (memory-mapped) and the size of each row."""
         self._file.close()
         sizes = np.concatenate(self._sizes) if self._sizes else np.empty(0, np.uint32)
         if not sizes.any():
@@ -49,7 +48,7 @@ class Forward:
 def invert(
     folder: Path, kind: str, numbers: Numbers, sizes: Numbers, vocabulary: int, tick: Callable[[], None]
 ) -> None:
-    """Writes the arrays of `kind` into the folder. `tick` is called between steps and may end the work by raising."""
+    """Write the arrays of `kind` into the folder. `tick` is called between steps and may stop the work by raising."""
     starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)))
     order, first = _grouped(numbers, starts, sizes)
     tick()
@@ -89,7 +88,7 @@ def _turn_round(
     is_dense: npt.NDArray[np.bool_], dense: npt.NDArray[Any], cursor: npt.NDArray[Any], lists: npt.NDArray[Any],
     bitmaps: npt.NDArray[Any],
 ) -> None:  # fmt: skip
-    """Enters the sets of a span, which starts at a multiple of 8, into lists (from `cursor` on) and bitmaps."""
+    """Write the sets of a span, which starts at a multiple of 8, into lists (from `cursor` on) and bitmaps."""
     from scipy.sparse import csr_array
 
     low, high = span
@@ -115,11 +114,11 @@ def _turn_round(
 def _grouped(
     numbers: Numbers, starts: npt.NDArray[Any], sizes: Numbers
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Rows that have tokens, ordered by set, and where each set begins: sets by ascending size, rows ascending within.
+    """Return rows with tokens, ordered by set, and the start of each set: sets by ascending size, rows ascending
+    within.
 
-    Equal sets meet by a sum of random numbers of their tokens; whether those that met are equal is then looked up. If
-    two different sets ever have the same sum, other random numbers are drawn.
-    """
+    Equal sets are found by a sum of random numbers per token and then compared. If two different sets ever have the
+    same sum, other random numbers are drawn."""
     for salt in range(1, 100):
         sums = _sums(numbers, starts, salt)
         order = np.lexsort((sums, sizes)).astype(np.int64)
@@ -133,7 +132,7 @@ def _grouped(
 
 
 def _sums(numbers: Numbers, starts: npt.NDArray[Any], salt: int) -> npt.NDArray[np.uint64]:
-    """Of each row the sum, modulo 2**64, of the splitmix64 values of its numbers."""
+    """Return for each row the sum, modulo 2**64, of the splitmix64 values of its numbers."""
     sums = np.zeros(len(starts) - 1, np.uint64)
     for low, high in _chunks(np.diff(starts)):
         part = numbers[starts[low] : starts[high]].astype(np.uint64)
@@ -159,13 +158,13 @@ def _all_equal(
 
 
 def _gathered(numbers: Numbers, starts: npt.NDArray[Any], sizes: Numbers, rows: npt.NDArray[Any]) -> Numbers:
-    """The numbers of these rows, one after the other."""
+    """Return the numbers of these rows, concatenated."""
     each = sizes[rows].astype(np.int64)
     return numbers[np.arange(int(each.sum())) + np.repeat(starts[rows] - (np.cumsum(each) - each), each)]
 
 
 def _chunks(sizes: npt.NDArray[Any]) -> list[tuple[int, int]]:
-    """Spans of rows of at most AT_ONCE entries together (or one row), each beginning at a multiple of 8."""
+    """Yield spans of rows of at most AT_ONCE entries (or one row), each starting at a multiple of 8."""
     ends = np.cumsum(sizes, dtype=np.int64)
     spans, low = [], 0
     while low < len(ends):
@@ -178,7 +177,7 @@ def _chunks(sizes: npt.NDArray[Any]) -> list[tuple[int, int]]:
 
 
 def _new(path: Path, kind: type[np.generic], shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    """A new array in a file; an empty one cannot be mapped and is saved by the caller."""
+    """Return a new memory-mapped array; an empty one cannot be mapped and is saved by the caller."""
     if 0 in shape:
         return np.zeros(shape, kind)
     made = np.lib.format.open_memmap(path, "w+", kind, shape)

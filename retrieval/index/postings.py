@@ -1,10 +1,9 @@
-"""Searching one file of postings: the best token sets by exact Jaccard, and those that contain given tokens.
+"""Search in one file of postings: the best token sets by exact Jaccard, and those that contain given tokens.
 
-Rows with the same token set are one *set*. Sets are numbered by ascending size, so that every list of postings is
-ordered by size as well, and a bound on the size is a slice. A token in more than 1 of 32 sets is stored as a bitmap,
-which is then smaller than its list and counted many times faster; the others as ascending numbers of sets.
-docs/explanation/retrieval.md says why the result is that of an exact scan.
-"""
+Rows with the same token set form one *set*. Sets are numbered by ascending size, so every posting list is ordered by
+size, and a bound on the size is a slice. A token in more than 1 of 32 sets is stored as a bitmap, which is then
+smaller than its list and much faster to count; other tokens have ascending lists of set numbers.
+docs/explanation/retrieval.md explains why the result equals that of an exact scan."""
 
 from __future__ import annotations
 
@@ -17,23 +16,25 @@ import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-Found = tuple[Ints, Floats]
+RowScores = tuple[Ints, Floats]
 
 BLOCK = 1 << 18
-NONE: Found = (np.empty(0, np.int64), np.empty(0, np.float64))
+NONE: RowScores = (np.empty(0, np.int64), np.empty(0, np.float64))
 #: The arrays of one file of postings; "query" and "pair" each have all of them.
 PARTS = ("sizes", "row_starts", "rows", "starts", "lists", "dense", "bitmaps")
 
 
 def load(path: Path) -> npt.NDArray[Any]:
-    """An array of a file: mapped when it is large, as an empty or small one need not or cannot be."""
+    """Return an array of a file: memory-mapped if large, because small and empty ones do not profit or cannot be
+    mapped."""
     if path.stat().st_size < 1 << 16:
         return np.asarray(np.load(path, allow_pickle=False))
     return np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)
 
 
 class Postings:
-    """Sets of `folder`: `sizes[l]` is the number of the first set of size l or more, the last entry their count."""
+    """Sets of `folder`: `sizes[l]` is the number of the first set of size l or more, the last entry the number of
+    sets."""
 
     def __init__(self, folder: Path, kind: str) -> None:
         arrays = [load(folder / f"{kind}.{part}.npy") for part in PARTS]
@@ -41,8 +42,9 @@ class Postings:
         self._sizes = self._sizes.astype(np.int64)
         self._dense = {token: place for place, token in enumerate(dense.tolist())}
 
-    def best(self, tokens: Sequence[int], size: int, k: int, floor: float = 0.0) -> Found:
-        """The best k rows, in order, for a text of `size` tokens of which `tokens` are known; none below `floor`."""
+    def best(self, tokens: Sequence[int], size: int, k: int, floor: float = 0.0) -> RowScores:
+        """Return the best k rows in order, for a text of `size` tokens of which `tokens` are known; none below
+        `floor`."""
         sizes = self._sizes
         sets, known = int(sizes[-1]), len(tokens)
         if not known or not sets or k <= 0:
@@ -61,16 +63,16 @@ class Postings:
         for bound, start, end in blocks:
             if bound < threshold:
                 break
-            found, values = self._of_block(tokens, size, k, threshold, upper, start, end)
+            found, values = self._score_block(tokens, size, k, threshold, upper, start, end)
             pool_sets, pool = np.concatenate((pool_sets, found)), np.concatenate((pool, values))
             if len(pool) > k:
                 threshold = max(threshold, float(np.partition(pool, len(pool) - k)[len(pool) - k]))
                 kept = pool >= threshold
                 pool_sets, pool = pool_sets[kept], pool[kept]
-        return self._rows_of(pool_sets, pool, k)
+        return self._read_rows(pool_sets, pool, k)
 
-    def containing(self, tokens: Sequence[int], k: int) -> Found:
-        """The first k rows whose sets contain all of `tokens`, the smallest sets first, then ascending rows."""
+    def containing(self, tokens: Sequence[int], k: int) -> RowScores:
+        """Return the first k rows whose sets contain all of `tokens`, smallest sets first, then ascending rows."""
         if not tokens or k <= 0:
             return NONE
         lists = sorted((self._list(token) for token in tokens if token not in self._dense), key=len)
@@ -88,19 +90,20 @@ class Postings:
                 common &= bits
             found = np.flatnonzero(np.unpackbits(common, count=int(self._sizes[-1])))
         sizes = np.searchsorted(self._sizes, found, side="right") - 1
-        return self._rows_of(found, len(tokens) / sizes, k)
+        return self._read_rows(found, len(tokens) / sizes, k)
 
     def _list(self, token: int) -> npt.NDArray[np.uint32]:
         return self._lists[int(self._starts[token]) : int(self._starts[token + 1])]
 
-    def _of_block(
+    def _score_block(
         self, tokens: Sequence[int], size: int, k: int, threshold: float, upper: Floats, start: int, end: int
-    ) -> Found:
-        """The sets of a block whose Jaccard index reaches `threshold` and the k-th best of the block."""
+    ) -> RowScores:
+        """Return the sets of a block whose Jaccard index reaches `threshold` and the k-th best of the block."""
         sizes, known = self._sizes, len(tokens)
         first = int(np.searchsorted(sizes, start, side="right")) - 1
         last = int(np.searchsorted(sizes, end - 1, side="right")) - 1
-        # upper rises up to l = known and falls from there: the sizes that can reach the threshold lie together.
+        # upper increases up to l = known and decreases from there, so the sizes that can reach the threshold are
+        # contiguous.
         open_sizes = np.flatnonzero(upper[first : last + 1] >= threshold) + first
         if not len(open_sizes):
             return NONE
@@ -112,7 +115,7 @@ class Postings:
         each = np.clip(sizes[first + 1 : last + 2], start, end) - np.clip(sizes[first : last + 1], start, end)
         needed = _needed(size, known, lengths, threshold)
         if not threshold:
-            # Enough sets with the largest overlaps; the k-th best of them is a first threshold.
+            # The k-th best of the sets with the largest overlaps is a first threshold.
             overlap = int(counts.max())
             while overlap > 1 and np.count_nonzero(counts >= overlap) < k:
                 overlap -= 1
@@ -126,7 +129,7 @@ class Postings:
         return found + start, values
 
     def _count(self, tokens: Sequence[int], start: int, end: int) -> npt.NDArray[Any]:
-        """How many of the tokens each set from start to end has."""
+        """Return the number of these tokens in each set from start to end."""
         # One larger than any overlap must fit as well: `needed` uses it for "cannot be reached".
         kind = np.uint8 if len(tokens) < 255 else np.uint16 if len(tokens) < 65535 else np.uint32
         skipped = start & 7  # whole bytes of the bitmaps are read
@@ -145,8 +148,8 @@ class Postings:
                 np.add.at(counts, listed[low:high].astype(np.intp) - start, one)
         return counts[skipped:]
 
-    def _rows_of(self, sets: Ints, values: Floats, k: int) -> Found:
-        """The best k rows of sets with these values: highest value first, ties by ascending row."""
+    def _read_rows(self, sets: Ints, values: Floats, k: int) -> RowScores:
+        """Return the best k rows of sets with these values: highest value first, ties by ascending row."""
         if not len(sets):
             return NONE
         order = np.argsort(-values, kind="stable")
@@ -156,7 +159,7 @@ class Postings:
         together = np.cumsum(each)
         cut = values[min(int(np.searchsorted(together, k)), len(values) - 1)]
         kept = int(np.searchsorted(-values, -cut, side="right"))
-        # Rows of a set ascend, so that no set can give more than its first k.
+        # Rows of a set ascend, so only the first k of each set can be in the result.
         starts, each, values = starts[:kept], np.minimum(each[:kept], k), values[:kept]
         shift = np.cumsum(each) - each
         rows = self._rows[np.repeat(starts - shift, each) + np.arange(int(each.sum()))].astype(np.int64)
@@ -170,13 +173,14 @@ class Postings:
 
 
 def _jaccard(common: npt.NDArray[Any], one: int, other: npt.NDArray[Any]) -> Floats:
-    """`hits.jaccard` of arrays: the same division of the same integers, so the same floats."""
+    """`hits.jaccard` of arrays: the same division of the same integers, hence the same floats."""
     common = common.astype(np.int64)
     return np.asarray(common / (one + other - common), np.float64)
 
 
 def _needed(size: int, known: int, lengths: Ints, threshold: float) -> Ints:
-    """The smallest overlap with which sets of these lengths reach the threshold, at least 1; `known` + 1 if none."""
+    """Return the smallest overlap, at least 1, with which sets of these lengths reach the threshold; `known` + 1 if
+    none."""
     guess = np.clip(np.ceil(threshold * (size + lengths) / (1 + threshold)) - 1, 1, known + 1).astype(np.int64)
     # The guess is rounded and at most one too low; the comparison that counts is that of the Jaccard indices.
     for _ in range(3):

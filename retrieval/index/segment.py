@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from retrieval.index.hits import Hit
-from retrieval.index.postings import NONE, PARTS, Found, Postings, load
+from retrieval.index.postings import NONE, PARTS, Postings, RowScores, load
 
 KINDS = ("query", "pair")
 ARRAYS = ("offsets", "digests", "digest_rows", "token_hashes", "token_numbers", "token_ends")
@@ -32,13 +32,13 @@ FILES = (
 )
 
 
-def digests_of(parts: Iterable[bytes]) -> npt.NDArray[np.uint64]:
+def compute_digests(parts: Iterable[bytes]) -> npt.NDArray[np.uint64]:
     blake = hashlib.blake2b
     return np.frombuffer(b"".join([blake(part, digest_size=8).digest() for part in parts]), "<u8")
 
 
 def is_pair(record: bytes, pair: bytes) -> bool:
-    """Whether a stored line is this pair, with whatever meta: JSON strings end where they end."""
+    """Return whether a stored line contains this pair, with any meta: JSON strings end where they end."""
     return record == pair or record.startswith(pair[:-1] + b",")
 
 
@@ -47,8 +47,8 @@ class Offsets(Protocol):
 
 
 class Texts:
-    """Lines of texts.jsonl by row. They are read, not mapped: a search touches pages all over the file, which would
-    then count as memory of the process. Reading at a place moves no cursor, so threads can share it."""
+    """Lines of texts.jsonl by row. They are read instead of mapped: a search touches pages all over the file, which
+    would count as memory of the process. Positional reads move no cursor, so threads can share it."""
 
     def __init__(self, file: int, offsets: Offsets) -> None:
         self._file, self._offsets = file, offsets
@@ -59,7 +59,7 @@ class Texts:
 
 
 class Segment:
-    """A segment, opened. `base` is the number of rows before it."""
+    """An open segment. `base` is the number of rows before it."""
 
     def __init__(self, folder: Path, rows: int, base: int) -> None:
         self.folder, self.rows, self.base = folder, rows, base
@@ -75,11 +75,11 @@ class Segment:
         os.close(self._file)
         os.close(self._tokens)
 
-    def best(self, tokens: frozenset[str], k: int, floor: float) -> Found:
+    def best(self, tokens: frozenset[str], k: int, floor: float) -> RowScores:
         rows, values = self._postings["query"].best(self._known(tokens), len(tokens), k, floor)
         return rows + self.base, values
 
-    def containing(self, tokens: frozenset[str], k: int) -> Found:
+    def containing(self, tokens: frozenset[str], k: int) -> RowScores:
         known = self._known(tokens)
         if len(known) < len(tokens):
             return NONE
@@ -90,13 +90,13 @@ class Segment:
         return Hit(row, value, *json.loads(self.texts.record(row - self.base).decode()))
 
     def records(self, start: int = 0) -> Iterator[bytes]:
-        """The lines from a row of the segment on, without their ends; also after the files were removed."""
+        """Yield the lines from a row of the segment on, without line ends; also after the files were removed."""
         return map(self.texts.record, range(start, self.rows))
 
     def _known(self, tokens: frozenset[str]) -> list[int]:
-        """The numbers of those tokens that occur, ascending."""
+        """Return the numbers of the tokens that occur, ascending."""
         written = [token.encode() for token in tokens]
-        hashes = digests_of(written)
+        hashes = compute_digests(written)
         known = []
         for token, digest, place in zip(written, hashes, np.searchsorted(self._hashes, hashes).tolist(), strict=True):
             while place < len(self._hashes) and self._hashes[place] == digest:
@@ -110,9 +110,9 @@ class Segment:
 
 
 def write_vocabulary(folder: Path, tokens: Iterable[str]) -> None:
-    """The tokens in the order of their numbers."""
+    """Write the tokens, given in the order of their numbers."""
     written = [token.encode() for token in tokens]
-    hashes = digests_of(written)
+    hashes = compute_digests(written)
     order = np.argsort(hashes, kind="stable")
     np.save(folder / "token_hashes.npy", hashes[order])
     np.save(folder / "token_numbers.npy", order.astype(np.uint32))
@@ -121,6 +121,6 @@ def write_vocabulary(folder: Path, tokens: Iterable[str]) -> None:
 
 
 def pair_bytes(query: str, response: str) -> bytes:
-    """The line of a pair without meta. Raises UnicodeEncodeError for half a surrogate pair."""
+    """Return the line of a pair without meta. Raises UnicodeEncodeError for an unpaired surrogate."""
     quoted: Any = json.encoder.encode_basestring
     return f"[{quoted(query)},{quoted(response)}]".encode()

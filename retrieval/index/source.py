@@ -1,4 +1,4 @@
-"""Reading a corpus: pairs out of a JSONL file, plain or gzip, or out of any iterable, one by one, each checked."""
+"""Reads and checks the pairs of a corpus: a JSONL file, plain or gzip, or any iterable."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _scan: Callable[[str, int], tuple[Any, int]] = vars(json.JSONDecoder())["scan_on
 
 
 class Pair(NamedTuple):
-    """One row as it was given. `place` is its line in the file, or its number in the iterable, from 1."""
+    """One row as given. `place` is its line in the file, or its number in the iterable, from 1."""
 
     place: int
     query: str
@@ -30,7 +30,8 @@ class Pair(NamedTuple):
 
 
 class Reader:
-    """The pairs of a source; `done` of `total` bytes were read of a file, `done` rows of 0 of an iterable."""
+    """The pairs of a source, with progress: `done` of `total` bytes of a file, or `done` rows (total 0) of an
+    iterable."""
 
     def __init__(self, source: Source) -> None:
         self.name = "rows"
@@ -48,13 +49,13 @@ class Reader:
 
     def __iter__(self) -> Iterator[Pair]:
         if self._rows is None:
-            yield from self._of_file()
+            yield from self._read_file()
             return
         for place, row in enumerate(self._rows, 1):
             self.done = place
             yield self.check(place, row)
 
-    def _of_file(self) -> Iterator[Pair]:
+    def _read_file(self) -> Iterator[Pair]:
         place = 0
         with self.path.open("rb") as raw:
             zipped = raw.read(2) == _GZIP

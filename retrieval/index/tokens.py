@@ -1,5 +1,5 @@
-"""Token sets: what retrieval compares. One definition for queries, rows and every backend; the index, embedded or in
-Elasticsearch, only ever sees the tokens made here.
+"""Token sets for retrieval. Queries, rows and all backends use this one definition; the index, embedded or in
+Elasticsearch, only receives tokens made here.
 
 1. *Normal form*: `evalapp.words.normalise`, as of the words that metrics count (see there for what differs).
 2. *words*: a token is a longest run of letters, digits and combining marks, in any script and direction. An
@@ -12,8 +12,7 @@ Elasticsearch, only ever sees the tokens made here.
 
 5. Of a token longer than 200 characters the first 200 count, so that every token fits every backend.
 
-Everything else separates. A text of punctuation alone has no tokens.
-"""
+Everything else separates. A text of punctuation alone has no tokens."""
 
 from __future__ import annotations
 
@@ -41,14 +40,15 @@ UNSPACED = frozenset(
 
 
 def tokenizer_for(language: str) -> str:
-    """`characters` for a language code written without spaces between words (zh, ja-JP, th_TH ...), else `words`."""
+    """Return `characters` for a language code written without spaces between words (zh, ja-JP, th_TH ...), else
+    `words`."""
     base = language.strip().lower().replace("_", "-").partition("-")[0]
     return CHARACTERS if base in UNSPACED else WORDS
 
 
 def unicode_note(made: str) -> str:
-    """Why a query may be cut otherwise than rows that were cut by Unicode `made` (empty: not known); empty where both
-    are by the same version."""
+    """Return why a query may be tokenised differently from rows tokenised with Unicode version `made` ("": unknown);
+    "" if both versions are equal."""
     here = unicodedata.unidata_version
     if made == here:
         return ""
@@ -56,19 +56,22 @@ def unicode_note(made: str) -> str:
 
 
 def tokens(text: str, tokenizer: str = WORDS) -> frozenset[str]:
-    """The set of tokens of a text."""
+    """Return the set of tokens of a text.
+
+    >>> sorted(tokens("Where are you?"))
+    ['are', 'where', 'you']
+    """
     return frozenset(_cut(_split(normalise(text.replace(END, " ")), check_tokenizer(tokenizer))))
 
 
 def tokens_in_order(texts: Iterable[str], tokenizer: str = WORDS) -> list[str]:
-    """The tokens of many texts, one after the other with repetitions, each text closed by a token END.
+    """Return the tokens of many texts in order, with repetitions, each text followed by a token END.
 
-    The same tokens as `tokens` finds one by one: the control character END neither composes with its neighbours nor
-    is part of a token, so the texts cannot touch each other.
-    """
+    The tokens equal those of `tokens` for each text: the control character END neither composes with its neighbours
+    nor belongs to a token."""
     found: list[str] = []
     ready = [text if text.isascii() else normalise(text) for text in texts]
-    # ASCII texts are made normal together and split several times faster.
+    # Normalising and splitting ASCII texts together is several times faster.
     for plain, group in groupby([text.replace(END, " ") for text in ready], str.isascii):
         joined = f" {END} ".join([*group, ""])
         found += _split(normalise(joined) if plain else joined, check_tokenizer(tokenizer))
@@ -87,11 +90,12 @@ def _cut(found: list[str]) -> list[str]:
 
 
 def _split(normal: str, tokenizer: str) -> list[str]:
-    """The tokens of a text in its normal form, in order, and every END in it."""
+    """Return the tokens of a normalised text in order, with every END."""
     if not normal.isascii():
         return _pattern(tokenizer).findall(normal)
-    # Points 2 to 4 for ASCII, three times as fast as the pattern: what belongs to a token by its neighbours is put
-    # aside as a control character, whatever else is no letter or digit becomes a space, then it is brought back.
+    # Points 2 to 4 for ASCII, three times as fast as the pattern: characters that belong to a token because of their
+    # neighbours become control characters, all others except letters and digits become spaces, then the former are
+    # restored.
     for (mark, kept), pattern in zip(_ASIDE.items(), _INNER, strict=True):
         normal = normal.replace(mark, " ")
         if kept in normal:

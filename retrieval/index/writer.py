@@ -1,4 +1,4 @@
-"""Writing a segment: pairs in, checked against what is there already, tokens counted, files out, in bounded memory."""
+"""Writes a segment in bounded memory: removes duplicate pairs, counts tokens, writes the files."""
 
 from __future__ import annotations
 
@@ -14,25 +14,27 @@ import numpy as np
 import numpy.typing as npt
 
 from retrieval.index.inversion import Forward, invert
-from retrieval.index.segment import KINDS, Segment, Texts, digests_of, is_pair, pair_bytes, write_vocabulary
+from retrieval.index.segment import KINDS, Segment, Texts, compute_digests, is_pair, pair_bytes, write_vocabulary
 from retrieval.index.source import Reader
 from retrieval.index.tokens import END, tokens_in_order
 
-#: A batch is worked on when it has so many rows or characters.
+#: Maximum rows and characters of a batch.
 BATCH_ROWS, BATCH_CHARACTERS = 1 << 15, 1 << 23
 Progress = Callable[[int, int], object]
 
 
 @dataclass(frozen=True)
-class Written:
+class SegmentReport:
+    """Counts of a written segment."""
+
     rows: int
     duplicates: int
     without_tokens: int
 
 
 class SegmentWriter:
-    """Takes pairs with `add`, writes the segment with `finish`. Pairs of `before` (earlier segments) or seen earlier in
-    this one are duplicates and are left out."""
+    """Writes a segment: `add` pairs, then `finish`. Duplicates of pairs in `before` (earlier segments) or in this
+    one are left out."""
 
     def __init__(self, folder: Path, tokenizer: str, before: Sequence[Segment] = ()) -> None:
         self._folder, self._tokenizer = folder, tokenizer
@@ -48,7 +50,7 @@ class SegmentWriter:
         self._characters = 0
 
     def add(self, query: str, response: str, meta: dict[str, Any] | None) -> None:
-        """Raises ValueError or TypeError for what JSON or UTF-8 cannot hold."""
+        """Add a pair. Raises ValueError or TypeError for values that JSON or UTF-8 cannot represent."""
         pair = pair_bytes(query, response)
         if pair in self._batch:
             self._duplicates += 1
@@ -64,11 +66,11 @@ class SegmentWriter:
         return len(self._batch) >= BATCH_ROWS or self._characters >= BATCH_CHARACTERS
 
     def flush(self) -> None:
-        """Works the batch off."""
+        """Process the batch."""
         if not self._batch:
             return
         pairs = list(self._batch)
-        digests = digests_of(pairs)
+        digests = compute_digests(pairs)
         self._texts.flush()
         old = np.zeros(len(pairs), bool)
         for run in (*self._runs, *self._own):
@@ -89,7 +91,7 @@ class SegmentWriter:
         order = np.argsort(digests, kind="stable")
         texts = Texts(self._texts.fileno(), self._offsets)
         self._own.append(_Run(digests[order], (order + first).astype(np.uint32), texts))
-        # Of runs of like size one is made, so that there are few of them and each row moves rarely.
+        # Runs of similar size are merged, so that there are few of them and each row moves rarely.
         while len(self._own) > 1 and len(self._own[-2].digests) < 2 * len(self._own[-1].digests):
             last = self._own.pop()
             self._own[-1] = self._own[-1].joined(last)
@@ -104,7 +106,7 @@ class SegmentWriter:
                 self._without += int(np.count_nonzero(sizes == 0))
 
     def _keys(self, texts: list[str]) -> npt.NDArray[np.uint64]:
-        """row << 32 | token number of the distinct tokens of each text, ascending."""
+        """Return row << 32 | token number of the distinct tokens of each text, ascending."""
         found = tokens_in_order(texts, self._tokenizer)
         numbers = np.fromiter(map(self._vocabulary.__getitem__, found), np.int64, len(found))
         end = self._vocabulary[END]
@@ -113,7 +115,7 @@ class SegmentWriter:
         keys = (rows.astype(np.uint64) << np.uint64(32)) | numbers.astype(np.uint64)
         return _distinct(keys[~ends])
 
-    def finish(self, tick: Callable[[], None]) -> Written:
+    def finish(self, tick: Callable[[], None]) -> SegmentReport:
         self.flush()
         self._texts.close()
         rows = len(self._offsets) - 1
@@ -131,7 +133,7 @@ class SegmentWriter:
         for kind, forward in self._forward.items():
             invert(self._folder, kind, *forward.close(), size, tick)
             forward.path.unlink()
-        return Written(rows, self._duplicates, self._without)
+        return SegmentReport(rows, self._duplicates, self._without)
 
     def abandon(self) -> None:
         self._texts.close()
@@ -140,7 +142,7 @@ class SegmentWriter:
 
 
 def _distinct(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """np.unique, which goes by hashing in NumPy 2.4 and takes ten times as long."""
+    """np.unique by sorting: its hashing in NumPy 2.4 takes ten times as long."""
     keys.sort()
     new = np.ones(len(keys), bool)
     np.not_equal(keys[1:], keys[:-1], out=new[1:])
@@ -148,13 +150,13 @@ def _distinct(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 class _Run:
-    """Digests in ascending order with their rows, and the texts that decide when digests are equal."""
+    """Sorted digests with their rows, and the texts that decide when digests are equal."""
 
     def __init__(self, digests: npt.NDArray[np.uint64], rows: npt.NDArray[np.uint32], texts: Texts) -> None:
         self.digests, self.rows, self.texts = digests, rows, texts
 
     def mark(self, digests: npt.NDArray[np.uint64], pairs: list[bytes], old: npt.NDArray[np.bool_]) -> None:
-        """Sets `old` where a pair stands in this run."""
+        """Set `old` for pairs that are in this run."""
         if not len(self.digests):
             return
         places = np.searchsorted(self.digests, digests)
@@ -175,8 +177,9 @@ class _Run:
 
 def write_segment(
     folder: Path, pairs: Reader | Iterable[bytes], tokenizer: str, before: Sequence[Segment], progress: Progress | None
-) -> Written:
-    """A segment of a source, or of lines already stored. An exception, of `progress` too, leaves nothing open."""
+) -> SegmentReport:
+    """Write a segment of a source, or of lines already stored. An exception, also from `progress`, leaves no file
+    open."""
     folder.mkdir(parents=True)
     writer = SegmentWriter(folder, tokenizer, before)
     done, total = 0, 0

@@ -12,7 +12,7 @@ from django.utils.crypto import salted_hmac
 
 if TYPE_CHECKING:
     from ..index.elastic_server import Access, ServerHealth
-    from ..index.elastic_writer import Loaded, Row, State
+    from ..index.elastic_writer import LoadReport, Row, State
     from ..index.hits import Hit, Index
     from ..models import Corpus
 
@@ -64,7 +64,7 @@ def as_rows(hits: Iterable[Hit]) -> Iterator[Row]:
     return (Row(hit.row, hit.query, hit.response, hit.meta) for hit in hits)
 
 
-def rebuild(corpus: Corpus, hits: Iterable[Hit], progress: Callable[[int], None]) -> Loaded:
+def rebuild(corpus: Corpus, hits: Iterable[Hit], progress: Callable[[int], None]) -> LoadReport:
     """All rows into an index of its own, which then takes the place of the one before."""
     from ..index import elastic_writer
 

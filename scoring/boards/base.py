@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from evalapp.stats.agreement.judged import Judged
+    from evalapp.stats.agreement.judged import RaterJudgements
     from evalapp.stats.core.coding import BoolArray, IntArray
     from scoring.boards.data.columns import Comparisons, Ratings, Scores
     from scoring.boards.metrics.people import Scored
@@ -174,7 +174,7 @@ class Data(Protocol):
     def describe_judged(self, aspect: AspectInfo | None = None, way: str = "") -> Table:
         """What a table of agreement tells beside its figures, in no export: names of campaigns, ends of the scale."""
 
-    def load_judged(self, aspect: AspectInfo, way: str, query: Query) -> Judged: ...
+    def load_judged(self, aspect: AspectInfo, way: str, query: Query) -> RaterJudgements: ...
 
     def load_controls(self, query: Query) -> Mapping[str, tuple[int, int]]:
         """Rater -> control items answered, and how many of them not as expected."""

@@ -320,10 +320,10 @@ class _Work:
         return self._interval(statistics, [record.group or record.item for record in records])
 
     def _interval(self, statistics: NDArray[Any], groups: Sequence[str]) -> Estimate:
-        from evalapp.stats.ranking.own_values import interval_of_sums
+        from evalapp.stats.ranking.own_values import bootstrap_sums
 
         value = float(self.measure.from_sums(statistics.sum(axis=0)))
-        return interval_of_sums(value, statistics, groups, self.measure.from_sums)
+        return bootstrap_sums(value, statistics, groups, self.measure.from_sums)
 
     def _identity(self, record: Record) -> Hashable:
         """What a stored score depends on: for a trained evaluator also whether it learned from the item's group."""

@@ -22,7 +22,7 @@ from .aspects import find_campaign, list_judged
 from .people import CHUNK, judged_in
 
 if TYPE_CHECKING:
-    from evalapp.stats.agreement.judged import Judged
+    from evalapp.stats.agreement.judged import RaterJudgements
 NAMES = ("value", "unit", "item", "system", "rater", "seconds", "at", "source", "simulated")
 
 
@@ -61,7 +61,7 @@ def choose_asked(project: Project, query: AgreementQuery) -> Asked:
     return found[0]
 
 
-def load_judged(project: Project, aspect: Aspect, way: str, query: Query) -> Judged:
+def load_judged(project: Project, aspect: Aspect, way: str, query: Query) -> RaterJudgements:
     """Every judgement of the aspect in this way, or those of the campaign and without the raters of the filter that the
     query names."""
     from evalapp.stats.agreement.judged import collect

@@ -82,7 +82,7 @@ def read_question(given: Mapping[str, Any]) -> PowerQuestion:
 
 def answer_power(question: PowerQuestion, project: Project | None = None) -> dict[str, Any]:
     """The number that is needed and the power of other numbers; with a project also what is there and what is left."""
-    from evalapp.stats.planning.power import EffectError, needed_judgements, power_of
+    from evalapp.stats.planning.power import EffectError, compute_power, needed_judgements
 
     effect = _effect(question)
     pilot = _pilot(question, project) if project is not None else {}
@@ -95,9 +95,9 @@ def answer_power(question: PowerQuestion, project: Project | None = None) -> dic
     try:
         needed = needed_judgements(question.test, effect, power=question.power, **settings)  # type: ignore[arg-type]
         sizes = sorted({max(4, round(needed * share)) for share in (0.25, 0.5, 0.75, 1, 1.5, 2)} | {needed})
-        curve = [{"n": n, "power": power_of(question.test, effect, n, **settings)} for n in sizes]  # type: ignore[arg-type]
+        curve = [{"n": n, "power": compute_power(question.test, effect, n, **settings)} for n in sizes]  # type: ignore[arg-type]
         if pilot.get("n"):
-            pilot["power"] = power_of(question.test, effect, pilot["n"], **settings) if pilot["n"] > 3 else None  # type: ignore[arg-type]
+            pilot["power"] = compute_power(question.test, effect, pilot["n"], **settings) if pilot["n"] > 3 else None  # type: ignore[arg-type]
     except EffectError as error:
         raise BadInput(
             f"{str(error)[0].upper()}{str(error)[1:]}.", faults=[Fault(str(error), field="effect")]

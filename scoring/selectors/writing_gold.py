@@ -101,10 +101,10 @@ def metric_of(campaign: WritingCampaign) -> tuple[str, str]:
 def _means(ratings: Any) -> dict[int, dict[int, float]]:
     """Item -> output -> mean rating, for items with enough rated outputs."""
     means: dict[int, dict[int, float]] = defaultdict(dict)
-    from evalapp.stats.agreement.judged import people_of
+    from evalapp.stats.agreement.judged import resolve_raters
 
     rows = list(ratings.values_list("output__item", "output", "rater", "value").order_by("pk"))
-    people, places = people_of({rater for _, _, rater, _ in rows})
+    people, places = resolve_raters({rater for _, _, rater, _ in rows})
     # A person's first rating of an output counts, as in every table.
     first: dict[tuple[int, int], dict[str, float]] = defaultdict(dict)
     for item, output, rater, value in sorted(rows, key=lambda row: places[row[2]]):

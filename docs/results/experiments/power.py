@@ -18,7 +18,7 @@ from evalapp.stats.agreement.icc import icc
 from evalapp.stats.agreement.normalise import aggregate_ratings, normalise_ratings
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.planning.designs import StudyDesign, plan
-from evalapp.stats.planning.power import design_effect, power_of
+from evalapp.stats.planning.power import compute_power, design_effect
 from evalapp.stats.resampling.bootstrap import Bootstrap
 
 SEED, DRAWS = 13, 1000
@@ -71,7 +71,7 @@ def draw_preferences(run: Run, rng: np.random.Generator) -> Result:
             for n in (25, 50, 100, 200) if share not in (0.0, 0.5, 1.0) else ():
                 drawn = won[rng.integers(0, len(won), (DRAWS, n))].mean(axis=1)
                 observed = float((2 * np.abs(drawn - 0.5) * np.sqrt(n) > Z).mean())
-                rows.append({"n": n, "predicted": power_of("preference", share, n), "observed": observed})
+                rows.append({"n": n, "predicted": compute_power("preference", share, n), "observed": observed})
     return {"rows": rows}
 
 
@@ -95,9 +95,9 @@ def draw_items(run: Run, rng: np.random.Generator) -> Result:
                 rows.append(
                     {
                         "n": usual,
-                        "predicted": power_of("preference", share, usual, design_effect=effect),
+                        "predicted": compute_power("preference", share, usual, design_effect=effect),
                         "observed": float((strength / np.sqrt(effect) > Z).mean()),
-                        "naive": power_of("preference", share, usual),
+                        "naive": compute_power("preference", share, usual),
                     }
                 )
         per_item = float(np.mean([len(won) / len(np.unique(item)) for won, item in pairs.values()]))
@@ -153,7 +153,7 @@ def draw_correlations(run: Run, rng: np.random.Generator) -> Result:
             found = correlate_samples(data[rng.integers(0, len(data), (DRAWS, n))])[:, 0, 1]
             t = np.abs(found) * np.sqrt((n - 2) / (1 - found**2))
             observed = float((t > stats.t.ppf(0.975, n - 2)).mean())
-            rows.append({"n": n, "predicted": power_of("correlation", r, n), "observed": observed})
+            rows.append({"n": n, "predicted": compute_power("correlation", r, n), "observed": observed})
     return {"rows": rows, "outputs": len(people["quality"])}
 
 
@@ -170,7 +170,7 @@ def draw_williams(run: Run, rng: np.random.Generator) -> Result:
             samples = [correlate_samples(data[rng.integers(0, len(data), (250, n))]) for _ in range(DRAWS // 250)]
             found = np.concatenate(samples)
             p = test_williams(found[:, 0, 1], found[:, 0, 2], found[:, 1, 2], n)
-            predicted = power_of("williams", effect, n)
+            predicted = compute_power("williams", effect, n)
             rows.append({"n": n, "predicted": predicted, "observed": float((p < 0.05).mean())})
     return {"rows": rows}
 

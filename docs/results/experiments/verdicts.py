@@ -268,7 +268,7 @@ def measure_supervised(run: Run, name: str, seed: int, rate: float, parts: Seque
         steps = list_checkpoints(test, system)
         ratings = ranker.rank({str(step): rows for step, rows in steps.items()}, seeds=20,
                               max_items=4 if run.quick else CHECKPOINT_ITEMS)  # fmt: skip
-        skills = [ratings.rating_of(str(step)) for step in steps]
+        skills = [ratings.get_rating(str(step)) for step in steps]
         found[f"{system}_spearman"] = spearman(list(map(float, steps)), skills).value
     return {
         **found,

@@ -21,7 +21,7 @@ from evalapp.accounts.selectors import with_makers
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
 from evalapp.common.naming import check_names, find_name_faults
-from evalapp.names import fold_look
+from evalapp.names import fold_confusables
 
 from .members import add_member, check_role
 
@@ -138,8 +138,10 @@ def accept_invitation(*, secret: str, user: User) -> tuple[Membership, Invitatio
 def check_look(name: str) -> None:
     """Raise `Conflict` if a new user name can be taken for that of an account: it differs only in capitals or in
     letters that look alike."""
-    look = fold_look(name)
-    if any(other != name and look & fold_look(other) for other in User.objects.values_list("username", flat=True)):
+    look = fold_confusables(name)
+    if any(
+        other != name and look & fold_confusables(other) for other in User.objects.values_list("username", flat=True)
+    ):
         text = (
             "This user name differs from that of another account only in capitals or in letters that look alike. "
             "Choose another, or sign in if that account is yours."

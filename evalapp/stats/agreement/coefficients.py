@@ -1,7 +1,6 @@
-"""Every coefficient of agreement of one set of ratings side by side, with prevalence, and each pair of raters.
+"""All coefficients of agreement for one set of ratings, with prevalence, and for each pair of raters.
 
-The coefficients themselves are in `agreement`, `kappa` and `icc`.
-"""
+The single coefficients are in `krippendorff`, `kappa` and `icc`."""
 
 from __future__ import annotations
 
@@ -15,24 +14,24 @@ from numpy.typing import ArrayLike, NDArray
 from evalapp.stats.agreement.icc import IccForm, iccs
 from evalapp.stats.agreement.kappa import KappaWeights, cohen_kappa, fleiss_kappa, percent_agreement
 from evalapp.stats.agreement.krippendorff import SCALES, Scale, krippendorff_alpha
-from evalapp.stats.agreement.rating_columns import RatingColumns, of_columns
+from evalapp.stats.agreement.rating_columns import RatingColumns, code_ratings
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.resampling.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap
 
-#: Pairs of raters with fewer units in common are counted, not shown; of the others the best filled ones are shown.
+#: Pairs of raters with fewer common units are only counted; of the others those with most common units are listed.
 MIN_SHARED_UNITS = 10
 MAX_PAIRS = 200
-#: Below so many units intervals of agreement are too narrow (docs/results/intervals.md).
+#: With fewer units, intervals of agreement are too narrow (docs/results/intervals.md).
 FEW_UNITS = 50
 NARROW = (
     "too narrow: in simulations those called 95 % hold the truth in .73 to .91 from 10 units, in .88 to .91 from 20 "
     "and in .91 to .94 from 50."
 )
 UNWEIGHTED = "unweighted"
-#: Of Fleiss' kappa where units have unequally many ratings; other programs weight units by their ratings.
+#: Note on Fleiss' kappa with unequal numbers of ratings; other programs weight units by their ratings.
 OVER_UNITS = "units have unequally many ratings: the mean over units, each counted once"
 
-# Above this share of equal answers chance-corrected coefficients depend on the few others.
+# Above this prevalence chance-corrected coefficients depend on the few other answers.
 _LOPSIDED = 0.8
 _FORMS: dict[str, IccForm] = {"icc_1": "1", "icc_a1": "A,1", "icc_ak": "A,k", "icc_c1": "C,1", "icc_ck": "C,k"}
 _WEIGHTS: dict[Scale, KappaWeights | None] = {
@@ -45,7 +44,8 @@ _WEIGHTS: dict[Scale, KappaWeights | None] = {
 
 @dataclass(frozen=True, slots=True)
 class PairAgreement:
-    """Two raters on the units that both rated. `kappa` is Cohen's, weighted by squares unless the scale is nominal."""
+    """Agreement of two raters on their common units. `kappa` is Cohen's, with quadratic weights unless the scale is
+    nominal."""
 
     rater_a: Any
     rater_b: Any
@@ -55,7 +55,7 @@ class PairAgreement:
     alpha: Estimate
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-safe."""
+        """Return the agreement as JSON-safe values."""
         return {
             "rater_a": _plain(self.rater_a),
             "rater_b": _plain(self.rater_b),
@@ -70,12 +70,10 @@ class PairAgreement:
 class AgreementTable:
     """Agreement of all raters and of each pair.
 
-    `coefficients`: alpha, percent, fleiss, cohen (mean of the kappas of all pairs with enough units in common, weighted
-    by units, without interval), and
-    icc_1, icc_a1, icc_ak, icc_c1, icc_ck where ratings are numbers of an interval or ratio scale. `prevalence` is the
-    share of every value among the ratings, the most frequent 50 where there are more. `notes` are sentences on how to
-    read the figures; `pairs_left_out` counts pairs of raters with too few units in common or beyond the limit.
-    """
+    `coefficients`: alpha, percent, fleiss, cohen (mean over all pairs with enough common units, weighted by units,
+    without interval), and icc_1, icc_a1, icc_ak, icc_c1, icc_ck on interval and ratio scales. `prevalence` is the
+    share of each value among the ratings, at most the 50 most frequent. `notes` are sentences on how to read the
+    figures; `pairs_left_out` counts pairs of raters with too few common units or beyond the limit."""
 
     scale: Scale
     n_ratings: int
@@ -90,7 +88,7 @@ class AgreementTable:
     settings: dict[str, Any]
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-safe; prevalence as a list of value and share."""
+        """Return the table as JSON-safe values; prevalence as a list of value and share."""
         return {
             "scale": self.scale,
             "n_ratings": self.n_ratings,
@@ -116,13 +114,19 @@ def agreement_table(
     max_pairs: int = MAX_PAIRS,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> AgreementTable:
-    """All coefficients of one aspect's ratings: (n,) columns, one row per rating, nan or None = missing.
+    """Return all coefficients of one aspect's ratings: (n,) columns, one row per rating, nan or None = missing.
 
-    A rater rates a unit once (`ColumnError` otherwise). Intervals: resampled units, or `bootstrap.cluster`.
+    Intervals are bootstrapped over units, or over `bootstrap.cluster`.
+
+    Raises `ColumnError` for columns that do not fit, also if a rater rated a unit twice.
+
+    >>> table = agreement_table([1, 1, 2, 3], ["x", "x", "y", "y"], ["ann", "bob", "ann", "bob"])
+    >>> table.coefficients["percent"].value
+    0.5
     """
     if scale not in SCALES:
         raise ValueError(f"scale is one of {', '.join(SCALES)}, not '{scale}'")
-    found = of_columns(value, unit, rater, bootstrap.cluster, numeric=scale != "nominal")
+    found = code_ratings(value, unit, rater, bootstrap.cluster, numeric=scale != "nominal")
     pairs, left_out, mean_kappa = _pairs(found, scale, min_shared, max_pairs, bootstrap)
     values, units, raters = found.labels[found.value], found.unit, found.rater
     clusters = found.cluster[found.unit]
@@ -151,8 +155,8 @@ def agreement_table(
 def _pairs(
     found: RatingColumns, scale: Scale, min_shared: int, max_pairs: int, bootstrap: Bootstrap
 ) -> tuple[list[PairAgreement], int, Estimate]:
-    """The pairs to show (at most `max_pairs`), how many others there are, and the mean kappa of all pairs that have
-    `min_shared` units in common, shown or not."""
+    """Return the listed pairs (at most `max_pairs`), the number of other pairs, and the mean kappa of all pairs that
+    have `min_shared` common units, listed or not."""
     from scipy.sparse import csr_array, triu
 
     indicator = csr_array((np.ones(len(found.unit)), (found.rater, found.unit)), shape=(found.n_raters, found.n_units))
@@ -168,7 +172,7 @@ def _pairs(
 
 
 class _Places:
-    """The ratings of every rater, ready to be joined with another's."""
+    """The ratings of every rater, prepared for joining with another rater's."""
 
     def __init__(self, found: RatingColumns) -> None:
         self._found = found
@@ -177,7 +181,7 @@ class _Places:
         self._rows = np.split(order, ends[:-1])
 
     def kappa(self, a: int, b: int, scale: Scale) -> Estimate:
-        """Cohen's kappa of two raters without an interval."""
+        """Return Cohen's kappa of two raters without an interval."""
         found, one, two = self._found, self._rows[a], self._rows[b]
         _, of_one, of_two = np.intersect1d(found.unit[one], found.unit[two], assume_unique=True, return_indices=True)
         x, y = found.labels[found.value[one[of_one]]], found.labels[found.value[two[of_two]]]
@@ -205,7 +209,7 @@ class _Places:
 
 
 def _mean_kappa(kappas: list[Estimate], units: NDArray[np.int64], scale: Scale, min_shared: int) -> Estimate:
-    """The mean over pairs, each weighted by its units in common."""
+    """Return the mean over pairs, weighted by their common units."""
     defined = np.array([kappa.is_defined for kappa in kappas], dtype=np.bool_)
     if not defined.any():
         reason = "every pair of raters gave one value only" if kappas else "no two raters share enough units"
@@ -213,7 +217,7 @@ def _mean_kappa(kappas: list[Estimate], units: NDArray[np.int64], scale: Scale, 
     values, counts = np.array([kappa.value for kappa in kappas])[defined], units[defined]
     n = int(defined.sum())
     pairs = "1 pair of raters" if n == 1 else f"mean of {n:,} pairs of raters"
-    note = f"{weights_of(scale)}; {pairs} with {min_shared} or more units in common"
+    note = f"{describe_weights(scale)}; {pairs} with {min_shared} or more units in common"
     return Estimate.point(float(values @ counts / counts.sum()), int(counts.sum()), note)
 
 
@@ -225,8 +229,8 @@ def _explained(fleiss: Estimate, found: RatingColumns) -> Estimate:
     return fleiss.with_note(UNWEIGHTED if equal else f"{UNWEIGHTED}; {OVER_UNITS}")
 
 
-def weights_of(scale: Scale) -> str:
-    """How disagreements count in Cohen's kappa on this scale, in words."""
+def describe_weights(scale: Scale) -> str:
+    """Return how Cohen's kappa weights disagreements on this scale, in words."""
     weights = _WEIGHTS[scale]
     return f"{weights} weights" if weights else UNWEIGHTED
 
@@ -251,7 +255,7 @@ def _notes(found: RatingColumns, coefficients: dict[str, Estimate], prevalence: 
 
 
 def _narrow(found: RatingColumns, coefficients: dict[str, Estimate], pairs: Sequence[PairAgreement]) -> list[str]:
-    """That intervals come from few units, all together or those of pairs of raters."""
+    """Return notes on intervals from few units, overall or for pairs of raters."""
     clusters = found.cluster[found.sizes >= 2]
     n = len(np.unique(clusters))
     what = "units" if n == len(clusters) else "groups of units"

@@ -1,8 +1,7 @@
-"""Coincidences: which values were given to the same unit, from long columns of few whole numbers, by counting alone.
+"""Table of coincidences (values given to the same unit) by counting, from long columns of few whole numbers.
 
-No row is sorted, coded or paired; what agreement makes of the table is in `agreement`. Three ways, the fastest that the
-columns allow: kinds of units, counts packed into one number a unit, a table of units by values.
-"""
+No row is sorted, coded or paired; `krippendorff` computes alpha from the table. Of three methods the fastest
+applicable one is used: kinds of units, counts packed into one number per unit, a table of units by values."""
 
 from __future__ import annotations
 
@@ -15,22 +14,22 @@ from numpy.typing import NDArray
 
 from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
 
-# Shorter columns are sorted in no time.
+# Sorting shorter columns is fast enough.
 _ROWS = 1000
-# Most ratings of a unit that is looked for at the head of sorted rows.
+# Largest number of ratings per unit that is detected in sorted rows.
 _MOST_EVEN = 20
-# Most sequences of values that are counted.
+# Largest number of sequences of values that are counted.
 _MOST_KINDS = 1 << 18
-# Places for packed counts, and an odd factor that spreads them.
+# Slots of the hash table for packed counts, and an odd factor that spreads them.
 _PLACE_BITS = 16
 _PLACES, _HASH_FACTOR = 1 << _PLACE_BITS, 0x1E3779B97F4A7C15
 # Bits of a unit's packed counts; below 2^53 sums of float64 are exact.
 _PACKED_BITS, _EXACT = 48, 2.0**53
-# Unit numbers may be so much farther apart than there are rows; a table has at most so many cells a row.
+# Unit numbers may spread over this multiple of the rows; a table has at most this many cells per row.
 _SPAN_SHARE, _TABLE_SHARE = 2, 8
 # Largest value: sums of values times kinds stay exact.
 _LARGEST = 2.0**30
-# Rows, and cells of a table of units by values, that stay in the cache.
+# Rows and cells of a table of units by values that fit the cache.
 _CACHED_ROWS, _CACHED_CELLS = 1 << 15, 1 << 18
 # 1.5 * 2^52: added to a whole number, it leaves that number in the lowest bits.
 _SHIFTER = 1.5 * 2.0**52
@@ -38,8 +37,9 @@ _EXPONENT_OF_ONE = 1023
 
 
 class Coincidences(NamedTuple):
-    """`table` (v, v): sum over units of c_x (c_y - [x = y]) / (m - 1), c the counts of the unit's m ratings by value;
-    its margins count the ratings. `values` (v,) ascending, all with ratings; `n_units` have at least two of them."""
+    """`table` (v, v): sum over units of c_x (c_y - [x = y]) / (m - 1), c the counts of the unit's m ratings by
+    value; its margins count the ratings. `values` (v,) ascending, all used; `n_units` counts units with at least two
+    ratings."""
 
     table: FloatArray
     values: FloatArray
@@ -47,18 +47,20 @@ class Coincidences(NamedTuple):
 
 
 def count_coincidences(unit: NDArray[Any], value: NDArray[Any]) -> Coincidences | None:
-    """Coincidences of ratings `value` (n,) of `unit` (n,); None unless units are whole numbers close together, values
-    (float64) few whole numbers close together without a missing one, and rows many. O(n) in a handful of passes."""
+    """Return coincidences of ratings `value` (n,) of `unit` (n,) in O(n).
+
+    None unless units are whole numbers in a small range, values (float64) few whole numbers in a small range without
+    missing ones, and rows many."""
     if unit.dtype.kind not in "iu" or value.dtype != np.float64 or len(unit) < _ROWS:
         return None
-    low, high = _ends_of_whole(value)
-    # Without ends every comparison is false.
+    low, high = _find_range(value)
+    # nan as the range makes every comparison false.
     if not (high - low < _TABLE_SHARE * len(unit) and low > -_LARGEST and high < _LARGEST):
         return None
     width = int(high - low) + 1
-    found = _of_even_rows(unit, value, low, width)
+    found = _count_even_rows(unit, value, low, width)
     if found is None:
-        found = _of_packed_counts(unit, value, low, width) or _of_counts(unit, value, low, width)
+        found = _count_packed(unit, value, low, width) or _count_table(unit, value, low, width)
     if found is None:
         return None
     table, n_units = found
@@ -67,7 +69,8 @@ def count_coincidences(unit: NDArray[Any], value: NDArray[Any]) -> Coincidences 
 
 
 def rows_per_unit(unit: NDArray[Any]) -> int:
-    """How many rows every unit has, where units rise along the rows and all have as many, from 2 to 20; else 0."""
+    """Return the number of rows per unit if units ascend along the rows and all have the same number, from 2 to 20;
+    else 0."""
     m = int(np.argmax(unit[: _MOST_EVEN + 1] != unit[0]))
     if m < 2 or len(unit) % m:
         return 0
@@ -84,8 +87,8 @@ def rows_per_unit(unit: NDArray[Any]) -> int:
     return m
 
 
-def _ends_of_whole(value: FloatArray) -> tuple[float, float]:
-    """The lowest and the highest value; nan where one is missing or not whole."""
+def _find_range(value: FloatArray) -> tuple[float, float]:
+    """Return the lowest and the highest value; nan if one is missing or not whole."""
     low, high = math.inf, -math.inf
     rounded, same = np.empty(_CACHED_ROWS), np.empty(_CACHED_ROWS, dtype=np.bool_)
     for begin in range(0, len(value), _CACHED_ROWS):
@@ -97,8 +100,8 @@ def _ends_of_whole(value: FloatArray) -> tuple[float, float]:
     return low, high
 
 
-def _of_even_rows(unit: NDArray[Any], value: FloatArray, low: float, width: int) -> tuple[FloatArray, int] | None:
-    """A unit's values, read as the digits of one number, are its kind: a product counts all kinds at once."""
+def _count_even_rows(unit: NDArray[Any], value: FloatArray, low: float, width: int) -> tuple[FloatArray, int] | None:
+    """Read each unit's values as the digits of one number, its kind, so that one bincount counts all kinds."""
     most = min(_MOST_KINDS, len(unit))
     if width**2 > most:
         return None
@@ -122,17 +125,16 @@ def _of_even_rows(unit: NDArray[Any], value: FloatArray, low: float, width: int)
     return (table + table.T) / (m - 1), len(value) // m
 
 
-def _of_packed_counts(unit: NDArray[Any], value: FloatArray, low: float, width: int) -> tuple[FloatArray, int] | None:
-    """Each rating adds a power of two to its unit's sum, in whose bits the counts of all values then stand.
+def _count_packed(unit: NDArray[Any], value: FloatArray, low: float, width: int) -> tuple[FloatArray, int] | None:
+    """Add a power of two per rating to its unit's sum, whose bits then hold the counts of all values.
 
-    A count that outgrows its bits carries into the next, and all counts together come out too small: then None.
-    """
+    A count that overflows its bits carries into the next one, which makes the total too small: then None."""
     first, last = _ends(unit)
     span = last - first + 1
     bits = (len(unit) // span + 1).bit_length()
     if span > _SPAN_SHARE * len(unit) or bits * width > _PACKED_BITS or abs(first) >= _EXACT:
         return None
-    weights = _powers_of_two(value, low, bits)
+    weights = _exponentiate(value, low, bits)
     packed = np.bincount(_from_zero(unit, first), weights=weights, minlength=span)
     highest = float(packed.max())
     if highest >= _EXACT:
@@ -141,8 +143,8 @@ def _of_packed_counts(unit: NDArray[Any], value: FloatArray, low: float, width: 
     return _summed(_unpacked(numbers, times, bits, width), width, len(unit))
 
 
-def _of_counts(unit: NDArray[Any], value: FloatArray, low: float, width: int) -> tuple[FloatArray, int] | None:
-    """From a table of units by values."""
+def _count_table(unit: NDArray[Any], value: FloatArray, low: float, width: int) -> tuple[FloatArray, int] | None:
+    """Count with a table of units by values."""
     first, last = _ends(unit)
     span = last - first + 1
     if span * width > _TABLE_SHARE * len(unit) or abs(first) >= _EXACT:
@@ -167,13 +169,13 @@ def _from_zero(unit: NDArray[Any], first: int) -> IntArray:
     return whole - first if first else whole
 
 
-def _powers_of_two(value: FloatArray, low: float, bits: int) -> FloatArray:
-    """2^(bits (value - low)), written into the exponents."""
+def _exponentiate(value: FloatArray, low: float, bits: int) -> FloatArray:
+    """Return 2^(bits (value - low)), written into the exponents."""
     found = np.empty_like(value)
     for begin in range(0, len(value), _CACHED_ROWS):
         part = found[begin : begin + _CACHED_ROWS]
         np.multiply(value[begin : begin + _CACHED_ROWS], bits, out=part)
-        # Now the lowest bits are those of the exponent, and the shift leaves nothing else.
+        # The lowest bits are now those of the exponent, and the shift leaves nothing else.
         part += _SHIFTER + _EXPONENT_OF_ONE - bits * low
         exponent = part.view(np.int64)
         exponent <<= 52
@@ -181,8 +183,8 @@ def _powers_of_two(value: FloatArray, low: float, bits: int) -> FloatArray:
 
 
 def _alike(packed: IntArray, highest: float) -> tuple[IntArray, FloatArray]:
-    """Different numbers and how many units have each. Numbers are spread over places; one that finds its place taken by
-    another comes unit by unit, so that a number may come more than once."""
+    """Return distinct numbers and the number of units with each. Numbers are hashed to slots; on a collision units
+    are listed one by one, so a number may occur more than once."""
     if highest < _PLACES:
         counts = np.bincount(packed)
         numbers = np.flatnonzero(counts)
@@ -198,13 +200,13 @@ def _alike(packed: IntArray, highest: float) -> tuple[IntArray, FloatArray]:
 
 
 def _unpacked(packed: IntArray, times: FloatArray, bits: int, width: int) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Counts (values, units) out of their bits, and how many units are like each, block by block."""
+    """Yield counts (values, units) from their bits, and the number of identical units, block by block."""
     step = max(_CACHED_CELLS // width, 1)
     mask = (1 << bits) - 1
     for begin in range(0, len(packed), step):
         left = packed[begin : begin + step].copy()
         counts = np.empty((width, len(left)))
-        # The last value takes what is left, so that no bit is lost.
+        # The last value takes the remaining bits, so that none is lost.
         for place in range(width - 1):
             counts[place] = left & mask
             left >>= bits
@@ -213,7 +215,8 @@ def _unpacked(packed: IntArray, times: FloatArray, bits: int, width: int) -> Ite
 
 
 def _summed(blocks: Iterator[tuple[FloatArray, FloatArray]], width: int, rows: int) -> tuple[FloatArray, int] | None:
-    """Coincidences of counts (values, units) in blocks, and the units with two ratings; None where rows are missing."""
+    """Return coincidences of counts (values, units) in blocks, and the units with two ratings; None if rows are
+    missing."""
     table, n_units, seen = np.zeros((width, width)), 0.0, 0.0
     diagonal = np.arange(width)
     for counts, times in blocks:

@@ -1,7 +1,6 @@
-"""How much of the spread of ratings comes from items, systems, outputs, raters and chance: variance components.
+"""Variance components of ratings: items, systems, outputs, raters, residual.
 
-Explained in docs/explanation/statistics/human-scores.md#variance-components.
-"""
+Explained in docs/explanation/statistics/human-scores.md#variance-components."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from evalapp.stats.agreement.mixed import MixedModel
 from evalapp.stats.core.coding import IntArray, encode, encode_pair, float_column, identifiers
 from evalapp.stats.core.estimate import Estimate
 
-#: Of more items so many are drawn, because the equations of all of them would not fit.
+#: With more items a random sample is used, because the equations of all would not fit in memory.
 MAX_ITEMS = 500
 
 PARTS = ("item", "system", "output", "rater", "residual")
@@ -24,8 +23,8 @@ PARTS = ("item", "system", "output", "rater", "residual")
 
 @dataclass(frozen=True, slots=True)
 class Components:
-    """Variances (in squared units of the rating) with 95 % intervals; undefined with its reason where a part cannot be
-    told from others. `n` of an estimate counts the levels: items, systems, outputs, raters, ratings."""
+    """Variances (in squared units of the rating) with 95 % intervals; undefined, with the reason, if a part is not
+    identifiable. `n` of an estimate counts the levels: items, systems, outputs, raters, ratings."""
 
     item: Estimate
     system: Estimate
@@ -38,29 +37,30 @@ class Components:
     note: str = ""
 
     def variance(self, part: str) -> float:
-        """The variance of a part, 0 where it is undefined."""
+        """Return the variance of a part, 0 if undefined."""
         found: Estimate = getattr(self, part)
         return found.value if found.is_defined else 0.0
 
     @property
     def total(self) -> float:
-        """The variance of one rating."""
+        """Variance of a single rating."""
         return sum(self.variance(part) for part in PARTS)
 
     @property
     def shares(self) -> dict[str, float]:
-        """Every part over the total; empty where ratings do not vary."""
+        """Share of every part in the total; empty if ratings do not vary."""
         total = self.total
         return {part: self.variance(part) / total for part in PARTS} if total > 0 else {}
 
     def reliability(self, ratings: float = 1.0) -> float:
-        """Share of the variance of an output's mean over `ratings` different raters that is not raters and chance."""
+        """Return the share of the variance of an output's mean over `ratings` different raters that is not due to
+        raters and residual."""
         signal = self.variance("item") + self.variance("system") + self.variance("output")
         noise = (self.variance("rater") + self.variance("residual")) / ratings
         return signal / (signal + noise) if signal + noise > 0 else math.nan
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-safe: the parts, their shares, the mean, n."""
+        """Return the parts, their shares, the mean and n as JSON-safe values."""
         parts = {part: getattr(self, part).as_dict() for part in PARTS}
         return {
             **parts, "shares": self.shares, "mean": _known(self.mean), "n_ratings": self.n,
@@ -78,14 +78,13 @@ def variance_components(
     max_items: int = MAX_ITEMS,
     seed: int = 0,
 ) -> Components:
-    """Variances of value = mu + item + system + output + rater + residual, all but mu random and independent, of
-    largest restricted likelihood (REML); any pattern of who rated what.
+    """Return the variances of value = mu + item + system + output + rater + residual, all but mu random and
+    independent, estimated by restricted maximum likelihood (REML) for any pattern of missing ratings.
 
-    (n,) columns, one row per rating of one aspect, nan = missing. An output is an (item, system); it has a variance of
-    its own where some output was rated twice, else that is part of the residual. Without `system` an item is what is
-    rated. A part with one level is undefined. More than `max_items` items: as many are drawn by `seed`.
-    Intervals: see `MixedModel.intervals`. Ratings are taken for a scale with equal steps.
-    """
+    (n,) columns, one row per rating of one aspect, nan = missing. An output is an (item, system); its variance is
+    separate if some output was rated twice, else part of the residual. Without `system` items are rated. A part with
+    one level is undefined. With more than `max_items` items, a sample of that size is drawn by `seed`. Intervals:
+    see `MixedModel.intervals`. Ratings are treated as an interval scale."""
     y = float_column(value, "value")
     n, present = len(y), np.isfinite(y)
     items, item_labels = encode(identifiers(item, "item", n)[present], "item")
@@ -120,7 +119,7 @@ def variance_components(
 
 
 def _factors(items: IntArray, systems: IntArray | None, raters: IntArray) -> tuple[dict[str, IntArray], dict[str, str]]:
-    """The random factors that can be told apart, and for the others why not."""
+    """Return the identifiable random factors, and for the others the reason."""
     items = np.unique(items, return_inverse=True)[1].reshape(-1)
     raters = np.unique(raters, return_inverse=True)[1].reshape(-1)
     factors, reasons = {"item": items, "rater": raters}, {}

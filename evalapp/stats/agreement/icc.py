@@ -1,9 +1,6 @@
-"""The intraclass correlation of ratings on an interval scale, all six forms, complete or with missing ratings.
+"""Intraclass correlation of ratings on an interval scale, in six forms, for complete tables or missing ratings.
 
-Agreement on categories is in `kappa` and `agreement`.
-
-Explained in docs/explanation/statistics/agreement.md#icc.
-"""
+Agreement on categories is in `kappa` and `krippendorff`. Explained in docs/explanation/statistics/agreement.md#icc."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evalapp.stats.agreement.icc_reml import reml_iccs
-from evalapp.stats.agreement.rating_columns import ALL_EQUAL, NO_PAIR, RatingColumns, of_columns
+from evalapp.stats.agreement.rating_columns import ALL_EQUAL, NO_PAIR, RatingColumns, code_ratings
 from evalapp.stats.core.coding import FloatArray
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.resampling.bootstrap import (
@@ -37,7 +34,7 @@ BEYOND_POLE = (
     "coefficient, where it says nothing; did a rater use the scale in reverse?"
 )
 NOTHING_LEFT = "no exact interval: the variance between units, or what is left beside it, is 0"
-# Variance below this share of the whole is rounding.
+# Variance below this share of the total is rounding error.
 _FLOOR = 1e-12
 
 
@@ -50,25 +47,27 @@ def icc(
     interval: IccInterval = "bootstrap",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Estimate:
-    """Intraclass correlation of a rating (form ending in 1) or of the mean of a unit's ratings (k), McGraw & Wong 1996.
+    """Return the intraclass correlation of a rating (forms ending in 1) or of the mean of a unit's ratings (k).
 
-    x = mu + unit + rater + residual, variances U, R, E; W = R + E:
-    `1` U / (U + W), raters nested in units; `A,1` U / (U + R + E), absolute agreement; `C,1` U / (U + E), consistency;
-    the forms of means divide everything but U by k: the number of raters of a complete table, else the harmonic mean of
-    the ratings per unit.
+    x = mu + unit + rater + residual, variances U, R, E; W = R + E: `1` U / (U + W), raters nested in units; `A,1` U /
+    (U + R + E), absolute agreement; `C,1` U / (U + E), consistency; the forms of means divide all but U by k, the
+    number of raters of a complete table, else the harmonic mean of the ratings per unit (McGraw and Wong 1996).
 
     Variances of a complete table, and of the one-way forms, come from the analysis of variance, as McGraw and Wong,
     pingouin and irr compute them; one of them may be negative. The two-way forms of a table with missing ratings use
     restricted maximum likelihood (REML), whose variances are not negative, so that C,1 is never below A,1.
 
-    Undefined without two units, without a unit rated twice, when all ratings are equal, for consistency when no rater
-    rated two units, and where U is so far below 0 that the formula gives less than -1 or, beyond its pole, more than 1:
-    no correlation and no reliability can be that. Values from -1 to 0 are shown: of units that do not differ, half of
-    the estimates are below 0 (McGraw and Wong, pingouin and irr show these, too). No end of an interval is below -1.
+    Undefined without two units, without a unit rated twice, if all ratings are equal, for consistency if no rater rated
+    two units, and if U is so negative that the formula gives less than -1 or, beyond its pole, more than 1. Values from
+    -1 to 0 are reported: for units that do not differ, half of the estimates are negative (McGraw and Wong, pingouin
+    and irr report them as well). No end of an interval is below -1.
 
-    Interval: bootstrap over units (or `bootstrap.cluster`), of REML a jackknife (`reml_iccs`); `exact` is McGraw and
-    Wong's from the F distribution, for complete tables (a note says where there is none). `n` counts units with 2
-    ratings or more.
+    Interval: bootstrap over units (or `bootstrap.cluster`), for REML a jackknife (`reml_iccs`); `exact` is McGraw
+    and Wong's from the F distribution, for complete tables only. `n` counts units with at least 2 ratings.
+
+    >>> columns = [1, 2, 4, 5, 3, 3], ["x", "x", "y", "y", "z", "z"], ["ann", "bob"] * 3
+    >>> round(icc(*columns, form="C,1", bootstrap=Bootstrap(resamples=0)).value, 3)
+    0.929
     """
     if form not in ICC_FORMS:
         raise ValueError(f"form is one of {', '.join(ICC_FORMS)}, not '{form}'")
@@ -91,10 +90,10 @@ def iccs(
     interval: IccInterval = "bootstrap",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> dict[IccForm, Estimate]:
-    """Several forms of `icc` at once; the variances are estimated once for all."""
+    """Return several forms of `icc`; the variances are estimated once for all."""
     if interval not in ("bootstrap", "exact"):
         raise ValueError(f"interval is bootstrap or exact, not '{interval}'")
-    found = of_columns(value, unit, rater, bootstrap.cluster, numeric=True).twice()
+    found = code_ratings(value, unit, rater, bootstrap.cluster, numeric=True).twice()
     if found.n_units < 2 or len(found.labels) == 1:
         reason = NO_PAIR if not found.n_units else ALL_EQUAL if found.n_units > 1 else ONE_UNIT
         return dict.fromkeys(forms, Estimate.undefined(reason, found.n_units))
@@ -150,7 +149,7 @@ def _by_anova(
 
 
 class _Sums:
-    """Moments per unit, and the indicator of raters, from which all mean squared differences follow."""
+    """Moments per unit and the indicator of raters, from which all mean squared differences follow."""
 
     def __init__(self, found: RatingColumns) -> None:
         from scipy.sparse import csr_array
@@ -180,7 +179,7 @@ class _Variances:
 
 
 def _coefficient(sums: _Sums, weights: FloatArray, form: IccForm, k: float) -> FloatArray:
-    """The coefficient (b,) under multiplicities (n_units, b); nan where undefined."""
+    """Return the coefficient (b,) under multiplicities (n_units, b); nan where undefined."""
     divisor = k if form.endswith("k") else 1.0
     if form in ("1", "1,k"):
         unit, noise = _one_way(sums, weights)
@@ -188,7 +187,7 @@ def _coefficient(sums: _Sums, weights: FloatArray, form: IccForm, k: float) -> F
         found = _symmetric(sums, weights)
         unit = found.apart - found.within
         residual = found.within + found.rater - found.apart
-        # Of a complete table the residual is a sum of squares: below 0 by rounding only.
+        # In a complete table the residual is a sum of squares, negative only by rounding.
         noise = np.maximum(residual, 0.0) if form.startswith("C") else found.within
     whole = unit + noise / divisor
     ratio = np.full(whole.shape, np.nan)
@@ -197,7 +196,7 @@ def _coefficient(sums: _Sums, weights: FloatArray, form: IccForm, k: float) -> F
 
 
 def _one_way(sums: _Sums, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Between and within variance of the one-way analysis of variance, unequal sizes allowed."""
+    """Return between and within variance of the one-way analysis of variance, unequal sizes allowed."""
     groups = weights.sum(axis=0)
     n = sums.size @ weights
     total = sums.first @ weights
@@ -210,8 +209,8 @@ def _one_way(sums: _Sums, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _symmetric(sums: _Sums, weights: FloatArray) -> _Variances:
-    """Mean squared differences over 2 by what a pair of ratings shares (Koch's symmetric sums, on a complete table the
-    analysis of variance). A unit drawn twice counts as two units, as in every bootstrap of units."""
+    """Return mean squared differences over 2 by what a pair of ratings shares (Koch's symmetric sums; on a complete
+    table the analysis of variance). A unit drawn twice counts as two units."""
     n, first, second = (column @ weights for column in (sums.size, sums.first, sums.second))
     unit_squares = (sums.size * sums.second - sums.first**2) @ weights
     unit_pairs = (sums.size * (sums.size - 1.0)) @ weights
@@ -225,7 +224,7 @@ def _symmetric(sums: _Sums, weights: FloatArray) -> _Variances:
 
 
 def _exact(point: Estimate, found: RatingColumns, sums: _Sums, form: IccForm, confidence: float) -> Estimate:
-    """McGraw and Wong's interval (1996, tables 4 and 7) of a complete table."""
+    """Return McGraw and Wong's interval (1996, tables 4 and 7) of a complete table."""
     from scipy import stats
 
     if not sums.complete:

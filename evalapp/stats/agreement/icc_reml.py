@@ -1,5 +1,5 @@
-"""Two-way intraclass correlations of tables with missing ratings: variances by restricted maximum likelihood (REML),
-intervals by a jackknife of groups of units. Complete tables and one-way forms are in `icc`."""
+"""Two-way intraclass correlations of tables with missing ratings by restricted maximum likelihood (REML), with a
+jackknife over groups of units. Complete tables and one-way forms are in `icc`."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from evalapp.stats.core.coding import FloatArray, IntArray
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.resampling.bootstrap import NO_WIDTH, few_note, too_few_note
 
-#: Groups of clusters that the jackknife leaves out one after another.
+#: Number of groups of clusters that the jackknife leaves out in turn.
 GROUPS = 10
 BY_REML = "REML, since some raters did not rate every unit"
 NESTED = "no rater rated two units: consistency cannot be told from agreement"
-#: Coefficients as near to 0 or 1 as this lie on the border: their spread cannot be estimated.
+#: Coefficients this close to 0 or 1 are on the boundary, where their spread cannot be estimated.
 _BORDER = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class Variances:
-    """Of units, raters and the residual, none below 0; with `nested` raters theirs is part of the residual."""
+    """Variances of units, raters and the residual, none negative; with `nested` raters theirs is part of the
+    residual."""
 
     unit: float
     rater: float
@@ -33,7 +34,7 @@ class Variances:
     nested: bool
 
     def coefficient(self, form: str, k: float) -> float:
-        """ICC of a two-way form; nan for consistency where raters are nested, and where there is no variance."""
+        """Return the ICC of a two-way form; nan for consistency if raters are nested, and without variance."""
         noise = self.residual if form.startswith("C") else self.rater + self.residual
         if self.nested and form.startswith("C"):
             return math.nan
@@ -44,8 +45,8 @@ class Variances:
 def reml_iccs(
     found: RatingColumns, forms: Sequence[str], k: float, *, intervals: bool, seed: int, confidence: float
 ) -> dict[str, Estimate]:
-    """Every form with its interval: Fisher's z of the coefficient plus and minus Student's t times its jackknife
-    standard error, over `GROUPS` groups of the clusters (each cluster where there are fewer), cut at 0."""
+    """Return every form with its interval: Fisher's z of the coefficient plus and minus Student's t times its
+    jackknife standard error, over `GROUPS` groups of clusters (each cluster if there are fewer), truncated at 0."""
     numbers = found.numbers()
     numbers = (numbers - numbers.mean()) / float(np.ptp(numbers))
     whole, start = _variances(numbers, found.unit, found.rater, None)
@@ -72,7 +73,8 @@ def reml_iccs(
 def _variances(
     numbers: FloatArray, unit: IntArray, rater: IntArray, start: FloatArray | None
 ) -> tuple[Variances, FloatArray]:
-    """The variances, and the ratios to the residual's, from which a fit of nearly the same ratings may start."""
+    """Return the variances, and their ratios to the residual's, a starting point for fits of nearly the same
+    ratings."""
     units, raters = (np.unique(codes, return_inverse=True)[1].reshape(-1) for codes in (unit, rater))
     nested = int(raters.max()) + 1 == len(raters)
     factors = [units] if nested else [units, raters]
@@ -84,7 +86,8 @@ def _variances(
 
 
 def _leave_out(found: RatingColumns, numbers: FloatArray, start: FloatArray, seed: int) -> list[Variances]:
-    """The variances without each group of clusters in turn. A group without which no two units are left is passed."""
+    """Return the variances without each group of clusters in turn. Groups are skipped if fewer than two units
+    remain."""
     n_groups = min(GROUPS, found.n_clusters)
     group = np.random.default_rng([seed, 0]).permutation(found.n_clusters) % n_groups
     of_row = group[found.cluster[found.unit]]

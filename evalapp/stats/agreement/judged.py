@@ -1,5 +1,5 @@
-"""Judgements of one aspect as columns, for everything that asks about raters rather than systems: agreement, reports of
-raters, calibration, components of variance. Reading them is the caller's matter; tables are in `rater_tables`."""
+"""Judgements of one aspect as columns, for statistics about raters: agreement, rater reports, calibration, variance
+components."""
 
 from __future__ import annotations
 
@@ -15,24 +15,23 @@ from evalapp.stats.agreement.krippendorff import Scale
 from evalapp.stats.agreement.normalise import RatingMethod, normalise_ratings
 from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
 
-#: What campaigns append to a rater's key: `@12` where campaign 12 asks what another one asks, too, `#2` where the same
-#: person judges the same thing again.
+#: Suffixes that campaigns append to a rater's key: `@12` where campaign 12 asks the same question as another one, `#2`
+#: for a repeated judgement by the same person.
 AGAIN = re.compile(r"(?:@([0-9]+))?(?:#([0-9]+))?\Z")
 REPEAT = re.compile(r"#[0-9]+\Z")
-#: What this software calls people, in campaigns and in exports: no such name ends like that by itself.
+#: Names that this software gives raters in campaigns and exports; they never end in such a suffix.
 MADE = re.compile(r"r-[0-9a-z]{8}|rater-[0-9a-f]{10}")
 FLIPPED = {"a": "b", "b": "a"}
 
 
 @dataclass(frozen=True)
-class Judged:
-    """Columns of equal length, one row per judgement. Codes follow sorted names (`units`, `raters`, ...).
+class RaterJudgements:
+    """Columns of equal length, one row per judgement. Codes index sorted names (`units`, `raters`, ...).
 
-    `value`: numbers, or verdicts as text with the sides in a canonical order. `unit`: what was judged. `item`, `system`
-    (-1 where there is no single one) and `source` (a campaign, or "" for uploads) of the unit; `rater` is the person.
-    `seconds` and `at` (seconds since 1970) are nan where nobody recorded them. Rows are sorted by unit and rater, what
-    one person said of one unit in the order of their keys (`people_of`).
-    """
+    `value`: numbers, or verdicts as text with the sides in canonical order. `unit`: the judged unit. `item`,
+    `system` (-1 if there is no single one) and `source` (a campaign, or "" for uploads) belong to the unit; `rater`
+    is the person. `seconds` and `at` (seconds since 1970) are nan if not recorded. Rows are sorted by unit and
+    rater, judgements of one unit by one person in the order of their keys (`resolve_raters`)."""
 
     value: NDArray[Any]
     unit: IntArray
@@ -56,32 +55,33 @@ class Judged:
         return self.value.dtype.kind == "f"
 
     @property
-    def usual_scale(self) -> Scale:
+    def default_scale(self) -> Scale:
         """Interval for ratings, nominal for verdicts."""
         return "interval" if self.is_numeric else "nominal"
 
     @property
     def repeat(self) -> BoolArray:
-        """Judgements of something that the same person had judged before, here or in another campaign."""
+        """Whether the same person had judged the unit before, here or in another campaign."""
         again = np.zeros(len(self), dtype=np.bool_)
         again[1:] = (self.unit[1:] == self.unit[:-1]) & (self.rater[1:] == self.rater[:-1])
         return again
 
-    def only(self, rows: BoolArray) -> Judged:
+    def only(self, rows: BoolArray) -> RaterJudgements:
         names = ("value", "unit", "item", "system", "rater", "source", "seconds", "at", "simulated")
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
-    def first_judgements(self) -> Judged:
-        """Without repeats: a person is no second rater of what they rated."""
+    def first_judgements(self) -> RaterJudgements:
+        """Return the judgements without repeats: agreement with oneself is not agreement between raters."""
         repeat = self.repeat
         return self.only(~repeat) if repeat.any() else self
 
 
-def compare_as(columns: Judged, method: RatingMethod) -> tuple[Judged, int]:
-    """The judgements as agreement is asked for: ratings as given (`raw`), as z-scores or as ranks within item and rater
-    (`normalise_ratings`); and how many are left out. What a rater rated alone of its item has no rank: as 1/2 it would
-    count as agreement with everybody else who rated one thing. Undefined z-scores are left out, too. Verdicts stay as
-    they are. Wants first judgements only."""
+def compare_as(columns: RaterJudgements, method: RatingMethod) -> tuple[RaterJudgements, int]:
+    """Return the judgements normalised for agreement, and the number left out.
+
+    `method`: ratings as given (`raw`), z-scores, or ranks within item and rater (`normalise_ratings`). A rating that
+    is the rater's only one of its item has no rank: 1/2 would count as agreement with every other rater of a single
+    output. Undefined z-scores are left out as well. Verdicts stay unchanged. Requires judgements without repeats."""
     if method == "raw" or not columns.is_numeric or not len(columns):
         return columns, 0
     values = normalise_ratings(columns.value, columns.item, columns.rater, method=method)
@@ -94,7 +94,7 @@ def compare_as(columns: Judged, method: RatingMethod) -> tuple[Judged, int]:
     return replace(columns.only(kept), value=values[kept]), int((~kept).sum())
 
 
-#: Why a rating has no value by a method: of one rating, of several.
+#: Reasons why ratings have no value by a method: one rating, several.
 _WITHOUT = {
     "rank": (
         "no rank: its rater rated nothing else of the item.",
@@ -107,15 +107,15 @@ _WITHOUT = {
 }
 
 
-#: Why a coefficient has no value where ratings without a value by a method leave no pair.
+#: Reason for no coefficient if ratings without a normalised value leave no pair.
 NO_PAIR_LEFT = {
     "z": "no unit has two ratings with a z-score: raters with one rating, or equal ratings only, have none",
     "rank": "no unit has two ratings with a rank: who rated one thing of an item ranks nothing",
 }
 
 
-def without_value(n: int, method: str) -> list[str]:
-    """The sentence that says how many ratings have no value by this method, and why; none where all have one."""
+def explain_missing(n: int, method: str) -> list[str]:
+    """Return a sentence on the number of ratings without a value by this method, and why; "" if there are none."""
     if not n:
         return []
     one, many = _WITHOUT[method]
@@ -123,10 +123,10 @@ def without_value(n: int, method: str) -> list[str]:
 
 
 def split_key(key: str, known: Collection[str]) -> tuple[str, tuple[int, int]]:
-    """The person behind a rater's key, and the numbers of campaign and repeat by which their keys follow each other:
-    `r7@12#2` is `r7` where `known` has an `r7`, or where the name is one that this software makes."""
+    """Return the person behind a rater's key, and the numbers of campaign and repeat by which their keys are
+    ordered: `r7@12#2` is `r7` if `known` has an `r7`, or if the name is one that this software makes."""
     found = AGAIN.search(key)
-    assert found is not None  # it matches the empty end of every key
+    assert found is not None  # the pattern also matches an empty suffix
     base, order = key[: found.start()], (int(found[1] or 0), int(found[2] or 0))
     if base in known or MADE.fullmatch(base):
         return base, order
@@ -135,13 +135,14 @@ def split_key(key: str, known: Collection[str]) -> tuple[str, tuple[int, int]]:
 
 
 def is_among(key: str, raters: Collection[str]) -> bool:
-    """Whether a rater's key is one of these, or the same person once more."""
+    """Return whether a rater's key is one of these, or another key of the same person."""
     return key in raters or AGAIN.sub("", key) in raters or REPEAT.sub("", key) in raters
 
 
-def people_of(keys: Collection[str]) -> tuple[dict[str, str], dict[str, int]]:
-    """The person behind each of the raters' keys, and the places of the keys: what somebody said of one thing under the
-    key of the lowest place is their judgement of it, all else they said of it repeats it."""
+def resolve_raters(keys: Collection[str]) -> tuple[dict[str, str], dict[str, int]]:
+    """Return the person behind each rater key, and the position of each key among that person's keys.
+
+    A person's judgement of a unit is the one under the key with the lowest position; the others are repeats."""
     known = frozenset(keys)
     split = {key: split_key(key, known) for key in known}
     ordered = sorted(split, key=lambda key: (split[key][1], key))
@@ -161,10 +162,10 @@ def collect(
     simulated: Sequence[bool],
     numeric: bool,
     n_filtered: int = 0,
-) -> Judged:
-    """Columns of names and values as `Judged`, ordered by unit and rater, so that nothing depends on the order of rows.
-    An empty `system` is none."""
-    people, places = people_of(set(rater))
+) -> RaterJudgements:
+    """Return the judgements in the order of unit and rater, so that the order of the rows does not matter.
+    An empty `system` means none."""
+    people, places = resolve_raters(set(rater))
     units, _ = _coded(unit)
     items, _ = _coded(item)
     systems, system_names = _coded(system)
@@ -175,7 +176,7 @@ def collect(
     persons, place = named[keys], np.array([places[key] for key in key_names], dtype=np.int64)[keys]
     sources, source_names = _coded(source)
     order = np.lexsort((place, persons, units))
-    return Judged(
+    return RaterJudgements(
         value=np.asarray(value, dtype=np.float64 if numeric else np.str_)[order],
         unit=units[order],
         item=items[order],

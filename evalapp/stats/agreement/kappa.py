@@ -1,9 +1,8 @@
-"""Agreement on categories: percent agreement, Fleiss' kappa, Cohen's kappa with weights; intervals over units.
+"""Agreement on categories with intervals over units: percent agreement, Fleiss' kappa, Cohen's kappa with weights.
 
-Krippendorff's alpha is in `agreement`, the intraclass correlation in `icc`.
+Krippendorff's alpha is in `krippendorff`, the intraclass correlation in `icc`.
 
-Explained in docs/explanation/statistics/agreement.md#kappa.
-"""
+Explained in docs/explanation/statistics/agreement.md#kappa."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from evalapp.stats.agreement.rating_columns import ALL_EQUAL, NO_PAIR, RatingColumns, of_columns
+from evalapp.stats.agreement.rating_columns import ALL_EQUAL, NO_PAIR, RatingColumns, code_ratings
 from evalapp.stats.core.coding import FloatArray, IntArray, encode, float_column, identifiers
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.resampling.bootstrap import (
@@ -29,7 +28,7 @@ from evalapp.stats.resampling.bootstrap import (
 KappaWeights: TypeAlias = Literal["linear", "quadratic"]
 KAPPA_WEIGHTS: tuple[KappaWeights, ...] = ("linear", "quadratic")
 
-# The expected disagreement below which nothing is left to chance.
+# Expected disagreement below this counts as 0.
 _FLOOR = 1e-12
 
 
@@ -41,16 +40,16 @@ def percent_agreement(
     tolerance: float = 0.0,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Estimate:
-    """Mean over units of the share of pairs of raters that agree, in [0, 1] (Fleiss' P-bar); not corrected for chance.
+    """Return the mean over units of the share of rater pairs that agree, in [0, 1] (Fleiss' P-bar), not corrected for
+    chance.
 
     (n,) columns, one row per rating; nan or None = missing. Numbers that differ by at most `tolerance` agree. Units
-    with fewer than 2 ratings are left out; `n` counts the others. Bootstrap over units, or over `bootstrap.cluster`.
-    """
-    found = of_columns(value, unit, rater, bootstrap.cluster).twice()
+    with fewer than 2 ratings are left out; `n` counts the others. Bootstrap over units, or over `bootstrap.cluster`."""
+    found = code_ratings(value, unit, rater, bootstrap.cluster).twice()
     if not found.n_units:
         return Estimate.undefined(NO_PAIR)
     shares = agreeing_shares(found, tolerance)
-    return _of_sums(
+    return _estimate_from_sums(
         found, np.stack([shares, np.ones(found.n_units)], axis=1), lambda s: s[:, 0] / s[:, 1],
         bootstrap,
     )  # fmt: skip
@@ -63,16 +62,15 @@ def fleiss_kappa(
     *,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Estimate:
-    """Fleiss' kappa = (P - P_e) / (1 - P_e) for categories (Fleiss 1971), with its generalisation to missing ratings.
+    """Return Fleiss' kappa = (P - P_e) / (1 - P_e) for categories (Fleiss 1971), generalised to missing ratings.
 
     With n_uv of the m_u ratings of unit u in category v, over the U units with at least 2 ratings:
 
     P = (1/U) sum_u sum_v n_uv (n_uv - 1) / (m_u (m_u - 1)),   P_e = sum_v p_v^2,   p_v = (1/U) sum_u n_uv / m_u.
 
-    With equally many ratings per unit this is Fleiss' own. Who rated does not enter: raters are exchangeable.
-    Undefined when all ratings are equal. `n` counts units; bootstrap over units, or over `bootstrap.cluster`.
-    """
-    found = of_columns(value, unit, rater, bootstrap.cluster).twice()
+    With the same number of ratings per unit this is Fleiss' original. Raters are exchangeable. Undefined if all
+    ratings are equal. `n` counts units; bootstrap over units, or over `bootstrap.cluster`."""
+    found = code_ratings(value, unit, rater, bootstrap.cluster).twice()
     if not found.n_units:
         return Estimate.undefined(NO_PAIR)
     if len(found.labels) == 1:
@@ -80,7 +78,7 @@ def fleiss_kappa(
     n = found.n_clusters
     units = np.bincount(found.cluster, minlength=n).astype(np.float64)
     equal = np.bincount(found.cluster, weights=agreeing_shares(found), minlength=n)
-    # Open scales have thousands of values, of which a unit has few.
+    # Open scales have thousands of values, but each unit has few, so the counts are sparse.
     cells = found.cluster[found.unit], found.value
     shares = csr_array((1.0 / found.sizes[found.unit], cells), shape=(n, len(found.labels)))
 
@@ -108,12 +106,15 @@ def cohen_kappa(
     weights: KappaWeights | None = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Estimate:
-    """Cohen's kappa of two raters on the same units, row by row: 1 - sum w O / sum w E (Cohen 1960, 1968).
+    """Return Cohen's kappa of two raters on the same units: 1 - sum w O / sum w E (Cohen 1960, 1968).
 
     `a`, `b`: (n,) numbers or labels; rows where one is missing are left out. O is the joint distribution, E that of
-    independent raters with the same marginals. w = [x != y] without `weights`, |x - y| (linear), (x - y)^2 (quadratic):
-    distances of the values themselves, so weights need numbers, and a value nobody chose changes nothing.
-    Undefined when both raters give one and the same value throughout. Bootstrap over rows, or over `bootstrap.cluster`.
+    independent raters with the same marginals. w = [x != y] without `weights`, |x - y| (linear), (x - y)^2
+    (quadratic): distances of the values themselves, so weights need numbers, and an unused value changes nothing.
+    Undefined if both raters give the same single value throughout. Bootstrap over rows, or over `bootstrap.cluster`.
+
+    >>> cohen_kappa(["yes", "yes", "no", "no"], ["yes", "no", "no", "no"], bootstrap=Bootstrap(resamples=0)).value
+    0.5
     """
     if weights is not None and weights not in KAPPA_WEIGHTS:
         raise ValueError(f"weights is None or one of {', '.join(KAPPA_WEIGHTS)}, not '{weights}'")
@@ -144,7 +145,7 @@ def cohen_kappa(
     if bootstrap.resamples == 0:
         return point
     if bootstrap.cluster is None:
-        # Rows with the same pair of values are exchangeable: the cells of a resample are multinomial.
+        # Rows with the same pair of values are exchangeable, so the cells of a resample are multinomial.
         generator = np.random.default_rng([bootstrap.seed, 0])
         drawn = generator.multinomial(n, totals / n, size=bootstrap.resamples).astype(np.float64)
         return with_interval(point, kappa(drawn), clusters={"units": n}, confidence=bootstrap.confidence)
@@ -158,7 +159,8 @@ def cohen_kappa(
 
 
 def agreeing_shares(found: RatingColumns, tolerance: float = 0.0) -> FloatArray:
-    """The share of pairs of ratings of each unit that are equal (within `tolerance`), (n_units,); 2 ratings or more."""
+    """Return the share (n_units,) of equal pairs of ratings in each unit (within `tolerance`); units need at least 2
+    ratings."""
     sizes = found.sizes.astype(np.float64)
     if tolerance > 0:
         equal = np.zeros(found.n_units)
@@ -190,20 +192,20 @@ def _pairs(a: ArrayLike, b: ArrayLike, *, numeric: bool) -> tuple[IntArray, IntA
 
 
 def _summed(counts: FloatArray, code: IntArray, n_codes: int) -> FloatArray:
-    """Counts of cells (r, cells) added up by code: (r, n_codes)."""
+    """Return counts of cells (r, cells) summed by code: (r, n_codes)."""
     indicator = csr_array((np.ones(len(code)), (np.arange(len(code)), code)), shape=(len(code), n_codes))
     return np.asarray(counts @ indicator)
 
 
 def _by_chance(a: FloatArray, b: FloatArray, place: FloatArray, weights: KappaWeights | None) -> FloatArray:
-    """sum_ij a_i b_j w_ij for marginals (r, values), without the table of all pairs of values."""
+    """Return sum_ij a_i b_j w_ij for marginals (r, values), without the table of all pairs of values."""
     total = a.sum(axis=1)
     if weights is None:
         found = total**2 - np.einsum("rv,rv->r", a, b)
     elif weights == "quadratic":
         found = total * (a @ place**2 + b @ place**2) - 2.0 * (a @ place) * (b @ place)
     else:
-        # |x - y| is the length of what lies above one of the two and not above the other.
+        # |x - y| is the length of the part of the scale between the two.
         below_a, below_b = np.cumsum(a, axis=1)[:, :-1], np.cumsum(b, axis=1)[:, :-1]
         n = total[:, None]
         found = (below_a * (n - below_b) + below_b * (n - below_a)) @ np.diff(place)
@@ -211,21 +213,21 @@ def _by_chance(a: FloatArray, b: FloatArray, place: FloatArray, weights: KappaWe
 
 
 def _corrected(observed: FloatArray, expected: FloatArray) -> FloatArray:
-    """1 - observed / expected disagreement; nan where nothing is left to chance."""
+    """Return 1 - observed / expected disagreement; nan if no disagreement is expected."""
     ratio = np.full(expected.shape, np.nan)
     np.divide(observed, expected, out=ratio, where=expected > _FLOOR)
-    # A rater who always says the same agrees as chance does: exactly 0, not by rounding below it.
+    # A rater with constant answers agrees exactly at chance level: set 0 instead of a rounding error below it.
     found = 1.0 - ratio
     return np.where(np.abs(found) < _FLOOR, 0.0, found)
 
 
-def _of_sums(
+def _estimate_from_sums(
     found: RatingColumns,
     columns: FloatArray,
     statistic: Callable[[FloatArray], FloatArray],
     bootstrap: Bootstrap,
 ) -> Estimate:
-    """A share that is a statistic of sums over units (n_units, k), with the interval of its resamples."""
+    """Return a statistic of sums over units (n_units, k), with the interval of its resamples."""
     point = Estimate.point(float(statistic(columns.sum(axis=0)[None, :])[0]), found.n_units)
     if bootstrap.resamples == 0:
         return point

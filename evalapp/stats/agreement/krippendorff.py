@@ -1,10 +1,9 @@
-"""Agreement between raters: Krippendorff's alpha with a bootstrap interval over units.
+"""Krippendorff's alpha with a bootstrap interval over units.
 
-Long-form columns, one row per rating. What a unit is (an output under one aspect, a pair of outputs) the caller says.
-Coefficients that need to know who gave a rating (kappa, ICC, percent) live in `kappa` and `icc`.
+Long-form columns, one row per rating. The caller chooses the unit (an output under one aspect, a pair of outputs).
+Coefficients that need the rater of each rating (kappa, ICC, percent agreement) are in `kappa` and `icc`.
 
-Explained in docs/explanation/statistics/agreement.md#krippendorffs-alpha.
-"""
+Explained in docs/explanation/statistics/agreement.md#krippendorffs-alpha."""
 
 from __future__ import annotations
 
@@ -31,9 +30,10 @@ SCALES: tuple[Scale, ...] = ("nominal", "ordinal", "interval", "ratio")
 
 BELOW_ZERO = "the ratio scale needs values of at least 0"
 
-# Expected disagreement below this share of the second moment is rounding.
+# Expected disagreement below this share of the second moment is rounding error.
 _FLOOR = 1e-12
-# Units with the same ratings are drawn together where there are this many times fewer kinds of them than units.
+# Units with the same ratings are resampled together if there are at least this many times more units than distinct
+# kinds.
 _COMPRESSION = 16
 # A unit with more ratings than this is a kind of its own.
 _LARGEST_KIND = 64
@@ -50,35 +50,38 @@ def krippendorff_alpha(
     scale: Scale = "interval",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Estimate:
-    """Krippendorff's alpha = 1 - D_o / D_e (Krippendorff 2011), percentile interval from resampled units.
+    """Return Krippendorff's alpha = 1 - D_o / D_e (Krippendorff 2011) with a percentile interval over resampled units.
 
     `unit`: (n,) what was rated; `value`: (n,) numbers, or labels for the nominal scale; nan = missing. Units with fewer
     than 2 ratings are left out; `n` counts the units used. Over their N ratings, m_u in unit u:
 
-    D_o = (1/N) sum_u 1/(m_u - 1) sum_{i != j in u} d(x_i, x_j),   D_e = 1/(N(N-1)) sum_{i != j} d(x_i, x_j),
-    d = [x != y] (nominal), (x - y)^2 (interval), (midrank(x) - midrank(y))^2 among the N ratings (ordinal; this is
-    Krippendorff's sum of the marginals between x and y with half of each end), ((x - y) / (x + y))^2 (ratio, for
-    values of at least 0; two zeros do not differ). Where values are few whole numbers both sums follow from the table
-    of coincidences, else, except for the ratio scale, from first and second moments per unit, never from pairs.
+    D_o = (1/N) sum_u 1/(m_u - 1) sum_{i != j in u} d(x_i, x_j),   D_e = 1/(N(N-1)) sum_{i != j} d(x_i, x_j), d = [x !=
+    y] (nominal), (x - y)^2 (interval), (midrank(x) - midrank(y))^2 among the N ratings (ordinal; this is Krippendorff's
+    sum of the marginals between x and y with half of each end), ((x - y) / (x + y))^2 (ratio, for values of at least 0;
+    two zeros do not differ). For few distinct whole numbers both sums follow from the table of coincidences, otherwise,
+    except on the ratio scale, from first and second moments per unit.
 
-    `bootstrap.cluster`: what is drawn with replacement (such as the item of the unit), default the unit itself.
-    Undefined, with the reason, when no unit has two ratings, all ratings are equal, or a value is negative on the ratio
-    scale. Intervals of few units are too narrow: of 10 units they held the truth in 90 % (interval scale) and 78 %
-    (nominal) of 400 simulated sets, of 50 in 93 % and 92 % (docs/results/intervals.md).
+    `bootstrap.cluster`: the resampled groups (such as the unit's item), default the unit itself. Undefined, with the
+    reason, if no unit has two ratings, all ratings are equal, or a value is negative on the ratio scale. Intervals
+    of few units are too narrow: with 10 units they contained the true value in 90 % (interval scale) and 78 %
+    (nominal) of 400 simulations, with 50 units in 93 % and 92 % (docs/results/intervals.md).
+
+    >>> round(krippendorff_alpha(["x", "x", "y", "y"], [1, 2, 5, 5], bootstrap=Bootstrap(resamples=0)).value, 3)
+    0.941
     """
     if scale not in SCALES:
         raise ValueError(f"scale is one of {', '.join(SCALES)}, not '{scale}'")
     raw = _values(value, scale)
     unit_column = identifiers(unit, "unit", len(raw))
-    # Where a value is missing nothing is counted, so this may come before they are looked for.
+    # Counting is skipped if a value is missing, so this may precede the search for missing values.
     if bootstrap.resamples == 0 and (counted := count_coincidences(unit_column, raw)) is not None:
-        return _of_coincidences(counted, scale)
+        return _alpha_from_coincidences(counted, scale)
     rows = np.flatnonzero(_present(raw))
     unit_column = _pick(unit_column, rows, len(raw))
     if bootstrap.resamples == 0:
         value_column = _pick(raw, rows, len(raw))
         if len(rows) < len(raw) and (counted := count_coincidences(unit_column, value_column)) is not None:
-            return _of_coincidences(counted, scale)
+            return _alpha_from_coincidences(counted, scale)
         if (even := _even(unit_column, value_column, scale)) is not None:
             return even
     units, unit_labels = encode(unit_column, "unit")
@@ -109,7 +112,7 @@ def krippendorff_alpha(
 
 
 def _values(value: ArrayLike, scale: Scale) -> NDArray[Any]:
-    """Labels for the nominal scale, else numbers."""
+    """Return labels for the nominal scale, else numbers."""
     raw = identifiers(value, "value")
     return raw if raw.dtype.kind in "OUS" and scale == "nominal" else float_column(value, "value")
 
@@ -124,8 +127,8 @@ def _pick(column: NDArray[Any], rows: IntArray, n: int) -> NDArray[Any]:
     return column if len(rows) == n else column[rows]
 
 
-def _of_coincidences(counted: Coincidences, scale: Scale) -> Estimate:
-    """Alpha of the ratings that are counted: D_o and D_e weigh the same distances by the table and by its margins."""
+def _alpha_from_coincidences(counted: Coincidences, scale: Scale) -> Estimate:
+    """Return alpha of the counted ratings: D_o and D_e weight the same distances by the table and by its margins."""
     table, values, n_units = counted
     if n_units == 0:
         return Estimate.undefined(NO_PAIR)
@@ -146,8 +149,8 @@ def _of_coincidences(counted: Coincidences, scale: Scale) -> Estimate:
 
 
 def _even(unit: NDArray[Any], value: NDArray[Any], scale: Scale) -> Estimate | None:
-    """Alpha of rows sorted by unit with equally many ratings each, m: then D_o needs no sums per unit but the sum of
-    their squares. None for other rows."""
+    """Return alpha of rows sorted by unit with m ratings each; D_o then needs only the sum of squares of the units'
+    sums. None for other rows."""
     if unit.dtype.kind not in "iu" or value.dtype.kind != "f" or len(unit) < _EVEN_ROWS or scale == "ratio":
         return None
     m = rows_per_unit(unit)
@@ -175,14 +178,14 @@ def _even(unit: NDArray[Any], value: NDArray[Any], scale: Scale) -> Estimate | N
 
 
 def _centred(labels: NDArray[Any], marginals: FloatArray, scale: Scale) -> FloatArray:
-    """The values, or their midranks, about their mean and in units of the largest distance from it."""
+    """Return the values, or their midranks, centred and in units of the largest deviation."""
     score = np.cumsum(marginals) - marginals / 2.0 if scale == "ordinal" else np.asarray(labels, dtype=np.float64)
     score = score - float(score @ marginals) / float(marginals.sum())
     return np.asarray(score / np.abs(score).max())
 
 
 def _point(units: IntArray, sizes: IntArray, codes: IntArray, labels: NDArray[Any], scale: Scale) -> float:
-    """Alpha of all ratings; for scales of scores without any table of units by values."""
+    """Return alpha of all ratings; on numeric scales without a table of units by values."""
     if scale in ("nominal", "ratio"):
         statistic = _Alpha(units, len(sizes), codes, labels, scale)
         return float(statistic(np.ones((len(sizes), 1)))[0])
@@ -205,11 +208,10 @@ def _resampled(
     clusters: tuple[IntArray, int] | None,
     bootstrap: Bootstrap,
 ) -> tuple[float, FloatArray]:
-    """Alpha, and alpha of every resample (nan where undefined).
+    """Return alpha, and alpha of every resample (nan where undefined).
 
-    Units with equal ratings are exchangeable. Where there are few kinds of units, how often each kind is drawn follows
-    a multinomial distribution, and the cost does not grow with the units; else the units themselves are drawn.
-    """
+    Units with equal ratings are exchangeable. With few kinds of units their multiplicities are multinomial, so the
+    cost does not grow with the units; otherwise the units themselves are resampled."""
     if clusters is None and n_units >= 2:
         first, counts = _kinds(units, n_units, codes, len(labels))
         if len(first) * _COMPRESSION <= n_units:
@@ -238,7 +240,7 @@ def _resampled(
 
 
 def _kinds(units: IntArray, n_units: int, codes: IntArray, n_values: int) -> tuple[IntArray, IntArray]:
-    """One unit of every kind (units with the same multiset of values), and how many units are of that kind."""
+    """Return one unit of every kind (units with the same multiset of values), and the number of units of each kind."""
     order = np.sort(units * n_values + codes)
     sizes = np.bincount(units, minlength=n_units)
     starts = np.cumsum(sizes) - sizes
@@ -281,7 +283,7 @@ class _Alpha:
             squares = np.asarray(self._counts.power(2).sum(axis=1)).reshape(-1)
             self._observed = self._per_pair * (self._size**2 - squares)
         elif scale == "interval":
-            # Centred, so that the moments of large values do not cancel.
+            # Centred to avoid cancellation in the moments of large values.
             middle = float(labels[codes].mean())
             spread = float(np.abs(labels - middle).max())
             score = (labels - middle) / spread
@@ -297,7 +299,7 @@ class _Alpha:
             self._observed = self._per_pair * _ratio_pairs(unit, n_units, self._labels[codes])
 
     def __call__(self, weights: FloatArray) -> FloatArray:
-        """Alpha (b,) for multiplicities (n_units, b); nan where all resampled ratings are equal."""
+        """Return alpha (b,) for multiplicities (n_units, b); nan where all resampled ratings are equal."""
         if self._scale == "interval":
             total, first, second = self._moments @ weights
             observed, expected = self._observed @ weights, _pairs(total, first, second)
@@ -326,7 +328,7 @@ class _Alpha:
 
 
 def _pairs(total: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
-    """sum over all pairs of (x - y)^2 from the count and the first two moments; 0 where that is rounding."""
+    """Return sum over all pairs of (x - y)^2 from the count and the first two moments; 0 if it is rounding error."""
     pairs = 2.0 * (total * second - first * first)
     return np.where(pairs > _FLOOR * total * second, pairs, 0.0)
 
@@ -337,7 +339,7 @@ def _ratio_distance(x: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def _ratio_pairs(unit: IntArray, n_units: int, value: FloatArray) -> FloatArray:
-    """sum_{i != j} of the ratio distance inside every unit, (n_units,)."""
+    """Return sum_{i != j} of the ratio distance within each unit, (n_units,)."""
     order = np.argsort(unit, kind="stable")
     sizes = np.bincount(unit, minlength=n_units)
     starts = np.cumsum(sizes) - sizes
@@ -353,7 +355,7 @@ def _ratio_pairs(unit: IntArray, n_units: int, value: FloatArray) -> FloatArray:
 
 
 def _ratio_expected(labels: FloatArray, marginals: FloatArray) -> FloatArray:
-    """sum_{v, w} t_v t_w d(v, w) for marginals (values, b), in blocks of rows of the distances."""
+    """Return sum_{v, w} t_v t_w d(v, w) for marginals (values, b), in blocks of rows of distances."""
     found = np.zeros(marginals.shape[1])
     step = max(_BLOCK_CELLS // len(labels), 1)
     for begin in range(0, len(labels), step):

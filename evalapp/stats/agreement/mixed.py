@@ -1,8 +1,6 @@
-"""Additive models of ratings with crossed random effects: restricted likelihood, effects with their uncertainty.
+"""Linear mixed models of ratings with crossed random effects: REML variances, effects and their uncertainty.
 
-y = fixed level + one random effect per factor + residual. What the factors are, and what is made of the variances, is
-in `components` and `calibration`.
-"""
+y = fixed level + one random effect per factor + residual. `components` and `calibration` choose the factors."""
 
 from __future__ import annotations
 
@@ -19,20 +17,20 @@ from scipy.sparse import csr_array, diags_array, hstack
 
 from evalapp.stats.core.coding import FloatArray, IntArray
 
-# Ratios of variances below this are zero.
+# Ratios of variances below this count as zero.
 _ZERO = 1e-8
-# Most cells of the products by size that are held in memory.
+# Largest number of cells of the products by size that is held in memory.
 _CELLS = 1 << 22
-# From so many unknowns on the threads of BLAS save time; below, waiting for each other costs up to ten times the work.
+# From this number of unknowns on BLAS threads save time; below, synchronisation costs up to ten times the work.
 _THREADED = 400
-# The rise of the deviance at the end of a 95 % interval of one parameter.
+# Rise of the deviance at the ends of a 95 % interval of one parameter.
 _RISE = 3.841458820694124
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class VarianceFit:
     """Variances of the random factors, in the order given, and of the residual; `deviance` is -2 log restricted
-    likelihood up to a constant that depends on the data only."""
+    likelihood up to a constant that depends only on the data."""
 
     variances: FloatArray
     residual: float
@@ -51,8 +49,8 @@ class Effects:
 
 @dataclass(frozen=True, slots=True)
 class _Solved:
-    """y'Py, log|M|, and the equations left when the largest factor is eliminated: scale of the unknowns, matrix and
-    right side; of the eliminated factor its ratio of variances and, by size of its levels, the diagonal."""
+    """y'Py, log|M|, and the equations after elimination of the largest factor: scale of the unknowns, matrix and
+    right side; for the eliminated factor its ratio of variances and, by size of its levels, the diagonal."""
 
     square: float
     logdet: float
@@ -80,17 +78,16 @@ class MixedModel:
 
     With gamma the ratios of variances to the residual's and Lambda = diag(sqrt(gamma)), all follows from
 
-    M = [[X'X, X'Z Lambda], [Lambda Z'X, Lambda Z'Z Lambda + I]]:  log|V| + log|X'V^-1 X| = log|M| and
-    y'Py = y'y - r'M^-1 r (Henderson's equations). The factor with most levels is eliminated: its block is diagonal, and
-    levels with equally many rows have the same diagonal. What they add to the equations of the others is summed by size
-    once, so that no step looks at rows or levels again.
-    """
+    M = [[X'X, X'Z Lambda], [Lambda Z'X, Lambda Z'Z Lambda + I]]:  log|V| + log|X'V^-1 X| = log|M| and y'Py = y'y -
+    r'M^-1 r (Henderson's equations). The factor with most levels is eliminated: its block is diagonal, and levels
+    with the same number of rows have the same diagonal. Their contribution to the other equations is summed by size
+    once, so that no step visits rows or levels again."""
 
     def __init__(self, y: FloatArray, fixed: IntArray, random: Sequence[IntArray]) -> None:
         n = len(y)
         self.n, self.n_fixed = n, int(fixed.max(initial=-1)) + 1
         self.levels = [int(codes.max(initial=-1)) + 1 for codes in random]
-        # Centred, so that the squares of large values do not cancel; the level is added to the fixed effects again.
+        # Centred to avoid cancellation in the squares of large values; the level is added to the fixed effects again.
         self._level = float(y.mean()) if n else 0.0
         y = y - self._level
         self.big = int(np.argmax(self.levels)) if random else -1
@@ -134,12 +131,13 @@ class MixedModel:
             return np.tensordot(weight, self._cross_of_size, 1)
         return (self._cross_big.T @ (diags_array(weight[self._which]) @ self._cross_big)).toarray()
 
-    def fit(self, start: FloatArray | None = None, *, precise: bool = False) -> Fitted:
-        """The variances of largest restricted likelihood, none below 0. `start`: ratios to the residual's variance
-        that are near, as those of nearly the same ratings; then a few steps are enough. `precise`: to about twelve
-        digits, so that another order of the rows gives the same."""
+    def fit(self, start: FloatArray | None = None, *, precise: bool = False) -> VarianceFit:
+        """Return the variances of largest restricted likelihood, none negative.
+
+        `start`: ratios to the residual variance close to the solution, such as those of nearly the same ratings,
+        which save steps. `precise`: to about twelve digits, so that another order of the rows gives the same result."""
         if self.n <= self.n_fixed:
-            return Fitted(np.zeros(len(self.levels)), 0.0, math.nan)
+            return VarianceFit(np.zeros(len(self.levels)), 0.0, math.nan)
         if not self.levels:
             return self._fitted(np.empty(0))
         with self._threads():
@@ -148,7 +146,7 @@ class MixedModel:
     def _threads(self) -> AbstractContextManager[Any]:
         return nullcontext() if len(self._right_dense) >= _THREADED else _blas().limit(limits=1, user_api="blas")
 
-    def _search(self, start: FloatArray | None, precise: bool) -> Fitted:
+    def _search(self, start: FloatArray | None, precise: bool) -> VarianceFit:
         from scipy.optimize import minimize
 
         def profiled(logs: FloatArray) -> tuple[float, FloatArray]:
@@ -174,7 +172,8 @@ class MixedModel:
 
     @staticmethod
     def _polished(logs: FloatArray, slope: Callable[[FloatArray], FloatArray]) -> FloatArray | None:
-        """Quasi-Newton steps (Broyden 1965) from near the optimum, for what is not at 0; None where they lead away."""
+        """Return the result of quasi-Newton steps (Broyden 1965) close to the optimum, for ratios above 0; None if
+        they diverge."""
         inside = np.flatnonzero((logs > math.log(10 * _ZERO)) & (logs < math.log(1e7)))
         logs, step, base = logs.copy(), 1e-5, slope(logs)[inside]
         columns = []
@@ -199,16 +198,15 @@ class MixedModel:
             curvature = curvature + np.outer(missed, change) / float(change @ change)
         return None
 
-    def intervals(self, fitted: Fitted) -> list[tuple[float, float]]:
-        """95 % intervals of the random variances and of the residual's, last.
+    def intervals(self, fitted: VarianceFit) -> list[tuple[float, float]]:
+        """Return 95 % intervals of the random variances, then of the residual's.
 
-        From the curvature of the deviance in the logarithms of the variances that are above 0. A variance of 0 has 0 as
-        its lower end, and as its upper one where the deviance has risen by 3.84 with the others held.
-        """
+        From the curvature of the deviance in the logarithms of the variances above 0. A variance of 0 has the lower
+        end 0, and as its upper end the point where the deviance has risen by 3.84 with the others fixed."""
         with self._threads():
             return self._intervals(fitted)
 
-    def _intervals(self, fitted: Fitted) -> list[tuple[float, float]]:
+    def _intervals(self, fitted: VarianceFit) -> list[tuple[float, float]]:
         values = np.append(fitted.variances, fitted.residual)
         if not fitted.residual > 0 or math.isnan(fitted.deviance):
             return [(math.nan, math.nan)] * len(values)
@@ -225,8 +223,8 @@ class MixedModel:
         return found
 
     def effects(self, gamma: FloatArray, residual: float) -> Effects:
-        """Best linear unbiased estimates (fixed) and predictions (random) at given variances, with the standard
-        deviations of their errors."""
+        """Return best linear unbiased estimates (fixed) and predictions (random) at given variances, with the
+        standard deviations of their errors."""
         with self._threads():
             return self._effects(gamma, residual)
 
@@ -242,7 +240,7 @@ class MixedModel:
                 random.append(dense[start : start + self.levels[place]])
                 random_sd.append(dense_sd[start : start + self.levels[place]])
                 continue
-            # The eliminated factor, back from the others.
+            # Back-substitution of the eliminated factor.
             values, spread = self._eliminated(solved, inverse, solution)
             random.append(roots[place] * values)
             random_sd.append(roots[place] * np.sqrt(spread * residual))
@@ -250,7 +248,8 @@ class MixedModel:
         return Effects(dense[fixed] + self._level, dense_sd[fixed], tuple(random), tuple(random_sd))
 
     def _eliminated(self, solved: _Solved, inverse: FloatArray, solution: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The scaled effects of the eliminated factor, back from the others, and the diagonal of their inverse."""
+        """Return the scaled effects of the eliminated factor by back-substitution, and the diagonal of their
+        inverse."""
         inner, scale, block = solved.inner[self._which], solved.scale, self._cross_big
         values = math.sqrt(solved.ratio) * (self._right_big - block @ (scale * solution)) / inner
         product = np.asarray(block @ (inverse * scale[:, None] * scale[None, :]))
@@ -258,8 +257,8 @@ class MixedModel:
         return values, 1.0 / inner + solved.ratio * along / inner**2
 
     def _slope(self, solved: _Solved, residual: float) -> FloatArray:
-        """Derivative of the deviance in log gamma at a residual variance: q - tr(M^-1) - |u|^2 / residual of every
-        factor, u its scaled effects (Z'Py = u / sqrt(gamma))."""
+        """Return the derivative of the deviance in log gamma at a residual variance: q - tr(M^-1) - |u|^2 / residual
+        for each factor, u its scaled effects (Z'Py = u / sqrt(gamma))."""
         inverse, solution = solved.inverse()
         diagonal = np.diag(inverse)
         slope = np.empty(len(self.levels))
@@ -300,26 +299,26 @@ class MixedModel:
         freedom = self.n - self.n_fixed
         return freedom * math.log(max(solved.square, 1e-300) / freedom) + solved.logdet
 
-    def _fitted(self, gamma: FloatArray) -> Fitted:
+    def _fitted(self, gamma: FloatArray) -> VarianceFit:
         solved = self._solve(gamma)
         residual = solved.square / (self.n - self.n_fixed)
-        return Fitted(gamma * residual, residual, self._profiled(solved) + self.n - self.n_fixed)
+        return VarianceFit(gamma * residual, residual, self._profiled(solved) + self.n - self.n_fixed)
 
     def _deviance(self, values: FloatArray) -> float:
-        """At any variances, the residual's last."""
+        """Return the deviance at any variances, the residual's last."""
         residual = float(values[-1])
         solved = self._solve(values[:-1] / residual)
         return (self.n - self.n_fixed) * math.log(residual) + solved.logdet + solved.square / residual
 
     def _gradient(self, values: FloatArray) -> FloatArray:
-        """Derivatives of the deviance in the logarithms of all variances."""
+        """Return derivatives of the deviance in the logarithms of all variances."""
         residual = float(values[-1])
         solved = self._solve(values[:-1] / residual)
         slope = self._slope(solved, residual)
         return np.append(slope, self.n - self.n_fixed - solved.square / residual - slope.sum())
 
     def _curvature(self, values: FloatArray, inside: IntArray) -> FloatArray:
-        """Second derivatives of the deviance in the logarithms of the variances inside."""
+        """Return second derivatives of the deviance in the logarithms of the variances `inside`."""
         step = 1e-3
         rows = []
         for place in inside:
@@ -330,8 +329,8 @@ class MixedModel:
         found = np.array(rows)
         return np.asarray((found + found.T) / 2)
 
-    def _upper(self, values: FloatArray, place: int, fitted: Fitted) -> float:
-        """Where the deviance has risen by 3.84 as one variance grows, the others held."""
+    def _upper(self, values: FloatArray, place: int, fitted: VarianceFit) -> float:
+        """Return the value of one variance at which the deviance has risen by 3.84, the others fixed."""
         base = self._deviance(values)
 
         def rise(value: float) -> float:

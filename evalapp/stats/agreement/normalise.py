@@ -1,9 +1,8 @@
-"""Ratings made comparable between raters (`raw`, `z`, `z-shrunk`, `rank`), and one human score per output.
+"""Normalised ratings (`raw`, `z`, `z-shrunk`, `rank`), and one human score per output.
 
-Long-form columns, one row per rating. Which ratings to leave out is decided before.
+Long-form columns, one row per rating; the caller has already left out excluded ratings.
 
-Explained in docs/explanation/statistics/human-scores.md#comparable-ratings.
-"""
+Explained in docs/explanation/statistics/human-scores.md#comparable-ratings."""
 
 from __future__ import annotations
 
@@ -18,10 +17,10 @@ from evalapp.stats.correlation.coefficients import midranks
 
 RatingMethod: TypeAlias = Literal["raw", "z", "z-shrunk", "rank"]
 RATING_METHODS: tuple[RatingMethod, ...] = ("raw", "z", "z-shrunk", "rank")
-#: Methods that give standard scores: two raters hardly ever have the same value, and 0 is a rater's usual rating.
+#: Methods that return standard scores: ties between raters are rare, and 0 is a rater's mean.
 Z_METHODS: frozenset[str] = frozenset({"z", "z-shrunk"})
 
-# A rater's own variance counts for as many ratings as there are, the common one for this many.
+# The pooled variance counts as this many ratings when shrinking a rater's own variance.
 Z_PRIOR_RATINGS = 10
 
 
@@ -33,7 +32,7 @@ def normalise_ratings(
     *,
     method: RatingMethod = "raw",
 ) -> FloatArray:
-    """The ratings on a common scale, (n,) in the order given; missing (nan) stays missing.
+    """Return the ratings on a common scale, (n,) in the order given; missing (nan) stays missing.
 
     `aspect` None means that all rows are of one aspect. Every aspect is treated separately.
 
@@ -50,8 +49,7 @@ def normalise_ratings(
       n_0 = (N - sum n_r^2 / N) / (R - 1). With one rater m_r = mean_r. Where s_r is 0 the result is 0.
       T and W are estimated from the data, so a rater with few ratings is moved little.
     - `rank`: (midrank - 1/2) / k among the k ratings that one rater gave to the outputs of one item for one aspect;
-      lies in (0, 1), higher = better, alone = 1/2. Only the order within the row counts (magnitude estimation).
-    """
+      lies in (0, 1), higher = better, alone = 1/2. Only the order within the row counts (magnitude estimation)."""
     values = float_column(value, "value")
     n = len(values)
     aspects, _ = encode(aspect if aspect is not None else np.zeros(n, dtype=np.int64), "aspect", n)
@@ -89,11 +87,10 @@ class OutputScores:
 
 
 def aggregate_ratings(value: ArrayLike, item: ArrayLike, system: ArrayLike) -> OutputScores:
-    """Mean over raters of every output (item, system), outputs sorted by item and system; for one aspect.
+    """Return the mean over raters of every output (item, system) of one aspect, sorted by item and system.
 
-    Missing ratings (nan) are left out; an output without any is absent. Means that differ by rounding only are made
-    equal (1e-12 of the largest), so that ties between outputs stay ties.
-    """
+    Missing ratings (nan) and outputs without ratings are left out. Means that differ only by rounding (1e-12 of the
+    largest) are made equal, so that ties between outputs stay ties."""
     values = float_column(value, "value")
     present = np.isfinite(values)
     n = len(values)
@@ -112,7 +109,7 @@ def _plain_z(values: FloatArray, rater: IntArray) -> FloatArray:
     sizes = np.bincount(rater)
     means = np.bincount(rater, weights=values) / sizes
     squares = np.bincount(rater, weights=(values - means[rater]) ** 2)
-    # Equal ratings are compared as they are: their sum of squares about a rounded mean need not be 0.
+    # Equal ratings are compared directly, because their sum of squares about a rounded mean need not be 0.
     low, high = np.full(len(sizes), np.inf), np.full(len(sizes), -np.inf)
     np.minimum.at(low, rater, values)
     np.maximum.at(high, rater, values)
@@ -131,7 +128,7 @@ def _shrunken_z(values: FloatArray, rater: IntArray) -> FloatArray:
     if n > n_raters:
         within = float(squares.sum()) / (n - n_raters)
     else:
-        # One rating per rater says nothing about the spread within a rater: all spread counts as that.
+        # With one rating per rater the spread within raters is unknown: all spread counts as within.
         within = float(values.var(ddof=1)) if n > 1 else 0.0
     if n_raters == 1:
         shrunk = means
@@ -148,7 +145,7 @@ def _shrunken_z(values: FloatArray, rater: IntArray) -> FloatArray:
 def _rank_in_rows(values: FloatArray, row: IntArray) -> FloatArray:
     sizes = np.bincount(row)
     starts = np.cumsum(sizes) - sizes
-    # Midranks over everything sorted by (row, value) become midranks inside the row by taking off the row's start.
+    # Midranks over all rows sorted by (row, value) become midranks within a row by subtracting the row's start.
     order = np.lexsort((values, row))
     rises = np.empty(len(values), dtype=np.float64)
     sorted_row, sorted_value = row[order], values[order]

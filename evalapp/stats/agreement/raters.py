@@ -1,9 +1,8 @@
-"""What the ratings say of each rater: bias, spread, time, repeats, control items, agreement with the others, drift.
+"""Rater reports: bias, spread, time, self-consistency, control items, agreement with other raters, drift.
 
-It gives reasons to look at a rater; nobody is left out here. Ratings made comparable between raters are in `normalise`.
+Reports give reasons to review a rater; no rater is excluded here. Ratings are normalised in `normalise`.
 
-Explained in docs/explanation/statistics/human-scores.md#reports-of-raters.
-"""
+Explained in docs/explanation/statistics/human-scores.md#reports-of-raters."""
 
 from __future__ import annotations
 
@@ -19,22 +18,23 @@ from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray, encode, f
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.correlation.coefficients import pearson_value, undefined_reason
 
-# A rater is worth a look only where chance over all raters together is below this (Bonferroni) ...
+# A reason needs a p-value below this over all raters together (Bonferroni) ...
 _LEVEL = 0.05
-# ... and the distance is large: in standard deviations of all ratings about the others' mean.
+# ... and a large distance, in standard deviations of all ratings from the others' mean.
 _LARGE_BIAS, _LARGE_DRIFT = 0.5, 0.5
-# One and the same answer in so many of the judgements, of at least so many, and so much more than others.
+# One answer given in at least this share of the judgements, in at least this many, and this much more often than by
+# others.
 _SAME, _SAME_JUDGEMENTS, _SAME_MORE = 0.9, 20, 0.2
-# Spread this many times that of all raters (root mean square), or a share of the middle rater's where that is at least
-# half of all raters': where most hardly vary, one who does not vary at all is nothing special.
+# Spread at least this multiple of the pooled spread, or at most this share of the median rater's, if that is at least
+# half of the pooled spread: where most raters hardly vary, no variation is not unusual.
 _WIDE, _NARROW, _VARIED = 2.0, 0.3, 0.5
-# Faster than this share of the middle rater's seconds; or, however fast the others are, than so many seconds: silent
-# readers take about 4 words a second (Brysbaert 2019, doi 10.1016/j.jml.2019.104047), and then comes the answer.
+# Faster than this share of the median rater's seconds, or faster than this many seconds: silent reading takes about 1
+# second per 4 words (Brysbaert 2019, doi 10.1016/j.jml.2019.104047), before the answer.
 _FAST, _TOO_FAST = 1 / 3, 1.0
-# Control items: at least so many failed, and at least this share.
+# Control items: at least this many failed, and at least this share.
 _FAILED, _FAILED_SHARE = 2, 0.25
 _MIN_REPEATS = 4
-# Outputs shared with others below which bias and drift are no reason.
+# With fewer shared outputs, bias and drift are no reason.
 _MIN_SHARED = 10
 
 _NORMAL = NormalDist()
@@ -42,15 +42,15 @@ _NORMAL = NormalDist()
 
 @dataclass(frozen=True, slots=True)
 class RaterReport:
-    """One rater.
+    """Report on one rater.
 
-    `n`: judgements without repeats; `bias`: mean of own rating minus the mean of the others' on the same output (t
-    interval, n = outputs shared); `spread`: standard deviation of the ratings; `most_given`, `most_given_share`: the
-    rating given most often; `seconds`: median time; `self_consistency`: share of repeats answered as the first time
-    (Wilson interval), `repeat_distance`: mean absolute difference of these; `control_failures`: share of control items
-    failed (Wilson); `agreement`: Pearson's r with the mean of the others (Fisher interval); `drift`: mean bias in the
-    later half of the judgements minus that in the earlier half (t interval). `reasons`: sentences, none for most.
-    """
+    `n`: judgements without repeats; `bias`: mean difference to the other raters' mean of the same output (t
+    interval, n = shared outputs); `spread`: standard deviation of the ratings; `most_given`, `most_given_share`: the
+    most frequent rating; `seconds`: median time; `self_consistency`: share of repeats answered as the first time
+    (Wilson interval), `repeat_distance`: mean absolute difference of these; `control_failures`: share of control
+    items failed (Wilson); `agreement`: Pearson's r with the mean of the others (Fisher interval); `drift`: mean bias
+    in the later half of the judgements minus that in the earlier half (t interval). `reasons`: sentences, none for
+    most."""
 
     rater: Any
     n: int
@@ -67,7 +67,7 @@ class RaterReport:
     reasons: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-safe; estimates by `Estimate.as_dict`."""
+        """Return the report as JSON-safe values; estimates by `Estimate.as_dict`."""
         found: dict[str, Any] = {}
         for name in self.__slots__:
             entry = getattr(self, name)
@@ -90,16 +90,17 @@ def rater_reports(
     repeat_of: ArrayLike | None = None,
     at: ArrayLike | None = None,
 ) -> list[RaterReport]:
-    """One report a rater, sorted by rater; (n,) columns, one row per rating of one aspect, nan = missing.
+    """Return one report per rater, sorted by rater; (n,) columns, one row per rating of one aspect, nan = missing.
 
-    `seconds`: time of each judgement; `control_failed`: True, False, or None where the row is no control item;
-    `repeat_of`: the output that the row shows again, None in the first judgement of an output; `at`: when, as numbers,
-    datetime64 or ISO text of one form. Repeats count for self-consistency only. A column that is absent leaves its
-    figures undefined, with the reason.
+    `seconds`: time of each judgement; `control_failed`: True, False, or None if the row is no control item;
+    `repeat_of`: the output that the row shows again, None in the first judgement of an output; `at`: time of the
+    judgement, as numbers, datetime64 or ISO text of one form. Repeats count for self-consistency only. Without an
+    optional column its figures are undefined, with the reason.
 
-    A reason needs a distance that is large and, where it can be tested, not chance over all raters together (5 %,
-    Bonferroni); the limits stand at the top of this module.
-    """
+    A reason needs a large distance that, where it can be tested, is significant over all raters (5 %, Bonferroni); the
+    limits are the constants of this module.
+
+    Raises `ColumnError` for columns that do not fit."""
     values = float_column(value, "value")
     n = len(values)
     outputs = identifiers(output, "output", n)
@@ -119,7 +120,7 @@ def rater_reports(
 
 
 class _Ratings:
-    """First ratings, and for each the mean of the other raters on the same output (nan where nobody else rated)."""
+    """First ratings, each with the mean of the other raters of the same output (nan without other raters)."""
 
     def __init__(
         self, values: FloatArray, outputs: NDArray[Any], raters: IntArray, first: BoolArray, n_raters: int
@@ -128,7 +129,7 @@ class _Ratings:
         self.values = values
         self.outputs = outputs
         codes, _ = encode(outputs[self.rows], "output")
-        # Another rater's repeats are left out above; a second rating by the same rater is not one of "the others".
+        # Repeats were removed above; a second rating by the same rater does not count as another rater's.
         pair = np.unique(codes * max(n_raters, 1) + raters[self.rows], return_inverse=True)[1].reshape(-1)
         v = values[self.rows]
         sums, sizes = np.bincount(codes, weights=v), np.bincount(codes)
@@ -273,7 +274,7 @@ class _Columns:
 
 
 def _reasons(found: dict[str, Any], middle: dict[str, float], spread: float, level: float, tail: float) -> list[str]:
-    """Sentences on what stands out; `level` is the chance allowed to one rater."""
+    """Return sentences on unusual figures; `level` is the significance level per rater."""
     reasons = []
     bias, drift, agreement = found["bias"], found["drift"], found["agreement"]
     if _stands_out(bias, _LARGE_BIAS * spread, level, tail):
@@ -321,7 +322,8 @@ def _reasons(found: dict[str, Any], middle: dict[str, float], spread: float, lev
 
 
 def _stands_out(found: Estimate, least: float, level: float, tail: float) -> bool:
-    """Whether a mean is far from 0 and not by chance; its own interval gives the standard error."""
+    """Return whether a mean differs significantly and by at least `least` from 0; its interval gives the standard
+    error."""
     if not found.has_interval or found.n < _MIN_SHARED or not abs(found.value) >= least:
         return False
     half = (found.high - found.low) / 2
@@ -336,14 +338,14 @@ def _below(found: Estimate, middle: float, level: float) -> bool:
 
 
 def _fewer(found: Estimate, usual: float, level: float) -> bool:
-    """Whether a share is below the usual one and not by chance (exact binomial test)."""
+    """Return whether a share is significantly below the usual one (exact binomial test)."""
     from scipy.special import bdtr
 
     return found.value < usual and float(bdtr(round(found.value * found.n), found.n, usual)) < level
 
 
 def _share(count: int, n: int, tail: float) -> Estimate:
-    """A share with Wilson's interval."""
+    """Return a share with Wilson's interval."""
     z = _NORMAL.inv_cdf(tail)
     share = count / n
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
@@ -366,7 +368,7 @@ def _median(values: list[float]) -> float:
 
 
 def _given(column: ArrayLike | None, name: str, n: int) -> NDArray[Any]:
-    """Identifiers as objects; None, nan and "" become None."""
+    """Return identifiers as objects; None, nan and "" become None."""
     found = np.full(n, None, dtype=object)
     if column is not None:
         for row, entry in enumerate(identifiers(np.asarray(column, dtype=object), name, n).tolist()):
@@ -376,6 +378,6 @@ def _given(column: ArrayLike | None, name: str, n: int) -> NDArray[Any]:
 
 
 def _flags(column: ArrayLike, n: int) -> FloatArray:
-    """1 failed, 0 passed, nan no control item."""
+    """Return 1 for failed, 0 for passed, nan for no control item."""
     entries = identifiers(np.asarray(column, dtype=object), "control_failed", n).tolist()
     return np.array([math.nan if entry is None or entry != entry else float(bool(entry)) for entry in entries])

@@ -1,4 +1,4 @@
-"""Columns of ratings by unit and rater, checked and coded for the coefficients of agreement. No statistics here."""
+"""Columns of ratings by unit and rater, checked and coded for coefficients of agreement."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ ALL_EQUAL = "all ratings are equal"
 
 @dataclass(frozen=True, slots=True)
 class RatingColumns:
-    """Ratings that are there: codes of value, unit and rater (n,), sorted by unit and rater, so that nothing depends on
-    the order of the rows. `labels[value]` is the rating itself. `cluster` (n_units,) says what a resample draws."""
+    """Present ratings: codes of value, unit and rater (n,), sorted by unit and rater, so that the order of the rows
+    does not matter. `labels[value]` is the rating itself. `cluster` (n_units,) is the resampled group of each unit."""
 
     value: IntArray
     unit: IntArray
@@ -42,13 +42,13 @@ class RatingColumns:
         return np.bincount(self.unit, minlength=self.n_units)
 
     def numbers(self) -> FloatArray:
-        """The ratings as floats, (n,); `ColumnError` where they are labels."""
+        """Ratings as floats, (n,). Raises `ColumnError` if they are labels."""
         return float_column(self.labels, "value")[self.value]
 
     def where(self, rows: NDArray[Any]) -> RatingColumns:
-        """Some of the ratings (mask or row numbers), coded anew."""
+        """Return the selected ratings (mask or row numbers) with new codes."""
         cluster = self.cluster[self.unit[rows]]
-        return of_columns(
+        return code_ratings(
             self.labels[self.value[rows]],
             self.unit_labels[self.unit[rows]],
             self.rater_labels[self.rater[rows]],
@@ -56,16 +56,18 @@ class RatingColumns:
         )
 
     def twice(self) -> RatingColumns:
-        """The ratings of units that have at least two."""
+        """Return the ratings of units that have at least two."""
         used = self.sizes[self.unit] >= 2
         return self if used.all() else self.where(used)
 
 
-def of_columns(
+def code_ratings(
     value: ArrayLike, unit: ArrayLike, rater: ArrayLike, cluster: ArrayLike | None = None, *, numeric: bool = False
 ) -> RatingColumns:
-    """From (n,) columns; `value` holds numbers (nan = missing) or labels (None = missing). A rater rates a unit once:
-    `ColumnError` where one has two ratings, because agreement with oneself is not agreement between raters."""
+    """Return coded (n,) columns; `value` holds numbers (nan = missing) or labels (None = missing).
+
+    Raises `ColumnError` if a rater rated a unit twice, because agreement with oneself is not agreement between
+    raters."""
     raw = identifiers(value, "value")
     n = len(raw)
     if raw.dtype.kind in "OUS" and not numeric:
@@ -83,7 +85,7 @@ def of_columns(
         raise ColumnError(
             "rater",
             f"{rater_labels[raters[row]]} rated the unit {unit_labels[units[row]]} more than once; "
-            "leave repeated ratings out (rater_reports looks at them)",
+            "leave repeated ratings out (rater_reports evaluates them)",
         )
     codes, labels = encode(raw[present][order], "value")
     of_unit, n_clusters = np.arange(len(unit_labels)), len(unit_labels)

@@ -1,4 +1,4 @@
-"""Turning columns of long-form data into checked float vectors and small integer codes. No statistics here."""
+"""Checks columns of long-form data and codes them as float vectors and small integers."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ T = TypeVar("T", bound=np.generic)
 
 VERDICTS = ("a", "b", "tie", "both_bad", "cannot_decide")
 
-# Two floats closer than this share of the larger one differ by rounding only.
+# Two floats closer than this share of the larger one differ only by rounding.
 ROUNDING = 1e-12
 
-# Shorter columns are sorted: the detour would cost more.
+# Shorter columns are sorted: counting does not pay off.
 _SORTED_ROWS = 1000
 # An odd factor spreads the characters over the 64 bits.
 _HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -26,7 +26,7 @@ _EXACT = 2.0**53
 
 
 class ColumnError(ValueError):
-    """A column that cannot be used: carries `column` and `problem`."""
+    """Raised for a column that cannot be used; has `column` and `problem`."""
 
     def __init__(self, column: str, problem: str) -> None:
         self.column = column
@@ -35,7 +35,9 @@ class ColumnError(ValueError):
 
 
 def float_column(values: ArrayLike, name: str, length: int | None = None) -> FloatArray:
-    """`values` as a float vector; None becomes nan. `ColumnError` for another shape, length or kind."""
+    """Return `values` as a float vector; None becomes nan.
+
+    Raises `ColumnError` for another shape, length or type."""
     try:
         column = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -44,12 +46,14 @@ def float_column(values: ArrayLike, name: str, length: int | None = None) -> Flo
 
 
 def identifiers(values: ArrayLike, name: str, length: int | None = None) -> NDArray[Any]:
-    """`values` as a vector of integers or strings. `ColumnError` for another shape or length."""
+    """Return `values` as a vector of integers or strings.
+
+    Raises `ColumnError` for another shape or length."""
     return _shaped(np.asarray(values), name, length)
 
 
 def encode(values: ArrayLike, name: str, length: int | None = None) -> tuple[IntArray, NDArray[Any]]:
-    """Codes 0..k-1 and the k sorted labels of a column of integers or strings, `labels[codes]` = the column."""
+    """Return codes 0..k-1 and the k sorted labels of a column of integers or strings; `labels[codes]` is the column."""
     column = identifiers(values, name, length)
     if column.dtype.kind == "f" and np.isnan(column).any():
         raise ColumnError(name, "an identifier is missing (nan)")
@@ -64,7 +68,7 @@ def encode(values: ArrayLike, name: str, length: int | None = None) -> tuple[Int
 
 
 def _small_integers(column: NDArray[Any]) -> tuple[IntArray, IntArray] | None:
-    """As `encode`, by counting and not by sorting, for whole numbers that lie close together; None for others."""
+    """`encode` by counting instead of sorting, for whole numbers in a small range; None for others."""
     if column.dtype.kind not in "iuf" or len(column) < _SORTED_ROWS:
         return None
     low, high = column.min(), column.max()
@@ -85,7 +89,7 @@ def _small_integers(column: NDArray[Any]) -> tuple[IntArray, IntArray] | None:
 
 
 def _hashed_strings(column: NDArray[Any]) -> tuple[IntArray, NDArray[Any]] | None:
-    """As `encode`, by sorting a number for each string and not the strings; None for others, or if two share one."""
+    """`encode` by sorting a hash of each string instead of the strings; None for other types or on a collision."""
     if column.dtype.kind != "U" or len(column) < _SORTED_ROWS or not column.dtype.itemsize:
         return None
     characters = np.ascontiguousarray(column).view(np.uint32).reshape(len(column), -1)
@@ -103,7 +107,9 @@ def _hashed_strings(column: NDArray[Any]) -> tuple[IntArray, NDArray[Any]] | Non
 
 
 def verdict_codes(verdict: ArrayLike) -> IntArray:
-    """Positions in `VERDICTS` of a column of verdicts; `ColumnError` names an unknown one."""
+    """Return positions in `VERDICTS` of a column of verdicts.
+
+    Raises `ColumnError` naming an unknown verdict."""
     column = identifiers(verdict, "verdict")
     if len(column) == 0:
         return np.empty(0, dtype=np.int64)
@@ -115,13 +121,15 @@ def verdict_codes(verdict: ArrayLike) -> IntArray:
 
 
 def encode_pair(first: IntArray, second: IntArray, n_second: int) -> tuple[IntArray, IntArray]:
-    """Codes of the pairs (first, second), and for each code the row of its first occurrence."""
+    """Return codes of the pairs (first, second), and for each code the row of its first occurrence."""
     _, rows, codes = np.unique(first * max(n_second, 1) + second, return_index=True, return_inverse=True)
     return codes.astype(np.int64, copy=False).reshape(-1), rows.astype(np.int64, copy=False)
 
 
 def parents(child: IntArray, parent: IntArray, n_children: int, name: str) -> IntArray:
-    """The parent code of every child; `ColumnError` when a child has two (an item in two clusters)."""
+    """Return the parent code of every child.
+
+    Raises `ColumnError` if a child has two parents (an item in two clusters)."""
     of = np.zeros(n_children, dtype=np.int64)
     of[child] = parent
     if not np.array_equal(of[child], parent):
@@ -130,13 +138,14 @@ def parents(child: IntArray, parent: IntArray, n_children: int, name: str) -> In
 
 
 def is_constant(values: FloatArray) -> bool:
-    """Whether all values are equal up to rounding (1e-12 of the largest)."""
+    """Return whether all values are equal up to rounding (1e-12 of the largest)."""
     low, high = float(values.min()), float(values.max())
     return low == high or high - low <= ROUNDING * max(abs(low), abs(high))
 
 
 def snap(values: FloatArray) -> FloatArray:
-    """`values` rounded at 1e-12 of the largest magnitude along the last axis, so that rounding breaks no ties."""
+    """Return `values` rounded at 1e-12 of the largest magnitude along the last axis, so that rounding breaks no
+    ties."""
     if values.size == 0:
         return values
     scale = np.nanmax(np.abs(values), axis=-1, keepdims=True, initial=0.0)

@@ -1,8 +1,7 @@
-"""The outputs on which several evaluators can be compared: those that all of them scored, without evaluators that would
-leave too few.
+"""Outputs on which several evaluators can be compared: those with scores by all of them, excluding evaluators that
+would leave too few.
 
-Explained in docs/explanation/statistics/correlation.md#common-rows.
-"""
+Explained in docs/explanation/statistics/correlation.md#common-rows."""
 
 from __future__ import annotations
 
@@ -19,8 +18,8 @@ CONSTANT = "gives the same score to all"
 
 @dataclass(frozen=True, slots=True)
 class CommonRows:
-    """`rows` (n,) are those that all columns of `used` (places, in order) have; `reasons` says by place why the others
-    are not used."""
+    """`rows` (n,): rows with a value in all columns of `used` (positions in order); `reasons`: by position, why the
+    other columns are not used."""
 
     rows: BoolArray
     used: list[int]
@@ -37,14 +36,13 @@ def find_common_rows(
     what: str = "outputs",
     allow_constant: bool = False,
 ) -> CommonRows:
-    """The rows among `eligible` that all usable (n,) columns have (nan = missing).
+    """Return the rows among `eligible` with values in all usable (n,) columns (nan = missing).
 
-    First columns without a score are set aside, and those with one score for all, of which there is no coefficient;
-    `allow_constant` keeps the latter, for shares of right verdicts. Then, while the rows in common hold fewer than
-    `least` (or, where there are fewer, all) of the `unit`s, named `what` (default: the rows themselves), or fewer than
-    `share` of the rows that some usable column has, the column with the fewest scores is set aside: one evaluator that
-    scored little must not decide on what all are compared. Of two equal ones the last.
-    """
+    Columns without a score are excluded first, and those with a single value for all rows, which have no coefficient;
+    `allow_constant` includes the latter, for shares of correct verdicts. Then, while the common rows cover fewer than
+    `least` units (`unit`, called `what` in messages; default: the rows), or all if there are fewer, or less than
+    `share` of the rows of the best-covered usable column, the column with the fewest scores is excluded (the last one
+    on ties), so that one evaluator with few scores does not determine the rows of all."""
     defined = np.stack([eligible & np.isfinite(column) for column in columns], axis=1) if columns else None
     if defined is None:
         return CommonRows(eligible.copy(), [], {})

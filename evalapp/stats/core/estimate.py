@@ -1,7 +1,4 @@
-"""The one shape in which every statistic leaves this package: value, interval, n, and the reason when undefined.
-
-Nothing is estimated here.
-"""
+"""`Estimate`, the return type of every statistic: value, interval, n, and the reason if undefined."""
 
 from __future__ import annotations
 
@@ -15,10 +12,9 @@ NAN = float("nan")
 class Estimate:
     """A number with its interval.
 
-    `value` is nan when the figure is undefined, and `note` then says why in plain words. `low` and `high` are the
-    ends of the interval, nan when there is none (`note` says why where that is not by request). `n` counts the units
-    behind the value: pairs, groups, systems, units of agreement, as the function that made it states.
-    """
+    `value` is nan when undefined, and `note` then gives the reason. `low` and `high` are the ends of the interval, nan
+    when there is none (`note` gives the reason unless none was requested). `n` counts the units behind the value:
+    pairs, groups, systems or units of agreement, as documented by the function that returns it."""
 
     value: float
     low: float
@@ -28,32 +24,32 @@ class Estimate:
 
     @classmethod
     def undefined(cls, note: str, n: int = 0) -> Estimate:
-        """An estimate without a value; `note` is the reason."""
+        """Return an estimate without a value; `note` is the reason."""
         if not note:
             raise ValueError("an undefined estimate needs its reason")
         return cls(NAN, NAN, NAN, n, note)
 
     @classmethod
     def point(cls, value: float, n: int, note: str = "") -> Estimate:
-        """An estimate without an interval."""
+        """Return an estimate without an interval."""
         return cls(float(value), NAN, NAN, n, note)
 
     @property
     def is_defined(self) -> bool:
-        """Whether there is a value."""
+        """Return whether there is a value."""
         return not math.isnan(self.value)
 
     @property
     def has_interval(self) -> bool:
-        """Whether there is a value with both ends of its interval."""
+        """Return whether there is a value with both ends of its interval."""
         return self.is_defined and not (math.isnan(self.low) or math.isnan(self.high))
 
     def with_note(self, note: str) -> Estimate:
-        """The same figures, with `note` added behind what is there."""
+        """Return the same figures with `note` appended."""
         return replace(self, note="; ".join(part for part in (self.note, note) if part))
 
     def as_dict(self) -> dict[str, float | int | str | None]:
-        """Keys value, low, high, n, note; nan and infinities become None, so that the result is valid JSON."""
+        """Return keys value, low, high, n, note; nan and infinities become None, so that the result is valid JSON."""
         return {
             "value": _finite(self.value),
             "low": _finite(self.low),

@@ -1,4 +1,4 @@
-"""From tests of all pairs to what a table shows: rank clusters, letters, and how many resamples that takes."""
+"""Multiple testing of all pairs: Holm's adjustment, rank clusters, letters, and the number of resamples they need."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from evalapp.stats.core.coding import BoolArray
 
 
 def needed_draws(n_metrics: int, alpha: float = 0.05) -> int:
-    """Twice the least k with which the smallest two-sided p, 2 / (k + 1), survives Holm over all pairs; at least
-    1000."""
+    """Return twice the smallest k for which the smallest two-sided p, 2 / (k + 1), survives Holm over all pairs; at
+    least 1000."""
     pairs = n_metrics * (n_metrics - 1) // 2
     return max(1000, 2 * math.ceil(2 * pairs / alpha))
 
 
 def rank_clusters(beats: BoolArray) -> tuple[int, ...]:
-    """Ranks of metrics given best first: one opens a new rank when a metric of the present rank beats it."""
+    """Return the ranks of metrics given best first: a metric opens a new rank if a metric of the current rank beats
+    it."""
     ranks: list[int] = []
     start = 0
     for place in range(len(beats)):
@@ -29,10 +30,15 @@ def rank_clusters(beats: BoolArray) -> tuple[int, ...]:
 
 
 def compact_letters(differs: BoolArray) -> tuple[str, ...]:
-    """A compact letter display of things given best first: two share a letter if and only if they are not told apart.
+    """Return a compact letter display of rows given best first: two share a letter if and only if they do not differ
+    significantly.
 
-    `differs` (m, m), read symmetrically. Insert and absorb (Piepho 2004): a set of all, split at every pair that
-    differs, sets inside others dropped; named a, b, ... in the order of their best members.
+    `differs` (m, m) is read symmetrically. Insert and absorb (Piepho 2004): start with one set of all, split it at
+    every differing pair, drop subsets of others; named a, b, ... in the order of their best members.
+
+    >>> import numpy as np
+    >>> compact_letters(np.array([[0, 0, 1], [0, 0, 0], [0, 0, 0]], dtype=bool))
+    ('a', 'ab', 'b')
     """
     m = len(differs)
     sets: list[frozenset[int]] = [frozenset(range(m))] if m else []
@@ -50,13 +56,18 @@ def compact_letters(differs: BoolArray) -> tuple[str, ...]:
 
 
 def _letter(number: int) -> str:
-    """a ... z, A ... Z, then a', b', ..."""
+    """Return a ... z, A ... Z, then a', b', ..."""
     letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
     return letters[number % len(letters)] + "'" * (number // len(letters))
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm's adjusted p-values in the order given; None or nan is no test, left out of the count, None (Holm 1979)."""
+    """Return Holm's adjusted p-values in the order given (Holm 1979). None or nan is no test: not counted, returned as
+    None.
+
+    >>> holm([0.01, 0.04, None])
+    [0.02, 0.04, None]
+    """
     known = sorted((p, place) for place, p in enumerate(p_values) if p is not None and not math.isnan(p))
     found: list[float | None] = [None] * len(p_values)
     largest = 0.0

@@ -1,5 +1,5 @@
-"""How well people agree with themselves, as the highest correlation a metric can reach with them, and correlations
-divided by it. Coefficients of agreement (alpha, kappa, ICC) are elsewhere."""
+"""Noise ceiling: the highest correlation that a metric can reach with noisy human scores, and correlations divided
+by it. Coefficients of agreement (alpha, kappa, ICC) are in `agreement`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CUT = "cut at 1: the coefficient is larger than the ceiling, which is an estimat
 NO_SECOND_RATER = "no output has two raters"
 
 _STREAM = 4
-#: Splits over which each resample is averaged.
+#: Number of splits averaged per resample.
 _SPLITS = 10
 
 
@@ -46,8 +46,7 @@ class OutputRatings:
     """(n,) columns, one row per rating of one aspect.
 
     value: nan = missing; output, rater: identifiers; item: of the output, default the output; system: of the output,
-    needed for the system level and for groupings.
-    """
+    required for the system level and for groupings."""
 
     value: ArrayLike
     output: ArrayLike
@@ -56,7 +55,7 @@ class OutputRatings:
     system: ArrayLike | None = None
 
 
-#: Fewer resamples than usual, because each averages several splits.
+#: Fewer resamples than the default, because each averages several splits.
 CEILING_BOOTSTRAP = Bootstrap(resamples=500, seed=13)
 
 
@@ -69,11 +68,11 @@ def noise_ceiling(
     settings: CorrelationSettings = DEFAULT_SETTINGS,
     bootstrap: Bootstrap = CEILING_BOOTSTRAP,
 ) -> Estimate:
-    """The correlation of people with people over the outputs that two raters or more have rated
+    """Return the correlation of human scores with human scores over the outputs with at least two raters
     (docs/explanation/statistics/agreement.md#noise-ceiling).
 
-    Several ratings of an output by one rater count as their mean: agreement with oneself is no agreement of people.
-    `bootstrap.cluster` groups items (default the item; what is resampled).
+    Several ratings of an output by one rater count as their mean, because agreement with oneself is not agreement
+    between raters. `bootstrap.cluster` groups items for resampling (default: the item).
 
     - `split-half`: each output's raters are dealt into two halves at random, `repeats` times; r = mean correlation of
       the halves' means, in any level and grouping of `correlate`. From r the reliability of one rater, rho, is the
@@ -85,9 +84,8 @@ def noise_ceiling(
     - `leave-one-out`: each rater's ratings against the mean of the output's others, averaged over raters with at least
       3 such ratings, by their number: what one more person would reach. `of` does not apply. Segments, no grouping.
 
-    n = outputs. The interval is a bootstrap over clusters of items, at the system level over systems (drawing items
-    would add to the noise that is measured); each resample averages 10 of the splits.
-    """
+    n = outputs. The interval is a bootstrap over clusters of items, at the system level over systems (resampled
+    items would add to the noise that is measured); each resample averages 10 of the splits."""
     _check(settings, kind, of, ratings.system)
     if repeats < 1:
         raise ValueError(f"repeats must be at least 1, not {repeats}")
@@ -100,17 +98,19 @@ def noise_ceiling(
     raters, _ = encode(columns[1], "rater")
     values = values[present]
     items, systems = (
-        default if column is None else _of_output(column, name, present, outputs, len(labels))
+        default if column is None else _code_outputs(column, name, present, outputs, len(labels))
         for column, name, default in (
             (ratings.item, "item", np.arange(len(labels))),
             (ratings.system, "system", np.zeros(len(labels), dtype=np.int64)),
         )
     )
     clusters = (
-        items if bootstrap.cluster is None else _of_output(bootstrap.cluster, "cluster", present, outputs, len(labels))
+        items
+        if bootstrap.cluster is None
+        else _code_outputs(bootstrap.cluster, "cluster", present, outputs, len(labels))
     )
     values, outputs, raters = _one_each(values, outputs, raters)
-    # Equal ratings of an output are exchangeable, so the draws do not hang on the raters' names.
+    # Equal ratings of an output are exchangeable, so the splits do not depend on the raters' names.
     order = np.lexsort((values, outputs))
     values, outputs, raters = values[order], outputs[order], raters[order]
     sizes = np.bincount(outputs, minlength=len(labels))
@@ -133,13 +133,12 @@ def noise_ceiling(
     return with_interval(point, drawn, clusters=resampled, confidence=bootstrap.confidence)
 
 
-def disattenuated(estimate: Estimate, ceiling: Estimate) -> Estimate:
-    """`estimate` divided by `ceiling`: for "split-half" Spearman's correction of a correlation for people's noise.
+def disattenuate(estimate: Estimate, ceiling: Estimate) -> Estimate:
+    """Return `estimate` divided by `ceiling`: for "split-half" Spearman's correction for attenuation by human noise.
 
-    The interval joins both by the method of variance estimates recovery (Donner and Zou 2012), which takes them for
-    independent; without an interval of the ceiling the ends are divided by its value. Undefined unless the ceiling is
-    positive. No correlation lies outside -1 and 1: what would is cut there, and a note says so.
-    """
+    The interval combines both by the method of variance estimates recovery (Donner and Zou 2012), which treats them
+    as independent; without an interval of the ceiling the ends are divided by its value. Undefined unless the
+    ceiling is positive. Results outside -1 and 1 are truncated, with a note."""
     found = _divided(estimate, ceiling)
     cut = replace(found, value=_cut(found.value), low=_cut(found.low), high=_cut(found.high))
     return cut.with_note(CUT) if abs(found.value) > 1 else cut
@@ -181,13 +180,13 @@ def _check(settings: CorrelationSettings, kind: str, of: str, system: ArrayLike 
         raise ValueError("the system level and grouping need `system`")
 
 
-def _of_output(column: ArrayLike, name: str, present: BoolArray, outputs: IntArray, n: int) -> IntArray:
+def _code_outputs(column: ArrayLike, name: str, present: BoolArray, outputs: IntArray, n: int) -> IntArray:
     codes, _ = encode(identifiers(column, name, len(present))[present], name)
     return parents(outputs, codes, n, name)
 
 
 def _one_each(values: FloatArray, outputs: IntArray, raters: IntArray) -> tuple[FloatArray, IntArray, IntArray]:
-    """One rating of every output and rater: the mean where there are several."""
+    """Return one rating per output and rater: the mean if there are several."""
     order = np.lexsort((values, raters, outputs))
     pair, rows = encode_pair(outputs[order], raters[order], int(raters.max(initial=0)) + 1)
     if len(rows) == len(values):
@@ -208,8 +207,8 @@ def _split_half(
     settings: CorrelationSettings,
     bootstrap: Bootstrap,
 ) -> tuple[Estimate, FloatArray, dict[str, int]]:
-    """Mean correlation of random halves, its replicates, and what was drawn. Rows are sorted by output; `of_outputs`
-    are item, system and cluster of every output."""
+    """Return the mean correlation of random halves, its replicates, and the resampled units. Rows are sorted by
+    output; `of_outputs` are item, system and cluster of every output."""
     settings = replace(settings, resampling_unit="systems" if settings.level == "system" else "inputs")
     kept, codes = np.unique(outputs, return_inverse=True)
     items, systems, cluster = (column[kept] for column in of_outputs)
@@ -221,7 +220,7 @@ def _split_half(
     drawn: list[FloatArray] = []
     clusters: dict[str, int] = {}
     for number in range(repeats):
-        # Rows are sorted by output already, so the dealt order falls into the same stretches.
+        # Rows are already sorted by output, so the shuffled order falls into the same segments.
         dealt = np.lexsort((rng.random(len(codes)), codes))
         first = place < sizes[codes] // 2
         sides = (dealt[first], dealt[~first])
@@ -244,12 +243,13 @@ def _split_half(
     mean = Estimate.point(float(np.mean(points)), len(kept))
     if len(points) < repeats:
         mean = mean.with_note(f"{repeats - len(points)} of {repeats} splits are undefined")
-    # The few splits that were resampled say how far r moves; where it lies all splits say.
+    # The resampled splits give the spread of r; all splits give its location.
     return mean, np.minimum(mean.value + np.mean(drawn, axis=0), 1.0) if drawn else np.empty(0), clusters
 
 
 def _stepped(r: FloatArray, a: float, b: float, whole: float, of: CeilingOf) -> FloatArray:
-    """Reliability of `whole` raters, or its root, from the correlation of halves of a and b; nan unless r > 0."""
+    """Return the reliability of `whole` raters, or its root, from the correlation of halves of a and b; nan unless r
+    > 0."""
     square = np.where(r > 0, np.minimum(r, 1.0), np.nan) ** 2
     # r^2 (1 + (a-1) rho) (1 + (b-1) rho) = a b rho^2, a quadratic with one positive root.
     two = a * b - square * (a - 1) * (b - 1)
@@ -295,7 +295,7 @@ def _leave_one_out(
 
 
 def _ratio_interval(above: Estimate, below: Estimate) -> tuple[float, float]:
-    """MOVER for a ratio with a positive denominator (Donner and Zou 2012)."""
+    """Return the MOVER interval of a ratio with a positive denominator (Donner and Zou 2012)."""
     x, y = above.value, below.value
     low = _end(x * y, above.low * (2 * x - above.low), below.high * (2 * y - below.high), -1.0)
     high = _end(x * y, above.high * (2 * x - above.high), below.low * (2 * y - below.low), 1.0)

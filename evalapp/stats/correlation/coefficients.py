@@ -1,9 +1,8 @@
-"""Correlation of two vectors: Pearson, Spearman, Kendall tau-b and tau-c, with the reason where one is undefined.
+"""Correlation of two vectors: Pearson, Spearman, Kendall tau-b and tau-c, with the reason if undefined.
 
-Correlation of an evaluator with people over items and systems, with intervals, is in `meta_evaluation`.
+Correlation with human scores over items and systems, with intervals, is in `meta_evaluation`.
 
-Explained in docs/explanation/statistics/correlation.md#coefficients.
-"""
+Explained in docs/explanation/statistics/correlation.md#coefficients."""
 
 from __future__ import annotations
 
@@ -20,11 +19,11 @@ from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.correlation.weighted import dense_ranks, kendall_inversions
 
 Coefficient: TypeAlias = Literal["pearson", "spearman", "kendall", "kendall-c"]
-#: Those that are shown unless others are asked for.
+#: Coefficients shown by default.
 COEFFICIENTS: tuple[Coefficient, ...] = ("pearson", "spearman", "kendall")
 ALL_COEFFICIENTS: tuple[Coefficient, ...] = (*COEFFICIENTS, "kendall-c")
 
-# Two points always lie on a line; a coefficient needs at least this many pairs.
+# Minimum number of pairs: two points always lie on a line.
 MIN_PAIRS = 3
 
 TOO_FEW = "fewer than 3 pairs"
@@ -33,39 +32,42 @@ CONSTANT_HUMAN = "the human scores are constant"
 
 
 def pearson(x: ArrayLike, y: ArrayLike) -> Estimate:
-    """Pearson's r = cov(x, y) / (sd(x) sd(y)) over the complete pairs; the metric is `x`, people are `y`.
+    """Return Pearson's r = cov(x, y) / (sd(x) sd(y)) over the complete pairs, without an interval.
 
-    nan and infinite values are missing. Undefined below 3 pairs or when a side is constant. No interval.
+    `x`, `y`: (n,) metric and human scores; nan and infinite values are missing. Undefined, with the reason, for fewer
+    than 3 pairs or a constant side. Raises `ColumnError` for columns that do not fit.
+
+    >>> round(pearson([1, 2, 3], [1, 3, 2]).value, 3)
+    0.5
     """
     return _coefficient(x, y, pearson_value)
 
 
 def spearman(x: ArrayLike, y: ArrayLike) -> Estimate:
-    """Spearman's rho: Pearson's r of the midranks. Otherwise as `pearson`."""
+    """Return Spearman's rho: Pearson's r of the midranks. Otherwise as `pearson`."""
     return _coefficient(x, y, spearman_value)
 
 
 def kendall(x: ArrayLike, y: ArrayLike) -> Estimate:
-    """Kendall's tau-b = (C - D) / sqrt((P - T_x)(P - T_y)) in O(n log n) (Knight 1966). Otherwise as `pearson`.
+    """Return Kendall's tau-b = (C - D) / sqrt((P - T_x)(P - T_y)) in O(n log n) (Knight 1966). Otherwise as `pearson`.
 
-    P all pairs, C concordant, D discordant, T_x and T_y pairs tied in x and in y (pairs tied in both count in each).
-    """
+    P all pairs, C concordant, D discordant, T_x and T_y pairs tied in x and in y (pairs tied in both count in each)."""
     return _coefficient(x, y, kendall_value)
 
 
 def kendall_c(x: ArrayLike, y: ArrayLike) -> Estimate:
-    """Stuart's tau-c = 2 (C - D) / (n^2 (m - 1) / m), m the smaller number of distinct values. Otherwise as `pearson`.
+    """Return Stuart's tau-c = 2 (C - D) / (n^2 (m - 1) / m), m the smaller number of distinct values. Otherwise as
+    `pearson`.
 
-    For tables that are not square: a metric with many values against people's few (Stuart 1953).
-    """
+    For rectangular tables: a metric with many values against few human ones (Stuart 1953)."""
     return _coefficient(x, y, kendall_c_value)
 
 
 def fisher_interval(r: float, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    """tanh(atanh(r) -+ q / sqrt(n - 3)), q the normal quantile: for a plain Pearson r of n independent pairs only.
+    """Return tanh(atanh(r) -+ q / sqrt(n - 3)), q the normal quantile, for a plain Pearson r of n independent pairs
+    only.
 
-    Everywhere else intervals come from the bootstrap. (-1, 1) below 4 pairs; (r, r) where |r| = 1.
-    """
+    All other intervals come from the bootstrap. (-1, 1) below 4 pairs; (r, r) if |r| = 1."""
     if n < 4:
         return -1.0, 1.0
     if abs(r) >= 1:
@@ -75,8 +77,8 @@ def fisher_interval(r: float, n: int, confidence: float = 0.95) -> tuple[float, 
 
 
 def critical_correlation(n: int, alpha: float = 0.05) -> float:
-    """The smallest |r| of n independent pairs that differs from 0 at `alpha`, two-sided: t / sqrt(n - 2 + t^2) with t
-    the quantile of Student's t on n - 2 degrees of freedom. nan below 3 pairs."""
+    """Return the smallest |r| of n independent pairs that differs from 0 at `alpha`, two-sided: t / sqrt(n - 2 +
+    t^2) with t the quantile of Student's t on n - 2 degrees of freedom. nan below 3 pairs."""
     if n < MIN_PAIRS:
         return math.nan
     t = float(special.stdtrit(n - 2, 1 - alpha / 2))
@@ -84,8 +86,8 @@ def critical_correlation(n: int, alpha: float = 0.05) -> float:
 
 
 def pearson_value(x: FloatArray, y: FloatArray) -> float:
-    """Pearson's r of two complete vectors, neither constant."""
-    # Scaling by the largest deviation first keeps the squares of huge or tiny values finite.
+    """Return Pearson's r of two complete vectors, neither constant."""
+    # Scaling by the largest deviation first keeps squares of huge or tiny values finite.
     first, second = x - x.mean(), y - y.mean()
     first, second = first / np.abs(first).max(), second / np.abs(second).max()
     r = float(first @ second) / float(np.sqrt(first @ first) * np.sqrt(second @ second))
@@ -93,12 +95,12 @@ def pearson_value(x: FloatArray, y: FloatArray) -> float:
 
 
 def spearman_value(x: FloatArray, y: FloatArray) -> float:
-    """Spearman's rho of two complete vectors, neither constant."""
+    """Return Spearman's rho of two complete vectors, neither constant."""
     return pearson_value(midranks(x), midranks(y))
 
 
 def kendall_value(x: FloatArray, y: FloatArray) -> float:
-    """Kendall's tau-b of two complete vectors, neither constant."""
+    """Return Kendall's tau-b of two complete vectors, neither constant."""
     surplus, tied_x, tied_y, _ = _pair_counts(x, y)
     pairs = len(x) * (len(x) - 1) // 2
     tau = surplus / (float(np.sqrt(float(pairs - tied_x))) * float(np.sqrt(float(pairs - tied_y))))
@@ -106,14 +108,14 @@ def kendall_value(x: FloatArray, y: FloatArray) -> float:
 
 
 def kendall_c_value(x: FloatArray, y: FloatArray) -> float:
-    """Stuart's tau-c of two complete vectors, neither constant."""
+    """Return Stuart's tau-c of two complete vectors, neither constant."""
     surplus, _, _, levels = _pair_counts(x, y)
     tau = 2.0 * surplus * levels / (len(x) ** 2 * (levels - 1))
     return min(max(tau, -1.0), 1.0)
 
 
 def _pair_counts(x: FloatArray, y: FloatArray) -> tuple[int, int, int, int]:
-    """C - D, pairs tied in x, pairs tied in y, and the smaller number of distinct values."""
+    """Return C - D, pairs tied in x, pairs tied in y, and the smaller number of distinct values."""
     ranks_x, n_x = dense_ranks(x)
     ranks_y, n_y = dense_ranks(y)
     n = len(x)
@@ -128,14 +130,14 @@ def _pair_counts(x: FloatArray, y: FloatArray) -> tuple[int, int, int, int]:
 
 
 def midranks(values: FloatArray) -> FloatArray:
-    """Ranks 1..n in rising order, tied values sharing the mean of their places."""
+    """Return ranks 1..n in ascending order, tied values sharing the mean of their positions."""
     ranks, n_levels = dense_ranks(values)
     sizes = np.bincount(ranks, minlength=n_levels)
     return np.asarray((np.cumsum(sizes) - (sizes - 1) / 2.0)[ranks])
 
 
 def undefined_reason(metric: FloatArray, human: FloatArray) -> str:
-    """Why no coefficient of these complete vectors is defined; "" when they are."""
+    """Return why no coefficient of these complete vectors is defined; "" if they are."""
     if len(metric) < MIN_PAIRS:
         return TOO_FEW
     if is_constant(metric):

@@ -1,10 +1,9 @@
-"""Several evaluators as one: the mean of their z-scores, or a ridge regression on people's scores ("stacking").
+"""Combinations of several evaluators: the mean of their z-scores, or a ridge regression on human scores ("stacking").
 
-Columns in, one score per output out. Which outputs a stacked combination may be judged on is for the caller to know:
-those whose group was not given to `stack`.
+Columns in, one score per output out. A stacked combination may only be evaluated on outputs whose group was not given
+to `stack`; the caller ensures this.
 
-Explained in docs/explanation/statistics/correlation.md#combinations.
-"""
+Explained in docs/explanation/statistics/correlation.md#combinations."""
 
 from __future__ import annotations
 
@@ -15,19 +14,18 @@ from numpy.typing import ArrayLike
 
 from evalapp.stats.core.coding import BoolArray, ColumnError, FloatArray, IntArray, encode, float_column, is_constant
 
-#: Penalties that `stack` chooses from, as shares of the number of rows.
+#: Candidate penalties of `stack`, as shares of the number of rows.
 PENALTIES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 DEFAULT_FOLDS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Stacking:
-    """What was learned: `score = intercept + sum_k weights[k] (x_k - centre[k]) / spread[k]`.
+    """A fitted combination: `score = intercept + sum_k weights[k] (x_k - centre[k]) / spread[k]`.
 
-    `penalty` is the ridge penalty as a share of the rows, `errors` the mean squared error that each of `PENALTIES` had
-    on the folds left out; `n` counts rows, `n_groups` groups. Weights are on the common scale of z-scores: their sizes
-    can be compared.
-    """
+    `penalty` is the ridge penalty as a share of the rows, `errors` the mean squared error of each of `PENALTIES` on
+    held-out folds; `n` counts rows, `n_groups` groups. Weights are on the scale of z-scores, so their sizes are
+    comparable."""
 
     weights: FloatArray
     intercept: float
@@ -39,7 +37,7 @@ class Stacking:
     n_groups: int
 
     def predict(self, scores: ArrayLike) -> FloatArray:
-        """(n,) combined scores of (n, k) columns; nan where one of them is."""
+        """Return (n,) combined scores of (n, k) columns; nan where a column is nan."""
         columns = _columns(scores)
         if columns.shape[1] != len(self.weights):
             raise ColumnError("scores", f"{len(self.weights)} columns are needed, there are {columns.shape[1]}")
@@ -47,10 +45,10 @@ class Stacking:
 
 
 def standardise(scores: ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(n, k) columns as z-scores with their centres and spreads (population SD over the defined values of each).
+    """Return (n, k) columns as z-scores, with their centres and spreads (population SD over the defined values of
+    each).
 
-    A column that is constant or undefined throughout has z-scores that are all nan, since it orders nothing.
-    """
+    A constant or undefined column has z-scores that are all nan, because it orders nothing."""
     columns = _columns(scores)
     defined = np.isfinite(columns)
     counts = np.maximum(defined.sum(axis=0), 1)
@@ -64,10 +62,9 @@ def standardise(scores: ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def mean_of_z(scores: ArrayLike) -> FloatArray:
-    """The mean over columns (n, k) of their z-scores; nan where one of them is undefined.
+    """Return the mean over columns (n, k) of their z-scores; nan where a column is nan.
 
-    Every column counts alike, whatever its scale: z = (x - mean) / SD over all its defined values.
-    """
+    Every column counts equally on any scale: z = (x - mean) / SD over all its defined values."""
     z, _, _ = standardise(scores)
     return np.asarray(z.mean(axis=1))
 
@@ -75,15 +72,13 @@ def mean_of_z(scores: ArrayLike) -> FloatArray:
 def stack(
     scores: ArrayLike, human: ArrayLike, group: ArrayLike, *, folds: int = DEFAULT_FOLDS, seed: int = 13
 ) -> Stacking:
-    """Ridge regression of people's scores on the z-scores of (n, k) columns, over the rows where all are defined.
+    """Fit a ridge regression of human scores on the z-scores of (n, k) columns, over the rows where all are defined.
 
-    Minimises |y - a - Zw|^2 + lambda n |w|^2 (the intercept is not penalised). lambda is the one of `PENALTIES` with
-    the least squared error on folds left out, folds being made of whole groups, drawn by `seed`; of equal ones the
-    largest. The draws do not depend on the order of the rows.
+    Minimises |y - a - Zw|^2 + lambda n |w|^2 (the intercept is not penalised). lambda is the value in `PENALTIES` with
+    the least squared error on held-out folds, the largest on ties; folds consist of whole groups, drawn by `seed`
+    independently of the order of the rows.
 
-    Raises ValueError where there are fewer than 3 complete rows or 2 groups, or where people's scores or all columns
-    are constant.
-    """
+    Raises ValueError for fewer than 3 complete rows or 2 groups, or if human scores or all columns are constant."""
     columns = _columns(scores)
     y = float_column(human, "human", len(columns))
     complete = np.isfinite(columns).all(axis=1) & np.isfinite(y)
@@ -93,9 +88,9 @@ def stack(
     if len(y) < 3 or n_groups < 2:
         raise ValueError(f"stacking needs 3 complete rows in 2 groups; there are {len(y)} in {n_groups}")
     if is_constant(y):
-        raise ValueError("people's scores are all equal: there is nothing to learn from")
+        raise ValueError("human scores are all equal, so no weights can be fitted")
     _, centre, spread = standardise(x)
-    # A column without spread gets the weight 0: it says nothing here.
+    # A column without spread gets the weight 0.
     spread = np.where(np.isfinite(spread), spread, np.inf)
     if np.isinf(spread).all():
         raise ValueError("no column has different values: there is nothing to learn with")
@@ -115,7 +110,7 @@ def _columns(scores: ArrayLike) -> FloatArray:
 
 
 def _folds(n_groups: int, folds: int, seed: int) -> IntArray:
-    """The fold of every group, as even as can be."""
+    """Return the fold of every group, as balanced as possible."""
     order = np.random.default_rng([seed, 0]).permutation(n_groups)
     fold = np.empty(n_groups, dtype=np.int64)
     fold[order] = np.arange(n_groups) % folds

@@ -1,5 +1,7 @@
-"""Evaluators of turns at the level of dialogues: means over turns, correlated with ratings of whole dialogues and with
-calibrated means of systems: docs/explanation/statistics/correlation.md#dialogues. Raters are calibrated elsewhere."""
+"""Turn-level evaluators at the level of dialogues: mean scores over turns, correlated with ratings of whole dialogues
+and with calibrated system means. Calibration is in `calibration`.
+
+Explained in docs/explanation/statistics/correlation.md#dialogues."""
 
 from __future__ import annotations
 
@@ -19,8 +21,8 @@ from evalapp.stats.resampling.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap
 
 @dataclass(frozen=True, slots=True)
 class DialogueScores:
-    """One score per dialogue: parallel vectors of the dialogues' identifiers (sorted), the mean over the turns that
-    have a score (nan without any), and their number. `n_missing` counts turns without a score."""
+    """One score per dialogue: parallel vectors of identifiers (sorted), the mean over turns with a score (nan
+    without any), and their number. `n_missing` counts turns without a score."""
 
     dialogue: NDArray[Any]
     mean: FloatArray
@@ -32,8 +34,9 @@ class DialogueScores:
 
 
 def dialogue_scores(score: ArrayLike, dialogue: ArrayLike) -> DialogueScores:
-    """Means over turns. (n,) columns, one row per turn of the system, nan = no score. Means that differ by rounding
-    only are made equal, so that ties stay ties."""
+    """Return mean scores over turns; (n,) columns, one row per turn of the system, nan = no score.
+
+    Means that differ only by rounding are made equal, so that ties stay ties."""
     scores = float_column(score, "score")
     codes, labels = encode(dialogue, "dialogue", len(scores))
     known = np.isfinite(scores)
@@ -53,12 +56,11 @@ def dialogue_correlations(
     coefficient: Coefficient = "spearman",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> dict[str, Estimate]:
-    """By aspect, the evaluator's mean over turns against the raw ratings of whole dialogues.
+    """Return, by aspect, the correlation of the evaluator's mean over turns with raw ratings of whole dialogues.
 
     `score`, `dialogue`: one row per turn; `value`, `rated_dialogue`, `aspect`: one row per rating. Several ratings of
     one dialogue are averaged. n = dialogues with a score and a rating; those without one are counted in the note; the
-    interval is a bootstrap over dialogues.
-    """
+    interval is a bootstrap over dialogues."""
     scores = dialogue_scores(score, dialogue)
     values = float_column(value, "value")
     rated = identifiers(rated_dialogue, "rated_dialogue", len(values))
@@ -91,12 +93,12 @@ def calibrated_correlations(
     coefficient: Coefficient = "spearman",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> dict[str, Estimate]:
-    """By aspect, the evaluator's mean per system against people's calibrated mean of that system.
+    """Return, by aspect, the correlation of the evaluator's mean per system with the calibrated human mean of that
+    system.
 
-    One row per turn; a system's score is the mean over its dialogues of their means over turns. `calibrated` gives by
-    aspect the mean of each system once the raters' leniency is taken out (`calibrate_raters`). n = systems with both;
-    the interval leaves out each system once (`jackknife`), calibrated means taken as known.
-    """
+    One row per turn; a system's score is the mean over its dialogues of their means over turns. `calibrated` gives
+    by aspect the mean of each system adjusted for the raters' leniency (`calibrate_raters`). n = systems with both;
+    the interval is a jackknife over systems that treats calibrated means as known."""
     scores = dialogue_scores(score, dialogue)
     codes, _ = encode(dialogue, "dialogue")
     systems, labels = encode(system, "system", len(codes))

@@ -1,8 +1,7 @@
-"""PERM-SYSTEMS: do two evaluators order systems equally well? Their scores of whole systems are exchanged (Deutsch,
-Dror and Roth 2021), every exchange once where there are few systems. Exchanges of items and outputs are in `swaps`.
+"""PERM-SYSTEMS (Deutsch, Dror and Roth 2021): permutation test of system-level correlations by exchanging the scores of
+whole systems, exhaustively for few systems. Exchanges of items and outputs are in `swaps`.
 
-Explained in docs/explanation/statistics/significance.md#perm-systems.
-"""
+Explained in docs/explanation/statistics/significance.md#perm-systems."""
 
 from __future__ import annotations
 
@@ -16,43 +15,42 @@ from evalapp.stats.correlation.coefficients import Coefficient
 from evalapp.stats.correlation.swaps import PearsonSwaps, RankSwaps, SwapDraws
 from evalapp.stats.correlation.weighted import standardise
 
-#: With fewer systems a ranking at the system level is not tested.
+#: With fewer systems there is no test at the system level.
 MIN_SYSTEMS = 6
-#: Up to so many systems every exchange is made once, 2^14 of them; of more systems that many or more are drawn.
+#: Up to this number of systems all 2^14 exchanges are made; with more systems at least that many are drawn.
 MOST_EXACT = 14
 EXACT = 1 << MOST_EXACT
 
-# Correlations nearer to 1 count as this one: Fisher's z of 1 is infinite.
+# Correlations are truncated here, because Fisher's z of 1 is infinite.
 _HIGHEST = 1 - 1e-9
 # Differences below this are rounding.
 _ROUNDING = 1e-9
-# One-sided p above which more draws cannot matter.
+# One-sided p above which more draws cannot change the result.
 _OPEN = 0.2
 
 
 def few_systems(n: int) -> str:
-    """Why there are no letters."""
+    """Return why there are no letters."""
     return f"{n} systems rank nothing, at least {MIN_SYSTEMS} are needed"
 
 
 def is_exact(n_systems: int) -> bool:
-    """Whether all exchanges are made."""
+    """Return whether all exchanges are made."""
     return n_systems <= MOST_EXACT
 
 
 def exchange_systems(
     scores: FloatArray, human: FloatArray, coefficient: Coefficient, *, k: int, seed: int, block: int = 0
 ) -> tuple[FloatArray, IntArray]:
-    """One-sided p (m, m) that the metric of the row correlates better than that of the column, from scores (n, m) and
-    people's values (n,) of n systems; and the number of exchanges (m, m).
+    """Return the one-sided p (m, m) that the row's metric correlates better than the column's, from scores (n, m) and
+    human values (n,) of n systems; and the number of exchanges (m, m).
 
-    Every metric is standardised over the systems; then the two scores of each system are exchanged or not. What is
-    compared is the difference of Fisher's z of both correlations: with plain differences two equally good metrics
-    differ a little too often (.08 of 8 systems instead of .05; docs/results/intervals.md). p is the share of all 2^n
-    exchanges, the observed order among them, whose difference is at least the observed one; of more than `MOST_EXACT`
-    systems `k` exchanges are drawn and p = (x + 1) / (k + 1); with `block` a pair stops after so many, or a multiple,
-    once its p is above .2.
-    """
+    Every metric is standardised over the systems; then the two scores of each system are exchanged or not. The
+    statistic is the difference of Fisher's z of both correlations: with plain differences the test is slightly
+    liberal (.08 instead of .05 with 8 systems; docs/results/intervals.md). p is the share of all 2^n exchanges,
+    including the observed one, whose difference is at least the observed one; with more than `MOST_EXACT` systems
+    `k` exchanges are drawn and p = (x + 1) / (k + 1); with `block` a pair stops after a multiple of that many draws
+    once its p is above .2."""
     n, m = scores.shape
     pairs = list(combinations(range(m), 2))
     p, made, exact = np.full((m, m), np.nan), np.zeros((m, m), dtype=np.int64), is_exact(n)
@@ -71,7 +69,7 @@ def exchange_systems(
     step = min(engine.chunk, block) if block else engine.chunk
     for swapped in _patterns(n, engine.chunk) if exact else _drawn(n, k, seed, step):
         delta = _differences(engine, swapped, [pairs[place] for place in open_])
-        # The opposite of an exchange gives the opposite difference: of all exchanges half are made.
+        # The complement of an exchange gives the opposite difference, so half of all exchanges suffice.
         for values in (delta, -delta) if exact else (delta,):
             above[open_] += (values >= target[open_] - _ROUNDING).sum(axis=1)
             below[open_] += (values <= target[open_] + _ROUNDING).sum(axis=1)
@@ -89,18 +87,18 @@ def exchange_systems(
 
 
 def smallest_p(n_systems: int, k: int) -> float:
-    """The smallest two-sided p that exchanges of so many systems can give."""
+    """Return the smallest two-sided p that exchanges of this number of systems can give."""
     return 2.0 / (1 << n_systems) if is_exact(n_systems) else 2.0 / (k + 1)
 
 
 def _differences(engine: PearsonSwaps | RankSwaps, swapped: BoolArray, pairs: Sequence[tuple[int, int]]) -> FloatArray:
-    """Differences of Fisher's z of both sides, (pairs, b)."""
+    """Return differences of Fisher's z of both sides, (pairs, b)."""
     z = np.arctanh(np.clip(engine.sides(swapped, pairs), -_HIGHEST, _HIGHEST))
     return np.asarray(z[:, 0] - z[:, 1])
 
 
 def _patterns(n: int, chunk: int) -> Iterator[BoolArray]:
-    """The exchanges of n systems that leave the last one as it is, (n, b); the others are their opposites."""
+    """Yield the exchanges of n systems that leave the last one unchanged, (n, b); the others are their complements."""
     for start in range(0, 1 << (n - 1), chunk):
         numbers = np.arange(start, min(start + chunk, 1 << (n - 1)))
         yield ((numbers >> np.arange(n)[:, None]) & 1).astype(np.bool_)

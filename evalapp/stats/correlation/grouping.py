@@ -1,7 +1,6 @@
-"""Coefficients inside many groups of rows at once (over systems within an item, over items within a system).
+"""Coefficients within many groups of rows at once (over systems within an item, over items within a system).
 
-Averaging over groups and resampling is in `meta_evaluation`.
-"""
+Averaging over groups and resampling are in `meta_evaluation`."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from evalapp.stats.core.coding import ROUNDING, BoolArray, FloatArray, IntArray
 from evalapp.stats.correlation.coefficients import CONSTANT_HUMAN, CONSTANT_METRIC, MIN_PAIRS, TOO_FEW
 from evalapp.stats.correlation.weighted import WeightedCoefficients, group_coefficients
 
-# Groups up to this size are compared all against all, side by side; larger ones one by one.
+# Groups up to this size are batched with all pairwise comparisons; larger ones are processed one by one.
 _SMALL = 64
 # Cells of the sign matrices of one batch of small groups (float64: 16 MB).
 _BATCH_CELLS = 1 << 21
@@ -22,7 +21,7 @@ _BATCH_CELLS = 1 << 21
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Small groups of similar size, padded: `rows` (g, k) row numbers, `present` (g, k) which of them count."""
+    """Small groups of similar size, padded: `rows` (g, k) row numbers, `present` (g, k) marks real rows."""
 
     groups: IntArray
     rows: IntArray
@@ -30,10 +29,9 @@ class _Batch:
 
 
 class GroupedCoefficients:
-    """The coefficients of every group, under any multiplicities of the rows.
+    """Coefficients of every group under any multiplicities of the rows.
 
-    `reasons` (n_groups,) holds 0 for a group with defined coefficients, else 1 + the index into `REASONS`.
-    """
+    `reasons` (n_groups,) holds 0 for a group with defined coefficients, else 1 + the index into `REASONS`."""
 
     REASONS = (TOO_FEW, CONSTANT_METRIC, CONSTANT_HUMAN)
 
@@ -61,7 +59,7 @@ class GroupedCoefficients:
 
     @property
     def eligible(self) -> BoolArray:
-        """Groups with at least 3 pairs."""
+        """Number of groups with at least 3 pairs."""
         return np.asarray(self.reasons != 1)
 
     def undefined_counts(self) -> dict[str, int]:
@@ -70,7 +68,7 @@ class GroupedCoefficients:
         return {reason: int(count) for reason, count in zip(self.REASONS, counts, strict=True) if count}
 
     def __call__(self, weights: FloatArray) -> dict[str, FloatArray]:
-        """Coefficients (n_groups, b) for multiplicities (n, b), nan where a group has none."""
+        """Return coefficients (n_groups, b) for multiplicities (n, b), nan where undefined."""
         found = {name: np.full((self.n_groups, weights.shape[1]), np.nan) for name in self._wanted}
         for batch in self._batches:
             padded = weights[batch.rows] * batch.present[:, :, None]

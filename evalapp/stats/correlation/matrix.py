@@ -1,5 +1,5 @@
-"""Evaluators against each other: the matrix of their correlations over outputs, with cluster bootstrap intervals from
-sums per cluster, so that the cost of a resample does not grow with the outputs."""
+"""Matrix of correlations between evaluators over outputs, with cluster bootstrap intervals from sums per cluster, so
+that the cost of a resample does not grow with the outputs."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from evalapp.stats.resampling.bootstrap import (
 )
 
 MatrixCoefficient: TypeAlias = Literal["pearson", "spearman"]
-# Cells of the products' sums by cluster that are resampled together: 32 MB.
+# Cells of the sums by cluster that are resampled together: 32 MB.
 _CELLS = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
 class CorrelationMatrix:
-    """`estimates[i, j]` for i < j: the coefficient of columns i and j over the rows that have both."""
+    """`estimates[i, j]` for i < j: coefficient of columns i and j over the rows that have both."""
 
     n_columns: int
     estimates: dict[tuple[int, int], Estimate]
 
     def __getitem__(self, pair: tuple[int, int]) -> Estimate:
-        """Symmetric; there is none of a column with itself."""
+        """Return the estimate of two different columns, in either order."""
         return self.estimates[min(pair), max(pair)]
 
     @property
     def values(self) -> FloatArray:
-        """(k, k), 1 on the diagonal, nan where undefined."""
+        """Matrix (k, k), 1 on the diagonal, nan where undefined."""
         found = np.eye(self.n_columns)
         for (i, j), estimate in self.estimates.items():
             found[i, j] = found[j, i] = estimate.value
@@ -53,13 +53,13 @@ def correlation_matrix(
     what: str = "items",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> CorrelationMatrix:
-    """All pairs of (n, k) columns, nan = missing, each over the rows where both are defined; n = those rows.
+    """Return the correlations of all pairs of (n, k) columns, nan = missing, each over the rows where both are defined;
+    n = those rows.
 
-    Intervals are percentiles over resamples of the clusters, the same draws for every pair. Spearman is Pearson over
-    the midranks of these rows, which are not ranked anew in a resample. Undefined with the reason for constant columns
-    or fewer than 3 rows; notes call the clusters `what`.
-    Columns that lack the same rows are standardised, or ranked, once for all their pairs.
-    """
+    Intervals are percentiles over resamples of the clusters, the same for every pair. Spearman is Pearson over the
+    midranks of these rows, which are not ranked again in a resample. Undefined, with the reason, for constant
+    columns or fewer than 3 rows; notes call the clusters `what`. Columns with the same missing rows are
+    standardised, or ranked, once for all their pairs."""
     if coefficient not in ("pearson", "spearman"):
         raise ValueError(f"coefficient is pearson or spearman, not '{coefficient}'")
     scores = np.asarray(columns, dtype=np.float64)
@@ -79,7 +79,7 @@ def correlation_matrix(
 
 
 def _pairs_by_rows(defined: BoolArray) -> Iterator[tuple[BoolArray, list[tuple[int, int]]]]:
-    """The rows that both columns of a pair have, and all pairs that are over these; `defined` (k, n)."""
+    """Yield the rows that both columns of a pair have, and all pairs over these rows; `defined` (k, n)."""
     patterns: dict[bytes, int] = {}
     pattern = [patterns.setdefault(np.packbits(column).tobytes(), len(patterns)) for column in defined]
     found: dict[tuple[int, int], list[tuple[int, int]]] = {}
@@ -92,8 +92,8 @@ def _pairs_by_rows(defined: BoolArray) -> Iterator[tuple[BoolArray, list[tuple[i
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Pairs over the same rows: their standardised columns (n,), the clusters of these rows, and sums by cluster: of 1,
-    and of each column and its square, (clusters, 1 + 2 m) for the m columns in the order of `places`."""
+    """Pairs over the same rows: their standardised columns (n,), the clusters of these rows, and sums by cluster of
+    1 and of each column and its square, (clusters, 1 + 2 m) for the m columns in the order of `places`."""
 
     pairs: list[tuple[int, int]]
     undefined: dict[tuple[int, int], Estimate]
@@ -169,7 +169,7 @@ def _standardised(x: FloatArray, coefficient: MatrixCoefficient) -> FloatArray:
 
 
 def _pearson(sums: FloatArray) -> FloatArray:
-    """Of rows of sums n, x, y, xx, yy, xy; nan without spread."""
+    """Return Pearson's r from rows of sums n, x, y, xx, yy, xy; nan without spread."""
     n, x, y, xx, yy, xy = sums.T
     n = np.where(n > 0, n, np.nan)
     spread = (xx / n - (x / n) ** 2) * (yy / n - (y / n) ** 2)

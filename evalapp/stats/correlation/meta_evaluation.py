@@ -1,8 +1,7 @@
-"""How well an evaluator's scores follow people's: the groupings of correlation, with cluster bootstrap intervals.
+"""Meta-evaluation: correlation of an evaluator's scores with human scores in all groupings, with bootstrap intervals.
 
-Long-form input, one row per output; missing scores are nan. Coefficients come from `correlation`, `grouping` and
-`weighted`, draws from `resampling`.
-"""
+Long-form input, one row per output; missing scores are nan. Coefficients come from `coefficients`, `grouping` and
+`weighted`, resamples from `resampling`."""
 
 from __future__ import annotations
 
@@ -43,8 +42,8 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "interval": ("percentile", "bca", "jackknife"),
 }
 
-#: Which systems and items an interval, or a test, speaks about. Items are drawn with all their systems, so errors that
-#: an evaluator makes about a whole system stay as they are; only where systems vary does it speak about other systems.
+#: Populations to which an interval or test generalises. Items are resampled with all their systems, so errors of an
+#: evaluator about a whole system do not vary; only resampled systems generalise to other systems.
 THESE_SYSTEMS = "these systems, items like these"
 OTHER_SYSTEMS = "systems and items like these"
 
@@ -85,12 +84,11 @@ DEFAULT_SETTINGS = CorrelationSettings()
 
 @dataclass(frozen=True, slots=True)
 class Correlations:
-    """Estimates by coefficient, and everything needed to say what they are.
+    """Estimates by coefficient, with the counts and settings behind them.
 
     Counts: `n_rows` given, `n_pairs` with both scores, `n_missing_metric` and `n_missing_human` without (a row may
     be in both); `n_items`, `n_systems`, `n_clusters` among the pairs; `n_groups` of the grouping (0 without),
-    `undefined_groups` by reason; `undefined_resamples` by coefficient, left out of the interval.
-    """
+    `undefined_groups` by reason; `undefined_resamples` by coefficient, left out of the interval."""
 
     estimates: dict[Coefficient, Estimate]
     level: Level
@@ -117,12 +115,12 @@ class Correlations:
 
     @property
     def population(self) -> str:
-        """Which systems and items the intervals speak about."""
+        """Systems and items to which the intervals generalise."""
         return THESE_SYSTEMS if self.bootstrap == "inputs" else OTHER_SYSTEMS
 
     @property
     def signature(self) -> str:
-        """The settings as one line, in the manner of sacrebleu."""
+        """Settings as one line, in the style of sacrebleu."""
         if self.interval == "jackknife":
             return (
                 f"level:{self.level}|grouping:{self.grouping}|nan:{self.nan_rule}|interval:{NAME}"
@@ -135,7 +133,7 @@ class Correlations:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-safe: every field, estimates by `Estimate.as_dict`, and the signature."""
+        """Return every field as JSON-safe values, estimates by `Estimate.as_dict`, and the signature."""
         plain = {name: getattr(self, name) for name in self.__slots__ if name != "estimates"}
         estimates = {name: estimate.as_dict() for name, estimate in self.estimates.items()}
         return {"estimates": estimates, "signature": self.signature, **plain}
@@ -143,7 +141,7 @@ class Correlations:
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """The complete pairs, coded, with the settings that every route needs."""
+    """Complete pairs, coded, with the settings that all levels and groupings need."""
 
     metric: FloatArray
     human: FloatArray
@@ -165,7 +163,7 @@ class _Pairs:
         return self.cluster_of_item[self.item]
 
     def draws(self) -> tuple[Draws | None, Draws | None]:
-        """The item and system draws of this bootstrap; None for the side that stays as it is."""
+        """Draws of items and of systems for this bootstrap; None for the side that is not resampled."""
         if self.left_out:
             one_by_one = LeaveOneOut(self.n_clusters if self.left_out == "items" else self.n_systems)
             return (one_by_one, None) if self.left_out == "items" else (None, one_by_one)
@@ -174,12 +172,12 @@ class _Pairs:
         return items, systems
 
     def resampled(self) -> dict[str, int]:
-        """How many of what this bootstrap draws."""
+        """Number of resampled units by name."""
         counts = {"inputs": ("items", self.n_clusters), "systems": ("systems", self.n_systems)}
         return {what: n for side, (what, n) in counts.items() if self.bootstrap in (side, "both")}
 
     def left_out_in_turn(self) -> list[_Pairs]:
-        """For each side that this bootstrap draws, the jackknife over it."""
+        """The jackknife over each resampled side."""
         sides: tuple[Literal["items", "systems"], ...] = ("items", "systems")
         counts = self.resampled()
         return [
@@ -199,7 +197,7 @@ class _Pairs:
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """What one level or grouping found: point estimates, replicates by coefficient, groups."""
+    """Result for one level or grouping: point estimates, replicates by coefficient, groups."""
 
     points: dict[Coefficient, Estimate]
     replicates: dict[str, FloatArray]
@@ -216,22 +214,24 @@ def correlate(
     settings: CorrelationSettings = DEFAULT_SETTINGS,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Correlations:
-    """Correlation of an evaluator with people, with intervals.
+    """Return the correlation of an evaluator with human scores, with intervals, by coefficient.
 
     Levels, groupings: docs/explanation/statistics/correlation.md#levels-and-groupings.
 
-    `metric`, `human`: (n,) one value per output, people's being the mean over raters; nan or infinite = missing, and
-    only rows with both count. `item`, `system`: (n,) identifiers (a system at a step is a system of its own).
-    n of an estimate: pairs, items or systems averaged over, or, at the system level, systems.
+    `metric`, `human`: (n,) one value per output, human scores being the mean over raters; nan or infinite = missing,
+    and only rows with both count. `item`, `system`: (n,) identifiers (each checkpoint is a system of its own). `n` of
+    an estimate counts pairs, items or systems averaged over, or, at the system level, systems.
 
-    Percentiles of resampled items speak about these systems and items like these; the jackknife speaks about systems
-    and items like these. `bootstrap.cluster` groups items, default the item itself. A resample where a coefficient is
-    undefined is left out and counted.
+    Percentiles over resampled items generalise to other items for these systems; the jackknife generalises to other
+    systems and items. `bootstrap.cluster` groups items, default the item itself. Resamples with an undefined
+    coefficient are left out and counted.
 
     Raises `ColumnError` for columns that do not fit, ValueError for an unknown option.
 
-    >>> settings = CorrelationSettings(coefficients=("pearson",))
-    >>> correlate([1, 2, 3], [1, 3, 2], "aab", "xyx", settings=settings, bootstrap=Bootstrap(resamples=0))["pearson"]
+    >>> settings, no_interval = CorrelationSettings(coefficients=("pearson",)), Bootstrap(resamples=0)
+    >>> found = correlate([1, 2, 3], [1, 3, 2], list("aab"), list("xyx"), settings=settings, bootstrap=no_interval)
+    >>> round(found["pearson"].value, 3)
+    0.5
     """
     level, grouping, coefficients, nan_rule = (
         settings.level, settings.grouping, settings.coefficients, settings.nan_rule
@@ -300,11 +300,11 @@ def resample_correlation(
     settings: CorrelationSettings = DEFAULT_SETTINGS,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> tuple[Estimate, FloatArray, dict[str, int]]:
-    """One coefficient of `correlate` without its interval, its replicates (resamples,), and the number of units drawn.
+    """Return one coefficient of `correlate` without its interval, its replicates (resamples,), and the number of
+    resampled units.
 
-    At the system level without `resampling_unit` both systems and items are drawn. Over the same complete rows and
-    under the same seed two metrics get the same draws: their replicates are paired.
-    """
+    At the system level without `resampling_unit` both systems and items are resampled. Over the same complete rows
+    and under the same seed, replicates of two metrics are paired."""
     unit = settings.resampling_unit or _default_unit(settings.level, "percentile")
     _check(level=settings.level, grouping=settings.grouping, nan_rule=settings.nan_rule, resampling_unit=unit)
     x = float_column(metric, "metric")
@@ -319,7 +319,8 @@ def resample_correlation(
 def left_out_systems(
     metric: ArrayLike, human: ArrayLike, item: ArrayLike, system: ArrayLike, coefficient: Coefficient
 ) -> tuple[Estimate, FloatArray]:
-    """A coefficient of the systems' means without its interval, and its values (n,) without each of the n systems."""
+    """Return a coefficient of the systems' means without its interval, and its values (n,) without each of the n
+    systems."""
     x = float_column(metric, "metric")
     y = float_column(human, "human", len(x))
     pairs = _complete_pairs(x, y, item, system, None, ((coefficient,), "systems", 1, 0, "drop"))
@@ -396,8 +397,8 @@ def _grouped(pairs: _Pairs, grouping: Grouping) -> _Route:
     grouped = GroupedCoefficients(pairs.metric, pairs.human, group, n_groups, pairs.wanted)
     undefined = grouped.undefined_counts()
     whole = grouped(np.ones((len(group), 1)))
-    # How much each group counts in the average of a resample: its own multiplicity, while the multiplicities of the
-    # other side act inside the groups. Repeating a whole group does not change its coefficient.
+    # Weight of each group in the average of a resample: its own multiplicity, while the multiplicities of the other
+    # side act within the groups. Repeating a whole group does not change its coefficient.
     counted = grouped.eligible if pairs.nan_rule == "zero" else grouped.reasons == 0
     points: dict[Coefficient, Estimate] = {}
     for name in pairs.wanted:
@@ -426,7 +427,7 @@ def _grouped(pairs: _Pairs, grouping: Grouping) -> _Route:
 
 
 def _average(values: FloatArray, times: FloatArray, nan_rule: NanRule) -> FloatArray:
-    """Mean over groups (axis 0) with multiplicities; an undefined one counts as 0 or not at all."""
+    """Return the mean over groups (axis 0) with multiplicities; an undefined one counts as 0 or is left out."""
     defined = ~np.isnan(values)
     counts = times if nan_rule == "zero" else times * defined
     total = counts.sum(axis=0)
@@ -466,7 +467,7 @@ def _system_level(pairs: _Pairs) -> _Route:
         present = drawn.T @ counts
         kept = present > 0
         divisor = np.where(kept, present, 1.0)
-        # A system without outputs in the resample takes no part: weight 0, and the overall mean as its finite value.
+        # A system without outputs in the resample gets weight 0, and the overall mean as a finite value.
         mean_m = snap(np.where(kept, (drawn.T @ sums_m) / divisor, metric.mean()))
         mean_h = snap(np.where(kept, (drawn.T @ sums_h) / divisor, human.mean()))
         weights = kept.astype(np.float64) if systems is None else kept * systems.T

@@ -1,7 +1,6 @@
-"""The tests behind `significance`: p-values of all pairs of metrics on common rows, by exchanges, resamples or formula.
+"""Tests behind `significance`: p-values of all pairs of metrics on common rows, by exchanges, resamples or formula.
 
-Which rows are common, ranks and letters are decided there.
-"""
+`significance` selects the common rows and derives ranks and letters."""
 
 from __future__ import annotations
 
@@ -31,9 +30,9 @@ from evalapp.stats.correlation.swaps import OutcomeSwaps, PearsonSwaps, RankSwap
 from evalapp.stats.correlation.weighted import standardise
 from evalapp.stats.resampling.bootstrap import MIN_CLUSTERS, Bootstrap, resampled_sums
 
-#: What is exchanged: the scores of whole systems (PERM-SYSTEMS), of groups of items with all their outputs
-#: (PERM-INPUTS), of single outputs (PERM-BOTH); names of Deutsch, Dror and Roth 2021. "permutation" is the first at the
-#: system level and the second at the others.
+#: Exchanged units (names of Deutsch, Dror and Roth 2021): scores of whole systems (PERM-SYSTEMS), of groups of items
+#: with all their outputs (PERM-INPUTS), of single outputs (PERM-BOTH). "permutation" is the first at the system level
+#: and the second elsewhere.
 Test: TypeAlias = Literal["permutation", "perm-systems", "perm-inputs", "perm-both", "williams", "bootstrap"]
 Compared: TypeAlias = Coefficient | Literal["acc-eq"]
 Adjustment: TypeAlias = Literal["holm", "none"]
@@ -43,14 +42,14 @@ INDEPENDENT = "outputs like these, each taken as independent of the others"
 
 # Differences below this are rounding.
 _ROUNDING = 1e-12
-# A pair is decided early when its p leaves this range: WMT's. Under Holm a small p is needed exactly, and one above .2
-# after a block can no longer count.
+# A pair is decided early once its p leaves this range (as at WMT). With Holm a small p is needed exactly, but a p above
+# .2 after a block can no longer become significant.
 _EARLY = {"none": (0.02, 0.5), "holm": (0.0, 0.2)}
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The rows that have all scores, in the order of items and systems: scores (n, m) of the metrics."""
+    """Rows that have all scores, sorted by item and system: scores (n, m) of the metrics."""
 
     scores: FloatArray
     human: FloatArray
@@ -100,64 +99,65 @@ class PairTests:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """p (m, m) and resamples (m, m) of the metrics in the order of their values; `units`: how many of what were
-    exchanged or drawn ({"groups of items": 60})."""
+class PairResults:
+    """p (m, m) and resamples (m, m) of the metrics in the order of their values; `units`: number of exchanged or
+    resampled units by name ({"groups of items": 60})."""
 
     p: FloatArray
     k: IntArray
     units: Mapping[str, int]
 
 
-def named(test: Test, level: Level) -> Test:
-    """The test that "permutation" means at this level; any other one as it is."""
+def resolve_test(test: Test, level: Level) -> Test:
+    """Return the test that "permutation" means at this level; other tests unchanged."""
     if test != "permutation":
         return test
     return "perm-systems" if level == "system" else "perm-inputs"
 
 
-def population_of(test: Test, level: Level) -> str:
-    """Which systems and items a test speaks about."""
+def describe_population(test: Test, level: Level) -> str:
+    """Return the systems and items to which a test generalises."""
     if test in ("williams", "perm-both"):
         return INDEPENDENT
     drawn = test == "perm-systems" or (test == "bootstrap" and level == "system")
     return OTHER_SYSTEMS if drawn else THESE_SYSTEMS
 
 
-def smallest_of(settings: PairTests, units: Mapping[str, int]) -> float:
-    """The smallest two-sided p that a test with so many units can give; nan for one that counts nothing. There are 2^n
-    exchanges of n units, so one in 2^n of those drawn is the observed order itself."""
+def find_smallest_p(settings: PairTests, units: Mapping[str, int]) -> float:
+    """Return the smallest two-sided p that a test with these units can give; nan for Williams' test.
+
+    n units have 2^n exchanges, so a share of 2^-n of the drawn ones is the observed order itself."""
     if settings.test == "williams" or not units:
         return math.nan
     n, drawn = min(units.values()), 2.0 / (settings.k + 1)
     if settings.test == "perm-systems":
         return smallest_p(n, settings.k)
-    return drawn if settings.test == "bootstrap" else min(1.0, max(drawn, smallest_of_exchanges(n)))
+    return drawn if settings.test == "bootstrap" else min(1.0, max(drawn, smallest_exchange_p(n)))
 
 
-def smallest_of_exchanges(n: int) -> float:
-    """The smallest two-sided p of all exchanges of n units."""
+def smallest_exchange_p(n: int) -> float:
+    """Return the smallest two-sided p over all exchanges of n units."""
     return 2.0 * 2.0**-n
 
 
-def few_drawn(units: Mapping[str, int]) -> str:
-    """Why so few units give no bootstrap test."""
-    few = [counted(count, what) for what, count in units.items() if count < MIN_CLUSTERS]
+def explain_few_units(units: Mapping[str, int]) -> str:
+    """Return why there are too few units for a bootstrap test, else ""."""
+    few = [format_count(count, what) for what, count in units.items() if count < MIN_CLUSTERS]
     return f"not tested: {' and '.join(few)} only, a bootstrap needs at least {MIN_CLUSTERS}" if few else ""
 
 
-def counted(n: int, what: str) -> str:
-    """`3 groups of items`, `1 item`."""
+def format_count(n: int, what: str) -> str:
+    """Return a count with its noun, such as `3 groups of items` or `1 item`."""
     first, *rest = what.split(" ")
     return " ".join([str(n), first.removesuffix("s") if n == 1 else first, *rest])
 
 
-def taken(table: Table, places: Sequence[int]) -> Table:
+def select_columns(table: Table, places: Sequence[int]) -> Table:
     scores = table.scores[:, list(places)]
     return Table(scores, table.human, table.item, table.system, table.cluster, table.has_clusters)
 
 
-def in_order(epsilons: Sequence[float], places: Sequence[int]) -> tuple[float, ...]:
+def select_epsilons(epsilons: Sequence[float], places: Sequence[int]) -> tuple[float, ...]:
     return tuple(epsilons[place] for place in places) if epsilons else ()
 
 
@@ -170,8 +170,8 @@ def _pair_groups(table: Table, grouping: Grouping) -> IntArray:
     return np.zeros(len(table.human), dtype=np.int64) if group is None else group
 
 
-def values_of(table: Table, settings: PairTests) -> tuple[FloatArray, list[float]]:
-    """The coefficient of every metric, and its threshold of ties where there is one."""
+def compute_values(table: Table, settings: PairTests) -> tuple[FloatArray, list[float]]:
+    """Return the coefficient of every metric, and its tie threshold, if any."""
     values, epsilons = np.full(table.scores.shape[1], np.nan), []
     for place, column in enumerate(table.scores.T):
         if settings.coefficient == "acc-eq":
@@ -188,7 +188,7 @@ def values_of(table: Table, settings: PairTests) -> tuple[FloatArray, list[float
     return values, epsilons
 
 
-def test_pairs(table: Table, values: FloatArray, epsilons: Sequence[float], settings: PairTests) -> Found:
+def test_pairs(table: Table, values: FloatArray, epsilons: Sequence[float], settings: PairTests) -> PairResults:
     if settings.test == "williams":
         return _williams(table)
     if settings.test == "bootstrap":
@@ -198,23 +198,24 @@ def test_pairs(table: Table, values: FloatArray, epsilons: Sequence[float], sett
     return _permutation(table, values, epsilons, settings)
 
 
-def _exchange_systems(table: Table, settings: PairTests) -> Found:
+def _exchange_systems(table: Table, settings: PairTests) -> PairResults:
     sizes = np.bincount(table.system).astype(np.float64)
     means = [snap(np.bincount(table.system, weights=column) / sizes) for column in (*table.scores.T, table.human)]
     coefficient: Any = settings.coefficient
     p, made = exchange_systems(
         np.stack(means[:-1], axis=1), means[-1], coefficient, k=settings.k, seed=settings.seed, block=settings.block
     )  # fmt: skip
-    return Found(p, made, {"systems": len(sizes)})
+    return PairResults(p, made, {"systems": len(sizes)})
 
 
-def _permutation(table: Table, values: FloatArray, epsilons: Sequence[float], settings: PairTests) -> Found:
-    engine, unit = engine_of(table, epsilons, settings)
-    return exchanged(engine, unit, values, settings)
+def _permutation(table: Table, values: FloatArray, epsilons: Sequence[float], settings: PairTests) -> PairResults:
+    engine, unit = build_engine(table, epsilons, settings)
+    return compare_by_exchanges(engine, unit, values, settings)
 
 
-def exchanged(engine: Swaps, unit: IntArray, values: FloatArray, settings: PairTests) -> Found:
-    """p of all pairs of metrics from exchanges of their units; `values` are the metrics' figures, best first."""
+def compare_by_exchanges(engine: Swaps, unit: IntArray, values: FloatArray, settings: PairTests) -> PairResults:
+    """Return p of all pairs of metrics from exchanges of their units; `values` are the metrics' coefficients, best
+    first."""
     n_units = int(unit.max(initial=0)) + 1
     draws = SwapDraws(n_units, settings.seed)
     whole = engine.by_unit or len(unit) == n_units
@@ -228,14 +229,14 @@ def exchanged(engine: Swaps, unit: IntArray, values: FloatArray, settings: PairT
     for done in range(0, settings.k, block):
         size = min(block, settings.k - done)
         for start in range(0, size, engine.chunk):
-            taken = draws.take(min(engine.chunk, size - start))
-            swapped = taken if whole else taken[unit]
+            select_columns = draws.take(min(engine.chunk, size - start))
+            swapped = select_columns if whole else select_columns[unit]
             deltas = engine(swapped, [pairs[place] for place in open_])
             target = observed[open_, None]
             above[open_] += (deltas >= target - _ROUNDING).sum(axis=1)
             below[open_] += (-deltas >= -target - _ROUNDING).sum(axis=1)
             undefined[open_] += np.isnan(deltas).sum(axis=1)
-            drawn[open_] += taken.shape[1]
+            drawn[open_] += select_columns.shape[1]
         p = (above + 1) / (drawn - undefined + 1)
         low, high = _EARLY[settings.adjust]
         open_ = open_[(p[open_] >= low) & (p[open_] <= high)] if settings.block else open_
@@ -249,11 +250,11 @@ def exchanged(engine: Swaps, unit: IntArray, values: FloatArray, settings: PairT
             table_p[one, two] = (above[place] + 1) / (defined[place] + 1)
             table_p[two, one] = (below[place] + 1) / (defined[place] + 1)
     singly = "pairs of outputs" if settings.coefficient == "acc-eq" else "outputs"
-    return Found(table_p, table_k, {singly if settings.test == "perm-both" else "groups of items": n_units})
+    return PairResults(table_p, table_k, {singly if settings.test == "perm-both" else "groups of items": n_units})
 
 
-def engine_of(table: Table, epsilons: Sequence[float], settings: PairTests) -> tuple[Swaps, IntArray]:
-    """The engine, and the unit of exchange of each row (or pair of outputs)."""
+def build_engine(table: Table, epsilons: Sequence[float], settings: PairTests) -> tuple[Swaps, IntArray]:
+    """Return the engine, and the unit of exchange of each row (or pair of outputs)."""
     singly = settings.test == "perm-both"
     if settings.coefficient == "acc-eq":
         right, weight, cluster = _outcomes(table, epsilons, settings.grouping, singly)
@@ -286,13 +287,15 @@ def _clusters_of_pairs(table: Table, groups: IntArray) -> IntArray:
 
 
 def _one_cluster(table: Table, groups: IntArray) -> IntArray:
-    """The cluster of every row's group; `ColumnError` where a group has rows of several (no pair is in one cluster)."""
+    """Return the cluster of every row's group.
+
+    Raises `ColumnError` if a group has rows of several clusters, because then pairs belong to no single cluster."""
     return parents(groups, table.cluster, int(groups.max(initial=0)) + 1, "cluster")[groups]
 
 
-def _bootstrap(table: Table, epsilons: Sequence[float], settings: PairTests) -> Found:
+def _bootstrap(table: Table, epsilons: Sequence[float], settings: PairTests) -> PairResults:
     if settings.coefficient == "acc-eq":
-        return by_replicates(*_accuracy_replicates(table, epsilons, settings))
+        return compare_by_replicates(*_accuracy_replicates(table, epsilons, settings))
     drawn = Bootstrap(cluster=table.cluster, resamples=settings.k, seed=settings.seed)
     found = [
         resample_correlation(
@@ -300,7 +303,7 @@ def _bootstrap(table: Table, epsilons: Sequence[float], settings: PairTests) -> 
         )
         for column in table.scores.T
     ]
-    return by_replicates(np.stack([drawn for _, drawn, _ in found]), found[0][2])
+    return compare_by_replicates(np.stack([drawn for _, drawn, _ in found]), found[0][2])
 
 
 def _correlation(settings: PairTests) -> CorrelationSettings:
@@ -310,13 +313,14 @@ def _correlation(settings: PairTests) -> CorrelationSettings:
     )  # fmt: skip
 
 
-def by_replicates(drawn: FloatArray, units: Mapping[str, int]) -> Found:
-    """p of all pairs of metrics from their figures (m, k) in the same resamples; none of fewer than `MIN_CLUSTERS`
-    units: resamples of 2 to 4 groups often all lie on one side, whatever the metrics (`resampling.MIN_CLUSTERS`)."""
+def compare_by_replicates(drawn: FloatArray, units: Mapping[str, int]) -> PairResults:
+    """Return p of all pairs of metrics from their values (m, k) in the same resamples.
+
+    None with fewer than `MIN_CLUSTERS` units: resamples of 2 to 4 groups often agree, whatever the metrics."""
     m = len(drawn)
     p, k = np.full((m, m), np.nan), np.zeros((m, m), dtype=np.int64)
     if min(units.values()) < MIN_CLUSTERS:
-        return Found(p, k, units)
+        return PairResults(p, k, units)
     k += drawn.shape[1]
     np.fill_diagonal(k, 0)
     for one in range(m):
@@ -324,13 +328,13 @@ def by_replicates(drawn: FloatArray, units: Mapping[str, int]) -> Found:
         defined = (~np.isnan(difference)).sum(axis=1)
         p[one] = np.where(defined > 0, ((difference <= _ROUNDING).sum(axis=1) + 1) / (defined + 1), np.nan)
     np.fill_diagonal(p, np.nan)
-    return Found(p, k, units)
+    return PairResults(p, k, units)
 
 
 def _accuracy_replicates(
     table: Table, epsilons: Sequence[float], settings: PairTests
 ) -> tuple[FloatArray, Mapping[str, int]]:
-    """Accuracies (m, k) in resamples of clusters of groups, and how many clusters there are."""
+    """Return accuracies (m, k) in resamples of clusters of groups, and the number of clusters."""
     groups = _pair_groups(table, settings.grouping)
     cluster = _one_cluster(table, groups) if table.has_clusters else groups
     columns = []
@@ -346,7 +350,7 @@ def _accuracy_replicates(
     return np.asarray((sums[:, :-1] / sums[:, -1:]).T), units
 
 
-def _williams(table: Table) -> Found:
+def _williams(table: Table) -> PairResults:
     m, n = table.scores.shape[1], len(table.human)
     own = [pearson_value(column, table.human) for column in table.scores.T]
     p = np.full((m, m), np.nan)
@@ -356,4 +360,4 @@ def _williams(table: Table) -> Found:
                 continue
             between = pearson_value(table.scores[:, one], table.scores[:, two])
             p[one, two] = 0.5 if between > 1 - _ROUNDING else williams(own[one], own[two], between, n)
-    return Found(p, np.zeros((m, m), dtype=np.int64), {})
+    return PairResults(p, np.zeros((m, m), dtype=np.int64), {})

@@ -1,9 +1,8 @@
-"""Is one correlation with people better than another on the same outputs? Williams' test and a paired bootstrap, Holm.
+"""Difference of two correlations with human scores on the same outputs: Williams' test and a paired bootstrap.
 
-The correlations themselves are in `meta_evaluation`; here are their differences.
+The correlations themselves are in `meta_evaluation`.
 
-Explained in docs/explanation/statistics/significance.md#williams-test.
-"""
+Explained in docs/explanation/statistics/significance.md#williams-test."""
 
 from __future__ import annotations
 
@@ -32,16 +31,17 @@ from evalapp.stats.resampling.bootstrap import (
 )
 from evalapp.stats.resampling.jackknife import with_difference
 
-#: A difference smaller than this is rounding.
+#: Differences smaller than this are rounding.
 _ROUNDING = 1e-12
 WILLIAMS_FOR = "Williams' test is for Pearson over all outputs together"
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """corr(a, people) - corr(b, people) with its interval. `p` is two-sided from the paired bootstrap (at the system
-    level from exchanges of systems), `williams` two-sided from Williams' test; None where a test does not apply, and
-    `note` says why."""
+    """corr(a, human) - corr(b, human) with its interval.
+
+    `p` is two-sided from the paired bootstrap (at the system level from exchanges of systems), `williams` two-sided
+    from Williams' test; None if a test does not apply, with the reason in `note`."""
 
     estimate: Estimate
     p: float | None
@@ -49,17 +49,16 @@ class Difference:
     note: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-safe."""
+        """Return the difference as JSON-safe values."""
         return {**self.estimate.as_dict(), "p": self.p, "williams": self.williams, "test_note": self.note}
 
 
 def williams(r_a: float, r_b: float, r_ab: float, n: int) -> float:
-    """One-sided p of Williams' test that r_a > r_b, two Pearson correlations with the same third variable.
+    """Return the one-sided p of Williams' test that r_a > r_b, two Pearson correlations with the same third variable.
 
-    t = (r_a - r_b) sqrt((n-1)(1+r_ab)) / sqrt(2 (n-1)/(n-3) k + rbar^2 (1-r_ab)^3), df = n - 3, with
-    k = 1 - r_a^2 - r_b^2 - r_ab^2 + 2 r_a r_b r_ab and rbar = (r_a + r_b) / 2 (Williams 1959).
-    nan below 4 pairs or where all three correlations leave nothing to chance.
-    """
+    t = (r_a - r_b) sqrt((n-1)(1+r_ab)) / sqrt(2 (n-1)/(n-3) k + rbar^2 (1-r_ab)^3), df = n - 3, with k = 1 - r_a^2 -
+    r_b^2 - r_ab^2 + 2 r_a r_b r_ab and rbar = (r_a + r_b) / 2 (Williams 1959). nan below 4 pairs or if the three
+    correlations leave no residual variance."""
     from scipy import stats
 
     if n < 4:
@@ -83,14 +82,12 @@ def compare(
     settings: CorrelationSettings = DEFAULT_SETTINGS,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Difference:
-    """The difference of two metrics' correlations with people over the outputs that have all three values.
+    """Return the difference of two metrics' correlations with human scores over the outputs that have all three values.
 
-    Segments: both are computed on the same resamples of clusters (items, or `bootstrap.cluster`), so the interval is of
-    the difference; p = 2 min(share <= 0, share >= 0), each share (x + 1) / (resamples + 1). Williams' test is added
-    where it is valid: Pearson, segments, no grouping; it takes outputs for independent, which those of one item are
-    not.
-    System level: the interval of `jackknife.difference_ends`; p of PERM-SYSTEMS (`exchanges`), None below 6 systems.
-    """
+    Segments: both are computed on the same resamples of clusters (items, or `bootstrap.cluster`); p = 2 min(share <=
+    0, share >= 0), each share (x + 1) / (resamples + 1). Williams' test is added where it is valid (Pearson,
+    segments, no grouping); it treats outputs as independent, although those of one item are not. System level: the
+    interval of `jackknife.difference_ends`, the p of PERM-SYSTEMS (`exchanges`), None below 6 systems."""
     x, y = float_column(a, "a"), float_column(b, "b")
     h = float_column(human, "human", len(x))
     whole = np.isfinite(x) & np.isfinite(y) & np.isfinite(h)
@@ -110,7 +107,7 @@ def compare(
     point = Estimate.point(one.value - two.value, one.n)
     values = drawn_one - drawn_two if len(drawn_one) == len(drawn_two) else np.empty(0)
     estimate = with_interval(point, values, clusters=n_clusters, confidence=bootstrap.confidence)
-    # Resamples that do not vary say nothing, except of two metrics that are the same in each.
+    # Resamples without variance are informative only if the two metrics are equal in each.
     p = _bootstrap_p(values) if estimate.has_interval or (values.size and not values.any()) else None
     if (settings.coefficient, settings.level, settings.grouping) != ("pearson", "segment", "none"):
         return Difference(estimate, p, None, WILLIAMS_FOR)

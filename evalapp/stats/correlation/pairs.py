@@ -1,9 +1,8 @@
-"""Agreement about pairs of outputs: does the metric order them as people do; ties and the threshold that makes them.
+"""Pairwise accuracy on outputs: agreement of a metric with the human order of pairs, ties, and tie calibration.
 
-Pairs of systems are in `system_pairs`; which metric is better than another in `significance`.
+Pairs of systems are in `system_pairs`, comparisons of metrics in `significance`.
 
-Explained in docs/explanation/statistics/correlation.md#accuracy-of-pairs-with-ties.
-"""
+Explained in docs/explanation/statistics/correlation.md#accuracy-of-pairs-with-ties."""
 
 from __future__ import annotations
 
@@ -34,19 +33,18 @@ from evalapp.stats.resampling.bootstrap import (
 )  # fmt: skip
 
 NO_PAIR = "no item has two outputs with both scores"
-#: All pairs are held at once, at about 60 bytes each.
+#: Largest number of pairs, which are held in memory at about 60 bytes each.
 MOST_PAIRS = 30_000_000
 _FOLD_STREAM = 3
 
 
 @dataclass(frozen=True, slots=True)
 class TieCalibration:
-    """The threshold below which a metric's difference counts as a tie, and the accuracy it gives.
+    """Threshold below which a metric's difference counts as a tie, with the resulting accuracy.
 
     `epsilon` maximises `accuracy` on the data themselves; `cross_validated` is the accuracy of items whose threshold
-    was fitted on the other folds, None where no folds were asked for. The interval of `accuracy` takes `epsilon` as
-    given. `n_pairs` counts the pairs within items.
-    """
+    was fitted on the other folds, None without folds. The interval of `accuracy` treats `epsilon` as known.
+    `n_pairs` counts the pairs within items."""
 
     epsilon: float
     accuracy: Estimate
@@ -54,7 +52,7 @@ class TieCalibration:
     n_pairs: int
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-safe."""
+        """Return the calibration as JSON-safe values."""
         return {
             "epsilon": None if np.isnan(self.epsilon) else self.epsilon,
             "accuracy": self.accuracy.as_dict(),
@@ -65,12 +63,11 @@ class TieCalibration:
 
 @dataclass(frozen=True, slots=True)
 class PairTable:
-    """All pairs of outputs within items, (p,): what people say of each and how far the metric sets it apart.
+    """All pairs of outputs within items, (p,), with human order and metric difference.
 
     `first`, `second` are rows; `group` numbers the items that have pairs, `size` counts their pairs, `weight` of a
     pair is 1 / (size of its item x number of items), so that sums over pairs are averages over items. `distance` is
-    |m_i - m_j|, infinite where a score is missing; `agrees` says whether the signs of both differences are the same.
-    """
+    |m_i - m_j|, infinite where a score is missing; `agrees` says whether the signs of both differences are the same."""
 
     group: IntArray
     size: IntArray
@@ -88,16 +85,16 @@ class PairTable:
         return len(self.size)
 
     def correct(self, epsilon: float) -> BoolArray:
-        """Which pairs are right when differences up to `epsilon` are ties."""
+        """Return which pairs are correct if differences up to `epsilon` are ties."""
         return np.where(self.distance <= epsilon + self.tolerance, self.human_tied, self.agrees)
 
     def by_item(self, epsilon: float) -> FloatArray:
-        """Share of right pairs of every item."""
+        """Return the share of correct pairs of every item."""
         right = np.bincount(self.group, weights=self.correct(epsilon), minlength=self.n_items)
         return np.asarray(right / self.size)
 
 
-#: The folds of `calibrate_ties` are dealt under the same seed.
+#: Default of `calibrate_ties`, whose folds are drawn with the same seed.
 CALIBRATION = Bootstrap(seed=13)
 
 
@@ -110,16 +107,16 @@ def acc_eq(
     nan_rule: NanRule = "drop",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Estimate:
-    """Accuracy with ties, (C + T_hm) / (C + D + T_h + T_m + T_hm) of each item's pairs of outputs, averaged over items.
+    """Return the accuracy with ties, (C + T_hm) / (C + D + T_h + T_m + T_hm) of each item's pairs of outputs, averaged
+    over items.
 
-    `metric`, `human`, `item`: (n,) one row per output. C concordant, D discordant, T_h tied only by people, T_m only
-    by the metric, T_hm by both; the metric ties where |m_i - m_j| <= `epsilon` (Deutsch et al. 2023).
-    One value in `item` for all rows compares all outputs with each other.
+    `metric`, `human`, `item`: (n,) one row per output. C concordant, D discordant, T_h tied only in human scores, T_m
+    only by the metric, T_hm by both; the metric ties where |m_i - m_j| <= `epsilon` (Deutsch et al. 2023). One value in
+    `item` for all rows compares all outputs with each other.
 
-    Rows without a human score are left out. Those without a metric score are left out too (`nan_rule` "drop"), or
-    their pairs count as wrong ("zero"); the note counts them. n = items averaged; the interval is a bootstrap over
-    `bootstrap.cluster` (default the item).
-    """
+    Rows without a human score are left out. Rows without a metric score are left out (`nan_rule` "drop"), or their
+    pairs count as wrong ("zero"); the note counts them. n = items averaged; the interval is a bootstrap over
+    `bootstrap.cluster` (default the item)."""
     if epsilon < 0:
         raise ValueError(f"epsilon is a distance, so at least 0, not {epsilon}")
     pairs = pair_table(metric, human, item, cluster=bootstrap.cluster, nan_rule=nan_rule)
@@ -135,7 +132,7 @@ def tau_eq(
     nan_rule: NanRule = "drop",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Estimate:
-    """(C + T_hm - D - T_h - T_m) / all pairs = 2 acc_eq - 1; otherwise as `acc_eq`."""
+    """Return (C + T_hm - D - T_h - T_m) / all pairs = 2 acc_eq - 1; otherwise as `acc_eq`."""
     found = acc_eq(
         metric,
         human,
@@ -156,13 +153,12 @@ def calibrate_ties(
     nan_rule: NanRule = "drop",
     bootstrap: Bootstrap = CALIBRATION,
 ) -> TieCalibration:
-    """Tie calibration over all pairs: the smallest epsilon with the highest `acc_eq` (Deutsch et al. 2023).
+    """Return the smallest epsilon with the highest `acc_eq` over all pairs (tie calibration; Deutsch et al. 2023).
 
     The pairs are sorted by |m_i - m_j| and become ties one after the other; after each distinct difference the
     accuracy is a candidate. O(p log p) for p pairs. `folds` adds a cross-validation by clusters (default the item):
-    the clusters are dealt at random, each fold is judged with the threshold of the others. Columns, missing scores
-    and intervals as in `acc_eq`.
-    """
+    clusters are assigned to folds at random, and each fold is evaluated with the threshold of the others. Columns,
+    missing scores and intervals as in `acc_eq`."""
     pairs = pair_table(metric, human, item, cluster=bootstrap.cluster, nan_rule=nan_rule)
     return calibrate_table(pairs, folds, bootstrap)
 
@@ -170,7 +166,7 @@ def calibrate_ties(
 def calibrate_table(
     pairs: PairTable, folds: int | None, bootstrap: Bootstrap, *, absent: str = NO_PAIR
 ) -> TieCalibration:
-    """`calibrate_ties` of pairs that are there already; `absent` is said where there is none."""
+    """Return `calibrate_ties` of existing pairs; `absent` is the reason if there are none."""
     if pairs.n_items == 0:
         missing = Estimate.undefined(absent)
         return TieCalibration(float("nan"), missing, None if folds is None else missing, 0)
@@ -191,7 +187,9 @@ def pair_table(
     cluster: ArrayLike | None = None,
     nan_rule: NanRule = "drop",
 ) -> PairTable:
-    """All pairs within items of the rows that count. Raises `ColumnError` for columns that do not fit."""
+    """Return all pairs within items of the rows that count.
+
+    Raises `ColumnError` for columns that do not fit."""
     if nan_rule not in ("drop", "zero"):
         raise ValueError(f"nan_rule is one of drop, zero, not '{nan_rule}'")
     x = float_column(metric, "metric")
@@ -226,8 +224,8 @@ def pair_table(
 
 
 def within(codes: IntArray, n_codes: int) -> tuple[IntArray, IntArray, IntArray]:
-    """All pairs of rows that share a code: rows of the first, of the second, and the code; in the order of the codes
-    for codes with equally many rows, and of the rows inside each."""
+    """Return all pairs of rows that share a code: first rows, second rows, and the code; ordered by code for codes
+    with the same number of rows, then by rows."""
     order = np.argsort(codes, kind="stable")
     sizes = np.bincount(codes, minlength=n_codes)
     starts = np.cumsum(sizes) - sizes
@@ -248,14 +246,14 @@ def within(codes: IntArray, n_codes: int) -> tuple[IntArray, IntArray, IntArray]
 
 
 def by_distance(pairs: PairTable) -> IntArray:
-    """The pairs that a threshold can make ties, in rising order of their distance."""
+    """Return the pairs that a threshold can make ties, in ascending order of their distance."""
     open_ = np.isfinite(pairs.distance) & (pairs.distance > pairs.tolerance)
     return np.flatnonzero(open_)[np.argsort(pairs.distance[open_], kind="stable")]
 
 
 def best_epsilon(pairs: PairTable, chosen: BoolArray | None = None, order: IntArray | None = None) -> float:
-    """The smallest threshold with the highest accuracy over the pairs `chosen` (default all). `order` is `by_distance`
-    where it is known: sorting costs more than all the rest."""
+    """Return the smallest threshold with the highest accuracy over the pairs `chosen` (default all). `order`: the
+    result of `by_distance`, if known, because sorting dominates the cost."""
     distance, tied, agrees, weight = pairs.distance, pairs.human_tied, pairs.agrees, pairs.weight
     order = by_distance(pairs) if order is None else order
     if chosen is not None:

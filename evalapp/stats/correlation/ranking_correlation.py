@@ -1,7 +1,6 @@
-"""Do scores of systems follow a ranking by people (Turing M1, mean, comparisons)? Correlation across systems.
+"""Correlation of system scores with a human ranking (Turing M1, mean, comparisons).
 
-Explained in docs/explanation/statistics/correlation.md#rankings.
-"""
+Explained in docs/explanation/statistics/correlation.md#rankings."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from evalapp.stats.ranking.systems import Ranking
 from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE, too_few_note, with_ends
 from evalapp.stats.resampling.jackknife import PERFECT
 
-#: Fewer systems say nothing about a correlation.
+#: Minimum number of systems for a correlation.
 MIN_SYSTEMS = 4
 
 
@@ -29,12 +28,12 @@ def correlate_with_ranking(
     coefficient: Coefficient = "pearson",
     confidence: float = DEFAULT_CONFIDENCE,
 ) -> Estimate:
-    """Correlation across systems of `scores` (by the ranking's labels) with the values of `ranking`; n = systems.
+    """Return the correlation across systems of `scores` (by the ranking's labels) with the values of `ranking`; n =
+    systems.
 
     Interval by Fisher's z with variance 1 / (n - 3) for Pearson, (1 + r^2 / 2) / (n - 3) for Spearman (Bonett and
     Wright 2000), .437 / (n - 4) for Kendall (Fieller 1957), systems taken as a sample.
-    Undefined below 4 systems, without an interval below 5.
-    """
+    Undefined below 4 systems, without an interval below 5."""
     pairs = [
         (float(scores[row.system]), row.estimate.value)
         for row in ranking.systems

@@ -1,9 +1,8 @@
-"""Which of several metrics follows people better: tests of all pairs in one pass, rank clusters, letters.
+"""Significance tests between several metrics: all pairs in one pass, rank clusters, letters.
 
-Two metrics with the interval of their difference are in `paired`; the exchanges behind the permutation test in `swaps`.
+The difference of two metrics with its interval is in `paired`; the exchanges of the permutation test are in `swaps`.
 
-Explained in docs/explanation/statistics/significance.md#all-pairs-of-evaluators.
-"""
+Explained in docs/explanation/statistics/significance.md#all-pairs-of-evaluators."""
 
 from __future__ import annotations
 
@@ -25,22 +24,22 @@ from evalapp.stats.correlation.pair_tests import (
     TESTS,
     Adjustment,
     Compared,
-    Found,
+    PairResults,
     PairTests,
     Table,
     Test,
-    by_replicates,
-    counted,
-    exchanged,
-    few_drawn,
-    in_order,
-    named,
-    population_of,
-    smallest_of,
-    smallest_of_exchanges,
-    taken,
+    compare_by_exchanges,
+    compare_by_replicates,
+    compute_values,
+    describe_population,
+    explain_few_units,
+    find_smallest_p,
+    format_count,
+    resolve_test,
+    select_columns,
+    select_epsilons,
+    smallest_exchange_p,
     test_pairs,
-    values_of,
 )
 from evalapp.stats.correlation.swaps import OutcomeSwaps
 from evalapp.stats.resampling.bootstrap import resampled_sums
@@ -48,8 +47,8 @@ from evalapp.stats.resampling.bootstrap import resampled_sums
 __all__ = ["MIN_SYSTEMS", "AllPairs", "compare_all", "compare_verdicts"]
 
 NO_COEFFICIENT = "has no defined coefficient"
-#: Below so many groups the bootstrap finds too many differences: of two equally good metrics at the 5 % level in .17,
-#: .10 and .08 of 400 simulated data sets with 5, 10 and 20 groups of 6 outputs.
+#: With fewer groups the bootstrap is liberal: at the 5 % level it rejected for two equally good metrics in .17, .10 and
+#: .08 of 400 simulated data sets with 5, 10 and 20 groups of 6 outputs.
 _FEW_DRAWN = 30
 _NOT_TWO = "not tested: there are not two evaluators with a value to be compared"
 _SINGLY = "pairs of outputs were exchanged one by one, which finds differences too easily: name clusters, such as items"
@@ -57,20 +56,18 @@ _SINGLY = "pairs of outputs were exchanged one by one, which finds differences t
 
 @dataclass(frozen=True, slots=True)
 class AllPairs:
-    """All metrics against each other, best first (equal ones by name); undefined ones last, in the order given.
+    """All metrics against each other, best first (ties by name); undefined ones last, in the order given.
 
-    `p[a, b]` is the one-sided p-value that metric a is better than metric b, nan where it was not tested. `p_holm`:
-    which of two is better the data say, so their p is two-sided, twice the one-sided one of the better (at most 1),
-    adjusted over all pairs; nan in the other direction. `rank` numbers the clusters of metrics: a metric opens a
-    new one when some metric already in the present one beats it. `letters`: metrics that share a letter are not told
-    apart ("" = not tested). Both use p_holm, with which equal metrics are told apart with probability `alpha` at most,
-    or, where `adjust` is "none", the one-sided p as WMT does: then any two equal metrics are with probability twice
-    `alpha`.
-    Neither has letters where no p of the test could be small enough. `population` says which systems and items the test
-    speaks about, `smallest_p` is the smallest two-sided p, before Holm's adjustment, that it can give (nan: Williams').
-    `k_used` is the largest number of resamples of a pair, `k_each` that of every pair. `epsilons` are the tie
-    thresholds of "acc-eq". `n_rows` outputs have all scores.
-    """
+    `p[a, b]`: one-sided p-value that metric a is better than metric b, nan if not tested. `p_holm`: two-sided p (twice
+    the one-sided p of the better metric, at most 1), adjusted by Holm over all pairs; nan in the other direction.
+    `rank`: clusters of metrics; a metric opens a new one if a metric in the current one beats it. `letters`: metrics
+    that share a letter are not significantly different ("" = not tested). Both use p_holm, so that equal metrics differ
+    with probability at most `alpha`, or, if `adjust` is "none", the one-sided p as WMT does: any two equal metrics then
+    differ with probability twice `alpha`. Without any p small enough there are no letters.
+
+    `population`: systems and items to which the test generalises. `smallest_p`: smallest two-sided p, before Holm's
+    adjustment, that the test can give (nan: Williams'). `k_used`: largest number of resamples of a pair, `k_each`
+    that of every pair. `epsilons`: tie thresholds of "acc-eq". `n_rows`: outputs with all scores."""
 
     names: tuple[str, ...]
     values: tuple[float, ...]
@@ -98,7 +95,7 @@ class AllPairs:
 
     @property
     def signature(self) -> str:
-        """The settings as one line."""
+        """Settings as one line."""
         early = f"|block:{self.block}" if self.block else ""
         return (
             f"test:{self.test}|coef:{self.coefficient}|level:{self.level}|grouping:{self.grouping}|nan:{self.nan_rule}"
@@ -107,7 +104,7 @@ class AllPairs:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-safe: every field and the signature; nan becomes None."""
+        """Return every field and the signature as JSON-safe values; nan becomes None."""
         plain = {name: getattr(self, name) for name in self.__slots__}
         for name in ("p", "p_holm"):
             plain[name] = [[_finite(value) for value in row] for row in getattr(self, name).tolist()]
@@ -129,33 +126,36 @@ def compare_all(
     cluster: ArrayLike | None = None,
     tests: PairTests = DEFAULT_TESTS,
 ) -> AllPairs:
-    """Test every metric against every other on the outputs that all of them and people have scored.
+    """Test every metric against every other on the outputs that have all their scores and a human score.
 
     `metrics`: (n,) scores by name, higher = better; `human`, `item`, `system` as in `correlate`. `cluster`: (n,) group
-    of each row, exchanged or drawn whole; default: the item.
+    of each row, exchanged or resampled whole; default: the item.
 
-    Metrics without a score, with one score for all, or with too few outputs in common with the others are left out
-    before common rows are counted; the note says so. With Holm's adjustment over m (m - 1) / 2 pairs no p below alpha
-    can come of k resamples unless k is large enough: `needed_draws`; the note says so. g groups have 2^g exchanges, so
-    no two-sided p is below 2 / 2^g, and no p of drawn exchanges is given below that. Fewer than 6 systems are not
-    tested at the system level, fewer than 5 groups (or systems) not by the bootstrap, and there are no letters where
-    the smallest p is too large.
+    Metrics without a score, with a single score for all outputs, or with too few outputs in common with the others are
+    left out first; a note lists them. With Holm's adjustment over m (m - 1) / 2 pairs, k must be at least
+    `needed_draws` for any p below alpha; a note warns. g groups have 2^g exchanges, so no two-sided p is below 2 / 2^g,
+    and p-values of drawn exchanges are truncated there. There is no test with fewer than 6 systems at the system level,
+    nor by bootstrap with fewer than 5 groups (or systems), and no letters if the smallest p is too large.
 
     Raises ValueError for unknown options, `ColumnError` for columns that do not fit.
+
+    >>> human, item, system = [1, 2, 3, 4] * 6, np.repeat(np.arange(6), 4), list("wxyz") * 6
+    >>> compare_all({"good": human, "bad": human[::-1]}, human, item, system, tests=PairTests(k=99)).letters
+    ('a', 'b')
     """
     _check(tests)
     singly = tests.coefficient == "acc-eq" and tests.test == "perm-both"
-    settings = replace(tests, test=named(tests.test, tests.level))
+    settings = replace(tests, test=resolve_test(tests.test, tests.level))
     table, names, empty, notes = _complete(metrics, human, item, system, cluster, settings.level)
-    values, epsilons = values_of(table, settings)
+    values, epsilons = compute_values(table, settings)
     n_systems = len(np.unique(table.system))
     too_few = settings.level == "system" and n_systems < MIN_SYSTEMS
     why_not = f"not tested: {few_systems(n_systems)}" if too_few else ""
 
-    def find(places: Sequence[int]) -> Found:
+    def find(places: Sequence[int]) -> PairResults:
         if singly:
             notes.append(_SINGLY)
-        return test_pairs(taken(table, places), values[places], in_order(epsilons, places), settings)
+        return test_pairs(select_columns(table, places), values[places], select_epsilons(epsilons, places), settings)
 
     return _all_pairs(
         values, names, empty, settings, notes, find, len(table.human), epsilons=epsilons, why_not=why_not,
@@ -166,16 +166,16 @@ def compare_all(
 def compare_verdicts(
     right: Mapping[str, ArrayLike], cluster: ArrayLike, *, tests: PairTests = DEFAULT_TESTS
 ) -> AllPairs:
-    """Every metric against every other by its share of right verdicts on pairs of outputs that people compared.
+    """Test every metric against every other by its share of correct verdicts on pairs of outputs that people compared.
 
-    `right`: (p,) by name, how far a metric is right on each pair (`verdicts.outcomes`: 1, 0, 1/2 for equal scores, nan
-    without a score); all are compared on the pairs that none of them lacks. What is exchanged with probability 1/2
-    (PERM-INPUTS), or drawn with replacement, are whole clusters (the groups of the pairs' items): this speaks about
-    these systems and items like these. p, adjustment, letters and order as in `compare_all`; of `tests` only test,
-    k, seed, alpha and adjust apply.
-    """
+    `right`: (p,) by name, correctness on each pair (`verdicts.outcomes`: 1, 0, 1/2 for equal scores, nan without a
+    score); all are compared on the pairs with all scores. Whole clusters (the groups of the pairs' items) are exchanged
+    with probability 1/2 (PERM-INPUTS) or resampled, which generalises to other items for these systems. p, adjustment,
+    letters and order as in `compare_all`; of `tests` only test, k, seed, alpha and adjust apply.
+
+    Raises ValueError for unknown options, `ColumnError` for columns that do not fit."""
     tests = replace(tests, level="segment", grouping="none", coefficient="acc-eq", nan_rule="drop", block=0)
-    settings = replace(tests, test=named(tests.test, "segment"))
+    settings = replace(tests, test=resolve_test(tests.test, "segment"))
     if settings.test not in ("perm-inputs", "bootstrap") or tests.adjust not in ("holm", "none"):
         raise ValueError(f"test is permutation or bootstrap and adjust holm or none, not {tests.test}, {tests.adjust}")
     if tests.k < 1 or not 0 < tests.alpha < 1:
@@ -193,15 +193,15 @@ def compare_verdicts(
     stacked = stacked[whole]
     values = stacked.mean(axis=0) if len(stacked) else np.full(len(names), np.nan)
 
-    def find(places: Sequence[int]) -> Found:
+    def find(places: Sequence[int]) -> PairResults:
         chosen = stacked[:, places]
         if settings.test == "perm-inputs":
             weight = np.full(len(chosen), 1.0 / len(chosen))
-            return exchanged(OutcomeSwaps(chosen, weight), unit, values[places], settings)
+            return compare_by_exchanges(OutcomeSwaps(chosen, weight), unit, values[places], settings)
         sums = resampled_sums(
             np.column_stack([chosen, np.ones(len(chosen))]), unit, len(labels), resamples=tests.k, seed=tests.seed
         )  # fmt: skip
-        return by_replicates(np.asarray((sums[:, :-1] / sums[:, -1:]).T), {"groups of items": len(labels)})
+        return compare_by_replicates(np.asarray((sums[:, :-1] / sums[:, -1:]).T), {"groups of items": len(labels)})
 
     found = _all_pairs(values, names, empty, settings, notes, find, len(stacked))
     return replace(found, coefficient="verdicts")
@@ -213,15 +213,15 @@ def _all_pairs(
     empty: Sequence[str],
     settings: PairTests,
     notes: list[str],
-    find: Callable[[Sequence[int]], Found],
+    find: Callable[[Sequence[int]], PairResults],
     n_rows: int,
     *,
     epsilons: Sequence[float] = (),
     why_not: str = "",
     n_systems: int = 0,
 ) -> AllPairs:
-    """The metrics in order with their p, as `find` gives it of those that have a value, by their places; none where
-    there is a reason not to test."""
+    """Return the metrics in order with their p. `find` computes it for the metrics with a value, by their positions;
+    there is none if there is a reason not to test."""
     defined = [place for place in range(len(names)) if not math.isnan(values[place])]
     defined.sort(key=lambda place: (-round(float(values[place]), 12), names[place]))
     undefined = [place for place in range(len(names)) if math.isnan(values[place])]
@@ -234,13 +234,13 @@ def _all_pairs(
     if not why_not:
         found = find(defined)
         units, inner = found.units, slice(0, len(defined))
-        # Drawn exchanges of few units may give less than all exchanges of them would, by chance.
-        p[inner, inner] = np.maximum(found.p, np.nan_to_num(smallest_of(settings, units)) / 2)
+        # Drawn exchanges of few units may by chance give a smaller p than all exchanges.
+        p[inner, inner] = np.maximum(found.p, np.nan_to_num(find_smallest_p(settings, units)) / 2)
         k_each[inner, inner] = found.k
         adjusted[inner, inner] = _holm(p[inner, inner])
         if settings.test == "bootstrap":
-            why_not = few_drawn(units)
-    smallest = smallest_of(settings, {} if why_not and settings.test == "bootstrap" else units)
+            why_not = explain_few_units(units)
+    smallest = find_smallest_p(settings, {} if why_not and settings.test == "bootstrap" else units)
     notes += [why_not] if why_not else _limits(settings, smallest, len(defined), settings.alpha, units)
     used = adjusted if settings.adjust == "holm" else p
     beats: BoolArray = np.nan_to_num(used, nan=1.0) <= settings.alpha
@@ -255,21 +255,20 @@ def _all_pairs(
         note="; ".join(notes), k_each=k_each, n_rows=n_rows, test=settings.test, coefficient=settings.coefficient,
         level=settings.level, grouping=settings.grouping, nan_rule=settings.nan_rule, adjust=settings.adjust,
         alpha=settings.alpha, k=settings.k, seed=settings.seed, block=settings.block,
-        epsilons=in_order(epsilons, order) + (math.nan,) * (len(empty) if epsilons else 0),
-        population=population_of(settings.test, settings.level), smallest_p=smallest,
+        epsilons=select_epsilons(epsilons, order) + (math.nan,) * (len(empty) if epsilons else 0),
+        population=describe_population(settings.test, settings.level), smallest_p=smallest,
     )  # fmt: skip
 
 
 def _beyond(settings: PairTests, smallest: float, m: int, alpha: float) -> bool:
-    """Whether no difference of any of the m metrics could be significant, whatever the data."""
+    """Return whether no difference between the m metrics can be significant, whatever the data."""
     pairs = m * (m - 1) // 2 if settings.adjust == "holm" else 1
     one_sided = 1 if settings.adjust == "holm" else 2
     return m > 1 and smallest * pairs / one_sided > alpha
 
 
 def _limits(settings: PairTests, smallest: float, m: int, alpha: float, units: Mapping[str, int]) -> list[str]:
-    """What keeps p from being small or right: few units drawn, few exchanges (compare fewer metrics, or more units), or
-    few draws (draw more)."""
+    """Return notes on limits of p: few units (compare fewer metrics, or more units) or few draws (draw more)."""
     if settings.test == "williams":
         return []
     n, what = min((count, what) for what, count in units.items())
@@ -277,7 +276,7 @@ def _limits(settings: PairTests, smallest: float, m: int, alpha: float, units: M
     if settings.test == "bootstrap" and n < _FEW_DRAWN:
         notes.append(f"the test rests on {n} {what} only, so its p may be too small")
     least = smallest if settings.adjust == "holm" else smallest / 2
-    if settings.test != "bootstrap" and smallest <= smallest_of_exchanges(n):
+    if settings.test != "bootstrap" and smallest <= smallest_exchange_p(n):
         if not _beyond(settings, smallest, m, alpha):
             return notes
         pairs = m * (m - 1) // 2 if settings.adjust == "holm" else 1
@@ -285,7 +284,7 @@ def _limits(settings: PairTests, smallest: float, m: int, alpha: float, units: M
         way = f"fewer evaluators, or more {what}" if pairs > 1 else f"on more {what}"
         return [
             *notes,
-            f"all {1 << n} exchanges of {counted(n, what)} give no p below {least:.2g}{by_holm}: compare {way}",
+            f"all {1 << n} exchanges of {format_count(n, what)} give no p below {least:.2g}{by_holm}: compare {way}",
         ]
     needed = needed_draws(m, alpha) if settings.adjust == "holm" else 0
     if settings.k >= needed:
@@ -294,7 +293,7 @@ def _limits(settings: PairTests, smallest: float, m: int, alpha: float, units: M
 
 
 def _parted(names: Sequence[str], common: CommonRows, without: str) -> tuple[list[str], list[str], list[str]]:
-    """Names of the columns that are used and of those that are not, with notes on why."""
+    """Return the names of used and unused columns, with notes on the reasons."""
     notes = [
         f"{names[place]} {without if reason == NO_SCORE else NO_COEFFICIENT if reason == CONSTANT else reason}"
         for place, reason in sorted(common.reasons.items())
@@ -331,8 +330,7 @@ def _complete(
     cluster: ArrayLike | None,
     level: Level,
 ) -> tuple[Table, list[str], list[str], list[str]]:
-    """The common rows, names of the metrics that are compared and of those that cannot be, and notes on what was left
-    out."""
+    """Return the common rows, the names of compared and excluded metrics, and notes on excluded rows and metrics."""
     y = float_column(human, "human")
     columns = {name: float_column(values, name, len(y)) for name, values in metrics.items()}
     rated = np.isfinite(y)
@@ -359,7 +357,7 @@ def _complete(
 
 
 def _holm(p: FloatArray) -> FloatArray:
-    """Two-sided and adjusted over the pairs better over worse; there is none in the other direction."""
+    """Return two-sided p adjusted over the pairs better over worse; nan in the other direction."""
     m = len(p)
     one, two = np.triu_indices(m, 1)
     raw = [None if math.isnan(value) else min(1.0, 2 * value) for value in p[one, two].tolist()]

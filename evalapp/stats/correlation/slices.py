@@ -1,8 +1,7 @@
-"""Correlations per slice of the data (a domain, a genre), each beside its shrunken version. The coefficients and their
-resamples come from `meta_evaluation`.
+"""Correlations per slice of the data (a domain, a genre), raw and shrunken. Coefficients and resamples come from
+`meta_evaluation`.
 
-Explained in docs/explanation/statistics/correlation.md#slices.
-"""
+Explained in docs/explanation/statistics/correlation.md#slices."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ _EDGE = 1.0 - 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """One slice: the coefficient as found, the shrunken one, and the weight of the slice's own data in it (0 to 1)."""
+    """One slice: raw coefficient, shrunken coefficient, and the weight of the slice's own data in it (0 to 1)."""
 
     name: Any
     raw: Estimate
@@ -42,7 +41,7 @@ class Slice:
     n_pairs: int
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-safe."""
+        """Return the slice as JSON-safe values."""
         return {
             "name": str(self.name),
             "raw": self.raw.as_dict(),
@@ -54,15 +53,15 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class SliceEstimates:
-    """The coefficient over everything, and by slice in the order of their names. `spread` is the standard deviation of
-    the slices' true Fisher z about the whole, as estimated."""
+    """Coefficient over all data, and by slice in alphabetical order. `spread` is the estimated standard deviation of
+    the slices' true Fisher z about the overall one."""
 
     whole: Estimate
     slices: tuple[Slice, ...]
     spread: float
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-safe."""
+        """Return the estimates as JSON-safe values."""
         spread = None if math.isnan(self.spread) else self.spread
         return {"whole": self.whole.as_dict(), "slices": [s.as_dict() for s in self.slices], "spread": spread}
 
@@ -77,16 +76,15 @@ def slice_estimates(
     settings: CorrelationSettings = DEFAULT_SETTINGS,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> SliceEstimates:
-    """The first coefficient of `correlate` within each value of `domain`, shrunken by empirical Bayes.
+    """Return the first coefficient of `correlate` within each value of `domain`, shrunken by empirical Bayes.
 
     With z = atanh(r) of a slice, its variance s^2 over the resamples, z_0 of the whole and t^2 the variance of the
-    slices' true z about z_0, the shrunken value is tanh(w z + (1 - w) z_0) with weight w = t^2 / (t^2 + s^2), and its
-    interval tanh(... +- q sqrt(w) s), q the normal quantile. t^2 solves sum (z - z_0)^2 / (s^2 + t^2) = k - 1 for k
-    slices (Paule and Mandel 1982), 0 where already t^2 = 0 gives less. A slice without a coefficient or resamples
-    takes the whole's value, weight 0, with a note. At least 2 resamples are needed. Raw intervals are percentiles.
-    The shrunken ones take z_0 and t^2 as known and are therefore somewhat narrow: 87 % held the truth in 30 simulated
-    sets of 6 slices of 40 outputs, of the raw ones 91 % (docs/results/intervals.md).
-    """
+    slices' true z about z_0, the shrunken value is tanh(w z + (1 - w) z_0) with weight w = t^2 / (t^2 + s^2), and
+    its interval tanh(... +- q sqrt(w) s), q the normal quantile. t^2 solves sum (z - z_0)^2 / (s^2 + t^2) = k - 1
+    for k slices (Paule and Mandel 1982), 0 if t^2 = 0 already gives less. A slice without a coefficient or resamples
+    takes the overall value with weight 0 and a note. At least 2 resamples are needed. Raw intervals are percentiles.
+    The shrunken ones treat z_0 and t^2 as known and are therefore somewhat narrow: in 30 simulated sets of 6 slices
+    of 40 outputs 87 % contained the true value, of the raw ones 91 % (docs/results/intervals.md)."""
     if bootstrap.resamples < 2:
         raise ValueError(f"slices need the variance over at least 2 resamples, not {bootstrap.resamples}")
     x = float_column(metric, "metric")
@@ -132,7 +130,7 @@ def slice_estimates(
 
 
 def _between(distance: FloatArray, variance: FloatArray) -> float:
-    """t^2 by Paule and Mandel."""
+    """Return t^2 by Paule and Mandel."""
     k = len(distance)
     if k < 2:
         return 0.0

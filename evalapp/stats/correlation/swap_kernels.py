@@ -1,8 +1,7 @@
-"""Rank coefficients of two metrics with exchanged scores, inside one large group of rows or many small ones side by
-side; exact, ties included.
+"""Rank coefficients of two metrics with exchanged scores, within one large group of rows or many small ones in
+parallel; exact, with ties.
 
-Notation as in `swaps`, which joins groups and draws nothing here.
-"""
+Notation as in `swaps`, which combines groups."""
 
 from __future__ import annotations
 
@@ -19,15 +18,15 @@ Pair: TypeAlias = tuple[int, int]
 _Single: TypeAlias = NDArray[np.float32]
 _Tables: TypeAlias = tuple[_Single, _Single, _Single]
 
-#: Cells of the arrays that should stay in the cache; of those of many small groups.
+#: Cells of arrays that should fit the cache; the second for many small groups.
 _CACHED = 1 << 18
 _BLOCKS = 1 << 20
-# Up to here the sums of signs stay within 2^24 and are exact in single precision.
+# Up to this number of rows sums of signs stay within 2^24 and are exact in single precision.
 _DENSE = 4096
 
 
 class Kernel(Protocol):
-    """Coefficients (b,) of A* and of B* of one pair of metrics; `prepare` comes first with the same exchanges."""
+    """Coefficients (b,) of A* and of B* of one pair of metrics; call `prepare` with the same exchanges first."""
 
     def prepare(self, swapped: BoolArray) -> None: ...
 
@@ -35,14 +34,14 @@ class Kernel(Protocol):
 
 
 def large_kernel(name: Coefficient, scores: FloatArray, human: FloatArray) -> Kernel:
-    """The fastest exact kernel for so many rows."""
+    """Return the fastest exact kernel for this number of rows."""
     if name == "spearman":
         return _Spearman(scores, human)
     return _DenseKendall(name, scores, human) if len(human) <= _DENSE else _Doubled(name, scores, human)
 
 
 class _Union:
-    """The 2n scores of two metrics in rising order, as levels: how many of A* and B* lie on each, exchange by
+    """The 2n scores of two metrics in ascending order, as levels, with the number of A* and B* on each level by
     exchange."""
 
     def __init__(self, one: FloatArray, two: FloatArray) -> None:
@@ -59,7 +58,7 @@ class _Union:
         self._from_two = (order >= n)[:, None]
 
     def chosen(self, swapped: BoolArray) -> FloatArray:
-        """Which of the 2n scores, in rising order, are in A*: (2n, b) of 0 and 1."""
+        """Return which of the 2n scores, in ascending order, are in A*: (2n, b) of 0 and 1."""
         return (swapped[self.row] == self._from_two).astype(np.float64)
 
     def on_levels(self, rows: FloatArray) -> FloatArray:
@@ -127,10 +126,9 @@ class _Spearman:
 class _DenseKendall:
     """tau-b and tau-c from sums of products of signs over all pairs of rows, as matrix products in single precision.
 
-    With Q_xy[i, j] = sign(x_i - y_j) sign(h_i - h_j) and kept rows k = 1 - s, C - D of A* is k'Q_aa k / 2
-    + s'Q_bb s / 2 + k'Q_ab s, that of B* exchanges k and s. s'Q_bb s follows from k'Q_bb k and the column sums, and
-    s'Q_ab k from k'Q_ab s.
-    """
+    With Q_xy[i, j] = sign(x_i - y_j) sign(h_i - h_j) and unchanged rows k = 1 - s, C - D of A* is k'Q_aa k / 2 +
+    s'Q_bb s / 2 + k'Q_ab s, that of B* exchanges k and s. s'Q_bb s follows from k'Q_bb k and the column sums, and
+    s'Q_ab k from k'Q_ab s."""
 
     def __init__(self, name: Coefficient, scores: FloatArray, human: FloatArray) -> None:
         self._name, self._scores = name, scores
@@ -143,7 +141,7 @@ class _DenseKendall:
         self._kept = np.empty((0, 0), dtype=np.float32)
 
     def prepare(self, swapped: BoolArray) -> None:
-        """The kept rows as numbers; the sums of one metric with itself are shared by all its pairs."""
+        """Return the unchanged rows as numbers; sums of one metric with itself are shared by all its pairs."""
         self._kept = 1 - swapped.astype(np.float32)
         self._own = {}
 
@@ -162,7 +160,7 @@ class _DenseKendall:
         return first, second
 
     def _alone(self, metric: int) -> tuple[FloatArray, FloatArray]:
-        """k'Q k and s'Q s of one metric."""
+        """Return k'Q k and s'Q s of one metric."""
         if metric not in self._own:
             own = self._scores[:, metric]
             signs = _signs(own, own) * self._signs
@@ -173,7 +171,7 @@ class _DenseKendall:
         return self._own[metric]
 
     def _ties(self, union: _Union, swapped: BoolArray) -> list[tuple[FloatArray, FloatArray]]:
-        """Sums of squared level sizes and numbers of levels of A* and of B*."""
+        """Return sums of squared level sizes and numbers of levels of A* and of B*."""
         b = swapped.shape[1]
         if not union.has_ties:
             whole = np.full(b, float(union.n))
@@ -199,7 +197,7 @@ class _DenseKendall:
 
 
 class _Doubled:
-    """Any coefficient: each row twice, with either metric's score, of which one is drawn."""
+    """Any coefficient: each row twice, once with either metric's score, and one of the two chosen."""
 
     def __init__(self, name: Coefficient, scores: FloatArray, human: FloatArray) -> None:
         self._name, self._scores, self._human = name, scores, human
@@ -221,13 +219,12 @@ class _Doubled:
 
 
 class GroupRanks:
-    """Many groups of w <= 64 rows: everything from tables of signs and of ties, (g, w, w), times what is kept and what
-    is exchanged, (g, w, b). Sums stay far below 2^24, so single precision is exact.
+    """Many groups of w <= 64 rows, from tables of signs and ties (g, w, w) times the unchanged and exchanged rows (g,
+    w, b). Sums stay far below 2^24, so single precision is exact.
 
-    Spearman: i's doubled centred midrank is the sum of signs of its distance to all others in A*. Kendall as in
-    `_DenseKendall`. Ties: with t_i = how many of A* equal i's score, i included, sum t_i is the sum of squared sizes of
-    the levels and sum 1 / t_i their number.
-    """
+    Spearman: the doubled centred midrank of i is the sum of signs of its differences to all others in A*. Kendall as
+    in `_DenseKendall`. Ties: with t_i the number of scores in A* equal to that of i (including i), sum t_i is the
+    sum of squared level sizes and sum 1 / t_i the number of levels."""
 
     def __init__(self, name: Coefficient, scores: FloatArray, human: FloatArray) -> None:
         self._name, self._scores = name, scores
@@ -239,7 +236,7 @@ class GroupRanks:
         self._levels = np.rint((1.0 / equal).sum(axis=1))[:, None]
 
     def __call__(self, swapped: BoolArray, pair: Pair) -> tuple[FloatArray, FloatArray]:
-        """Coefficients (g, b) of A* and of B* for exchanges (g, w, b)."""
+        """Return coefficients (g, b) of A* and of B* for exchanges (g, w, b)."""
         g, w, b = swapped.shape
         one, two = (self._scores[:, :, metric] for metric in pair)
         tables = _sign_tables(one, one), _sign_tables(one, two), _sign_tables(two, two)
@@ -254,7 +251,7 @@ class GroupRanks:
         return found[0], found[1]
 
     def _coefficients(self, tables: _Tables, kept: _Single, out: _Single, tied: bool) -> FloatArray:
-        """Of the vector that has the first metric's score where `kept` and the second's where `out`."""
+        """Return coefficients of the vector with the first metric's score where `kept` and the second's where `out`."""
         if self._name == "spearman":
             first, cross, second = tables
             ranks = (first @ kept + cross @ out) * kept + (second @ out - cross.transpose(0, 2, 1) @ kept) * out
@@ -277,12 +274,12 @@ class GroupRanks:
 
 
 def _sign_tables(one: FloatArray, two: FloatArray) -> _Single:
-    """sign(one_i - two_j) of every group, (g, w, w)."""
+    """Return sign(one_i - two_j) of every group, (g, w, w)."""
     return np.sign(one[:, :, None] - two[:, None, :]).astype(np.float32)
 
 
 def _signs(one: FloatArray, two: FloatArray) -> NDArray[np.float32]:
-    """sign(one_i - two_j), (n, n)."""
+    """Return sign(one_i - two_j), (n, n)."""
     higher = (one[:, None] > two[None, :]).astype(np.float32)
     higher -= one[:, None] < two[None, :]
     return higher

@@ -1,11 +1,10 @@
-"""Coefficients of two metrics whose scores are exchanged at random: many exchanges, all pairs of metrics at once.
+"""Coefficients of two metrics whose scores are exchanged at random: many exchanges and all pairs of metrics at once.
 
-The engine room of the permutation tests in `significance`, with the kernels of `swap_kernels`: no p-values here.
+The computational core of the permutation tests in `significance`, with the kernels of `swap_kernels`.
 
-Notation: n rows, M metrics, b exchanges, s (n, b) which rows are exchanged. A* has B's score in exchanged rows and A's
-in the others, B* the reverse; with e = 1 - 2 s, A* = (A + B) / 2 + e (A - B) / 2. An engine called with s and pairs of
-metrics returns coefficient(A*) - coefficient(B*), (pairs, b), nan where one is undefined.
-"""
+Notation: n rows, M metrics, b exchanges, s (n, b) marks exchanged rows. A* has B's score in exchanged rows and A's
+in the others, B* the reverse; with e = 1 - 2 s, A* = (A + B) / 2 + e (A - B) / 2. An engine called with s and pairs
+of metrics returns coefficient(A*) - coefficient(B*), (pairs, b), nan where one is undefined."""
 
 from __future__ import annotations
 
@@ -25,14 +24,15 @@ from evalapp.stats.correlation.weighted import group_coefficients
 _STREAM = 2
 #: Cells of the arrays of one chunk of exchanges.
 _CELLS = 1 << 22
-# Groups up to this size are compared all against all; up to the second, every pattern of exchanges is computed once.
+# Up to the first size, groups use all pairwise comparisons; up to the second, every pattern of exchanges is computed
+# once.
 _SMALL, _PATTERNED = 64, 8
-# Variance below this share of the second moment is rounding.
+# Variance below this share of the second moment is rounding error.
 _FLOOR = 1e-12
 
 
 class SwapDraws:
-    """Random exchanges of `n_units` units, each with probability 1/2; the same whatever the chunks."""
+    """Random exchanges of `n_units` units, each with probability 1/2, independent of the chunk size."""
 
     def __init__(self, n_units: int, seed: int) -> None:
         self._n = n_units
@@ -40,15 +40,15 @@ class SwapDraws:
         self._generator = np.random.default_rng([seed, _STREAM])
 
     def take(self, size: int) -> BoolArray:
-        """The next `size` draws, (n_units, size)."""
+        """Return the next `size` draws, (n_units, size)."""
         drawn = np.frombuffer(self._generator.bytes(size * self._bytes), dtype=np.uint8)
         bits = np.unpackbits(drawn.reshape(size, self._bytes), axis=1)[:, : self._n]
         return np.ascontiguousarray(bits.T).view(np.bool_)
 
 
 class Swaps(Protocol):
-    """An engine; `chunk` is how many exchanges it likes to get at once. `by_unit`: it wants them of the units that are
-    exchanged, (units, b), not of their rows."""
+    """Protocol of an engine; `chunk` is its preferred number of exchanges per call. `by_unit`: exchanges are given
+    by unit, (units, b), not by row."""
 
     @property
     def chunk(self) -> int: ...
@@ -61,14 +61,15 @@ class Swaps(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Groups:
-    """Rows of equally large groups: `rows` (g, w). `n_eligible` counts all groups of at least 3 rows."""
+    """Rows of groups of equal size: `rows` (g, w). `n_eligible` counts all groups of at least 3 rows."""
 
     batches: tuple[IntArray, ...]
     n_eligible: int
 
     @classmethod
     def of(cls, human: FloatArray, group: IntArray | None) -> _Groups:
-        """The groups in which a coefficient can be: at least 3 rows, people not constant. None = one group of all."""
+        """Return the groups with a defined coefficient: at least 3 rows and human scores that vary. None = one group
+        of all rows."""
         if group is None:
             rows = np.arange(len(human))[None, :]
             usable = len(human) >= MIN_PAIRS and not is_constant(human)
@@ -87,7 +88,7 @@ class _Groups:
 
 
 class _Averages:
-    """Averages over groups of the coefficients of both sides, an undefined one left out or counted as 0."""
+    """Averages over groups of both sides' coefficients; an undefined one is left out or counted as 0."""
 
     def __init__(self, b: int, n_eligible: int, nan_rule: NanRule) -> None:
         self._sums = np.zeros((2, b))
@@ -95,23 +96,23 @@ class _Averages:
         self._drop = nan_rule == "drop"
 
     def add(self, side: int, values: FloatArray) -> None:
-        """Coefficients (g, b) of one side, nan where undefined."""
+        """Add coefficients (g, b) of one side, nan where undefined."""
         defined = ~np.isnan(values)
         self._sums[side] += np.where(defined, values, 0.0).sum(axis=0)
         if self._drop:
             self._counts[side] += defined.sum(axis=0)
 
     def means(self) -> FloatArray:
-        """Of both sides, (2, b)."""
+        """Return the averages of both sides, (2, b)."""
         counted = self._counts > 0
         return np.divide(self._sums, self._counts, out=np.full(self._sums.shape, np.nan), where=counted)
 
 
 class _BySides:
-    """An engine that gives the coefficients of both sides."""
+    """Base of engines that compute the coefficients of both sides."""
 
     def sides(self, swapped: BoolArray, pairs: Sequence[Pair]) -> FloatArray:
-        """Coefficients of A* and B*, (pairs, 2, b)."""
+        """Return coefficients of A* and B*, (pairs, 2, b)."""
         raise NotImplementedError
 
     def __call__(self, swapped: BoolArray, pairs: Sequence[Pair]) -> FloatArray:
@@ -121,7 +122,7 @@ class _BySides:
 
 class PearsonSwaps(_BySides):
     """Pearson in any grouping. Sums over rows of A*, A*^2 and A* h are linear in e: three matrix products serve all
-    pairs of metrics. Rows of one `unit` are exchanged together, so over all rows their sums are what is multiplied."""
+    pairs of metrics. Rows of one `unit` are exchanged together, so without groups the products use sums per unit."""
 
     def __init__(
         self,
@@ -163,15 +164,15 @@ class PearsonSwaps(_BySides):
         return np.stack([average.means() for average in averages])
 
     def _summed(self, unit: IntArray) -> FloatArray:
-        """Sums of x, x^2 and x h over the rows of each unit, (3 m, units)."""
+        """Return sums of x, x^2 and x h over the rows of each unit, (3 m, units)."""
         human, n = self._human[0][0], int(unit.max()) + 1
         columns = [weights for x in self._scores.T for weights in (x, x * x, x * human)]
         sums = np.stack([np.bincount(unit, weights=weights, minlength=n) for weights in columns])
         return np.concatenate([sums[k::3] for k in range(3)])
 
     def _sums(self, rows: IntArray, human: FloatArray, swapped: BoolArray) -> tuple[FloatArray, FloatArray]:
-        """Half sums over the rows of each group of x, x^2 and x h of all metrics: plain (g, 3 m, 1), and with the signs
-        e (g, 3 m, b). Long groups go in stretches of rows, so that no table of all features is kept."""
+        """Return half sums over the rows of each group of x, x^2 and x h of all metrics: plain (g, 3 m, 1), and with
+        the signs e (g, 3 m, b). Long groups are processed in chunks of rows to limit memory."""
         if self._by_unit is not None:
             return self._by_unit.sum(axis=1)[None, :, None] / 2.0, (self._by_unit @ (0.5 - swapped))[None]
         g, w = rows.shape
@@ -189,8 +190,8 @@ class PearsonSwaps(_BySides):
 
 
 class RankSwaps(_BySides):
-    """Spearman and Kendall in any grouping. Groups of few rows: all patterns of exchanges once, then looked up; small
-    ones side by side, large ones one by one, by the kernels."""
+    """Spearman and Kendall in any grouping. In groups of few rows all patterns of exchanges are computed once, then
+    looked up; small groups run in parallel, large ones one by one, with the kernels."""
 
     by_unit = False
 
@@ -215,7 +216,7 @@ class RankSwaps(_BySides):
         for place, pair in enumerate(pairs):
             average = _Averages(b, self._groups.n_eligible, self._rule)
             for rows, kernel in self._small:
-                for side, values in enumerate(self._of_small(rows, kernel, swapped, pair)):
+                for side, values in enumerate(self._small_groups(rows, kernel, swapped, pair)):
                     average.add(side, values)
             for (_, large), part in zip(self._large, parts, strict=True):
                 for side, row in enumerate(large(part, pair)):
@@ -223,7 +224,7 @@ class RankSwaps(_BySides):
             found[place] = average.means()
         return found
 
-    def _of_small(
+    def _small_groups(
         self, rows: IntArray, kernel: GroupRanks, swapped: BoolArray, pair: Pair
     ) -> tuple[FloatArray, FloatArray]:
         g, w = rows.shape
@@ -238,7 +239,7 @@ class RankSwaps(_BySides):
 
 
 class SystemSwaps:
-    """Any coefficient over the systems' means, outputs exchanged one by one before they are averaged."""
+    """Any coefficient over the systems' means, with outputs exchanged individually before averaging."""
 
     by_unit = False
 
@@ -272,8 +273,8 @@ class SystemSwaps:
 
 
 class OutcomeSwaps:
-    """Accuracy of pairs: what is exchanged is whether either metric orders a pair of outputs rightly, or how far
-    (1/2: a draw). `right` (p, m), `weight` (p,)."""
+    """Accuracy on pairs: exchanges the correctness of the two metrics on a pair of outputs (1/2 for equal scores).
+    `right` (p, m), `weight` (p,)."""
 
     by_unit = False
 

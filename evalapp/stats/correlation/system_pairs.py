@@ -1,9 +1,8 @@
-"""Does a metric order the systems as people do: pairs of systems, plain and softened by how sure either side is.
+"""Pairwise accuracy of systems, hard and soft: agreement of a metric with the human order of pairs of systems.
 
 Pairs of outputs are in `pairs`.
 
-Explained in docs/explanation/statistics/correlation.md#accuracy-of-pairs-of-systems.
-"""
+Explained in docs/explanation/statistics/correlation.md#accuracy-of-pairs-of-systems."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from evalapp.stats.resampling.bootstrap import (
     with_interval,
 )  # fmt: skip
 
-#: Cells of the differences of pairs of systems by items that are held at once (float64: 32 MB).
+#: Cells of pair differences by items that are held at once (float64: 32 MB).
 _CELLS = 1 << 22
 
 
@@ -34,11 +33,10 @@ def system_pairwise_accuracy(
     *,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Estimate:
-    """Share of the pairs of systems that the metric's means order as people's means do (a tie of both is right).
+    """Return the share of system pairs that the metric's means order as the human means do (a tie of both is correct).
 
     Means over the outputs that have both scores; the note counts those without a metric score. n = pairs of systems.
-    The interval is a bootstrap over systems; a system drawn twice makes no pair with itself.
-    """
+    The interval is a bootstrap over systems; a system drawn twice makes no pair with itself."""
     x = float_column(metric, "metric")
     y = float_column(human, "human", len(x))
     complete = np.isfinite(x) & np.isfinite(y)
@@ -64,14 +62,13 @@ def soft_pairwise_accuracy(
     seed: int = 4,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Estimate:
-    """SPA = 1 - mean over pairs of systems of |p^h - p^m| (Thompson et al. 2024).
+    """Return SPA = 1 - mean over pairs of systems of |p^h - p^m| (Thompson et al. 2024).
 
     p is the one-sided p-value of a paired permutation test that the first of two systems (by name) is better: the
     share of `permutations` random signs over the items, the same for all pairs, whose summed signed difference
     reaches the observed one. Only items where both systems have both scores count for a pair; several rows of one
     item and system are averaged first. Signs are drawn item by item in the order of the items' identifiers. n = pairs
-    of systems; the interval is a bootstrap over systems.
-    """
+    of systems; the interval is a bootstrap over systems."""
     if permutations < 1:
         raise ValueError(f"permutations must be at least 1, not {permutations}")
     x = float_column(metric, "metric")
@@ -104,14 +101,14 @@ def _left_out(metric: FloatArray, human: FloatArray) -> str:
 
 
 def _system_p(table: FloatArray, present: BoolArray, permutations: int, seed: int) -> FloatArray:
-    """p of every pair (row better than column) of the systems, upper triangle; nan where they share no item."""
+    """Return p of every pair (row better than column) of systems, upper triangle; nan if they share no item."""
     n_items, n_systems = table.shape
     table = table - table.sum() / max(int(present.sum()), 1)
     table = np.where(present, table, 0.0)
     one, two = np.triu_indices(n_systems, 1)
     tolerance = ROUNDING * max(float(np.abs(table).sum(axis=0).max()), 1e-300)
     if present.all():
-        # Without gaps the signed sum of a difference is the difference of the signed sums.
+        # Without missing values the signed sum of a difference is the difference of the signed sums.
         sums = table.sum(axis=0)
         observed = sums[one] - sums[two] - tolerance
         reached = np.zeros(len(one))
@@ -119,7 +116,7 @@ def _system_p(table: FloatArray, present: BoolArray, permutations: int, seed: in
             signed = signs @ table
             reached += (signed[:, one] - signed[:, two] >= observed).sum(axis=0)
     else:
-        # Stretches of pairs, each with the same signs: the differences of all pairs would not fit.
+        # Chunks of pairs, all with the same signs: the differences of all pairs would not fit in memory.
         step = max(_CELLS // max(n_items, 1), 1)
         parts = []
         for start in range(0, len(one), step):
@@ -140,14 +137,16 @@ def _system_p(table: FloatArray, present: BoolArray, permutations: int, seed: in
 
 
 def _signs(permutations: int, n_items: int, width: int, seed: int) -> Iterator[FloatArray]:
-    """The random signs of the items, in chunks that add up to `permutations`; the same whatever the chunks."""
+    """Yield the random signs of the items in chunks that add up to `permutations`; the signs do not depend on the
+    chunk size."""
     draws = np.random.default_rng(seed)
     for size in chunk_sizes(permutations, max(n_items, width)):
         yield 2.0 * np.rint(draws.random((size, n_items))) - 1.0
 
 
 def _over_system_pairs(values: FloatArray, bootstrap: Bootstrap) -> Estimate:
-    """Mean of a symmetric table (s, s) over the pairs of systems, nan left out, with a bootstrap over systems."""
+    """Return the mean of a symmetric table (s, s) over the pairs of systems, without nan, with a bootstrap over
+    systems."""
     counted = ~np.isnan(values)
     np.fill_diagonal(counted, False)
     n_pairs = int(counted.sum()) // 2

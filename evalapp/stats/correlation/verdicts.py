@@ -1,8 +1,7 @@
-"""Whether scores say of two texts what people said who compared them: pairs with people's verdict, shares of right
-ones, what one person reaches against the others. Pairs of rated outputs are in `pairs`, rankings in `comparisons`.
+"""Agreement of scores with human verdicts on pairs of outputs: pairs and their verdicts, shares of correct verdicts,
+and the agreement of one person with the others. Pairs of rated outputs are in `pairs`, rankings in `comparisons`.
 
-Explained in docs/explanation/statistics/correlation.md#compared-pairs.
-"""
+Explained in docs/explanation/statistics/correlation.md#compared-pairs."""
 
 from __future__ import annotations
 
@@ -27,9 +26,11 @@ ALONE = "nobody judged a pair that somebody else had judged"
 
 @dataclass(frozen=True, slots=True)
 class VerdictPairs:
-    """Pairs of outputs that people compared, each once: `first` < `second` are what identifies the outputs, `counts`
-    (p, 3) says how many found the first worse, both alike, the first better. `row` is a judgement of each pair; `of`
-    (n,) the pair of every judgement and `said` (n,) its verdict on the first: -1, 0 or 1."""
+    """Compared pairs of outputs, each once.
+
+    `first` < `second` identify the outputs; `counts` (p, 3) counts the judgements that found the first worse, both
+    equal, and the first better. `row` is one judgement of each pair; `of` (n,) is the pair of every judgement and
+    `said` (n,) its verdict on the first: -1, 0 or 1."""
 
     first: IntArray
     second: IntArray
@@ -43,12 +44,12 @@ class VerdictPairs:
 
     @property
     def agreed(self) -> BoolArray:
-        """Pairs that have one most frequent verdict; of the others nobody knows what people say."""
+        """Whether a pair has a single most frequent verdict; without one the human verdict is unknown."""
         return _verdict(self.counts)[1]
 
     @property
     def sign(self) -> IntArray:
-        """The most frequent verdict on the first: -1 worse, 0 alike, 1 better; 0 also where there is none."""
+        """Most frequent verdict on the first: -1 worse, 0 equal, 1 better; 0 also if there is none."""
         return _verdict(self.counts)[0]
 
 
@@ -59,9 +60,11 @@ def _verdict(counts: IntArray) -> tuple[IntArray, BoolArray]:
 
 
 def verdict_pairs(first: ArrayLike, second: ArrayLike, said: ArrayLike) -> VerdictPairs:
-    """Judgements (n,) of `first` against `second`, numbers that identify outputs; `said` is 1 where the first was found
-    better, -1 worse, 0 as good. Whichever stood first, two outputs are one pair; an output against itself is none and
-    must not be there (ValueError)."""
+    """Return the pairs from judgements (n,) of `first` against `second`, numbers that identify outputs.
+
+    `said` is 1 if the first was found better, -1 if worse, 0 if equal. The order of the two does not matter.
+
+    Raises ValueError for an output compared with itself."""
     a, b = (
         np.asarray(identifiers(side, name), dtype=np.int64) for side, name in ((first, "first"), (second, "second"))
     )
@@ -78,10 +81,11 @@ def verdict_pairs(first: ArrayLike, second: ArrayLike, said: ArrayLike) -> Verdi
 
 @dataclass(frozen=True, slots=True)
 class VerdictAgreement:
-    """How far differences of scores follow people's verdicts. `decided`: of the pairs that people decided the share
-    that is right, a draw of the scores half; 1/2 is what drawing reaches. `calibration`: over all pairs three verdicts,
-    differences up to `epsilon` being ties; `n_missing` pairs lack a score; `equal` is the share of decided pairs whose
-    scores are."""
+    """Agreement of score differences with human verdicts.
+
+    `decided`: share of correct pairs among those that people decided, equal scores counting half; chance level is
+    1/2. `calibration`: three verdicts over all pairs, differences up to `epsilon` being ties; `n_missing` pairs lack
+    a score; `equal` is the share of decided pairs with equal scores."""
 
     decided: Estimate
     calibration: TieCalibration
@@ -90,8 +94,8 @@ class VerdictAgreement:
 
 
 def outcomes(margin: ArrayLike, sign: ArrayLike) -> FloatArray:
-    """Of every pair whether the difference of scores `margin` (first minus second) has people's `sign`: 1, 0, 1/2 for
-    equal scores; nan where a score is missing or people found both alike."""
+    """Return for every pair whether the score difference `margin` (first minus second) has the human `sign`: 1, 0,
+    or 1/2 for equal scores; nan if a score is missing or people found both equal."""
     x = float_column(margin, "margin")
     y = float_column(sign, "sign", len(x))
     right = np.where(x == 0, 0.5, np.where(np.sign(x) == y, 1.0, 0.0))
@@ -99,7 +103,7 @@ def outcomes(margin: ArrayLike, sign: ArrayLike) -> FloatArray:
 
 
 def margins(first: ArrayLike, second: ArrayLike) -> FloatArray:
-    """First score minus second; 0 where they differ by rounding only (1e-12 of the largest of all)."""
+    """Return first score minus second; 0 if they differ only by rounding (1e-12 of the largest)."""
     a = float_column(first, "first")
     b = float_column(second, "second", len(a))
     largest = max((float(np.nanmax(np.abs(side), initial=0.0)) for side in (a, b)), default=0.0)
@@ -114,13 +118,14 @@ def agree_on_pairs(
     folds: int | None = 5,
     bootstrap: Bootstrap = CALIBRATION,
 ) -> VerdictAgreement:
-    """(p,) pairs: the difference of scores, people's verdict (-1, 0, 1), and
-    `bootstrap.cluster`, drawn whole for the intervals (the group of the pair's item).
+    """Return the agreement of score differences `margin` (p,) with human verdicts `sign` (p,; -1, 0 or 1).
 
-    decided = mean of `outcomes`; n counts pairs. The threshold of ties is the smallest one with the most right verdicts
-    over all pairs, found on these (Deutsch et al. 2023, over pairs and not averaged over items: people compare few
-    pairs of an item); `cross_validated` takes each fold's threshold from the other `folds`, whole clusters.
-    """
+    `bootstrap.cluster`: (p,) groups resampled whole for the intervals (the group of the pair's item).
+
+    decided = mean of `outcomes`; n counts pairs. The tie threshold is the smallest one with the most correct
+    verdicts on these pairs (Deutsch et al. 2023, but over pairs instead of averaged over items, because items have
+    few compared pairs); `cross_validated` takes each fold's threshold from the other `folds`, made of whole
+    clusters."""
     x = float_column(margin, "margin")
     y = np.asarray(identifiers(sign, "sign", len(x)), dtype=np.int64)
     cluster = np.arange(len(x)) if bootstrap.cluster is None else bootstrap.cluster
@@ -136,7 +141,7 @@ def agree_on_pairs(
 
 
 def _each_for_itself(margin: FloatArray, sign: IntArray, cluster: IntArray, n_clusters: int) -> PairTable:
-    """The pairs as a table in which every pair is an item, so that averages are over pairs."""
+    """Return the pairs as a table in which every pair is an item, so that averages are over pairs."""
     n = len(margin)
     return PairTable(
         group=np.arange(n), size=np.ones(n, dtype=np.int64), cluster=cluster, n_clusters=n_clusters,
@@ -146,7 +151,7 @@ def _each_for_itself(margin: FloatArray, sign: IntArray, cluster: IntArray, n_cl
 
 
 def share(values: FloatArray, cluster: IntArray, bootstrap: Bootstrap) -> Estimate:
-    """The mean of (n,) values with the interval of drawing whole clusters."""
+    """Return the mean of (n,) values with an interval over resampled clusters."""
     if len(values) == 0:
         return Estimate.undefined(NO_PAIR)
     point = Estimate.point(float(values.mean()), len(values))
@@ -161,8 +166,8 @@ def share(values: FloatArray, cluster: IntArray, bootstrap: Bootstrap) -> Estima
 
 
 def by_lot(sign: IntArray) -> float:
-    """What nobody needs texts for: the share of right verdicts over all pairs of the better of two, calling every pair
-    tied, or drawing the better text by lot."""
+    """Return the chance level on all pairs: the share of correct verdicts reached without reading, by calling every
+    pair tied or by choosing the better text at random, whichever is higher."""
     tied = float((sign == 0).mean()) if len(sign) else float("nan")
     return max(tied, (1.0 - tied) / 2)
 
@@ -172,11 +177,11 @@ def one_against_others(
     *,
     bootstrap: Bootstrap = CALIBRATION,
 ) -> tuple[Estimate, Estimate]:
-    """Agreement of one person with the most frequent verdict of the others on the same pair: on the pairs that these
-    decided (a tie half right), and on all three verdicts.
+    """Return the agreement of one person with the most frequent verdict of the others on the same pair: on pairs that
+    the others decided (a tie counts half), and on all three verdicts.
 
-    `bootstrap.cluster`: (n,) groups of the judgements. Where the others have no most frequent verdict the judgement
-    does not count. Undefined where no pair was judged twice."""
+    `bootstrap.cluster`: (n,) groups of the judgements. Judgements count only if the others have a single most
+    frequent verdict. Undefined if no pair was judged twice."""
     others = pairs.counts[pairs.of].copy()
     others[np.arange(len(others)), pairs.said + 1] -= 1
     sign, agreed = _verdict(others)

@@ -1,10 +1,9 @@
-"""Pearson, Spearman, Kendall tau-b and tau-c of vectors whose rows carry multiplicities, for many sets of them at once.
+"""Pearson, Spearman, Kendall tau-b and tau-c of vectors whose rows have multiplicities, for many sets of them at once.
 
-A bootstrap resample is such a set: how often each row was drawn. Nothing is drawn or summarised here.
+A bootstrap resample is such a set: the number of times each row was drawn.
 
-Notation: n rows, b resamples, W (n, b) the multiplicities, N = sum of a column of W. A row drawn twice stands for two
-tied rows. All counts are integers held in float64 and therefore exact below 2**53.
-"""
+Notation: n rows, b resamples, W (n, b) the multiplicities, N = sum of a column of W. A row drawn twice counts as two
+tied rows. All counts are integers held in float64 and therefore exact below 2**53."""
 
 from __future__ import annotations
 
@@ -19,24 +18,23 @@ from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
 
 _KENDALLS = {"kendall", "kendall-c"}
 
-# Variance below this share of the second moment is rounding, not variance.
+# Variance below this share of the second moment is rounding error.
 _VARIANCE_FLOOR = 1e-12
-# Cells of comparison masks built at once, and kept where that is all of them (float64: 16 MB).
+# Cells of comparison masks built at once, and cached if that is all of them (float64: 16 MB).
 _MASK_CELLS = 1 << 21
 
 
 def dense_ranks(values: FloatArray) -> tuple[IntArray, int]:
-    """Ranks 0..k-1 of the k distinct values, and k."""
+    """Return ranks 0..k-1 of the k distinct values, and k."""
     levels, codes = np.unique(values, return_inverse=True)
     return codes.astype(np.int64, copy=False).reshape(-1), len(levels)
 
 
 def kendall_inversions(permutation: IntArray) -> int:
-    """Number of pairs i < j with permutation[i] > permutation[j], in O(n log n).
+    """Return the number of pairs i < j with permutation[i] > permutation[j], in O(n log n).
 
-    Bits are taken from the highest down. Values that agree in all higher bits form a run that keeps the original order;
-    inside a run every (one before zero) is an inversion that no other bit sees.
-    """
+    Bits are processed from the highest down. Values that agree in all higher bits form a run in their original
+    order; within a run every (one before zero) is an inversion that no other bit counts."""
     n = len(permutation)
     values = permutation.astype(np.int64, copy=True)
     total = 0
@@ -68,7 +66,7 @@ class _Side:
 
 
 def summing_matrix(codes: IntArray, n_codes: int) -> csr_array:
-    """Sparse (n_codes, n) matrix of ones: `matrix @ W` sums the rows of W that share a code."""
+    """Return the sparse (n_codes, n) matrix of ones: `matrix @ W` sums the rows of W that share a code."""
     n = len(codes)
     order = np.argsort(codes, kind="stable")
     ends = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=n_codes))])
@@ -94,7 +92,8 @@ class WeightedCoefficients:
         if "pearson" in self._wanted:
             first, second = standardise(metric), standardise(human)
             moments = [np.ones_like(first), first, second, first * first, second * second, first * second]
-            # Sparse only in type: its product stays in this thread, a dense one of this shape wakes all of BLAS's.
+            # Stored sparse although full: its product stays in this thread, while a dense one would wake all BLAS
+            # threads.
             self._moments = csr_array(np.stack(moments))
         if set(self._wanted) & {"spearman", *_KENDALLS}:
             self._metric, self._human = _Side.of(metric), _Side.of(human)
@@ -102,7 +101,7 @@ class WeightedCoefficients:
             self._inversions = _Inversions(self._metric, self._human)
 
     def __call__(self, weights: FloatArray) -> dict[str, FloatArray]:
-        """Coefficients (b,) for multiplicities (n, b); nan where a vector is constant in the resample."""
+        """Return coefficients (b,) for multiplicities (n, b); nan where a vector is constant in the resample."""
         found: dict[str, FloatArray] = {}
         if "pearson" in self._wanted:
             found["pearson"] = pearson_from_moments(np.asarray(self._moments @ weights))
@@ -145,11 +144,10 @@ class WeightedCoefficients:
 class _Inversions:
     """Weighted discordant pairs D = sum w_i w_j over m_i < m_j, h_i > h_j.
 
-    Rows are cut into about sqrt(n) blocks along the metric and sqrt(n) bins along the human order. A discordant pair
-    lies either in one block, or in one bin but two blocks (both by dense comparison masks), or in two blocks and two
-    bins (by cumulative sums over the table blocks x bins). A vector of few distinct values is cut at its values, and
-    then needs no mask.
-    """
+    Rows are divided into about sqrt(n) blocks along the metric and sqrt(n) bins along the human order. A discordant
+    pair lies either in one block, or in one bin but two blocks (both by dense comparison masks), or in two blocks
+    and two bins (by cumulative sums over the table blocks x bins). A vector of few distinct values is divided at its
+    values, and then needs no mask."""
 
     def __init__(self, metric: _Side, human: _Side) -> None:
         n = len(metric.ranks)
@@ -178,7 +176,7 @@ class _Inversions:
         self._sum_joint = None if n_joint == n else summing_matrix(joint, n_joint)
 
     def joint_ties(self, weights: FloatArray) -> FloatArray:
-        """Sum of squared sizes of the groups tied in both vectors, (b,)."""
+        """Return the sum of squared sizes of the groups tied in both vectors, (b,)."""
         ties = weights if self._sum_joint is None else np.asarray(self._sum_joint @ weights)
         return np.asarray(np.einsum("ij,ij->j", ties, ties))
 
@@ -199,7 +197,7 @@ class _Inversions:
 
 
 class _Stretches:
-    """Weighted inversions inside consecutive stretches of `width` rows: i before j in `order`, key[i] > key[j]."""
+    """Weighted inversions within consecutive stretches of `width` rows: i before j in `order`, key[i] > key[j]."""
 
     def __init__(self, order: IntArray, key: IntArray, width: int) -> None:
         n = len(order)
@@ -228,7 +226,7 @@ class _Stretches:
 
 
 def pearson_from_moments(moments: FloatArray) -> FloatArray:
-    """Pearson from the rows (N, sum x, sum y, sum x^2, sum y^2, sum xy) of `moments` (6, ...)."""
+    """Return Pearson's r from the rows (N, sum x, sum y, sum x^2, sum y^2, sum xy) of `moments` (6, ...)."""
     total, x, y, xx, yy, xy = moments
     with np.errstate(divide="ignore", invalid="ignore"):
         spread_x = xx - x * x / total
@@ -241,11 +239,10 @@ def pearson_from_moments(moments: FloatArray) -> FloatArray:
 def group_coefficients(
     metric: FloatArray, human: FloatArray, weights: FloatArray, coefficients: Sequence[str]
 ) -> dict[str, FloatArray]:
-    """Coefficients (g, b) of g small groups side by side: metric, human (g, k), multiplicities (g, k, b).
+    """Return coefficients (g, b) of g small groups in parallel: metric, human (g, k), multiplicities (g, k, b).
 
     Padding rows carry weight 0 and any finite value. Spearman and Kendall come from the k x k sign matrices of each
-    group (formulas as in `WeightedCoefficients`), so k should stay small.
-    """
+    group (formulas as in `WeightedCoefficients`), so k should stay small."""
     found: dict[str, FloatArray] = {}
     if "pearson" in coefficients:
         first, second = _standardise_rows(metric), _standardise_rows(human)
@@ -275,14 +272,14 @@ def group_coefficients(
 
 
 def standardise(values: FloatArray) -> FloatArray:
-    """(x - mean) / sd of the vector; only the differences are scaled where the sd is 0."""
+    """Return (x - mean) / sd of the vector; only centred if the sd is 0."""
     centred = values - values.mean()
     spread = float(np.sqrt(np.mean(centred * centred)))
     return centred / spread if spread > 0 else centred
 
 
 def ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
-    """Elementwise quotient cut to [-1, 1], nan where the denominator is not positive."""
+    """Return the elementwise quotient truncated to [-1, 1], nan where the denominator is not positive."""
     positive: BoolArray = denominator > 0
     quotient = np.divide(numerator, denominator, out=np.full(numerator.shape, np.nan), where=positive)
     return np.asarray(np.clip(quotient, -1.0, 1.0))
@@ -295,12 +292,13 @@ def _standardise_rows(values: FloatArray) -> FloatArray:
 
 
 def _quadratic(form: FloatArray, weights: FloatArray) -> FloatArray:
-    """w' F w of every group and resample, (g, b)."""
+    """Return w' F w of every group and resample, (g, b)."""
     return np.asarray(np.einsum("gkb,gkb->gb", weights, np.matmul(form, weights)))
 
 
 def _levels(sign: FloatArray, weights: FloatArray) -> FloatArray:
-    """Distinct values among the rows drawn, (g, b): every row counts as one over the rows drawn that equal it."""
+    """Return the number of distinct values among the drawn rows, (g, b): each row counts one over the drawn rows
+    equal to it."""
     drawn = (weights > 0).astype(np.float64)
     equal = np.matmul((sign == 0).astype(np.float64), drawn)
     return np.asarray(np.rint((drawn / np.maximum(equal, 1.0)).sum(axis=1)))

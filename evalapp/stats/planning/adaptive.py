@@ -1,10 +1,9 @@
-"""Which pair of systems to judge next, so that the ranking (or its first place) becomes certain with few judgements.
+"""Adaptive choice of the next pair of systems, so that a ranking or its first place needs few judgements.
 
-Pure choice from counts. Simulations of what it saves are in `adaptive_simulation.py`; who judges which texts of the
-pair is the business of a campaign. Estimates from such judgements: `rank_by_comparisons(..., weight=1 / propensity)`.
+The choice uses counts only. `adaptive_simulation` measures the savings; the campaign assigns the texts. To estimate
+ratings from such judgements use `rank_by_comparisons` with weight = 1 / propensity.
 
-Explained in docs/explanation/statistics/comparisons.md#adaptive-pairs.
-"""
+Explained in docs/explanation/statistics/comparisons.md#adaptive-pairs."""
 
 from __future__ import annotations
 
@@ -19,18 +18,19 @@ from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
 Goal: TypeAlias = Literal["ranking", "best"]
 GOALS: tuple[Goal, ...] = ("ranking", "best")
 
-#: Share of pairs that are drawn at random among those available.
+#: Share of pairs drawn uniformly at random.
 FLOOR = 0.2
 #: Standard deviation of the ratings before any judgement, on the scale of theta.
 PRIOR_SD = 2.0
-# The chance of a pair grows with this power of its gain: 1 hardly favours the best pairs, infinity takes only them.
+# The probability of a pair is proportional to this power of its gain: 1 barely favours the best pairs, infinity takes
+# only them.
 _SHARPNESS = 12.0
 # Newton converges quadratically: after a step below 1e-4 the error is below 1e-7.
 _STEP_DONE, _ITERATIONS = 1e-4, 30
 
 
 class NextPair(NamedTuple):
-    """Systems `a` (to be shown first) and `b`, and the chance with which this unordered pair was taken."""
+    """The next pair: system `a` (shown first), system `b`, and the propensity of this unordered pair."""
 
     a: int
     b: int
@@ -38,11 +38,10 @@ class NextPair(NamedTuple):
 
 
 class PairState:
-    """What the judgements of k systems say so far: counts, ratings and their covariance, kept up to date.
+    """Judgements of k systems so far: counts, ratings and their covariance, updated after each judgement.
 
-    `points` (k, k): what i won against j, a tie being half a point. Ratings are those of Bradley-Terry with a normal
-    prior, so they exist from the first judgement on.
-    """
+    `points` (k, k): points of i against j, a tie counting half. Ratings are Bradley-Terry estimates with a normal
+    prior, so they are finite from the first judgement on."""
 
     def __init__(self, n_systems: int, *, prior_sd: float = PRIOR_SD) -> None:
         if n_systems < 2:
@@ -53,7 +52,7 @@ class PairState:
         self._covariance: FloatArray | None = None
 
     @classmethod
-    def of_counts(
+    def from_counts(
         cls,
         n_systems: int,
         first: ArrayLike,
@@ -64,7 +63,8 @@ class PairState:
         *,
         prior_sd: float = PRIOR_SD,
     ) -> PairState:
-        """From k-long columns: how often `first` won, tied with and lost against `second`; pairs may repeat."""
+        """Return the state for columns of equal length: how often `first` won, tied with and lost against `second`.
+        Pairs may repeat."""
         state = cls(n_systems, prior_sd=prior_sd)
         one, two = np.asarray(first, dtype=np.int64), np.asarray(second, dtype=np.int64)
         halves = np.asarray(ties, dtype=np.float64) / 2
@@ -75,7 +75,7 @@ class PairState:
         return state
 
     def add(self, a: int, b: int, points: float) -> None:
-        """One more judgement: `points` of a are 1 (won), 0.5 (tie, both bad) or 0."""
+        """Add one judgement; `points` of a are 1 (won), 0.5 (tie, both bad) or 0."""
         if a == b:
             raise ValueError("a system cannot be compared with itself")
         self.points[a, b] += points
@@ -88,30 +88,30 @@ class PairState:
 
     @property
     def n_judgements(self) -> int:
-        """Judgements counted so far."""
+        """Number of judgements added so far."""
         return round(float(self.points.sum()))
 
     @property
     def theta(self) -> FloatArray:
-        """(k,) ratings on the logistic scale, around 0."""
+        """Ratings (k,) on the logistic scale, centred at 0."""
         self._fit()
         return self._theta
 
     @property
     def covariance(self) -> FloatArray:
-        """(k, k) of the ratings: the inverse information with the prior."""
+        """Covariance (k, k) of the ratings: the inverse information including the prior."""
         self._fit()
         assert self._covariance is not None
         return self._covariance
 
     @property
     def information(self) -> FloatArray:
-        """(k, k): what one more judgement of a pair tells about the difference of its ratings, p (1 - p)."""
+        """Information (k, k) of one more judgement of a pair about the difference of its ratings, p (1 - p)."""
         p = expit(self.theta[:, None] - self.theta[None, :])
         return np.asarray(p * (1 - p))
 
     def _fit(self) -> None:
-        """Newton's method from the last ratings; two or three steps after one more judgement."""
+        """Update the ratings by Newton's method from their last values; two or three steps suffice per judgement."""
         if self._covariance is not None:
             return
         counts, won = self.points + self.points.T, self.points.sum(axis=1)
@@ -138,21 +138,20 @@ def choose_pair(
     goal: Goal = "ranking",
     available: BoolArray | None = None,
 ) -> NextPair:
-    """The next pair of systems to be judged, with its propensity.
+    """Return the next pair of systems to judge, with its propensity.
 
-    With chance `floor` uniformly among the pairs that are `available` (a (k, k) mask, either triangle; default all),
-    else with a chance that grows with the pair's gain (see `gains`), so that
+    With probability `floor` a pair is drawn uniformly among the `available` pairs (a (k, k) mask, either triangle;
+    default all), otherwise with a probability that increases with its gain (see `gains`):
 
         propensity = floor / m + (1 - floor) gain^12 / sum gain^12      over the m available pairs.
 
-    No pair is ever less likely than floor / m, so weights 1 / propensity are at most 1 / floor times those of random
-    choice. floor = 1 is random choice. Which of the two is shown first is drawn evenly.
-    """
+    No pair is less likely than floor / m, so weights 1 / propensity are at most 1 / floor times those of random choice.
+    `floor` = 1 is random choice. The side shown first is random."""
     return draw_pair(*pair_chances(state, floor=floor, goal=goal, available=available), rng)
 
 
 def draw_pair(chances: FloatArray, first: IntArray, second: IntArray, rng: np.random.Generator) -> NextPair:
-    """One pair by the answer of `pair_chances`; which of the two is shown first is drawn evenly."""
+    """Draw one pair with the probabilities from `pair_chances`; the side shown first is random."""
     ends = chances.cumsum()
     place = int(np.searchsorted(ends, rng.random() * ends[-1], side="right"))
     place = min(place, len(chances) - 1)
@@ -165,7 +164,7 @@ def draw_pair(chances: FloatArray, first: IntArray, second: IntArray, rng: np.ra
 def pair_chances(
     state: PairState, *, floor: float = FLOOR, goal: Goal = "ranking", available: BoolArray | None = None
 ) -> tuple[FloatArray, IntArray, IntArray]:
-    """Propensities of the available pairs (they sum to 1), and their first and second systems."""
+    """Return the propensities of the available pairs (they sum to 1), and their first and second systems."""
     if not 0 <= floor <= 1:
         raise ValueError(f"floor is between 0 and 1, not {floor}")
     if goal not in GOALS:
@@ -188,7 +187,8 @@ def pair_chances(
 
 
 def gains(state: PairState, goal: Goal = "ranking") -> FloatArray:
-    """(k, k): expected information (nats, to first order) of one judgement of each pair about the order of systems.
+    """Return the expected information (k, k) of one judgement of each pair about the order of systems, in nats to first
+    order.
 
     A judgement of i, j lowers the variance s_kl^2 of the difference of k and l by
 
@@ -196,8 +196,7 @@ def gains(state: PairState, goal: Goal = "ranking") -> FloatArray:
 
     so the chance Phi(z_kl), z = difference / s, that k is better moves by a standard deviation sqrt(d_kl) phi(z) / s,
     which tells d_kl phi(z)^2 / (2 s^2 Phi(z) Phi(-z)) nats about which of the two is better. The gain is the sum of it
-    over all pairs k, l for "ranking", over the pairs of the leader for "best".
-    """
+    over all pairs k, l for "ranking", over the pairs of the leader for "best"."""
     theta, covariance = state.theta, state.covariance
     variance = np.diag(covariance)
     between = np.maximum(variance[:, None] + variance[None, :] - 2 * covariance, 1e-12)

@@ -1,4 +1,4 @@
-"""What adaptive choice of pairs saves: the same judgements drawn with it and without it, from a model or a replay."""
+"""Simulated savings of adaptive pair choice: judgements drawn with and without it, from a model or a replay."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from evalapp.stats.planning.adaptive import FLOOR, Goal, PairState, draw_pair, p
 from evalapp.stats.ranking.bradley_terry import ELO, probabilities
 from evalapp.stats.resampling.bootstrap import percentile_interval
 
-#: Answers the points (1, 0.5, 0) of the first of two systems.
+#: Returns the points (1, 0.5, 0) of the first of two systems.
 Judge: TypeAlias = Callable[[int, int, np.random.Generator], float]
 _RESAMPLES = 1000
 
 
 @dataclass(frozen=True)
 class Trace:
-    """Judgements in the order in which they were asked for: systems, points of the first, propensity of the pair;
-    `ratings` (looks, k) are the estimated theta after as many of them as `looks` says."""
+    """Judgements in the order of the requests: systems, points of the first, propensity of the pair. `ratings` (looks,
+    k) are the estimated theta after the numbers of judgements in `looks`."""
 
     first: IntArray
     second: IntArray
@@ -35,8 +35,9 @@ class Trace:
 
 @dataclass(frozen=True)
 class Saving:
-    """Errors of both ways after so many judgements (`looks`), averaged over `runs`. `saved` is the share of the
-    judgements of random choice that adaptive choice does not need for the error that random choice ends with."""
+    """Errors of random and adaptive choice after the numbers of judgements in `looks`, averaged over `runs`.
+
+    `saved` is the share of judgements that adaptive choice saves to reach the final error of random choice."""
 
     goal: Goal
     floor: float
@@ -48,25 +49,25 @@ class Saving:
     seed: int
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-safe."""
+        """Return the result as JSON-safe values."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__} | {"saved": self.saved.as_dict()}
 
     @property
     def sentence(self) -> str:
-        """The result in words."""
+        """The result as a sentence."""
         if not self.saved.is_defined:
-            return f"Adaptive choice saved nothing that can be told: {self.saved.note}."
+            return f"The saving of adaptive choice is undefined: {self.saved.note}."
         low, high = (f"{100 * end:.0f}" for end in (self.saved.low, self.saved.high))
         return (
             f"Adaptive choice needed {100 * self.saved.value:.0f} % fewer judgements ({low} to {high}) than random "
-            f"choice for the error that random choice has after {self.looks[-1]} ({self.runs} simulated runs)."
+            f"choice to reach the error that random choice has after {self.looks[-1]} ({self.runs} simulated runs)."
         )
 
 
 @dataclass(frozen=True, slots=True)
 class PairChoice:
-    """How the next pair is chosen: `floor` 1 is random choice. The chances of the pairs are recomputed after `every`
-    judgements, as where many people judge at once."""
+    """Settings of the choice of the next pair: `floor` 1 is random choice. Probabilities are recomputed after `every`
+    judgements, as when several annotators work at the same time."""
 
     goal: Goal = "ranking"
     floor: float = FLOOR
@@ -85,7 +86,7 @@ def simulate_choice(
     looks: Sequence[int] = (),
     seed: int = 13,
 ) -> Trace:
-    """One run: pairs chosen one after another and judged by `judge`; `looks`: after how many the ratings are kept."""
+    """Simulate one run: pairs are chosen one after another and judged by `judge`; ratings are recorded at `looks`."""
     rng, answers = np.random.default_rng([seed, 0]), np.random.default_rng([seed, 1])
     state, ratings = PairState(n_systems), []
     pairs = np.empty((n_judgements, 2), dtype=np.int64)
@@ -112,11 +113,11 @@ def simulate_saving(
     runs: int = 20,
     seed: int = 13,
 ) -> Saving:
-    """Both ways on systems of true strength `theta`, judged by Davidson's model with tie parameter e^log_nu.
+    """Compare random and adaptive choice on systems of true strength `theta`, with verdicts from Davidson's model with
+    tie parameter e^log_nu.
 
-    The error is, for "ranking", the share of pairs of systems in the wrong order; for "best", by how many points
-    (400 / ln 10 theta) the system ranked first is worse than the best. The interval of the saving is that of resampled
-    runs.
+    The error for "ranking" is the share of system pairs in the wrong order; for "best" it is the points (400 / ln 10
+    theta) by which the top-ranked system is worse than the best. The interval of the saving comes from resampled runs.
     """
     true = np.asarray(theta, dtype=np.float64)
     looks = tuple(sorted({max(1, round(n_judgements * k / n_looks)) for k in range(1, n_looks + 1)}))
@@ -145,14 +146,15 @@ def simulate_saving(
     if np.isnan(value):
         saved = Estimate.undefined("the error of adaptive choice never came down to that of random choice", runs)
     else:
-        # A resample in which adaptive choice never got there saved nothing.
+        # In a resample where adaptive choice never reached the error, it saved nothing.
         saved = Estimate(value, *percentile_interval(np.nan_to_num(again, nan=0.0)), runs)
     return Saving(choice.goal, choice.floor, looks, tuple(random.tolist()), tuple(adaptive.tolist()), saved, runs, seed)
 
 
 def saved_share(looks: Sequence[int], random: FloatArray, adaptive: FloatArray) -> float:
-    """1 - n / N: n judgements bring the error of adaptive choice to where random choice ends after N; between two looks
-    the error is taken as linear. nan if it never gets there."""
+    """Return 1 - n / N, where n adaptive judgements reach the error that random choice has after all N.
+
+    The error is interpolated linearly between two looks. nan if adaptive choice never reaches it."""
     target = float(random[-1])
     reached = np.flatnonzero(adaptive <= target)
     if not len(reached):

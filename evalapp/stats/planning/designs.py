@@ -1,9 +1,8 @@
-"""Designs of a rating campaign, from what a pilot showed: power in closed form and by simulation, and advice in words.
+"""Power of rating study designs based on a pilot study: closed form, simulation, and advice.
 
-The closed forms that need no pilot are in `power`, the variances in `components`.
+Closed forms that need no pilot are in `power`, variance components in `components`.
 
-Explained in docs/explanation/statistics/planning.md#rating-designs-from-a-pilot.
-"""
+Explained in docs/explanation/statistics/planning.md#rating-designs-from-a-pilot."""
 
 from __future__ import annotations
 
@@ -19,23 +18,22 @@ from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.planning.power import DEFAULT_ALPHA, DEFAULT_POWER, EffectError
 
 DEFAULT_SIMULATIONS = 2000
-#: Ratings an output may get in the designs that are searched.
+#: Largest number of ratings per output in the search for designs.
 MAX_RATINGS = 15
 
-# Beyond this noncentrality the tail on the wrong side is below 1e-8 at any usual level.
+# Above this noncentrality the tail on the wrong side is below 1e-8 at any common level.
 _ONE_TAIL = 5.0
-# Normal numbers drawn at once.
+# Normal variates per chunk.
 _CHUNK = 1 << 20
 _LARGEST_ITEMS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Two systems on the same `items`, `ratings` by different people for each output: `judgements` in all.
+    """A study of two systems on the same `items` with `ratings` per output by different raters; `judgements` in total.
 
-    `power`: of the paired t test of the items' mean differences; `simulated`: the share of simulated campaigns that
-    find the difference (Wilson interval), undefined where none were run; `error`: standard error of the difference.
-    """
+    `power`: of the paired t test of the items' mean differences; `simulated`: share of simulated studies that detect
+    the difference (Wilson interval), undefined without simulations; `error`: standard error of the difference."""
 
     items: int
     ratings: int
@@ -45,15 +43,17 @@ class Design:
     error: float
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-safe."""
+        """Return the design as JSON-safe values."""
         return {name: getattr(self, name) for name in self.__slots__} | {"simulated": self.simulated.as_dict()}
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`asked`: the design asked for; `more_items` and `more_ratings`: twice the judgements in either way; `cheapest`:
-    the design with fewest costs that reaches the power, for 1 to 15 ratings an output (None where none does);
-    `detectable`: the smallest difference the asked design finds with that power; `advice`: sentences with numbers."""
+    """Power of the requested design, and alternatives.
+
+    `asked`: the requested design; `more_items`, `more_ratings`: the number of judgements doubled in either way;
+    `cheapest`: the cheapest design with 1 to 15 ratings per output that reaches the power, None if there is none;
+    `detectable`: the smallest difference that the requested design detects with that power; `advice`: sentences."""
 
     difference: float
     target: float
@@ -68,7 +68,7 @@ class Plan:
     settings: dict[str, Any]
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-safe."""
+        """Return the plan as JSON-safe values."""
         designs = {name: getattr(self, name).as_dict() for name in ("asked", "more_items", "more_ratings")}
         return {
             "difference": self.difference, "target": self.target, "alpha": self.alpha, **designs,
@@ -82,12 +82,12 @@ class Plan:
 class StudyDesign:
     """A study in which both systems answer the same `items`.
 
-    ratings: of every output, by different people.
-    same_raters: the same people judge both outputs of an item, so that their bias cancels.
-    raters: size of the pool of raters; None: new ones each time.
+    ratings: number of ratings per output, by different raters.
+    same_raters: the same raters judge both outputs of an item, so that their bias cancels.
+    raters: size of the rater pool; None: new raters for each output.
     scale: lowest and highest whole number of a rating; None: any number.
-    item_cost: cost of one more item in judgements (reading, generating).
-    """
+    item_cost: cost of one more item in judgements (reading,
+    generating)."""
 
     items: int
     ratings: int
@@ -99,7 +99,7 @@ class StudyDesign:
 
 @dataclass(frozen=True, slots=True)
 class SignificanceTest:
-    """A paired t test over items at level `alpha`, two-sided or of the one direction, and the power wanted of it."""
+    """A paired t test over items at level `alpha`, two-sided or one-sided, and the desired power."""
 
     alpha: float = DEFAULT_ALPHA
     two_sided: bool = True
@@ -118,25 +118,31 @@ def plan(
     simulations: int = DEFAULT_SIMULATIONS,
     seed: int = 0,
 ) -> Plan:
-    """The power of a design to find a difference of true means of `difference`, and what would raise it.
+    """Return the power of a design to detect a difference in true means, and designs that would raise it.
 
-    With the variances of `components` (O output, R rater, E residual) the mean difference of an item has variance
-    2 (O + (E + R) / ratings), without R where the same raters judge both outputs; power from the noncentral t
-    distribution. Where the pilot could not separate outputs from items, the items' variance stands for O (too
-    cautious). Simulation: ratings are drawn part by part, rounded and cut to the scale if there is one.
+    `components`: variances from a pilot (`variance_components`); `difference`: of the systems' true means, in units of
+    the rating scale. With variances O (output), R (rater), E (residual) the mean difference of an item has variance 2
+    (O + (E + R) / ratings), without R where the same raters judge both outputs; power follows from the noncentral t
+    distribution. If the pilot could not separate outputs from items, the item variance replaces O, which is
+    conservative. Simulated ratings are drawn by component, then rounded and truncated to the scale, if there is one.
 
-    Raises `EffectError` where nothing can be planned.
+    Raises `EffectError` if the variances or the design do not allow a plan.
+
+    >>> from evalapp.stats.agreement.components import variance_components
+    >>> components = variance_components([1, 2, 4, 5, 3, 3], list("xxyyzz"), ["ann", "bob"] * 3)
+    >>> plan(components, 1.0, design=StudyDesign(items=40, ratings=2), simulations=0).asked.judgements
+    160
     """
     items, ratings, raters = design.items, design.ratings, design.raters
     if difference == 0:
-        raise EffectError("the difference to be found cannot be 0")
+        raise EffectError("the difference to detect cannot be 0")
     if items < 2 or ratings < 1:
-        raise EffectError("a design has at least 2 items and 1 rating an output")
+        raise EffectError("a design has at least 2 items and 1 rating per output")
     if raters is not None and raters < ratings:
-        raise EffectError(f"{ratings} ratings an output by different people need as many raters, there are {raters}")
+        raise EffectError(f"{ratings} ratings per output by different raters need as many raters; there are {raters}")
     model = _Model(components, abs(difference), design, test, seed)
     if not model.noise(1) > 0:
-        raise EffectError("the pilot shows no variance beside systems and items: there is nothing to plan with")
+        raise EffectError("the pilot shows no variance except between systems and items, so power cannot be computed")
     asked, more_items, more_ratings = (
         model.design(i, r, simulations) for i, r in ((items, ratings), (2 * items, ratings), (items, 2 * ratings))
     )
@@ -148,7 +154,7 @@ def plan(
         advice += _about_reliability(components, ratings, reliability)
     if model.cautious:
         advice.append(
-            "The pilot had one system or one rating an output, so the items' variance stands for the outputs'."
+            "The pilot had one system or one rating per output, so the item variance replaces the output variance."
         )
     settings = {
         "two_sided": test.two_sided, "same_raters": design.same_raters, "raters": raters,
@@ -162,7 +168,7 @@ def plan(
 
 
 class _Model:
-    """The variances of a paired design, its power, its simulation."""
+    """Variances of a paired design, with its power and simulation."""
 
     def __init__(
         self,
@@ -193,7 +199,7 @@ class _Model:
         shift = (self.difference if difference is None else difference) * math.sqrt(items / self.noise(ratings))
         critical = float(stdtrit(freedom, 1.0 - self.tail))
         found = 1.0 - float(nctdtr(freedom, shift, critical))
-        # The other tail is nothing for larger shifts, and cannot be computed there.
+        # The other tail is negligible for larger shifts, and SciPy cannot compute it there.
         both = self.two_sided and shift < _ONE_TAIL
         return found + float(nctdtr(freedom, shift, -critical)) if both else found
 
@@ -206,7 +212,7 @@ class _Model:
         return Design(items, ratings, 2 * items * ratings, self.power(items, ratings), simulated, error)
 
     def needed_items(self, ratings: int, power: float) -> int | None:
-        """The fewest items that reach the power; None beyond a million."""
+        """Return the smallest number of items that reaches the power; None above a million."""
         low, high = 1, 2
         while self.power(high, ratings) < power:
             low, high = high, high * 2
@@ -235,7 +241,7 @@ class _Model:
         return high
 
     def _simulate(self, items: int, ratings: int, simulations: int) -> int:
-        """How many simulated campaigns reject equality."""
+        """Return the number of simulated studies that reject equality."""
         from scipy.special import stdtrit
 
         generator = np.random.default_rng([self.seed, items, ratings])
@@ -252,7 +258,7 @@ class _Model:
         return hits
 
     def _campaigns(self, generator: np.random.Generator, size: int, items: int, ratings: int) -> FloatArray:
-        """Mean differences of the items, (size, items)."""
+        """Draw the items' mean differences, (size, items)."""
         level = self.mean + generator.normal(0.0, math.sqrt(self.item), (size, items, 1, 1))
         shape = (size, items, 2, ratings)
         value = level + generator.normal(0.0, math.sqrt(self.output), (size, items, 2, 1))
@@ -270,7 +276,7 @@ class _Model:
         if self.raters is None or spread == 0:
             return generator.normal(0.0, spread, shape)
         pool = generator.normal(0.0, spread, (shape[0], self.raters))
-        # Different people for one output: a random start in a shuffled ring of raters.
+        # Different raters per output: a random start in a shuffled ring of raters.
         start = generator.integers(self.raters, size=(*shape[:3], 1))
         who = (start + np.arange(shape[3])) % self.raters
         return np.asarray(np.take_along_axis(pool[:, None, None, :], who, axis=3))
@@ -288,22 +294,22 @@ def _advice(
 ) -> list[str]:
     simulated = f", {asked.simulated.value:.2f} in simulation" if asked.simulated.is_defined else ""
     said = [
-        f"{_design(asked)} find a difference of {model.difference:.3g} with power {asked.power:.2f}{simulated}; the "
-        f"smallest difference they find with power {target:g} is {detectable:.2g}."
+        f"{_design(asked)} detect a difference of {model.difference:.3g} with power {asked.power:.2f}{simulated}; the "
+        f"smallest difference they detect with power {target:g} is {detectable:.2g}."
     ]
     gain = more_items.power - more_ratings.power
-    more = f"Twice the judgements give power {more_items.power:.2f} as more items ({more_items.items}) and "
-    more += f"{more_ratings.power:.2f} as more ratings an output ({more_ratings.ratings}): "
-    said.append(more + ("take more items." if gain > 0.01 else "it makes no difference, take what is easier to get."))
+    more = f"Doubling the judgements gives power {more_items.power:.2f} with more items ({more_items.items}) and "
+    more += f"{more_ratings.power:.2f} with more ratings per output ({more_ratings.ratings}): "
+    said.append(more + ("add items." if gain > 0.01 else "the two are equivalent."))
     best = model.power(asked.items, 1e9)
     if best < target:
         said.append(
-            f"However many people judge each output, {asked.items} items reach power {best:.2f} at most, because "
+            f"With any number of raters, {asked.items} items reach at most power {best:.2f}, because "
             f"outputs of a system differ by {math.sqrt(model.output):.2g} (standard deviation): more items are needed."
         )
     if cheapest is None:
         return [*said, f"No design with up to a million items reaches power {target:g}."]
-    priced = f", where an item costs as much as {item_cost:g} judgements," if item_cost else ""
+    priced = f", counting an item as {item_cost:g} judgements," if item_cost else ""
     said.append(f"Power {target:g} is cheapest with {_design(cheapest)}{priced} for two systems.")
     return said
 
@@ -311,19 +317,17 @@ def _advice(
 def _about_reliability(components: Components, ratings: int, reliability: float) -> list[str]:
     single = components.reliability(1)
     said = (
-        f"The mean of {ratings} {'rating' if ratings == 1 else 'ratings'} an output has reliability {reliability:.2f}"
+        f"The mean of {ratings} {'rating' if ratings == 1 else 'ratings'} per output has reliability {reliability:.2f}"
     )
     if reliability >= 0.8 or not 0 < single < 1:
         return [said + "."]
     needed = math.ceil(0.8 / 0.2 * (1 - single) / single - 1e-9)
-    return [
-        f"{said}; correlations of evaluators with single outputs need about .8, which takes {needed} ratings an output."
-    ]
+    return [f"{said}; segment-level correlations of evaluators need about .8, which takes {needed} ratings per output."]
 
 
 def _design(design: Design) -> str:
     ratings = "1 rating" if design.ratings == 1 else f"{design.ratings} ratings"
-    return f"{design.items} items with {ratings} an output ({design.judgements} judgements)"
+    return f"{design.items} items with {ratings} per output ({design.judgements} judgements)"
 
 
 def _wilson(hits: int, n: int) -> Estimate:

@@ -1,9 +1,8 @@
-"""How many judgements a test needs, and what power a number of judgements has, in closed form.
+"""Sample sizes and power of tests of human judgements, in closed form.
 
-Designs with several items and raters, from what a pilot showed, are simulated in `planning`.
+Designs with several items and raters, based on a pilot study, are simulated in `designs`.
 
-Explained in docs/explanation/statistics/planning.md.
-"""
+Explained in docs/explanation/statistics/planning.md."""
 
 from __future__ import annotations
 
@@ -22,15 +21,15 @@ DEFAULT_ALPHA = 0.05
 
 _NORMAL = NormalDist()
 
-# No search beyond this: such an effect is none.
+# The search ends here: a smaller effect cannot be detected in practice.
 _LARGEST = 1 << 40
 
 
 class EffectError(ValueError):
-    """An effect, or a setting, for which the test has no answer; the message says what is possible."""
+    """Raised for an effect or setting that the test does not allow; the message gives the allowed range."""
 
 
-def power_of(
+def compute_power(
     test: PowerTest,
     effect: Effect,
     n: int,
@@ -40,19 +39,26 @@ def power_of(
     ties: float = 0.0,
     design_effect: float = 1.0,
 ) -> float:
-    """The probability that `test` finds `effect` with `n` judgements, items or segments (normal approximation).
+    """Return the probability that `test` detects `effect` with `n` judgements, items or segments (normal
+    approximation).
 
     - `preference`: a true share p of decisive verdicts against 1/2;
-      power = Phi((|p - 1/2| sqrt(m) - z_a / 2) / sqrt(p (1 - p))), m = n (1 - ties) decisive ones, two-sided.
+      power = Phi((|p - 1/2| sqrt(m) - z_a / 2) / sqrt(p (1 - p))), m = n (1 - ties) decisive verdicts, two-sided.
     - `correlation`: a true Pearson r against 0 over n items; Phi(|atanh r| sqrt(n - 3) - z_a), two-sided.
-      Two-sided tests may also find the effect on the wrong side: the same with -|...|, which matters below .1 only.
-    - `williams`: (r12, r13, r23), whether metric 2 correlates with 1 (people) more than metric 3 does, r23 between the
-      metrics, over n segments; Phi(t - z_a) with t the statistic at those correlations, one-sided.
+      Two-sided tests may also reject on the wrong side, the same with -|...|, which matters only for power below .1.
+    - `williams`: (r12, r13, r23), whether metric 2 correlates with human scores (1) more than metric 3 does,
+      r23 between the metrics, over n segments; Phi(t - z_a) with t the statistic at those correlations, one-sided.
 
-    `two_sided` None takes the test's own form just named; which of two metrics is better `compare` and the letters of
-    `compare_all` (under Holm's adjustment) ask two-sided. `design_effect` divides n: 1 + (m - 1) rho for m judgements
-    of one item that correlate by rho among each other. `EffectError` where the effect
-    cannot be. Formulas: docs/explanation/statistics/planning.md.
+    `two_sided`: None takes the form given above for each test. `compare` and the letters of `compare_all` (with Holm's
+    adjustment) are two-sided. `design_effect` divides n: 1 + (m - 1) rho for m judgements per item with intra-item
+    correlation rho (Kish 1965).
+
+    Raises `EffectError` for an effect or setting outside its range.
+
+    Formulas: docs/explanation/statistics/planning.md.
+
+    >>> round(compute_power("preference", 0.6, 200), 2)
+    0.81
     """
     _check(alpha, ties, design_effect)
     strength = _strength(test, effect)
@@ -72,11 +78,12 @@ def needed_judgements(
     ties: float = 0.0,
     design_effect: float = 1.0,
 ) -> int:
-    """The least n for which `power_of` reaches `power`; same tests, effects and settings.
+    """Return the smallest n for which `compute_power` reaches `power`; same tests, effects and settings.
 
-    preference: n = ((z_a / 2 + z_b sqrt(p (1 - p))) / (p - 1/2))^2 decisive judgements, over 1 - ties;
-    correlation: ((z_a + z_b) / atanh r)^2 + 3; williams: the least n with t(n) >= z_a + z_b.
-    """
+    preference: n = ((z_a / 2 + z_b sqrt(p (1 - p))) / (p - 1/2))^2 decisive judgements, over 1 - ties; correlation:
+    ((z_a + z_b) / atanh r)^2 + 3; williams: the least n with t(n) >= z_a + z_b.
+
+    Raises `EffectError` for an effect or setting outside its range."""
     _check(alpha, ties, design_effect)
     if not 0 < power < 1:
         raise EffectError(f"power lies between 0 and 1, it cannot be {power:g}")
@@ -84,7 +91,7 @@ def needed_judgements(
     z, _ = _critical(test, alpha, two_sided)
     target = _NORMAL.inv_cdf(power)
     share = (1.0 - (ties if test == "preference" else 0.0)) / design_effect
-    # The closed forms are exact in whole judgements only up to rounding, so the last digit is searched.
+    # Rounding can make the closed form off by one, so its neighbours are checked.
     low, high = 0, 1
     while strength(high * share, z)[0] < target:
         low, high = high, high * 2
@@ -97,7 +104,8 @@ def needed_judgements(
 
 
 def design_effect(per_item: float, correlation: float) -> float:
-    """1 + (m - 1) rho: by how much m judgements of one item, correlated by rho, are worth less than m items (Kish)."""
+    """Return 1 + (m - 1) rho, the factor by which m judgements per item with correlation rho inflate the variance (Kish
+    1965)."""
     if per_item < 1 or not -1 <= correlation <= 1:
         raise EffectError("an item has at least one judgement, and a correlation lies between -1 and 1")
     return max(1.0 + (per_item - 1.0) * correlation, 0.0) or 1.0
@@ -118,7 +126,8 @@ def _critical(test: PowerTest, alpha: float, two_sided: bool | None) -> tuple[fl
 
 
 def _strength(test: PowerTest, effect: Effect) -> _Strength:
-    """What the normal distribution function is taken of, on the right and the wrong side, by n and critical value."""
+    """Return the arguments of the normal distribution function on the right and the wrong side, by n and critical
+    value."""
     if test == "williams":
         return _williams(effect)
     if test not in POWER_TESTS:

@@ -1,8 +1,8 @@
-"""The early-stopping rule of the comparative evaluator on plain counts of verdicts. Generating, comparing and
-training are elsewhere: `evalapp.client.callback` uses the rule while a model trains, `scoring.ml` on finished runs.
+"""The early-stopping rule of the comparative evaluator, on counts of verdicts.
 
-Explained in docs/explanation/statistics/comparisons.md#early-stopping.
-"""
+`evalapp.client.callback` applies it while a model trains, `scoring.ml` to finished runs.
+
+Explained in docs/explanation/statistics/comparisons.md#early-stopping."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-#: What names a checkpoint: its training step, or any name.
+#: Identifies a checkpoint: its training step, or any name.
 Checkpoint: TypeAlias = int | str
 
-#: With how many earlier checkpoints the newest is compared, and how many checks in a row must be lost.
+#: Number of earlier checkpoints the newest one is compared with, and number of consecutive lost checks that ends
+#: training.
 PREVIOUS = 2
 PATIENCE = 5
 
@@ -24,8 +25,10 @@ PATIENCE = 5
 def from_either_side(
     compare: Callable[[list[Any], list[Any]], ArrayLike], a: Sequence[Any], b: Sequence[Any], *, seed: int = 13
 ) -> NDArray[np.float64]:
-    """(n,) verdicts of a[i] over b[i] as `compare` gives them, half of the pairs, drawn by seed, asked the other way
-    round. A comparer that favours the first place would else always favour the newest, or hold it back."""
+    """Return (n,) verdicts of a[i] over b[i] as given by `compare`, which sees half of the pairs in reverse order.
+
+    The reversed pairs are drawn by `seed`. A comparer with a preference for the first place would otherwise always
+    favour the newest checkpoint, or always the older one."""
     turned = np.random.default_rng(seed).random(len(a)) < 0.5
     sides = [(y, x) if turn else (x, y) for x, y, turn in zip(a, b, turned.tolist(), strict=True)]
     verdicts = np.asarray(compare([x for x, _ in sides], [y for _, y in sides]), dtype=np.float64)
@@ -36,8 +39,8 @@ def from_either_side(
 
 @dataclass(frozen=True)
 class Check:
-    """The newest checkpoint against its predecessors: how many comparisons it won, tied and lost, over all
-    predecessors and all inputs together."""
+    """Comparison of the newest checkpoint with its predecessors: wins, ties and losses over all predecessors and
+    inputs."""
 
     checkpoint: Checkpoint
     wins: int = 0
@@ -46,8 +49,10 @@ class Check:
 
     @classmethod
     def from_verdicts(cls, checkpoint: Checkpoint, verdicts: ArrayLike) -> Check:
-        """From verdicts of the newest over an earlier one: > 0 won, 0 tie, < 0 lost; of any shape, for example
-        (k, n) for k predecessors and n inputs. nan is a comparison that was not decided and is left out."""
+        """Count verdicts of the newest checkpoint over earlier ones: > 0 won, 0 tie, < 0 lost, nan undecided (left
+        out).
+
+        The array may have any shape, for example (k, n) for k predecessors and n inputs."""
         signs = np.asarray(verdicts, dtype=np.float64).ravel()
         counts = (int((signs > 0).sum()), int((signs == 0).sum()), int((signs < 0).sum()))
         return cls(checkpoint, *counts)
@@ -68,7 +73,7 @@ class Check:
 
     @property
     def is_worse(self) -> bool:
-        """Whether the win rate is smaller than the lose rate."""
+        """Return whether the win rate is smaller than the lose rate."""
         return self.wins < self.losses
 
 
@@ -80,12 +85,11 @@ class StoppingRule:
 
         w_s < l_s   for s = t - patience + 1, ..., t
 
-    and the checkpoint preceding this run of `patience` checks, the one of t - patience, is kept. A check without
-    comparisons (the first one; one whose evaluator did not answer in time) neither lengthens nor ends a run.
-    Source: Zhou and Xu 2020, Learning to Compare for Better Training and Evaluation of Open Domain Natural Language
-    Generation Models, with k = 2, n = 1000 and patience 5. The paper does not say how the k predecessors are
-    joined; here their comparisons are counted together.
-    """
+    and the checkpoint preceding this run of `patience` checks, that of t - patience, is selected. A check without
+    comparisons (the first one; one whose evaluator did not answer in time) neither lengthens nor ends a run. Source:
+    Zhou and Xu 2020, Learning to Compare for Better Training and Evaluation of Open Domain Natural Language Generation
+    Models, with k = 2, n = 1000 and patience 5. The paper does not say how the k predecessors are combined; here their
+    comparisons are pooled."""
 
     def __init__(self, patience: int = PATIENCE) -> None:
         if patience < 1:
@@ -96,7 +100,9 @@ class StoppingRule:
         self._worse = 0
 
     def add(self, check: Check) -> bool:
-        """Take the next check, in the order of training; returns whether to stop. Raises ValueError after the stop."""
+        """Add the next check, in order of training, and return whether to stop.
+
+        Raises ValueError after the stop."""
         if self.should_stop:
             raise ValueError(f"the rule has stopped already; it keeps {self._kept!r}")
         self.checks.append(check)
@@ -112,19 +118,19 @@ class StoppingRule:
 
     @property
     def run_length(self) -> int:
-        """How many checks in a row have been lost so far."""
+        """Number of consecutive lost checks so far."""
         return self._worse
 
     @property
     def best(self) -> Checkpoint | None:
-        """The checkpoint preceding the present run of lost checks; the newest when there is no such run; None
-        before the first check, or when the first was lost already."""
+        """The checkpoint before the current run of lost checks; the newest one if there is no such run; None before the
+        first check, or if the first check was lost."""
         return self._kept
 
 
 @dataclass(frozen=True)
 class Stop:
-    """Where the rule ends: `best` is kept, `at` is the check that ended training, None if it never came to that."""
+    """Result of the rule: the selected checkpoint `best`, and the check `at` that ended training (None if none did)."""
 
     best: Checkpoint | None
     at: Checkpoint | None
@@ -132,7 +138,7 @@ class Stop:
 
 
 def early_stop(checks: Iterable[Check], *, patience: int = PATIENCE) -> Stop:
-    """The rule of `StoppingRule` on the checks of a finished training, in order; later ones are not looked at."""
+    """Apply `StoppingRule` to the checks of a finished training, in order; checks after the stop are ignored."""
     rule = StoppingRule(patience)
     for check in checks:
         if rule.add(check):

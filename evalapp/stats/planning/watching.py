@@ -1,5 +1,5 @@
-"""What the judgements of a campaign say while it runs: agreement as it grows, drift, the ranking so far and whether it
-could stop, sides. Plain values out, for a page; the campaign's own figures (who, how many, how long) are not here."""
+"""Quality figures of a running campaign: agreement over time, drift, the current ranking and whether judging could
+stop, and preference for a side of the page. The results are plain values for a page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from evalapp.side_figures import FAILED, side_figure
 from evalapp.stats.agreement.krippendorff import krippendorff_alpha
 from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.core.estimate import Estimate
-from evalapp.stats.planning.power import power_of
+from evalapp.stats.planning.power import compute_power
 from evalapp.stats.ranking.bias import side_bias
 from evalapp.stats.ranking.comparisons import ComparisonModel, rank_by_comparisons
 from evalapp.stats.ranking.connectivity import which_part
@@ -29,25 +29,25 @@ Table: TypeAlias = dict[str, Any]
 
 PARTS = 8
 RESAMPLES = 200
-#: Advice to stop looks closer than 95 %, because one looks again and again.
+#: Advice to stop uses 99 % instead of 95 %, because the question is asked repeatedly.
 STOP_CONFIDENCE = 0.99
-#: The preference whose power is told: three of five.
-TOLD_PREFERENCE = 0.6
-#: Fewer judgements than this are not looked at in parts.
+#: The preference for which power is reported: three of five decisive comparisons.
+TARGET_PREFERENCE = 0.6
+#: Fewer judgements than this are not divided into parts.
 LEAST = 24
-#: Of fewer items intervals are too narrow for advice to stop: two equal systems came out as settled at 99 % in 48 % of
-#: 200 simulated campaigns of 2 items, in 26 % of 3, 14 % of 5, 3 % of 10, 1 % of 20 (docs/results/intervals.md).
+#: With fewer items, intervals are too narrow for advice to stop: in 200 simulated campaigns each, two equal systems
+#: were called settled at 99 % in 48 % of campaigns with 2 items, 26 % with 3, 14 % with 5, 3 % with 10 and 1 % with 20
+#: (docs/results/intervals.md).
 LEAST_ITEMS = 20
 
 
 @dataclass(frozen=True)
-class Watched:
-    """Judgements of one question in the order in which they came, without controls, practice, repeats and those that
-    came too late to count.
+class CampaignJudgements:
+    """Judgements of one question in order of time, without controls, practice, repeats and late answers.
 
-    `value`: ratings, or verdicts with the sides as in the unit (`first` a, `second` b). `first`, `second`: numbers of
-    `systems`, -1 where a side is a reference or there is none. `swapped`: the sides stood exchanged on the page.
-    """
+    `value`: ratings, or verdicts with the sides as in the unit (`first` is a, `second` is b). `first`, `second`:
+    indices into `systems`, -1 where a side is a reference or absent. `swapped`: True where the page showed the sides
+    exchanged."""
 
     kind: Kind
     value: NDArray[Any]
@@ -63,8 +63,9 @@ class Watched:
         return len(self.value)
 
 
-def watch(judged: Watched, *, planned: int) -> Table:
-    """Everything about one question; `planned`: the judgements there will be."""
+def watch(judged: CampaignJudgements, *, planned: int) -> Table:
+    """Return all quality figures of one question as JSON-safe values. `planned`: number of judgements in the full
+    plan."""
     found: Table = {
         "growth": [], "drift": {"rows": [], "words": "", "note": FAILED}, "ranking": [], "parts": "",
         "advice": {"settled": False, "words": ""}, "power": None, "precision": None, "side": None,
@@ -87,8 +88,9 @@ def watch(judged: Watched, *, planned: int) -> Table:
     return found
 
 
-def growth(judged: Watched) -> list[Table]:
-    """Krippendorff's alpha after each eighth of the judgements (interval scale for ratings, nominal for verdicts)."""
+def growth(judged: CampaignJudgements) -> list[Table]:
+    """Return Krippendorff's alpha after each eighth of the judgements (interval scale for ratings, nominal for
+    verdicts)."""
     n = len(judged)
     ends = sorted({round(n * part / PARTS) for part in range(1, PARTS + 1)}) if n >= LEAST else [n]
     parts = ((end, judged.value[:end], judged.unit[:end], judged.item[:end]) for end in ends)
@@ -96,26 +98,27 @@ def growth(judged: Watched) -> list[Table]:
 
 
 def agreement(kind: Kind, value: ArrayLike, unit: ArrayLike, item: ArrayLike) -> Estimate:
-    """Krippendorff's alpha of judgements as `Watched` has them; its interval is over items."""
+    """Return Krippendorff's alpha of judgements given as in `CampaignJudgements`, with an interval over items."""
     scale: Literal["interval", "nominal"] = "interval" if kind == "likert" else "nominal"
     return krippendorff_alpha(unit, value, scale=scale, bootstrap=Bootstrap(cluster=item, resamples=RESAMPLES))
 
 
-def points_of(judged: Watched) -> FloatArray:
-    """Ratings; of verdicts 1 where the first side as shown was better, .5 for neither, 0 for the second."""
+def compute_points(judged: CampaignJudgements) -> FloatArray:
+    """Return ratings unchanged; for verdicts 1 where the side shown first was better, 0.5 for neither and 0 for the
+    second."""
     if judged.kind == "likert":
         return np.asarray(judged.value, dtype=np.float64)
     plain = np.select([judged.value == "a", judged.value == "b"], [1.0, 0.0], 0.5)
     return np.where(judged.swapped, 1.0 - plain, plain)
 
 
-def drift(judged: Watched) -> Table:
-    """The mean of each eighth of the judgements in the order of time, and the median seconds. `words` says where the
-    later half differs from the earlier one by more than chance (two-sided, 1 %)."""
+def drift(judged: CampaignJudgements) -> Table:
+    """Return the mean of each eighth of the judgements in order of time, and the median seconds. `words` reports where
+    the later half differs significantly from the earlier half (two-sided test at 1 %)."""
     n = len(judged)
     if n < LEAST:
         return {"rows": [], "words": "", "note": f"fewer than {LEAST} judgements"}
-    points = points_of(judged)
+    points = compute_points(judged)
     rows = []
     for part in np.array_split(np.arange(n), PARTS):
         own, times = points[part], judged.seconds[part]
@@ -133,23 +136,23 @@ def drift(judged: Watched) -> Table:
     return {"rows": rows, "words": _moved(points, judged), "note": ""}
 
 
-def _moved(points: FloatArray, judged: Watched) -> str:
+def _moved(points: FloatArray, judged: CampaignJudgements) -> str:
     early, late = np.array_split(points, 2)
     error = math.sqrt(early.var(ddof=1) / len(early) + late.var(ddof=1) / len(late))
     change = float(late.mean() - early.mean())
     what = "The mean rating" if judged.kind == "likert" else "The share for the first side"
     moved = ""
     if error > 0 and abs(change) / error > 2.576:
-        moved = f"{what} moved by {change:+.2f} between the earlier and the later half."
+        moved = f"{what} changed by {change:+.2f} from the first to the second half of the judgements."
     times = [half[np.isfinite(half)] for half in np.array_split(judged.seconds, 2)]
     if min(len(times[0]), len(times[1])) >= LEAST // 2:
         before, after = float(np.median(times[0])), float(np.median(times[1]))
         if before > 0 and after < before / 2:
-            moved += f" Judgements take {after:.0f} s by now, {before:.0f} s before: people hurry or have learned."
+            moved += f" Median time fell from {before:.0f} s to {after:.0f} s: annotators hurry or have become faster."
     return moved.strip()
 
 
-def _ranking(judged: Watched, confidence: float) -> Ranking:
+def _ranking(judged: CampaignJudgements, confidence: float) -> Ranking:
     if judged.kind == "likert":
         value = np.asarray(judged.value, dtype=np.float64)
         return rank_by_mean(
@@ -181,7 +184,8 @@ def _rows(ranking: Ranking, systems: Sequence[str]) -> list[Table]:
 
 
 def _parts(ranking: Ranking, systems: Sequence[str]) -> str:
-    """What must be said where comparisons do not link all systems: only one part, the first, is ranked."""
+    """Return a sentence for comparisons that do not link all systems, of which only the largest linked part is
+    ranked."""
     parts = (ranking.extras.get("connectivity") or {}).get("components", [])
     if len(parts) < 2:
         return ""
@@ -194,41 +198,47 @@ def _parts(ranking: Ranking, systems: Sequence[str]) -> str:
     )
 
 
-def advice(judged: Watched, *, planned: int) -> Table:
-    """Whether the ranking is settled so that the campaign could stop, in a sentence; `settled` at 99 %."""
+def advice(judged: CampaignJudgements, *, planned: int) -> Table:
+    """Return a sentence on whether the ranking is settled, so that the campaign could stop; `settled` is decided at 99
+    %."""
     if len(judged) < LEAST:
-        return {"settled": False, "words": f"After {LEAST} judgements this says whether the campaign could stop."}
+        return {"settled": False, "words": f"Advice on stopping appears after {LEAST} judgements."}
     if (items := len(np.unique(judged.item))) < LEAST_ITEMS:
-        words = f"Judgements of {LEAST_ITEMS} items are needed to say whether the campaign could stop; "
-        return {"settled": False, "words": f"{words}{items} have some."}
+        words = f"Advice on stopping needs judgements of {LEAST_ITEMS} items; "
+        return {"settled": False, "words": f"{words}{items} have been judged."}
     rows = _ranking(judged, STOP_CONFIDENCE).systems
     rated = [row for row in rows if row.is_ranked]
     if len(rated) < 2:
-        return {"settled": False, "words": "There are not two systems to be told apart yet."}
+        return {"settled": False, "words": "A ranking needs at least two systems with judgements."}
     names = judged.systems
     open_ranks = [row for row in rated if row.rank_low != row.rank_high]
     if not open_ranks and len(rated) == len(rows):
         left = max(0, planned - len(judged))
         rest = f" {left:,} judgements would be saved." if left else ""
-        return {"settled": True, "words": f"All {len(rated)} systems are told apart at 99 %: it could stop here.{rest}"}
+        return {
+            "settled": True,
+            "words": f"All {len(rated)} systems differ significantly at 99 %; the campaign could stop.{rest}",
+        }
     first, second = rated[0], rated[1]
     if first.rank_high < second.rank_low:
-        told = f"Rank 1 ({names[int(first.system)]}) is settled at 99 %; ranks below are not."
+        sentence = f"Rank 1 ({names[int(first.system)]}) is settled at 99 %; ranks below are not."
     else:
-        told = f"Ranks 1 and 2 ({names[int(first.system)]}, {names[int(second.system)]}) are not told apart yet."
+        sentence = (
+            f"Ranks 1 and 2 ({names[int(first.system)]}, {names[int(second.system)]}) do not differ significantly yet."
+        )
     if judged.kind == "pairwise" and first.rank_high >= second.rank_low:
         found = separating(
             PairwiseComparisons(judged.first, judged.second, judged.value, item=judged.item),
             prior_sd=2.0,
             confidence=STOP_CONFIDENCE,
         )
-        told = f"{told} {found.sentence}".strip()
-    return {"settled": False, "words": told}
+        sentence = f"{sentence} {found.sentence}".strip()
+    return {"settled": False, "words": sentence}
 
 
-def power_left(judged: Watched, *, planned: int) -> Table | None:
-    """Of comparisons: the power to find a preference of 60 % between two systems, with the decisive verdicts that a
-    pair of systems has now and will have at the end."""
+def power_left(judged: CampaignJudgements, *, planned: int) -> Table | None:
+    """Return the power of comparisons to detect a preference of 60 % between two systems, with the decisive verdicts
+    that a pair of systems has now and will have at the end."""
     if judged.kind != "pairwise" or not len(judged):
         return None
     decisive = (judged.value == "a") | (judged.value == "b")
@@ -239,16 +249,17 @@ def power_left(judged: Watched, *, planned: int) -> Table | None:
     each = float(np.median(counts))
     end = each * max(planned, len(judged)) / len(judged)
     return {
-        "preference": TOLD_PREFERENCE,
+        "preference": TARGET_PREFERENCE,
         "each_now": each,
         "each_end": end,
-        "now": power_of("preference", TOLD_PREFERENCE, max(1, round(each))),
-        "end": power_of("preference", TOLD_PREFERENCE, max(1, round(end))),
+        "now": compute_power("preference", TARGET_PREFERENCE, max(1, round(each))),
+        "end": compute_power("preference", TARGET_PREFERENCE, max(1, round(end))),
     }
 
 
 def precision(ranking: Ranking, *, done: int, planned: int) -> Table | None:
-    """Half the width of the middle system's interval now, and about what it will be at the end (as 1 / sqrt n)."""
+    """Return half the width of the median system's interval, now and projected to the end of the plan (by 1 / sqrt
+    n)."""
     halves = [(row.estimate.high - row.estimate.low) / 2 for row in ranking.systems if row.estimate.has_interval]
     if not halves or not done:
         return None
@@ -256,8 +267,8 @@ def precision(ranking: Ranking, *, done: int, planned: int) -> Table | None:
     return {"now": now, "end": now * math.sqrt(done / max(planned, done))}
 
 
-def sides(judged: Watched) -> Table | None:
-    """Whether the side that stood first on the page is favoured; None for ratings."""
+def sides(judged: CampaignJudgements) -> Table | None:
+    """Return whether annotators favour the side shown first on the page; None for ratings."""
     if judged.kind == "likert" or not len(judged):
         return None
     shown = np.where(judged.swapped, _turned(judged.value), judged.value)
@@ -272,8 +283,8 @@ def sides(judged: Watched) -> Table | None:
 
 
 def one_sided(left: int, right: int, *, raters: int) -> list[str]:
-    """A reason to look at somebody who chose one side of the page in three of four comparisons or more, where that is
-    not chance over all `raters` (exact binomial test, 5 %, Bonferroni)."""
+    """Return a reason to review an annotator who chose the same side of the page in at least three quarters of the
+    comparisons, if that is significant over all `raters` (exact binomial test at 5 %, Bonferroni)."""
     from scipy.stats import binomtest
 
     n, most = left + right, max(left, right)

@@ -39,7 +39,7 @@ class Bias:
     sentence: str
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-safe."""
+        """Return the result as JSON-safe values."""
         plain = {name: getattr(self, name) for name in self.__slots__}
         return plain | {name: plain[name].as_dict() for name in ("estimate", "log_odds", "raw")}
 

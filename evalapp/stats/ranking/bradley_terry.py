@@ -1,8 +1,8 @@
 """Models of paired comparisons with ties (Bradley-Terry, Davidson, Rao-Kupper): likelihood, Newton's method on counts,
-sandwich covariance. Columns of judgements, intervals and ranks are in `comparisons.py`.
+sandwich covariance.
 
-Explained in docs/explanation/statistics/comparisons.md#models.
-"""
+Columns of judgements, intervals and ranks are in `comparisons`. Explained in
+docs/explanation/statistics/comparisons.md#models."""
 
 from __future__ import annotations
 
@@ -23,15 +23,14 @@ MODELS: tuple[Model, ...] = ("bradley-terry", "davidson", "rao-kupper")
 #: Rating = 1000 + 400 / ln 10 theta, so that 400 points are odds of 10 to 1.
 ELO_ZERO, ELO = 1000.0, 400.0 / math.log(10)
 
-# What stands for ln nu of nu = 0 and ln kappa of kappa = 1: no tie was seen, so the model gives ties no probability.
+# Value of ln nu for nu = 0 and of ln kappa for kappa = 1: without observed ties the model gives ties no probability.
 _NO_TIES = {"davidson": -700.0, "rao-kupper": 1e-100}
-# A tie parameter e^12 says that ties and decided verdicts fit perfectly, a covariate of so many log odds that verdicts
-# follow it without exception: there is no finite estimate.
+# A tie parameter of e^12, or a covariate of that many log odds, means perfect separation: there is no finite estimate.
 _ENDLESS = 12.0
 _STEP_CAP, _STEP_DONE, _ITERATIONS, _HALVINGS = 3.0, 1e-10, 60, 40
 # Cells of a block of Hessian matrices: 32 MB.
 _BLOCK_CELLS = 1 << 22
-# Scores of clusters that are summed at once: 128 MB.
+# Cells of cluster scores summed at once: 128 MB.
 _DENSE_CELLS = 1 << 24
 
 
@@ -42,8 +41,8 @@ class Design:
         eta_u = theta[first] - theta[second] + sum_j values[u, j] beta[columns[u, j]]
 
     `columns`, `values` (u, m) name the covariates of a kind, numbered from 0 to `n_covariates`. `precision`
-    (n_systems + n_covariates,) belongs to independent normal priors around 0, the same for all systems; 0 is none.
-    """
+    (n_systems + n_covariates,) holds the precisions of independent normal priors around 0, the same for all systems;
+    0 is no prior."""
 
     n_systems: int
     first: IntArray
@@ -54,14 +53,14 @@ class Design:
     precision: FloatArray
 
     @classmethod
-    def of_pairs(cls, n_systems: int, first: IntArray, second: IntArray, precision: float = 0.0) -> Design:
-        """A design without covariates."""
+    def from_pairs(cls, n_systems: int, first: IntArray, second: IntArray, precision: float = 0.0) -> Design:
+        """Return a design without covariates."""
         none = np.zeros((len(first), 0))
         return cls(n_systems, first, second, 0, none.astype(np.int64), none, np.full(n_systems, precision))
 
     @property
     def n_linear(self) -> int:
-        """Parameters of eta: systems and covariates."""
+        """Number of parameters of eta: systems and covariates."""
         return self.n_systems + self.n_covariates
 
     @cached_property
@@ -93,7 +92,7 @@ class Design:
 
     @property
     def has_prior(self) -> bool:
-        """Whether the systems themselves have a prior, which also fixes the zero of the scale."""
+        """Whether the systems have a prior, which also fixes the zero of the scale."""
         return bool((self.precision[: self.n_systems] > 0).any())
 
 
@@ -102,9 +101,8 @@ class Fit:
     """Maximum likelihood (or posterior mode) of one or many sets of counts on one design, first axis.
 
     `theta` (r, n_systems) sums to 0; `covariates` (r, n_covariates); `tie` (r,) is ln nu or ln kappa, nan without;
-    `converged` (r,) is False where there is no finite estimate. `information` (r, p, p) is the negative Hessian with
-    the prior, parameters in the order theta, covariates, tie; only kept for a single set.
-    """
+    `converged` (r,) is False where there is no finite estimate. `information` (r, p, p) is the negative Hessian
+    including the prior, parameters in the order theta, covariates, tie; stored only for a single set."""
 
     model: Model
     design: Design
@@ -124,14 +122,13 @@ class Fit:
 
 
 def fit_counts(model: Model, design: Design, counts: FloatArray, start: Fit | None = None) -> Fit:
-    """Fits `counts` (u, 3), or (r, u, 3) at once: how often each kind ended in a win, a tie, a loss of its first.
+    """Fit `counts` (u, 3), or (r, u, 3) at once: wins, ties and losses of the first system of each kind.
 
-    bradley-terry: P(win) = s(eta), s = logistic function; a tie is half a win and half a loss.
-    davidson: win : tie : loss = e^(eta/2) : nu : e^(-eta/2) (Davidson 1970, with pi = e^theta).
-    rao-kupper: P(win) = s(eta - ln kappa), P(loss) = s(-eta - ln kappa), kappa >= 1 (Rao and Kupper 1967).
-    All three are concave in theta and ln nu or ln kappa; Newton's method with halved steps reaches the maximum. Where
-    no tie was seen nu = 0 and kappa = 1. The design must link all systems, or have a prior.
-    """
+    bradley-terry: P(win) = s(eta), s = logistic function; a tie is half a win and half a loss. davidson: win : tie :
+    loss = e^(eta/2) : nu : e^(-eta/2) (Davidson 1970, with pi = e^theta). rao-kupper: P(win) = s(eta - ln kappa),
+    P(loss) = s(-eta - ln kappa), kappa >= 1 (Rao and Kupper 1967). All three are concave in theta and ln nu or ln
+    kappa; Newton's method with step halving reaches the maximum. Without observed ties nu = 0 and kappa = 1. The
+    design must link all systems, or have a prior."""
     if model not in MODELS:
         raise ValueError(f"model is one of {', '.join(MODELS)}, not '{model}'")
     tables = np.asarray(counts, dtype=np.float64)
@@ -156,7 +153,8 @@ def fit_counts(model: Model, design: Design, counts: FloatArray, start: Fit | No
 
 
 def probabilities(model: Model, eta: FloatArray, tie: FloatArray) -> FloatArray:
-    """(..., 3) chances of a win, a tie, a loss at `eta`; `tie` broadcasts against it. Bradley-Terry knows no ties."""
+    """Return the probabilities (..., 3) of a win, a tie and a loss at `eta`; `tie` broadcasts against it.
+    Bradley-Terry has no ties."""
     if model == "bradley-terry":
         return np.stack([expit(eta), np.zeros_like(eta), expit(-eta)], axis=-1)
     if model == "davidson":
@@ -168,7 +166,8 @@ def probabilities(model: Model, eta: FloatArray, tie: FloatArray) -> FloatArray:
 
 
 def outcome_scores(model: Model, eta: FloatArray, tie: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Derivatives of the log-likelihood of a win, a tie, a loss by eta and by the tie parameter, each (..., 3)."""
+    """Return derivatives of the log-likelihood of a win, a tie and a loss by eta and by the tie parameter, each
+    (..., 3)."""
     if model == "bradley-terry":
         p = expit(eta)
         by_eta = np.stack([1 - p, 0.5 - p, -p], axis=-1)
@@ -184,16 +183,15 @@ def outcome_scores(model: Model, eta: FloatArray, tie: FloatArray) -> tuple[Floa
 
 
 def information_per_comparison(model: Model, eta: FloatArray, tie: FloatArray) -> FloatArray:
-    """Expected Fisher information of one comparison about eta, the tie parameter taken as known."""
+    """Return the expected Fisher information of one comparison about eta, with the tie parameter known."""
     by_eta = outcome_scores(model, eta, tie)[0]
     return np.asarray((probabilities(model, eta, tie) * by_eta**2).sum(axis=-1))
 
 
 def inverse_information(fit: Fit) -> FloatArray:
-    """(p, p) inverse of the information of a single fit, on the subspace where the theta sum to 0.
+    """Return the (p, p) inverse of the information of a single fit, on the subspace where the theta sum to 0.
 
-    `numpy.linalg.LinAlgError` where the parameters cannot be told apart (a covariate that is the same as a system).
-    """
+    Raises `numpy.linalg.LinAlgError` if parameters are not identifiable (a covariate that equals a system)."""
     if fit.information is None:
         raise ValueError("the information is kept for a single set of counts")
     matrix, n = fit.information[0].copy(), fit.design.n_systems
@@ -202,7 +200,7 @@ def inverse_information(fit: Fit) -> FloatArray:
     scale = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
     values = np.linalg.eigvalsh(matrix / np.outer(scale, scale))
     if values[0] < 1e-9:
-        raise np.linalg.LinAlgError("the effects cannot be told apart")
+        raise np.linalg.LinAlgError("the effects are not identifiable")
     inverse = np.linalg.inv(matrix)
     if not fit.design.has_prior:
         inverse = _centred(_centred(inverse, n).T, n)
@@ -212,13 +210,13 @@ def inverse_information(fit: Fit) -> FloatArray:
 
 
 def sandwich(fit: Fit, meat: FloatArray) -> FloatArray:
-    """H^-1 G H^-1 with G = `meat` (p, p), the sum of outer products of scores over independent units."""
+    """Return H^-1 G H^-1 with G = `meat` (p, p), the sum of outer products of scores over independent units."""
     inverse = inverse_information(fit)
     return np.asarray(inverse @ meat @ inverse)
 
 
-def meat_of_rows(fit: Fit, squares: FloatArray) -> FloatArray:
-    """G for independent judgements: `squares` (u, 3) is the sum of squared weights per kind and outcome."""
+def sum_row_scores(fit: Fit, squares: FloatArray) -> FloatArray:
+    """Return G for independent judgements: `squares` (u, 3) is the sum of squared weights per kind and outcome."""
     by_eta, by_tie = outcome_scores(fit.model, fit.eta[0], fit.tie[0])
     p = fit.design.n_linear
     linear = (fit.design.products @ (squares * by_eta**2).sum(axis=1)).reshape(p, p)
@@ -229,8 +227,9 @@ def meat_of_rows(fit: Fit, squares: FloatArray) -> FloatArray:
     return np.block([[linear, crossed[:, None]], [crossed[None, :], corner]])
 
 
-def meat_of_clusters(fit: Fit, cells: csr_array) -> FloatArray:
-    """G for independent clusters: `cells` (clusters, 3 u) sums the weights per kind and outcome; with C / (C - 1)."""
+def sum_cluster_scores(fit: Fit, cells: csr_array) -> FloatArray:
+    """Return G for independent clusters: `cells` (clusters, 3 u) sums the weights per kind and outcome; scaled by C
+    / (C - 1)."""
     by_eta, by_tie = (scores.ravel() for scores in outcome_scores(fit.model, fit.eta[0], fit.tie[0]))
     p, ties = fit.design.n_linear, fit.model != "bradley-terry"
     columns, values = fit.design.entries
@@ -250,7 +249,7 @@ def meat_of_clusters(fit: Fit, cells: csr_array) -> FloatArray:
 
 
 def _centred(matrix: FloatArray, n: int) -> FloatArray:
-    """The first n rows less their mean."""
+    """Return the first n rows minus their mean."""
     found = matrix.copy()
     found[:n] -= found[:n].mean(axis=0)
     return found
@@ -275,7 +274,7 @@ def _start(model: Model, design: Design, counts: FloatArray, start: Fit | None) 
 def _newton(
     model: Model, design: Design, counts: FloatArray, beta: FloatArray
 ) -> tuple[FloatArray, FloatArray, BoolArray, int]:
-    """Parameters, log-likelihood, convergence of each table of counts, and the iterations of the slowest."""
+    """Return parameters, log-likelihood and convergence of each table of counts, and the iterations of the slowest."""
     value = _objective(model, design, counts, beta)
     converged = np.zeros(len(beta), dtype=np.bool_)
     open_rows, iterations = np.arange(len(beta)), 0
@@ -286,7 +285,7 @@ def _newton(
         length = np.abs(step).max(axis=1)
         step *= np.minimum(1.0, _STEP_CAP / np.maximum(length, 1e-300))[:, None]
         if model == "rao-kupper":
-            # ln kappa stays above 0: at most three quarters of the way there.
+            # ln kappa stays positive: at most three quarters of the step towards 0.
             towards = np.where(step[:, -1] < 0, -0.75 * here[:, -1] / np.minimum(step[:, -1], -1e-300), 1.0)
             step *= np.minimum(1.0, towards)[:, None]
         after, then = here + step, _objective(model, design, tables, here + step)
@@ -305,7 +304,7 @@ def _newton(
 
 
 def _objective(model: Model, design: Design, counts: FloatArray, beta: FloatArray) -> FloatArray:
-    """Log-likelihood with the prior, (r,)."""
+    """Return the log-likelihood including the prior, (r,)."""
     p = design.n_linear
     eta = (design.matrix @ beta[:, :p].T).T
     prior = 0.5 * (beta[:, :p] ** 2) @ design.precision
@@ -333,19 +332,19 @@ def _step(model: Model, design: Design, counts: FloatArray, beta: FloatArray) ->
     gradient, matrix = _derivatives(model, design, counts, beta)
     n = design.n_systems
     scale = np.einsum("rii->r", matrix[:, :n, :n]) / n
-    # The zero of the scale is free, or fixed by a prior equal for all: this keeps the sum of the theta at 0.
+    # The zero of the scale is free, or fixed by a prior equal for all systems; this keeps the sum of theta at 0.
     matrix[:, :n, :n] += (scale / n)[:, None, None]
     diagonal = np.arange(matrix.shape[1])
     matrix[:, diagonal, diagonal] += 1e-13 * np.maximum(scale, 1e-300)[:, None]
     try:
         return np.asarray(np.linalg.solve(matrix, gradient[..., None])[..., 0])
     except np.linalg.LinAlgError:
-        # Where the likelihood is flat in some direction, as it is far out on the way to an endless estimate.
+        # Regularises a likelihood that is flat in some direction, as on the way to an infinite estimate.
         return np.asarray((np.linalg.pinv(matrix, rcond=1e-12, hermitian=True) @ gradient[..., None])[..., 0])
 
 
 def _derivatives(model: Model, design: Design, counts: FloatArray, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Gradient (r, parameters) and negative Hessian (r, parameters, parameters), with the prior."""
+    """Return the gradient (r, parameters) and the negative Hessian (r, parameters, parameters), including the prior."""
     p = design.n_linear
     eta = (design.matrix @ beta[:, :p].T).T
     n = counts.sum(axis=2)

@@ -1,7 +1,6 @@
-"""A model fitted to pairwise judgements, with its covariance and resamples. Columns are read in `judgements.py`.
+"""Models fitted to pairwise judgements, with covariance and resamples.
 
-What becomes of the fit (ranks, tests, plans) is in `comparisons.py`, `bias.py`, `fragility.py`, `separation.py`.
-"""
+Columns are read in `judgements`; `comparisons`, `bias`, `fragility` and `separation` use the fits."""
 
 from __future__ import annotations
 
@@ -26,9 +25,9 @@ from evalapp.stats.ranking.bradley_terry import (
     Model,
     fit_counts,
     inverse_information,
-    meat_of_clusters,
-    meat_of_rows,
     sandwich,
+    sum_cluster_scores,
+    sum_row_scores,
 )  # fmt: skip
 from evalapp.stats.ranking.connectivity import (
     NEVER_COMPARED,
@@ -38,18 +37,19 @@ from evalapp.stats.ranking.connectivity import (
     largest_class,
 )
 from evalapp.stats.ranking.judgements import Judgements
-from evalapp.stats.ranking.unbounded import endless_reason
+from evalapp.stats.ranking.unbounded import explain_unbounded
 from evalapp.stats.resampling.bootstrap import MIN_CLUSTERS, ClusterDraws, chunk_sizes, few_note, too_few_note
 
 ALL_TIES = "all verdicts are ties"
-#: Standard deviation of the raters' own advantage of the first side, on the scale of theta.
+#: Standard deviation of the raters' individual advantage of the first side, on the scale of theta.
 RATER_SD = 1.0
 
 
 @dataclass(frozen=True)
-class Kinds:
-    """The judgements of the rated systems by kind: `counts` (u, 3) of the design's kinds (weights summed), `n`
-    judgements. Where single rows matter `cell` is 3 kind + outcome of each row, beside its cluster and weight."""
+class ComparisonCounts:
+    """Judgements of the rated systems by kind: `counts` (u, 3) of the design's kinds (sums of weights), `n` judgements.
+
+    If single rows matter, `cell` is 3 kind + outcome of each row, with its cluster and weight."""
 
     design: Design
     names: tuple[Any, ...]
@@ -61,7 +61,7 @@ class Kinds:
 
     @property
     def squares(self) -> FloatArray:
-        """(u, 3) sums of squared weights."""
+        """Sums of squared weights, (u, 3)."""
         if self.weight is None or self.cell is None:
             return self.counts
         found = np.bincount(self.cell, weights=self.weight**2, minlength=self.counts.size)
@@ -69,7 +69,7 @@ class Kinds:
 
     @property
     def by_cluster(self) -> csr_array:
-        """(clusters, 3 u) sums of weights."""
+        """Sums of weights, (clusters, 3 u)."""
         assert self.cluster is not None
         assert self.cell is not None
         n, width = int(self.cluster.max()) + 1, self.counts.size
@@ -78,7 +78,7 @@ class Kinds:
         return csr_array((sums, (cells // width, cells % width)), shape=(n, width))
 
     def draws(self, resamples: int, seed: int) -> Iterator[FloatArray]:
-        """(size, 3 u) counts of clusters, or of judgements, drawn with replacement."""
+        """Yield counts (size, 3 u) of clusters, or of judgements, drawn with replacement."""
         width = self.counts.size
         if self.cluster is not None:
             clusters = self.by_cluster
@@ -89,7 +89,7 @@ class Kinds:
         if self.weight is None or self.cell is None:
             times, places, values = self.counts.ravel(), np.arange(width), np.ones(width)
         else:
-            # Judgements of one cell and one weight are alike.
+            # Judgements of the same cell and weight are exchangeable.
             both, n_each = np.unique(np.stack([self.cell.astype(np.float64), self.weight]), axis=1, return_counts=True)
             times = n_each.astype(np.float64)
             places, values = both[0].astype(np.int64), both[1]
@@ -104,9 +104,8 @@ class ComparisonFit:
     """A model fitted to judgements. `rated` (all systems) marks those with finite ratings; `theta` (rated,) sums to 0.
 
     `others` are the covariates and the tie parameter in the order of `names` ("side", "length", ("rater", label),
-    "tie"); `covariance` belongs to theta followed by others, nan with `note` where it cannot be had. `reasons` say
-    for all systems why one is not rated.
-    """
+    "tie"); `covariance` covers theta followed by others, nan with `note` where it does not exist. `reasons` gives
+    for each system why it is not rated."""
 
     model: Model
     rated: BoolArray
@@ -118,30 +117,31 @@ class ComparisonFit:
     connectivity: Connectivity
     reasons: tuple[str, ...]
     note: str
-    kinds: Kinds | None
+    kinds: ComparisonCounts | None
 
     @property
     def n_judgements(self) -> int:
-        """Judgements between rated systems."""
+        """Number of judgements between rated systems."""
         return 0 if self.kinds is None else self.kinds.n
 
     @property
     def n_units(self) -> int | None:
-        """Clusters that are taken as independent; None where judgements are."""
+        """Number of independent clusters; None if judgements are independent."""
         return None if self.kinds is None or self.kinds.cluster is None else int(self.kinds.cluster.max()) + 1
 
     @property
     def log_likelihood(self) -> float | None:
-        """Of the rated systems' judgements, with the prior."""
+        """Log-likelihood of the rated systems' judgements, including the prior."""
         return None if self.fit is None else float(self.fit.log_likelihood[0])
 
     @cached_property
     def model_covariance(self) -> FloatArray:
-        """The inverse information: the covariance if the model holds and judgements are independent."""
+        """Inverse information: the covariance if the model holds and judgements are independent."""
         return np.full_like(self.covariance, NAN) if self.fit is None else inverse_information(self.fit)
 
     def resampled(self, resamples: int, seed: int) -> FloatArray:
-        """(resamples, parameters) refitted on clusters (or judgements) drawn with replacement; nan without a fit."""
+        """Return (resamples, parameters) refitted to clusters (or judgements) drawn with replacement; nan without a
+        fit."""
         size = len(self.theta) + len(self.others)
         if self.fit is None or self.kinds is None or not resamples or (self.n_units or MIN_CLUSTERS) < MIN_CLUSTERS:
             return np.empty((0, size))
@@ -168,8 +168,10 @@ def fit_judgements(
     prior_sd: float | None = None,
     among: BoolArray | None = None,
 ) -> ComparisonFit:
-    """Fits the systems `among`, with a sandwich covariance; by default the largest class that has finite ratings in the
-    largest part that comparisons link (all systems with `prior_sd`)."""
+    """Fit the systems `among`, with a sandwich covariance.
+
+    The default is the largest class with finite ratings in the largest part that comparisons link (with `prior_sd`:
+    all systems of that part)."""
     k = len(judged.labels)
     connectivity = judged.connectivity
     rated = np.ones(k, dtype=np.bool_) if among is None else among
@@ -182,9 +184,9 @@ def fit_judgements(
     if model != "bradley-terry" and not outcomes[..., ::2].any():
         return _nothing(judged, model, connectivity, ALL_TIES)
     if side or raters or judged.length is not None or judged.cluster is not None or judged.weight is not None:
-        kinds = _kinds_of_rows(judged, rated, side, raters, prior_sd)
+        kinds = _count_by_row(judged, rated, side, raters, prior_sd)
     else:
-        kinds = _kinds_of_pairs(outcomes, prior_sd)
+        kinds = _count_by_pair(outcomes, prior_sd)
     fit = fit_counts(model, kinds.design, kinds.counts)
     if not fit.converged[0]:
         what = "ties and decided verdicts fit perfectly" if model != "bradley-terry" else ""
@@ -206,15 +208,17 @@ def fit_judgements(
     )  # fmt: skip
 
 
-def _kinds_of_pairs(among: FloatArray, prior_sd: float | None) -> Kinds:
-    """A kind for each pair that was compared: enough without covariates, clusters and weights."""
+def _count_by_pair(among: FloatArray, prior_sd: float | None) -> ComparisonCounts:
+    """Count with one kind for each compared pair: enough without covariates, clusters and weights."""
     first, second = np.nonzero(np.triu(among.any(axis=2), 1))
-    design = Design.of_pairs(len(among), first, second, 0.0 if prior_sd is None else prior_sd**-2.0)
+    design = Design.from_pairs(len(among), first, second, 0.0 if prior_sd is None else prior_sd**-2.0)
     counts = np.ascontiguousarray(among[first, second])
-    return Kinds(design, (), counts, round(float(counts.sum())))
+    return ComparisonCounts(design, (), counts, round(float(counts.sum())))
 
 
-def _kinds_of_rows(judged: Judgements, rated: BoolArray, side: bool, raters: bool, prior_sd: float | None) -> Kinds:
+def _count_by_row(
+    judged: Judgements, rated: BoolArray, side: bool, raters: bool, prior_sd: float | None
+) -> ComparisonCounts:
     kept = rated[judged.a] & rated[judged.b]
     place = np.cumsum(rated) - 1
     design, kind, turned, names = _design(judged, kept, place, int(rated.sum()), side, raters, prior_sd)
@@ -224,13 +228,13 @@ def _kinds_of_rows(judged: Judgements, rated: BoolArray, side: bool, raters: boo
     u = len(design.first)
     counts = np.bincount(cell, weights=weight, minlength=3 * u).reshape(u, 3).astype(np.float64)
     cluster = None if judged.cluster is None else encode(judged.cluster[kept], "cluster")[0]
-    return Kinds(design, names, counts, len(cell), cell, cluster, weight)
+    return ComparisonCounts(design, names, counts, len(cell), cell, cluster, weight)
 
 
 def _design(
     judged: Judgements, kept: BoolArray, place: IntArray, n: int, side: bool, raters: bool, prior_sd: float | None
 ) -> tuple[Design, IntArray, BoolArray, tuple[Any, ...]]:
-    """The kinds of comparison, the kind of each judgement, whether it was turned round, names of the covariates."""
+    """Return the kinds of comparison, the kind of each judgement, whether it was reversed, and the covariate names."""
     a, b = place[judged.a[kept]], place[judged.b[kept]]
     own: list[tuple[IntArray, FloatArray]] = []
     names: list[Any] = []
@@ -241,7 +245,7 @@ def _design(
         own.append((zero, one))
         names.append("side")
         precision.append(np.zeros(1))
-    # Texts of the rated systems may be equally long where others differ: then there is no effect of the length.
+    # The rated systems' texts may all be equally long; then there is no length effect.
     if judged.length is not None and judged.length[kept].any():
         length = judged.length[kept]
         scale = float(np.sqrt(np.mean(length**2)))
@@ -255,7 +259,7 @@ def _design(
         names += [("rater", name) for name in judged.rater_labels[labels].tolist()]
         precision.append(np.full(len(labels), RATER_SD**-2.0))
         key = key * len(labels) + codes
-    # Without covariates it does not matter which system stood first.
+    # Without covariates the side does not matter.
     turned = (a > b) & (not own)
     first, second = np.where(turned, b, a), np.where(turned, a, b)
     kinds, _ = encode(encode(key, "covariates")[0] * (n * n) + first * n + second, "kind")
@@ -268,13 +272,13 @@ def _design(
     return design, kinds, np.asarray(turned), tuple(names)
 
 
-def _covariance(fit: Fit, kinds: Kinds) -> tuple[FloatArray, str]:
+def _covariance(fit: Fit, kinds: ComparisonCounts) -> tuple[FloatArray, str]:
     size = fit.design.n_linear + (fit.model != "bradley-terry")
     try:
         if kinds.cluster is None:
-            return sandwich(fit, meat_of_rows(fit, kinds.squares)), ""
+            return sandwich(fit, sum_row_scores(fit, kinds.squares)), ""
         clusters = kinds.by_cluster
-        covariance = sandwich(fit, meat_of_clusters(fit, clusters))
+        covariance = sandwich(fit, sum_cluster_scores(fit, clusters))
     except np.linalg.LinAlgError:
         reason = "the effects cannot be told apart from the systems: pairs were always shown the same way"
         return np.full((size, size), NAN), reason
@@ -295,7 +299,8 @@ def _linked(design: Design, counts: FloatArray) -> bool:
 
 
 def _reasons(judged: Judgements, rated: BoolArray, common: str = "") -> tuple[str, ...]:
-    """Of each system why it has no finite rating; empty for the rated. `common` is that of all that are linked."""
+    """Return for each system why it has no finite rating; "" for the rated ones. `common` applies to all linked
+    systems."""
     if rated.all():
         return ("",) * len(rated)
     linked, n_ratings = judged.linked, judged.n_ratings
@@ -309,12 +314,12 @@ def _reasons(judged: Judgements, rated: BoolArray, common: str = "") -> tuple[st
         elif not linked[number]:
             found.append(NEVER_COMPARED)
         else:
-            found.append(common or endless_reason(judged, rated, number, above))
+            found.append(common or explain_unbounded(judged, rated, number, above))
     return tuple(found)
 
 
 def _nothing(judged: Judgements, model: Model, connectivity: Connectivity, reason: str) -> ComparisonFit:
-    """A fit that rates no system because of `reason`; without one because no two have finite ratings."""
+    """Return a fit that rates no system because of `reason` (default: no two systems have finite ratings)."""
     none, empty = np.zeros(len(judged.labels), dtype=np.bool_), np.empty(0)
     note = reason or connectivity.note
     return ComparisonFit(

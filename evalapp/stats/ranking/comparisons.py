@@ -1,8 +1,8 @@
-"""Systems ranked from pairwise judgements by Bradley-Terry, Davidson, Rao-Kupper or Glicko-2, with intervals and rank
-sets. Likelihoods are in `bradley_terry.py`, columns and fits in `comparison_fit.py`, Glicko-2 games in `skill.py`.
+"""Rank systems from pairwise judgements by Bradley-Terry, Davidson, Rao-Kupper or Glicko-2, with intervals and rank
+sets.
 
-Explained in docs/explanation/statistics/comparisons.md#intervals-and-ranks.
-"""
+Likelihoods are in `bradley_terry`, fits in `comparison_fit`, Glicko-2 games in `skill`. Explained in
+docs/explanation/statistics/comparisons.md#intervals-and-ranks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from evalapp.stats.ranking.glicko2 import TieRule
 from evalapp.stats.ranking.judgements import Judgements, PairwiseComparisons, read_judgements
 from evalapp.stats.ranking.skill import SkillRatings, VerdictTable, rank_by_games
 from evalapp.stats.ranking.systems import CannotDecide, Ranking, SystemScore, link_tiers
-from evalapp.stats.ranking.unbounded import Order, Rated, order_systems, penalised_differences
+from evalapp.stats.ranking.unbounded import ClassRatings, Order, order_systems, penalised_differences
 from evalapp.stats.resampling.bootstrap import (
     DEFAULT_BOOTSTRAP,
     DEFAULT_CONFIDENCE,
@@ -40,7 +40,7 @@ Adjust: TypeAlias = Literal["none", "holm"]
 
 NO_TIES = "no interval: no comparison is tied"
 SAME_LENGTH = "all texts of the systems that can be rated are equally long"
-#: Why rank sets of Glicko-2 are wide, however many judgements there are.
+#: Note on the rank sets of Glicko-2, which stay wide for any number of judgements.
 GLICKO_RANKS = (
     "Glicko-2’s deviation says how far a rating may still move with the next games, not how many judgements there are: "
     "it does not shrink with more of them, so these rank sets are wide. Nor does it grow with few of them: two systems "
@@ -49,7 +49,7 @@ GLICKO_RANKS = (
 )
 # Differences of theta below this are rounding.
 _DIGITS = 9
-# With fewer defined resamples than this share an interval would describe the lucky ones only.
+# With fewer defined resamples an interval would be biased towards those that happen to be defined.
 _MIN_DEFINED = 0.5
 
 
@@ -58,12 +58,11 @@ class ComparisonModel:
     """How systems are rated from judgements.
 
     method: one of `COMPARISON_METHODS`.
-    side: with an advantage of the first side (not Glicko-2).
+    side: estimate an advantage of the first side (not Glicko-2).
     cannot_decide: `drop` or `tie`.
     prior_sd: puts N(0, sd^2) on the theta; without it only the largest class of systems with finite ratings among
         themselves has values, and the rest says why not.
-    seeds, tie_rule: simulations of Glicko-2, and how its games count ties.
-    """
+    seeds, tie_rule: simulations of Glicko-2, and how its games count ties."""
 
     method: ComparisonMethod = "bradley-terry"
     side: bool = False
@@ -91,20 +90,24 @@ def rank_by_comparisons(
     three models: `model.side`, `columns.rater` (each rater's own advantage of the first side, a normal effect of
     standard deviation 1 around the common one), `columns.length_difference` (in its root mean squares).
 
-    Only systems that comparisons link are ranked (the largest such part, `is_ranked`). A system that never lost is
-    above all that it beat, directly or through others, and one that never won below (`unbounded.order_systems`); two
-    systems that no chain of wins joins share ranks.
+    Only the largest part of the systems that comparisons link is ranked (`is_ranked`). A system that never lost ranks
+    above all systems that it beat, directly or through others, and one that never won ranks below
+    (`unbounded.order_systems`); two systems without a chain of wins between them share ranks.
 
     Intervals: "sandwich" H^-1 G H^-1, G summed over clusters (`bootstrap.cluster`, else items, else judgements);
-    "bootstrap" draws the same units. Two systems differ when the interval of their difference leaves out 0
-    (`adjust="holm"`: with Holm's correction over all pairs); `rank_low` = 1 + systems that are better so, `rank_high` =
-    systems less those that are worse so. Glicko-2: the same with intervals r +- 1.96 RD that do not overlap and a p of
-    `unbounded.penalised_differences` below 1 - `bootstrap.confidence`.
+    "bootstrap" resamples the same units. Two systems differ if the interval of their difference excludes 0
+    (`adjust="holm"`: with Holm's correction over all pairs); `rank_low` = 1 + systems that are significantly better,
+    `rank_high` = systems minus those that are significantly worse. Glicko-2: the same with intervals r +- 1.96 RD that
+    do not overlap and a p of `unbounded.penalised_differences` below 1 - `bootstrap.confidence`.
 
     `extras`: connectivity, tie (nu or kappa), side, length, raters (effects), groups (runs of systems none of which
     differ), both_bad_share, tie_share, log_likelihood, n_units (independent ones), or Glicko-2's converged and games.
 
     Raises ValueError for unknown options, `ColumnError` for columns that do not fit.
+
+    >>> columns = PairwiseComparisons(["bart"] * 4, ["t5"] * 4, ["a", "a", "b", "tie"])
+    >>> [(str(row.system), round(row.estimate.value)) for row in rank_by_comparisons(columns).systems]
+    [('bart', 1044), ('t5', 956)]
     """
     method, prior_sd, confidence = model.method, model.prior_sd, bootstrap.confidence
     if method not in COMPARISON_METHODS:
@@ -131,18 +134,18 @@ def rank_by_comparisons(
     options: dict[str, Any] = {"side": model.side, "raters": columns.rater is not None, "prior_sd": prior_sd}
     found = fit_judgements(judged, method, **options)
 
-    def spread_of(fit: ComparisonFit) -> _Spread:
+    def bound_spread(fit: ComparisonFit) -> _Spread:
         return _bootstrap(fit, bootstrap) if interval == "bootstrap" else _normal(fit, confidence)
 
-    spread = spread_of(found)
-    rated = [Rated(found.rated, found.theta, spread.p)]
+    spread = bound_spread(found)
+    rated = [ClassRatings(found.rated, found.theta, spread.p)]
     for among in [] if prior_sd is not None else _other_classes(judged, found.rated):
-        # Their ratings among themselves are finite, and order them; there is no zero in common with the others.
+        # Ratings within this class are finite and order it, but share no zero with the other classes.
         other = fit_judgements(judged, method, **options, among=among)
-        rated += [Rated(among, other.theta, spread_of(other).p)] if other.fit is not None else []
+        rated += [ClassRatings(among, other.theta, bound_spread(other).p)] if other.fit is not None else []
     order = order_systems(judged, rated, by_value=prior_sd is not None)
     if found.fit is None and found.note not in ("", ALL_TIES, found.connectivity.note):
-        order = Order.of_nobody(len(judged.labels))  # what the model cannot fit orders nobody
+        order = Order.without_ranks(len(judged.labels))  # without a fit there is no order
     differs = (order.p if adjust == "none" else _holm(order.p)) < 1 - confidence
     rows, groups = _rows(judged, found, spread, order, differs)
     settings += ["unbounded:firth"] if order.is_unbounded else []
@@ -155,7 +158,7 @@ def rank_by_comparisons(
 
 
 def _other_classes(judged: Judgements, rated: BoolArray) -> list[BoolArray]:
-    """Masks of the strongly connected classes of two and more linked systems, but for that of the rated."""
+    """Return masks of the strongly connected classes of at least two linked systems, except that of the rated ones."""
     linked = judged.linked
     member = classes_above(judged.beats)[0]
     sizes = np.bincount(member, weights=linked & ~rated)
@@ -164,7 +167,7 @@ def _other_classes(judged: Judgements, rated: BoolArray) -> list[BoolArray]:
 
 @dataclass(frozen=True)
 class _Spread:
-    """Intervals of the theta (2, k), two-sided p of each difference (k, k), intervals of the other parameters."""
+    """Intervals of theta (2, k), two-sided p of each difference (k, k), and intervals of the other parameters."""
 
     theta: FloatArray
     p: FloatArray
@@ -191,7 +194,7 @@ def _normal(found: ComparisonFit, confidence: float) -> _Spread:
 
 
 def _two_sided(distance: FloatArray, variance: FloatArray) -> FloatArray:
-    """Two-sided p; 1 where the distance is rounding, nan where there is no variance."""
+    """Return the two-sided p; 1 where the distance is rounding, nan without a variance."""
     z = np.abs(distance) / np.sqrt(np.where(variance > 1e-18, variance, np.nan))
     return np.asarray(np.where(np.abs(distance) < 10.0**-_DIGITS, 1.0, 2 * ndtr(-z)))
 
@@ -222,7 +225,7 @@ def _bootstrap(found: ComparisonFit, bootstrap: Bootstrap) -> _Spread:
 
 
 def _add_one(values: FloatArray) -> FloatArray:
-    """Two-sided p of columns of resampled differences, each share (x + 1) / (n + 1)."""
+    """Return the two-sided p of columns of resampled differences, each share (x + 1) / (n + 1)."""
     n = len(values) + 1
     below = ((values <= 10.0**-_DIGITS).sum(axis=0) + 1) / n
     above = ((values >= -(10.0**-_DIGITS)).sum(axis=0) + 1) / n
@@ -241,7 +244,7 @@ def _holm(p: FloatArray) -> FloatArray:
 def _rows(
     judged: Judgements, found: ComparisonFit, spread: _Spread, order: Order, differs: BoolArray
 ) -> tuple[tuple[SystemScore, ...], list[list[Any]]]:
-    """Rows of all systems, best first, and the runs of ranked systems none of which differ."""
+    """Return rows of all systems, best first, and the runs of ranked systems without a significant difference."""
     n = len(judged.labels)
     value = np.full(n, NAN)
     value[found.rated] = np.round(found.theta, _DIGITS)
@@ -259,7 +262,8 @@ def _rows(
 
 
 def _estimate(value: float, ends: FloatArray, n: int, note: str = "") -> Estimate:
-    """An estimate whose interval may have no width, as where each item has a win for either side: then it has none."""
+    """Return an estimate; an interval without width is left out (for example if each item has a win for either
+    side)."""
     found = Estimate(value, float(ends[0]), float(ends[1]), n, note)
     if not found.has_interval or ends[1] - ends[0] > 1e-9:
         return found
@@ -267,7 +271,7 @@ def _estimate(value: float, ends: FloatArray, n: int, note: str = "") -> Estimat
 
 
 def _row_order(value: FloatArray, rank: IntArray, ranked: BoolArray) -> list[int]:
-    """Places from best to worst, those without a rank last, then those without a value, equals by label."""
+    """Return positions from best to worst, those without a rank last, then those without a value, ties by label."""
     missing = np.isnan(value)
     return sorted(
         range(len(value)), key=lambda k: (not ranked[k], int(rank[k]), bool(missing[k]), -np.nan_to_num(value[k]), k)
@@ -275,7 +279,7 @@ def _row_order(value: FloatArray, rank: IntArray, ranked: BoolArray) -> list[int
 
 
 def _runs(order: list[int], differs: BoolArray) -> list[list[int]]:
-    """Longest runs of two or more neighbours in the order, no two of which differ."""
+    """Return the longest runs of at least two neighbours in the order, no two of which differ."""
     runs: list[list[int]] = []
     reached = 0
     for begin in range(len(order)):
@@ -291,7 +295,7 @@ def _runs(order: list[int], differs: BoolArray) -> list[list[int]]:
 def _score_rows(
     judged: Judgements, estimates: list[Estimate], value: FloatArray, order: Order, differs: BoolArray
 ) -> tuple[tuple[SystemScore, ...], list[list[Any]]]:
-    """Rows, best first, and the runs of ranked systems none of which differ, by label."""
+    """Return rows, best first, and the runs of ranked systems without a significant difference, by label."""
     rank, rank_low, rank_high = order.ranks(differs)
     places = _row_order(value, rank, order.ranked)
     ranked = [k for k in places if order.ranked[k]]
@@ -339,7 +343,7 @@ def _extras(judged: Judgements, found: ComparisonFit, spread: _Spread, confidenc
 
 
 def _exponential(estimate: Estimate) -> dict[str, Any]:
-    """Of nu or kappa from its logarithm; -700 stands for nu = 0."""
+    """Return nu or kappa from its logarithm; -700 represents nu = 0."""
     value, low, high = (0.0 if x < -600 else math.exp(x) for x in (estimate.value, estimate.low, estimate.high))
     note = estimate.note or ("" if estimate.has_interval else NO_TIES)
     return _estimate(value, np.array([low, high]), estimate.n, note).as_dict()
@@ -355,7 +359,8 @@ def _empty(method: str, judged: Judgements, settings: str, confidence: float) ->
 
 
 def _by_glicko2(judged: Judgements, model: ComparisonModel, bootstrap: Bootstrap) -> Ranking:
-    """Glicko-2 over simulated games; places by intervals that do not overlap and the test of `ranking_of_games`."""
+    """Rank by Glicko-2 over simulated games; ranks follow from intervals that do not overlap and
+    `build_games_ranking`."""
     seed, confidence = bootstrap.seed, bootstrap.confidence
     settings = f"{judged.settings}|tie:{model.tie_rule}|seeds:{model.seeds}|seed:{seed}|ranks:firth"
     if not len(judged.labels):
@@ -364,26 +369,26 @@ def _by_glicko2(judged: Judgements, model: ComparisonModel, bootstrap: Bootstrap
         n = len(judged.labels)
         nobody = [Estimate.undefined("no judgement of this system")] * n
         nothing = np.zeros((n, n), dtype=np.bool_)
-        order = Order.of_nobody(n)
+        order = Order.without_ranks(n)
         rows, _ = _score_rows(judged, nobody, np.full(n, NAN), order, nothing)
         return Ranking("glicko2", rows, 0, 0, 0, seed, confidence, judged.totals, {}, settings)
     settings += "" if judged.connectivity.connected else f"|{LARGEST_PART}"
-    played = rank_by_games(table_of_verdicts(judged), seeds=model.seeds, seed=seed, tie=model.tie_rule)
-    return ranking_of_games(judged, played, settings, confidence)
+    played = rank_by_games(build_verdict_table(judged), seeds=model.seeds, seed=seed, tie=model.tie_rule)
+    return build_games_ranking(judged, played, settings, confidence)
 
 
-def table_of_verdicts(judged: Judgements, score: ArrayLike | None = None) -> VerdictTable:
-    """The judgements as verdicts by pair of systems, which go by their numbers among `labels`. `score` is what each
-    counts in a game for its a instead of the verdict, row by row."""
+def build_verdict_table(judged: Judgements, score: ArrayLike | None = None) -> VerdictTable:
+    """Return the verdicts by pair of systems, numbered as in `labels`. `score` (n,) is what a game counts for system
+    a instead of the verdict."""
     n = len(judged.labels)
     places = [str(number).zfill(len(str(n))) for number in range(n)]
     return VerdictTable.of(places, judged.a, judged.b, 1 - judged.outcome, score)
 
 
-def ranking_of_games(
+def build_games_ranking(
     judged: Judgements, played: SkillRatings, settings: str, confidence: float = DEFAULT_CONFIDENCE
 ) -> Ranking:
-    """What games simulated from `table_of_verdicts(judged)` say of the systems."""
+    """Return the ranking from games simulated with `build_verdict_table(judged)`."""
     n = len(judged.labels)
     value, low, high = np.full(n, NAN), np.full(n, NAN), np.full(n, NAN)
     estimates = [
@@ -396,7 +401,8 @@ def ranking_of_games(
             value[k], low[k], high[k] = row.estimate.value, row.estimate.value - reach, row.estimate.value + reach
             estimates[k] = Estimate(float(value[k]), float(low[k]), float(high[k]), int(judged.n_outputs[k]))
     differs = (low[None, :] > high[:, None]) | (high[None, :] < low[:, None])
-    # A deviation says nothing of how few judgements the games were drawn from: one of a single win is as small.
+    # The deviation does not reflect the number of judgements that games are drawn from: after a single win it is as
+    # small.
     differs &= penalised_differences(judged, judged.linked)[1] < 1 - confidence
     order = Order(~np.isnan(value), value[None, :] > value[:, None], np.full((n, n), NAN))
     rows, groups = _score_rows(judged, estimates, value, order, differs)

@@ -1,5 +1,4 @@
-"""Which systems the comparisons link: components that were never compared, classes without a loss between them, and
-which class is above which."""
+"""Connectivity of systems through comparisons: linked components, strongly connected classes, and their order."""
 
 from __future__ import annotations
 
@@ -14,9 +13,9 @@ from scipy.sparse.csgraph import connected_components
 
 from evalapp.stats.core.coding import BoolArray, IntArray, encode, identifiers, verdict_codes
 
-#: Why a system outside the largest component has no rank.
+#: Reason for no rank outside the largest component.
 NEVER_COMPARED = "never compared with the systems that are ranked, directly or through others"
-#: Of a signature: systems outside the largest component are left out.
+#: Part of signatures: systems outside the largest component are left out.
 LARGEST_PART = "part:largest"
 _NAMED = 5
 
@@ -25,13 +24,12 @@ _NAMED = 5
 class Connectivity:
     """How comparisons link the systems.
 
-    `components`: systems linked by any comparison, largest first, of equally large ones that with most judgements; the
-    first is the one that is ranked. Several mean that no rating compares them.
-    `classes`: the strongly connected groups of the graph with an edge from winner to loser (both ways for a tie),
-    largest first; between two of them one side never lost. A finite Bradley-Terry estimate of all systems exists
-    only with one class (Ford 1957). `note` says what is wrong, empty if nothing is: no method ranks systems of
-    different components, and between classes the models give an order, but no finite difference.
-    """
+    `components`: systems linked by any comparison, largest first (by judgements if equally large); only the first is
+    ranked, because no rating compares systems of different components. `classes`: the strongly connected groups of
+    the graph with an edge from winner to loser (both ways for a tie), largest first; between two of them one side
+    never lost. A finite Bradley-Terry estimate of all systems exists only with one class (Ford 1957). `note`
+    describes problems ("" if there are none): no method ranks systems of different components, and between classes
+    the models give an order but no finite difference."""
 
     components: tuple[tuple[Any, ...], ...]
     classes: tuple[tuple[Any, ...], ...]
@@ -48,11 +46,11 @@ class Connectivity:
         return len(self.classes) <= 1
 
     def parts_only(self) -> Connectivity:
-        """For a method whose values are finite whoever won: without the note on classes."""
+        """Return the same without the note on classes, for methods whose values are always finite."""
         return replace(self, note="") if self.connected else self
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-safe."""
+        """Return the connectivity as JSON-safe values."""
         return {
             "components": [list(group) for group in self.components],
             "classes": [list(group) for group in self.classes],
@@ -63,7 +61,7 @@ class Connectivity:
 
 
 def connectivity(system_a: ArrayLike, system_b: ArrayLike, verdict: ArrayLike) -> Connectivity:
-    """The links of (n,) judgements; `both_bad` links as a tie does, `cannot_decide` not at all."""
+    """Return how (n,) judgements link the systems; `both_bad` links like a tie, `cannot_decide` not at all."""
     codes = verdict_codes(verdict)
     n = len(codes)
     both, labels = encode(
@@ -74,11 +72,12 @@ def connectivity(system_a: ArrayLike, system_b: ArrayLike, verdict: ArrayLike) -
     beats = np.zeros((len(labels), len(labels)), dtype=np.bool_)
     beats[a[outcome < 2], b[outcome < 2]] = True
     beats[b[outcome > 0], a[outcome > 0]] = True
-    return connectivity_of(beats, labels, np.bincount(np.concatenate([a, b]), minlength=len(labels)))
+    return find_connectivity(beats, labels, np.bincount(np.concatenate([a, b]), minlength=len(labels)))
 
 
-def connectivity_of(beats: BoolArray, labels: NDArray[Any], judgements: IntArray) -> Connectivity:
-    """From the matrix of who did not lose to whom at least once, (systems, systems), and each system's judgements."""
+def find_connectivity(beats: BoolArray, labels: NDArray[Any], judgements: IntArray) -> Connectivity:
+    """Return the connectivity from the matrix (systems, systems) of at least one non-loss of row against column, and
+    each system's number of judgements."""
     names = np.asarray(labels).tolist()
     components = _groups(beats, "weak", names, judgements)
     classes = _groups(beats, "strong", names, judgements)
@@ -86,28 +85,28 @@ def connectivity_of(beats: BoolArray, labels: NDArray[Any], judgements: IntArray
 
 
 def is_strongly_connected(beats: BoolArray) -> bool:
-    """Whether one class holds all systems."""
+    """Return whether one class contains all systems."""
     return len(beats) < 2 or connected_components(csr_array(beats), connection="strong")[0] == 1
 
 
 def largest_component(beats: BoolArray, judgements: IntArray | None = None) -> BoolArray:
-    """Mask of the most systems, at least 2, that comparisons link; of equals those with most judgements (of their
-    systems), then the first; empty if none."""
+    """Return the mask of the largest set of at least 2 systems that comparisons link; on ties the one with most
+    judgements, then the first; all False if there is none."""
     return _largest(beats, "weak", judgements)
 
 
 def largest_class(beats: BoolArray, judgements: IntArray | None = None) -> BoolArray:
-    """The same of systems that both won and lost against each other, directly or through others."""
+    """Return the same for systems that both won and lost against each other, directly or through others."""
     return _largest(beats, "strong", judgements)
 
 
 def classes_above(beats: BoolArray) -> tuple[IntArray, BoolArray]:
-    """The number of each system's strongly connected class, and (systems, systems) whether the class of the row's
-    system is above the column's: it won against it or tied, directly or through others, and never the other way."""
+    """Return each system's strongly connected class, and (systems, systems) whether the row's class is above the
+    column's: it won or tied, directly or through others, and never lost."""
     _, member = connected_components(csr_array(beats), connection="strong")
     reaches = beats | np.eye(len(beats), dtype=np.bool_)
     while True:
-        # Chains of twice the length, until no new one is found. Sums of products in float: boolean ones are slow.
+        # Doubles the length of chains until no new one appears. Float matrix products, because boolean ones are slow.
         longer = (reaches.astype(np.float32) @ reaches.astype(np.float32)) > 0
         if (longer == reaches).all():
             break
@@ -121,13 +120,13 @@ def _largest(beats: BoolArray, connection: str, judgements: IntArray | None) -> 
     _, member = connected_components(csr_array(beats), connection=connection)
     sizes = np.bincount(member)
     seen = np.bincount(member, weights=judgements)
-    # Python's max takes the first of equals, so the numbers that SciPy gives the groups do not matter.
+    # Python's max takes the first of equals, so the numbering of SciPy's groups does not matter.
     first = max(member.tolist(), key=lambda code: (sizes[code], seen[code]))
     return np.asarray((member == first) & (sizes.max() > 1))
 
 
 def which_part(components: Sequence[Sequence[Any]]) -> str:
-    """Which of several parts is ranked (`largest_component`), in words."""
+    """Return in words which of several parts is ranked (`largest_component`)."""
     if len(components[0]) > len(components[1]):
         return "the largest part"
     return "one of them (of equally large ones that with most judgements, or else the first)"

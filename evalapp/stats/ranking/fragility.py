@@ -1,7 +1,6 @@
-"""How few judgements must change until the first two systems of a ranking swap. The ranking is in `comparisons.py`.
+"""Fragility of a ranking: the number of judgements that must change to swap the first two systems.
 
-Explained in docs/explanation/statistics/comparisons.md#fragility.
-"""
+Explained in docs/explanation/statistics/comparisons.md#fragility."""
 
 from __future__ import annotations
 
@@ -18,19 +17,18 @@ from evalapp.stats.ranking.comparison_fit import fit_judgements
 from evalapp.stats.ranking.judgements import PairwiseComparisons, read_judgements
 from evalapp.stats.ranking.systems import CannotDecide
 
-# Keeps ratings finite when changed verdicts leave a system without a win; it moves none by more than rounding.
+# Keeps ratings finite if changed verdicts leave a system without a win; ratings move by less than rounding.
 _PRECISION = 1e-6
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Fragility:
-    """`n_flips` changed judgements make `second` better than `first`, found by refitting the model to them.
+    """`n_flips` changed judgements make `second` better than `first`, verified by refitting the model.
 
-    `at_least` is a proven lower bound on any number that does; `exact` says that the two are equal. `direct` is the
-    smallest number if only wins of the first over the second are turned into losses, None where they are too few.
-    `share` is n_flips of all judgements. nan and None with a `note` where there is no first and second.
-    """
+    `at_least` is a proven lower bound; `exact` tells whether the two are equal. `direct` is the smallest number if
+    only wins of the first over the second become losses, None if there are too few. `share` is n_flips over all
+    judgements. nan and None with a `note` if there is no first and second."""
 
     first: Any
     second: Any
@@ -48,7 +46,7 @@ class Fragility:
 
     @property
     def sentence(self) -> str:
-        """The result in words."""
+        """The result as a sentence."""
         if self.n_flips is None:
             return f"No number of changed judgements can be given: {self.note}."
         if self.n_flips == 0:
@@ -63,7 +61,7 @@ class Fragility:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-safe."""
+        """Return the result as JSON-safe values."""
         plain = {name: getattr(self, name) for name in self.__slots__}
         share = None if math.isnan(self.share) else self.share
         return plain | {"share": share, "exact": self.exact, "sentence": self.sentence}
@@ -77,11 +75,12 @@ def fragility(
     model: Model = "bradley-terry",
     cannot_decide: CannotDecide = "drop",
 ) -> Fragility:
-    """Fewest verdicts of (n,) judgements to change (into any other) until the first two of the ranking swap.
+    """Return the smallest number of verdicts of (n,) judgements to change (into any other) that swaps the first two
+    systems.
 
-    Upper bound: verdicts that hold the first above the second are changed in the order of their effect (points moved
-    times the difference of potentials H^+ (e_1 - e_2) at their two ends), and the shortest such beginning after which
-    the refitted model has the second ahead is found by bisection.
+    Upper bound: verdicts in favour of the first system are changed in the order of their effect (points moved times
+    the difference of potentials H^+ (e_1 - e_2) at their two ends); bisection finds the shortest prefix after which
+    the refitted model ranks the second first.
     Lower bounds, for Bradley-Terry and Davidson, whose estimates depend on the verdicts by points s (and ties) only;
     the larger one counts (Rao-Kupper: 1):
     - Where theta_1 <= theta_2, s_1 - s_2 <= B = sum_j max(0, n_1j - n_2j), and one change lowers s_1 - s_2 by at most
@@ -90,8 +89,7 @@ def fragility(
     - If m changes move the estimate by x with largest change r of a log odds between two verdicts of a pair, then
       m r >= x . (change of the statistics) >= x'Hx (1 - e^-r) / r, because the likelihood is generalised
       self-concordant (Bach 2010); and x'Hx >= g^2 / v_12 and >= r^2 / v_max with the gap g and the variances v = H^-1
-      of such contrasts. So m >= (1 - e^-r) / v_max at r = g sqrt(v_max / v_12), where the two meet.
-    """
+      of such contrasts. So m >= (1 - e^-r) / v_max at r = g sqrt(v_max / v_12), where the two meet."""
     if model not in MODELS:
         raise ValueError(f"model is one of {', '.join(MODELS)}, not '{model}'")
     judged = read_judgements(PairwiseComparisons(system_a, system_b, verdict), cannot_decide=cannot_decide)
@@ -128,8 +126,8 @@ def fragility(
 
 @dataclass(frozen=True)
 class _Steps:
-    """Kinds of change: `count` verdicts that gave `winner` against `loser` `points` more than after the change; from
-    a tie 1/2, from a win 1. `lowers` is by how much s_1 - s_2 falls with one of them."""
+    """Kinds of change: `count` verdicts gave `winner` against `loser` `points` more than after the change (1/2 from
+    a tie, 1 from a win). `lowers` is the decrease of s_1 - s_2 for each."""
 
     winner: IntArray
     loser: IntArray
@@ -142,8 +140,8 @@ class _Steps:
 
 
 def _steps(wins: FloatArray, ties: FloatArray, one: int, two: int) -> _Steps:
-    """All kinds of change that speak against the first or for the second: wins of the first become losses, losses of
-    the second wins, ties of either losses of the first or wins of the second."""
+    """Return all kinds of change against the first or for the second: wins of the first become losses, losses of the
+    second wins, ties of either losses of the first or wins of the second."""
     rows: list[tuple[int, int, float, int, float]] = []
     for other in range(len(wins)):
         for winner, loser in ((one, other), (other, two)):
@@ -157,7 +155,7 @@ def _steps(wins: FloatArray, ties: FloatArray, one: int, two: int) -> _Steps:
 
 
 def _changed(wins: FloatArray, ties: FloatArray, steps: _Steps, n: int) -> tuple[FloatArray, FloatArray]:
-    """The tables after the first n changes in the order of `steps`."""
+    """Return the tables after the first n changes in the order of `steps`."""
     wins, ties = wins.copy(), ties.copy()
     left = n
     for i, j, points, count in zip(steps.winner, steps.loser, steps.points, steps.count, strict=True):
@@ -173,7 +171,7 @@ def _changed(wins: FloatArray, ties: FloatArray, steps: _Steps, n: int) -> tuple
 
 
 def _shortest(wins: FloatArray, ties: FloatArray, steps: _Steps, model: Model, one: int, two: int) -> int | None:
-    """The fewest changes, in the order of `steps`, that put the second ahead; each moves the two further together."""
+    """Return the fewest changes, in the order of `steps`, that put the second ahead; each change increases its lead."""
     most = int(steps.count.sum())
     if most == 0 or not _swapped(*_changed(wins, ties, steps, most), model, one, two):
         return None
@@ -191,7 +189,7 @@ def _swapped(wins: FloatArray, ties: FloatArray, model: Model, one: int, two: in
     first, second = np.triu_indices(len(wins), 1)
     counts = np.stack([wins[first, second], ties[first, second], wins[second, first]], axis=1)
     seen = counts.sum(axis=1) > 0
-    design = Design.of_pairs(len(wins), first[seen], second[seen], _PRECISION)
+    design = Design.from_pairs(len(wins), first[seen], second[seen], _PRECISION)
     theta = fit_counts(model, design, counts[seen]).theta[0]
     return bool(theta[two] - theta[one] > _ROUNDING)
 
@@ -209,7 +207,7 @@ def _bound_by_points(wins: FloatArray, ties: FloatArray, steps: _Steps, one: int
     needed = 0
     order = np.argsort(-steps.lowers, kind="stable")
     for lowers, count in zip(steps.lowers[order], steps.count[order], strict=True):
-        # Equal points are not yet a swap where the bound is 0.
+        # Equal points are not a swap yet if the bound is 0.
         most = math.floor(left / lowers + 1e-9) + 1 if strict else math.ceil(left / lowers - 1e-9)
         now = min(int(count), most)
         needed, left = needed + now, left - now * float(lowers)
@@ -219,7 +217,7 @@ def _bound_by_points(wins: FloatArray, ties: FloatArray, steps: _Steps, one: int
 
 
 def _bound_by_curvature(covariance: FloatArray, compared: FloatArray, gap: float, one: int, two: int) -> int:
-    """ceil((1 - e^-r) / v_max) with r = gap sqrt(v_max / v_12); contrasts are those of the pairs compared."""
+    """Return ceil((1 - e^-r) / v_max) with r = gap sqrt(v_max / v_12); contrasts are those of the compared pairs."""
     k = len(compared)
     theta, own = covariance[:k, :k], np.diag(covariance)[:k]
     between = own[:, None] + own[None, :] - 2 * theta

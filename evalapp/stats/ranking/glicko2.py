@@ -1,11 +1,10 @@
-"""Glicko-2: a player's rating after a period or a game, number by number.
+"""Glicko-2 ratings after a period or a single game, in plain numbers.
 
-Every game is a rating period of its own for its two players; nobody's uncertainty grows while others play. Source:
-Glickman 2012, Example of the Glicko-2 system; tie rule: Zhou and Xu 2020. Sequences of games as arrays:
-`glicko2_games.py`; systems ranked by it: `skill.py`.
+Every game is a rating period for its two players only; the deviations of other players do not grow. Source: Glickman
+2012, Example of the Glicko-2 system; tie rule: Zhou and Xu 2020. Sequences of games as arrays are in `glicko2_games`,
+rankings of systems in `skill`.
 
-Explained in docs/explanation/statistics/comparisons.md#glicko-2.
-"""
+Explained in docs/explanation/statistics/comparisons.md#glicko-2."""
 
 from __future__ import annotations
 
@@ -18,13 +17,13 @@ TieRule: TypeAlias = Literal["half", "paper"]
 
 RATING, DEVIATION, VOLATILITY = 1500.0, 350.0, 0.06
 SCALE, TAU, EPSILON = 173.7178, 0.5, 1e-6
-#: The paper's share of a win or loss that a draw is worth.
+#: Share of a win or loss that a draw counts in the paper (Zhou and Xu 2020).
 DRAW_SHARE = 0.1
 #: g(phi) = 1 / sqrt(1 + this phi^2).
 PER_PHI2 = 3 / math.pi**2
-#: Beyond so large a g (mu - mu_j), some 6,250 points, 1 - E is 0 in doubles and v infinite: E stays what it is there.
+#: Limit of g (mu - mu_j), about 6,250 points: beyond it 1 - E underflows to 0 and v overflows.
 FAR = 36.0
-#: A player in the middle of a sequence: mu, phi^2, ln sigma^2, sigma^2. It spares most logarithms and roots.
+#: A player within a sequence as mu, phi^2, ln sigma^2, sigma^2, which saves most logarithms and roots.
 Numbers: TypeAlias = tuple[float, float, float, float]
 NUMBERS_OF_START: Numbers = (0.0, (DEVIATION / SCALE) ** 2, math.log(VOLATILITY**2), VOLATILITY**2)
 
@@ -39,14 +38,13 @@ class Player:
 
 
 def update(player: Player, opponents: Sequence[tuple[Player, float]], *, tau: float = TAU) -> Player:
-    """The player after one rating period with any number of games, each (opponent, score from 0 to 1).
+    """Return the player after one rating period with any number of games, each (opponent, score from 0 to 1).
 
     mu = (r - 1500) / 173.7178, phi = RD / 173.7178, g(phi) = 1 / sqrt(1 + 3 phi^2 / pi^2),
     E_j = 1 / (1 + exp(-g(phi_j) (mu - mu_j))), v = 1 / sum g_j^2 E_j (1 - E_j), d = v sum g_j (s_j - E_j);
     sigma' solves f(x) = 0 by the Illinois iteration to 1e-6 (see `solve_log_variance`);
     phi' = 1 / sqrt(1 / (phi^2 + sigma'^2) + 1 / v), mu' = mu + phi'^2 sum g_j (s_j - E_j).
-    Without games nothing changes.
-    """
+    Without games nothing changes."""
     if not opponents:
         return player
     mu, phi = (player.rating - RATING) / SCALE, player.deviation / SCALE
@@ -65,13 +63,11 @@ def update(player: Player, opponents: Sequence[tuple[Player, float]], *, tau: fl
 def play(
     a: Player, b: Player, score: float, *, tie: TieRule = "half", share: float = DRAW_SHARE, tau: float = TAU
 ) -> tuple[Player, Player]:
-    """Both players after one game; `score` 1 = a won, 0.5 = draw, 0 = b won, or what a is expected to make of it, any
-    number between; both from their ratings before it.
+    """Return both players after one game.
 
-    tie "half": a draw is half a win. "paper": the lower rated gains `share` of what a win would have given it, the
-    higher rated loses `share` of what a loss would have cost it, equals stay; deviations follow from v, volatilities
-    stay.
-    """
+    `score`: 1 = a won, 0.5 = draw, 0 = b won, or any expected score in between. tie "half": a draw is half a win.
+    "paper": the lower rated player gains `share` of the gain of a win, the higher rated one loses `share` of the
+    cost of a loss, equal ones keep their ratings; deviations follow from v, volatilities stay the same."""
     first, second = play_numbers(_number(a), _number(b), score, tie, share, tau)
     return _player(*first), _player(*second)
 
@@ -85,19 +81,18 @@ def _expected(advantage: float) -> float:
 
 
 def _volatility(delta: float, phi: float, v: float, sigma: float, tau: float) -> float:
-    """sigma' of `solve_log_variance`."""
+    """Return sigma' from `solve_log_variance`."""
     return math.sqrt(solve_log_variance(delta * delta, phi * phi + v, math.log(sigma * sigma), sigma * sigma, tau)[1])
 
 
 def solve_log_variance(delta2: float, base: float, a: float, variance: float, tau: float) -> tuple[float, float]:
-    """A and e^A = sigma'^2 where f(A) = 0, a = ln sigma^2, base = phi^2 + v and
+    """Return A and e^A = sigma'^2 where f(A) = 0, a = ln sigma^2, base = phi^2 + v and
 
         f(x) = e^x (delta^2 - phi^2 - v - e^x) / (2 (phi^2 + v + e^x)^2) - (x - a) / tau^2
 
     Illinois: A = a; B = ln(delta^2 - phi^2 - v) where that is defined, else a - k tau with the least k that makes f
     not negative; C = A + (A - B) f_A / (f_B - f_A); where f_C f_B <= 0, A = B, else f_A halves; B = C; until
-    |B - A| <= 1e-6.
-    """
+    |B - A| <= 1e-6."""
     exp, per_tau2 = math.exp, 1 / (tau * tau)
     d = delta2 - base
     w = base + variance
@@ -149,7 +144,7 @@ def _after(me: Numbers, you: Numbers, s: float, tau: float) -> Numbers:
 
 
 def _draw(me: Numbers, you: Numbers, apart: float, share: float, tau: float) -> Numbers:
-    """The paper's draw: a share of the win of the lower or the loss of the higher rated."""
+    """Apply the paper's draw: a share of the win of the lower rated or of the loss of the higher rated player."""
     mu, phi2, log_variance, variance = me
     change = 0.0 if apart == 0 else share * (_after(me, you, 1.0 if apart < 0 else 0.0, tau)[0] - mu)
     g = 1 / math.sqrt(1 + PER_PHI2 * you[1])

@@ -1,10 +1,9 @@
-"""Glicko-2 over sequences of games, all sequences side by side as arrays. One game by itself: `glicko2.py`.
+"""Glicko-2 over sequences of games, vectorised over all sequences. Single games are in `glicko2`.
 
-Games without a common player do not touch each other. So the games of all sequences are sorted into levels of games
-that share nobody, and a level is one pass over arrays; the result is that of the sequences. What a game makes of its
-two players is written behind everything before it and read from there by their next games, so any player's state
-after any game can be looked up when all is played.
-"""
+Games without a common player are independent. The games of all sequences are therefore sorted into levels of games
+that share no player, and each level is one vectorised step with the same result as playing in sequence. New states
+are appended and read from there by the players' next games, so the state of any player after any game can be looked
+up."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ from evalapp.stats.ranking.glicko2 import (
     solve_log_variance,
 )
 
-# From so many games side by side arrays are faster than single numbers.
+# With at least this many games per level arrays are faster than single numbers.
 _WIDE = 12
 # The slope of the first summand of f is at most 2 / 27 D with D = (delta^2 - phi^2 - v) / (phi^2 + v), that of the
 # second 1 / tau^2: below D = 4 / tau^2 the slope of f stays within 30 %.
@@ -38,7 +37,7 @@ _GENTLE = 4.0
 
 @dataclass(frozen=True)
 class Ratings:
-    """(n,) each: rating, deviation, volatility and games of the players."""
+    """Rating, deviation, volatility and number of games of the players, (n,) each."""
 
     rating: FloatArray
     deviation: FloatArray
@@ -49,7 +48,7 @@ class Ratings:
 @dataclass(frozen=True)
 class States:
     """Players at several moments of several sequences: `numbers` (4, rows, moments, n) are mu, phi^2, ln sigma^2 and
-    sigma^2; `plays` (rows, moments, n) how many games each had by then."""
+    sigma^2; `plays` (rows, moments, n) counts each player's games so far."""
 
     numbers: FloatArray
     plays: IntArray
@@ -63,11 +62,10 @@ def play_games(
     *,
     tie: TieRule = "half",
 ) -> Ratings:
-    """n players after a sequence of games, all beginning at 1500 / 350 / 0.06.
+    """Return n players after a sequence of games, all starting at 1500 / 350 / 0.06.
 
     `first`, `second`: (m,) player numbers, never the same; `score`: (m,) of the first, from 0 to 1; 0.5 is a draw
-    (`tie`).
-    """
+    (`tie`)."""
     one, two = np.asarray(first, dtype=np.int64), np.asarray(second, dtype=np.int64)
     if (one == two).any():
         raise ValueError("a player cannot play against itself")
@@ -79,7 +77,7 @@ def play_games(
 
 
 def start(rows: int, n: int) -> FloatArray:
-    """(4, rows, n) players before their first game."""
+    """Return (4, rows, n) players before their first game."""
     return np.broadcast_to(np.array(NUMBERS_OF_START)[:, None, None], (4, rows, n)).copy()
 
 
@@ -91,18 +89,17 @@ def play_sequences(
     ends: IntArray,
     tie: TieRule,
 ) -> States:
-    """Sequences of games of their own players, side by side.
+    """Play sequences of games, each with its own players, in parallel.
 
-    `states` (4, rows, n) before them; `first`, `second`, `score` (rows, games), -1 behind the end of a shorter row;
-    `ends` (rows, moments): after how many of its games a row's players are wanted, ascending, the last one all.
-    """
+    `states` (4, rows, n): before the games; `first`, `second`, `score` (rows, games): -1 after the end of a shorter
+    row; `ends` (rows, moments): numbers of games after which the players are returned, ascending, the last one all."""
     rows, n = states.shape[1:]
     played = first >= 0
     shift = (np.arange(rows) * n)[:, None]
     one, two, scores = (first + shift)[played], (second + shift)[played], score[played]
-    plan = _Plan.of(one, two, levels_of(first, second, n)[played], rows * n)
+    plan = _Plan.of(one, two, find_levels(first, second, n)[played], rows * n)
     values = _play_all(states.reshape(4, -1), plan, scores, tie, DRAW_SHARE, TAU)
-    # Which moment a game belongs to, and how often each player had played by then.
+    # Moment of each game, and each player's number of plays by then.
     moment = np.repeat(np.arange(ends.size), np.diff(ends, axis=1, prepend=0).ravel())
     key = np.repeat(moment * n, 2) + plan.players % n
     plays = np.bincount(key, minlength=ends.size * n).reshape(*ends.shape, n).cumsum(axis=1)
@@ -114,11 +111,11 @@ def play_sequences(
     return States(values[:, slots], plays)
 
 
-def levels_of(first: IntArray, second: IntArray, n: int) -> IntArray:
-    """(rows, games): 1 + the highest level of an earlier game of either player. Games of one level share nobody.
+def find_levels(first: IntArray, second: IntArray, n: int) -> IntArray:
+    """Return (rows, games): 1 + the highest level of an earlier game of either player. Games of one level share no
+    player.
 
-    Rows are sequences of their own; -1 is no game.
-    """
+    Rows are independent sequences; -1 is no game."""
     rows, games = first.shape
     levels = np.zeros((rows, games), dtype=np.int64)
     if rows == 1:
@@ -130,7 +127,7 @@ def levels_of(first: IntArray, second: IntArray, n: int) -> IntArray:
             found.append(level)
         levels[0] = found
         return levels
-    # A column more takes the games that are none.
+    # An extra column receives the entries that are no games.
     latest = np.zeros(rows * (n + 1), dtype=np.int64)
     base = (np.arange(rows) * (n + 1))[:, None]
     one, two = np.where(first < 0, n, first) + base, np.where(second < 0, n, second) + base
@@ -148,13 +145,12 @@ def levels_of(first: IntArray, second: IntArray, n: int) -> IntArray:
 
 @dataclass(frozen=True)
 class _Plan:
-    """Where each game reads its two players and where it writes them.
+    """Slots from which each game reads its two players and to which it writes them.
 
     Slots: the players before all games, then level by level the first players of its games and the second ones.
     `sources` (2 games,) in the order of writing; `order` the games by level, `sizes` how many each level has.
     `players` (2 games,) in the order of time; `chain` all slots of a player after another in the order of time, from
-    `begins` on.
-    """
+    `begins` on."""
 
     order: IntArray
     sizes: IntArray
@@ -193,12 +189,13 @@ class _Plan:
 
 
 def _sorted(keys: IntArray, highest: int) -> IntArray:
-    """The stable order. Numbers of 16 bits are sorted by counting."""
+    """Return the stable order; NumPy sorts 16-bit integers by counting."""
     return np.argsort(keys.astype(np.int16) if highest < 2**15 else keys, kind="stable")
 
 
 def _play_all(states: FloatArray, plan: _Plan, score: FloatArray, tie: TieRule, share: float, tau: float) -> FloatArray:
-    """(4, slots) of all players before and after all their games; `states` (4, n) before, `score` in order of time."""
+    """Return (4, slots) of all players before and after all their games; `states` (4, n) before, `score` in order of
+    time."""
     scores, n = score[plan.order], states.shape[1]
     if not plan.wide:
         numbers: list[Numbers] = list(zip(*states.tolist(), strict=True))
@@ -219,7 +216,7 @@ def _play_all(states: FloatArray, plan: _Plan, score: FloatArray, tie: TieRule, 
 def _play_level(
     before: FloatArray, score: FloatArray, after: FloatArray, tie: TieRule, share: float, tau: float
 ) -> None:
-    """n games that share nobody: `before` and `after` (4, 2 n), the first players and then the second ones."""
+    """Play n games that share no player: `before` and `after` (4, 2 n) hold the first players, then the second ones."""
     n = len(score)
     mu, phi2, log_variance, variance = before
     apart = np.empty(2 * n)
@@ -228,7 +225,7 @@ def _play_level(
     own = phi2 * PER_PHI2
     own += 1
     np.sqrt(own, out=own)
-    # What counts is the opponent's.
+    # These values are the opponent's.
     g = np.empty(2 * n)
     np.divide(1, own[n:], out=g[:n])
     np.divide(1, own[:n], out=g[n:])
@@ -280,14 +277,13 @@ def solve_log_variances(
     found: FloatArray,
     grown: FloatArray,
 ) -> None:
-    """A and e^A of `glicko2.solve_log_variance` for many, into `found` and `grown`; (n,) each: delta^2, phi^2 + v,
-    ln sigma^2, sigma^2.
+    """Write A and e^A of `glicko2.solve_log_variance` for many players into `found` and `grown`; (n,) each: delta^2,
+    phi^2 + v, ln sigma^2, sigma^2.
 
-    The same iteration, for the two ways it nearly always goes. Where f has at a new point C the sign it has at B, f_A
-    halves; so the next point lies at twice the distance from C to the root, f changes its sign between the two, and
-    where they are less than 1e-6 apart C is the answer, which needs no f at the next point. That is the first C, or,
-    where f changes its sign before it, the second. What goes another way is solved for by itself.
-    """
+    The same iteration, for the two ways it nearly always goes. Where f has at a new point C the sign it has at B,
+    f_A halves; so the next point lies at twice the distance from C to the root, f changes its sign between the two,
+    and where they are less than 1e-6 apart C is the answer, which needs no f at the next point. That is the first C,
+    or, where f changes its sign before it, the second. All other cases are solved one by one."""
     d = delta2 - base
     low, f_low = _lower_ends(d, base, a, variance, tau)
     f_high = _tau2_f(variance, d, base, tau)

@@ -1,4 +1,4 @@
-"""Columns of pairwise judgements, checked and coded as numbers. Models of them are in `comparison_fit.py`."""
+"""Columns of pairwise judgements, checked and coded as numbers. Models are in `comparison_fit`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from evalapp.stats.core.coding import (
     identifiers,
     verdict_codes,
 )  # fmt: skip
-from evalapp.stats.ranking.connectivity import Connectivity, connectivity_of, largest_component
+from evalapp.stats.ranking.connectivity import Connectivity, find_connectivity, largest_component
 from evalapp.stats.ranking.systems import CannotDecide
 
 WIN, TIE, LOSS = range(3)
@@ -29,11 +29,10 @@ _OUTCOME = np.array([WIN, LOSS, TIE, TIE, TIE])
 
 @dataclass(frozen=True)
 class Judgements:
-    """Judgements that count, coded: systems `a` and `b` (numbers of `labels`), `outcome` WIN, TIE or LOSS of a.
+    """Coded judgements: systems `a` and `b` (indices into `labels`), `outcome` WIN, TIE or LOSS of a.
 
-    `verdict` keeps the places in `VERDICTS`; `item`, `cluster` (the units that are independent), `rater`, `length`
-    are None where not given. `totals` counts what was seen and left out.
-    """
+    `verdict` holds positions in `VERDICTS`; `item`, `cluster` (the independent units), `rater` and `length` are None
+    if not given. `totals` counts the judgements read and left out."""
 
     labels: NDArray[Any]
     a: IntArray
@@ -58,24 +57,24 @@ class Judgements:
 
     @property
     def n_items(self) -> int:
-        """Distinct items; 0 if not given."""
+        """Number of distinct items; 0 if not given."""
         return 0 if self.item is None else int(np.count_nonzero(np.bincount(self.item)))
 
     @property
     def n_clusters(self) -> int:
-        """Distinct units that are taken as independent."""
+        """Number of distinct independent units."""
         return len(self) if self.cluster is None else int(np.count_nonzero(np.bincount(self.cluster)))
 
     @cached_property
     def table(self) -> IntArray:
-        """(systems, systems, verdicts): judgements of a on the first side and b on the second, by verdict."""
+        """Counts (systems, systems, verdicts) of judgements with a on the first side and b on the second."""
         k, v = len(self.labels), len(VERDICTS)
         cells = (self.a * k + self.b) * v + self.verdict
         return np.bincount(cells, minlength=k * k * v).reshape(k, k, v).astype(np.int64, copy=False)
 
     @cached_property
     def outcomes(self) -> FloatArray:
-        """(systems, systems, 3): wins, ties and losses of a against b, whoever stood first."""
+        """Counts (systems, systems, 3) of wins, ties and losses of a against b, on either side."""
         one = self.table
         ties = one[..., 2:].sum(axis=2)
         shown = np.stack([one[..., 0], ties, one[..., 1]], axis=2)
@@ -83,13 +82,13 @@ class Judgements:
 
     @cached_property
     def n_ratings(self) -> IntArray:
-        """Judgements of each system."""
+        """Number of judgements of each system."""
         pairs = self.table.sum(axis=2)
         return np.asarray(pairs.sum(axis=0) + pairs.sum(axis=1), dtype=np.int64)
 
     @cached_property
     def n_outputs(self) -> IntArray:
-        """Distinct (item, system); without items the judgements."""
+        """Number of distinct (item, system); without items the number of judgements."""
         if self.item is None:
             return self.n_ratings
         k = len(self.labels)
@@ -98,7 +97,7 @@ class Judgements:
 
     @cached_property
     def shares(self) -> dict[str, FloatArray]:
-        """Parts of each system's judgements: win, tie, both_bad, cannot_decide, loss."""
+        """Shares of each system's judgements: win, tie, both_bad, cannot_decide, loss."""
         first, second = self.table.sum(axis=1), self.table.sum(axis=0)
         both = first + second
         columns = {"win": first[:, 0] + second[:, 1], "tie": both[:, 2], "both_bad": both[:, 3],
@@ -108,7 +107,7 @@ class Judgements:
 
     @property
     def verdict_shares(self) -> dict[str, float | None]:
-        """Parts of all judgements that count: ties of any kind, and `both_bad`."""
+        """Shares of all judgements that count: ties of any kind, and `both_bad`."""
         n = len(self)
         return {
             "tie_share": float(self.table[..., 2:].sum() / n) if n else None,
@@ -117,24 +116,24 @@ class Judgements:
 
     @cached_property
     def beats(self) -> BoolArray:
-        """(systems, systems): who did not lose to whom at least once."""
+        """Whether the row's system won or tied at least once against the column's, (systems, systems)."""
         return np.asarray(self.outcomes[..., :2].any(axis=2))
 
     @cached_property
     def linked(self) -> BoolArray:
-        """(systems,): the largest part that comparisons link. No method ranks a system against one outside its part."""
+        """Mask (systems,) of the largest part that comparisons link. No method ranks systems of different parts."""
         return largest_component(self.beats, self.n_ratings)
 
     def only(self, rows: BoolArray) -> Judgements:
-        """These judgements; labels and totals stay."""
+        """Return the selected judgements; labels and totals stay the same."""
         columns = ("a", "b", "verdict", "item", "cluster", "rater", "length", "weight")
         taken = {name: column[rows] for name in columns if (column := getattr(self, name)) is not None}
         return replace(self, **taken)
 
     @cached_property
     def connectivity(self) -> Connectivity:
-        """How the judgements link the systems."""
-        return connectivity_of(self.beats, self.labels, self.n_ratings)
+        """Return how the judgements link the systems."""
+        return find_connectivity(self.beats, self.labels, self.n_ratings)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,9 +141,9 @@ class PairwiseComparisons:
     """(n,) columns, one row per judgement of two outputs.
 
     system_a: shown on the first side; system_b; verdict: among `VERDICTS`.
-    item, rater: identifiers. length_difference: length of a less that of b, in any unit.
-    weight: positive, 1 / propensity for pairs chosen adaptively.
-    """
+    item, rater: identifiers. length_difference: length of a minus that of b, in any unit.
+    weight: positive, 1 / propensity for pairs chosen
+    adaptively."""
 
     system_a: ArrayLike
     system_b: ArrayLike
@@ -158,10 +157,12 @@ class PairwiseComparisons:
 def read_judgements(
     columns: PairwiseComparisons, *, cluster: ArrayLike | None = None, cannot_decide: CannotDecide = "drop"
 ) -> Judgements:
-    """Check and code judgements. Left out and counted: a system against itself, `cannot_decide` unless "tie".
+    """Return checked and coded judgements. Self-comparisons are left out, and `cannot_decide` unless it is "tie"; both
+    are counted.
 
-    `cluster`: (n,) groups of judgements that depend on each other; default: the item, else the judgement.
-    """
+    `cluster`: (n,) groups of dependent judgements; default: the item, else the judgement.
+
+    Raises `ColumnError` for columns that do not fit."""
     if cannot_decide not in ("drop", "tie"):
         raise ValueError(f"cannot_decide is 'drop' or 'tie', not '{cannot_decide}'")
     codes = verdict_codes(columns.verdict)

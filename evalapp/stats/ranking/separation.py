@@ -1,7 +1,6 @@
-"""About how many more comparisons tell the first two systems of a ranking apart. The ranking is in `comparisons.py`.
+"""Number of further comparisons needed for a significant difference between the first two systems of a ranking.
 
-Explained in docs/explanation/statistics/comparisons.md#separation.
-"""
+Explained in docs/explanation/statistics/comparisons.md#separation."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from evalapp.stats.ranking.systems import CannotDecide
 from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE
 
 DEFAULT_POWER = 0.8
-# Above this a plan says nothing.
+# Larger plans are not informative.
 _ENDLESS = 1_000_000
 
 
@@ -29,10 +28,9 @@ _ENDLESS = 1_000_000
 class Separation:
     """The first two systems: `difference` of their ratings in points with interval, its two-sided `p`.
 
-    `direct` more comparisons of just these two, or `spread` more over all pairs as so far, give the difference, if it
-    is as large as it looks now, the chance `power` of p < 1 - confidence. 0 where they differ already; None where no
-    number can be given, and `difference.note` or `sentence` says why.
-    """
+    `direct` more comparisons of just these two, or `spread` more over all pairs in the present proportions, detect
+    the difference at its present size with probability `power` (p < 1 - confidence). 0 if they differ already; None
+    if there is no number, with the reason in `difference.note` or `sentence`."""
 
     first: Any
     second: Any
@@ -44,7 +42,7 @@ class Separation:
     sentence: str
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-safe."""
+        """Return the result as JSON-safe values."""
         plain = {name: getattr(self, name) for name in self.__slots__}
         return plain | {"difference": self.difference.as_dict()}
 
@@ -59,13 +57,11 @@ def separating(
     power: float = DEFAULT_POWER,
     confidence: float = DEFAULT_CONFIDENCE,
 ) -> Separation:
-    """How many more comparisons separate ranks 1 and 2 of (n,) judgements (arguments as in `rank_by_comparisons`).
+    """Return the number of further comparisons that separate ranks 1 and 2 (arguments as in `rank_by_comparisons`).
 
-    With difference g, sandwich variance v and model variance m of it, the variance needed is v* = (g / (z_a + z_b))^2.
-    A comparison of just these two adds its information i to 1 / m (they are in parallel with all other links), and v
-    stays v / m times that: direct = ((v / m) / v* - 1 / m) / i. Spread as so far, v falls as 1 / n:
-    spread = n (v / v* - 1).
-    """
+    With difference g, sandwich variance v and model variance m of it, the variance needed is v* = (g / (z_a +
+    z_b))^2. A comparison of just these two adds its information i to 1 / m, and the ratio v / m stays the same:
+    direct = ((v / m) / v* - 1 / m) / i. In the present proportions v decreases as 1 / n: spread = n (v / v* - 1)."""
     judged = read_judgements(
         columns,
         cluster=cluster,
@@ -109,14 +105,14 @@ def separating(
 
 
 def _variances(found: ComparisonFit, one: int, two: int) -> tuple[float, float]:
-    """Sandwich and model variance of the difference."""
+    """Return sandwich and model variance of the difference."""
     contrast = np.zeros(len(found.covariance))
     contrast[one], contrast[two] = 1.0, -1.0
     return float(contrast @ found.covariance @ contrast), float(contrast @ found.model_covariance @ contrast)
 
 
 def _about(number: int) -> str:
-    """Two digits that say something: 143 becomes 140, 1,377 becomes 1,400."""
+    """Return the number rounded to two significant digits: 143 becomes 140, 1,377 becomes 1,400."""
     digits = max(len(str(number)) - 2, 0)
     return f"{round(number, -digits):,}"
 

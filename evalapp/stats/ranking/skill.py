@@ -1,7 +1,6 @@
-"""Systems ranked by Glicko-2 from a table of verdicts: simulated games, the convergence rule, many seeds at once.
+"""Rank systems by Glicko-2 from a table of verdicts: simulated games, convergence rule, many seeds at once.
 
-The rating of a game is in `glicko2.py`. Source: Zhou and Xu 2020.
-"""
+The rating of a game is in `glicko2`. Source: Zhou and Xu 2020."""
 
 from __future__ import annotations
 
@@ -18,22 +17,21 @@ from evalapp.stats.ranking.connectivity import NEVER_COMPARED, largest_component
 from evalapp.stats.ranking.glicko2 import RATING, SCALE, TAU, TieRule
 from evalapp.stats.ranking.glicko2_games import play_sequences, start
 
-#: Plays that every player has between two looks at the order.
+#: Plays of every player between two checks of the order.
 WINDOW = 50
-#: Without convergence a simulation ends after so many games for each pair of K^2.
+#: Without convergence a simulation ends after this many games per K^2 pairs.
 GAMES_CAP = 200
-# Windows of one seed played in one go grow up to so many, as long as all seeds together play no more games than that.
+# Limit on the windows of one seed per step, if all seeds together play no more games than that.
 _MOST_WINDOWS, _MOST_GAMES = 8, 400_000
 Z95 = 1.959963984540054
 
 
 @dataclass(frozen=True)
 class VerdictTable:
-    """All verdicts between systems: pair p is (first[p], second[p]); its verdicts, 1, 0 or -1 of the first, stand in
-    `verdicts` from `starts[p]` to `starts[p + 1]`. Pairs without verdicts are not there.
+    """All verdicts between systems, by pair p = (first[p], second[p]) with verdicts.
 
-    `scores` beside them are what games count for the first instead, from 0 to 1; None where they count the verdicts:
-    1, 0.5 or 0."""
+    `verdicts[starts[p]:starts[p + 1]]` are 1, 0 or -1 for the first. `scores`, if given, are what games count for
+    the first instead, from 0 to 1; None: the verdicts count 1, 0.5 or 0."""
 
     systems: tuple[str, ...]
     first: IntArray
@@ -67,7 +65,7 @@ class VerdictTable:
         return cls(tuple(systems), pairs // len(systems), pairs % len(systems), starts, signs[order], scores)
 
     def linked_part(self) -> tuple[VerdictTable, BoolArray]:
-        """The table of the largest part of the systems that verdicts link, and the mask of these systems."""
+        """Return the table of the largest part of the systems that verdicts link, and the mask of these systems."""
         n = len(self.systems)
         beats = np.zeros((n, n), dtype=np.bool_)
         beats[self.first, self.second] = True
@@ -87,8 +85,8 @@ class VerdictTable:
         return part, kept
 
     def equal_records(self) -> IntArray:
-        """Class numbers (systems,): systems of one class have the same results against opponents of the same classes,
-        so that nothing but the chance of the simulated games can tell them from each other."""
+        """Class numbers (systems,): systems of one class have the same results against opponents of the same
+        classes, so that only the randomness of the simulated games distinguishes them."""
         met: list[list[tuple[int, bytes]]] = [[] for _ in self.systems]
         scores = (self.verdicts + 1) / 2 if self.scores is None else self.scores
         for pair, (one, two) in enumerate(zip(self.first.tolist(), self.second.tolist(), strict=True)):
@@ -108,7 +106,7 @@ class VerdictTable:
 
     @property
     def n_pairs(self) -> int:
-        """Pairs of systems that have verdicts."""
+        """Number of pairs of systems with verdicts."""
         return len(self.first)
 
     def __len__(self) -> int:
@@ -117,7 +115,8 @@ class VerdictTable:
 
 @dataclass(frozen=True, slots=True)
 class SystemSkill:
-    """One system: `estimate` is its mean rating over the seeds with r +- 1.96 RD; `sd` how far the seeds differ."""
+    """One system: `estimate` is its mean rating over the seeds with r +- 1.96 RD; `sd` is the standard deviation
+    over seeds."""
 
     system: str
     estimate: Estimate
@@ -128,7 +127,7 @@ class SystemSkill:
     rank: int
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-safe."""
+        """Return the row as JSON-safe values."""
         plain = {name: getattr(self, name) for name in self.__slots__}
         sd = None if np.isnan(self.sd) else self.sd
         return plain | {"estimate": self.estimate.as_dict(), "sd": sd}
@@ -136,9 +135,11 @@ class SystemSkill:
 
 @dataclass(frozen=True)
 class SkillRatings:
-    """Systems from best to worst. `converged` is the share of seeds whose order came to rest; `games` their mean
-    number of games. `ratings` (seeds, systems in the order of the table) are the single simulations. `tie` is None
-    where games counted expected scores, among which there are no draws."""
+    """Systems from best to worst. `converged` is the share of seeds whose order converged, `games` their mean number of
+    games.
+
+    `ratings` (seeds, systems in the order of the table) are the single simulations. `tie` is None if games counted
+    expected scores, which have no draws."""
 
     systems: tuple[SystemSkill, ...]
     ratings: FloatArray
@@ -153,18 +154,18 @@ class SkillRatings:
         """Names from best to worst."""
         return tuple(row.system for row in self.systems)
 
-    def rating_of(self, system: str) -> float:
-        """The mean rating of a system; nan without games."""
+    def get_rating(self, system: str) -> float:
+        """Return the mean rating of a system; nan without games."""
         return next(row.estimate.value for row in self.systems if row.system == system)
 
     @property
     def signature(self) -> str:
-        """The settings as one line."""
+        """Settings as one line."""
         counts = "outcome:expected" if self.tie is None else f"tie:{self.tie}"
         return f"method:glicko2|{counts}|tau:{TAU:g}|window:{WINDOW}|seeds:{self.seeds}|seed:{self.seed}"
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-safe: systems, settings, signature."""
+        """Return systems, settings and signature as JSON-safe values."""
         return {
             "method": "glicko2",
             "signature": self.signature,
@@ -183,16 +184,15 @@ def rank_by_games(
     max_games: int | None = None,
     fixed_games: int | None = None,
 ) -> SkillRatings:
-    """Systems by Glicko-2, simulated `seeds` times from one table of verdicts. Systems with equal records
-    (`VerdictTable.equal_records`) get the mean of their ratings, since only chance tells them from each other.
+    """Rank systems by Glicko-2, simulated `seeds` times from one table of verdicts. Systems with equal records
+    (`VerdictTable.equal_records`) get the mean of their ratings, because they differ only by chance.
 
-    A game: a pair drawn uniformly among those with verdicts, then one of its verdicts. When every player has 50 plays
-    the order is noted; games go on until every one has 50 more; an unchanged order ends the simulation, else the
-    window repeats, up to `max_games` (default 200 K^2). `fixed_games` plays just so many instead. One seed alone
-    gives the same as the same seed among others. Systems outside the largest part that verdicts link have no rating:
-    games cannot compare them. Where the table has scores of its own, games count these and there
-    are no draws. Raises ValueError without verdicts, or games to play, or for scores with the paper's rule of draws.
-    """
+    A game draws a pair uniformly among those with verdicts, then one of its verdicts. The order is recorded when
+    every player has 50 plays; games continue until every player has 50 more; an unchanged order ends the simulation,
+    otherwise the window repeats, up to `max_games` (default 200 K^2). `fixed_games` plays exactly that number
+    instead. A seed gives the same result alone and among others. Systems outside the largest part that verdicts link
+    have no rating: games cannot compare them. Where the table has scores of its own, games count these and there are
+    no draws. Raises ValueError without verdicts, or games to play, or for scores with the paper's rule of draws."""
     if table.scores is not None and tie == "paper":
         raise ValueError("games that count expected scores have no draws, so no rule of draws either")
     if not table.n_pairs:
@@ -249,7 +249,7 @@ def _summary(
     games = plays.mean(0)
     rating = ratings.mean(0)
     spread = ratings.std(0, ddof=1) if seeds > 1 else np.full(len(rating), np.nan)
-    # Equal records give equal results: what differs between them is the chance of the games.
+    # Systems with equal records differ only by the randomness of the games.
     alike = np.unique(np.stack([table.equal_records(), games > 0]), axis=1, return_inverse=True)[1].reshape(-1)
     size = np.bincount(alike)
     rating, spread, deviations, volatilities = (
@@ -277,7 +277,7 @@ def _summary(
 
 
 class _Stream:
-    """The games of one seed, drawn as they are needed; they do not depend on any result."""
+    """The games of one seed, drawn on demand; they do not depend on any result."""
 
     def __init__(self, table: VerdictTable, rng: np.random.Generator, cap: int, fixed: bool) -> None:
         self.table, self.rng, self.left, self.fixed = table, rng, cap, fixed
@@ -286,10 +286,10 @@ class _Stream:
         self.one, self.two, self.score = none, none, np.zeros(0)
 
     def take(self, windows: int) -> tuple[IntArray, IntArray, FloatArray, list[int]]:
-        """First, second, score of the games of so many windows, and their sizes; fewer where the games allowed end.
+        """Return first, second and score of the games of `windows` windows, and their sizes; fewer at the limit of
+        games.
 
-        A window ends when every player has 50 more plays; of a fixed number of games it is a part without meaning.
-        """
+        A window ends when every player has 50 more plays; with a fixed number of games it has no meaning."""
         sizes = self._parts(windows) if self.fixed else self._sizes(windows)
         n = sum(sizes)
         found = self.one[:n], self.two[:n], self.score[:n], sizes
@@ -309,7 +309,7 @@ class _Stream:
         while len(sizes) < windows and begin < self.left:
             if order is None:
                 flat = np.stack([self.one, self.two], axis=1).ravel()
-                # Numbers of 16 bits are sorted by counting.
+                # NumPy sorts 16-bit integers by counting.
                 order = np.argsort(flat.astype(np.int16), kind="stable")
                 counts = np.bincount(flat, minlength=len(self.table.systems))[self.players]
                 starts = np.cumsum(counts) - counts
@@ -354,7 +354,7 @@ class _Block:
         sizes = np.array([own + [0] * (windows - len(own)) for *_, own in parts])
         ends = sizes.cumsum(axis=1)
         left = np.array([[stream.left] for stream in streams])
-        # The last window is the one that all games allowed are played after.
+        # After the last window all allowed games are played.
         last = (ends == ends[:, -1:]) & (left == 0)
         shape = (len(streams), int(ends[:, -1].max()))
         one, two, score = np.full(shape, -1), np.full(shape, -1), np.zeros(shape)

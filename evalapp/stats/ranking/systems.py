@@ -1,9 +1,7 @@
-"""Systems ranked by people (mean rating, win rate, Turing M1 share), with intervals from one paired bootstrap.
+"""Rank systems by human judgements (mean rating, win rate, Turing M1 share), with intervals from one paired bootstrap.
 
-Rating models (Glicko-2, Bradley-Terry) do not live here.
-
-Explained in docs/explanation/statistics/human-scores.md#means-of-systems.
-"""
+Rating models (Glicko-2, Bradley-Terry) are in `comparisons`. Explained in
+docs/explanation/statistics/human-scores.md#means-of-systems."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ from evalapp.stats.core.coding import (
     verdict_codes,
 )  # fmt: skip
 from evalapp.stats.core.estimate import Estimate
-from evalapp.stats.ranking.connectivity import LARGEST_PART, NEVER_COMPARED, connectivity_of, largest_component
+from evalapp.stats.ranking.connectivity import LARGEST_PART, NEVER_COMPARED, find_connectivity, largest_component
 from evalapp.stats.resampling.bootstrap import (
     DEFAULT_BOOTSTRAP,
     MIN_CLUSTERS,
@@ -41,7 +39,7 @@ from evalapp.stats.resampling.bootstrap import (
 CannotDecide: TypeAlias = Literal["drop", "tie"]
 M1Unit: TypeAlias = Literal["judgement", "output"]
 
-# So many items must agree entirely for p < .05 in a two-sided sign test: 2 / 2^6 = .031.
+# Number of items that must agree entirely for p < .05 in a two-sided sign test: 2 / 2^6 = .031.
 _LEAST_ALIKE = 6
 NO_JUDGEMENT = "no judgement of this system"
 _A, _B, _TIE, _BOTH_BAD, _CANNOT_DECIDE = range(5)
@@ -49,15 +47,14 @@ _A, _B, _TIE, _BOTH_BAD, _CANNOT_DECIDE = range(5)
 
 @dataclass(frozen=True, slots=True)
 class SystemScore:
-    """One system's row.
+    """Row of one system in a ranking.
 
     `rank` is 1 + the number of strictly better systems; `rank_low`..`rank_high` is its interval over the resamples
-    (best and worst place, ties counted generously at both ends). `tier` numbers the rank sets: systems of different
-    tiers have rank intervals that do not overlap; all within a tier are linked by overlaps. `n_ratings` counts
-    judgements, `n_outputs` (= `estimate.n`) the distinct outputs behind them; `shares` gives the parts of the
-    judgements by verdict. `is_ranked` is False where nothing compares the system with the ranked ones: its rank may be
-    any. A ranked system without a value has a rank, but no finite rating.
-    """
+    (best and worst rank, both in favour of the wider interval on ties). `tier` numbers the rank sets: systems of
+    different tiers have rank intervals that do not overlap; all within a tier are linked by overlaps. `n_ratings`
+    counts judgements, `n_outputs` (= `estimate.n`) the distinct outputs behind them; `shares` gives the parts of the
+    judgements by verdict. `is_ranked` is False if no comparison links the system with the ranked ones, so that it
+    may have any rank. A ranked system without a value has a rank but no finite rating."""
 
     system: Any
     estimate: Estimate
@@ -71,7 +68,7 @@ class SystemScore:
     is_ranked: bool = True
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-safe: every field, the estimate by `Estimate.as_dict`."""
+        """Return every field as JSON-safe values, the estimate by `Estimate.as_dict`."""
         plain = {name: getattr(self, name) for name in self.__slots__}
         return plain | {"estimate": self.estimate.as_dict()}
 
@@ -80,9 +77,8 @@ class SystemScore:
 class Ranking:
     """Systems from best to worst (undefined last, then by label), with the settings of the bootstrap.
 
-    `totals` counts what the method saw and left out, e.g. judgements, ties, both_bad, cannot_decide, self. `extras`
-    holds what only one method has (JSON-safe; see the function that ranks), `settings` its part of the signature.
-    """
+    `totals` counts the judgements read and left out, such as ties, both_bad, cannot_decide and self. `extras` holds
+    results of a single method (JSON-safe; see the function that ranks), `settings` its part of the signature."""
 
     method: str
     systems: tuple[SystemScore, ...]
@@ -103,14 +99,14 @@ class Ranking:
         return f"method:{self.method}|boot:inputs|resamples:{self.resamples}|seed:{self.seed}|conf:{self.confidence:g}"
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-safe: every field, the systems by `SystemScore.as_dict`, and the signature."""
+        """Return every field as JSON-safe values, the systems by `SystemScore.as_dict`, and the signature."""
         plain = {name: getattr(self, name) for name in self.__slots__}
         return plain | {"systems": [row.as_dict() for row in self.systems], "signature": self.signature}
 
 
 @dataclass(frozen=True, slots=True)
 class _Shares:
-    """Every figure is the mean of `points` over the rows of a system; rows belong to clusters."""
+    """Means of `points` over the rows of each system; rows belong to clusters."""
 
     method: str
     points: FloatArray
@@ -129,15 +125,19 @@ def rank_by_mean(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     unknown: str = NO_JUDGEMENT,
 ) -> Ranking:
-    """Systems by mean rating: first the mean over raters of each output, then the mean over the system's outputs.
+    """Rank systems by mean rating: the mean over raters of each output, then over the system's outputs.
 
-    (n,) columns, one row per rating of one aspect, nan = missing; a system of which all are missing has no value
-    because `unknown`. Bootstrap over clusters of items (default the item), the same draws for all systems. An output is
-    (item, system); a system at a step is a system of its own.
+    (n,) columns, one row per rating of one aspect, nan = missing; a system without ratings has no value, with `unknown`
+    as the reason. Bootstrap over clusters of items (default: the item), with the same draws for all systems. An output
+    is (item, system); each checkpoint is a system of its own.
 
-    A system of one cluster has no interval, and its rank may be any. With few clusters percentiles are too narrow:
+    A system with one cluster has no interval and may have any rank. With few clusters percentiles are too narrow:
     intervals of 95 % hold the true mean in 83 % of simulated data with 5 clusters, 90 % with 10, 92 % with 20, 94 %
     with 50, those of ranks in 92 to 100 % (5 systems, normal ratings, 1,000 data sets; docs/results/intervals.md).
+
+    >>> ranking = rank_by_mean([5, 4, 2], ["i1", "i2", "i1"], ["bart", "bart", "t5"], bootstrap=Bootstrap(resamples=0))
+    >>> [(str(row.system), round(row.estimate.value, 2)) for row in ranking.systems]
+    [('bart', 4.5), ('t5', 2.0)]
     """
     values = float_column(value, "value")
     n = len(values)
@@ -166,15 +166,14 @@ def rank_by_win_rate(
     cannot_decide: CannotDecide = "drop",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Ranking:
-    """Systems by win rate: mean over their comparisons of 1 for a win, 1/2 for a tie or `both_bad`, 0 for a loss.
+    """Rank systems by win rate: the mean over comparisons of 1 for a win, 1/2 for a tie or `both_bad`, 0 for a loss.
 
-    (n,) columns, one row per judgement; `verdict` is one of `VERDICTS`. `cannot_decide` rows are left out, or count as
-    ties. Comparisons of a system with itself are left out and counted in `totals["self"]`. Each system's `shares` give
-    win, tie, both_bad, cannot_decide and loss as parts of its comparisons. Bootstrap as in `rank_by_mean`; of 0 and 1
-    the exact interval over items, by which such systems rank, too (`spread_shares_of_all`).
-    Only the largest part of the systems that comparisons link is ranked: a share of wins over others than theirs cannot
-    be compared with theirs. `extras["connectivity"]` says which parts there are.
-    """
+    (n,) columns, one row per judgement; `verdict` is one of `VERDICTS`. `cannot_decide` rows are left out, or count
+    as ties. Comparisons of a system with itself are left out and counted in `totals["self"]`. Each system's `shares`
+    give win, tie, both_bad, cannot_decide and loss as parts of its comparisons. Bootstrap as in `rank_by_mean`; win
+    rates of 0 and 1 get the exact interval over items, which also determines their ranks (`spread_shares_of_all`).
+    Only the largest part of the systems that comparisons link is ranked, because win rates against different
+    opponents are not comparable. `extras["connectivity"]` lists the parts."""
     if cannot_decide not in ("drop", "tie"):
         raise ValueError(f"cannot_decide is 'drop' or 'tie', not '{cannot_decide}'")
     codes = verdict_codes(verdict)
@@ -194,7 +193,7 @@ def rank_by_win_rate(
     beats = np.zeros((len(labels), len(labels)), dtype=np.bool_)
     beats[a[points_a > 0], b[points_a > 0]] = True
     beats[b[points_a < 1], a[points_a < 1]] = True
-    links = connectivity_of(beats, labels, n_ratings).parts_only()
+    links = find_connectivity(beats, labels, n_ratings).parts_only()
     ranked = largest_component(beats, n_ratings)
     points, inside = np.concatenate([points_a, 1.0 - points_a]), ranked[sides]
     shares = _Shares(
@@ -230,13 +229,13 @@ def rank_by_m1(
     per: M1Unit = "judgement",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Ranking:
-    """Turing M1 (Gu, Wu and Yu 2021): share of judgements that a generation is better than or as good as the reference.
+    """Rank systems by Turing M1 (Gu, Wu and Yu 2021): the share of judgements that a generation is at least as good as
+    the reference.
 
     (n,) columns, one row per judgement of a generation (side a) against a reference (side b): every verdict but `b`
     counts ("better", "cannot decide", ties). All systems are linked: each was compared with the reference.
-    `per="output"` takes the majority of each output's judgements instead, an even split counting as better or equal.
-    Bootstrap as in `rank_by_mean`.
-    """
+    `per="output"` takes the majority of each output's judgements, an even split counting as better or equal.
+    Bootstrap as in `rank_by_mean`."""
     if per not in ("judgement", "output"):
         raise ValueError(f"per is 'judgement' or 'output', not '{per}'")
     codes = verdict_codes(verdict)
@@ -280,7 +279,7 @@ def _rank(
     part_shares: Mapping[str, FloatArray] | None = None,
     unknown: Mapping[int, str] | None = None,
 ) -> Ranking:
-    """`unknown` says of the systems without a point why they have no value, by their numbers."""
+    """Return the ranking; `unknown` gives by system number why a system without points has no value."""
     if len(shares.labels) == 0:
         return Ranking(shares.method, (), 0, 0, bootstrap.resamples, bootstrap.seed, bootstrap.confidence, totals)
     columns = _cell_columns(shares)
@@ -292,7 +291,7 @@ def _rank(
     if is_share := shares.method != "mean":
         spread_shares_of_all(replicates, scores, n_drawn, bootstrap.seed)
         equal &= (scores > 0) & (scores < 1)
-    # Resamples of fewer items say nothing of ranks.
+    # With fewer items, resamples give no information on ranks.
     for_ranks = np.where(n_drawn >= np.where(equal, _LEAST_ALIKE, MIN_CLUSTERS), replicates, np.nan)
     defined = ~np.isnan(scores)
     ranks = np.where(defined, 1 + (scores[None, :] > scores[:, None]).sum(axis=1), 1 + defined.sum())
@@ -328,7 +327,7 @@ def _rank(
 
 
 def _cell_columns(shares: _Shares) -> FloatArray:
-    """Points and counts per cluster and system, (clusters, 2 systems)."""
+    """Return points and counts per cluster and system, (clusters, 2 systems)."""
     n_systems = len(shares.labels)
     cluster, _ = encode(shares.cluster, "cluster")
     n_clusters = max(shares.n_clusters, 1)
@@ -355,8 +354,8 @@ def _replicates(shares: _Shares, columns: FloatArray, bootstrap: Bootstrap) -> F
 def _rank_intervals(
     scores: FloatArray, ranks: IntArray, replicates: FloatArray, confidence: float
 ) -> tuple[IntArray, IntArray]:
-    """Best and worst place of each system; without resamples, or without judgements, its observed places. One whose
-    resamples say nothing (it has too few items) may stand anywhere, before all others and behind them."""
+    """Return the best and worst rank of each system; without resamples or judgements its observed ranks. A system
+    with too few items for resamples may have any rank."""
     low, high = ranks.copy(), ranks.copy()
     tables = replicates if len(replicates) else scores[None, :]
     rated = np.flatnonzero(~np.isnan(scores))
@@ -374,7 +373,7 @@ def _rank_intervals(
 
 
 def link_tiers(order: list[int], low: IntArray, high: IntArray) -> dict[int, int]:
-    """Numbers of the groups of systems linked by overlapping rank intervals, best first."""
+    """Return the number of each group of systems linked by overlapping rank intervals, best first."""
     tiers: dict[int, int] = {}
     tier, reach = 0, 0
     for k in sorted(order, key=lambda k: (low[k], high[k])):

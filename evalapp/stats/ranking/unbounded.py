@@ -1,8 +1,7 @@
-"""The order of systems some of which have no finite rating: one that never lost, one that never won, groups between
-which all verdicts go one way. Finite ratings are fitted in `comparison_fit.py`.
+"""Order of systems without finite ratings: one that never lost, one that never won, or groups between which all
+verdicts agree. Finite ratings are fitted in `comparison_fit`.
 
-Explained in docs/explanation/statistics/comparisons.md#connectivity.
-"""
+Explained in docs/explanation/statistics/comparisons.md#connectivity."""
 
 from __future__ import annotations
 
@@ -24,8 +23,9 @@ _DIGITS = 9
 
 
 @dataclass(frozen=True)
-class Rated:
-    """Systems with finite ratings among themselves: their mask over all, `theta` and the p of each difference."""
+class ClassRatings:
+    """Systems with finite ratings relative to each other: mask over all systems, `theta`, and the p of each
+    difference."""
 
     systems: BoolArray
     theta: FloatArray
@@ -34,8 +34,8 @@ class Rated:
 
 @dataclass(frozen=True)
 class Order:
-    """Over all systems (n,) and (n, n). `better[i, j]`: j is better than i. `p` is two-sided; nan where the verdicts
-    say nothing of the two. Only the `ranked` are linked by comparisons. `is_unbounded`: they are of several classes."""
+    """Order of all systems, (n,) and (n, n). `better[i, j]`: j is better than i. `p` is two-sided, nan without
+    evidence on the two. `ranked`: linked by comparisons. `is_unbounded`: the two belong to different classes."""
 
     ranked: BoolArray
     better: BoolArray
@@ -43,12 +43,12 @@ class Order:
     is_unbounded: bool = False
 
     @classmethod
-    def of_nobody(cls, n: int) -> Order:
-        """No system is ranked."""
+    def without_ranks(cls, n: int) -> Order:
+        """Return an order in which no system is ranked."""
         return cls(np.zeros(n, dtype=np.bool_), np.zeros((n, n), dtype=np.bool_), np.full((n, n), np.nan))
 
     def ranks(self, differs: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Rank, best and worst rank of every system; any rank for one that is not ranked."""
+        """Return rank, best and worst rank of every system; an unranked one may have any rank."""
         n, n_ranked = len(self.ranked), int(self.ranked.sum())
         rank = 1 + self.better.sum(axis=1)
         low = 1 + (differs & self.better).sum(axis=1)
@@ -58,18 +58,17 @@ class Order:
         return rank, low, high
 
 
-def order_systems(judged: Judgements, rated: Sequence[Rated], *, by_value: bool = False) -> Order:
-    """The order of all systems that comparisons link.
+def order_systems(judged: Judgements, rated: Sequence[ClassRatings], *, by_value: bool = False) -> Order:
+    """Return the order of all systems that comparisons link.
 
-    Inside a strongly connected class it is that of the fitted ratings (`rated`, one for each class that has them).
-    Between two classes all verdicts go one way, and the likelihood grows without end as they move apart: the class that
-    won, directly or through others, is above; classes that no chain of wins joins have no order. With `by_value` (a
-    prior gives every system a finite rating) the one `rated` holds all of them and orders them by value.
+    Within a strongly connected class the fitted ratings decide (`rated`, one entry for each class that has them).
+    Between two classes all verdicts agree, and the likelihood increases without bound as they move apart: the class
+    that won, directly or through others, is above; classes without a chain of wins between them are not ordered. With
+    `by_value` (a prior gives every system a finite rating) the single entry of `rated` orders all systems by value.
 
     The p of two systems of different classes is Wald's in a Bradley-Terry fit (a tie is half a win) with Firth's
-    penalty (1993), which is finite: one win is p = .63, ten wins without a loss .045. Several judgements of one pair of
-    systems in one cluster count as one there, which is their weight if they agree entirely.
-    """
+    penalty (1993), which is finite: one win gives p = .63, ten wins without a loss .045. Several judgements of one
+    pair of systems in one cluster count as one, their weight if they agree entirely."""
     n, ranked = len(judged.labels), judged.linked
     better = np.zeros((n, n), dtype=np.bool_)
     p = np.full((n, n), np.nan)
@@ -85,7 +84,7 @@ def order_systems(judged: Judgements, rated: Sequence[Rated], *, by_value: bool 
     between = member[:, None] != member[None, :]
     if not by_value:
         better = np.where(between, above.T, better)
-    # The penalised fit may put a member of a higher class below one of a lower class; then nothing is significant.
+    # The penalised fit may rate a member of a higher class below one of a lower class; then nothing is significant.
     theta, chance = penalised_differences(judged, ranked)
     agrees = np.where(better, theta[None, :] > theta[:, None], theta[None, :] < theta[:, None])
     chance = np.where(agrees, chance, 1.0)
@@ -94,7 +93,8 @@ def order_systems(judged: Judgements, rated: Sequence[Rated], *, by_value: bool 
 
 
 def penalised_differences(judged: Judgements, ranked: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """Firth's estimates (n,) of the ranked systems and the two-sided p of their differences (n, n), nan for others."""
+    """Return Firth's estimates (n,) of the ranked systems and the two-sided p of their differences (n, n), nan for
+    others."""
     counts = _independent_counts(judged)[np.ix_(ranked, ranked)]
     first, second = np.nonzero(np.triu(counts.any(axis=2), 1))
     fitted, covariance = fit_penalised(len(counts), first, second, counts[first, second])
@@ -109,13 +109,14 @@ def penalised_differences(judged: Judgements, ranked: BoolArray) -> tuple[FloatA
 
 
 def fit_penalised(n: int, first: IntArray, second: IntArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """theta (n,) that maximise the Bradley-Terry likelihood times the root of its information's determinant, and their
-    covariance (n, n), the inverse information; `counts` (u, 3) wins, ties and losses of `first` against `second`.
+    """Return theta (n,) that maximise the Bradley-Terry likelihood times the root of the determinant of its
+    information, and their covariance (n, n), the inverse information. `counts` (u, 3): wins, ties and losses of `first`
+    against `second`.
 
     The maximum solves the score equations of counts with h / 2 more wins and h / 2 more losses of each pair, h its
-    leverage (Firth 1993; Heinze and Schemper 2002): repeated until the leverages stay. Two systems: half a win each.
-    """
-    design = Design.of_pairs(n, first, second)
+    leverage (Firth 1993; Heinze and Schemper 2002), iterated until the leverages converge. For two systems: half a
+    win each."""
+    design = Design.from_pairs(n, first, second)
     judgements = counts.sum(axis=1)
     half = np.full(len(first), (n - 1) / len(first) / 2)
     fit = None
@@ -136,7 +137,8 @@ def fit_penalised(n: int, first: IntArray, second: IntArray, counts: FloatArray)
 
 
 def _independent_counts(judged: Judgements) -> FloatArray:
-    """(systems, systems, 3) like `Judgements.outcomes`; judgements of one pair in one cluster share the weight 1."""
+    """Return (systems, systems, 3) as `Judgements.outcomes`; judgements of one pair in one cluster share the weight
+    1."""
     if judged.cluster is None:
         return judged.outcomes
     n = len(judged.labels)
@@ -148,8 +150,8 @@ def _independent_counts(judged: Judgements) -> FloatArray:
     return np.asarray(shown + shown.transpose(1, 0, 2)[..., ::-1], dtype=np.float64)
 
 
-def endless_reason(judged: Judgements, rated: BoolArray, number: int, above: BoolArray) -> str:
-    """Why a system that comparisons link with the rated ones has no finite rating; `above` of `classes_above`."""
+def explain_unbounded(judged: Judgements, rated: BoolArray, number: int, above: BoolArray) -> str:
+    """Return why a system linked with the rated ones has no finite rating; `above` comes from `classes_above`."""
     beats, others = judged.beats, rated.any()
     if not beats[:, number].any():
         return "won every comparison, so its rating has no upper end"

@@ -12,12 +12,12 @@ from evalapp.stats.core.coding import FloatArray
 from evalapp.stats.core.estimate import NAN, Estimate
 from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE, with_ends, with_interval
 
-#: More clusters than this are left out in so many blocks instead of one by one.
+#: With more clusters than this, blocks of clusters are left out instead of single ones.
 MOST_BLOCKS = 1000
 
 
 class LeaveOneOut:
-    """In place of random draws: every cluster once, but for one block of them at a time (of one cluster, up to
+    """Leave-one-out draws instead of random ones: all clusters once except one block (of one cluster, up to
     `MOST_BLOCKS` clusters)."""
 
     def __init__(self, n_clusters: int) -> None:
@@ -26,7 +26,7 @@ class LeaveOneOut:
         self._next = 0
 
     def take(self, size: int) -> FloatArray:
-        """The next `size` blocks left out, as counts (n_clusters, size)."""
+        """Return the next `size` blocks left out, as counts (n_clusters, size)."""
         blocks = np.arange(self._next, self._next + size)
         self._next += size
         return (np.arange(self._n)[:, None] % self.n_blocks != blocks).astype(np.float64)
@@ -35,13 +35,12 @@ class LeaveOneOut:
 def bca_interval(
     value: float, replicates: FloatArray, left_out: Sequence[FloatArray], confidence: float = DEFAULT_CONFIDENCE
 ) -> tuple[float, float]:
-    """The interval of Efron (1987) from the value, its replicates, and its values with each unit left out.
+    """Return the interval of Efron (1987) from the value, its replicates, and its values with each unit left out.
 
     The percentiles are Phi(z0 + (z0 + z) / (1 - a (z0 + z))) for z = Phi^-1 of both tails, z0 = Phi^-1 of the share of
     replicates below the value (equal ones count half), and with d_i = (n - 1) (mean of left-out values - i-th one)
     a = sum d^3 / n^3 / (6 (sum d^2 / n^2)^(3/2)), sums over all `left_out` where several things are resampled.
-    nan, nan where all replicates lie on one side or nothing varies.
-    """
+    nan, nan where all replicates lie on one side or nothing varies."""
     defined = replicates[~np.isnan(replicates)]
     if defined.size == 0:
         return NAN, NAN
@@ -74,7 +73,7 @@ def with_bca_interval(
     clusters: dict[str, int],
     confidence: float = DEFAULT_CONFIDENCE,
 ) -> Estimate:
-    """`point` with its BCa interval; under the conditions and with the notes of `with_interval`."""
+    """Return `point` with its BCa interval, under the conditions and with the notes of `with_interval`."""
     plain = with_interval(point, replicates, clusters=clusters, confidence=confidence)
     if not plain.has_interval:
         return plain

@@ -1,9 +1,8 @@
-"""Cluster bootstrap: drawing clusters with replacement as multiplicities, resampled sums, percentile intervals.
+"""Cluster bootstrap: resampled multiplicities of clusters, resampled sums, percentile intervals.
 
-What is resampled are clusters (items, groups of items, systems), never rows. The statistics themselves live elsewhere.
+Clusters (items, groups of items, systems) are resampled, never rows.
 
-Explained in docs/explanation/statistics/significance.md#cluster-bootstrap.
-"""
+Explained in docs/explanation/statistics/significance.md#cluster-bootstrap."""
 
 from __future__ import annotations
 
@@ -20,37 +19,36 @@ from evalapp.stats.core.estimate import NAN, Estimate
 DEFAULT_RESAMPLES = 1000
 DEFAULT_CONFIDENCE = 0.95
 
-# Cells of one chunk of multiplicities: 2 MB of float64, so that the handful of such arrays stays in the cache.
+# Cells of one chunk of multiplicities: 2 MB of float64, so that the few arrays of this size fit the cache.
 _CHUNK_CELLS = 1 << 18
 # Columns below which the cost per chunk outweighs that.
 _MIN_CHUNK = 8
 
-#: Below this many clusters an interval says that it rests on few. Percentiles of resamples are those of a normal
-#: distribution with the variance (n - 1) / n of the sample's, so of n normal values an interval called 95 % misses
-#: their mean with probability 2 T(-1.96 sqrt((n - 1) / n)), T with n - 1 degrees of freedom: .071 for 20, .096 for 10,
-#: .102 for 9, .155 for 5. Below 10 it errs twice as often as it says, or more. Cameron, Gelbach & Miller (2008) found
-#: over-rejection of that order with 5 to 10 clusters; means that are skewed or of unequal clusters do worse.
+#: Below this many clusters an interval carries a warning. Percentiles of resamples correspond to a normal distribution
+#: with (n - 1) / n of the sample variance, so for n normal values a nominal 95 % interval misses their mean with
+#: probability 2 T(-1.96 sqrt((n - 1) / n)), T with n - 1 degrees of freedom: .071 for 20, .096 for 10, .102 for 9, .155
+#: for 5. Below 10 the error rate is at least twice the nominal one. Cameron, Gelbach and Miller (2008) found over-
+#: rejection of that order with 5 to 10 clusters; skewed means and unequal clusters do worse.
 FEW_CLUSTERS = 10
-#: Below this many clusters there is no interval: percentiles of resamples of 2 to 4 miss the mean of normal values in
-#: 48 to 19 % of all cases (the formula above), and may not even hold the value that they are of.
+#: Below this many clusters there is no interval: percentiles of resamples of 2 to 4 clusters miss the mean of normal
+#: values in 48 to 19 % of all cases (formula above), and may not even contain the estimate.
 MIN_CLUSTERS = 5
 
-# The stream of random numbers of `spread_shares_of_all`.
+# Stream of random numbers of `spread_shares_of_all`.
 _ALIKE_STREAM = 2
-# Below this share of defined resamples an interval would describe the lucky ones only.
+# With fewer defined resamples an interval would be biased towards the resamples that happen to be defined.
 _MIN_DEFINED = 0.5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bootstrap:
-    """How the interval of a statistic is resampled.
+    """Settings of a bootstrap interval.
 
-    cluster: (n,) group of each row; groups are drawn whole, with replacement. None: each unit that the statistic
-        names is a group of its own.
+    cluster: (n,) group of each row; groups are resampled whole, with replacement. None: each unit of the statistic is a
+        group of its own.
     resamples: number of resamples; 0 gives no interval.
     seed: of the draws; two statistics over the same groups are paired under the same seed.
-    confidence: of the interval, between 0 and 1.
-    """
+    confidence: level of the interval, between 0 and 1."""
 
     cluster: ArrayLike | None = None
     resamples: int = DEFAULT_RESAMPLES
@@ -58,7 +56,7 @@ class Bootstrap:
     confidence: float = DEFAULT_CONFIDENCE
 
     def with_cluster(self, cluster: ArrayLike | None) -> Bootstrap:
-        """Return the same settings for other groups of rows."""
+        """Return the same settings with other groups of rows."""
         return replace(self, cluster=cluster)
 
 
@@ -66,32 +64,31 @@ DEFAULT_BOOTSTRAP = Bootstrap()
 
 
 def chunk_sizes(resamples: int, rows: int) -> list[int]:
-    """Sizes of chunks of resamples that keep a (rows, chunk) array small; they sum to `resamples`."""
+    """Return sizes of chunks of resamples that keep a (rows, chunk) array small; they sum to `resamples`."""
     size = min(max(_CHUNK_CELLS // max(rows, 1), _MIN_CHUNK), max(resamples, 1))
     whole, rest = divmod(resamples, size)
     return [size] * whole + ([rest] if rest else [])
 
 
 class Draws(Protocol):
-    """Whatever gives the next `size` resamples as counts (n_clusters, size)."""
+    """Protocol: returns the next `size` resamples as counts (n_clusters, size)."""
 
     def take(self, size: int) -> FloatArray: ...
 
 
 class ClusterDraws:
-    """Multiplicities of `n_clusters` clusters, each resample drawing n_clusters of them with replacement.
+    """Multiplicities of `n_clusters` clusters; each resample draws n_clusters of them with replacement.
 
-    The same seed gives the same draws whatever the chunks, so two statistics over the same clusters are paired.
-    `stream` separates draws that must be independent under one seed (items and systems).
-    """
+    The same seed gives the same draws for any chunk size, so two statistics over the same clusters are paired. `stream`
+    separates draws that must be independent under one seed (items and systems)."""
 
     def __init__(self, n_clusters: int, seed: int, stream: int = 0) -> None:
         self.n_clusters = n_clusters
         self._generator = np.random.default_rng([seed, stream])
 
     def take(self, size: int) -> FloatArray:
-        """The next `size` resamples as counts (n_clusters, size)."""
-        # int64 draws are consumed one by one, whatever the chunk; smaller types are drawn in packs.
+        """Return the next `size` resamples as counts (n_clusters, size)."""
+        # NumPy draws int64 one by one, but smaller types in packs, which would make results depend on the chunk size.
         drawn = self._generator.integers(0, self.n_clusters, size=(size, self.n_clusters), dtype=np.int64)
         drawn += np.arange(size, dtype=np.int64)[:, None] * self.n_clusters
         counts = np.bincount(drawn.ravel(), minlength=size * self.n_clusters)
@@ -99,10 +96,9 @@ class ClusterDraws:
 
 
 def resampled_sums(columns: FloatArray, cluster: IntArray, n_clusters: int, *, resamples: int, seed: int) -> FloatArray:
-    """Sums of the columns (n, k) in every resample of the clusters, (resamples, k).
+    """Return the sums of columns (n, k) in every resample of the clusters, (resamples, k).
 
-    Only the sums per cluster (n_clusters, k) enter the draws, so the cost does not grow with the rows.
-    """
+    Only the sums per cluster (n_clusters, k) are resampled, so the cost does not grow with the rows."""
     sums = np.stack([np.bincount(cluster, weights=column, minlength=n_clusters) for column in columns.T], axis=1)
     draws = ClusterDraws(n_clusters, seed)
     parts = [draws.take(size).T @ sums for size in chunk_sizes(resamples, n_clusters)]
@@ -110,14 +106,15 @@ def resampled_sums(columns: FloatArray, cluster: IntArray, n_clusters: int, *, r
 
 
 def tails(confidence: float) -> tuple[float, float]:
-    """The two percentiles that enclose the central `confidence` share: 2.5 and 97.5 for 0.95."""
+    """Return the two percentiles that enclose the central `confidence` share: 2.5 and 97.5 for 0.95."""
     # Rounded, because 1 - 0.95 is not quite 0.05.
     tail = round(50.0 * (1.0 - confidence), 9)
     return tail, 100.0 - tail
 
 
 def percentile_interval(replicates: FloatArray, confidence: float = DEFAULT_CONFIDENCE) -> tuple[float, float]:
-    """The central `confidence` share of the defined replicates (linear percentiles); nan, nan when there are none."""
+    """Return the central `confidence` share of the defined replicates (linear percentiles); nan, nan if there are
+    none."""
     defined = replicates[~np.isnan(replicates)]
     if defined.size == 0:
         return NAN, NAN
@@ -126,22 +123,22 @@ def percentile_interval(replicates: FloatArray, confidence: float = DEFAULT_CONF
 
 
 def few_note(clusters: Mapping[str, int]) -> str:
-    """What an interval from few clusters says of itself; nothing where there are `FEW_CLUSTERS` of everything."""
+    """Return the warning of an interval from fewer than `FEW_CLUSTERS` clusters of any kind, else ""."""
     few = [f"{count} {what}" for what, count in clusters.items() if count < FEW_CLUSTERS]
     return f"the interval rests on {' and '.join(few)} only" if few else ""
 
 
 def too_few_note(clusters: Mapping[str, int]) -> str:
-    """Why there is no interval from so few clusters; nothing where there are `MIN_CLUSTERS` of everything."""
+    """Return why there is no interval from fewer than `MIN_CLUSTERS` clusters of any kind, else ""."""
     few = [f"{count} {what}" for what, count in clusters.items() if count < MIN_CLUSTERS]
     return f"no interval: {' and '.join(few)} only, at least {MIN_CLUSTERS} are needed" if few else ""
 
 
-#: Why a value has no interval whose resamples do not vary.
+#: Reason for no interval where all resamples are equal.
 NO_WIDTH = "no interval: all parts of the data give the same value, so they say nothing of its uncertainty"
-#: What the interval of a share of 0 or 1 says of itself.
+#: Note on the interval of a share of 0 or 1.
 ALL_ALIKE = "all came out the same: exact interval (Clopper-Pearson)"
-#: What an interval says of itself that does not hold its own value.
+#: Note on an interval that does not contain its own estimate.
 OUTSIDE = "the value lies outside the interval of its resamples: do not rely on either end"
 
 
@@ -153,14 +150,12 @@ def with_interval(
     confidence: float = DEFAULT_CONFIDENCE,
     is_share: bool = False,
 ) -> Estimate:
-    """`point` with the percentile interval of `replicates`, or with a note on why it has none.
+    """Return `point` with the percentile interval of `replicates`, or with a note on why it has none.
 
-    `clusters` says how many of what were resampled ({"items": 60}); fewer than `MIN_CLUSTERS` of any give no interval,
-    and neither does a set of replicates of which less than half are defined. Without replicates (none asked for)
-    nothing is added. An interval from fewer than `FEW_CLUSTERS`, or one that does not hold the value, says so in the
-    note. Resamples that all give the same value make no interval, but for a share (`is_share`) of 0 or 1 see
-    `with_share_of_all`.
-    """
+    `clusters`: number of resampled units by name ({"items": 60}). There is no interval with fewer than `MIN_CLUSTERS`
+    of any, or if less than half of the replicates are defined. Without replicates (none requested) nothing is added. A
+    note marks an interval from fewer than `FEW_CLUSTERS`, and an interval that does not contain the estimate. Resamples
+    that are all equal give no interval, except for a share (`is_share`) of 0 or 1, see `with_share_of_all`."""
     if not point.is_defined or replicates.size == 0:
         return point
     if too_few := too_few_note(clusters):
@@ -177,8 +172,8 @@ def with_interval(
 
 
 def with_ends(point: Estimate, low: float, high: float, clusters: Mapping[str, int]) -> Estimate:
-    """`point` with the interval [low, high] and what is to be said of it: that it rests on few clusters, or does not
-    hold the value (by more than rounding). No interval where it has no width."""
+    """Return `point` with the interval [low, high] and its notes: few clusters, or an estimate outside the interval (by
+    more than rounding). An interval without width is left out."""
     rounding = 1e-9 * max(1.0, abs(point.value))
     if not high - low > rounding * 1e-3:
         return point.with_note(NO_WIDTH)
@@ -190,17 +185,20 @@ def with_ends(point: Estimate, low: float, high: float, clusters: Mapping[str, i
 
 
 def with_share_of_all(point: Estimate, clusters: Mapping[str, int], confidence: float) -> Estimate:
-    """A share of 0 or 1 with its exact interval (Clopper & Pearson 1934), each of the n clusters counted as one draw
-    that came out the same: 1 has [(a / 2)^(1 / n), 1] with a = 1 - confidence, which is [0.69, 1] of 10 clusters."""
+    """Return a share of 0 or 1 with its exact interval (Clopper and Pearson 1934), counting each of the n clusters as
+    one trial with the same outcome: 1 has [(a / 2)^(1 / n), 1] with a = 1 - confidence, which is [0.69, 1] for 10
+    clusters."""
     end = (0.5 - confidence / 2) ** (1.0 / min(clusters.values()))
     low, high = (end, 1.0) if point.value == 1 else (0.0, 1.0 - end)
     return with_ends(point.with_note(ALL_ALIKE), low, high, clusters)
 
 
 def spread_shares_of_all(replicates: FloatArray, shares: FloatArray, n_clusters: IntArray, seed: int) -> None:
-    """Replaces the replicates (resamples, k) of shares (k,) of 0 and 1, which resampling cannot vary: by 1 - u^(1 / n)
-    and u^(1 / n), u uniform and the same for all, whose percentiles are the ends of `with_share_of_all`. Of two systems
-    that met each other only, the better one is then surely first from 6 clusters on, as by a two-sided sign test."""
+    """Replace the replicates (resamples, k) of shares (k,) of 0 and 1, which resampling cannot vary.
+
+    They become 1 - u^(1 / n) and u^(1 / n) with u uniform and the same for all, whose percentiles are the ends of
+    `with_share_of_all`. For two systems that were compared only with each other, the better one is then certainly first
+    from 6 clusters on, as in a two-sided sign test."""
     n = len(replicates)
     u = (np.random.default_rng([seed, _ALIKE_STREAM]).permutation(n)[:, None] + 0.5) / max(n, 1)
     for end in (0.0, 1.0):
@@ -212,6 +210,6 @@ def spread_shares_of_all(replicates: FloatArray, shares: FloatArray, n_clusters:
 def iterate_draws(
     items: Draws | None, systems: Draws | None, resamples: int, rows: int
 ) -> Iterator[tuple[int, FloatArray | None, FloatArray | None]]:
-    """Chunks (size, counts of item clusters or None, counts of systems or None) that add up to `resamples`."""
+    """Yield chunks (size, counts of item clusters or None, counts of systems or None) that add up to `resamples`."""
     for size in chunk_sizes(resamples, rows):
         yield size, items.take(size) if items else None, systems.take(size) if systems else None

@@ -1,8 +1,7 @@
-"""Intervals of correlations across few independent units, such as systems: each unit left out once, Fisher's z,
-Student's t. No random draws, so the same data give the same ends.
+"""Jackknife intervals of correlations across few independent units, such as systems, on Fisher's z scale with Student's
+t. There are no random draws, so the same data give the same ends.
 
-Explained in docs/explanation/statistics/significance.md#jackknife-over-systems.
-"""
+Explained in docs/explanation/statistics/significance.md#jackknife-over-systems."""
 
 from __future__ import annotations
 
@@ -18,21 +17,21 @@ from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE, too_few_note,
 if TYPE_CHECKING:
     from evalapp.stats.core.coding import FloatArray
 
-#: How signatures call these intervals.
+#: Name of these intervals in signatures.
 NAME = "jackknife-z"
 PERFECT = "no interval: the order is the same for all systems, so leaving one out changes nothing"
 UNDEFINED = "no interval: without one of the systems the value is undefined"
 
-# Nearer to 1 than this is 1.
+# Correlations closer to 1 than this count as 1.
 _EDGE = 1e-12
 
 
 def jackknife_ends(value: float, left_out: FloatArray, confidence: float = DEFAULT_CONFIDENCE) -> tuple[float, float]:
-    """tanh(atanh(r) -+ t s / (1 - r^2)): s^2 = (n - 1) / n sum (r_i - mean)^2 over the n values r_i without one unit, t
-    the quantile of Student's t with n - 1 degrees of freedom.
+    """Return tanh(atanh(r) -+ t s / (1 - r^2)) with s^2 = (n - 1) / n sum (r_i - mean)^2 over the n leave-one-out
+    values r_i and t the quantile of Student's t with n - 1 degrees of freedom.
 
-    nan, nan where |r| is 1 or some r_i is undefined. Covers .93 to .96 (Pearson, 6 to 32 systems, also of heavy tails,
-    where Fisher's own variance 1 / (n - 3) covers .83 to .95) and .94 to .99 (ranks): docs/results/intervals.md.
+    nan, nan where |r| is 1 or some r_i is undefined. Covers .93 to .96 (Pearson, 6 to 32 systems, also with heavy
+    tails, where Fisher's own variance 1 / (n - 3) covers .83 to .95) and .94 to .99 (ranks): docs/results/intervals.md.
     """
     n = len(left_out)
     if abs(value) >= 1 - _EDGE or n < 2 or np.isnan(left_out).any():
@@ -43,7 +42,7 @@ def jackknife_ends(value: float, left_out: FloatArray, confidence: float = DEFAU
 
 
 def with_jackknife(point: Estimate, left_out: FloatArray, confidence: float = DEFAULT_CONFIDENCE) -> Estimate:
-    """`point` with its interval over systems, under the conditions and with the notes of `with_interval`."""
+    """Return `point` with its interval over systems, under the conditions and with the notes of `with_interval`."""
     if not point.is_defined or left_out.size == 0:
         return point
     clusters = {"systems": len(left_out)}
@@ -58,9 +57,10 @@ def with_jackknife(point: Estimate, left_out: FloatArray, confidence: float = DE
 def difference_ends(
     one: float, two: float, left_one: FloatArray, left_two: FloatArray, confidence: float = DEFAULT_CONFIDENCE
 ) -> tuple[float, float]:
-    """The interval of the difference of two correlations with the same third variable over the same units, from their
-    own intervals (Zou 2007): d - sqrt((r1 - l1)^2 + (u2 - r2)^2 - 2 c (r1 - l1) (u2 - r2)) and its mirror image, with c
-    the correlation of the two columns of values without one unit."""
+    """Return the interval of the difference of two correlations with the same third variable over the same units.
+
+    From their own intervals (Zou 2007): d - sqrt((r1 - l1)^2 + (u2 - r2)^2 - 2 c (r1 - l1) (u2 - r2)) and its mirror
+    image, with c the correlation of the two columns of leave-one-out values."""
     (l1, u1), (l2, u2) = jackknife_ends(one, left_one, confidence), jackknife_ends(two, left_two, confidence)
     if math.isnan(l1) or math.isnan(l2):
         return NAN, NAN
@@ -77,7 +77,7 @@ def difference_ends(
 def with_difference(
     one: Estimate, two: Estimate, left_one: FloatArray, left_two: FloatArray, confidence: float = DEFAULT_CONFIDENCE
 ) -> Estimate:
-    """The difference of two correlations over the same systems, with its interval."""
+    """Return the difference of two correlations over the same systems, with its interval."""
     point = Estimate.point(one.value - two.value, one.n)
     clusters = {"systems": len(left_one)}
     if left_one.size == 0:

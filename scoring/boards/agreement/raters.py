@@ -13,7 +13,7 @@ from evalapp.side_figures import FAILED, side_figure
 from evalapp.stats.agreement.calibration import calibrate_raters
 from evalapp.stats.agreement.coefficients import AgreementTable, agreement_table
 from evalapp.stats.agreement.components import variance_components
-from evalapp.stats.agreement.judged import NO_PAIR_LEFT, Judged, compare_as, without_value
+from evalapp.stats.agreement.judged import NO_PAIR_LEFT, RaterJudgements, compare_as, explain_missing
 from evalapp.stats.agreement.krippendorff import Scale
 from evalapp.stats.agreement.normalise import Z_METHODS, RatingMethod
 from evalapp.stats.agreement.raters import rater_reports
@@ -54,7 +54,7 @@ _NO_ANSWERS = Estimate.undefined("z-scores of two raters are hardly ever the sam
 _OF_SCALES = {"bias", "spread", "drift", "most_given", "most_given_share"}
 
 
-def overview_table(parts: Iterable[tuple[str, str, Judged]], settings: Settings) -> Table:
+def overview_table(parts: Iterable[tuple[str, str, RaterJudgements]], settings: Settings) -> Table:
     """One row per aspect, way of judging and source: all judgements together, then each campaign and what was uploaded
     where there are several. `parts`: aspect, way of judging, columns. `settings`: scale, campaign, filter, ratings."""
     rows: list[Table] = []
@@ -82,7 +82,7 @@ def overview_table(parts: Iterable[tuple[str, str, Judged]], settings: Settings)
 
 
 def detail_table(
-    columns: Judged, settings: Settings, *, aspect: str, judged: str, controls: Mapping[str, tuple[int, int]]
+    columns: RaterJudgements, settings: Settings, *, aspect: str, judged: str, controls: Mapping[str, tuple[int, int]]
 ) -> Table:
     """Everything about the people who judged one aspect. `controls`: rater -> control items answered and failed.
     Coefficients and pairs are of the ratings by the method of `settings`, all else of what was given."""
@@ -118,7 +118,11 @@ def detail_table(
         "n_simulated": int(columns.simulated.sum()),
         "note": "" if len(columns) else f"Nobody has judged {aspect} here.",
         "rows": _coefficients(found, LABELS, method, n_without) if len(first) else [],
-        "notes": [*found.notes, *without_value(n_without, method), *([ORIENTED] if judged == "comparisons" else [])],
+        "notes": [
+            *found.notes,
+            *explain_missing(n_without, method),
+            *([ORIENTED] if judged == "comparisons" else []),
+        ],
         "prevalence": shares,
         "pairs": _pairs(found, first.raters, method),
         "n_pairs": len(found.pairs) + found.pairs_left_out,
@@ -130,10 +134,10 @@ def detail_table(
     }
 
 
-def scale_of(columns: Judged, settings: Settings) -> Scale:
+def scale_of(columns: RaterJudgements, settings: Settings) -> Scale:
     """The scale that was asked for, the usual one where none was, nominal for verdicts in any case."""
     asked = settings["scale"]
-    return columns.usual_scale if asked in ("", "auto") or not columns.is_numeric else asked
+    return columns.default_scale if asked in ("", "auto") or not columns.is_numeric else asked
 
 
 def _method(settings: Settings) -> RatingMethod:
@@ -142,7 +146,7 @@ def _method(settings: Settings) -> RatingMethod:
     return method
 
 
-def _line(aspect: str, judged: str, source: str, columns: Judged, settings: Settings) -> Table:
+def _line(aspect: str, judged: str, source: str, columns: RaterJudgements, settings: Settings) -> Table:
     first = columns.first_judgements()
     scale, method = scale_of(columns, settings), _method(settings)
     compared, n_without = compare_as(first, method)
@@ -160,7 +164,7 @@ def _line(aspect: str, judged: str, source: str, columns: Judged, settings: Sett
     }
 
 
-def _agreement(columns: Judged, scale: Scale, resamples: int, pairs: int) -> AgreementTable:
+def _agreement(columns: RaterJudgements, scale: Scale, resamples: int, pairs: int) -> AgreementTable:
     return agreement_table(
         columns.value,
         columns.unit,
@@ -203,7 +207,7 @@ def _pairs(found: AgreementTable, raters: tuple[str, ...], method: RatingMethod)
     ]
 
 
-def _raters(columns: Judged, controls: Mapping[str, tuple[int, int]]) -> list[Table]:
+def _raters(columns: RaterJudgements, controls: Mapping[str, tuple[int, int]]) -> list[Table]:
     """A report of each rater, those first whom one has reasons to look at. `controls` become rows without a value."""
     if not len(columns):
         return []
@@ -231,7 +235,7 @@ def _raters(columns: Judged, controls: Mapping[str, tuple[int, int]]) -> list[Ta
     return sorted(rows, key=lambda row: (not row["reasons"], -row["n"], row["rater"]))
 
 
-def points_of(columns: Judged) -> FloatArray:
+def points_of(columns: RaterJudgements) -> FloatArray:
     """Ratings as they are; verdicts as points of the first side (1 better, .5 equal or undecided, 0 worse). In a
     comparison of two outputs every second unit is turned round, because which side comes first there means nothing."""
     if columns.is_numeric:
@@ -241,14 +245,14 @@ def points_of(columns: Judged) -> FloatArray:
     return np.where(turned, 1.0 - points, points)
 
 
-def _repeats(columns: Judged, extra: int) -> np.ndarray[Any, Any]:
+def _repeats(columns: RaterJudgements, extra: int) -> np.ndarray[Any, Any]:
     found = np.full(len(columns) + extra, None, dtype=object)
     rows = np.flatnonzero(columns.repeat)
     found[rows] = columns.unit[rows]
     return found
 
 
-def _calibration(columns: Judged) -> tuple[Table | None, str]:
+def _calibration(columns: RaterJudgements) -> tuple[Table | None, str]:
     """System means without the biases of their raters beside the plain means, best first; or why there are none."""
     rated = columns.only(columns.system >= 0) if columns.is_numeric else columns
     if not columns.is_numeric:
@@ -278,7 +282,7 @@ def _calibration(columns: Judged) -> tuple[Table | None, str]:
     return {"systems": rows, "raters": raters, "sigma2": found.sigma2, "note": found.note, "n": found.n}, ""
 
 
-def _components(columns: Judged) -> Table | None:
+def _components(columns: RaterJudgements) -> Table | None:
     """Where the spread of ratings comes from, for planning; nothing for verdicts."""
     if not columns.is_numeric or len(columns) < 3:
         return None
@@ -286,7 +290,7 @@ def _components(columns: Judged) -> Table | None:
     return variance_components(columns.value, columns.item, columns.rater, system).as_dict()
 
 
-def prevalence(columns: Judged, most: int = 12) -> list[Table]:
+def prevalence(columns: RaterJudgements, most: int = 12) -> list[Table]:
     """How often each value was given; skewed shares depress every coefficient. Continuous values in `most` bins."""
     if not len(columns):
         return []
@@ -304,7 +308,7 @@ def _distinct(codes: np.ndarray[Any, Any]) -> int:
     return len(np.unique(codes))
 
 
-def _shared(columns: Judged) -> int:
+def _shared(columns: RaterJudgements) -> int:
     """Units that two people or more judged."""
     _, counts = np.unique(columns.unit, return_counts=True)
     return int((counts >= 2).sum())

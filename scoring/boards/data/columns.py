@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from evalapp.stats.agreement.judged import FLIPPED, people_of
+from evalapp.stats.agreement.judged import FLIPPED, resolve_raters
 from evalapp.stats.agreement.normalise import normalise_ratings
 from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
 
@@ -135,7 +135,7 @@ def persons(rater: IntArray, names: Sequence[str]) -> IntArray:
     (`r7#2`), or in another campaign (`r7@12`), is by who gave the first judgement (`r7`), no further rater."""
     if not names:
         return rater
-    people, places = people_of(names)
+    people, places = resolve_raters(names)
     first = {people[name]: number for number, name in sorted(enumerate(names), key=lambda row: -places[row[1]])}
     return np.array([first[people[name]] for name in names], dtype=np.int64)[rater]
 
@@ -144,7 +144,7 @@ def repeated(rater: IntArray, names: Sequence[str], what: Sequence[IntArray]) ->
     """Which rows repeat a judgement: the same person judged the same thing (numbers in `what`) under an earlier key,
     here (`r7`, then `r7#2`) or in another campaign (`r7`, then `r7@12`)."""
     again = np.zeros(len(rater), dtype=np.bool_)
-    people, places = people_of(names)
+    people, places = resolve_raters(names)
     if len(set(people.values())) == len(people) or not len(rater):
         return again
     place = np.array([places[name] for name in names], dtype=np.int64)[rater]

@@ -16,7 +16,7 @@ from typing import IO, Any, TypeAlias
 
 import numpy as np
 
-from evalapp.stats.agreement.judged import FLIPPED, Judged, collect, is_among
+from evalapp.stats.agreement.judged import FLIPPED, RaterJudgements, collect, is_among
 from evalapp.stats.core.coding import IntArray
 from scoring.boards.data.columns import (
     NO_SYSTEM,
@@ -244,7 +244,7 @@ class ExportFolder:
         )  # fmt: skip
         return build_comparisons(shaped, self.units(), self.left_out(filter), turing=turing)
 
-    def judged(self, aspect: str, way: str, *, filter: str = "") -> Judged:
+    def judged(self, aspect: str, way: str, *, filter: str = "") -> RaterJudgements:
         """Judgements of one aspect in one way (ratings, dialogues, comparisons, turing) for tables of agreement. Where
         and how fast each was made does not stand in these files."""
         numeric = way in ("ratings", "dialogues")

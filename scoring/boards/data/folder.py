@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evalapp.stats.agreement.judged import Judged
+from evalapp.stats.agreement.judged import RaterJudgements
 from evalapp.stats.core.coding import BoolArray, IntArray
 from scoring.boards.base import AspectInfo, Progress, Query, Table, Way
 from scoring.boards.data.columns import Comparisons, Ratings, Scores, part_column
@@ -89,7 +89,7 @@ class FolderData:
     def describe_judged(self, aspect: AspectInfo | None = None, way: str = "") -> Table:
         return {}
 
-    def load_judged(self, aspect: AspectInfo, way: str, query: Query) -> Judged:
+    def load_judged(self, aspect: AspectInfo, way: str, query: Query) -> RaterJudgements:
         return self.folder.judged(aspect.name, way, filter=query.rater_filter)
 
     def load_controls(self, query: Query) -> Mapping[str, tuple[int, int]]:

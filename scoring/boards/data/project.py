@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from evalapp.stats.agreement.judged import Judged
+    from evalapp.stats.agreement.judged import RaterJudgements
     from evalapp.stats.core.coding import BoolArray, IntArray
     from scoring.boards.data.columns import Comparisons, Ratings, Scores
     from scoring.boards.metrics.people import Scored
@@ -122,7 +122,7 @@ class ProjectData:
         ends = [aspect.low, aspect.high] if way in ("ratings", "dialogues") else [None, None]
         return {"scale_ends": ends, **campaigns}
 
-    def load_judged(self, aspect: AspectInfo, way: str, query: Query) -> Judged:
+    def load_judged(self, aspect: AspectInfo, way: str, query: Query) -> RaterJudgements:
         from scoring.selectors.agreement import load_judged
 
         return load_judged(self.project, aspect.row, way, query)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from evalapp.stats.agreement.judged import without_value
+from evalapp.stats.agreement.judged import explain_missing
 from evalapp.stats.core.coding import BoolArray, FloatArray
 from evalapp.stats.correlation.coefficients import Coefficient
 from scoring.boards.data.columns import Ratings, Units, normalised, persons, without_repeats
@@ -56,7 +56,7 @@ class People:
         wanted = ratings.units.wanted(subset)[ratings.system] if len(ratings) else np.zeros(0, dtype=bool)
         #: Sentences on which judgements count.
         undefined = int((~np.isfinite(value[wanted])).sum())
-        self.counted = [*without_repeats(repeats), *without_value(undefined, method)]
+        self.counted = [*without_repeats(repeats), *explain_missing(undefined, method)]
         wanted &= np.isfinite(value)
         kept = ratings.only(wanted)
         _, first, inverse = np.unique(kept.output, return_index=True, return_inverse=True)

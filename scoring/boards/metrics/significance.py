@@ -12,7 +12,7 @@ import numpy as np
 from evalapp.stats.core.coding import FloatArray, IntArray
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.core.multiple_tests import needed_draws
-from evalapp.stats.correlation.ceiling import OutputRatings, disattenuated, noise_ceiling
+from evalapp.stats.correlation.ceiling import OutputRatings, disattenuate, noise_ceiling
 from evalapp.stats.correlation.coefficients import Coefficient
 from evalapp.stats.correlation.meta_evaluation import CorrelationSettings
 from evalapp.stats.correlation.pair_tests import PairTests
@@ -115,7 +115,7 @@ def ceiling_of(
 def corrected(estimate: Mapping[str, Any], ceiling: Estimate) -> Table:
     """A coefficient divided by the ceiling."""
     value, low, high = (np.nan if estimate[end] is None else float(estimate[end]) for end in ("value", "low", "high"))
-    return disattenuated(Estimate(value, low, high, int(estimate["n"]), str(estimate["note"])), ceiling).as_dict()
+    return disattenuate(Estimate(value, low, high, int(estimate["n"]), str(estimate["note"])), ceiling).as_dict()
 
 
 def tell_apart(

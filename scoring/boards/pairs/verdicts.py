@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from evalapp.side_figures import FAILED, side_figure, side_note
-from evalapp.stats.agreement.judged import people_of
+from evalapp.stats.agreement.judged import resolve_raters
 from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.core.multiple_tests import needed_draws
@@ -93,7 +93,7 @@ def _first_judgements(found: Comparisons) -> Comparisons:
     found = found.only(said)
     if not len(found) or not found.raters:
         return found
-    _, places = people_of(found.raters)
+    _, places = resolve_raters(found.raters)
     person = persons(found.rater, found.raters)
     place = np.array([places[name] for name in found.raters], dtype=np.int64)[found.rater]
     low, high = np.sort(np.stack(_sides(found)), axis=0)

@@ -14,7 +14,7 @@ from evalapp.stats.core.coding import FloatArray, IntArray
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.correlation.coefficients import Coefficient
 from evalapp.stats.correlation.ranking_correlation import correlate_with_ranking
-from evalapp.stats.ranking.comparisons import GLICKO_RANKS, ranking_of_games, table_of_verdicts
+from evalapp.stats.ranking.comparisons import GLICKO_RANKS, build_games_ranking, build_verdict_table
 from evalapp.stats.ranking.glicko2 import TieRule
 from evalapp.stats.ranking.judgements import PairwiseComparisons, read_judgements
 from evalapp.stats.ranking.skill import SkillRatings, rank_by_games
@@ -63,9 +63,9 @@ def systems_by_games(
         PairwiseComparisons(labels[met.first], labels[met.second], _VERDICT[met.sign + 1], item=met.item),
         cluster=met.cluster,
     )
-    played = rank_by_games(table_of_verdicts(judged, met.score), seeds=seeds, seed=seed, tie=tie)
+    played = rank_by_games(build_verdict_table(judged, met.score), seeds=seeds, seed=seed, tie=tie)
     used = f"{played.signature.removeprefix('method:glicko2|')}|items:{settings['items']}|ranks:firth"
-    ranking = ranking_of_games(judged, played, used)
+    ranking = build_games_ranking(judged, played, used)
     numbers = {unit.label: number for number, unit in enumerate(met.units.units)}
     nobody, nothing = np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64)
     table = systems_table(settings, _numbered(ranking, numbers), met.units, nobody, nothing, aspect="")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalapp.side_figures import side_figure
-from evalapp.stats.agreement.judged import without_value
+from evalapp.stats.agreement.judged import explain_missing
 from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.ranking.bias import Bias, length_bias, side_bias
@@ -59,7 +59,10 @@ def systems_by_ratings(
     raters = len(np.unique(kept.rater[defined]))
     table = systems_table(settings, ranking, kept.units, kept.simulated, kept.system, aspect=aspect, raters=raters)
     table["scale"] = [low, high] if settings["ratings"] == "raw" else [None, None]
-    table["counted"] = [*without_repeats(n_repeats), *without_value(int((~defined).sum()), settings["ratings"])]
+    table["counted"] = [
+        *without_repeats(n_repeats),
+        *explain_missing(int((~defined).sum()), settings["ratings"]),
+    ]
     return table
 
 

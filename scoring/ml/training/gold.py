@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from evalapp.stats.agreement.judged import people_of
+from evalapp.stats.agreement.judged import resolve_raters
 from evalapp.stats.agreement.normalise import Z_METHODS, RatingMethod, normalise_ratings
 from scoring.ml.errors import TrainingDataError
 from scoring.ml.training.job import RowTracker, without_progress
@@ -63,7 +63,7 @@ def rated_records(
     rows = [r for r in dataset.ratings if r.aspect == aspect and r.dialogue is None]
     if not rows:
         return Rated([], [], 0)
-    people, places = people_of({row.rater for row in rows})
+    people, places = resolve_raters({row.rater for row in rows})
     rows = _drop_repeats(rows, lambda row: (row.item, row.system, row.step, people[row.rater]), places)
     person = people if method in Z_METHODS else {}
     values = normalise_ratings(
@@ -104,7 +104,7 @@ def compared_records(dataset: Dataset, aspect: str | None, track: RowTracker = w
     items = {item.id: item for item in dataset.items}
     signs = {"a": 1, "b": -1, "tie": 0, "both_bad": 0}
     found = []
-    people, places = people_of({row.rater for row in dataset.comparisons})
+    people, places = resolve_raters({row.rater for row in dataset.comparisons})
 
     def compared(row: Comparison) -> Hashable:
         sides = frozenset([(row.system_a, row.step_a), (row.system_b or row.reference_b, row.step_b)])

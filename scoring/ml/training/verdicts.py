@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from evalapp.stats.agreement.judged import people_of
+from evalapp.stats.agreement.judged import resolve_raters
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.correlation.verdicts import VerdictAgreement, agree_on_pairs, by_lot, margins, share, verdict_pairs
 from evalapp.stats.resampling.bootstrap import Bootstrap
@@ -88,7 +88,7 @@ def _pair(row: Compared) -> frozenset[object]:
 
 def _first_judgements(rows: Sequence[Compared]) -> list[Compared]:
     """Each person's first judgement of two outputs."""
-    people, place = people_of({row.rater for row in rows})
+    people, place = resolve_raters({row.rater for row in rows})
     found: dict[tuple[str, frozenset[object]], Compared] = {}
     for row in sorted(rows, key=lambda row: place[row.rater]):
         found.setdefault((people[row.rater], _pair(row)), row)

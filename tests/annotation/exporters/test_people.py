@@ -8,7 +8,7 @@ from annotation.exporters.people import naming
 from annotation.models import Rating
 from evalapp.accounts.models import Membership, Project
 from evalapp.accounts.services import remove_member
-from evalapp.stats.agreement.judged import people_of
+from evalapp.stats.agreement.judged import resolve_raters
 from tests.factories import make_items, make_outputs, make_ratings
 
 pytestmark = pytest.mark.django_db
@@ -53,7 +53,7 @@ def test_export_and_statistics_count_the_same_raters(cast):
     assert [kept(key) for key in keys] == list(keys)
     names = [made(key) for key in keys]
     assert all(name.startswith("rater-") for name in names)
-    before, after = people_of(keys)[0], people_of(names)[0]
+    before, after = resolve_raters(keys)[0], resolve_raters(names)[0]
     groups = [[people[key] for key in row] for people, row in ((before, keys), (after, names))]
     assert [[row.index(person) for person in row] for row in groups] == [[0, 0, 2, 3, 4, 4]] * 2
     assert [made(name) for name in names] == names

@@ -28,7 +28,7 @@ from evalapp.stats.correlation.verdicts import agree_on_pairs
 from evalapp.stats.ranking.bias import side_bias
 from evalapp.stats.ranking.comparisons import rank_by_comparisons
 from evalapp.stats.ranking.judgements import PairwiseComparisons
-from evalapp.stats.ranking.own_values import interval_of_sums
+from evalapp.stats.ranking.own_values import bootstrap_sums
 from evalapp.stats.ranking.systems import rank_by_mean
 from evalapp.stats.resampling.bootstrap import MIN_CLUSTERS, OUTSIDE, Bootstrap, with_interval
 
@@ -65,7 +65,7 @@ def by_items(groups, seed):
     yield calibrate_ties(metric, human, item, bootstrap=DRAWN).accuracy
     yield slice_estimates(metric, human, item, system, np.zeros(len(item)), bootstrap=DRAWN).slices[0].raw
     yield correlation_matrix(np.stack([metric, human], axis=1), bootstrap=DRAWN.with_cluster(item))[0, 1]
-    yield interval_of_sums(metric.mean(), np.stack([metric, np.ones(len(item))], 1), item, lambda s: s[:, 0] / s[:, 1])
+    yield bootstrap_sums(metric.mean(), np.stack([metric, np.ones(len(item))], 1), item, lambda s: s[:, 0] / s[:, 1])
     pairs = np.arange(0, len(item) - 1, 2)
     sign = np.sign(human[pairs] - human[pairs + 1]).astype(int)
     yield agree_on_pairs(metric[pairs] - metric[pairs + 1], sign, bootstrap=DRAWN.with_cluster(item[pairs])).decided

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evalapp.stats.planning.watching import LEAST, Watched, advice, drift, growth, one_sided, sides, watch
+from evalapp.stats.planning.watching import LEAST, CampaignJudgements, advice, drift, growth, one_sided, sides, watch
 
 
-def comparisons(n: int = 120, *, wins: float = 1.0, swapped: bool = False) -> Watched:
+def comparisons(n: int = 120, *, wins: float = 1.0, swapped: bool = False) -> CampaignJudgements:
     """Systems 0 > 1 > 2; the better one wins with probability `wins`, two people on each of 60 units."""
     rng = np.random.default_rng(5)
     pairs = np.array([(0, 1), (0, 2), (1, 2)])[np.arange(n // 2) % 3].repeat(2, axis=0)
     better = rng.random(n) < wins
     unit = np.arange(n) // 2
-    return Watched(
+    return CampaignJudgements(
         kind="pairwise",
         value=np.where(better, "a", "b"),
         unit=unit,
@@ -27,11 +27,11 @@ def comparisons(n: int = 120, *, wins: float = 1.0, swapped: bool = False) -> Wa
     )
 
 
-def ratings(value: list[float]) -> Watched:
+def ratings(value: list[float]) -> CampaignJudgements:
     n = len(value)
     unit = np.arange(n) // 2
     none = np.full(n, -1)
-    return Watched(
+    return CampaignJudgements(
         "likert", np.array(value), unit, unit, unit % 2, none, np.zeros(n, bool), np.full(n, np.nan), ("x", "y")
     )
 
@@ -49,8 +49,8 @@ def test_drift_reports_change_and_haste():
     assert steady["words"] == ""
     assert [row["value"] for row in steady["rows"]] == pytest.approx([3.0] * 8)
     moved = drift(ratings([2.0, 3.0] * 12 + [4.0, 5.0] * 12))
-    assert moved["words"] == "The mean rating moved by +2.00 between the earlier and the later half."
-    assert "people hurry or have learned" in drift(comparisons())["words"]
+    assert moved["words"] == "The mean rating changed by +2.00 from the first to the second half of the judgements."
+    assert "annotators hurry or have become faster" in drift(comparisons())["words"]
     assert drift(ratings([1.0, 2.0]))["note"] == f"fewer than {LEAST} judgements"
 
 
@@ -59,7 +59,7 @@ def test_stable_ranking_suggests_stopping():
     assert [row["system"] for row in found["ranking"]] == ["x", "y", "z"]
     assert found["advice"] == {
         "settled": True,
-        "words": "All 3 systems are told apart at 99 %: it could stop here. 240 judgements would be saved.",
+        "words": "All 3 systems differ significantly at 99 %; the campaign could stop. 240 judgements would be saved.",
     }
     # 80 decisive verdicts of each pair now, 160 at the end.
     assert (found["power"]["each_now"], found["power"]["each_end"]) == (80, 160)
@@ -70,9 +70,9 @@ def test_stable_ranking_suggests_stopping():
 def test_unstable_ranking_says_how_many_more():
     found = watch(comparisons(120, wins=0.68), planned=240)
     assert not found["advice"]["settled"]
-    assert "are not told apart yet. About" in found["advice"]["words"]
+    assert "do not differ significantly yet. About" in found["advice"]["words"]
     even = watch(ratings([3.0, 3, 2, 4, 4, 2] * 8), planned=96)
-    assert even["advice"]["words"].endswith("are not told apart yet.")
+    assert even["advice"]["words"].endswith("do not differ significantly yet.")
 
 
 def test_few_items_are_no_reason_to_stop():
@@ -80,13 +80,13 @@ def test_few_items_are_no_reason_to_stop():
     unit = np.tile(np.arange(4), 12)
     value = np.where(unit % 2 == 0, 5.0, 1.0)
     none, n = np.full(48, -1), 48
-    judged = Watched(
+    judged = CampaignJudgements(
         "likert", value, unit, unit // 2, unit % 2, none, np.zeros(n, bool), np.full(n, np.nan), ("x", "y")
     )  # fmt: skip
     told = advice(judged, planned=96)
     assert not told["settled"]
-    assert told["words"] == "Judgements of 20 items are needed to say whether the campaign could stop; 2 have some."
-    spread = Watched(
+    assert told["words"] == "Advice on stopping needs judgements of 20 items; 2 have been judged."
+    spread = CampaignJudgements(
         "likert", value, np.arange(n), np.arange(n) // 2, np.arange(n) % 2, none, np.zeros(n, bool), np.full(n, np.nan),
         ("x", "y"),
     )  # fmt: skip
@@ -123,7 +123,7 @@ def test_ranked_component_and_others_are_named():
     first = np.array([0] * 20 + [2] * 30)
     n = len(first)
     value, item = np.where(np.arange(n) % 3 > 0, "a", "b"), np.arange(n)
-    judged = Watched(
+    judged = CampaignJudgements(
         "pairwise", value, item, item, first, first + 1, np.zeros(n, bool), np.full(n, np.nan), ("a1", "a2", "b1", "b2")
     )
     found = watch(judged, planned=n)

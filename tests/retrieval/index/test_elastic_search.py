@@ -200,7 +200,7 @@ def test_buckets_contain_every_length_once():
     for length in lengths:
         (bucket,) = layout.buckets(length, length)
         assert bucket.first <= length <= bucket.last
-        assert bucket.number == layout.bucket_of(length)
+        assert bucket.number == layout.find_bucket(length)
     together = layout.buckets(1, 3000)
     assert [one.last + 1 for one in together[:-1]] == [one.first for one in together[1:]]
     assert all(bucket.last <= bucket.first * 9 / 8 for bucket in together)

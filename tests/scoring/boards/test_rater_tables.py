@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evalapp.stats.agreement.judged import Judged, collect, split_key
+from evalapp.stats.agreement.judged import RaterJudgements, collect, split_key
 from evalapp.stats.agreement.krippendorff import krippendorff_alpha
 from evalapp.stats.agreement.normalise import normalise_ratings
 from evalapp.stats.resampling.bootstrap import Bootstrap
@@ -17,7 +17,7 @@ from scoring.boards.data.columns import persons
 SETTINGS = {"judged": "", "campaign": "", "scale": "auto", "filter": ""}
 
 
-def columns(rows: list[tuple[Any, ...]], *, numeric: bool = True) -> Judged:
+def columns(rows: list[tuple[Any, ...]], *, numeric: bool = True) -> RaterJudgements:
     """Rows of (value, item, system, rater, source)."""
     value, item, system, rater, source = (list(part) for part in zip(*rows, strict=True))
     return collect(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalapp.stats.planning.watching import Watched, watch
+from evalapp.stats.planning.watching import CampaignJudgements, watch
 from evalapp.stats.ranking.comparisons import ComparisonModel, rank_by_comparisons
 from evalapp.stats.ranking.judgements import PairwiseComparisons
 from scoring.boards.data.columns import Comparisons, Units
@@ -66,7 +66,7 @@ def test_table_is_consistent_for_any_comparisons(method, found, data):
 @given(found=comparisons())
 def test_campaign_quality_is_consistent_for_any_comparisons(found):
     n, apart = len(found), found.system_a != found.system_b
-    judged = Watched(
+    judged = CampaignJudgements(
         kind="pairwise", value=found.verdict[apart], unit=np.arange(n)[apart], item=found.item[apart],
         first=found.system_a[apart], second=found.system_b[apart], swapped=np.zeros(int(apart.sum()), dtype=bool),
         seconds=np.full(int(apart.sum()), 5.0), systems=tuple(unit.label for unit in found.units.units),

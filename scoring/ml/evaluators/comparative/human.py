@@ -12,7 +12,7 @@ from typing import TypeAlias, cast
 
 import numpy as np
 
-from evalapp.stats.agreement.judged import people_of
+from evalapp.stats.agreement.judged import resolve_raters
 from evalapp.stats.agreement.normalise import Z_METHODS, RatingMethod
 from scoring.ml.evaluators.comparative.pairs import BETTER_TARGET, TIE_TARGET, WORSE_TARGET, Pair, Target
 from scoring.ml.training.gold import Key, Rated, compared_records, output_key, rated_records
@@ -248,7 +248,7 @@ def _same_rater(
     or `anywhere`. Of repeated ratings the first counts."""
     place_of = {output_key(record): place for place, record in enumerate(track(rated.records))}
     rows = [row for row in dataset.ratings if row.aspect == aspect and row.dialogue is None]
-    people, order = people_of({row.rater for row in rows})
+    people, order = resolve_raters({row.rater for row in rows})
     first: dict[str, dict[int, float]] = defaultdict(dict)
     for row in track(sorted(rows, key=lambda row: order[row.rater])):
         place = place_of.get((row.item or "", row.system or "", row.step))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from evalapp.stats.agreement import coincidences as module
 from evalapp.stats.agreement.coincidences import count_coincidences, rows_per_unit
 
-WAYS = ("_of_even_rows", "_of_packed_counts", "_of_counts")
+WAYS = ("_count_even_rows", "_count_packed", "_count_table")
 
 
 def by_pairs(unit, value):
@@ -71,7 +71,7 @@ def ratings(raters, units, values, seed, missing=0.0):
 def test_sorted_rows_with_equal_numbers_of_ratings(used, raters):
     unit, value = ratings(raters, 700, 5, raters)
     check(unit * 5 - 40, value)
-    assert used == ["_of_even_rows"]
+    assert used == ["_count_even_rows"]
 
 
 @pytest.mark.parametrize(("values", "raters", "missing"), [(5, 6, 0.3), (11, 4, 0.2), (3, 2, 0.0)])
@@ -80,7 +80,7 @@ def test_unsorted_rows_with_any_number(used, values, raters, missing):
     order = np.random.default_rng(1).permutation(len(unit))
     check(unit[order], value[order])
     check((unit[order] + 2**40).astype(np.uint64), value[order])
-    assert used == ["_of_packed_counts"] * 2
+    assert used == ["_count_packed"] * 2
 
 
 def test_many_rating_patterns_in_shared_slots(used, monkeypatch):
@@ -89,7 +89,7 @@ def test_many_rating_patterns_in_shared_slots(used, monkeypatch):
     unit, value = ratings(5, 500, 11, 3, 0.1)
     order = np.random.default_rng(2).permutation(len(unit))
     check(unit[order], value[order])
-    assert used == ["_of_packed_counts"]
+    assert used == ["_count_packed"]
 
 
 @pytest.mark.parametrize("count", [4, 500])
@@ -100,14 +100,14 @@ def test_count_that_exceeds_its_bits_uses_a_table(used, count):
     for often in (-1.0, 1.0, 3.0):
         check(np.append(unit[order], np.full(count, 17)), np.append(value[order], np.full(count, often)))
     # All higher bits of the highest value are set.
-    assert used == ["_of_counts", "_of_counts", "_of_packed_counts"]
+    assert used == ["_count_table", "_count_table", "_count_packed"]
 
 
 def test_more_values_than_bits_use_a_table(used):
     unit, value = ratings(5, 400, 30, 2)
     order = np.random.default_rng(5).permutation(len(unit))
     check(unit[order], value[order])
-    assert used == ["_of_counts"]
+    assert used == ["_count_table"]
 
 
 @settings(max_examples=30)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from evalapp.stats.agreement.icc import BEYOND_POLE, ICC_FORMS, icc, iccs
 from evalapp.stats.agreement.icc_reml import reml_iccs
-from evalapp.stats.agreement.rating_columns import of_columns
+from evalapp.stats.agreement.rating_columns import code_ratings
 from evalapp.stats.resampling.bootstrap import Bootstrap, ClusterDraws, percentile_interval
 
 # Shrout and Fleiss (1979), table 2: six targets, four judges; table 4 prints .17 .29 .71 and .44 .62 .91.
@@ -182,7 +182,7 @@ def test_restricted_likelihood_of_a_complete_table_is_the_published_example():
     """Shrout and Fleiss' mean squares by hand: 11.24 between targets, 32.49 between judges, 1.02 residual; REML of a
     balanced table with positive variances equals the analysis of variance."""
     found = reml_iccs(
-        of_columns(*columns(TARGETS)), ("A,1", "C,1", "A,k", "C,k"), 4, intervals=False, seed=0, confidence=0.95
+        code_ratings(*columns(TARGETS)), ("A,1", "C,1", "A,k", "C,k"), 4, intervals=False, seed=0, confidence=0.95
     )
     for form, one in found.items():
         assert one.value == pytest.approx(PRINTED[form], abs=0.005)

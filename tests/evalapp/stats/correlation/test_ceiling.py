@@ -15,7 +15,7 @@ from evalapp.stats.correlation.ceiling import (
     NO_SECOND_RATER,
     OutputRatings,
     _stepped,
-    disattenuated,
+    disattenuate,
     noise_ceiling,
 )
 from evalapp.stats.correlation.coefficients import spearman
@@ -65,7 +65,7 @@ def test_reliability_is_cronbachs_alpha_and_the_ceiling_is_reached_by_the_truth(
     reached = stats.pearsonr(truth, table.mean(axis=1))[0]
     assert ceiling.value == pytest.approx(reached, abs=0.03)
     assert ceiling.low < ceiling.value < ceiling.high
-    whole = disattenuated(Estimate(reached, reached - 0.05, reached + 0.05, 400), ceiling)
+    whole = disattenuate(Estimate(reached, reached - 0.05, reached + 0.05, 400), ceiling)
     assert whole.value == pytest.approx(1, abs=0.04)
     # It is a correlation, so chance values above 1 are clipped.
     assert whole.low < whole.value <= whole.high <= 1
@@ -129,14 +129,14 @@ def test_order_of_rows_and_scale_do_not_matter_and_system_level_averages_more():
 
 def test_ratio_interval_as_worked_by_hand():
     # (.4 -+ sqrt(.16 - .21 x .63)) / .63, see Donner and Zou 2012.
-    found = disattenuated(Estimate(0.5, 0.3, 0.7, 60), Estimate(0.8, 0.7, 0.9, 60))
+    found = disattenuate(Estimate(0.5, 0.3, 0.7, 60), Estimate(0.8, 0.7, 0.9, 60))
     assert (found.value, found.low, found.high) == pytest.approx((0.625, 0.370741, 0.899100), abs=1e-6)
     assert found.n == 60
-    known = disattenuated(Estimate(0.5, 0.3, 0.7, 60), Estimate.point(0.8, 60))
+    known = disattenuate(Estimate(0.5, 0.3, 0.7, 60), Estimate.point(0.8, 60))
     assert (known.low, known.high) == pytest.approx((0.375, 0.875))
     assert known.note == "the ceiling is taken as known"
     # An end at twice the ceiling: the lower end of the ratio is unknown.
-    wide = disattenuated(Estimate(0.4, 0.2, 0.6, 60), Estimate(0.5, 0.1, 1.0, 60))
+    wide = disattenuate(Estimate(0.4, 0.2, 0.6, 60), Estimate(0.5, 0.1, 1.0, 60))
     assert (wide.value, wide.has_interval) == (0.8, False)
     assert wide.note == "no interval: that of the ceiling is too wide"
 
@@ -156,8 +156,8 @@ def test_ceilings_and_corrected_coefficients_stay_within_minus_1_and_1(seed, rat
         )
         for of in ("metric", "reliability", "halves")
     ]
-    found.append(disattenuated(Estimate(0.9, 0.7, 0.97, n), found[0]))
-    found.append(disattenuated(Estimate(-0.9, -0.97, -0.7, n), found[0]))
+    found.append(disattenuate(Estimate(0.9, 0.7, 0.97, n), found[0]))
+    found.append(disattenuate(Estimate(-0.9, -0.97, -0.7, n), found[0]))
     for one in found:
         assert one.is_defined or one.note
         assert all(np.isnan(end) or abs(end) <= 1 + 1e-12 for end in (one.value, one.low, one.high)), one
@@ -172,10 +172,10 @@ def test_degenerate():
     lone = noise_ceiling(OutputRatings([1, 2] * 2, [0, 0, 1, 1], [0, 1] * 2), kind="leave-one-out")
     assert lone.note.startswith("no rater has a defined coefficient")
     missing = Estimate.undefined("the metric is constant")
-    assert disattenuated(missing, Estimate.point(0.5, 9)) == missing
-    assert disattenuated(Estimate.point(0.5, 9), missing).note == "the metric is constant"
-    assert disattenuated(spearman([1, 2, 3], [1, 3, 2]), Estimate.point(-0.5, 9)).note == "the ceiling is not positive"
-    cut = disattenuated(Estimate(0.5, 0.3, 0.7, 60), Estimate(0.2, -0.1, 0.5, 9))
+    assert disattenuate(missing, Estimate.point(0.5, 9)) == missing
+    assert disattenuate(Estimate.point(0.5, 9), missing).note == "the metric is constant"
+    assert disattenuate(spearman([1, 2, 3], [1, 3, 2]), Estimate.point(-0.5, 9)).note == "the ceiling is not positive"
+    cut = disattenuate(Estimate(0.5, 0.3, 0.7, 60), Estimate(0.2, -0.1, 0.5, 9))
     # 0.5 / 0.2 = 2.5 is not a correlation.
     assert (cut.value, cut.note) == (1.0, f"no interval: the ceiling may be 0; {CUT}")
 

@@ -17,7 +17,7 @@ from evalapp.stats.ranking.judgements import PairwiseComparisons
 
 def make_state(counts, n=3):
     first, second, wins, ties, losses = zip(*[(*pair, *numbers) for pair, numbers in counts.items()], strict=True)
-    return PairState.of_counts(n, first, second, wins, ties, losses)
+    return PairState.from_counts(n, first, second, wins, ties, losses)
 
 
 GOLDEN = {(0, 1): (12, 5, 3), (0, 2): (9, 4, 7), (1, 2): (6, 6, 8)}
@@ -160,7 +160,7 @@ def test_invalid_input_is_refused():
     with pytest.raises(ValueError, match="with itself"):
         state.add(1, 1, 1)
     with pytest.raises(ValueError, match="with itself"):
-        PairState.of_counts(2, [0], [0], [1], [0], [0])
+        PairState.from_counts(2, [0], [0], [1], [0], [0])
     with pytest.raises(ValueError, match="no pair"):
         choose_pair(state, np.random.default_rng(0), available=np.zeros((3, 3), dtype=bool))
     with pytest.raises(ValueError, match="floor"):

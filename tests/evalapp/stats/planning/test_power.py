@@ -10,7 +10,7 @@ from scipy import stats
 from statsmodels.stats.power import NormalIndPower
 
 from evalapp.stats.correlation.paired import williams
-from evalapp.stats.planning.power import EffectError, design_effect, needed_judgements, power_of
+from evalapp.stats.planning.power import EffectError, compute_power, design_effect, needed_judgements
 
 
 # docs/explanation/statistics/planning.md#worked-numbers: power .8, alpha .05.
@@ -28,7 +28,7 @@ from evalapp.stats.planning.power import EffectError, design_effect, needed_judg
 )  # fmt: skip
 def test_printed_numbers(test, effect, expected):
     assert needed_judgements(test, effect) == expected
-    assert power_of(test, effect, expected) >= 0.8 > power_of(test, effect, expected - 1)
+    assert compute_power(test, effect, expected) >= 0.8 > compute_power(test, effect, expected - 1)
 
 
 def test_preference_by_hand_and_by_statsmodels():
@@ -44,12 +44,12 @@ def test_preference_by_hand_and_by_statsmodels():
 def test_properties(share, n, ties):
     if abs(share - 0.5) < 0.01:
         return
-    power = power_of("preference", share, n, ties=ties)
-    assert power == pytest.approx(power_of("preference", 1 - share, n, ties=ties))
-    assert power <= power_of("preference", share, 2 * n, ties=ties)
-    assert power <= power_of("preference", share, n, ties=0)
+    power = compute_power("preference", share, n, ties=ties)
+    assert power == pytest.approx(compute_power("preference", 1 - share, n, ties=ties))
+    assert power <= compute_power("preference", share, 2 * n, ties=ties)
+    assert power <= compute_power("preference", share, n, ties=0)
     needed = needed_judgements("preference", share, power=0.9, ties=ties)
-    assert power_of("preference", share, needed, ties=ties) >= 0.9
+    assert compute_power("preference", share, needed, ties=ties) >= 0.9
     assert needed_judgements("preference", share, power=0.9, two_sided=False, ties=ties) <= needed
 
 
@@ -57,16 +57,16 @@ def test_power_equals_the_share_of_significant_simulated_tests():
     rng = np.random.default_rng(0)
     wins = rng.binomial(194, 0.6, 20_000)
     found = np.abs(wins / 194 - 0.5) * 2 * np.sqrt(194) > stats.norm.ppf(0.975)
-    assert found.mean() == pytest.approx(power_of("preference", 0.6, 194), abs=0.02)
+    assert found.mean() == pytest.approx(compute_power("preference", 0.6, 194), abs=0.02)
 
     covariance = np.array([[1, 0.5, 0.3], [0.5, 1, 0.5], [0.3, 0.5, 1]])
     data = rng.multivariate_normal(np.zeros(3), covariance, (1500, 121))
     data = (data - data.mean(axis=1, keepdims=True)) / data.std(axis=1, keepdims=True)
     r = np.einsum("sni,snj->sij", data, data) / 121
     p = [williams(row[0, 1], row[0, 2], row[1, 2], 121) for row in r]
-    assert np.mean(np.array(p) < 0.05) == pytest.approx(power_of("williams", (0.5, 0.3, 0.5), 121), abs=0.03)
+    assert np.mean(np.array(p) < 0.05) == pytest.approx(compute_power("williams", (0.5, 0.3, 0.5), 121), abs=0.03)
     # Which of two is better, as letters test it: twice the p of the better one.
-    both = power_of("williams", (0.5, 0.3, 0.5), 121, two_sided=True)
+    both = compute_power("williams", (0.5, 0.3, 0.5), 121, two_sided=True)
     assert np.mean(2 * np.array(p) < 0.05) == pytest.approx(both, abs=0.03)
 
 
@@ -103,14 +103,14 @@ def test_invalid_input_is_refused_with_a_message(test, effect, settings_, words)
 
 
 def test_two_sided_tests_reach_their_level_for_tiny_effects():
-    assert power_of("preference", 0.5001, 50) == pytest.approx(0.05, abs=1e-3)
-    assert power_of("correlation", 1e-4, 50, alpha=0.1) == pytest.approx(0.1, abs=1e-3)
-    assert power_of("correlation", 1e-4, 50, two_sided=False) == pytest.approx(0.05, abs=1e-3)
+    assert compute_power("preference", 0.5001, 50) == pytest.approx(0.05, abs=1e-3)
+    assert compute_power("correlation", 1e-4, 50, alpha=0.1) == pytest.approx(0.1, abs=1e-3)
+    assert compute_power("correlation", 1e-4, 50, two_sided=False) == pytest.approx(0.05, abs=1e-3)
 
 
 def test_tiny_samples_have_almost_no_power():
-    assert power_of("correlation", 0.3, 0) == pytest.approx(0.05)
-    assert power_of("williams", (0.5, 0.3, 0.5), 3) == 0
-    assert power_of("preference", 0.6, 0) == pytest.approx(0.0455, abs=1e-4)
+    assert compute_power("correlation", 0.3, 0) == pytest.approx(0.05)
+    assert compute_power("williams", (0.5, 0.3, 0.5), 3) == 0
+    assert compute_power("preference", 0.6, 0) == pytest.approx(0.0455, abs=1e-4)
     with pytest.raises(EffectError, match="too small"):
         needed_judgements("preference", 0.5 + 1e-9)

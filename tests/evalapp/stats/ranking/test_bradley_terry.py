@@ -16,16 +16,16 @@ from evalapp.stats.ranking.bradley_terry import (
     fit_counts,
     information_per_comparison,
     inverse_information,
-    meat_of_clusters,
-    meat_of_rows,
     outcome_scores,
     probabilities,
     sandwich,
+    sum_cluster_scores,
+    sum_row_scores,
 )  # fmt: skip
 
 PAIRS = np.array([[0, 1], [0, 2], [1, 2]])
 COUNTS = np.array([[12, 5, 3], [9, 4, 7], [6, 6, 8.0]])
-DESIGN = Design.of_pairs(3, PAIRS[:, 0], PAIRS[:, 1])
+DESIGN = Design.from_pairs(3, PAIRS[:, 0], PAIRS[:, 1])
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_worked_numbers(model, theta, tie):
 def test_standard_errors_of_the_worked_example():
     fit = fit_counts("bradley-terry", DESIGN, COUNTS)
     assert np.sqrt(np.diag(inverse_information(fit))) == pytest.approx([0.220, 0.220, 0.215], abs=5e-4)
-    robust = ELO * np.sqrt(np.diag(sandwich(fit, meat_of_rows(fit, COUNTS))))
+    robust = ELO * np.sqrt(np.diag(sandwich(fit, sum_row_scores(fit, COUNTS))))
     assert robust == pytest.approx([32.8, 31.6, 32.8], abs=0.05)
 
 
@@ -56,7 +56,7 @@ def random_counts(seed=3, n=9):
     one, two = np.triu_indices(n, 1)
     theta = rng.normal(size=n)
     chances = probabilities("davidson", theta[one] - theta[two], np.array(-0.3))
-    return Design.of_pairs(n, one, two), rng.multinomial(25, chances).astype(float)
+    return Design.from_pairs(n, one, two), rng.multinomial(25, chances).astype(float)
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -120,11 +120,11 @@ def test_covariates_and_clusters_equal_statsmodels_logit():
     theirs = sm.Logit(won, matrix).fit(disp=0, method="newton", tol=1e-12)
     assert fit.theta[0, 1:] - fit.theta[0, 0] == pytest.approx(theirs.params[:3], abs=1e-6)
     assert fit.covariates[0] == pytest.approx(theirs.params[3:], abs=1e-6)
-    by_rows = sandwich(fit, meat_of_rows(fit, counts))
+    by_rows = sandwich(fit, sum_row_scores(fit, counts))
     again = sm.Logit(won, matrix).fit(disp=0, method="newton", tol=1e-12, cov_type="HC0")
     assert np.sqrt(np.diag(by_rows))[4:] == pytest.approx(again.bse[3:], abs=1e-6)
     cells = csr_array((np.ones(n), (cluster, 3 * np.arange(n) + np.where(won, 0, 2))), shape=(40, 3 * n))
-    by_cluster = sandwich(fit, meat_of_clusters(fit, cells))
+    by_cluster = sandwich(fit, sum_cluster_scores(fit, cells))
     grouped = sm.Logit(won, matrix).fit(
         disp=0, method="newton", tol=1e-12, cov_type="cluster", cov_kwds={"groups": cluster, "use_correction": False}
     )
@@ -171,7 +171,7 @@ def test_missing_finite_estimate_is_reported():
 
 
 def test_prior_makes_an_infinite_rating_finite():
-    design = Design.of_pairs(2, np.array([0]), np.array([1]), precision=0.25)
+    design = Design.from_pairs(2, np.array([0]), np.array([1]), precision=0.25)
     fit = fit_counts("bradley-terry", design, np.array([[10, 0, 0.0]]))
     # Stationary: 10 (1 - p) = theta / 4 with eta = 2 theta.
     theta = fit.theta[0, 0]
@@ -183,7 +183,7 @@ def test_unidentifiable_effects_are_refused():
         2, np.array([0]), np.array([1]), 1, np.zeros((1, 1), dtype=int), np.ones((1, 1)), np.zeros(3)
     )  # fmt: skip
     fit = fit_counts("bradley-terry", design, np.array([[6, 1, 3.0]]))
-    with pytest.raises(np.linalg.LinAlgError, match="told apart"):
+    with pytest.raises(np.linalg.LinAlgError, match="not identifiable"):
         inverse_information(fit)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evalapp.stats.ranking.glicko2 import Player, play, solve_log_variance, update
-from evalapp.stats.ranking.glicko2_games import levels_of, play_games, solve_log_variances
+from evalapp.stats.ranking.glicko2_games import find_levels, play_games, solve_log_variances
 
 
 def near(player: Player, rating: float, deviation: float, volatility: float | None = None) -> None:
@@ -72,7 +72,7 @@ def sequence(n_players: int, n_games: int, seed: int):
 def test_parallel_games_equal_sequential_ones(tie):
     """With 200 players the levels are wide, so arrays are used; the expected value plays the games one by one."""
     one, two, score = sequence(200, 2000, 5)
-    levels = levels_of(one[None], two[None], 200)[0]
+    levels = find_levels(one[None], two[None], 200)[0]
     assert len(one) / levels.max() > 12
     found = play_games(200, one, two, score, tie=tie)
     players = [Player() for _ in range(200)]
@@ -158,9 +158,9 @@ def test_upset_between_certain_players_takes_the_logarithm_branch():
 
 def test_games_of_one_level_share_no_player():
     one, two, _ = sequence(9, 300, 2)
-    levels = levels_of(np.stack([one, one]), np.stack([two, two]), 9)
+    levels = find_levels(np.stack([one, one]), np.stack([two, two]), 9)
     np.testing.assert_array_equal(levels[0], levels[1])
-    np.testing.assert_array_equal(levels[:1], levels_of(one[None], two[None], 9))
+    np.testing.assert_array_equal(levels[:1], find_levels(one[None], two[None], 9))
     for level in range(1, levels.max() + 1):
         here = np.concatenate([one[levels[0] == level], two[levels[0] == level]])
         assert len(set(here.tolist())) == len(here)
