@@ -388,7 +388,10 @@ def test_different_sets_with_one_hash_sum_are_distinguished(tmp_path):
         return np.zeros(len(list(parts)), np.uint64)
 
     pairs = [("a b", "1"), ("c d", "2"), ("a b", "3"), ("a b", "1")]
-    with mock.patch.object(inversion, "_sums", weak), mock.patch("retrieval.index.writer.compute_digests", equal_digests):
+    with (
+        mock.patch.object(inversion, "_sums", weak),
+        mock.patch("retrieval.index.writer.compute_digests", equal_digests),
+    ):
         build(make_rows(pairs[:2]), tmp_path / "index")
         built = append(tmp_path / "index", make_rows(pairs))
     assert (built.count, built.duplicates) == (3, 3)
