@@ -62,7 +62,6 @@ NOT_CONVERTED: tuple[str, ...] = (
     "scoring/api/",
     "scoring/boards/",
     "scoring/forms/",
-    "scoring/live/",
     "scoring/models/",
     "scoring/pipelines/",
     "scoring/selectors/",

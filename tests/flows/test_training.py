@@ -83,7 +83,7 @@ def test_visitor_trains_applies_and_compares_all_five(workshop: None, encoder: s
     for run in scorings:
         _wait(run)
     names = [f"my-{name}" for name in trainings]
-    _evaluation(visitor).sees(*names, "natural", "length", "sentinel")
+    _evaluation(visitor).sees(*names, "natural", "length", "trivial baseline")
     for name in names:
         visitor.go(f"/projects/demo/systems/?by={name}").sees(f"of {name}")
         assert len(visitor.table()) >= 7
@@ -122,7 +122,7 @@ def _look_closely(visitor: Visitor, encoder: str) -> None:
     _wait(Run.objects.filter(kind="score").latest("pk"))
     assert ScoreSet.objects.filter(evaluator__slug="natural", scored_at__isnull=False).exists()
     visitor.go(visitor.path).follow("View result").sees("Scores by system", "shared-bert|")
-    _evaluation(visitor).sees("natural", "length", "sentinel")
+    _evaluation(visitor).sees("natural", "length", "trivial baseline")
     visitor.go("/projects/demo/systems/?by=natural").sees("Mean score of natural")
 
 

@@ -21,7 +21,7 @@ from urllib.parse import urlencode, urlsplit
 
 _ARTICLE = re.compile(r"<article\b[^>]*>")
 _DATA = re.compile(r'data-([\w-]+)="([^"]*)"')
-_CHOICE = re.compile(r'name="answer\.([^"]+)" value="([^"]*)"')
+_CHOICE = re.compile(r'name="answer\.([^"]+)"\s+value="([^"]*)"')
 _TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 
 

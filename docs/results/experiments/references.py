@@ -122,7 +122,7 @@ def report_on(part: Dataset, member: Ream, source: Source, seed: int, folder: Pa
         return None
     job = FitJob(member.entry, part, None, member.artefact.profile, member.settings, seed, folder)
     prepared = training.Preparer(job, member.metric, member.pair_encoder).prepare(items, "test")
-    samples, _ = training.draw_samples(prepared.gold, training.sizes_of(job), TEST_SETS, job.rng("test sets"))
+    samples, _ = training.draw_samples(prepared.gold, training.parse_sizes(job), TEST_SETS, job.rng("test sets"))
     if not samples:
         return None
     report = training.report(member.network, prepared, samples, job.rng("test perturbations"))

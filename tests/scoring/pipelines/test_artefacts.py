@@ -251,7 +251,7 @@ def test_names_are_checked_before_anything_is_stored(toy, settings):
         send({"files": [SimpleUploadedFile("card.md", b"x"), SimpleUploadedFile("card.md", b"y")]})
     with pytest.raises(BadInput, match="no file"):
         send({})
-    with pytest.raises(Conflict, match="taken"):
+    with pytest.raises(Conflict, match="is reserved by evalapp"):
         send({"files": [SimpleUploadedFile("card.md", b"x")]}, name="upload")
     assert not list(Path(settings.ARTEFACTS_DIR).rglob("*.md"))
     assert not Run.objects.filter(kind="artefact").exists()

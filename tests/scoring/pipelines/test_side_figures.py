@@ -210,7 +210,7 @@ def test_export_is_written_without_the_failed_part(few_draws, whole, monkeypatch
     assert "## Not in this export" in card
     sheet = (tmp_path / "out" / "DATASHEET.md").read_text()
     assert "## 7 Results" in sheet
-    assert "nothing can be said: it could not be computed" in sheet
+    assert "not available: it could not be computed" in sheet
     assert sum(1 for _ in (tmp_path / "out" / "outputs.jsonl").open()) == 24
     kinds = {entry["kind"] for entry in json.loads((tmp_path / "out" / "leaderboard.json").read_text())["tables"]}
     assert {"evaluators", "enhanced", "matrix"} <= kinds

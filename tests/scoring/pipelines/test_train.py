@@ -381,7 +381,7 @@ def test_missing_input_is_reported_before_queueing(toy):
         ask(folds="two")
     with pytest.raises(BadInput, match="pace is not known"):
         ask(pace=2)
-    with pytest.raises(Conflict, match="is taken"):
+    with pytest.raises(Conflict, match="is reserved by evalapp"):
         ask(name="chrf")
     with pytest.raises(BadInput, match="lower-case letters"):
         ask(name="Über")
@@ -436,7 +436,7 @@ def test_learned_evaluator_cannot_be_applied_by_its_catalogue_name(toy):
     with pytest.raises(BadInput, match=r"Train it: manage\.py train toy --project alpha"):
         apply_evaluator(project=toy.project, evaluator="toy", send=False)
     train(toy.project, folds=1)
-    with pytest.raises(BadInput, match="one of those trained here: toy-1"):
+    with pytest.raises(BadInput, match="Trained in this project: toy-1"):
         apply_evaluator(project=toy.project, evaluator="toy", send=False)
 
 
@@ -570,5 +570,5 @@ def test_no_evaluator_has_the_name_of_a_page(toy):
     words = {place.split("/")[0] for place in places if place and not place.startswith("<")}
     assert {"robustness", "combine"} <= words
     for word in words:
-        with pytest.raises(Conflict, match="taken"):
+        with pytest.raises(Conflict, match="is reserved by evalapp"):
             check_name(toy.project, word)
