@@ -91,7 +91,8 @@ def test_every_latex_file_uses_the_one_function():
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef) and ".write_latex(" in ast.unparse(node)
     ]
-    assert calling and all("return join_latex(" in body for body in calling)
+    assert calling
+    assert all("return join_latex(" in body for body in calling)
 
 
 def test_every_csv_writer_uses_the_guard():

@@ -85,7 +85,7 @@ def test_errors_appear_at_their_fields(researcher, toy):
     assert "greater than or equal to 1" in read_page(response)
     response = researcher.post(address("train", "toy"), {**FORM, "name": "chrf"})
     assert response.status_code == 422
-    assert "is taken" in read_page(response)
+    assert "is reserved by evalapp" in read_page(response)
     assert not Run.objects.filter(kind="plan").exists()
     assert researcher.get(address("train", "chrf")).status_code == 404
     assert researcher.post(address("train-start", "toy"), {"check": 99}).status_code == 404
