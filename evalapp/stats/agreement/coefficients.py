@@ -114,7 +114,8 @@ def agreement_table(
     max_pairs: int = MAX_PAIRS,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> AgreementTable:
-    """Return all coefficients of one aspect's ratings: (n,) columns, one row per rating, nan or None = missing.
+    """Return all agreement coefficients for the ratings of an aspect: (n,) columns, one row per rating, nan or None =
+    missing.
 
     Intervals are bootstrapped over units, or over `bootstrap.cluster`.
 

@@ -101,7 +101,7 @@ def _find_range(value: FloatArray) -> tuple[float, float]:
 
 
 def _count_even_rows(unit: NDArray[Any], value: FloatArray, low: float, width: int) -> tuple[FloatArray, int] | None:
-    """Read each unit's values as the digits of one number, its kind, so that one bincount counts all kinds."""
+    """Read each unit's values as the digits of a single number, its kind, so that one bincount counts all kinds."""
     most = min(_MOST_KINDS, len(unit))
     if width**2 > most:
         return None

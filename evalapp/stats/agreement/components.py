@@ -81,7 +81,7 @@ def variance_components(
     """Return the variances of value = mu + item + system + output + rater + residual, all but mu random and
     independent, estimated by restricted maximum likelihood (REML) for any pattern of missing ratings.
 
-    (n,) columns, one row per rating of one aspect, nan = missing. An output is an (item, system); its variance is
+    (n,) columns, one row per rating for a single aspect, nan = missing. An output is an (item, system); its variance is
     separate if some output was rated twice, else part of the residual. Without `system` items are rated. A part with
     one level is undefined. With more than `max_items` items, a sample of that size is drawn by `seed`. Intervals:
     see `MixedModel.intervals`. Ratings are treated as an interval scale."""

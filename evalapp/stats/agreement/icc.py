@@ -54,7 +54,7 @@ def icc(
     number of raters of a complete table, else the harmonic mean of the ratings per unit (McGraw and Wong 1996).
 
     Variances of a complete table, and of the one-way forms, come from the analysis of variance, as McGraw and Wong,
-    pingouin and irr compute them; one of them may be negative. The two-way forms of a table with missing ratings use
+    pingouin and irr compute them; a variance may be negative. The two-way forms of a table with missing ratings use
     restricted maximum likelihood (REML), whose variances are not negative, so that C,1 is never below A,1.
 
     Undefined without two units, without a unit rated twice, if all ratings are equal, for consistency if no rater rated
@@ -209,8 +209,8 @@ def _one_way(sums: _Sums, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _symmetric(sums: _Sums, weights: FloatArray) -> _Variances:
-    """Return mean squared differences over 2 by what a pair of ratings shares (Koch's symmetric sums; on a complete
-    table the analysis of variance). A unit drawn twice counts as two units."""
+    """Return half the mean squared differences of pairs of ratings, by whether they share a unit or a rater (Koch's
+    symmetric sums; on a complete table the analysis of variance). A unit drawn twice counts as two units."""
     n, first, second = (column @ weights for column in (sums.size, sums.first, sums.second))
     unit_squares = (sums.size * sums.second - sums.first**2) @ weights
     unit_pairs = (sums.size * (sums.size - 1.0)) @ weights

@@ -1,5 +1,5 @@
-"""Judgements of one aspect as columns, for statistics about raters: agreement, rater reports, calibration, variance
-components."""
+"""Columns of judgements for a single aspect, for statistics about raters: agreement, rater reports, calibration,
+variance components."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RaterJudgements:
     `value`: numbers, or verdicts as text with the sides in canonical order. `unit`: the judged unit. `item`,
     `system` (-1 if there is no single one) and `source` (a campaign, or "" for uploads) belong to the unit; `rater`
     is the person. `seconds` and `at` (seconds since 1970) are nan if not recorded. Rows are sorted by unit and
-    rater, judgements of one unit by one person in the order of their keys (`resolve_raters`)."""
+    rater, repeated judgements by the same person in the order of their keys (`resolve_raters`)."""
 
     value: NDArray[Any]
     unit: IntArray
@@ -135,7 +135,7 @@ def split_key(key: str, known: Collection[str]) -> tuple[str, tuple[int, int]]:
 
 
 def is_among(key: str, raters: Collection[str]) -> bool:
-    """Return whether a rater's key is one of these, or another key of the same person."""
+    """Return whether `raters` contains this key or another key of the same person."""
     return key in raters or AGAIN.sub("", key) in raters or REPEAT.sub("", key) in raters
 
 

@@ -39,7 +39,7 @@ _COMPRESSION = 16
 _LARGEST_KIND = 64
 # Shorter columns are not looked at for their order; most ratings of a unit for which all pairs are compared.
 _EVEN_ROWS, _MOST_EVEN = 1000, 8
-# Cells of one block of distances between values.
+# Cells per block of distances between values.
 _BLOCK_CELLS = 1 << 20
 
 

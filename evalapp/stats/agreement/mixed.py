@@ -23,7 +23,7 @@ _ZERO = 1e-8
 _CELLS = 1 << 22
 # From this number of unknowns on BLAS threads save time; below, synchronisation costs up to ten times the work.
 _THREADED = 400
-# Rise of the deviance at the ends of a 95 % interval of one parameter.
+# Rise of the deviance at the ends of a 95 % interval of a single parameter.
 _RISE = 3.841458820694124
 
 
@@ -112,7 +112,7 @@ class MixedModel:
 
     def _sum_by_size(self, counts: IntArray) -> None:
         """Sums over the levels of the eliminated factor with equally many rows: number, products of their blocks,
-        products with their right sides, squares of these."""
+        products with their right sides, and the squares of those products."""
         sizes, self._which = np.unique(counts, return_inverse=True)
         self._sizes, n = sizes.astype(np.float64), len(sizes)
         self._n_of_size = np.bincount(self._which, minlength=n).astype(np.float64)
@@ -330,7 +330,7 @@ class MixedModel:
         return np.asarray((found + found.T) / 2)
 
     def _upper(self, values: FloatArray, place: int, fitted: VarianceFit) -> float:
-        """Return the value of one variance at which the deviance has risen by 3.84, the others fixed."""
+        """Return the value of a variance at which the deviance has risen by 3.84, with the others fixed."""
         base = self._deviance(values)
 
         def rise(value: float) -> float:

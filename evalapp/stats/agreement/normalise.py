@@ -34,7 +34,7 @@ def normalise_ratings(
 ) -> FloatArray:
     """Return the ratings on a common scale, (n,) in the order given; missing (nan) stays missing.
 
-    `aspect` None means that all rows are of one aspect. Every aspect is treated separately.
+    `aspect` None means that all rows belong to a single aspect. Every aspect is treated separately.
 
     - `raw`: as given.
     - `z`: (x - mean_r) / sd_r with the rater's own mean and sample standard deviation (divisor n_r - 1) over all
@@ -48,7 +48,7 @@ def normalise_ratings(
       means, by the method of moments of a one-way random layout, MSB = sum n_r (mean_r - m)^2 / (R - 1),
       n_0 = (N - sum n_r^2 / N) / (R - 1). With one rater m_r = mean_r. Where s_r is 0 the result is 0.
       T and W are estimated from the data, so a rater with few ratings is moved little.
-    - `rank`: (midrank - 1/2) / k among the k ratings that one rater gave to the outputs of one item for one aspect;
+    - `rank`: (midrank - 1/2) / k among the k ratings that a rater gave to the outputs of an item for an aspect;
       lies in (0, 1), higher = better, alone = 1/2. Only the order within the row counts (magnitude estimation)."""
     values = float_column(value, "value")
     n = len(values)
@@ -87,7 +87,7 @@ class OutputScores:
 
 
 def aggregate_ratings(value: ArrayLike, item: ArrayLike, system: ArrayLike) -> OutputScores:
-    """Return the mean over raters of every output (item, system) of one aspect, sorted by item and system.
+    """Return the mean over raters of every output (item, system) for a single aspect, sorted by item and system.
 
     Missing ratings (nan) and outputs without ratings are left out. Means that differ only by rounding (1e-12 of the
     largest) are made equal, so that ties between outputs stay ties."""

@@ -47,7 +47,7 @@ class RaterReport:
     `n`: judgements without repeats; `bias`: mean difference to the other raters' mean of the same output (t
     interval, n = shared outputs); `spread`: standard deviation of the ratings; `most_given`, `most_given_share`: the
     most frequent rating; `seconds`: median time; `self_consistency`: share of repeats answered as the first time
-    (Wilson interval), `repeat_distance`: mean absolute difference of these; `control_failures`: share of control
+    (Wilson interval), `repeat_distance`: their mean absolute difference; `control_failures`: share of control
     items failed (Wilson); `agreement`: Pearson's r with the mean of the others (Fisher interval); `drift`: mean bias
     in the later half of the judgements minus that in the earlier half (t interval). `reasons`: sentences, none for
     most."""
@@ -90,12 +90,13 @@ def rater_reports(
     repeat_of: ArrayLike | None = None,
     at: ArrayLike | None = None,
 ) -> list[RaterReport]:
-    """Return one report per rater, sorted by rater; (n,) columns, one row per rating of one aspect, nan = missing.
+    """Return one report per rater, sorted by rater; (n,) columns, one row per rating for a single aspect, nan =
+    missing.
 
     `seconds`: time of each judgement; `control_failed`: True, False, or None if the row is no control item;
     `repeat_of`: the output that the row shows again, None in the first judgement of an output; `at`: time of the
-    judgement, as numbers, datetime64 or ISO text of one form. Repeats count for self-consistency only. Without an
-    optional column its figures are undefined, with the reason.
+    judgement, as numbers, datetime64 or ISO text in a single format. Repeats count for self-consistency only. Without
+    an optional column its figures are undefined, with the reason.
 
     A reason needs a large distance that, where it can be tested, is significant over all raters (5 %, Bonferroni); the
     limits are the constants of this module.

@@ -1,4 +1,4 @@
-"""Outputs on which several evaluators can be compared: those with scores by all of them, excluding evaluators that
+"""Outputs on which several evaluators can be compared: rows scored by every evaluator, after excluding evaluators that
 would leave too few.
 
 Explained in docs/explanation/statistics/correlation.md#common-rows."""

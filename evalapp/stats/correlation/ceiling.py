@@ -43,7 +43,7 @@ _SPLITS = 10
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutputRatings:
-    """(n,) columns, one row per rating of one aspect.
+    """(n,) columns, one row per rating for a single aspect.
 
     value: nan = missing; output, rater: identifiers; item: of the output, default the output; system: of the output,
     required for the system level and for groupings."""

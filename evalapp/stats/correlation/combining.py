@@ -1,4 +1,4 @@
-"""Combinations of several evaluators: the mean of their z-scores, or a ridge regression on human scores ("stacking").
+"""Combinations of evaluators: the mean of their z-scores, or a ridge regression on human scores ("stacking").
 
 Columns in, one score per output out. A stacked combination may only be evaluated on outputs whose group was not given
 to `stack`; the caller ensures this.

@@ -15,7 +15,7 @@ from evalapp.stats.correlation.weighted import WeightedCoefficients, group_coeff
 
 # Groups up to this size are batched with all pairwise comparisons; larger ones are processed one by one.
 _SMALL = 64
-# Cells of the sign matrices of one batch of small groups (float64: 16 MB).
+# Cells of the sign matrices per batch of small groups (float64: 16 MB).
 _BATCH_CELLS = 1 << 21
 
 

@@ -57,7 +57,7 @@ def correlation_matrix(
     n = those rows.
 
     Intervals are percentiles over resamples of the clusters, the same for every pair. Spearman is Pearson over the
-    midranks of these rows, which are not ranked again in a resample. Undefined, with the reason, for constant
+    midranks within these rows; resamples keep the original ranks. Undefined, with the reason, for constant
     columns or fewer than 3 rows; notes call the clusters `what`. Columns with the same missing rows are
     standardised, or ranked, once for all their pairs."""
     if coefficient not in ("pearson", "spearman"):
@@ -92,7 +92,7 @@ def _pairs_by_rows(defined: BoolArray) -> Iterator[tuple[BoolArray, list[tuple[i
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Pairs over the same rows: their standardised columns (n,), the clusters of these rows, and sums by cluster of
+    """Pairs over the same rows: their standardised columns (n,), their clusters, and sums by cluster of
     1 and of each column and its square, (clusters, 1 + 2 m) for the m columns in the order of `places`."""
 
     pairs: list[tuple[int, int]]

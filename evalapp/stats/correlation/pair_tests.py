@@ -64,8 +64,8 @@ class PairTests:
     """How all pairs of metrics are tested.
 
     coefficient: one of `ALL_COEFFICIENTS` or "acc-eq", the accuracy of pairs within items (`grouping` "item"; "none"
-        compares all outputs, "system" those of one system) with each metric's own threshold of ties, fitted on these
-        data. `level`, `grouping`, `nan_rule` as in `CorrelationSettings`.
+        compares all outputs, "system" the outputs of the same system) with each metric's own threshold of ties, fitted
+        on these data. `level`, `grouping`, `nan_rule` as in `CorrelationSettings`.
     test (Deutsch, Dror and Roth 2021, for the first three); p = (x + 1) / (k + 1), x = exchanges with a difference at
         least as large as the observed one; all pairs of metrics share the draws:
 
@@ -80,7 +80,7 @@ class PairTests:
         - `bootstrap`: x = resamples of clusters (default items; at the system level also systems) with a difference
           <= 0.
         - `williams`: closed form, only Pearson over all outputs together; takes outputs for independent.
-    k: exchanges or resamples; seed: of these.
+    k: number of exchanges or resamples; seed: seed of the random draws.
     alpha: level of the tests; adjust: `holm` over all pairs (two-sided) or `none` (one-sided).
     block: above 0, a pair stops after that many draws, or a multiple, once its p is decided: below .02 or above .5
         without adjustment, above .2 with Holm's, which needs small p in full.
@@ -289,7 +289,8 @@ def _clusters_of_pairs(table: Table, groups: IntArray) -> IntArray:
 def _one_cluster(table: Table, groups: IntArray) -> IntArray:
     """Return the cluster of every row's group.
 
-    Raises `ColumnError` if a group has rows of several clusters, because then pairs belong to no single cluster."""
+    Raises `ColumnError` if the rows of a group lie in different clusters, because then pairs belong to no single
+    cluster."""
     return parents(groups, table.cluster, int(groups.max(initial=0)) + 1, "cluster")[groups]
 
 

@@ -86,8 +86,8 @@ def compare(
 
     Segments: both are computed on the same resamples of clusters (items, or `bootstrap.cluster`); p = 2 min(share <=
     0, share >= 0), each share (x + 1) / (resamples + 1). Williams' test is added where it is valid (Pearson,
-    segments, no grouping); it treats outputs as independent, although those of one item are not. System level: the
-    interval of `jackknife.difference_ends`, the p of PERM-SYSTEMS (`exchanges`), None below 6 systems."""
+    segments, no grouping); it treats outputs as independent, although outputs of the same item are not. System level:
+    the interval of `jackknife.difference_ends`, the p of PERM-SYSTEMS (`exchanges`), None below 6 systems."""
     x, y = float_column(a, "a"), float_column(b, "b")
     h = float_column(human, "human", len(x))
     whole = np.isfinite(x) & np.isfinite(y) & np.isfinite(h)

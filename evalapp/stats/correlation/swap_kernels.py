@@ -26,7 +26,7 @@ _DENSE = 4096
 
 
 class Kernel(Protocol):
-    """Coefficients (b,) of A* and of B* of one pair of metrics; call `prepare` with the same exchanges first."""
+    """Coefficients (b,) of A* and of B* for a pair of metrics; call `prepare` with the same exchanges first."""
 
     def prepare(self, swapped: BoolArray) -> None: ...
 
@@ -141,7 +141,7 @@ class _DenseKendall:
         self._kept = np.empty((0, 0), dtype=np.float32)
 
     def prepare(self, swapped: BoolArray) -> None:
-        """Return the unchanged rows as numbers; sums of one metric with itself are shared by all its pairs."""
+        """Store which rows stay unchanged as numbers; sums of a metric with itself are shared by all its pairs."""
         self._kept = 1 - swapped.astype(np.float32)
         self._own = {}
 
@@ -160,7 +160,7 @@ class _DenseKendall:
         return first, second
 
     def _alone(self, metric: int) -> tuple[FloatArray, FloatArray]:
-        """Return k'Q k and s'Q s of one metric."""
+        """Return k'Q k and s'Q s for a metric."""
         if metric not in self._own:
             own = self._scores[:, metric]
             signs = _signs(own, own) * self._signs

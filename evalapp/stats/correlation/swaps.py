@@ -22,7 +22,7 @@ from evalapp.stats.correlation.swap_kernels import GroupRanks, Pair, large_kerne
 from evalapp.stats.correlation.weighted import group_coefficients
 
 _STREAM = 2
-#: Cells of the arrays of one chunk of exchanges.
+#: Cells of the arrays of a chunk of exchanges.
 _CELLS = 1 << 22
 # Up to the first size, groups use all pairwise comparisons; up to the second, every pattern of exchanges is computed
 # once.
@@ -96,7 +96,7 @@ class _Averages:
         self._drop = nan_rule == "drop"
 
     def add(self, side: int, values: FloatArray) -> None:
-        """Add coefficients (g, b) of one side, nan where undefined."""
+        """Add coefficients (g, b) for a side, nan where undefined."""
         defined = ~np.isnan(values)
         self._sums[side] += np.where(defined, values, 0.0).sum(axis=0)
         if self._drop:
@@ -122,7 +122,8 @@ class _BySides:
 
 class PearsonSwaps(_BySides):
     """Pearson in any grouping. Sums over rows of A*, A*^2 and A* h are linear in e: three matrix products serve all
-    pairs of metrics. Rows of one `unit` are exchanged together, so without groups the products use sums per unit."""
+    pairs of metrics. Rows of the same `unit` are exchanged together, so without groups the products use sums per
+    unit."""
 
     def __init__(
         self,

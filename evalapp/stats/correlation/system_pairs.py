@@ -66,7 +66,7 @@ def soft_pairwise_accuracy(
 
     p is the one-sided p-value of a paired permutation test that the first of two systems (by name) is better: the
     share of `permutations` random signs over the items, the same for all pairs, whose summed signed difference
-    reaches the observed one. Only items where both systems have both scores count for a pair; several rows of one
+    reaches the observed one. Only items where both systems have both scores count for a pair; rows with the same
     item and system are averaged first. Signs are drawn item by item in the order of the items' identifiers. n = pairs
     of systems; the interval is a bootstrap over systems."""
     if permutations < 1:

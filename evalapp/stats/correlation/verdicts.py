@@ -1,5 +1,5 @@
 """Agreement of scores with human verdicts on pairs of outputs: pairs and their verdicts, shares of correct verdicts,
-and the agreement of one person with the others. Pairs of rated outputs are in `pairs`, rankings in `comparisons`.
+and the agreement of a person with the others. Pairs of rated outputs are in `pairs`, rankings in `comparisons`.
 
 Explained in docs/explanation/statistics/correlation.md#compared-pairs."""
 
@@ -177,7 +177,7 @@ def one_against_others(
     *,
     bootstrap: Bootstrap = CALIBRATION,
 ) -> tuple[Estimate, Estimate]:
-    """Return the agreement of one person with the most frequent verdict of the others on the same pair: on pairs that
+    """Return the agreement of a person with the most frequent verdict of the others on the same pair: on pairs that
     the others decided (a tie counts half), and on all three verdicts.
 
     `bootstrap.cluster`: (n,) groups of the judgements. Judgements count only if the others have a single most

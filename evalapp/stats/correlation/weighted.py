@@ -1,4 +1,5 @@
-"""Pearson, Spearman, Kendall tau-b and tau-c of vectors whose rows have multiplicities, for many sets of them at once.
+"""Pearson, Spearman, Kendall tau-b and tau-c of vectors whose rows have multiplicities, for many sets of multiplicities
+at once.
 
 A bootstrap resample is such a set: the number of times each row was drawn.
 
@@ -20,7 +21,7 @@ _KENDALLS = {"kendall", "kendall-c"}
 
 # Variance below this share of the second moment is rounding error.
 _VARIANCE_FLOOR = 1e-12
-# Cells of comparison masks built at once, and cached if that is all of them (float64: 16 MB).
+# Cells of comparison masks built at once, and cached if they cover all rows (float64: 16 MB).
 _MASK_CELLS = 1 << 21
 
 
@@ -74,7 +75,7 @@ def summing_matrix(codes: IntArray, n_codes: int) -> csr_array:
 
 
 class WeightedCoefficients:
-    """The four coefficients of one pair of vectors under any multiplicities.
+    """The four coefficients of a pair of vectors under any multiplicities.
 
     Preparing costs O(n log n); each resample then costs O(n) for Pearson and Spearman and O(n sqrt(n)) multiply-adds in
     dense matrix products for Kendall (O(levels^2) where both vectors have few distinct values).

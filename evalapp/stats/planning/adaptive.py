@@ -106,7 +106,7 @@ class PairState:
 
     @property
     def information(self) -> FloatArray:
-        """Information (k, k) of one more judgement of a pair about the difference of its ratings, p (1 - p)."""
+        """Information (k, k) that another judgement of a pair gives about the difference of its ratings, p (1 - p)."""
         p = expit(self.theta[:, None] - self.theta[None, :])
         return np.asarray(p * (1 - p))
 
@@ -187,8 +187,8 @@ def pair_chances(
 
 
 def gains(state: PairState, goal: Goal = "ranking") -> FloatArray:
-    """Return the expected information (k, k) of one judgement of each pair about the order of systems, in nats to first
-    order.
+    """Return the expected information (k, k) that a judgement of each pair gives about the order of systems, in nats to
+    first order.
 
     A judgement of i, j lowers the variance s_kl^2 of the difference of k and l by
 

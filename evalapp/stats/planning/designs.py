@@ -86,8 +86,7 @@ class StudyDesign:
     same_raters: the same raters judge both outputs of an item, so that their bias cancels.
     raters: size of the rater pool; None: new raters for each output.
     scale: lowest and highest whole number of a rating; None: any number.
-    item_cost: cost of one more item in judgements (reading,
-    generating)."""
+    item_cost: cost of an additional item in judgements (reading, generating)."""
 
     items: int
     ratings: int

@@ -43,7 +43,7 @@ LEAST_ITEMS = 20
 
 @dataclass(frozen=True)
 class CampaignJudgements:
-    """Judgements of one question in order of time, without controls, practice, repeats and late answers.
+    """Judgements that answer a question, in order of time, without controls, practice, repeats and late answers.
 
     `value`: ratings, or verdicts with the sides as in the unit (`first` is a, `second` is b). `first`, `second`:
     indices into `systems`, -1 where a side is a reference or absent. `swapped`: True where the page showed the sides
@@ -64,7 +64,7 @@ class CampaignJudgements:
 
 
 def watch(judged: CampaignJudgements, *, planned: int) -> Table:
-    """Return all quality figures of one question as JSON-safe values. `planned`: number of judgements in the full
+    """Return all quality figures for a question as JSON-safe values. `planned`: number of judgements in the full
     plan."""
     found: Table = {
         "growth": [], "drift": {"rows": [], "words": "", "note": FAILED}, "ranking": [], "parts": "",
@@ -184,8 +184,7 @@ def _rows(ranking: Ranking, systems: Sequence[str]) -> list[Table]:
 
 
 def _parts(ranking: Ranking, systems: Sequence[str]) -> str:
-    """Return a sentence for comparisons that do not link all systems, of which only the largest linked part is
-    ranked."""
+    """Return a sentence for comparisons that do not link all systems: only the largest linked part is ranked."""
     parts = (ranking.extras.get("connectivity") or {}).get("components", [])
     if len(parts) < 2:
         return ""

@@ -124,7 +124,8 @@ def _effect(decided: Judgements, name: str, confidence: float, usual: float = 0.
 
 
 def _share(won: BoolArray, cluster: IntArray | None, confidence: float) -> tuple[Estimate, float | None]:
-    """Share of True with interval and the p of one half: exact for single judgements, by clusters otherwise."""
+    """Share of True with its interval, and the p of a share of 1/2: exact for single judgements, by clusters
+    otherwise."""
     n = len(won)
     if n == 0:
         return Estimate.undefined("no decided comparison"), None

@@ -98,7 +98,7 @@ class Design:
 
 @dataclass(frozen=True)
 class Fit:
-    """Maximum likelihood (or posterior mode) of one or many sets of counts on one design, first axis.
+    """Maximum likelihood (or posterior mode) for many sets of counts on the same design; sets along the first axis.
 
     `theta` (r, n_systems) sums to 0; `covariates` (r, n_covariates); `tie` (r,) is ln nu or ln kappa, nan without;
     `converged` (r,) is False where there is no finite estimate. `information` (r, p, p) is the negative Hessian
@@ -183,7 +183,7 @@ def outcome_scores(model: Model, eta: FloatArray, tie: FloatArray) -> tuple[Floa
 
 
 def information_per_comparison(model: Model, eta: FloatArray, tie: FloatArray) -> FloatArray:
-    """Return the expected Fisher information of one comparison about eta, with the tie parameter known."""
+    """Return the expected Fisher information of a single comparison about eta, with the tie parameter known."""
     by_eta = outcome_scores(model, eta, tie)[0]
     return np.asarray((probabilities(model, eta, tie) * by_eta**2).sum(axis=-1))
 

@@ -100,8 +100,9 @@ def rank_by_comparisons(
     `rank_high` = systems minus those that are significantly worse. Glicko-2: the same with intervals r +- 1.96 RD that
     do not overlap and a p of `unbounded.penalised_differences` below 1 - `bootstrap.confidence`.
 
-    `extras`: connectivity, tie (nu or kappa), side, length, raters (effects), groups (runs of systems none of which
-    differ), both_bad_share, tie_share, log_likelihood, n_units (independent ones), or Glicko-2's converged and games.
+    `extras`: connectivity, tie (nu or kappa), side, length, raters (effects), groups (runs of systems without a
+    significant difference), both_bad_share, tie_share, log_likelihood, n_units (independent ones), or Glicko-2's
+    converged and games.
 
     Raises ValueError for unknown options, `ColumnError` for columns that do not fit.
 
@@ -279,7 +280,7 @@ def _row_order(value: FloatArray, rank: IntArray, ranked: BoolArray) -> list[int
 
 
 def _runs(order: list[int], differs: BoolArray) -> list[list[int]]:
-    """Return the longest runs of at least two neighbours in the order, no two of which differ."""
+    """Return the longest runs of at least two neighbours in the order without a difference between any two."""
     runs: list[list[int]] = []
     reached = 0
     for begin in range(len(order)):

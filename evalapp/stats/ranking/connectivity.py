@@ -26,7 +26,7 @@ class Connectivity:
 
     `components`: systems linked by any comparison, largest first (by judgements if equally large); only the first is
     ranked, because no rating compares systems of different components. `classes`: the strongly connected groups of
-    the graph with an edge from winner to loser (both ways for a tie), largest first; between two of them one side
+    the graph with an edge from winner to loser (both ways for a tie), largest first; between two classes one side
     never lost. A finite Bradley-Terry estimate of all systems exists only with one class (Ford 1957). `note`
     describes problems ("" if there are none): no method ranks systems of different components, and between classes
     the models give an order but no finite difference."""
@@ -126,7 +126,7 @@ def _largest(beats: BoolArray, connection: str, judgements: IntArray | None) -> 
 
 
 def which_part(components: Sequence[Sequence[Any]]) -> str:
-    """Return in words which of several parts is ranked (`largest_component`)."""
+    """Return in words which part is ranked (`largest_component`)."""
     if len(components[0]) > len(components[1]):
         return "the largest part"
     return "one of them (of equally large ones that with most judgements, or else the first)"

@@ -47,7 +47,7 @@ class Ratings:
 
 @dataclass(frozen=True)
 class States:
-    """Players at several moments of several sequences: `numbers` (4, rows, moments, n) are mu, phi^2, ln sigma^2 and
+    """Players at moments of independent sequences: `numbers` (4, rows, moments, n) are mu, phi^2, ln sigma^2 and
     sigma^2; `plays` (rows, moments, n) counts each player's games so far."""
 
     numbers: FloatArray
@@ -112,7 +112,7 @@ def play_sequences(
 
 
 def find_levels(first: IntArray, second: IntArray, n: int) -> IntArray:
-    """Return (rows, games): 1 + the highest level of an earlier game of either player. Games of one level share no
+    """Return (rows, games): 1 + the highest level of an earlier game of either player. Games of the same level share no
     player.
 
     Rows are independent sequences; -1 is no game."""

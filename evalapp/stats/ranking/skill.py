@@ -21,7 +21,7 @@ from evalapp.stats.ranking.glicko2_games import play_sequences, start
 WINDOW = 50
 #: Without convergence a simulation ends after this many games per K^2 pairs.
 GAMES_CAP = 200
-# Limit on the windows of one seed per step, if all seeds together play no more games than that.
+# Limit on the windows per seed and step, if all seeds together play no more games than that.
 _MOST_WINDOWS, _MOST_GAMES = 8, 400_000
 Z95 = 1.959963984540054
 
@@ -65,7 +65,7 @@ class VerdictTable:
         return cls(tuple(systems), pairs // len(systems), pairs % len(systems), starts, signs[order], scores)
 
     def linked_part(self) -> tuple[VerdictTable, BoolArray]:
-        """Return the table of the largest part of the systems that verdicts link, and the mask of these systems."""
+        """Return the table of the largest part of the systems that verdicts link, and the mask of its systems."""
         n = len(self.systems)
         beats = np.zeros((n, n), dtype=np.bool_)
         beats[self.first, self.second] = True
@@ -85,8 +85,8 @@ class VerdictTable:
         return part, kept
 
     def equal_records(self) -> IntArray:
-        """Class numbers (systems,): systems of one class have the same results against opponents of the same
-        classes, so that only the randomness of the simulated games distinguishes them."""
+        """Return class numbers (systems,): systems in the same class have the same results against opponents of the
+        same classes, so that only the randomness of the simulated games distinguishes them."""
         met: list[list[tuple[int, bytes]]] = [[] for _ in self.systems]
         scores = (self.verdicts + 1) / 2 if self.scores is None else self.scores
         for pair, (one, two) in enumerate(zip(self.first.tolist(), self.second.tolist(), strict=True)):
@@ -277,7 +277,7 @@ def _summary(
 
 
 class _Stream:
-    """The games of one seed, drawn on demand; they do not depend on any result."""
+    """Games drawn on demand from a seed; they do not depend on any result."""
 
     def __init__(self, table: VerdictTable, rng: np.random.Generator, cap: int, fixed: bool) -> None:
         self.table, self.rng, self.left, self.fixed = table, rng, cap, fixed
@@ -341,7 +341,7 @@ class _Stream:
 
 @dataclass(frozen=True)
 class _Block:
-    """The next windows of several seeds: `games` are first, second and score (rows, games), -1 behind the end of a
+    """The next windows for a set of seeds: `games` are first, second and score (rows, games), -1 behind the end of a
     row; `ends` (rows, windows) where each window ends; `last` whether the games allowed end with it."""
 
     games: tuple[IntArray, IntArray, FloatArray]

@@ -47,7 +47,7 @@ _A, _B, _TIE, _BOTH_BAD, _CANNOT_DECIDE = range(5)
 
 @dataclass(frozen=True, slots=True)
 class SystemScore:
-    """Row of one system in a ranking.
+    """Row of a system in a ranking.
 
     `rank` is 1 + the number of strictly better systems; `rank_low`..`rank_high` is its interval over the resamples
     (best and worst rank, both in favour of the wider interval on ties). `tier` numbers the rank sets: systems of
@@ -127,9 +127,9 @@ def rank_by_mean(
 ) -> Ranking:
     """Rank systems by mean rating: the mean over raters of each output, then over the system's outputs.
 
-    (n,) columns, one row per rating of one aspect, nan = missing; a system without ratings has no value, with `unknown`
-    as the reason. Bootstrap over clusters of items (default: the item), with the same draws for all systems. An output
-    is (item, system); each checkpoint is a system of its own.
+    (n,) columns, one row per rating for a single aspect, nan = missing; a system without ratings has no value, with
+    `unknown` as the reason. Bootstrap over clusters of items (default: the item), with the same draws for all systems.
+    An output is (item, system); each checkpoint is a system of its own.
 
     A system with one cluster has no interval and may have any rank. With few clusters percentiles are too narrow:
     intervals of 95 % hold the true mean in 83 % of simulated data with 5 clusters, 90 % with 10, 92 % with 20, 94 %

@@ -67,8 +67,8 @@ def order_systems(judged: Judgements, rated: Sequence[ClassRatings], *, by_value
     `by_value` (a prior gives every system a finite rating) the single entry of `rated` orders all systems by value.
 
     The p of two systems of different classes is Wald's in a Bradley-Terry fit (a tie is half a win) with Firth's
-    penalty (1993), which is finite: one win gives p = .63, ten wins without a loss .045. Several judgements of one
-    pair of systems in one cluster count as one, their weight if they agree entirely."""
+    penalty (1993), which is finite: one win gives p = .63, ten wins without a loss .045. Judgements of the same
+    pair of systems in the same cluster count as one, with full weight if they agree entirely."""
     n, ranked = len(judged.labels), judged.linked
     better = np.zeros((n, n), dtype=np.bool_)
     p = np.full((n, n), np.nan)
@@ -137,8 +137,8 @@ def fit_penalised(n: int, first: IntArray, second: IntArray, counts: FloatArray)
 
 
 def _independent_counts(judged: Judgements) -> FloatArray:
-    """Return (systems, systems, 3) as `Judgements.outcomes`; judgements of one pair in one cluster share the weight
-    1."""
+    """Return (systems, systems, 3) as `Judgements.outcomes`; judgements of the same pair in the same cluster share the
+    weight 1."""
     if judged.cluster is None:
         return judged.outcomes
     n = len(judged.labels)

@@ -17,7 +17,7 @@ MOST_BLOCKS = 1000
 
 
 class LeaveOneOut:
-    """Leave-one-out draws instead of random ones: all clusters once except one block (of one cluster, up to
+    """Leave-one-out draws instead of random ones: all clusters once except for a block (a single cluster up to
     `MOST_BLOCKS` clusters)."""
 
     def __init__(self, n_clusters: int) -> None:

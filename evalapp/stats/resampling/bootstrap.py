@@ -19,7 +19,7 @@ from evalapp.stats.core.estimate import NAN, Estimate
 DEFAULT_RESAMPLES = 1000
 DEFAULT_CONFIDENCE = 0.95
 
-# Cells of one chunk of multiplicities: 2 MB of float64, so that the few arrays of this size fit the cache.
+# Cells per chunk of multiplicities: 2 MB of float64, so that the few arrays of this size fit the cache.
 _CHUNK_CELLS = 1 << 18
 # Columns below which the cost per chunk outweighs that.
 _MIN_CHUNK = 8
@@ -77,7 +77,7 @@ class Draws(Protocol):
 
 
 class ClusterDraws:
-    """Multiplicities of `n_clusters` clusters; each resample draws n_clusters of them with replacement.
+    """Multiplicities of `n_clusters` clusters; each resample draws `n_clusters` clusters with replacement.
 
     The same seed gives the same draws for any chunk size, so two statistics over the same clusters are paired. `stream`
     separates draws that must be independent under one seed (items and systems)."""

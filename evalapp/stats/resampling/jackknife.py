@@ -17,7 +17,7 @@ from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE, too_few_note,
 if TYPE_CHECKING:
     from evalapp.stats.core.coding import FloatArray
 
-#: Name of these intervals in signatures.
+#: Name of jackknife intervals in signatures.
 NAME = "jackknife-z"
 PERFECT = "no interval: the order is the same for all systems, so leaving one out changes nothing"
 UNDEFINED = "no interval: without one of the systems the value is undefined"
