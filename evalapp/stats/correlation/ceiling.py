@@ -21,6 +21,7 @@ from evalapp.stats.core.coding import (
     parents,
 )  # fmt: skip
 from evalapp.stats.core.estimate import NAN, Estimate
+from evalapp.stats.core.options import refuse_options
 from evalapp.stats.correlation.coefficients import ALL_COEFFICIENTS, Coefficient
 from evalapp.stats.correlation.grouping import GroupedCoefficients
 from evalapp.stats.correlation.meta_evaluation import (
@@ -169,6 +170,7 @@ def _divided(estimate: Estimate, ceiling: Estimate) -> Estimate:
 
 
 def _check(settings: CorrelationSettings, kind: str, of: str, system: ArrayLike | None) -> None:
+    refuse_options(settings, "interval", "resampling_unit")
     coefficient, level, grouping = settings.coefficient, settings.level, settings.grouping
     if coefficient not in ALL_COEFFICIENTS:
         raise ValueError(f"coefficient is among {ALL_COEFFICIENTS}, not '{coefficient}'")

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evalapp.stats.core.coding import FloatArray, IntArray, encode, float_column, identifiers, parents, snap
 from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.core.options import refuse_options
 from evalapp.stats.correlation.coefficients import Coefficient
 from evalapp.stats.correlation.meta_evaluation import CorrelationSettings, correlate
 from evalapp.stats.resampling.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap
@@ -98,7 +99,9 @@ def calibrated_correlations(
 
     One row per turn; a system's score is the mean over its dialogues of their means over turns. `calibrated` gives
     by aspect the mean of each system adjusted for the raters' leniency (`calibrate_raters`). n = systems with both;
-    the interval is a jackknife over systems that treats calibrated means as known."""
+    the interval is a jackknife over systems that treats calibrated means as known; of `bootstrap` only whether there
+    are `resamples` and the `confidence` apply."""
+    refuse_options(bootstrap, "cluster")
     scores = dialogue_scores(score, dialogue)
     codes, _ = encode(dialogue, "dialogue")
     systems, labels = encode(system, "system", len(codes))

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from evalapp.stats.core.coding import FloatArray, IntArray, encode, float_column, identifiers, parents, snap
 from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.core.options import refuse_options
 from evalapp.stats.correlation.coefficients import ALL_COEFFICIENTS, COEFFICIENTS, VALUES, Coefficient, undefined_reason
 from evalapp.stats.correlation.grouping import GroupedCoefficients
 from evalapp.stats.correlation.weighted import WeightedCoefficients, group_coefficients, summing_matrix
@@ -305,6 +306,7 @@ def resample_correlation(
 
     At the system level without `resampling_unit` both systems and items are resampled. Over the same complete rows
     and under the same seed, replicates of two metrics are paired."""
+    refuse_options(settings, "interval")
     unit = settings.resampling_unit or _default_unit(settings.level, "percentile")
     _check(level=settings.level, grouping=settings.grouping, nan_rule=settings.nan_rule, resampling_unit=unit)
     x = float_column(metric, "metric")

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evalapp.stats.core.coding import FloatArray, encode, float_column, identifiers, snap
 from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.core.options import refuse_options
 from evalapp.stats.correlation.coefficients import Coefficient, pearson_value, undefined_reason
 from evalapp.stats.correlation.exchanges import EXACT, MIN_SYSTEMS, exchange_systems, few_systems
 from evalapp.stats.correlation.meta_evaluation import (
@@ -88,6 +89,7 @@ def compare(
     0, share >= 0), each share (x + 1) / (resamples + 1). Williams' test is added where it is valid (Pearson,
     segments, no grouping); it treats outputs as independent, although outputs of the same item are not. System level:
     the interval of `jackknife.difference_ends`, the p of PERM-SYSTEMS (`exchanges`), None below 6 systems."""
+    refuse_options(settings, "interval")
     x, y = float_column(a, "a"), float_column(b, "b")
     h = float_column(human, "human", len(x))
     whole = np.isfinite(x) & np.isfinite(y) & np.isfinite(h)

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray, encode, float_column, identifiers, parents
 from evalapp.stats.core.common_rows import CONSTANT, NO_SCORE, CommonRows, find_common_rows
 from evalapp.stats.core.multiple_tests import compact_letters, holm, needed_draws, rank_clusters
+from evalapp.stats.core.options import refuse_options
 from evalapp.stats.correlation.coefficients import ALL_COEFFICIENTS, MIN_PAIRS
 from evalapp.stats.correlation.exchanges import MIN_SYSTEMS, few_systems
 from evalapp.stats.correlation.meta_evaluation import Grouping, Level, NanRule
@@ -171,11 +172,12 @@ def compare_verdicts(
     `right`: (p,) by name, correctness on each pair (`verdicts.outcomes`: 1, 0, 1/2 for equal scores, nan without a
     score); all are compared on the pairs with all scores. Whole clusters (the groups of the pairs' items) are exchanged
     with probability 1/2 (PERM-INPUTS) or resampled, which generalises to other items for these systems. p, adjustment,
-    letters and order as in `compare_all`; of `tests` only test, k, seed, alpha and adjust apply.
+    letters and order as in `compare_all`.
 
-    Raises ValueError for unknown options, `ColumnError` for columns that do not fit."""
-    tests = replace(tests, level="segment", grouping="none", coefficient="acc-eq", nan_rule="drop", block=0)
-    settings = replace(tests, test=resolve_test(tests.test, "segment"))
+    Raises ValueError for unknown options and for `tests` other than test, k, seed, alpha and adjust; `ColumnError` for
+    columns that do not fit."""
+    refuse_options(tests, "level", "grouping", "coefficient", "nan_rule", "block")
+    settings = replace(tests, coefficient="acc-eq", test=resolve_test(tests.test, "segment"))
     if settings.test not in ("perm-inputs", "bootstrap") or tests.adjust not in ("holm", "none"):
         raise ValueError(f"test is permutation or bootstrap and adjust holm or none, not {tests.test}, {tests.adjust}")
     if tests.k < 1 or not 0 < tests.alpha < 1:

@@ -15,6 +15,7 @@ from scipy import special
 
 from evalapp.stats.core.coding import FloatArray, encode, float_column, identifiers
 from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.core.options import refuse_options
 from evalapp.stats.correlation.meta_evaluation import (
     DEFAULT_SETTINGS,
     CorrelationSettings,
@@ -85,6 +86,7 @@ def slice_estimates(
     takes the overall value with weight 0 and a note. At least 2 resamples are needed. Raw intervals are percentiles.
     The shrunken ones treat z_0 and t^2 as known and are therefore somewhat narrow: in 30 simulated sets of 6 slices
     of 40 outputs 87 % contained the true value, of the raw ones 91 % (docs/results/intervals.md)."""
+    refuse_options(settings, "interval")
     if bootstrap.resamples < 2:
         raise ValueError(f"slices need the variance over at least 2 resamples, not {bootstrap.resamples}")
     x = float_column(metric, "metric")

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from evalapp.stats.core.coding import ROUNDING, BoolArray, FloatArray, encode, float_column, identifiers, snap
 from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.core.options import refuse_options
 from evalapp.stats.resampling.bootstrap import (
     DEFAULT_BOOTSTRAP,
     MIN_CLUSTERS,
@@ -37,6 +38,7 @@ def system_pairwise_accuracy(
 
     Means over the outputs that have both scores; the note counts those without a metric score. n = pairs of systems.
     The interval is a bootstrap over systems; a system drawn twice makes no pair with itself."""
+    refuse_options(bootstrap, "cluster")
     x = float_column(metric, "metric")
     y = float_column(human, "human", len(x))
     complete = np.isfinite(x) & np.isfinite(y)
@@ -69,6 +71,7 @@ def soft_pairwise_accuracy(
     reaches the observed one. Only items where both systems have both scores count for a pair; rows with the same
     item and system are averaged first. Signs are drawn item by item in the order of the items' identifiers. n = pairs
     of systems; the interval is a bootstrap over systems."""
+    refuse_options(bootstrap, "cluster")
     if permutations < 1:
         raise ValueError(f"permutations must be at least 1, not {permutations}")
     x = float_column(metric, "metric")
