@@ -19,7 +19,7 @@ from evalapp.stats.ranking.bias import length_bias, side_bias
 from evalapp.stats.ranking.comparisons import ComparisonModel, rank_by_comparisons
 from evalapp.stats.ranking.fragility import fragility
 from evalapp.stats.ranking.judgements import PairwiseComparisons
-from evalapp.stats.ranking.separation import separating
+from evalapp.stats.ranking.separation import estimate_separation
 from evalapp.stats.ranking.systems import Ranking, rank_by_mean, rank_by_win_rate
 from evalapp.stats.resampling.bootstrap import Bootstrap
 from evalapp.words import split_words
@@ -129,7 +129,7 @@ def rank_by_all(columns: Columns) -> Result:
         "log_likelihood": {name: rankings[name].extras["log_likelihood"] for name in MODELS},
         "groups": rankings["bradley-terry"].extras["groups"],
         "fragility": {name: fragility(a, b, verdict, model=name).as_dict() for name in MODELS},
-        "separating": separating(PairwiseComparisons(a, b, verdict, item=item)).as_dict(),
+        "separating": estimate_separation(PairwiseComparisons(a, b, verdict, item=item)).as_dict(),
         "side": side_bias(a, b, verdict, item=item).as_dict(),
         "length": length_bias(a, b, verdict, columns.length, item=item).as_dict(),
         "longer_by_majority": columns.longer_by_majority,

@@ -66,6 +66,8 @@ def calibrate_raters(
 ) -> Calibration:
     """Return posterior means of systems s_a and rater biases b_t under value ~ N(s_a + b_t [+ item], sigma^2).
 
+    `value`: ratings; `system`, `rater`, `item`: identifiers; `variances`: `unit` or `reml`, see below.
+
     (n,) columns, one row per rating for a single aspect, nan = missing. Flat prior on s, b_t ~ N(0, sigma_b^2), items
     ~ N(0, sigma_i^2). The posterior is Gaussian: its mean minimises |y - X_s s - X_b b|^2 / sigma^2 +
     |b|^2 / sigma_b^2, its covariance is the inverse of that precision.

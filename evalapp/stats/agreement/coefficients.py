@@ -117,6 +117,9 @@ def agreement_table(
     """Return all agreement coefficients for the ratings of an aspect: (n,) columns, one row per rating, nan or None =
     missing.
 
+    `scale` of the values for Krippendorff's alpha. Pairs of raters with fewer than `min_shared` common units are left
+    out, as are all but the `max_pairs` pairs with the most.
+
     Intervals are bootstrapped over units, or over `bootstrap.cluster`.
 
     Raises `ColumnError` for columns that do not fit, also if a rater rated a unit twice.

@@ -76,9 +76,10 @@ class RaterJudgements:
         return self.only(~repeat) if repeat.any() else self
 
 
-def compare_as(columns: RaterJudgements, method: RatingMethod) -> tuple[RaterJudgements, int]:
+def normalise_judgements(columns: RaterJudgements, method: RatingMethod) -> tuple[RaterJudgements, int]:
     """Return the judgements normalised for agreement, and the number left out.
 
+    `columns`: judgements without repeats.
     `method`: ratings as given (`raw`), z-scores, or ranks within item and rater (`normalise_ratings`). A rating that
     is the rater's only one of its item has no rank: 1/2 would count as agreement with every other rater of a single
     output. Undefined z-scores are left out as well. Verdicts stay unchanged. Requires judgements without repeats."""
@@ -115,7 +116,9 @@ NO_PAIR_LEFT = {
 
 
 def explain_missing(n: int, method: str) -> list[str]:
-    """Return a sentence on the number of ratings without a value by this method, and why; "" if there are none."""
+    """Return a sentence on the number of ratings without a value by this method, and why; "" if there are none.
+
+    `n`: number of ratings without a value; `method`: as in `normalise_ratings`."""
     if not n:
         return []
     one, many = _WITHOUT[method]
@@ -149,7 +152,7 @@ def resolve_raters(keys: Collection[str]) -> tuple[dict[str, str], dict[str, int
     return {key: person for key, (person, _) in split.items()}, {key: place for place, key in enumerate(ordered)}
 
 
-def collect(
+def collect_judgements(
     *,
     value: Sequence[float] | Sequence[str],
     unit: Sequence[str],
@@ -164,7 +167,11 @@ def collect(
     n_filtered: int = 0,
 ) -> RaterJudgements:
     """Return the judgements in the order of unit and rater, so that the order of the rows does not matter.
-    An empty `system` means none."""
+
+    All arguments but the last two are parallel lists, one entry per judgement. `value`: numbers (`numeric` True) or
+    verdicts; `unit`, `item`, `system` ("" for none), `rater`: identifiers; `source`: the campaign, "" for uploads;
+    `seconds`, `at`: nan if not recorded; `simulated`: True for judgements not made by people; `n_filtered`: number of
+    judgements that filters removed before."""
     people, places = resolve_raters(set(rater))
     units, _ = _coded(unit)
     items, _ = _coded(item)

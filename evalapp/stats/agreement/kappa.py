@@ -64,6 +64,8 @@ def fleiss_kappa(
 ) -> Estimate:
     """Return Fleiss' kappa = (P - P_e) / (1 - P_e) for categories (Fleiss 1971), generalised to missing ratings.
 
+    `value`, `unit`, `rater`: (n,) columns, one row per rating; values are categories, nan or None = missing.
+
     With n_uv of the m_u ratings of unit u in category v, over the U units with at least 2 ratings:
 
     P = (1/U) sum_u sum_v n_uv (n_uv - 1) / (m_u (m_u - 1)),   P_e = sum_v p_v^2,   p_v = (1/U) sum_u n_uv / m_u.

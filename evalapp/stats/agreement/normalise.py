@@ -34,6 +34,8 @@ def normalise_ratings(
 ) -> FloatArray:
     """Return the ratings on a common scale, (n,) in the order given; missing (nan) stays missing.
 
+    `value`: ratings; `item`, `rater`, `aspect`: identifiers; `method`: one of the scales below.
+
     `aspect` None means that all rows belong to a single aspect. Every aspect is treated separately.
 
     - `raw`: as given.
@@ -88,6 +90,8 @@ class OutputScores:
 
 def aggregate_ratings(value: ArrayLike, item: ArrayLike, system: ArrayLike) -> OutputScores:
     """Return the mean over raters of every output (item, system) for a single aspect, sorted by item and system.
+
+    `value`: (n,) ratings, nan = missing; `item`, `system`: their identifiers.
 
     Missing ratings (nan) and outputs without ratings are left out. Means that differ only by rounding (1e-12 of the
     largest) are made equal, so that ties between outputs stay ties."""

@@ -93,6 +93,7 @@ def rater_reports(
     """Return one report per rater, sorted by rater; (n,) columns, one row per rating for a single aspect, nan =
     missing.
 
+    `value`: ratings; `output`, `rater`: identifiers.
     `seconds`: time of each judgement; `control_failed`: True, False, or None if the row is no control item;
     `repeat_of`: the output that the row shows again, None in the first judgement of an output; `at`: time of the
     judgement, as numbers, datetime64 or ISO text in a single format. Repeats count for self-consistency only. Without

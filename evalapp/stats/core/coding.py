@@ -121,7 +121,9 @@ def verdict_codes(verdict: ArrayLike) -> IntArray:
 
 
 def encode_pair(first: IntArray, second: IntArray, n_second: int) -> tuple[IntArray, IntArray]:
-    """Return codes of the pairs (first, second), and for each code the row of its first occurrence."""
+    """Return codes of the pairs (first, second), and for each code the row of its first occurrence.
+
+    `first`, `second`: (n,) codes; `n_second`: number of codes of the second column."""
     _, rows, codes = np.unique(first * max(n_second, 1) + second, return_index=True, return_inverse=True)
     return codes.astype(np.int64, copy=False).reshape(-1), rows.astype(np.int64, copy=False)
 

@@ -10,7 +10,9 @@ from evalapp.stats.core.coding import BoolArray
 
 def needed_draws(n_metrics: int, alpha: float = 0.05) -> int:
     """Return twice the smallest k for which the smallest two-sided p, 2 / (k + 1), survives Holm over all pairs; at
-    least 1000."""
+    least 1000.
+
+    `n_metrics`: number of metrics, all of whose pairs are tested at `alpha`."""
     pairs = n_metrics * (n_metrics - 1) // 2
     return max(1000, 2 * math.ceil(2 * pairs / alpha))
 
@@ -64,6 +66,8 @@ def _letter(number: int) -> str:
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Return Holm's adjusted p-values in the order given (Holm 1979). None or nan is no test: not counted, returned as
     None.
+
+    `p_values`: of the tests of one family.
 
     >>> holm([0.01, 0.04, None])
     [0.02, 0.04, None]

@@ -72,6 +72,9 @@ def noise_ceiling(
     """Return the correlation of human scores with human scores over the outputs with at least two raters
     (docs/explanation/statistics/agreement.md#noise-ceiling).
 
+    `ratings`: one row per rating; `kind`: one of the two methods below; `settings`: coefficient, level, grouping and
+    undefined groups.
+
     Several ratings of an output by one rater count as their mean, because agreement with oneself is not agreement
     between raters. `bootstrap.cluster` groups items for resampling (default: the item).
 

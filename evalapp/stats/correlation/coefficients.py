@@ -44,7 +44,7 @@ def pearson(x: ArrayLike, y: ArrayLike) -> Estimate:
 
 
 def spearman(x: ArrayLike, y: ArrayLike) -> Estimate:
-    """Return Spearman's rho: Pearson's r of the midranks. Otherwise as `pearson`."""
+    """Return Spearman's rho of `x` and `y`: Pearson's r of the midranks. Otherwise as `pearson`."""
     return _coefficient(x, y, spearman_value)
 
 

@@ -74,6 +74,8 @@ def stack(
 ) -> Stacking:
     """Fit a ridge regression of human scores on the z-scores of (n, k) columns, over the rows where all are defined.
 
+    `scores`: (n, k), one column per evaluator; `human`: (n,) human scores; `group`: (n,) groups of dependent rows.
+
     Minimises |y - a - Zw|^2 + lambda n |w|^2 (the intercept is not penalised). lambda is the value in `PENALTIES` with
     the least squared error on held-out folds, the largest on ties; folds consist of whole groups, drawn by `seed`
     independently of the order of the rows.

@@ -37,6 +37,8 @@ class DialogueScores:
 def dialogue_scores(score: ArrayLike, dialogue: ArrayLike) -> DialogueScores:
     """Return mean scores over turns; (n,) columns, one row per turn of the system, nan = no score.
 
+    `score`: of each turn; `dialogue`: its identifier.
+
     Means that differ only by rounding are made equal, so that ties stay ties."""
     scores = float_column(score, "score")
     codes, labels = encode(dialogue, "dialogue", len(scores))
@@ -96,6 +98,9 @@ def calibrated_correlations(
 ) -> dict[str, Estimate]:
     """Return, by aspect, the correlation of the evaluator's mean per system with the calibrated human mean of that
     system.
+
+    `score`, `dialogue`, `system`: score of each turn, its dialogue and the dialogue's system; `coefficient`: see
+    `correlate`.
 
     One row per turn; a system's score is the mean over its dialogues of their means over turns. `calibrated` gives
     by aspect the mean of each system adjusted for the raters' leniency (`calibrate_raters`). n = systems with both;

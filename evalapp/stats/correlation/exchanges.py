@@ -30,7 +30,9 @@ _OPEN = 0.2
 
 
 def few_systems(n: int) -> str:
-    """Return why there are no letters."""
+    """Return why there are no letters.
+
+    `n`: number of systems."""
     return f"{n} systems rank nothing, at least {MIN_SYSTEMS} are needed"
 
 

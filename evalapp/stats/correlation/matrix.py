@@ -56,6 +56,8 @@ def correlation_matrix(
     """Return the correlations of all pairs of (n, k) columns, nan = missing, each over the rows where both are defined;
     n = those rows.
 
+    `coefficient`: `pearson` or `spearman`; `bootstrap`: its `cluster` has the groups of rows.
+
     Intervals are percentiles over resamples of the clusters, the same for every pair. Spearman is Pearson over the
     midranks within these rows; resamples keep the original ranks. Undefined, with the reason, for constant
     columns or fewer than 3 rows; notes call the clusters `what`. Columns with the same missing rows are

@@ -304,6 +304,8 @@ def resample_correlation(
     """Return one coefficient of `correlate` without its interval, its replicates (resamples,), and the number of
     resampled units.
 
+    `metric`, `human`, `item`, `system`, `settings`, `bootstrap`: as in `correlate`; `confidence` is not used.
+
     At the system level without `resampling_unit` both systems and items are resampled. Over the same complete rows
     and under the same seed, replicates of two metrics are paired."""
     refuse_options(settings, "interval")

@@ -254,7 +254,9 @@ def compare_by_exchanges(engine: Swaps, unit: IntArray, values: FloatArray, sett
 
 
 def build_engine(table: Table, epsilons: Sequence[float], settings: PairTests) -> tuple[Swaps, IntArray]:
-    """Return the engine, and the unit of exchange of each row (or pair of outputs)."""
+    """Return the engine, and the unit of exchange of each row (or pair of outputs).
+
+    `table`: complete rows; `epsilons`: tie thresholds of the metrics, for `acc-eq` only; `settings`: the tests."""
     singly = settings.test == "perm-both"
     if settings.coefficient == "acc-eq":
         right, weight, cluster = _outcomes(table, epsilons, settings.grouping, singly)

@@ -85,6 +85,9 @@ def compare(
 ) -> Difference:
     """Return the difference of two metrics' correlations with human scores over the outputs that have all three values.
 
+    `a`, `b`: scores by the two metrics; `human`, `item`, `system`, `settings`, `bootstrap`: as in `correlate`, with the
+    first coefficient.
+
     Segments: both are computed on the same resamples of clusters (items, or `bootstrap.cluster`); p = 2 min(share <=
     0, share >= 0), each share (x + 1) / (resamples + 1). Williams' test is added where it is valid (Pearson,
     segments, no grouping); it treats outputs as independent, although outputs of the same item are not. System level:

@@ -155,6 +155,8 @@ def calibrate_ties(
 ) -> TieCalibration:
     """Return the smallest epsilon with the highest `acc_eq` over all pairs (tie calibration; Deutsch et al. 2023).
 
+    `metric`, `human`, `item`, `nan_rule`, `bootstrap`: as in `acc_eq`.
+
     The pairs are sorted by |m_i - m_j| and become ties one after the other; after each distinct difference the
     accuracy is a candidate. O(p log p) for p pairs. `folds` adds a cross-validation by clusters (default the item):
     clusters are assigned to folds at random, and each fold is evaluated with the threshold of the others. Columns,

@@ -31,6 +31,8 @@ def correlate_with_ranking(
     """Return the correlation across systems of `scores` (by the ranking's labels) with the values of `ranking`; n =
     systems.
 
+    `coefficient`: see `correlate`; `confidence`: level of the interval.
+
     Interval by Fisher's z with variance 1 / (n - 3) for Pearson, (1 + r^2 / 2) / (n - 3) for Spearman (Bonett and
     Wright 2000), .437 / (n - 4) for Kendall (Fieller 1957), systems taken as a sample.
     Undefined below 4 systems, without an interval below 5."""

@@ -170,9 +170,9 @@ def compare_verdicts(
     """Test every metric against every other by its share of correct verdicts on pairs of outputs that people compared.
 
     `right`: (p,) by name, correctness on each pair (`verdicts.outcomes`: 1, 0, 1/2 for equal scores, nan without a
-    score); all are compared on the pairs with all scores. Whole clusters (the groups of the pairs' items) are exchanged
-    with probability 1/2 (PERM-INPUTS) or resampled, which generalises to other items for these systems. p, adjustment,
-    letters and order as in `compare_all`.
+    score); all are compared on the pairs with all scores. Whole clusters (`cluster`: (p,), the groups of the pairs'
+    items) are exchanged with probability 1/2 (PERM-INPUTS) or resampled, which generalises to other items for these
+    systems. p, adjustment, letters and order as in `compare_all`.
 
     Raises ValueError for unknown options and for `tests` other than test, k, seed, alpha and adjust; `ColumnError` for
     columns that do not fit."""

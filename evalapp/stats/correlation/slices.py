@@ -79,6 +79,8 @@ def slice_estimates(
 ) -> SliceEstimates:
     """Return the first coefficient of `correlate` within each value of `domain`, shrunken by empirical Bayes.
 
+    `metric`, `human`, `item`, `system`, `settings`, `bootstrap`: as in `correlate`.
+
     With z = atanh(r) of a slice, its variance s^2 over the resamples, z_0 of the whole and t^2 the variance of the
     slices' true z about z_0, the shrunken value is tanh(w z + (1 - w) z_0) with weight w = t^2 / (t^2 + s^2), and
     its interval tanh(... +- q sqrt(w) s), q the normal quantile. t^2 solves sum (z - z_0)^2 / (s^2 + t^2) = k - 1

@@ -66,6 +66,9 @@ def soft_pairwise_accuracy(
 ) -> Estimate:
     """Return SPA = 1 - mean over pairs of systems of |p^h - p^m| (Thompson et al. 2024).
 
+    `metric`, `human`, `item`, `system`: (n,) columns, one row per output; `seed`: seed of the permutations;
+    `bootstrap`: settings of the interval, without clusters.
+
     p is the one-sided p-value of a paired permutation test that the first of two systems (by name) is better: the
     share of `permutations` random signs over the items, the same for all pairs, whose summed signed difference
     reaches the observed one. Only items where both systems have both scores count for a pair; rows with the same

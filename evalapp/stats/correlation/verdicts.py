@@ -151,7 +151,9 @@ def _each_for_itself(margin: FloatArray, sign: IntArray, cluster: IntArray, n_cl
 
 
 def share(values: FloatArray, cluster: IntArray, bootstrap: Bootstrap) -> Estimate:
-    """Return the mean of (n,) values with an interval over resampled clusters."""
+    """Return the mean of (n,) values with an interval over resampled clusters.
+
+    `values`: 0 to 1; `cluster`: (n,) groups resampled whole; `bootstrap`: resamples, seed and confidence."""
     if len(values) == 0:
         return Estimate.undefined(NO_PAIR)
     point = Estimate.point(float(values.mean()), len(values))
@@ -165,9 +167,11 @@ def share(values: FloatArray, cluster: IntArray, bootstrap: Bootstrap) -> Estima
     return with_interval(point, values, clusters=clusters, confidence=bootstrap.confidence, is_share=True)
 
 
-def by_lot(sign: IntArray) -> float:
+def chance_level(sign: IntArray) -> float:
     """Return the chance level on all pairs: the share of correct verdicts reached without reading, by calling every
-    pair tied or by choosing the better text at random, whichever is higher."""
+    pair tied or by choosing the better text at random, whichever is higher.
+
+    `sign`: (n,) human verdicts, 0 for a tie."""
     tied = float((sign == 0).mean()) if len(sign) else float("nan")
     return max(tied, (1.0 - tied) / 2)
 

@@ -140,6 +140,8 @@ def choose_pair(
 ) -> NextPair:
     """Return the next pair of systems to judge, with its propensity.
 
+    `state`: current ratings; `rng`: source of random numbers; `goal`: the whole ranking or the best system.
+
     With probability `floor` a pair is drawn uniformly among the `available` pairs (a (k, k) mask, either triangle;
     default all), otherwise with a probability that increases with its gain (see `gains`):
 
@@ -151,7 +153,9 @@ def choose_pair(
 
 
 def draw_pair(chances: FloatArray, first: IntArray, second: IntArray, rng: np.random.Generator) -> NextPair:
-    """Draw one pair with the probabilities from `pair_chances`; the side shown first is random."""
+    """Draw one pair with the probabilities from `pair_chances`; the side shown first is random.
+
+    `chances`, `first`, `second`: (m,) from `pair_chances`; `rng`: source of random numbers."""
     ends = chances.cumsum()
     place = int(np.searchsorted(ends, rng.random() * ends[-1], side="right"))
     place = min(place, len(chances) - 1)
@@ -164,7 +168,9 @@ def draw_pair(chances: FloatArray, first: IntArray, second: IntArray, rng: np.ra
 def pair_chances(
     state: PairState, *, floor: float = FLOOR, goal: Goal = "ranking", available: BoolArray | None = None
 ) -> tuple[FloatArray, IntArray, IntArray]:
-    """Return the propensities of the available pairs (they sum to 1), and their first and second systems."""
+    """Return the propensities of the available pairs (they sum to 1), and their first and second systems.
+
+    `state`, `floor`, `goal`, `available`: as in `choose_pair`."""
     if not 0 <= floor <= 1:
         raise ValueError(f"floor is between 0 and 1, not {floor}")
     if goal not in GOALS:

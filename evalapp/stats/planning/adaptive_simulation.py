@@ -116,6 +116,9 @@ def simulate_saving(
     """Compare random and adaptive choice on systems of true strength `theta`, with verdicts from Davidson's model with
     tie parameter e^log_nu.
 
+    `n_judgements`: length of a run, with the error measured at `n_looks` points; `choice`: settings of the adaptive
+    choice; `runs`: number of runs; `seed`: seed of the first run.
+
     The error for "ranking" is the share of system pairs in the wrong order; for "best" it is the points (400 / ln 10
     theta) by which the top-ranked system is worse than the best. The interval of the saving comes from resampled runs.
     """

@@ -119,6 +119,8 @@ def plan(
 ) -> Plan:
     """Return the power of a design to detect a difference in true means, and designs that would raise it.
 
+    `design`: the study; `test`: level and power; `simulations`: simulated studies, drawn by `seed`, that check the
+    computed power (0: none).
     `components`: variances from a pilot (`variance_components`); `difference`: of the systems' true means, in units of
     the rating scale. With variances O (output), R (rater), E (residual) the mean difference of an item has variance 2
     (O + (E + R) / ratings), without R where the same raters judge both outputs; power follows from the noncentral t

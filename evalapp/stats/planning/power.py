@@ -49,9 +49,9 @@ def compute_power(
     - `williams`: (r12, r13, r23), whether metric 2 correlates with human scores (1) more than metric 3 does,
       r23 between the metrics, over n segments; Phi(t - z_a) with t the statistic at those correlations, one-sided.
 
-    `two_sided`: None takes the form given above for each test. `compare` and the letters of `compare_all` (with Holm's
-    adjustment) are two-sided. `design_effect` divides n: 1 + (m - 1) rho for m judgements per item with intra-item
-    correlation rho (Kish 1965).
+    `alpha`: level of the test. `two_sided`: None takes the form given above for each test. `compare` and the letters of
+    `compare_all` (with Holm's adjustment) are two-sided. `design_effect` divides n: 1 + (m - 1) rho for m judgements
+    per item with intra-item correlation rho (Kish 1965).
 
     Raises `EffectError` for an effect or setting outside its range.
 
@@ -80,6 +80,9 @@ def needed_judgements(
 ) -> int:
     """Return the smallest n for which `compute_power` reaches `power`; same tests, effects and settings.
 
+    `test`, `effect`, `alpha`, `two_sided`, `ties`, `design_effect`: as in `compute_power`; `power`: the wanted
+    probability.
+
     preference: n = ((z_a / 2 + z_b sqrt(p (1 - p))) / (p - 1/2))^2 decisive judgements, over 1 - ties; correlation:
     ((z_a + z_b) / atanh r)^2 + 3; williams: the least n with t(n) >= z_a + z_b.
 
@@ -105,7 +108,9 @@ def needed_judgements(
 
 def design_effect(per_item: float, correlation: float) -> float:
     """Return 1 + (m - 1) rho, the factor by which m judgements per item with correlation rho inflate the variance (Kish
-    1965)."""
+    1965).
+
+    `per_item`: m, judgements per item; `correlation`: rho, between judgements of the same item."""
     if per_item < 1 or not -1 <= correlation <= 1:
         raise EffectError("an item has at least one judgement, and a correlation lies between -1 and 1")
     return max(1.0 + (per_item - 1.0) * correlation, 0.0) or 1.0

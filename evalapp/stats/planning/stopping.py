@@ -138,7 +138,9 @@ class Stop:
 
 
 def early_stop(checks: Iterable[Check], *, patience: int = PATIENCE) -> Stop:
-    """Apply `StoppingRule` to the checks of a finished training, in order; checks after the stop are ignored."""
+    """Apply `StoppingRule` to the checks of a finished training, in order; checks after the stop are ignored.
+
+    `checks`: measured on dev data; `patience`: number of checks without improvement after which training stops."""
     rule = StoppingRule(patience)
     for check in checks:
         if rule.add(check):

@@ -20,7 +20,7 @@ from evalapp.stats.ranking.bias import side_bias
 from evalapp.stats.ranking.comparisons import ComparisonModel, rank_by_comparisons
 from evalapp.stats.ranking.connectivity import which_part
 from evalapp.stats.ranking.judgements import PairwiseComparisons
-from evalapp.stats.ranking.separation import separating
+from evalapp.stats.ranking.separation import estimate_separation
 from evalapp.stats.ranking.systems import Ranking, rank_by_m1, rank_by_mean
 from evalapp.stats.resampling.bootstrap import Bootstrap
 
@@ -65,7 +65,9 @@ class CampaignJudgements:
 
 def watch(judged: CampaignJudgements, *, planned: int) -> Table:
     """Return all quality figures for a question as JSON-safe values. `planned`: number of judgements in the full
-    plan."""
+    plan.
+
+    `judged`: the judgements."""
     found: Table = {
         "growth": [], "drift": {"rows": [], "words": "", "note": FAILED}, "ranking": [], "parts": "",
         "advice": {"settled": False, "words": ""}, "power": None, "precision": None, "side": None,
@@ -98,7 +100,9 @@ def growth(judged: CampaignJudgements) -> list[Table]:
 
 
 def agreement(kind: Kind, value: ArrayLike, unit: ArrayLike, item: ArrayLike) -> Estimate:
-    """Return Krippendorff's alpha of judgements given as in `CampaignJudgements`, with an interval over items."""
+    """Return Krippendorff's alpha of judgements given as in `CampaignJudgements`, with an interval over items.
+
+    `kind`: ratings or comparisons; `value`, `unit`, `item`: (n,) columns."""
     scale: Literal["interval", "nominal"] = "interval" if kind == "likert" else "nominal"
     return krippendorff_alpha(unit, value, scale=scale, bootstrap=Bootstrap(cluster=item, resamples=RESAMPLES))
 
@@ -226,7 +230,7 @@ def advice(judged: CampaignJudgements, *, planned: int) -> Table:
             f"Ranks 1 and 2 ({names[int(first.system)]}, {names[int(second.system)]}) do not differ significantly yet."
         )
     if judged.kind == "pairwise" and first.rank_high >= second.rank_low:
-        found = separating(
+        found = estimate_separation(
             PairwiseComparisons(judged.first, judged.second, judged.value, item=judged.item),
             prior_sd=2.0,
             confidence=STOP_CONFIDENCE,
@@ -283,7 +287,9 @@ def sides(judged: CampaignJudgements) -> Table | None:
 
 def one_sided(left: int, right: int, *, raters: int) -> list[str]:
     """Return a reason to review an annotator who chose the same side of the page in at least three quarters of the
-    comparisons, if that is significant over all `raters` (exact binomial test at 5 %, Bonferroni)."""
+    comparisons, if that is significant over all `raters` (exact binomial test at 5 %, Bonferroni).
+
+    `left`, `right`: how often the annotator chose each side; `raters`: number of annotators."""
     from scipy.stats import binomtest
 
     n, most = left + right, max(left, right)

@@ -55,6 +55,9 @@ def side_bias(
 ) -> Bias:
     """Is the side shown first (`system_a`) favoured? (n,) columns as in `rank_by_comparisons`.
 
+    `system_a`, `system_b`, `verdict`: as in `PairwiseComparisons`; `item`, `cluster`: groups of dependent judgements
+    (`cluster`, else `item`); `confidence`: level of the interval.
+
     Bradley-Terry over the decided comparisons with an effect of the side; its test is Wald's with the sandwich over
     clusters. Under Davidson's model, which has ties, this is the likelihood of the verdicts given that they are no tie.
     """
@@ -75,6 +78,8 @@ def length_bias(
     confidence: float = DEFAULT_CONFIDENCE,
 ) -> Bias:
     """Is the longer text favoured? `length_difference` (n,) is the length of a less that of b, in any unit.
+
+    `system_a`, `system_b`, `verdict`, `item`, `cluster`, `confidence`: as in `side_bias`.
 
     `estimate` is at the usual difference, the root mean square over all comparisons, decided or not; the model is that
     of `side_bias`. `raw` leaves out equal lengths. Systems are adjusted for, so a system that is better and longer does

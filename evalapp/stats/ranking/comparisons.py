@@ -380,7 +380,9 @@ def _by_glicko2(judged: Judgements, model: ComparisonModel, bootstrap: Bootstrap
 
 def build_verdict_table(judged: Judgements, score: ArrayLike | None = None) -> VerdictTable:
     """Return the verdicts by pair of systems, numbered as in `labels`. `score` (n,) is what a game counts for system
-    a instead of the verdict."""
+    a instead of the verdict.
+
+    `judged`: coded judgements."""
     n = len(judged.labels)
     places = [str(number).zfill(len(str(n))) for number in range(n)]
     return VerdictTable.of(places, judged.a, judged.b, 1 - judged.outcome, score)
@@ -389,7 +391,10 @@ def build_verdict_table(judged: Judgements, score: ArrayLike | None = None) -> V
 def build_games_ranking(
     judged: Judgements, played: SkillRatings, settings: str, confidence: float = DEFAULT_CONFIDENCE
 ) -> Ranking:
-    """Return the ranking from games simulated with `build_verdict_table(judged)`."""
+    """Return the ranking from games simulated with `build_verdict_table(judged)`.
+
+    `judged`: coded judgements; `played`: ratings from the games; `settings`: text for the signature; `confidence`:
+    level of the intervals."""
     n = len(judged.labels)
     value, low, high = np.full(n, NAN), np.full(n, NAN), np.full(n, NAN)
     estimates = [

@@ -78,6 +78,8 @@ def fragility(
     """Return the smallest number of verdicts of (n,) judgements to change (into any other) that swaps the first two
     systems.
 
+    `system_a`, `system_b`, `verdict`, `cannot_decide`: as in `rank_by_comparisons`; `model`: one of its three models.
+
     Upper bound: verdicts in favour of the first system are changed in the order of their effect (points moved times
     the difference of potentials H^+ (e_1 - e_2) at their two ends); bisection finds the shortest prefix after which
     the refitted model ranks the second first.

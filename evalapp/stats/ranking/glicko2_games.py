@@ -64,6 +64,7 @@ def play_games(
 ) -> Ratings:
     """Return n players after a sequence of games, all starting at 1500 / 350 / 0.06.
 
+    `n_players`: number of players.
     `first`, `second`: (m,) player numbers, never the same; `score`: (m,) of the first, from 0 to 1; 0.5 is a draw
     (`tie`)."""
     one, two = np.asarray(first, dtype=np.int64), np.asarray(second, dtype=np.int64)

@@ -35,6 +35,8 @@ def bootstrap_sums(
 def places_by_ends(low: FloatArray, high: FloatArray) -> tuple[IntArray, IntArray]:
     """Return the best and the worst rank (n,) of each system by the ends of its interval.
 
+    `low`, `high`: (n,) ends of the intervals.
+
     A system ranks behind those whose lower end lies above its upper end, and before those whose upper end lies below
     its lower end. nan at both ends is no interval: any rank. These ranges are wider than ranks from paired draws,
     because they ignore that all systems answered the same items; systems with touching intervals never differ (as in

@@ -47,7 +47,7 @@ class Separation:
         return plain | {"difference": self.difference.as_dict()}
 
 
-def separating(
+def estimate_separation(
     columns: PairwiseComparisons,
     *,
     cluster: ArrayLike | None = None,
@@ -58,6 +58,9 @@ def separating(
     confidence: float = DEFAULT_CONFIDENCE,
 ) -> Separation:
     """Return the number of further comparisons that separate ranks 1 and 2 (arguments as in `rank_by_comparisons`).
+
+    `columns`, `cluster`, `model`, `cannot_decide`, `prior_sd`: as in `rank_by_comparisons`; `power`: probability of a
+    significant difference; `confidence`: 1 less the level of its test.
 
     With difference g, sandwich variance v and model variance m of it, the variance needed is v* = (g / (z_a +
     z_b))^2. A comparison of just these two adds its information i to 1 / m, and the ratio v / m stays the same:

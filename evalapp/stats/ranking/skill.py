@@ -187,6 +187,8 @@ def rank_by_games(
     """Rank systems by Glicko-2, simulated `seeds` times from one table of verdicts. Systems with equal records
     (`VerdictTable.equal_records`) get the mean of their ratings, because they differ only by chance.
 
+    `tie`: how a game counts a tie.
+
     A game draws a pair uniformly among those with verdicts, then one of its verdicts. The order is recorded when
     every player has 50 plays; games continue until every player has 50 more; an unchanged order ends the simulation,
     otherwise the window repeats, up to `max_games` (default 200 K^2). `fixed_games` plays exactly that number

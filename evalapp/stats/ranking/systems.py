@@ -168,6 +168,8 @@ def rank_by_win_rate(
 ) -> Ranking:
     """Rank systems by win rate: the mean over comparisons of 1 for a win, 1/2 for a tie or `both_bad`, 0 for a loss.
 
+    `item`, `system_a`, `system_b`: identifiers; `bootstrap`: settings of the intervals.
+
     (n,) columns, one row per judgement; `verdict` is one of `VERDICTS`. `cannot_decide` rows are left out, or count
     as ties. Comparisons of a system with itself are left out and counted in `totals["self"]`. Each system's `shares`
     give win, tie, both_bad, cannot_decide and loss as parts of its comparisons. Bootstrap as in `rank_by_mean`; win
@@ -231,6 +233,8 @@ def rank_by_m1(
 ) -> Ranking:
     """Rank systems by Turing M1 (Gu, Wu and Yu 2021): the share of judgements that a generation is at least as good as
     the reference.
+
+    `item`, `system`: identifiers of the generation; `bootstrap`: settings of the intervals.
 
     (n,) columns, one row per judgement of a generation (side a) against a reference (side b): every verdict but `b`
     counts ("better", "cannot decide", ties). All systems are linked: each was compared with the reference.
@@ -373,7 +377,9 @@ def _rank_intervals(
 
 
 def link_tiers(order: list[int], low: IntArray, high: IntArray) -> dict[int, int]:
-    """Return the number of each group of systems linked by overlapping rank intervals, best first."""
+    """Return the number of each group of systems linked by overlapping rank intervals, best first.
+
+    `order`: systems, best first; `low`, `high`: (n,) ends of their rank intervals."""
     tiers: dict[int, int] = {}
     tier, reach = 0, 0
     for k in sorted(order, key=lambda k: (low[k], high[k])):

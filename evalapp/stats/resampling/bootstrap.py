@@ -98,6 +98,9 @@ class ClusterDraws:
 def resampled_sums(columns: FloatArray, cluster: IntArray, n_clusters: int, *, resamples: int, seed: int) -> FloatArray:
     """Return the sums of columns (n, k) in every resample of the clusters, (resamples, k).
 
+    `columns`: rows to be summed; `cluster`: (n,) code of each row's cluster, below `n_clusters`; `resamples`: their
+    number; `seed`: seed of the draws.
+
     Only the sums per cluster (n_clusters, k) are resampled, so the cost does not grow with the rows."""
     sums = np.stack([np.bincount(cluster, weights=column, minlength=n_clusters) for column in columns.T], axis=1)
     draws = ClusterDraws(n_clusters, seed)
@@ -152,6 +155,7 @@ def with_interval(
 ) -> Estimate:
     """Return `point` with the percentile interval of `replicates`, or with a note on why it has none.
 
+    `confidence`: level of the interval.
     `clusters`: number of resampled units by name ({"items": 60}). There is no interval with fewer than `MIN_CLUSTERS`
     of any, or if less than half of the replicates are defined. Without replicates (none requested) nothing is added. A
     note marks an interval from fewer than `FEW_CLUSTERS`, and an interval that does not contain the estimate. Resamples

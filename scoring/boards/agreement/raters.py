@@ -13,7 +13,7 @@ from evalapp.side_figures import FAILED, side_figure
 from evalapp.stats.agreement.calibration import calibrate_raters
 from evalapp.stats.agreement.coefficients import AgreementTable, agreement_table
 from evalapp.stats.agreement.components import variance_components
-from evalapp.stats.agreement.judged import NO_PAIR_LEFT, RaterJudgements, compare_as, explain_missing
+from evalapp.stats.agreement.judged import NO_PAIR_LEFT, RaterJudgements, explain_missing, normalise_judgements
 from evalapp.stats.agreement.krippendorff import Scale
 from evalapp.stats.agreement.normalise import Z_METHODS, RatingMethod
 from evalapp.stats.agreement.raters import rater_reports
@@ -88,7 +88,7 @@ def detail_table(
     Coefficients and pairs are of the ratings by the method of `settings`, all else of what was given."""
     scale, method = scale_of(columns, settings), _method(settings)
     first = columns.first_judgements()
-    compared, n_without = compare_as(first, method)
+    compared, n_without = normalise_judgements(first, method)
     found = _agreement(compared, scale, DEFAULT_RESAMPLES, SHOWN_PAIRS)
     calibration, why_not, components = None, FAILED, None
     with side_figure("The calibrated means of systems"):
@@ -149,7 +149,7 @@ def _method(settings: Settings) -> RatingMethod:
 def _line(aspect: str, judged: str, source: str, columns: RaterJudgements, settings: Settings) -> Table:
     first = columns.first_judgements()
     scale, method = scale_of(columns, settings), _method(settings)
-    compared, n_without = compare_as(first, method)
+    compared, n_without = normalise_judgements(first, method)
     return {
         "aspect": aspect,
         "judged": judged,

@@ -19,7 +19,7 @@ from evalapp.stats.correlation.significance import AllPairs, compare_verdicts
 from evalapp.stats.correlation.verdicts import (
     VerdictPairs,
     agree_on_pairs,
-    by_lot,
+    chance_level,
     margins,
     one_against_others,
     outcomes,
@@ -148,7 +148,7 @@ def pairs_table(
         decided, verdicts = one_against_others(pairs.all, bootstrap=draws.with_cluster(pairs.clusters))
     lot = None
     with side_figure("The chance level"):
-        lot = by_lot(pairs.sign) if len(pairs) else None
+        lot = chance_level(pairs.sign) if len(pairs) else None
     n_tied = int((pairs.sign == 0).sum())
     counted = {DECIDED: len(pairs) - n_tied, DIFFERENCE: len(pairs) - n_tied, VERDICTS: len(pairs)}
     # What is told of people is of the pairs that count, without those on which they were divided.

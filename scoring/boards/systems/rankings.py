@@ -20,7 +20,7 @@ from evalapp.stats.ranking.comparisons import COMPARISON_METHODS, GLICKO_RANKS, 
 from evalapp.stats.ranking.fragility import fragility
 from evalapp.stats.ranking.judgements import PairwiseComparisons
 from evalapp.stats.ranking.own_values import DRAWN, places_by_ends
-from evalapp.stats.ranking.separation import separating
+from evalapp.stats.ranking.separation import estimate_separation
 from evalapp.stats.ranking.systems import Ranking, link_tiers, rank_by_m1, rank_by_mean, rank_by_win_rate
 from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.boards.data.columns import Comparisons, Ratings, Scores, Unit, Units, normalised, persons, without_repeats
@@ -145,7 +145,7 @@ def biases_and_findings(table: Table, kept: Comparisons) -> None:
     # Other systems' sentences are left out: the model's order may be another than that of shares.
     with side_figure("How many more comparisons separate ranks 1 and 2"):
         columns = PairwiseComparisons(*sides, item=kept.item)
-        apart = separating(columns, cluster=kept.cluster, model=model)
+        apart = estimate_separation(columns, cluster=kept.cluster, model=model)
         if [apart.first, apart.second] == first_two and apart.sentence:
             table["findings"].append(f"{apart.sentence.removesuffix('.')}{by}.")
             table["extras"]["separation"] = {"model": model, "direct": apart.direct, "spread": apart.spread}

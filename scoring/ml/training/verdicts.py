@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from evalapp.stats.agreement.judged import resolve_raters
 from evalapp.stats.core.estimate import Estimate
-from evalapp.stats.correlation.verdicts import VerdictAgreement, agree_on_pairs, by_lot, margins, share, verdict_pairs
+from evalapp.stats.correlation.verdicts import VerdictAgreement, agree_on_pairs, margins, share, verdict_pairs
 from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.ml.base import Evaluator, Floats, Progress
 from scoring.ml.training.gold import Compared, compared_records, output_key
@@ -180,7 +180,7 @@ def _figures(pairs: PeoplesPairs, margin: Floats, signs: Ints | None, seed: int)
         "n_identical": pairs.n_identical,
         "n_missing": found.n_missing,
         "simulated": pairs.simulated,
-        "by_lot": by_lot(pairs.sign),
+        "by_lot": chance_level(pairs.sign),
         "ties": ties,
         "decided": found.decided.as_dict(),
         "verdicts": verdicts.as_dict(),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evalapp.stats.agreement.judged import RaterJudgements, collect, split_key
+from evalapp.stats.agreement.judged import RaterJudgements, collect_judgements, split_key
 from evalapp.stats.agreement.krippendorff import krippendorff_alpha
 from evalapp.stats.agreement.normalise import normalise_ratings
 from evalapp.stats.resampling.bootstrap import Bootstrap
@@ -20,7 +20,7 @@ SETTINGS = {"judged": "", "campaign": "", "scale": "auto", "filter": ""}
 def columns(rows: list[tuple[Any, ...]], *, numeric: bool = True) -> RaterJudgements:
     """Rows of (value, item, system, rater, source)."""
     value, item, system, rater, source = (list(part) for part in zip(*rows, strict=True))
-    return collect(
+    return collect_judgements(
         value=value,
         unit=[f"{i}\t{s}" for i, s in zip(item, system, strict=True)],
         item=item,

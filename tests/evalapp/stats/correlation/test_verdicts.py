@@ -14,7 +14,7 @@ from evalapp.stats.correlation.verdicts import (
     NO_DECIDED,
     NO_PAIR,
     agree_on_pairs,
-    by_lot,
+    chance_level,
     margins,
     one_against_others,
     outcomes,
@@ -107,8 +107,8 @@ def test_interval_resamples_whole_clusters():
 
 
 def test_chance_level_is_the_better_of_always_tied_and_a_coin():
-    assert by_lot(np.array([0, 0, 0, 1])) == 0.75
-    assert by_lot(np.array([0, 1, -1, 1, 1])) == 0.4
+    assert chance_level(np.array([0, 0, 0, 1])) == 0.75
+    assert chance_level(np.array([0, 1, -1, 1, 1])) == 0.4
 
 
 def test_one_person_against_the_others():
