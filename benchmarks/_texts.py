@@ -23,10 +23,10 @@ Well, that's a pity; I had hoped you could stay until Monday.
 She plays the violin in a small orchestra, mostly older music.
 Please bring your own cup, we do not have enough for everybody.
 I don't mind waiting, the view from up here is great.
-What did you think of the second half of the film?
+How did you like the second half of the film?
 Honestly, I fell asleep after twenty minutes, so I can't say.
 My neighbour keeps bees and gives us two jars of honey every year.
-The printer is out of paper again, and nobody knows where it is kept.
+The printer is out of paper again, and I cannot find a new pack.
 Turn left after the bridge, then it is the third house on the right.
 I would rather cook at home tonight, the restaurant was too loud.""".splitlines()
 

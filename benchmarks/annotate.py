@@ -102,7 +102,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="an interchange folder to recombine texts from")
     parser.add_argument("--items", type=int, default=100)
     parser.add_argument("--candidates", type=int, default=100)
-    parser.add_argument("--trials", type=int, default=100, help="trial sets that are read anew")
+    parser.add_argument("--trials", type=int, default=100, help="trial sets that are read again")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--encoder")

@@ -83,7 +83,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, help="folder of the data sets; else recombinations of own sentences")
     parser.add_argument("--pairs", type=int, default=1_000_000)
-    parser.add_argument("--queries", type=int, default=1000, help="of each run, drawn anew")
+    parser.add_argument("--queries", type=int, default=1000, help="drawn again for each run")
     parser.add_argument("--runs", type=int, default=3, help="one after the other on the same server")
     parser.add_argument("--loads", type=int, default=2, help="of the whole corpus, one after the other")
     parser.add_argument("--shards", type=int, nargs="+", default=[1, 2, 4])

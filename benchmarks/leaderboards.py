@@ -120,7 +120,7 @@ def time_run() -> float | None:
         return None
     began = time.perf_counter()
     done = execute_run(waiting.pk)
-    assert done is not None, "somebody else took the run"
+    assert done is not None, "another worker took the run"
     assert done.state == "succeeded", done.error
     return round(time.perf_counter() - began, 2)
 

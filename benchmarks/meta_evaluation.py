@@ -70,7 +70,7 @@ def main() -> None:
     parser.add_argument("--outputs", type=int, default=2000)
     parser.add_argument("--systems", type=int, default=5)
     parser.add_argument("--k", type=int, default=1000)
-    parser.add_argument("--peer-draws", type=int, default=40, help="exchanges that the peer computes, of one pair")
+    parser.add_argument("--peer-draws", type=int, default=40, help="exchanges that the peer computes for a pair")
     parser.add_argument("--jobs", nargs="*", default=[" ".join(job) for job in JOBS], help="as 'pearson item'")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--seed", type=int, default=13)

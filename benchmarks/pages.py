@@ -184,8 +184,8 @@ def addresses_beside() -> dict[str, str]:
     lists = ("items/", "outputs/", "outputs/?system=system-3", "ratings/", "ratings/?rater=r2", "comparisons/",
              "references/", "scores/", "uploads/", "runs/")  # fmt: skip
     return {
-        **{f"beside, {path or 'overview'}": f"/projects/{BESIDE}/{path}" for path in pages},
-        **{f"beside, api {path}": f"/api/v1/projects/{BESIDE}/{path}" for path in lists},
+        **{f"at the same time, {path or 'overview'}": f"/projects/{BESIDE}/{path}" for path in pages},
+        **{f"at the same time, api {path}": f"/api/v1/projects/{BESIDE}/{path}" for path in lists},
     }
 
 

@@ -45,7 +45,7 @@ TEMPLATE_CODE = re.compile(r"{[%#].*?[%#]}|{{.*?}}|<[^>]*>", re.S)
 
 @dataclass
 class Kind:
-    """All texts of one kind, by file."""
+    """All texts of a kind, by file."""
 
     texts: dict[Path, str] = field(default_factory=dict)
 

@@ -6,7 +6,7 @@ anonymous users are sent to sign in (pages) or get 401 (API). Needs are those of
 
 - `open`: everybody, without signing in,
 - `signed-in`: everybody with an account; the address names no project,
-- `mine`: the object belongs to Anna, the annotator; to nobody else, whatever their role.
+- `mine`: the object belongs to Anna, the annotator, and to no other user, whatever their role.
 
 Named parts of the address are filled from the test's world (see `World.part`): `pk="campaign"` takes the number of a
 campaign; the same goes for values of the body. An address that only takes POST says so; one with several methods has a

@@ -167,7 +167,7 @@ def test_every_container_has_limits_and_restarts(services):
     assert total <= 24 * 1024, "the limits together are more than the machine of docs/operations/sizing.md has"
     redis = command(services["redis"])
     assert int(re.search(r"--maxmemory (\d+)mb", redis)[1]) < 512 * 0.5, (
-        "Redis needs room beside its data to write them"
+        "Redis needs room in addition to its data to write them"
     )
 
 

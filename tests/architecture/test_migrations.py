@@ -24,7 +24,7 @@ ALLOWED: dict[str, dict[str, str]] = {
     },
     "annotation.0005_filters": {
         "AddField campaign.begun_count": "an installation has hundreds of campaigns, not millions",
-        "AddIndex slot_pool": _STOPPED + "the index is partial: three numbers of each slot that nobody has taken",
+        "AddIndex slot_pool": _STOPPED + "the index is partial: three numbers of each free slot",
     },
     "annotation.0008_latest_of_project": {
         f"AddIndex {name}": _STOPPED + "the index holds two numbers of each row: about a second for a million"
@@ -83,7 +83,7 @@ def _flags(operation: Any, label: str, state: ProjectState) -> Iterator[tuple[st
     elif isinstance(operation, migrations.AlterField):
         old = state.models[label, operation.model_name_lower].fields[operation.name]
         if _is_altered(old, operation.field):
-            yield f"{name} {operation.model_name}.{operation.name}", "writes the whole table anew, or looks through it"
+            yield f"{name} {operation.model_name}.{operation.name}", "rewrites or scans the whole table"
     elif isinstance(operation, migrations.AddIndex):
         yield f"{name} {operation.index.name}", "keeps writers out while the index is built"
     elif isinstance(operation, migrations.AddConstraint):
@@ -97,7 +97,7 @@ def _flags(operation: Any, label: str, state: ProjectState) -> Iterator[tuple[st
     elif isinstance(operation, _BREAKING):
         yield f"{name} {_about(operation)}", "the former release still uses it"
     elif not isinstance(operation, _HARMLESS):
-        yield f"{name} {_about(operation)}", "nobody has said whether it is safe"
+        yield f"{name} {_about(operation)}", "it is not known to be safe"
 
 
 _BREAKING = (

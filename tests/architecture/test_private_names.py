@@ -1,4 +1,4 @@
-"""Tests use private names of the product only where nothing public will do, and never more of them."""
+"""Tests use private names of the product only where no public name will do; their number only falls."""
 
 from __future__ import annotations
 

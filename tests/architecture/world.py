@@ -96,7 +96,7 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
     corpus = make_corpus(project, f"corpus-{project.slug}")
     writing = make_writing(project, owner=owner, corpus=corpus.name)
     desk = next_task(user=annotator, campaign_id=writing.pk)
-    sent = "A reference of one's own."
+    sent = "My own reference."
     submit_attempt(user=annotator, public=desk.public, submission=uuid4(), text=sent, unscored=True)
     written = WrittenReference.objects.get(campaign=writing)
     flagged = flag_task(user=annotator, public=desk.public, reason="broken", text="no sense")

@@ -36,7 +36,7 @@ from tests.docs.test_worked_numbers import EXPLAINED
 pytestmark = [pytest.mark.slow]
 
 DOCKER, HOST = "needs Docker and its images", "is for the host of an installation (cron, systemd, git, a proxy)"
-MAKE = "makes or needs a whole installation; tests/services/test_run.py and the flows run what it starts"
+MAKE = "needs a whole installation; tests/services/test_run.py and the flows run the same commands"
 ENCODER = "reads texts with a language model of 400 MB; the tests of tests/scoring run it with a small one"
 GAMES = "needs a trained comparative: tests/scoring/management/test_games.py"
 PAPERS = "computes for hours on public data sets that are not part of the repository"

@@ -84,7 +84,7 @@ def check_slots(campaign: Campaign) -> None:
 def check_answers(campaign: Campaign, sent: dict[str, str]) -> None:
     rows = Judgement.objects.filter(campaign=campaign).select_related("assignment")
     stored = {row.submission.hex: row.assignment.public for row in rows}
-    assert stored == sent, "an acknowledged answer was lost, or one was stored that nobody was told of"
+    assert stored == sent, "an acknowledged answer was lost, or an unacknowledged one was stored"
     versions: dict[int, list[int]] = {}
     for row in rows.order_by("version"):
         versions.setdefault(row.assignment_id, []).append(row.version)

@@ -180,7 +180,7 @@ def test_control_item_has_the_same_outline_as_others(cast: Cast) -> None:
     seed = next(k for k in range(10_000) if begins_with_control(k, bert) and not begins_with_control(k, cast.annotator))
     Campaign.objects.filter(pk=campaign.pk).update(seed=seed)
     # Texts of equal length, so that sizes can also be compared.
-    Output.objects.update(text="Text of one length.")
+    Output.objects.update(text="Text of equal length.")
     looks: dict[tuple[str, bool], list[Any]] = {}
     for user, texts in ((cast.annotator, 9), (bert, 1)):
         window = Watched(user)

@@ -254,7 +254,7 @@ def patterns() -> set[tuple[str, str]]:
 
 
 def attacks_on(pattern: str) -> Iterator[str]:
-    """Long texts that almost match: repetitions of what the pattern matches, with an end that does not."""
+    """Long texts that almost match: repetitions that the pattern matches, with an end that it does not match."""
     words = set(re.findall(r"[A-Za-z]{2,}", pattern))
     letters = set("aA0 \t\n-_.,'\"\\/([<:é") | {"a.", "a ", "a-", "0.", "a,", '\\"', "ab", "0a", " \n", "'s"}
     letters |= {char for char in pattern if char.isprintable()}

@@ -118,7 +118,7 @@ def test_foreign_project_is_as_absent_as_a_missing_one(cast: Cast) -> None:
 def test_control_item_costs_the_same_as_others(cast: Cast) -> None:
     """Each step of judging, from the second text on: the same statements, the same number of bytes."""
     campaign = open_rating(cast, items=6, aspects=ONE, controls=CONTROLS, options={"control_rate": 0.4}, overlap=1)
-    Output.objects.update(text="Text of one length.")
+    Output.objects.update(text="Text of equal length.")
     client = Client()
     client.force_login(cast.annotator)
     found: dict[str, set[Any]] = defaultdict(set)

@@ -424,7 +424,7 @@ def test_good_settings_are_accepted(tmp_path, monkeypatch):
     monkeypatch.delenv("SECRET_KEY")
     made = env.secret_key(tmp_path)
     assert env.secret_key(tmp_path) == made
-    assert (tmp_path / "secret_key").stat().st_mode & 0o077 == 0, "nobody else reads the key"
+    assert (tmp_path / "secret_key").stat().st_mode & 0o077 == 0, "no other user can read the key"
 
 
 @pytest.mark.promise("settings")

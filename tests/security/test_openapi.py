@@ -1,7 +1,7 @@
 """Schemathesis tests the OpenAPI document with all its checks, signed in and not: bodies allowed by the document are
 accepted, forbidden ones are refused, every response is described, nothing works without a token, deleted objects are
-gone. The suite runs all edge cases of some operations and a few draws of all; FUZZ=100 runs everything (as `make fuzz`
-does)."""
+gone. The suite runs all edge cases of a sample of operations and a few draws of each operation; FUZZ=100 runs
+everything (as `make fuzz` does)."""
 
 from __future__ import annotations
 

@@ -93,8 +93,8 @@ def wanted(arguments: list[str]) -> list[str]:
 
 def parallel(arguments: list[str]) -> list[str]:
     """For the whole suite, one process more than there are cores: a third of the time tests wait for servers, workers
-    and browsers. Tests of one file stay together because they may share a server, and the plugin decides which files
-    come first."""
+    and browsers. Tests in the same file stay together because they may share a server, and the plugin decides which
+    files come first."""
     chosen = os.environ.get("WORKERS", "")
     count = int(chosen) if chosen.isdigit() else (0 if arguments else min(len(os.sched_getaffinity(0)) + 1, 6))
     return ["-n", str(count), "--dist", "loadfile", "--no-loadscope-reorder"] if count > 1 else []

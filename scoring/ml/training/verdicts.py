@@ -11,7 +11,14 @@ import numpy.typing as npt
 
 from evalapp.stats.agreement.judged import resolve_raters
 from evalapp.stats.core.estimate import Estimate
-from evalapp.stats.correlation.verdicts import VerdictAgreement, agree_on_pairs, margins, share, verdict_pairs
+from evalapp.stats.correlation.verdicts import (
+    VerdictAgreement,
+    agree_on_pairs,
+    chance_level,
+    margins,
+    share,
+    verdict_pairs,
+)
 from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.ml.base import Evaluator, Floats, Progress
 from scoring.ml.training.gold import Compared, compared_records, output_key

@@ -19,7 +19,7 @@ def verdicts(module: Callable[[str], ModuleType]) -> ModuleType:
     return module("experiments.verdicts")
 
 
-#: Six pairs of three groups: half of them right, the longer text always chosen.
+#: Six pairs in three groups: half are right, the longer text is always chosen.
 GROUPS = [f"g{n // 2}" for n in range(6)]
 TRUTH = np.array([1 if n % 2 else -1 for n in range(6)])
 RATES = {"a": 0.9, "b": 0.7, "c": 0.4, "d": 0.1}

@@ -1,4 +1,4 @@
-"""Figures of the public sets, computed anew, are those printed in the README of the data."""
+"""Recomputed figures for the public sets equal those printed in the README of the data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def published(module: Callable[[str], ModuleType]) -> ModuleType:
     return found
 
 
-# Source: the line "Pairs" of the README beside the data.
+# Source: the line "Pairs" in the README of the data.
 @pytest.mark.parametrize(
     ("name", "aspect", "rule", "expected"),
     [

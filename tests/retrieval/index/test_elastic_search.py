@@ -143,7 +143,7 @@ def test_hundreds_of_equal_rows_are_ordered_by_number(text):
 
 
 def test_rows_of_equal_value_and_different_length_are_ordered_by_number():
-    # One of one word and two of six are equally similar to four words, and the latter score lower.
+    # A match of 1 in 1 word and a match of 2 in 6 are equally similar to four words, and the latter scores lower.
     texts = [("a b e f g h", "r")] * 300 + [("a", "r")] * 200
     for k in (20, 100, 240):
         server = Server(texts, k)
@@ -166,7 +166,7 @@ def test_overestimated_value_hides_nothing(monkeypatch):
 
 
 def test_rows_deleted_between_two_searches_are_no_hits():
-    # One of one word and two of six are equally similar to four: a second search determines which come first.
+    # Matches of 1 in 1 word and of 2 in 6 are equally similar to four: a second search determines which come first.
     texts = [("a", "r"), ("a b e f g h", "r")] * 300
     server = Server(texts)
     asked = []

@@ -81,7 +81,7 @@ def test_unidentifiable_effects():
     assert "no interval: 1 groups only" in one.raw.note
 
 
-# Davidson's ln nu that gives about 0, 10, 30, 50, 70, 90 % ties between systems of these strengths.
+# Values of ln nu in Davidson's model that give about 0, 10, 30, 50, 70, 90 % ties between systems of strengths `THETA`.
 TIES = {0.0: -30.0, 0.1: -1.4, 0.3: -0.1, 0.5: 0.75, 0.7: 1.6, 0.9: 3.0}
 THETA = (0.6, 0.2, -0.2, -0.6)
 
