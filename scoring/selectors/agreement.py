@@ -64,7 +64,7 @@ def choose_asked(project: Project, query: AgreementQuery) -> Asked:
 def load_judged(project: Project, aspect: Aspect, way: str, query: Query) -> RaterJudgements:
     """Every judgement of the aspect in this way, or those of the campaign and without the raters of the filter that the
     query names."""
-    from evalapp.stats.agreement.judged import collect_judgements
+    from evalapp.stats.agreement.judged import JudgementColumns, collect_judgements
 
     asked, told = Asked(aspect, way), recorded(project)
     left_out = get_active_filter(project, query.rater_filter) if query.rater_filter else None
@@ -78,7 +78,8 @@ def load_judged(project: Project, aspect: Aspect, way: str, query: Query) -> Rat
         cells = (*row, rater, *told.get(judgement, (np.nan, np.nan, "")), simulated)
         for name, cell in zip(NAMES, cells, strict=True):
             columns[name].append(cell)
-    return collect_judgements(**columns, numeric=asked.judged in ("ratings", "dialogues"), n_filtered=n_filtered)
+    numeric = asked.judged in ("ratings", "dialogues")
+    return collect_judgements(JudgementColumns(**columns), numeric=numeric, n_filtered=n_filtered)
 
 
 def recorded(project: Project) -> dict[int, tuple[float, float, str]]:

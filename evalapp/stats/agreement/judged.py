@@ -152,39 +152,45 @@ def resolve_raters(keys: Collection[str]) -> tuple[dict[str, str], dict[str, int
     return {key: person for key, (person, _) in split.items()}, {key: place for place, key in enumerate(ordered)}
 
 
-def collect_judgements(
-    *,
-    value: Sequence[float] | Sequence[str],
-    unit: Sequence[str],
-    item: Sequence[str],
-    system: Sequence[str],
-    rater: Sequence[str],
-    source: Sequence[str],
-    seconds: Sequence[float],
-    at: Sequence[float],
-    simulated: Sequence[bool],
-    numeric: bool,
-    n_filtered: int = 0,
-) -> RaterJudgements:
+@dataclass(frozen=True, slots=True)
+class JudgementColumns:
+    """Parallel lists, one entry per judgement, in any order.
+
+    `value`: numbers or verdicts; `unit`, `item`, `system` ("" for none), `rater`: identifiers; `simulated`: not made by
+    people; `source`: the campaign, "" for uploads; `seconds`, `at`: nan if not recorded. None: uploads without
+    times."""
+
+    value: Sequence[float] | Sequence[str]
+    unit: Sequence[str]
+    item: Sequence[str]
+    system: Sequence[str]
+    rater: Sequence[str]
+    simulated: Sequence[bool]
+    source: Sequence[str] | None = None
+    seconds: Sequence[float] | None = None
+    at: Sequence[float] | None = None
+
+
+def collect_judgements(columns: JudgementColumns, *, numeric: bool, n_filtered: int = 0) -> RaterJudgements:
     """Return the judgements in the order of unit and rater, so that the order of the rows does not matter.
 
-    All arguments but the last two are parallel lists, one entry per judgement. `value`: numbers (`numeric` True) or
-    verdicts; `unit`, `item`, `system` ("" for none), `rater`: identifiers; `source`: the campaign, "" for uploads;
-    `seconds`, `at`: nan if not recorded; `simulated`: True for judgements not made by people; `n_filtered`: number of
-    judgements that filters removed before."""
-    people, places = resolve_raters(set(rater))
-    units, _ = _coded(unit)
-    items, _ = _coded(item)
-    systems, system_names = _coded(system)
+    `columns`: the judgements; `numeric`: whether their values are numbers; `n_filtered`: number of judgements that
+    filters removed before."""
+    n = len(columns.unit)
+    people, places = resolve_raters(set(columns.rater))
+    units, _ = _coded(columns.unit)
+    items, _ = _coded(columns.item)
+    systems, system_names = _coded(columns.system)
     if system_names and system_names[0] == "":
         systems, system_names = systems - 1, system_names[1:]
-    keys, key_names = _coded(rater)
+    keys, key_names = _coded(columns.rater)
     named, person_names = _coded([people[key] for key in key_names])
     persons, place = named[keys], np.array([places[key] for key in key_names], dtype=np.int64)[keys]
-    sources, source_names = _coded(source)
+    sources, source_names = _coded([""] * n if columns.source is None else columns.source)
+    seconds, at = (np.full(n, np.nan) if times is None else times for times in (columns.seconds, columns.at))
     order = np.lexsort((place, persons, units))
     return RaterJudgements(
-        value=np.asarray(value, dtype=np.float64 if numeric else np.str_)[order],
+        value=np.asarray(columns.value, dtype=np.float64 if numeric else np.str_)[order],
         unit=units[order],
         item=items[order],
         system=systems[order],
@@ -192,7 +198,7 @@ def collect_judgements(
         source=sources[order],
         seconds=np.asarray(seconds, dtype=np.float64)[order],
         at=np.asarray(at, dtype=np.float64)[order],
-        simulated=np.asarray(simulated, dtype=bool)[order],
+        simulated=np.asarray(columns.simulated, dtype=bool)[order],
         raters=person_names,
         systems=system_names,
         sources=source_names,

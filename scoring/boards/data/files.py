@@ -16,7 +16,7 @@ from typing import IO, Any, TypeAlias
 
 import numpy as np
 
-from evalapp.stats.agreement.judged import FLIPPED, RaterJudgements, collect_judgements, is_among
+from evalapp.stats.agreement.judged import FLIPPED, JudgementColumns, RaterJudgements, collect_judgements, is_among
 from evalapp.stats.core.coding import IntArray
 from scoring.boards.data.columns import (
     NO_SYSTEM,
@@ -260,12 +260,8 @@ class ExportFolder:
                 n_filtered += 1
                 continue
             found.append((*_judged_unit(row, way), row["rater"], bool(row.get("simulated"))))
-        value, unit, item, system, rater, simulated = zip(*found, strict=True) if found else ((),) * 6
-        unknown = [np.nan] * len(value)
-        return collect_judgements(
-            value=value, unit=unit, item=item, system=system, rater=rater, source=[""] * len(value), seconds=unknown,
-            at=unknown, simulated=simulated, numeric=numeric, n_filtered=n_filtered,
-        )  # fmt: skip
+        columns = JudgementColumns(*(zip(*found, strict=True) if found else ((),) * 6))
+        return collect_judgements(columns, numeric=numeric, n_filtered=n_filtered)
 
     @cached_property
     def _lengths(self) -> dict[Place, int]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evalapp.stats.agreement.judged import RaterJudgements, collect_judgements, split_key
+from evalapp.stats.agreement.judged import JudgementColumns, RaterJudgements, collect_judgements, split_key
 from evalapp.stats.agreement.krippendorff import krippendorff_alpha
 from evalapp.stats.agreement.normalise import normalise_ratings
 from evalapp.stats.resampling.bootstrap import Bootstrap
@@ -20,7 +20,7 @@ SETTINGS = {"judged": "", "campaign": "", "scale": "auto", "filter": ""}
 def columns(rows: list[tuple[Any, ...]], *, numeric: bool = True) -> RaterJudgements:
     """Rows of (value, item, system, rater, source)."""
     value, item, system, rater, source = (list(part) for part in zip(*rows, strict=True))
-    return collect_judgements(
+    judgements = JudgementColumns(
         value=value,
         unit=[f"{i}\t{s}" for i, s in zip(item, system, strict=True)],
         item=item,
@@ -30,8 +30,8 @@ def columns(rows: list[tuple[Any, ...]], *, numeric: bool = True) -> RaterJudgem
         seconds=[5.0] * len(rows),
         at=[float(n) for n in range(len(rows))],
         simulated=[False] * len(rows),
-        numeric=numeric,
     )
+    return collect_judgements(judgements, numeric=numeric)
 
 
 def toy() -> list[tuple[Any, ...]]:
