@@ -30,10 +30,10 @@ IccInterval: TypeAlias = Literal["bootstrap", "exact"]
 
 ONE_UNIT = "one unit only: units cannot differ"
 BEYOND_POLE = (
-    "negative variance component (units differ less than ratings of one unit do): below -1 or beyond the pole of the "
+    "negative variance component (units differ less than ratings of the same unit): below -1 or beyond the pole of the "
     "coefficient, where it says nothing; did a rater use the scale in reverse?"
 )
-NOTHING_LEFT = "no exact interval: the variance between units, or what is left beside it, is 0"
+NOTHING_LEFT = "no exact interval: the variance between units, or the remaining variance, is 0"
 # Variance below this share of the total is rounding error.
 _FLOOR = 1e-12
 

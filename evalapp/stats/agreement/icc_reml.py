@@ -18,7 +18,7 @@ from evalapp.stats.resampling.bootstrap import NO_WIDTH, few_note, too_few_note
 #: Number of groups of clusters that the jackknife leaves out in turn.
 GROUPS = 10
 BY_REML = "REML, since some raters did not rate every unit"
-NESTED = "no rater rated two units: consistency cannot be told from agreement"
+NESTED = "no rater rated two units: consistency cannot be separated from agreement"
 #: Coefficients this close to 0 or 1 are on the boundary, where their spread cannot be estimated.
 _BORDER = 1e-6
 
@@ -107,7 +107,7 @@ def _with_ends(point: Estimate, left_out: Sequence[float], confidence: float, fo
     if np.isnan(values).any() or len(values) < 2:
         return point.with_note("no interval: without some units it is undefined")
     if not _BORDER < point.value < 1 - _BORDER:
-        return point.with_note("no interval: the estimate is on the border of what is possible")
+        return point.with_note("no interval: the estimate is on the boundary of the possible range")
     z = np.arctanh(np.clip(values, 0.0, 1 - _BORDER))
     n = len(z)
     error = math.sqrt((n - 1) / n * float(((z - z.mean()) ** 2).sum()))

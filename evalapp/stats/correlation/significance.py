@@ -190,7 +190,7 @@ def compare_verdicts(
     whole = common.rows
     some = np.isfinite(stacked).any(axis=1)
     if lost := int(some.sum() - whole.sum()) if names else 0:
-        notes.append(f"{lost} of {int(some.sum())} pairs lack a score of some metric and are left out")
+        notes.append(f"{lost} of {int(some.sum())} pairs lack a score by at least one metric and are left out")
     unit, labels = encode(identifiers(cluster, "cluster", len(stacked))[whole], "cluster")
     stacked = stacked[whole]
     values = stacked.mean(axis=0) if len(stacked) else np.full(len(names), np.nan)
@@ -291,7 +291,7 @@ def _limits(settings: PairTests, smallest: float, m: int, alpha: float, units: M
     needed = needed_draws(m, alpha) if settings.adjust == "holm" else 0
     if settings.k >= needed:
         return notes
-    return [*notes, f"k = {settings.k} cannot reach {alpha:g} after Holm's adjustment of so many pairs: k >= {needed}"]
+    return [*notes, f"k = {settings.k} cannot reach {alpha:g} after Holm's adjustment for that number of pairs: k >= {needed}"]
 
 
 def _parted(names: Sequence[str], common: CommonRows, without: str) -> tuple[list[str], list[str], list[str]]:
@@ -345,7 +345,7 @@ def _complete(
     whole = common.rows
     lost = int(rated.sum() - whole.sum())
     if names and lost:
-        notes.append(f"{lost} of {int(rated.sum())} outputs lack a score of some metric and are left out")
+        notes.append(f"{lost} of {int(rated.sum())} outputs lack a score by at least one metric and are left out")
     items, labels = encode(identifiers(item, "item", len(y))[whole], "item")
     systems, _ = encode(identifiers(system, "system", len(y))[whole], "system")
     clusters = np.arange(len(labels))[items]

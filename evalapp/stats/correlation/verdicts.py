@@ -21,7 +21,7 @@ from evalapp.stats.resampling.bootstrap import (
 
 NO_PAIR = "no pair of outputs has a verdict and both scores"
 NO_DECIDED = "people decided no pair of outputs that has both scores"
-ALONE = "nobody judged a pair that somebody else had judged"
+ALONE = "no pair was judged by two people"
 
 
 @dataclass(frozen=True, slots=True)

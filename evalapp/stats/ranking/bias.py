@@ -159,7 +159,7 @@ def _bias(fitted: tuple[Estimate, float | None], raw: Estimate, raw_p: float | N
     log_odds, p = fitted
     if not log_odds.is_defined:
         estimate = Estimate.undefined(log_odds.note, log_odds.n)
-        sentence = f"Whether {what} is favoured cannot be told: {log_odds.note}."
+        sentence = f"Whether {what} is favoured cannot be determined: {log_odds.note}."
         if raw.n > 1 and raw.value in (0.0, 1.0):
             won = "all" if raw.value else "none"
             sentence = f"{what[0].upper()}{what[1:]} won {won} of {raw.n:,} decided comparisons. {sentence}"

@@ -280,7 +280,7 @@ def _covariance(fit: Fit, kinds: ComparisonCounts) -> tuple[FloatArray, str]:
         clusters = kinds.by_cluster
         covariance = sandwich(fit, sum_cluster_scores(fit, clusters))
     except np.linalg.LinAlgError:
-        reason = "the effects cannot be told apart from the systems: pairs were always shown the same way"
+        reason = "the effects cannot be separated from the systems: pairs were always shown the same way"
         return np.full((size, size), NAN), reason
     if (n := clusters.shape[0]) <= fit.design.n_systems:
         reason = f"no interval: {n} independent units are too few for {fit.design.n_systems} systems"

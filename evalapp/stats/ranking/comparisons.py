@@ -43,9 +43,9 @@ SAME_LENGTH = "all texts of the systems that can be rated are equally long"
 #: Note on the rank sets of Glicko-2, which stay wide for any number of judgements.
 GLICKO_RANKS = (
     "Glicko-2’s deviation says how far a rating may still move with the next games, not how many judgements there are: "
-    "it does not shrink with more of them, so these rank sets are wide. Nor does it grow with few of them: two systems "
-    "differ in rank only where a Bradley-Terry fit with Firth’s penalty tells them from each other, too. Choose "
-    "Bradley-Terry or Davidson for rank sets that follow the judgements."
+    "it does not shrink with more comparisons, so these rank sets are wide. Nor does it grow with few comparisons: two "
+    "systems differ in rank only where a Bradley-Terry fit with Firth’s penalty also finds a significant difference. "
+    "Choose Bradley-Terry or Davidson for rank sets that depend on the number of judgements."
 )
 # Differences of theta below this are rounding.
 _DIGITS = 9

@@ -129,7 +129,7 @@ def which_part(components: Sequence[Sequence[Any]]) -> str:
     """Return in words which part is ranked (`largest_component`)."""
     if len(components[0]) > len(components[1]):
         return "the largest part"
-    return "one of them (of equally large ones that with most judgements, or else the first)"
+    return "one part (among equally large parts the one with most judgements, else the first)"
 
 
 def _groups(beats: BoolArray, connection: str, names: list[Any], judgements: IntArray) -> tuple[tuple[Any, ...], ...]:

@@ -100,7 +100,7 @@ def estimate_separation(
     if min(direct, spread) > _ENDLESS:
         sentence = "More than a million more comparisons would be needed to separate ranks 1 and 2."
     else:
-        fewest, way = (direct, "if all are of these two") if direct <= spread else (spread, "spread as so far")
+        fewest, way = (direct, "if all are between these two") if direct <= spread else (spread, "spread as so far")
         other = f"; about {_about(spread)} spread over all pairs as so far" if direct < spread else ""
         many = "comparison" if fewest == 1 else "comparisons"
         sentence = f"About {_about(fewest)} more {many} would separate ranks 1 and 2 ({way}{other})."

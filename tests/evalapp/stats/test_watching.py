@@ -128,7 +128,7 @@ def test_ranked_component_and_others_are_named():
     )
     found = watch(judged, planned=n)
     assert found["parts"] == (
-        "The systems fall into 2 parts that were never compared with each other, so only one of them (of equally large "
-        "ones that with most judgements, or else the first) is ranked: b1, b2. Not ranked: a1, a2."
+        "The systems fall into 2 parts that were never compared with each other, so only one part (among equally "
+        "large parts the one with most judgements, else the first) is ranked: b1, b2. Not ranked: a1, a2."
     )
     assert {row["system"] for row in found["ranking"] if row["rank"]} == {"b1", "b2"}

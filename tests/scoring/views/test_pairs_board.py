@@ -115,7 +115,7 @@ def test_requested_options_take_effect(compared, client):
     assert found["n_raters"] == 1
     # With one judgement each, every pair has a verdict, and no rater can be compared with others.
     assert (found["n_pairs"], found["n_split"]) == (36, 0)
-    assert "nobody judged a pair that somebody else had judged" in found["ceiling"][0]["note"]
+    assert "no pair was judged by two people" in found["ceiling"][0]["note"]
 
 
 def test_training_data_of_an_evaluator_are_excluded(compared, client):

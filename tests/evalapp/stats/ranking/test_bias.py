@@ -71,7 +71,7 @@ def test_swapping_sides_mirrors_the_side_and_keeps_the_length(seed):
 
 def test_unidentifiable_effects():
     fixed = side_bias(["x"] * 9, ["y"] * 9, ["a"] * 6 + ["b"] * 3)
-    assert "cannot be told" in fixed.sentence
+    assert "cannot be determined" in fixed.sentence
     assert fixed.raw.value == pytest.approx(2 / 3)
     assert not side_bias([], [], []).raw.is_defined
     equal = length_bias(["x", "y"], ["y", "x"], ["a", "a"], [0, 0])

@@ -198,7 +198,7 @@ def test_degenerate_columns():
     same = rank_by_comparisons(
         PairwiseComparisons(["x"] * 9, ["y"] * 9, ["a"] * 6 + ["b"] * 3), model=ComparisonModel(side=True)
     )
-    assert "cannot be told apart" in same.systems[0].estimate.note
+    assert "cannot be separated" in same.systems[0].estimate.note
     perfect = rank_by_comparisons(
         PairwiseComparisons(["x"] * 10 + ["y"] * 5, ["y"] * 5 + ["z"] * 10, ["a"] * 5 + ["tie"] * 10),
         model=ComparisonModel(method="davidson"),

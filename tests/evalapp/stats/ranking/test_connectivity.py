@@ -22,8 +22,8 @@ def test_unlinked_groups_are_named():
     # Equal sizes: x and y have more judgements, so they are ranked (`largest_component`) and come first.
     assert found.components == (("x", "y"), ("u", "v"))
     assert found.note == (
-        "the comparisons fall into 2 parts that were never compared with each other, so only one of them (of equally "
-        "large ones that with most judgements, or else the first) is ranked: x, y. Not ranked: u, v"
+        "the comparisons fall into 2 parts that were never compared with each other, so only one part (among "
+        "equally large parts the one with most judgements, else the first) is ranked: x, y. Not ranked: u, v"
     )
 
 

@@ -24,7 +24,7 @@ def test_two_systems_by_hand():
     # The closed form for a preference of 55 %, 783 (docs/explanation/statistics/planning.md#worked-numbers), minus the
     # 100 existing comparisons.
     assert found.direct == pytest.approx(needed_judgements("preference", 0.55) - 100, rel=0.03)
-    assert found.sentence == "About 690 more comparisons would separate ranks 1 and 2 (if all are of these two)."
+    assert found.sentence == "About 690 more comparisons would separate ranks 1 and 2 (if all are between these two)."
 
 
 def test_comparing_only_the_two_needs_fewer():
