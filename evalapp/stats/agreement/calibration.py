@@ -98,10 +98,10 @@ def calibrate_raters(
             gamma = fitted.variances / residual
         else:
             residual, note = 1.0, "the ratings leave no residual: all variances are 1"
-    found = model.effects(gamma, residual)
+    result = model.effects(gamma, residual)
     sigma2 = {"residual": residual} | dict(zip(names, (gamma * residual).tolist(), strict=True))
-    rows = {"system": _rows(y, *coded["system"], found.fixed, found.fixed_sd)}
-    for name, effect, sd in zip(names, found.random, found.random_sd, strict=True):
+    rows = {"system": _rows(y, *coded["system"], result.fixed, result.fixed_sd)}
+    for name, effect, sd in zip(names, result.random, result.random_sd, strict=True):
         rows[name] = _rows(y, *coded[name], effect, sd)
     order = sorted(range(len(system_labels)), key=lambda place: (-rows["system"][place].estimate.value, place))
     return Calibration(

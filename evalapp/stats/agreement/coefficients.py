@@ -95,7 +95,7 @@ class AgreementTable:
             "n_units": self.n_units,
             "n_rated_twice": self.n_rated_twice,
             "n_raters": self.n_raters,
-            "coefficients": {name: found.as_dict() for name, found in self.coefficients.items()},
+            "coefficients": {name: result.as_dict() for name, result in self.coefficients.items()},
             "prevalence": [{"value": _plain(value), "share": share} for value, share in self.prevalence.items()],
             "pairs": [pair.as_dict() for pair in self.pairs],
             "pairs_left_out": self.pairs_left_out,
@@ -130,10 +130,10 @@ def agreement_table(
     """
     if scale not in SCALES:
         raise ValueError(f"scale is one of {', '.join(SCALES)}, not '{scale}'")
-    found = code_ratings(value, unit, rater, bootstrap.cluster, numeric=scale != "nominal")
-    pairs, left_out, mean_kappa = _pairs(found, scale, min_shared, max_pairs, bootstrap)
-    values, units, raters = found.labels[found.value], found.unit, found.rater
-    clusters = found.cluster[found.unit]
+    ratings = code_ratings(value, unit, rater, bootstrap.cluster, numeric=scale != "nominal")
+    pairs, left_out, mean_kappa = _pairs(ratings, scale, min_shared, max_pairs, bootstrap)
+    values, units, raters = ratings.labels[ratings.value], ratings.unit, ratings.rater
+    clusters = ratings.cluster[ratings.unit]
     drawn = bootstrap.with_cluster(clusters)
     by_unit = bootstrap if bootstrap.cluster is None else drawn
     by_rater: dict[str, Callable[..., Estimate]] = {"percent": percent_agreement, "fleiss": fleiss_kappa}
@@ -144,13 +144,14 @@ def agreement_table(
         of_forms = iccs(values, units, raters, forms=tuple(_FORMS.values()), bootstrap=drawn)
         coefficients |= {name: of_forms[form] for name, form in _FORMS.items()}
     coefficients["cohen"] = mean_kappa
-    coefficients["fleiss"] = _explained(coefficients["fleiss"], found)
-    shares = np.bincount(found.value, minlength=len(found.labels)) / max(len(found.value), 1)
+    coefficients["fleiss"] = _explained(coefficients["fleiss"], ratings)
+    shares = np.bincount(ratings.value, minlength=len(ratings.labels)) / max(len(ratings.value), 1)
     order = np.lexsort((np.arange(len(shares)), -shares))[:50]
-    prevalence = {found.labels[place]: float(shares[place]) for place in np.sort(order)}
+    prevalence = {ratings.labels[place]: float(shares[place]) for place in np.sort(order)}
     return AgreementTable(
-        scale, len(found.value), found.n_units, int((found.sizes >= 2).sum()), found.n_raters, coefficients, prevalence,
-        tuple(pairs), left_out, (*_notes(found, coefficients, prevalence), *_narrow(found, coefficients, pairs)),
+        scale, len(ratings.value), ratings.n_units, int((ratings.sizes >= 2).sum()), ratings.n_raters, coefficients,
+        prevalence, tuple(pairs), left_out,
+        (*_notes(ratings, coefficients, prevalence), *_narrow(ratings, coefficients, pairs)),
         {"resamples": bootstrap.resamples, "seed": bootstrap.seed, "confidence": bootstrap.confidence,
          "min_shared": min_shared, "cluster": bootstrap.cluster is not None},
     )  # fmt: skip
@@ -179,32 +180,34 @@ class _Places:
     """The ratings of every rater, prepared for joining with another rater's."""
 
     def __init__(self, found: RatingColumns) -> None:
-        self._found = found
+        self._ratings = found
         order = np.argsort(found.rater, kind="stable")
         ends = np.cumsum(np.bincount(found.rater, minlength=found.n_raters))
         self._rows = np.split(order, ends[:-1])
 
     def kappa(self, a: int, b: int, scale: Scale) -> Estimate:
         """Return Cohen's kappa of two raters without an interval."""
-        found, one, two = self._found, self._rows[a], self._rows[b]
-        _, of_one, of_two = np.intersect1d(found.unit[one], found.unit[two], assume_unique=True, return_indices=True)
-        x, y = found.labels[found.value[one[of_one]]], found.labels[found.value[two[of_two]]]
+        ratings, one, two = self._ratings, self._rows[a], self._rows[b]
+        _, of_one, of_two = np.intersect1d(
+            ratings.unit[one], ratings.unit[two], assume_unique=True, return_indices=True
+        )
+        x, y = ratings.labels[ratings.value[one[of_one]]], ratings.labels[ratings.value[two[of_two]]]
         return cohen_kappa(x, y, weights=_WEIGHTS[scale], bootstrap=Bootstrap(resamples=0))
 
     def agreement(self, a: int, b: int, scale: Scale, bootstrap: Bootstrap) -> PairAgreement:
-        found = self._found
+        ratings = self._ratings
         one, two = self._rows[a], self._rows[b]
-        shared, of_one, of_two = np.intersect1d(found.unit[one], found.unit[two], return_indices=True)
-        x, y = found.labels[found.value[one[of_one]]], found.labels[found.value[two[of_two]]]
-        clusters = found.cluster[shared]
-        own = np.array_equal(found.cluster, np.arange(found.n_units))
+        shared, of_one, of_two = np.intersect1d(ratings.unit[one], ratings.unit[two], return_indices=True)
+        x, y = ratings.labels[ratings.value[one[of_one]]], ratings.labels[ratings.value[two[of_two]]]
+        clusters = ratings.cluster[shared]
+        own = np.array_equal(ratings.cluster, np.arange(ratings.n_units))
         kappa = cohen_kappa(x, y, weights=_WEIGHTS[scale], bootstrap=bootstrap.with_cluster(None if own else clusters))
         value, unit = np.concatenate([x, y]), np.concatenate([shared, shared])
         both = np.concatenate([clusters, clusters])
         rater = np.repeat(np.arange(2), len(shared))
         return PairAgreement(
-            found.rater_labels[a],
-            found.rater_labels[b],
+            ratings.rater_labels[a],
+            ratings.rater_labels[b],
             len(shared),
             percent_agreement(value, unit, rater, bootstrap=bootstrap.with_cluster(both)),
             kappa,

@@ -58,12 +58,12 @@ def count_coincidences(unit: NDArray[Any], value: NDArray[Any]) -> Coincidences 
     if not (high - low < _TABLE_SHARE * len(unit) and low > -_LARGEST and high < _LARGEST):
         return None
     width = int(high - low) + 1
-    found = _count_even_rows(unit, value, low, width)
-    if found is None:
-        found = _count_packed(unit, value, low, width) or _count_table(unit, value, low, width)
-    if found is None:
+    counts = _count_even_rows(unit, value, low, width)
+    if counts is None:
+        counts = _count_packed(unit, value, low, width) or _count_table(unit, value, low, width)
+    if counts is None:
         return None
-    table, n_units = found
+    table, n_units = counts
     occur = np.flatnonzero(table.sum(axis=1) > 0)
     return Coincidences(table[np.ix_(occur, occur)], low + occur.astype(np.float64), n_units)
 
@@ -171,15 +171,15 @@ def _from_zero(unit: NDArray[Any], first: int) -> IntArray:
 
 def _exponentiate(value: FloatArray, low: float, bits: int) -> FloatArray:
     """Return 2^(bits (value - low)), written into the exponents."""
-    found = np.empty_like(value)
+    result = np.empty_like(value)
     for begin in range(0, len(value), _CACHED_ROWS):
-        part = found[begin : begin + _CACHED_ROWS]
+        part = result[begin : begin + _CACHED_ROWS]
         np.multiply(value[begin : begin + _CACHED_ROWS], bits, out=part)
         # The lowest bits are now those of the exponent, and the shift leaves nothing else.
         part += _SHIFTER + _EXPONENT_OF_ONE - bits * low
         exponent = part.view(np.int64)
         exponent <<= 52
-    return found
+    return result
 
 
 def _alike(packed: IntArray, highest: float) -> tuple[IntArray, FloatArray]:

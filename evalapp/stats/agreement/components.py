@@ -38,8 +38,8 @@ class Components:
 
     def variance(self, part: str) -> float:
         """Return the variance of a part, 0 if undefined."""
-        found: Estimate = getattr(self, part)
-        return found.value if found.is_defined else 0.0
+        result: Estimate = getattr(self, part)
+        return result.value if result.is_defined else 0.0
 
     @property
     def total(self) -> float:
@@ -107,15 +107,15 @@ def variance_components(
     fitted = model.fit()
     ends = model.intervals(fitted) if intervals else [(math.nan, math.nan)] * (len(names) + 1)
     values = [*fitted.variances.tolist(), fitted.residual]
-    found = {
+    result = {
         name: Estimate(variance, low, high, int(factors[name].max()) + 1 if name in factors else len(y))
         for name, variance, (low, high) in zip([*names, "residual"], values, ends, strict=True)
     }
     for name, reason in reasons.items():
-        found[name] = Estimate.undefined(reason)
+        result[name] = Estimate.undefined(reason)
     n_outputs = len(np.unique(items)) if systems is None else len(encode_pair(items, systems, len(systems) + 1)[1])
     mean = float(model.effects(fitted.variances / max(fitted.residual, 1e-300), fitted.residual).fixed[0])
-    return Components(**found, mean=mean, n=len(y), ratings_per_output=len(y) / n_outputs, note=note)
+    return Components(**result, mean=mean, n=len(y), ratings_per_output=len(y) / n_outputs, note=note)
 
 
 def _factors(items: IntArray, systems: IntArray | None, raters: IntArray) -> tuple[dict[str, IntArray], dict[str, str]]:

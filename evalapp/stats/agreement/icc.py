@@ -93,16 +93,16 @@ def iccs(
     """Return several forms of `icc`; the variances are estimated once for all."""
     if interval not in ("bootstrap", "exact"):
         raise ValueError(f"interval is bootstrap or exact, not '{interval}'")
-    found = code_ratings(value, unit, rater, bootstrap.cluster, numeric=True).twice()
-    if found.n_units < 2 or len(found.labels) == 1:
-        reason = NO_PAIR if not found.n_units else ALL_EQUAL if found.n_units > 1 else ONE_UNIT
-        return dict.fromkeys(forms, Estimate.undefined(reason, found.n_units))
-    sums = _Sums(found)
-    k = float(found.n_raters) if sums.complete else found.n_units / float((1.0 / sums.size).sum())
+    ratings = code_ratings(value, unit, rater, bootstrap.cluster, numeric=True).twice()
+    if ratings.n_units < 2 or len(ratings.labels) == 1:
+        reason = NO_PAIR if not ratings.n_units else ALL_EQUAL if ratings.n_units > 1 else ONE_UNIT
+        return dict.fromkeys(forms, Estimate.undefined(reason, ratings.n_units))
+    sums = _Sums(ratings)
+    k = float(ratings.n_raters) if sums.complete else ratings.n_units / float((1.0 / sums.size).sum())
     by_reml = [] if sums.complete else [form for form in forms if form not in ("1", "1,k")]
     with_draws = interval == "bootstrap" and bootstrap.resamples > 0
     likely = (
-        reml_iccs(found, by_reml, k, intervals=with_draws, seed=bootstrap.seed, confidence=bootstrap.confidence)
+        reml_iccs(ratings, by_reml, k, intervals=with_draws, seed=bootstrap.seed, confidence=bootstrap.confidence)
         if by_reml
         else {}
     )
@@ -112,10 +112,10 @@ def iccs(
             estimates[form] = (
                 likely[form]
                 if interval == "bootstrap"
-                else _exact(likely[form], found, sums, form, bootstrap.confidence)
+                else _exact(likely[form], ratings, sums, form, bootstrap.confidence)
             )
         else:
-            estimates[form] = _by_anova(found, sums, form, k, interval, bootstrap)
+            estimates[form] = _by_anova(ratings, sums, form, k, interval, bootstrap)
     return estimates
 
 
@@ -184,11 +184,11 @@ def _coefficient(sums: _Sums, weights: FloatArray, form: IccForm, k: float) -> F
     if form in ("1", "1,k"):
         unit, noise = _one_way(sums, weights)
     else:
-        found = _symmetric(sums, weights)
-        unit = found.apart - found.within
-        residual = found.within + found.rater - found.apart
+        result = _symmetric(sums, weights)
+        unit = result.apart - result.within
+        residual = result.within + result.rater - result.apart
         # In a complete table the residual is a sum of squares, negative only by rounding.
-        noise = np.maximum(residual, 0.0) if form.startswith("C") else found.within
+        noise = np.maximum(residual, 0.0) if form.startswith("C") else result.within
     whole = unit + noise / divisor
     ratio = np.full(whole.shape, np.nan)
     np.divide(unit, whole, out=ratio, where=np.isfinite(whole) & (whole > _FLOOR))

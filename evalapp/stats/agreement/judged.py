@@ -128,9 +128,9 @@ def explain_missing(n: int, method: str) -> list[str]:
 def split_key(key: str, known: Collection[str]) -> tuple[str, tuple[int, int]]:
     """Return the person behind a rater's key, and the numbers of campaign and repeat by which their keys are
     ordered: `r7@12#2` is `r7` if `known` has an `r7`, or if the name is one that this software makes."""
-    found = AGAIN.search(key)
-    assert found is not None  # the pattern also matches an empty suffix
-    base, order = key[: found.start()], (int(found[1] or 0), int(found[2] or 0))
+    match = AGAIN.search(key)
+    assert match is not None  # the pattern also matches an empty suffix
+    base, order = key[: match.start()], (int(match[1] or 0), int(match[2] or 0))
     if base in known or MADE.fullmatch(base):
         return base, order
     once = REPEAT.sub("", key)

@@ -45,12 +45,12 @@ def percent_agreement(
 
     (n,) columns, one row per rating; nan or None = missing. Numbers that differ by at most `tolerance` agree. Units
     with fewer than 2 ratings are left out; `n` counts the others. Bootstrap over units, or over `bootstrap.cluster`."""
-    found = code_ratings(value, unit, rater, bootstrap.cluster).twice()
-    if not found.n_units:
+    ratings = code_ratings(value, unit, rater, bootstrap.cluster).twice()
+    if not ratings.n_units:
         return Estimate.undefined(NO_PAIR)
-    shares = agreeing_shares(found, tolerance)
+    shares = agreeing_shares(ratings, tolerance)
     return _estimate_from_sums(
-        found, np.stack([shares, np.ones(found.n_units)], axis=1), lambda s: s[:, 0] / s[:, 1],
+        ratings, np.stack([shares, np.ones(ratings.n_units)], axis=1), lambda s: s[:, 0] / s[:, 1],
         bootstrap,
     )  # fmt: skip
 
@@ -72,26 +72,26 @@ def fleiss_kappa(
 
     With the same number of ratings per unit this is Fleiss' original. Raters are exchangeable. Undefined if all
     ratings are equal. `n` counts units; bootstrap over units, or over `bootstrap.cluster`."""
-    found = code_ratings(value, unit, rater, bootstrap.cluster).twice()
-    if not found.n_units:
+    ratings = code_ratings(value, unit, rater, bootstrap.cluster).twice()
+    if not ratings.n_units:
         return Estimate.undefined(NO_PAIR)
-    if len(found.labels) == 1:
-        return Estimate.undefined(ALL_EQUAL, found.n_units)
-    n = found.n_clusters
-    units = np.bincount(found.cluster, minlength=n).astype(np.float64)
-    equal = np.bincount(found.cluster, weights=agreeing_shares(found), minlength=n)
+    if len(ratings.labels) == 1:
+        return Estimate.undefined(ALL_EQUAL, ratings.n_units)
+    n = ratings.n_clusters
+    units = np.bincount(ratings.cluster, minlength=n).astype(np.float64)
+    equal = np.bincount(ratings.cluster, weights=agreeing_shares(ratings), minlength=n)
     # Open scales have thousands of values, but each unit has few, so the counts are sparse.
-    cells = found.cluster[found.unit], found.value
-    shares = csr_array((1.0 / found.sizes[found.unit], cells), shape=(n, len(found.labels)))
+    cells = ratings.cluster[ratings.unit], ratings.value
+    shares = csr_array((1.0 / ratings.sizes[ratings.unit], cells), shape=(n, len(ratings.labels)))
 
     def kappa(draws: FloatArray) -> FloatArray:
         total = units @ draws
         chance = np.asarray(shares.T @ draws) / total
         return _corrected(1.0 - equal @ draws / total, 1.0 - np.einsum("vb,vb->b", chance, chance))
 
-    point = Estimate.point(float(kappa(np.ones((n, 1)))[0]), found.n_units)
+    point = Estimate.point(float(kappa(np.ones((n, 1)))[0]), ratings.n_units)
     drawn = ClusterDraws(n, bootstrap.seed)
-    rows = max(n, len(found.labels))
+    rows = max(n, len(ratings.labels))
     parts = (
         [kappa(drawn.take(size)) for size in chunk_sizes(bootstrap.resamples, rows)]
         if bootstrap.resamples and n >= 2
@@ -203,15 +203,15 @@ def _by_chance(a: FloatArray, b: FloatArray, place: FloatArray, weights: KappaWe
     """Return sum_ij a_i b_j w_ij for marginals (r, values), without the table of all pairs of values."""
     total = a.sum(axis=1)
     if weights is None:
-        found = total**2 - np.einsum("rv,rv->r", a, b)
+        result = total**2 - np.einsum("rv,rv->r", a, b)
     elif weights == "quadratic":
-        found = total * (a @ place**2 + b @ place**2) - 2.0 * (a @ place) * (b @ place)
+        result = total * (a @ place**2 + b @ place**2) - 2.0 * (a @ place) * (b @ place)
     else:
         # |x - y| is the length of the part of the scale between the two.
         below_a, below_b = np.cumsum(a, axis=1)[:, :-1], np.cumsum(b, axis=1)[:, :-1]
         n = total[:, None]
-        found = (below_a * (n - below_b) + below_b * (n - below_a)) @ np.diff(place)
-    return np.asarray(found)
+        result = (below_a * (n - below_b) + below_b * (n - below_a)) @ np.diff(place)
+    return np.asarray(result)
 
 
 def _corrected(observed: FloatArray, expected: FloatArray) -> FloatArray:
@@ -219,8 +219,8 @@ def _corrected(observed: FloatArray, expected: FloatArray) -> FloatArray:
     ratio = np.full(expected.shape, np.nan)
     np.divide(observed, expected, out=ratio, where=expected > _FLOOR)
     # A rater with constant answers agrees exactly at chance level: set 0 instead of a rounding error below it.
-    found = 1.0 - ratio
-    return np.where(np.abs(found) < _FLOOR, 0.0, found)
+    result = 1.0 - ratio
+    return np.where(np.abs(result) < _FLOOR, 0.0, result)
 
 
 def _estimate_from_sums(

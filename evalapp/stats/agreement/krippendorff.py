@@ -103,8 +103,8 @@ def krippendorff_alpha(
         return Estimate.point(_point(units, sizes, codes, np.asarray(labels), scale), n_units)
     clusters = None
     if bootstrap.cluster is not None:
-        found, names = encode(identifiers(bootstrap.cluster, "cluster", len(raw))[rows], "cluster")
-        clusters = parents(units, found, n_units, "cluster"), len(names)
+        result, names = encode(identifiers(bootstrap.cluster, "cluster", len(raw))[rows], "cluster")
+        clusters = parents(units, result, n_units, "cluster"), len(names)
     value_, replicates = _resampled(units, n_units, codes, np.asarray(labels), scale, clusters, bootstrap)
     n_clusters = n_units if clusters is None else clusters[1]
     point = Estimate.point(value_, n_units)
@@ -343,23 +343,23 @@ def _ratio_pairs(unit: IntArray, n_units: int, value: FloatArray) -> FloatArray:
     order = np.argsort(unit, kind="stable")
     sizes = np.bincount(unit, minlength=n_units)
     starts = np.cumsum(sizes) - sizes
-    found = np.zeros(n_units)
+    result = np.zeros(n_units)
     for size in np.unique(sizes):
         members = np.flatnonzero(sizes == size)
         step = max(_BLOCK_CELLS // int(size * size), 1)
         for begin in range(0, len(members), step):
             part = members[begin : begin + step]
             rows = value[order[starts[part][:, None] + np.arange(size)]]
-            found[part] = _ratio_distance(rows[:, :, None], rows[:, None, :]).sum(axis=(1, 2))
-    return found
+            result[part] = _ratio_distance(rows[:, :, None], rows[:, None, :]).sum(axis=(1, 2))
+    return result
 
 
 def _ratio_expected(labels: FloatArray, marginals: FloatArray) -> FloatArray:
     """Return sum_{v, w} t_v t_w d(v, w) for marginals (values, b), in blocks of rows of distances."""
-    found = np.zeros(marginals.shape[1])
+    result = np.zeros(marginals.shape[1])
     step = max(_BLOCK_CELLS // len(labels), 1)
     for begin in range(0, len(labels), step):
         part = slice(begin, begin + step)
         distances = _ratio_distance(labels[part, None], labels[None, :])
-        found += np.einsum("vb,vb->b", marginals[part], distances @ marginals)
-    return found
+        result += np.einsum("vb,vb->b", marginals[part], distances @ marginals)
+    return result

@@ -165,9 +165,9 @@ class MixedModel:
         begin, options = np.full(len(self.levels), math.log(0.3)), {"maxiter": 300, "ftol": 1e-14, "gtol": 1e-7}
         if start is not None:
             begin, options = np.log(np.maximum(start, 1e-3)), {"maxiter": 100, "ftol": 1e-9, "gtol": 1e-3}
-        found = minimize(profiled, begin, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-        polished = self._polished(found.x, slope) if precise else None
-        gamma = np.exp(found.x if polished is None else polished)
+        result = minimize(profiled, begin, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        polished = self._polished(result.x, slope) if precise else None
+        gamma = np.exp(result.x if polished is None else polished)
         return self._fitted(np.where(gamma < 10 * _ZERO, 0.0, gamma))
 
     @staticmethod
@@ -212,15 +212,15 @@ class MixedModel:
             return [(math.nan, math.nan)] * len(values)
         inside = np.flatnonzero(values > _ZERO * fitted.residual)
         variance = np.diag(np.linalg.pinv(self._curvature(values, inside)))
-        found = []
+        result = []
         for place, value in enumerate(values):
             at = np.flatnonzero(inside == place)
             if len(at) and variance[at[0]] > 0:
                 factor = math.exp(min(1.959964 * math.sqrt(2.0 * variance[at[0]]), 50.0))
-                found.append((float(value / factor), float(value * factor)))
+                result.append((float(value / factor), float(value * factor)))
             else:
-                found.append((0.0, self._upper(values, place, fitted)))
-        return found
+                result.append((0.0, self._upper(values, place, fitted)))
+        return result
 
     def effects(self, gamma: FloatArray, residual: float) -> Effects:
         """Return best linear unbiased estimates (fixed) and predictions (random) at given variances, with the
@@ -326,8 +326,8 @@ class MixedModel:
             up[place] *= math.exp(step)
             down[place] *= math.exp(-step)
             rows.append((self._gradient(up) - self._gradient(down))[inside] / (2 * step))
-        found = np.array(rows)
-        return np.asarray((found + found.T) / 2)
+        result = np.array(rows)
+        return np.asarray((result + result.T) / 2)
 
     def _upper(self, values: FloatArray, place: int, fitted: VarianceFit) -> float:
         """Return the value of a variance at which the deviance has risen by 3.84, with the others fixed."""

@@ -68,16 +68,16 @@ class RaterReport:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as JSON-safe values; estimates by `Estimate.as_dict`."""
-        found: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         for name in self.__slots__:
             entry = getattr(self, name)
             if isinstance(entry, float) and math.isnan(entry):
                 entry = None
-            found[name] = entry.as_dict() if isinstance(entry, Estimate) else entry
-        rater = found["rater"]
-        found["rater"] = rater.item() if isinstance(rater, np.generic) else rater
-        found["reasons"] = list(self.reasons)
-        return found
+            result[name] = entry.as_dict() if isinstance(entry, Estimate) else entry
+        rater = result["rater"]
+        result["rater"] = rater.item() if isinstance(rater, np.generic) else rater
+        result["reasons"] = list(self.reasons)
+        return result
 
 
 def rater_reports(
@@ -161,18 +161,18 @@ class _Columns:
         ends = np.cumsum(np.bincount(self.raters, minlength=len(self.labels)))
         figures = [self._figures(rows) for rows in np.split(order, ends[:-1])] if len(self.labels) else []
         middle = {
-            name: _median([found[name].value for found in figures if found[name].is_defined])
+            name: _median([result[name].value for result in figures if result[name].is_defined])
             for name in ("spread", "seconds", "agreement")
         }
-        repeats = [found["self_consistency"] for found in figures if found["self_consistency"].is_defined]
-        middle["self_consistency"] = _pooled([found.value for found in repeats], [found.n for found in repeats])
-        spreads = [found["spread"] for found in figures if found["spread"].is_defined]
+        repeats = [result["self_consistency"] for result in figures if result["self_consistency"].is_defined]
+        middle["self_consistency"] = _pooled([result.value for result in repeats], [result.n for result in repeats])
+        spreads = [result["spread"] for result in figures if result["spread"].is_defined]
         middle["all_spread"] = math.sqrt(_pooled([s.value**2 for s in spreads], [s.n - 1 for s in spreads]))
-        middle["most_given_share"] = _median([found["most_given_share"] for found in figures if found["n"]])
+        middle["most_given_share"] = _median([result["most_given_share"] for result in figures if result["n"]])
         level = _LEVEL / max(len(figures), 1)
         return [
-            RaterReport(label, **found, reasons=tuple(_reasons(found, middle, self.own.spread, level, self.tail)))
-            for label, found in zip(self.labels.tolist(), figures, strict=True)
+            RaterReport(label, **result, reasons=tuple(_reasons(result, middle, self.own.spread, level, self.tail)))
+            for label, result in zip(self.labels.tolist(), figures, strict=True)
         ]
 
     def _figures(self, rows: IntArray) -> dict[str, Any]:
@@ -371,12 +371,12 @@ def _median(values: list[float]) -> float:
 
 def _given(column: ArrayLike | None, name: str, n: int) -> NDArray[Any]:
     """Return identifiers as objects; None, nan and "" become None."""
-    found = np.full(n, None, dtype=object)
+    result = np.full(n, None, dtype=object)
     if column is not None:
         for row, entry in enumerate(identifiers(np.asarray(column, dtype=object), name, n).tolist()):
             if entry is not None and entry == entry and entry != "":
-                found[row] = entry
-    return found
+                result[row] = entry
+    return result
 
 
 def _flags(column: ArrayLike, n: int) -> FloatArray:

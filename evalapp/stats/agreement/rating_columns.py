@@ -90,6 +90,6 @@ def code_ratings(
     codes, labels = encode(raw[present][order], "value")
     of_unit, n_clusters = np.arange(len(unit_labels)), len(unit_labels)
     if cluster is not None:
-        found, names = encode(identifiers(cluster, "cluster", n)[present][order], "cluster")
-        of_unit, n_clusters = parents(units, found, len(unit_labels), "cluster"), len(names)
+        result, names = encode(identifiers(cluster, "cluster", n)[present][order], "cluster")
+        of_unit, n_clusters = parents(units, result, len(unit_labels), "cluster"), len(names)
     return RatingColumns(codes, units, raters, labels, unit_labels, rater_labels, of_unit, n_clusters)

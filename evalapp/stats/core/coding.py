@@ -80,12 +80,12 @@ def _small_integers(column: NDArray[Any]) -> tuple[IntArray, IntArray] | None:
     if low:
         whole = whole - int(low)
     counts = np.bincount(whole)
-    found = np.flatnonzero(counts)
-    if len(found) < len(counts):
+    result = np.flatnonzero(counts)
+    if len(result) < len(counts):
         place = np.zeros(len(counts), dtype=np.int64)
-        place[found] = np.arange(len(found))
+        place[result] = np.arange(len(result))
         whole = place[whole]
-    return whole, found + int(low)
+    return whole, result + int(low)
 
 
 def _hashed_strings(column: NDArray[Any]) -> tuple[IntArray, NDArray[Any]] | None:
@@ -102,8 +102,8 @@ def _hashed_strings(column: NDArray[Any]) -> tuple[IntArray, NDArray[Any]] | Non
     order = np.argsort(labels, kind="stable")
     place_of = np.empty(len(order), dtype=np.int64)
     place_of[order] = np.arange(len(order))
-    labels, found = labels[order], place_of[codes.reshape(-1)]
-    return (found, labels) if np.array_equal(labels[found], column) else None
+    labels, result = labels[order], place_of[codes.reshape(-1)]
+    return (result, labels) if np.array_equal(labels[result], column) else None
 
 
 def verdict_codes(verdict: ArrayLike) -> IntArray:

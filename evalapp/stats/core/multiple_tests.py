@@ -73,9 +73,9 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     [0.02, 0.04, None]
     """
     known = sorted((p, place) for place, p in enumerate(p_values) if p is not None and not math.isnan(p))
-    found: list[float | None] = [None] * len(p_values)
+    result: list[float | None] = [None] * len(p_values)
     largest = 0.0
     for number, (p, place) in enumerate(known):
         largest = max(largest, min(1.0, p * (len(known) - number)))
-        found[place] = largest
-    return found
+        result[place] = largest
+    return result

@@ -143,9 +143,9 @@ def disattenuate(estimate: Estimate, ceiling: Estimate) -> Estimate:
     The interval combines both by the method of variance estimates recovery (Donner and Zou 2012), which treats them
     as independent; without an interval of the ceiling the ends are divided by its value. Undefined unless the
     ceiling is positive. Results outside -1 and 1 are truncated, with a note."""
-    found = _divided(estimate, ceiling)
-    cut = replace(found, value=_cut(found.value), low=_cut(found.low), high=_cut(found.high))
-    return cut.with_note(CUT) if abs(found.value) > 1 else cut
+    result = _divided(estimate, ceiling)
+    cut = replace(result, value=_cut(result.value), low=_cut(result.low), high=_cut(result.high))
+    return cut.with_note(CUT) if abs(result.value) > 1 else cut
 
 
 def _cut(number: float) -> float:
@@ -281,11 +281,11 @@ def _leave_one_out(
     n_outputs = len(np.unique(outputs))
 
     def average(weights: FloatArray) -> FloatArray:
-        found = grouped(weights)[coefficient]
+        result = grouped(weights)[coefficient]
         counts = np.stack([np.bincount(group, weights=column, minlength=n_raters) for column in weights.T], axis=1)
-        counts = np.where(np.isnan(found), 0.0, counts)
+        counts = np.where(np.isnan(result), 0.0, counts)
         total = counts.sum(axis=0)
-        above = (np.nan_to_num(found) * counts).sum(axis=0)
+        above = (np.nan_to_num(result) * counts).sum(axis=0)
         return np.asarray(np.divide(above, total, out=np.full(total.shape, np.nan), where=total > 0))
 
     whole = float(average(np.ones((len(values), 1)))[0])

@@ -69,7 +69,7 @@ def dialogue_correlations(
     rated = identifiers(rated_dialogue, "rated_dialogue", len(values))
     aspects, names = encode(aspect, "aspect", len(values))
     own = dict(zip(scores.dialogue.tolist(), scores.mean.tolist(), strict=True))
-    found = {}
+    result = {}
     for code, name in enumerate(names.tolist()):
         rows = aspects == code
         people = dialogue_scores(values[rows], rated[rows])
@@ -83,8 +83,8 @@ def dialogue_correlations(
             settings=CorrelationSettings(coefficients=[coefficient]),
             bootstrap=bootstrap,
         )[coefficient]
-        found[str(name)] = estimate.with_note(f"{missing} rated dialogues have no score") if missing else estimate
-    return found
+        result[str(name)] = estimate.with_note(f"{missing} rated dialogues have no score") if missing else estimate
+    return result
 
 
 def calibrated_correlations(
@@ -111,10 +111,10 @@ def calibrated_correlations(
     codes, _ = encode(dialogue, "dialogue")
     systems, labels = encode(system, "system", len(codes))
     names = labels[parents(codes, systems, len(scores), "system")]
-    found = {}
+    result = {}
     for aspect, means in calibrated.items():
         human = [means.get(name, np.nan) for name in names.tolist()]
-        found[str(aspect)] = correlate(
+        result[str(aspect)] = correlate(
             scores.mean,
             human,
             scores.dialogue,
@@ -122,4 +122,4 @@ def calibrated_correlations(
             settings=CorrelationSettings(level="system", coefficients=[coefficient]),
             bootstrap=bootstrap,
         )[coefficient]
-    return found
+    return result

@@ -69,16 +69,16 @@ class GroupedCoefficients:
 
     def __call__(self, weights: FloatArray) -> dict[str, FloatArray]:
         """Return coefficients (n_groups, b) for multiplicities (n, b), nan where undefined."""
-        found = {name: np.full((self.n_groups, weights.shape[1]), np.nan) for name in self._wanted}
+        result = {name: np.full((self.n_groups, weights.shape[1]), np.nan) for name in self._wanted}
         for batch in self._batches:
             padded = weights[batch.rows] * batch.present[:, :, None]
             part = group_coefficients(self._metric[batch.rows], self._human[batch.rows], padded, self._wanted)
             for name, values in part.items():
-                found[name][batch.groups] = values
+                result[name][batch.groups] = values
         for (group, rows), kernel in zip(self._large, self._kernels, strict=True):
             for name, row in kernel(weights[rows]).items():
-                found[name][group] = row
-        return found
+                result[name][group] = row
+        return result
 
     def _find_reasons(self, order: IntArray, starts: IntArray, sizes: IntArray) -> IntArray:
         reasons = np.zeros(self.n_groups, dtype=np.int64)

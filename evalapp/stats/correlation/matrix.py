@@ -40,10 +40,10 @@ class CorrelationMatrix:
     @property
     def values(self) -> FloatArray:
         """Matrix (k, k), 1 on the diagonal, nan where undefined."""
-        found = np.eye(self.n_columns)
+        result = np.eye(self.n_columns)
         for (i, j), estimate in self.estimates.items():
-            found[i, j] = found[j, i] = estimate.value
-        return found
+            result[i, j] = result[j, i] = estimate.value
+        return result
 
 
 def correlation_matrix(
@@ -84,11 +84,11 @@ def _pairs_by_rows(defined: BoolArray) -> Iterator[tuple[BoolArray, list[tuple[i
     """Yield the rows that both columns of a pair have, and all pairs over these rows; `defined` (k, n)."""
     patterns: dict[bytes, int] = {}
     pattern = [patterns.setdefault(np.packbits(column).tobytes(), len(patterns)) for column in defined]
-    found: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    result: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for one, two in combinations(range(len(defined)), 2):
         low, high = sorted((pattern[one], pattern[two]))
-        found.setdefault((low, high), []).append((one, two))
-    for pairs in found.values():
+        result.setdefault((low, high), []).append((one, two))
+    for pairs in result.values():
         yield defined[pairs[0][0]] & defined[pairs[0][1]], pairs
 
 
@@ -152,16 +152,16 @@ class _Part:
             else None
         )
         whole = table.sum(axis=0)[None, :]
-        found = {}
+        result = {}
         for number, (one, two) in enumerate(pairs):
             x, y = 1 + self.places[one], 1 + self.places[two]
             six = [0, x, y, x + m, y + m, 1 + 2 * m + number]
             point = Estimate.point(float(_pearson(whole[:, six])[0]), int(whole[0, 0]))
             replicates = np.empty(0) if drawn is None else _pearson(drawn[:, six])
-            found[one, two] = with_interval(
+            result[one, two] = with_interval(
                 point, replicates, clusters={what: n_clusters}, confidence=bootstrap.confidence
             )
-        return found
+        return result
 
 
 def _standardised(x: FloatArray, coefficient: MatrixCoefficient) -> FloatArray:

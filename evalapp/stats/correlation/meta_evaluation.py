@@ -475,8 +475,8 @@ def _system_level(pairs: _Pairs) -> _Route:
         mean_m = snap(np.where(kept, (drawn.T @ sums_m) / divisor, metric.mean()))
         mean_h = snap(np.where(kept, (drawn.T @ sums_h) / divisor, human.mean()))
         weights = kept.astype(np.float64) if systems is None else kept * systems.T
-        found = group_coefficients(mean_m, mean_h, weights[:, :, None], pairs.wanted)
-        parts.append({name: values[:, 0] for name, values in found.items()})
+        result = group_coefficients(mean_m, mean_h, weights[:, :, None], pairs.wanted)
+        parts.append({name: values[:, 0] for name, values in result.items()})
     return _Route(points, _joined(parts))
 
 

@@ -180,11 +180,11 @@ def compute_values(table: Table, settings: PairTests) -> tuple[FloatArray, list[
             if pairs.n_items:
                 values[place] = float(pairs.by_item(epsilons[-1]).mean())
         else:
-            found = correlate(
+            correlations = correlate(
                 column, table.human, table.item, table.system, settings=_correlation(settings),
                 bootstrap=Bootstrap(resamples=0),
             )  # fmt: skip
-            values[place] = found[settings.coefficient].value
+            values[place] = correlations[settings.coefficient].value
     return values, epsilons
 
 
@@ -300,13 +300,13 @@ def _bootstrap(table: Table, epsilons: Sequence[float], settings: PairTests) -> 
     if settings.coefficient == "acc-eq":
         return compare_by_replicates(*_accuracy_replicates(table, epsilons, settings))
     drawn = Bootstrap(cluster=table.cluster, resamples=settings.k, seed=settings.seed)
-    found = [
+    result = [
         resample_correlation(
             column, table.human, table.item, table.system, settings=_correlation(settings), bootstrap=drawn
         )
         for column in table.scores.T
     ]
-    return compare_by_replicates(np.stack([drawn for _, drawn, _ in found]), found[0][2])
+    return compare_by_replicates(np.stack([drawn for _, drawn, _ in result]), result[0][2])
 
 
 def _correlation(settings: PairTests) -> CorrelationSettings:

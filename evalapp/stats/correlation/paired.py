@@ -102,10 +102,10 @@ def compare(
     if settings.level == "system":
         return _compare_systems((x, y), h, columns, settings.coefficient, bootstrap)
     drawn = bootstrap.with_cluster(clusters)
-    found = [
+    result = [
         resample_correlation(metric, h, *columns, settings=settings, bootstrap=drawn) for metric in (x, y)
     ]  # fmt: skip
-    (one, drawn_one, n_clusters), (two, drawn_two, _) = found
+    (one, drawn_one, n_clusters), (two, drawn_two, _) = result
     for estimate in (one, two):
         if not estimate.is_defined:
             return Difference(Estimate.undefined(estimate.note, estimate.n), None, None)
@@ -135,14 +135,14 @@ def _compare_systems(
             return Difference(Estimate.undefined(estimate.note, estimate.n), None, None)
     none = np.empty(0)
     pairs = (left_one, left_two) if bootstrap.resamples else (none, none)
-    found = with_difference(one, two, *pairs, bootstrap.confidence)
+    result = with_difference(one, two, *pairs, bootstrap.confidence)
     systems, labels = encode(system, "system")
     if not bootstrap.resamples or len(labels) < MIN_SYSTEMS:
         why = f"not tested: {few_systems(len(labels))}" if bootstrap.resamples else ""
-        return Difference(found, None, None, why)
+        return Difference(result, None, None, why)
     means = [snap(np.bincount(systems, weights=column) / np.bincount(systems)) for column in (*metrics, human)]
     p, _ = exchange_systems(np.stack(means[:2], axis=1), means[2], coefficient, k=EXACT, seed=bootstrap.seed)
-    return Difference(found, min(1.0, 2 * min(float(p[0, 1]), float(p[1, 0]))), None, WILLIAMS_FOR)
+    return Difference(result, min(1.0, 2 * min(float(p[0, 1]), float(p[1, 0]))), None, WILLIAMS_FOR)
 
 
 def _two_sided(x: FloatArray, y: FloatArray, h: FloatArray) -> float | None:

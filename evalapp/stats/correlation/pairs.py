@@ -133,7 +133,7 @@ def tau_eq(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Estimate:
     """Return (C + T_hm - D - T_h - T_m) / all pairs = 2 acc_eq - 1; otherwise as `acc_eq`."""
-    found = acc_eq(
+    estimate = acc_eq(
         metric,
         human,
         item,
@@ -141,7 +141,7 @@ def tau_eq(
         nan_rule=nan_rule,
         bootstrap=bootstrap,
     )
-    return Estimate(2 * found.value - 1, 2 * found.low - 1, 2 * found.high - 1, found.n, found.note)
+    return Estimate(2 * estimate.value - 1, 2 * estimate.low - 1, 2 * estimate.high - 1, estimate.n, estimate.note)
 
 
 def calibrate_ties(

@@ -205,8 +205,8 @@ def compare_verdicts(
         )  # fmt: skip
         return compare_by_replicates(np.asarray((sums[:, :-1] / sums[:, -1:]).T), {"groups of items": len(labels)})
 
-    found = _all_pairs(values, names, empty, settings, notes, find, len(stacked))
-    return replace(found, coefficient="verdicts")
+    result = _all_pairs(values, names, empty, settings, notes, find, len(stacked))
+    return replace(result, coefficient="verdicts")
 
 
 def _all_pairs(
@@ -234,11 +234,11 @@ def _all_pairs(
     k_each = np.zeros((m, m), dtype=np.int64)
     why_not = why_not or ("" if len(defined) > 1 else _NOT_TWO)
     if not why_not:
-        found = find(defined)
-        units, inner = found.units, slice(0, len(defined))
+        result = find(defined)
+        units, inner = result.units, slice(0, len(defined))
         # Drawn exchanges of few units may by chance give a smaller p than all exchanges.
-        p[inner, inner] = np.maximum(found.p, np.nan_to_num(find_smallest_p(settings, units)) / 2)
-        k_each[inner, inner] = found.k
+        p[inner, inner] = np.maximum(result.p, np.nan_to_num(find_smallest_p(settings, units)) / 2)
+        k_each[inner, inner] = result.k
         adjusted[inner, inner] = _holm(p[inner, inner])
         if settings.test == "bootstrap":
             why_not = explain_few_units(units)
@@ -291,7 +291,10 @@ def _limits(settings: PairTests, smallest: float, m: int, alpha: float, units: M
     needed = needed_draws(m, alpha) if settings.adjust == "holm" else 0
     if settings.k >= needed:
         return notes
-    return [*notes, f"k = {settings.k} cannot reach {alpha:g} after Holm's adjustment for that number of pairs: k >= {needed}"]
+    return [
+        *notes,
+        f"k = {settings.k} cannot reach {alpha:g} after Holm's adjustment for that number of pairs: k >= {needed}",
+    ]
 
 
 def _parted(names: Sequence[str], common: CommonRows, without: str) -> tuple[list[str], list[str], list[str]]:

@@ -80,21 +80,21 @@ class _Spearman:
         union = _Union(self._scores[:, pair[0]], self._scores[:, pair[1]])
         people = self._centred[union.row]
         b = swapped.shape[1]
-        found = np.empty((2, b))
+        values = np.empty((2, b))
         step = max(_CACHED // len(people), 8)
         for start in range(0, b, step):
             part = slice(start, start + step)
             chosen = union.chosen(swapped[:, part])
-            found[:, part] = (
+            values[:, part] = (
                 self._tied(union, people, chosen) if union.has_ties else self._untied(union, people, chosen)
             )
-        return found[0], found[1]
+        return values[0], values[1]
 
     def _tied(self, union: _Union, people: FloatArray, chosen: FloatArray) -> FloatArray:
         weighted = people[:, None]
         counts, sums = union.on_levels(chosen), union.on_levels(chosen * weighted)
         totals = union.on_levels(weighted)
-        found = np.empty((2, chosen.shape[1]))
+        values = np.empty((2, chosen.shape[1]))
         for side in range(2):
             if side == 1:
                 counts, sums = union.sizes - counts, totals - sums
@@ -104,8 +104,8 @@ class _Spearman:
             ranks -= union.n
             ties = np.einsum("lb,lb,lb->b", counts, counts, counts)
             own = (float(union.n) ** 3 - ties) / 3.0
-            found[side] = _quotient(np.einsum("lb,lb->b", sums, ranks), np.sqrt(own * self._spread))
-        return found
+            values[side] = _quotient(np.einsum("lb,lb->b", sums, ranks), np.sqrt(own * self._spread))
+        return values
 
     def _untied(self, union: _Union, people: FloatArray, chosen: FloatArray) -> FloatArray:
         """With w the 2n choices, c their running count and k = 1 ... 2n, A* has rank c where w is 1 and B* rank k - c
@@ -176,7 +176,7 @@ class _DenseKendall:
         if not union.has_ties:
             whole = np.full(b, float(union.n))
             return [(whole, whole), (whole, whole)]
-        found = np.empty((4, b))
+        values = np.empty((4, b))
         step = max(_CACHED // len(union.row), 8)
         for start in range(0, b, step):
             part = slice(start, start + step)
@@ -184,9 +184,9 @@ class _DenseKendall:
             for side in range(2):
                 if side == 1:
                     counts = union.sizes - counts
-                found[2 * side, part] = np.einsum("lb,lb->b", counts, counts)
-                found[2 * side + 1, part] = np.count_nonzero(counts, axis=0)
-        return [(found[0], found[1]), (found[2], found[3])]
+                values[2 * side, part] = np.einsum("lb,lb->b", counts, counts)
+                values[2 * side + 1, part] = np.count_nonzero(counts, axis=0)
+        return [(values[0], values[1]), (values[2], values[3])]
 
     def _coefficient(self, surplus: FloatArray, tied: FloatArray, levels: FloatArray) -> FloatArray:
         n = float(len(self._scores))
@@ -209,13 +209,13 @@ class _Doubled:
         twice = np.concatenate([self._human, self._human])
         kernel = WeightedCoefficients(self._scores[:, pair].T.ravel(), twice, (self._name,))
         b = swapped.shape[1]
-        found = np.empty((2, b))
+        values = np.empty((2, b))
         step = max(_CACHED // len(twice), 8)
         for start in range(0, b, step):
             part = swapped[:, start : start + step].astype(np.float64)
             for side, (first, second) in enumerate(((1.0 - part, part), (part, 1.0 - part))):
-                found[side, start : start + step] = kernel(np.concatenate([first, second]))[self._name]
-        return found[0], found[1]
+                values[side, start : start + step] = kernel(np.concatenate([first, second]))[self._name]
+        return values[0], values[1]
 
 
 class GroupRanks:
@@ -241,14 +241,14 @@ class GroupRanks:
         one, two = (self._scores[:, :, metric] for metric in pair)
         tables = _sign_tables(one, one), _sign_tables(one, two), _sign_tables(two, two)
         tied = any((table == 0).sum() > least for table, least in zip(tables, (g * w, 0, g * w), strict=True))
-        found = np.empty((2, g, b))
+        values = np.empty((2, g, b))
         step = max(_BLOCKS // (g * w), 8)
         for start in range(0, b, step):
             out = swapped[:, :, start : start + step].astype(np.float32)
             kept = 1 - out
             for side, (own, other) in enumerate(((kept, out), (out, kept))):
-                found[side, :, start : start + step] = self._coefficients(tables, own, other, tied)
-        return found[0], found[1]
+                values[side, :, start : start + step] = self._coefficients(tables, own, other, tied)
+        return values[0], values[1]
 
     def _coefficients(self, tables: _Tables, kept: _Single, out: _Single, tied: bool) -> FloatArray:
         """Return coefficients of the vector with the first metric's score where `kept` and the second's where `out`."""

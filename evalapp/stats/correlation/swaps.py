@@ -210,7 +210,7 @@ class RankSwaps(_BySides):
 
     def sides(self, swapped: BoolArray, pairs: Sequence[Pair]) -> FloatArray:
         b = swapped.shape[1]
-        found = np.empty((len(pairs), 2, b))
+        result = np.empty((len(pairs), 2, b))
         parts = [swapped[row] for row, _ in self._large]
         for (_, large), part in zip(self._large, parts, strict=True):
             large.prepare(part)
@@ -222,8 +222,8 @@ class RankSwaps(_BySides):
             for (_, large), part in zip(self._large, parts, strict=True):
                 for side, row in enumerate(large(part, pair)):
                     average.add(side, row[None, :])
-            found[place] = average.means()
-        return found
+            result[place] = average.means()
+        return result
 
     def _small_groups(
         self, rows: IntArray, kernel: GroupRanks, swapped: BoolArray, pair: Pair
@@ -261,7 +261,7 @@ class SystemSwaps:
         signed = np.asarray(self._sums @ (1.0 - 2.0 * swapped)).reshape(self._n, self._m, b)
         people = np.broadcast_to(self._human, (b, self._n))
         ones = np.ones((b, self._n, 1))
-        found = np.empty((len(pairs), b))
+        result = np.empty((len(pairs), b))
         for place, (one, two) in enumerate(pairs):
             fixed = (self._halves[:, one] + self._halves[:, two])[:, None]
             moved = signed[:, one] - signed[:, two]
@@ -269,8 +269,8 @@ class SystemSwaps:
                 group_coefficients(snap((fixed + sign * moved).T), people, ones, (self._name,))[self._name][:, 0]
                 for sign in (1.0, -1.0)
             ]
-            found[place] = sides[0] - sides[1]
-        return found
+            result[place] = sides[0] - sides[1]
+        return result
 
 
 class OutcomeSwaps:

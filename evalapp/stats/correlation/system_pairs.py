@@ -50,8 +50,8 @@ def system_pairwise_accuracy(
     means = [snap(np.bincount(codes, weights=column[complete]) / sizes) for column in (x, y)]
     signs = [np.sign(mean[:, None] - mean[None, :]) for mean in means]
     right = (signs[0] == signs[1]).astype(np.float64)
-    found = _over_system_pairs(right, bootstrap)
-    return found.with_note(note) if note else found
+    result = _over_system_pairs(right, bootstrap)
+    return result.with_note(note) if note else result
 
 
 def soft_pairwise_accuracy(
@@ -93,12 +93,12 @@ def soft_pairwise_accuracy(
     ]
     p_metric, p_human = (_system_p(table, counts > 0, permutations, seed) for table in tables)
     shared = ~np.isnan(p_metric)
-    found = _over_system_pairs(1.0 - np.abs(p_human - p_metric), bootstrap)
+    result = _over_system_pairs(1.0 - np.abs(p_human - p_metric), bootstrap)
     lost = int((~shared).sum() - len(labels)) // 2
-    notes = [f"{lost} pairs of systems share no item"] if lost and found.is_defined else []
+    notes = [f"{lost} pairs of systems share no item"] if lost and result.is_defined else []
     for note in (*notes, _left_out(x, y)):
-        found = found.with_note(note) if note else found
-    return found
+        result = result.with_note(note) if note else result
+    return result
 
 
 def _left_out(metric: FloatArray, human: FloatArray) -> str:

@@ -136,8 +136,8 @@ def agree_on_pairs(
     equal = float((right[used] == 0.5).mean()) if used.any() else float("nan")
     known = np.isfinite(x)
     table = _each_for_itself(x[known], y[known], codes[known], len(labels))
-    found = calibrate_table(table, folds, bootstrap, absent=NO_PAIR)
-    return VerdictAgreement(decided, found, int((~known).sum()), equal)
+    result = calibrate_table(table, folds, bootstrap, absent=NO_PAIR)
+    return VerdictAgreement(decided, result, int((~known).sum()), equal)
 
 
 def _each_for_itself(margin: FloatArray, sign: IntArray, cluster: IntArray, n_clusters: int) -> PairTable:

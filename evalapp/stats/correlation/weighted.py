@@ -103,18 +103,18 @@ class WeightedCoefficients:
 
     def __call__(self, weights: FloatArray) -> dict[str, FloatArray]:
         """Return coefficients (b,) for multiplicities (n, b); nan where a vector is constant in the resample."""
-        found: dict[str, FloatArray] = {}
+        result: dict[str, FloatArray] = {}
         if "pearson" in self._wanted:
-            found["pearson"] = pearson_from_moments(np.asarray(self._moments @ weights))
+            result["pearson"] = pearson_from_moments(np.asarray(self._moments @ weights))
         if set(self._wanted) & {"spearman", *_KENDALLS}:
             total = weights.sum(axis=0)
             ties_m = np.asarray(self._metric.sum_levels @ weights)
             ties_h = np.asarray(self._human.sum_levels @ weights)
             if "spearman" in self._wanted:
-                found["spearman"] = self._spearman(weights, total, ties_m, ties_h)
+                result["spearman"] = self._spearman(weights, total, ties_m, ties_h)
             if set(self._wanted) & _KENDALLS:
-                found |= self._kendall(weights, total, ties_m, ties_h)
-        return {name: found[name] for name in self._wanted}
+                result |= self._kendall(weights, total, ties_m, ties_h)
+        return {name: result[name] for name in self._wanted}
 
     def _spearman(self, weights: FloatArray, total: FloatArray, ties_m: FloatArray, ties_h: FloatArray) -> FloatArray:
         balance_m = 2.0 * np.cumsum(ties_m, axis=0) - ties_m - total
@@ -182,19 +182,19 @@ class _Inversions:
         return np.asarray(np.einsum("ij,ij->j", ties, ties))
 
     def __call__(self, weights: FloatArray) -> FloatArray:
-        found = self._across(weights)
+        result = self._across(weights)
         for stretches in self._inside:
-            found += stretches(weights)
-        return found
+            result += stretches(weights)
+        return result
 
     def _across(self, weights: FloatArray) -> FloatArray:
         table = np.asarray(self._sum_cells @ weights).reshape(self._n_blocks, self._n_bins, -1)
-        found = np.zeros(weights.shape[1])
+        result = np.zeros(weights.shape[1])
         higher_before = np.zeros(table.shape[1:])
         for block in table:
-            found += np.einsum("rb,rb->b", block, higher_before)
+            result += np.einsum("rb,rb->b", block, higher_before)
             higher_before[:-1] += np.cumsum(block[:0:-1], axis=0)[::-1]
-        return found
+        return result
 
 
 class _Stretches:
@@ -214,12 +214,12 @@ class _Stretches:
         n, b = weights.shape
         padded = np.zeros((*self._key.shape, b))
         np.take(weights, self._order, axis=0, out=padded.reshape(-1, b)[:n], mode="clip")
-        found = np.zeros(b)
+        result = np.zeros(b)
         for start in range(0, self._n_stretches, self._step):
             mask = self._mask(start) if self._kept is None else self._kept
             chosen = padded[start : start + self._step]
-            found += np.einsum("gib,gib->b", chosen, np.matmul(mask, chosen))
-        return found
+            result += np.einsum("gib,gib->b", chosen, np.matmul(mask, chosen))
+        return result
 
     def _mask(self, start: int) -> FloatArray:
         part = self._key[start : start + self._step]
@@ -244,12 +244,12 @@ def group_coefficients(
 
     Padding rows carry weight 0 and any finite value. Spearman and Kendall come from the k x k sign matrices of each
     group (formulas as in `WeightedCoefficients`), so k should stay small."""
-    found: dict[str, FloatArray] = {}
+    result: dict[str, FloatArray] = {}
     if "pearson" in coefficients:
         first, second = _standardise_rows(metric), _standardise_rows(human)
         stack = [np.ones_like(first), first, second, first * first, second * second, first * second]
         moments = np.stack([np.einsum("gk,gkb->gb", part, weights) for part in stack])
-        found["pearson"] = pearson_from_moments(moments)
+        result["pearson"] = pearson_from_moments(moments)
     if set(coefficients) & {"spearman", *_KENDALLS}:
         sign_m = np.sign(metric[:, :, None] - metric[:, None, :])
         sign_h = np.sign(human[:, :, None] - human[:, None, :])
@@ -258,18 +258,18 @@ def group_coefficients(
             joint = np.einsum("gkb,gkb,gkb->gb", weights, balance_m, balance_h)
             spread_m = np.einsum("gkb,gkb,gkb->gb", weights, balance_m, balance_m)
             spread_h = np.einsum("gkb,gkb,gkb->gb", weights, balance_h, balance_h)
-            found["spearman"] = ratio(joint, np.sqrt(spread_m) * np.sqrt(spread_h))
+            result["spearman"] = ratio(joint, np.sqrt(spread_m) * np.sqrt(spread_h))
         if set(coefficients) & _KENDALLS:
             joint = _quadratic(sign_m * sign_h, weights)
         if "kendall" in coefficients:
             untied_m = _quadratic(np.abs(sign_m), weights)
             untied_h = _quadratic(np.abs(sign_h), weights)
-            found["kendall"] = ratio(joint, np.sqrt(untied_m) * np.sqrt(untied_h))
+            result["kendall"] = ratio(joint, np.sqrt(untied_m) * np.sqrt(untied_h))
         if "kendall-c" in coefficients:
             total = weights.sum(axis=1)
             levels = np.minimum(_levels(sign_m, weights), _levels(sign_h, weights))
-            found["kendall-c"] = ratio(joint * levels, total * total * (levels - 1))
-    return {name: found[name] for name in coefficients}
+            result["kendall-c"] = ratio(joint * levels, total * total * (levels - 1))
+    return {name: result[name] for name in coefficients}
 
 
 def standardise(values: FloatArray) -> FloatArray:

@@ -199,10 +199,10 @@ class _Model:
         freedom = items - 1.0
         shift = (self.difference if difference is None else difference) * math.sqrt(items / self.noise(ratings))
         critical = float(stdtrit(freedom, 1.0 - self.tail))
-        found = 1.0 - float(nctdtr(freedom, shift, critical))
+        result = 1.0 - float(nctdtr(freedom, shift, critical))
         # The other tail is negligible for larger shifts, and SciPy cannot compute it there.
         both = self.two_sided and shift < _ONE_TAIL
-        return found + float(nctdtr(freedom, shift, -critical)) if both else found
+        return result + float(nctdtr(freedom, shift, -critical)) if both else result
 
     def design(self, items: int, ratings: int, simulations: int) -> Design:
         simulated = Estimate.undefined("no simulations were asked for")
@@ -250,8 +250,8 @@ class _Model:
         step = max(_CHUNK // (2 * items * ratings), 1)
         hits = 0
         for begin in range(0, simulations, step):
-            found = self._campaigns(generator, min(step, simulations - begin), items, ratings)
-            mean, sd = found.mean(axis=1), found.std(axis=1, ddof=1)
+            result = self._campaigns(generator, min(step, simulations - begin), items, ratings)
+            mean, sd = result.mean(axis=1), result.std(axis=1, ddof=1)
             flat = sd == 0
             shift = np.abs(mean) if self.two_sided else mean
             t = shift * math.sqrt(items) / np.where(flat, 1.0, sd)

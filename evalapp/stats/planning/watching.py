@@ -68,26 +68,26 @@ def watch(judged: CampaignJudgements, *, planned: int) -> Table:
     plan.
 
     `judged`: the judgements."""
-    found: Table = {
+    result: Table = {
         "growth": [], "drift": {"rows": [], "words": "", "note": FAILED}, "ranking": [], "parts": "",
         "advice": {"settled": False, "words": ""}, "power": None, "precision": None, "side": None,
     }  # fmt: skip
     with side_figure("The ranking so far"):
         ranking = _ranking(judged, 0.95)
-        found |= {"ranking": _rows(ranking, judged.systems), "parts": _parts(ranking, judged.systems)}
+        result |= {"ranking": _rows(ranking, judged.systems), "parts": _parts(ranking, judged.systems)}
         with side_figure("The margin of a system"):
-            found["precision"] = precision(ranking, done=len(judged), planned=planned)
+            result["precision"] = precision(ranking, done=len(judged), planned=planned)
     with side_figure("Agreement as it grows"):
-        found["growth"] = growth(judged)
+        result["growth"] = growth(judged)
     with side_figure("Answers over time"):
-        found["drift"] = drift(judged)
+        result["drift"] = drift(judged)
     with side_figure("The advice to stop"):
-        found["advice"] = advice(judged, planned=planned)
+        result["advice"] = advice(judged, planned=planned)
     with side_figure("The power so far"):
-        found["power"] = power_left(judged, planned=planned)
+        result["power"] = power_left(judged, planned=planned)
     with side_figure("The bias of the side"):
-        found["side"] = sides(judged)
-    return found
+        result["side"] = sides(judged)
+    return result
 
 
 def growth(judged: CampaignJudgements) -> list[Table]:
@@ -230,12 +230,12 @@ def advice(judged: CampaignJudgements, *, planned: int) -> Table:
             f"Ranks 1 and 2 ({names[int(first.system)]}, {names[int(second.system)]}) do not differ significantly yet."
         )
     if judged.kind == "pairwise" and first.rank_high >= second.rank_low:
-        found = estimate_separation(
+        separation = estimate_separation(
             PairwiseComparisons(judged.first, judged.second, judged.value, item=judged.item),
             prior_sd=2.0,
             confidence=STOP_CONFIDENCE,
         )
-        sentence = f"{sentence} {found.sentence}".strip()
+        sentence = f"{sentence} {separation.sentence}".strip()
     return {"settled": False, "words": sentence}
 
 
@@ -276,13 +276,13 @@ def sides(judged: CampaignJudgements) -> Table | None:
         return None
     shown = np.where(judged.swapped, _turned(judged.value), judged.value)
     left, right = int((shown == "a").sum()), int((shown == "b").sum())
-    found: Table = {"left": left, "right": right, "words": ""}
+    result: Table = {"left": left, "right": right, "words": ""}
     if judged.kind == "pairwise" and left + right:
         one = np.where(judged.swapped, judged.second, judged.first)
         two = np.where(judged.swapped, judged.first, judged.second)
         bias = side_bias(one, two, shown, item=judged.item)
-        found |= {**bias.estimate.as_dict(), "p": bias.p, "words": bias.sentence}
-    return found
+        result |= {**bias.estimate.as_dict(), "p": bias.p, "words": bias.sentence}
+    return result
 
 
 def one_sided(left: int, right: int, *, raters: int) -> list[str]:

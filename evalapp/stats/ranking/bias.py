@@ -108,24 +108,24 @@ def _effect(decided: Judgements, name: str, confidence: float, usual: float = 0.
     """The log odds of the covariate with interval, and its p; that of the length at a difference of `usual`."""
     if not len(decided):
         return Estimate.undefined("no comparison was decided"), None
-    found = fit_judgements(decided, "bradley-terry", side=name == "side")
-    if found.fit is None:
-        return Estimate.undefined(found.note or "no comparison between rated systems", len(decided)), None
-    if name not in found.names:
+    fit = fit_judgements(decided, "bradley-terry", side=name == "side")
+    if fit.fit is None:
+        return Estimate.undefined(fit.note or "no comparison between rated systems", len(decided)), None
+    if name not in fit.names:
         return Estimate.undefined("the texts of the systems that can be rated are equally long", len(decided)), None
-    place = len(found.theta) + found.names.index(name)
+    place = len(fit.theta) + fit.names.index(name)
     scale = 1.0
     if decided.length is not None:
         # The fit's own unit is the root mean square over the comparisons that it could use.
-        rated = found.rated[decided.a] & found.rated[decided.b]
+        rated = fit.rated[decided.a] & fit.rated[decided.b]
         scale = usual / float(np.sqrt(np.mean(decided.length[rated] ** 2)))
-    value, variance = scale * float(found.others[found.names.index(name)]), float(found.covariance[place, place])
+    value, variance = scale * float(fit.others[fit.names.index(name)]), float(fit.covariance[place, place])
     if math.isnan(variance):
-        return Estimate.point(value, found.n_judgements, found.note), None
+        return Estimate.point(value, fit.n_judgements, fit.note), None
     sd = scale * math.sqrt(max(variance, 0.0))
     reach = float(ndtri(0.5 + confidence / 2)) * sd
     p = float(2 * ndtr(-abs(value) / sd)) if sd > 0 else None
-    return Estimate(value, value - reach, value + reach, found.n_judgements, found.note), p
+    return Estimate(value, value - reach, value + reach, fit.n_judgements, fit.note), p
 
 
 def _share(won: BoolArray, cluster: IntArray | None, confidence: float) -> tuple[Estimate, float | None]:

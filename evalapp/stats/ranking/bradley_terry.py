@@ -250,9 +250,9 @@ def sum_cluster_scores(fit: Fit, cells: csr_array) -> FloatArray:
 
 def _centred(matrix: FloatArray, n: int) -> FloatArray:
     """Return the first n rows minus their mean."""
-    found = matrix.copy()
-    found[:n] -= found[:n].mean(axis=0)
-    return found
+    result = matrix.copy()
+    result[:n] -= result[:n].mean(axis=0)
+    return result
 
 
 def _start(model: Model, design: Design, counts: FloatArray, start: Fit | None) -> FloatArray:
@@ -310,18 +310,18 @@ def _objective(model: Model, design: Design, counts: FloatArray, beta: FloatArra
     prior = 0.5 * (beta[:, :p] ** 2) @ design.precision
     win, tie_count, loss = counts[..., 0], counts[..., 1], counts[..., 2]
     if model == "bradley-terry":
-        found = (win + tie_count / 2) * _log_expit(eta) + (loss + tie_count / 2) * _log_expit(-eta)
+        result = (win + tie_count / 2) * _log_expit(eta) + (loss + tie_count / 2) * _log_expit(-eta)
     elif model == "davidson":
         tie = beta[:, p:]
         top = np.maximum(np.abs(eta) / 2, tie)
         total = top + np.log(np.exp(eta / 2 - top) + np.exp(tie - top) + np.exp(-eta / 2 - top))
-        found = (win - loss) * eta / 2 + tie_count * tie - counts.sum(axis=2) * total
+        result = (win - loss) * eta / 2 + tie_count * tie - counts.sum(axis=2) * total
     else:
         tie = beta[:, p:]
         apart = np.log(np.expm1(np.minimum(2 * tie, 700.0)))
-        found = (win + tie_count) * _log_expit(eta - tie) + (loss + tie_count) * _log_expit(-eta - tie)
-        found = found + tie_count * apart
-    return np.asarray(found.sum(axis=1) - prior)
+        result = (win + tie_count) * _log_expit(eta - tie) + (loss + tie_count) * _log_expit(-eta - tie)
+        result = result + tie_count * apart
+    return np.asarray(result.sum(axis=1) - prior)
 
 
 def _log_expit(x: FloatArray) -> FloatArray:

@@ -64,8 +64,8 @@ class ComparisonCounts:
         """Sums of squared weights, (u, 3)."""
         if self.weight is None or self.cell is None:
             return self.counts
-        found = np.bincount(self.cell, weights=self.weight**2, minlength=self.counts.size)
-        return np.asarray(found.reshape(self.counts.shape), dtype=np.float64)
+        result = np.bincount(self.cell, weights=self.weight**2, minlength=self.counts.size)
+        return np.asarray(result.reshape(self.counts.shape), dtype=np.float64)
 
     @property
     def by_cluster(self) -> csr_array:
@@ -305,17 +305,17 @@ def _reasons(judged: Judgements, rated: BoolArray, common: str = "") -> tuple[st
         return ("",) * len(rated)
     linked, n_ratings = judged.linked, judged.n_ratings
     above = classes_above(judged.beats)[1]
-    found = []
+    result = []
     for number in range(len(rated)):
         if rated[number]:
-            found.append("")
+            result.append("")
         elif not n_ratings[number]:
-            found.append(common or "no judgement of this system")
+            result.append(common or "no judgement of this system")
         elif not linked[number]:
-            found.append(NEVER_COMPARED)
+            result.append(NEVER_COMPARED)
         else:
-            found.append(common or explain_unbounded(judged, rated, number, above))
-    return tuple(found)
+            result.append(common or explain_unbounded(judged, rated, number, above))
+    return tuple(result)
 
 
 def _nothing(judged: Judgements, model: Model, connectivity: Connectivity, reason: str) -> ComparisonFit:

@@ -133,28 +133,28 @@ def rank_by_comparisons(
     if not len(judged.labels):
         return _empty(method, judged, "|".join(settings), confidence)
     options: dict[str, Any] = {"side": model.side, "raters": columns.rater is not None, "prior_sd": prior_sd}
-    found = fit_judgements(judged, method, **options)
+    result = fit_judgements(judged, method, **options)
 
     def bound_spread(fit: ComparisonFit) -> _Spread:
         return _bootstrap(fit, bootstrap) if interval == "bootstrap" else _normal(fit, confidence)
 
-    spread = bound_spread(found)
-    rated = [ClassRatings(found.rated, found.theta, spread.p)]
-    for among in [] if prior_sd is not None else _other_classes(judged, found.rated):
+    spread = bound_spread(result)
+    rated = [ClassRatings(result.rated, result.theta, spread.p)]
+    for among in [] if prior_sd is not None else _other_classes(judged, result.rated):
         # Ratings within this class are finite and order it, but share no zero with the other classes.
         other = fit_judgements(judged, method, **options, among=among)
         rated += [ClassRatings(among, other.theta, bound_spread(other).p)] if other.fit is not None else []
     order = order_systems(judged, rated, by_value=prior_sd is not None)
-    if found.fit is None and found.note not in ("", ALL_TIES, found.connectivity.note):
+    if result.fit is None and result.note not in ("", ALL_TIES, result.connectivity.note):
         order = Order.without_ranks(len(judged.labels))  # without a fit there is no order
     differs = (order.p if adjust == "none" else _holm(order.p)) < 1 - confidence
-    rows, groups = _rows(judged, found, spread, order, differs)
+    rows, groups = _rows(judged, result, spread, order, differs)
     settings += ["unbounded:firth"] if order.is_unbounded else []
-    settings += [] if found.connectivity.connected else [LARGEST_PART]
+    settings += [] if result.connectivity.connected else [LARGEST_PART]
     drawn = bootstrap.resamples if interval == "bootstrap" else 0
     return Ranking(
         method, rows, judged.n_items, judged.n_clusters, drawn, bootstrap.seed, confidence, judged.totals,
-        _extras(judged, found, spread, confidence) | {"groups": groups}, "|".join(settings),
+        _extras(judged, result, spread, confidence) | {"groups": groups}, "|".join(settings),
     )  # fmt: skip
 
 
@@ -237,9 +237,9 @@ def _holm(p: FloatArray) -> FloatArray:
     """Holm's correction over all pairs of a symmetric matrix."""
     one, two = np.triu_indices(len(p), 1)
     mended = holm([None if math.isnan(value) else float(value) for value in p[one, two]])
-    found = np.ones_like(p)
-    found[one, two] = found[two, one] = [NAN if value is None else value for value in mended]
-    return found
+    result = np.ones_like(p)
+    result[one, two] = result[two, one] = [NAN if value is None else value for value in mended]
+    return result
 
 
 def _rows(
@@ -265,9 +265,9 @@ def _rows(
 def _estimate(value: float, ends: FloatArray, n: int, note: str = "") -> Estimate:
     """Return an estimate; an interval without width is left out (for example if each item has a win for either
     side)."""
-    found = Estimate(value, float(ends[0]), float(ends[1]), n, note)
-    if not found.has_interval or ends[1] - ends[0] > 1e-9:
-        return found
+    result = Estimate(value, float(ends[0]), float(ends[1]), n, note)
+    if not result.has_interval or ends[1] - ends[0] > 1e-9:
+        return result
     return Estimate.point(value, n, note).with_note(NO_WIDTH)
 
 

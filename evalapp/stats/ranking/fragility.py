@@ -95,18 +95,18 @@ def fragility(
     if model not in MODELS:
         raise ValueError(f"model is one of {', '.join(MODELS)}, not '{model}'")
     judged = read_judgements(PairwiseComparisons(system_a, system_b, verdict), cannot_decide=cannot_decide)
-    found = fit_judgements(judged, model)
-    if found.fit is None or len(found.theta) < 2:
-        note = found.note or "fewer than two systems are rated"
+    fit = fit_judgements(judged, model)
+    if fit.fit is None or len(fit.theta) < 2:
+        note = fit.note or "fewer than two systems are rated"
         return Fragility(None, None, None, None, None, float("nan"), len(judged), note)
-    names = np.asarray(judged.labels)[found.rated].tolist()
-    one, two = (int(k) for k in np.argsort(-np.round(found.theta, 9), kind="stable")[:2])
-    among = judged.outcomes[np.ix_(found.rated, found.rated)]
+    names = np.asarray(judged.labels)[fit.rated].tolist()
+    one, two = (int(k) for k in np.argsort(-np.round(fit.theta, 9), kind="stable")[:2])
+    among = judged.outcomes[np.ix_(fit.rated, fit.rated)]
     wins, ties = among[..., 0], among[..., 1]
     n = round(float(np.triu(wins + wins.T + ties, 1).sum()))
-    if found.theta[one] - found.theta[two] < _ROUNDING:
+    if fit.theta[one] - fit.theta[two] < _ROUNDING:
         return Fragility(names[one], names[two], 0, 0, 0, 0.0, n)
-    potential = found.model_covariance[: len(names), : len(names)]
+    potential = fit.model_covariance[: len(names), : len(names)]
     potential = potential[:, one] - potential[:, two]
     steps = _steps(wins, ties, one, two)
     effect = steps.points * np.abs(potential[steps.winner] - potential[steps.loser])
@@ -118,8 +118,8 @@ def fragility(
         n_flips = direct
     at_least = 1
     if model != "rao-kupper":
-        gap = float(found.theta[one] - found.theta[two])
-        by_curvature = _bound_by_curvature(found.model_covariance, wins + wins.T + ties, gap, one, two)
+        gap = float(fit.theta[one] - fit.theta[two])
+        by_curvature = _bound_by_curvature(fit.model_covariance, wins + wins.T + ties, gap, one, two)
         at_least = max(_bound_by_points(wins, ties, steps, one, two), by_curvature)
     share = float("nan") if n_flips is None else n_flips / n
     note = "" if n_flips is not None else "the first would stay ahead whatever its judgements were"

@@ -72,9 +72,9 @@ def play_games(
         raise ValueError("a player cannot play against itself")
     scores = np.asarray(score, dtype=np.float64)
     end = np.array([[len(one)]])
-    found = play_sequences(start(1, n_players), one[None], two[None], scores[None], end, tie)
-    mu, phi2, _, variance = found.numbers[:, 0, 0]
-    return Ratings(SCALE * mu + RATING, SCALE * np.sqrt(phi2), np.sqrt(variance), found.plays[0, 0])
+    result = play_sequences(start(1, n_players), one[None], two[None], scores[None], end, tie)
+    mu, phi2, _, variance = result.numbers[:, 0, 0]
+    return Ratings(SCALE * mu + RATING, SCALE * np.sqrt(phi2), np.sqrt(variance), result.plays[0, 0])
 
 
 def start(rows: int, n: int) -> FloatArray:
@@ -121,12 +121,12 @@ def find_levels(first: IntArray, second: IntArray, n: int) -> IntArray:
     levels = np.zeros((rows, games), dtype=np.int64)
     if rows == 1:
         last = [0] * n
-        found = []
+        result = []
         for i, j in zip(first[0].tolist(), second[0].tolist(), strict=True):
             level = max(last[i], last[j]) + 1
             last[i] = last[j] = level
-            found.append(level)
-        levels[0] = found
+            result.append(level)
+        levels[0] = result
         return levels
     # An extra column receives the entries that are no games.
     latest = np.zeros(rows * (n + 1), dtype=np.int64)

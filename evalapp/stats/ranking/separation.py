@@ -70,21 +70,21 @@ def estimate_separation(
         cluster=cluster,
         cannot_decide=cannot_decide,
     )
-    found = fit_judgements(judged, model, prior_sd=prior_sd)
-    names = np.asarray(judged.labels)[found.rated].tolist()
-    if found.fit is None or len(names) < 2:
-        reason = found.note or "fewer than two systems are rated"
+    fit = fit_judgements(judged, model, prior_sd=prior_sd)
+    names = np.asarray(judged.labels)[fit.rated].tolist()
+    if fit.fit is None or len(names) < 2:
+        reason = fit.note or "fewer than two systems are rated"
         return Separation(None, None, Estimate.undefined(reason), None, None, None, power, "")
-    one, two = np.argsort(-np.round(found.theta, 9), kind="stable")[:2]
-    variance, of_model = _variances(found, int(one), int(two))
-    gap = float(found.theta[one] - found.theta[two])
+    one, two = np.argsort(-np.round(fit.theta, 9), kind="stable")[:2]
+    variance, of_model = _variances(fit, int(one), int(two))
+    gap = float(fit.theta[one] - fit.theta[two])
     first, second = names[one], names[two]
     if math.isnan(variance) or variance <= 0:
-        difference = Estimate.point(ELO * gap, found.n_judgements, found.note or "no interval: no variance")
+        difference = Estimate.point(ELO * gap, fit.n_judgements, fit.note or "no interval: no variance")
         return Separation(first, second, difference, None, None, None, power, "")
     reach = float(ndtri(0.5 + confidence / 2))
     sd = math.sqrt(variance)
-    difference = Estimate(ELO * gap, ELO * (gap - reach * sd), ELO * (gap + reach * sd), found.n_judgements)
+    difference = Estimate(ELO * gap, ELO * (gap - reach * sd), ELO * (gap + reach * sd), fit.n_judgements)
     p = float(2 * ndtr(-gap / sd))
     if p < 1 - confidence:
         sentence = f"Ranks 1 and 2 differ (p {_shown(p)})."
@@ -93,10 +93,10 @@ def estimate_separation(
     if needed * _ENDLESS < variance:
         sentence = "Ranks 1 and 2 are equal so far; no number of comparisons can be foreseen that separates them."
         return Separation(first, second, difference, p, None, None, power, sentence)
-    tie = np.array(float(found.fit.tie[0]))
+    tie = np.array(float(fit.fit.tie[0]))
     gain = float(information_per_comparison(model, np.array(gap), tie))
     direct = math.ceil((variance / of_model / needed - 1 / of_model) / gain)
-    spread = math.ceil(found.n_judgements * (variance / needed - 1))
+    spread = math.ceil(fit.n_judgements * (variance / needed - 1))
     if min(direct, spread) > _ENDLESS:
         sentence = "More than a million more comparisons would be needed to separate ranks 1 and 2."
     else:

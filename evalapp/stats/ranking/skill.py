@@ -90,9 +90,9 @@ class VerdictTable:
         met: list[list[tuple[int, bytes]]] = [[] for _ in self.systems]
         scores = (self.verdicts + 1) / 2 if self.scores is None else self.scores
         for pair, (one, two) in enumerate(zip(self.first.tolist(), self.second.tolist(), strict=True)):
-            found = np.sort(scores[self.starts[pair] : self.starts[pair + 1]])
-            met[one].append((two, found.tobytes()))
-            met[two].append((one, (1 - found[::-1]).tobytes()))
+            values = np.sort(scores[self.starts[pair] : self.starts[pair + 1]])
+            met[one].append((two, values.tobytes()))
+            met[two].append((one, (1 - values[::-1]).tobytes()))
         classes, n_classes = [0] * len(met), 0
         while len(set(classes)) > n_classes:
             n_classes = len(set(classes))
@@ -213,15 +213,15 @@ def rank_by_games(
     running, ahead = np.arange(seeds), 1
     while len(running):
         block = _Block.of([streams[number] for number in running.tolist()], ahead)
-        found = play_sequences(states[:, running], *block.games, block.ends, tie)
+        result = play_sequences(states[:, running], *block.games, block.ends, tie)
         # The order at the end of each window, behind the one before the block.
-        seen = np.concatenate([orders[running][:, None], np.argsort(-found.numbers[0], axis=2, kind="stable")], axis=1)
+        seen = np.concatenate([orders[running][:, None], np.argsort(-result.numbers[0], axis=2, kind="stable")], axis=1)
         rests = (seen[:, 1:] == seen[:, :-1]).all(axis=2) & ~block.last & (fixed_games is None)
         stops = rests | block.last
         last = np.where(stops.any(axis=1), stops.argmax(axis=1), -1)
         rows = np.arange(len(running))
-        states[:, running] = found.numbers[:, rows, last]
-        plays[running] += found.plays[rows, last]
+        states[:, running] = result.numbers[:, rows, last]
+        plays[running] += result.plays[rows, last]
         orders[running] = seen[rows, last]
         converged[running] = rests[rows, last]
         games = int(block.ends[:, -1].sum())
@@ -294,10 +294,10 @@ class _Stream:
         A window ends when every player has 50 more plays; with a fixed number of games it has no meaning."""
         sizes = self._parts(windows) if self.fixed else self._sizes(windows)
         n = sum(sizes)
-        found = self.one[:n], self.two[:n], self.score[:n], sizes
+        result = self.one[:n], self.two[:n], self.score[:n], sizes
         self.one, self.two, self.score = self.one[n:], self.two[n:], self.score[n:]
         self.left -= n
-        return found
+        return result
 
     def _parts(self, windows: int) -> list[int]:
         if not len(self.one):

@@ -215,12 +215,12 @@ def rank_by_win_rate(
     parts |= {VERDICTS[code]: twice == code for code in (_TIE, _BOTH_BAD, _CANNOT_DECIDE)}
     parts["loss"] = np.concatenate([codes == _B, codes == _A])
     known = {name: _part(rows, sides, n_ratings) for name, rows in parts.items()}
-    found = _rank(shares, n_outputs, n_ratings, bootstrap, totals, known, unknown)
-    rows = tuple(row if row.is_ranked else replace(row, rank_low=1, rank_high=len(labels)) for row in found.systems)
+    result = _rank(shares, n_outputs, n_ratings, bootstrap, totals, known, unknown)
+    rows = tuple(row if row.is_ranked else replace(row, rank_low=1, rank_high=len(labels)) for row in result.systems)
     used = (
         "" if links.connected else f"boot:inputs|resamples:{bootstrap.resamples}|seed:{bootstrap.seed}|{LARGEST_PART}"
     )
-    return replace(found, systems=rows, extras={"connectivity": links.as_dict()}, settings=used)
+    return replace(result, systems=rows, extras={"connectivity": links.as_dict()}, settings=used)
 
 
 def rank_by_m1(

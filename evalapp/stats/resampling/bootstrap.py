@@ -181,11 +181,11 @@ def with_ends(point: Estimate, low: float, high: float, clusters: Mapping[str, i
     rounding = 1e-9 * max(1.0, abs(point.value))
     if not high - low > rounding * 1e-3:
         return point.with_note(NO_WIDTH)
-    found = Estimate(point.value, low, high, point.n, point.note)
+    estimate = Estimate(point.value, low, high, point.n, point.note)
     is_outside = not low - rounding <= point.value <= high + rounding
     for note in (few_note(clusters), OUTSIDE if is_outside else ""):
-        found = found.with_note(note) if note else found
-    return found
+        estimate = estimate.with_note(note) if note else estimate
+    return estimate
 
 
 def with_share_of_all(point: Estimate, clusters: Mapping[str, int], confidence: float) -> Estimate:
