@@ -83,7 +83,7 @@ def slices_table(
         "signature": sign_table(settings, aspect, f"slices:{settings['key']}"),
         "parts": counted,
         "evaluators": chosen_of(settings),
-        "note": with_missing("" if len(names) > 1 else "All items are of one part.", settings, rows),
+        "note": with_missing("" if len(names) > 1 else "All items belong to the same part.", settings, rows),
         "rows": sorted(rows, key=_order),
     }
 
