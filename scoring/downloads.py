@@ -10,7 +10,7 @@ from pathlib import Path
 from django.http import FileResponse, StreamingHttpResponse
 
 from .models import Evaluator
-from .selectors.training import File, files_of, find_file
+from .selectors.training import File, find_file, list_files
 
 CHUNK = 1 << 18
 BLOCK = tarfile.BLOCKSIZE
@@ -26,7 +26,7 @@ def send_file(evaluator: Evaluator, name: str) -> FileResponse:
 
 def send_tar(evaluator: Evaluator) -> StreamingHttpResponse:
     """All files in a folder of the evaluator's name. The length is known before, so that a download shows progress."""
-    files = [(file, find_file(evaluator, file.name)) for file in files_of(evaluator)]
+    files = [(file, find_file(evaluator, file.name)) for file in list_files(evaluator)]
     heads = [_head(evaluator, file) for file, _ in files]
     size = sum(len(head) + _padded(file.bytes) for head, (file, _) in zip(heads, files, strict=True)) + 2 * BLOCK
     response = StreamingHttpResponse(_tar(files, heads), content_type="application/x-tar")

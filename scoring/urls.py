@@ -1,4 +1,4 @@
-"""Addresses of this room's pages."""
+"""Addresses of the pages of scoring."""
 
 from django.urls import path, register_converter
 
@@ -9,14 +9,13 @@ from .views import (
     annotate,
     boards,
     combining,
-    enhanced,
-    evaluator_boards,
     evaluators,
     games,
     items,
     live,
     plots,
     reference_sets,
+    reliability_curves,
     robustness,
     scores,
     snapshots,
@@ -27,7 +26,7 @@ from .views import (
 
 
 class Ending:
-    """The files a leaderboard comes as."""
+    """Formats of the files of leaderboards."""
 
     regex = "csv|json|tex"
 
@@ -39,7 +38,7 @@ class Ending:
 
 
 class FilterMove(Ending):
-    """What can be done with a filter of raters."""
+    """Changes of a filter of raters."""
 
     regex = "withdraw|restore"
 
@@ -69,24 +68,26 @@ urlpatterns = [
     path(P + "evaluators/<slug:evaluator>/artefact.tar", trained.evaluator_tar, name="evaluator-tar"),
     path(P + "runs/<int:pk>/curve/", trained.training_curve, name="training-curve"),
     path(P + "systems/", boards.systems, name="systems"),
-    path(P + "systems/plot.svg", plots.systems_svg, name="systems-svg"),
-    path(P + "systems/plot.pdf", plots.systems_svg, {"ending": "pdf"}, name="systems-pdf"),
+    path(P + "systems/plot.svg", plots.board_svg, {"kind": "systems"}, name="systems-svg"),
+    path(P + "systems/plot.pdf", plots.board_svg, {"kind": "systems", "ending": "pdf"}, name="systems-pdf"),
     path(P + "systems/games/", games.play, name="games"),
     path(P + "systems/steps/", steps.steps, name="steps"),
     path(P + "systems/steps/choose/", steps.choose, name="choose"),
     path(P + "systems/steps/<slug:panel>.svg", plots.steps_svg, name="steps-svg"),
     path(P + "systems/steps/<slug:panel>.pdf", plots.steps_svg, {"ending": "pdf"}, name="steps-pdf"),
-    path(P + "systems/table.<table_ending:ending>", boards.systems_file, name="systems-file"),
-    path(P + "evaluation/", boards.evaluation, name="evaluation"),
-    path(P + "evaluation/plot.svg", plots.evaluation_svg, name="evaluation-svg"),
-    path(P + "evaluation/plot.pdf", plots.evaluation_svg, {"ending": "pdf"}, name="evaluation-pdf"),
-    path(P + "evaluation/table.<table_ending:ending>", boards.evaluation_file, name="evaluation-file"),
-    path(P + "evaluation/<further:kind>/", evaluator_boards.board, name="evaluation-board"),
+    path(P + "systems/table.<table_ending:ending>", boards.board_file, {"kind": "systems"}, name="systems-file"),
+    path(P + "evaluation/", boards.board, {"kind": "evaluators"}, name="evaluation"),
+    path(P + "evaluation/plot.svg", plots.board_svg, {"kind": "evaluators"}, name="evaluation-svg"),
+    path(P + "evaluation/plot.pdf", plots.board_svg, {"kind": "evaluators", "ending": "pdf"}, name="evaluation-pdf"),
+    path(
+        P + "evaluation/table.<table_ending:ending>", boards.board_file, {"kind": "evaluators"}, name="evaluation-file"
+    ),
+    path(P + "evaluation/<further:kind>/", boards.board, name="evaluation-board"),
     path(P + "evaluation/<further:kind>/plot.svg", plots.board_svg, name="evaluation-board-svg"),
     path(P + "evaluation/<further:kind>/plot.pdf", plots.board_svg, {"ending": "pdf"}, name="evaluation-board-pdf"),
     path(
         P + "evaluation/<further:kind>/table.<table_ending:ending>",
-        evaluator_boards.board_file,
+        boards.board_file,
         name="evaluation-board-file",
     ),
     path(P + "evaluation/<slug:evaluator>/scatter.svg", plots.scatter_svg, name="scatter-svg"),
@@ -108,9 +109,14 @@ urlpatterns = [
     path(P + "references/annotate/", annotate.annotate, name="annotate"),
     path(P + "references/compare/", reference_sets.compare, name="reference-sets-compare"),
     path(P + "references/merge/", reference_sets.merge, name="reference-sets-merge"),
-    path(P + "references/enhanced/", enhanced.enhanced, name="enhanced"),
-    path(P + "references/enhanced/table.<table_ending:ending>", enhanced.enhanced_file, name="enhanced-file"),
-    path(P + "references/curves/", enhanced.reliability_curves, name="reliability-curves"),
+    path(P + "references/enhanced/", boards.board, {"kind": "enhanced"}, name="enhanced"),
+    path(
+        P + "references/enhanced/table.<table_ending:ending>",
+        boards.board_file,
+        {"kind": "enhanced"},
+        name="enhanced-file",
+    ),
+    path(P + "references/curves/", reliability_curves.reliability_curves, name="reliability-curves"),
     path(P + "references/curves/<int:pk>/<slug:panel>.svg", plots.curves_svg, name="reliability-curves-svg"),
     path(P + "references/<str:name>/", reference_sets.reference_set, name="reference-set"),
     path(P + "references/<str:name>/delete/", reference_sets.delete, name="reference-set-delete"),

@@ -67,12 +67,12 @@ def cast(db):
 @pytest.fixture
 def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     """Intervals from twenty resamples instead of a thousand, for tests of values and of the way to a table."""
-    from scoring.boards.systems.rankings import draws_of
+    from scoring.boards.systems.rankings import read_draws
 
     def draws(settings: Mapping[str, Any]) -> dict[str, Any]:
-        return {"resamples": 20, **draws_of(settings)}
+        return {"resamples": 20, **read_draws(settings)}
 
     names = ("systems.rankings", "metrics.by_ratings", "references.rows", "slices.rows", "matrix.rows")
     # All are imported before the first is changed, since they import the function from each other.
     for module in [import_module(f"scoring.boards.{name}") for name in names]:
-        monkeypatch.setattr(module, "draws_of", draws)
+        monkeypatch.setattr(module, "read_draws", draws)

@@ -27,41 +27,15 @@ from evalapp.common.api.fields import (
 )
 from evalapp.common.pagination import one_page
 from scoring.boards.agreement.query import AgreementQuery
-from scoring.boards.choices import CHOICES
 
+from ..selectors.aspects import choose_judged_way
 from ..selectors.leaderboards import parse_query
 from ..selectors.planning import EFFECTS, SIDES, TESTS, PowerQuestion, answer_plan, answer_power, read_question
 from ..services.leaderboards import answer_leaderboard
 from ..services.planning import answer_pilot
-from .boards import board_response
-from .serializers import PendingSerializer
+from .boards import PendingSerializer, describe_board, respond
 
 EFFECT_WORDS = "; ".join(f"{test}: {words}" for test, words in EFFECTS.items())
-
-
-class AgreementTableSerializer(serializers.Serializer):
-    """Without an aspect `rows` has a line for every aspect with its `coefficients`; with one, `rows` are the
-    coefficients, and prevalence, pairs of raters, reports of raters, calibrated means and components stand beside."""
-
-    project = serializers.CharField()
-    aspect = serializers.CharField(allow_blank=True)
-    judged = serializers.CharField(allow_blank=True)
-    campaign = serializers.CharField(allow_blank=True)
-    scale = serializers.CharField()
-    signature = serializers.CharField()
-    filter = serializers.JSONField(required=False, help_text="The filter whose raters are left out.")
-    n_filtered = serializers.IntegerField()
-    n_simulated = serializers.IntegerField()
-    note = serializers.CharField(allow_blank=True)
-    rows = serializers.JSONField()
-    prevalence = serializers.JSONField(required=False)
-    pairs = serializers.JSONField(required=False)
-    raters = serializers.JSONField(required=False)
-    calibration = serializers.JSONField(required=False, allow_null=True)
-    components = serializers.JSONField(required=False, allow_null=True)
-    computed_at = serializers.DateTimeField()
-    is_current = serializers.BooleanField()
-    run = serializers.IntegerField(allow_null=True)
 
 
 class RaterFilterSerializer(Closed, StrictModelSerializer):
@@ -102,25 +76,15 @@ class PowerSerializer(serializers.Serializer):
 
 
 class Agreement(APIView):
-    @extend_schema(
-        operation_id="agreement",
-        parameters=[
-            OpenApiParameter(name, OpenApiTypes.STR, enum=list(CHOICES[name]) if name in CHOICES else None)
-            for name in AgreementQuery.names()
-        ],
-        responses={200: AgreementTableSerializer, 202: PendingSerializer},
-    )
+    @describe_board("agreement", "agreement")
     def get(self, request: Request, slug: str) -> Response:
-        """How far people agree: every aspect, or one in detail."""
         project = get_project(user=request.user, slug=slug, need="read")
         refuse_unknown(request.query_params, AgreementQuery.names())
         query = parse_query(AgreementQuery, request.query_params)
         if query.aspect:
-            from ..selectors.agreement import choose_asked
-
-            query = replace(query, judged=choose_asked(project, query).judged)
+            query = replace(query, judged=choose_judged_way(project, query).judged)
         answer = answer_leaderboard(project=project, query=query, user=request.user)
-        return board_response(answer, AgreementTableSerializer)
+        return respond(answer)
 
 
 class FilterList(APIView):

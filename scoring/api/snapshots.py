@@ -23,7 +23,6 @@ from ..models import Snapshot
 from ..selectors.leaderboards import parse_query
 from ..selectors.snapshots import compare_tables, get_snapshot, list_snapshots
 from ..services.snapshots import delete_snapshot, take_snapshot
-from .serializers import EstimateSerializer
 
 
 class SnapshotSerializer(serializers.ModelSerializer):
@@ -69,6 +68,16 @@ class TakeSerializer(Closed):
     name = TextField(max_length=70, required=False, allow_blank=True, help_text="Default: from the title.")
 
 
+class FigureSerializer(serializers.Serializer):
+    """A figure with its 95 % interval. A null value is undefined and `note` says why."""
+
+    value = serializers.FloatField(allow_null=True)
+    low = serializers.FloatField(allow_null=True)
+    high = serializers.FloatField(allow_null=True)
+    n = serializers.IntegerField()
+    note = serializers.CharField(allow_blank=True)
+
+
 class ChangedSerializer(serializers.Serializer):
     """A setting or a count that differs."""
 
@@ -81,8 +90,8 @@ class ChangeSerializer(serializers.Serializer):
     """A row of both tables; `outside`: the second value lies outside the first's interval."""
 
     name = serializers.CharField()
-    first = EstimateSerializer(allow_null=True)
-    second = EstimateSerializer(allow_null=True)
+    first = FigureSerializer(allow_null=True)
+    second = FigureSerializer(allow_null=True)
     rank_first = serializers.CharField()
     rank_second = serializers.CharField()
     difference = serializers.FloatField(allow_null=True)
@@ -111,7 +120,7 @@ class SnapshotList(APIView):
         given = TakeSerializer(data=request.data)
         given.is_valid(raise_exception=True)
         wishes: dict[str, Any] = given.validated_data
-        query = parse_query(_shape_of(wishes), wishes.get("query", {}), project)
+        query = parse_query(_find_shape(wishes), wishes.get("query", {}), project)
         row = take_snapshot(
             project=project,
             user=request.user,
@@ -123,7 +132,7 @@ class SnapshotList(APIView):
         return Response(SnapshotDetailSerializer(row).data, status=201)
 
 
-def _shape_of(wishes: dict[str, Any]) -> Any:
+def _find_shape(wishes: dict[str, Any]) -> Any:
     """The kind of table that is asked for. In an address an unknown parameter does no harm; here a misspelt one would
     keep another table than the one that was meant."""
     shape = get_board(wishes["board"]).query

@@ -20,7 +20,7 @@ from evalapp.common.forms import number_in
 from evalapp.common.pagination import KeysetPagination
 
 from ..downloads import send_file
-from ..selectors.training import find_trained, trained_of
+from ..selectors.training import find_trained, list_trained
 from ..services.artefacts import receive_artefact, too_large
 from ..services.training import delete_evaluator
 from .serializers import TrainedDetailSerializer, TrainedSerializer
@@ -36,7 +36,7 @@ class TrainedList(APIView):
         """What was trained or taken in, newest first."""
         project = get_project(user=request.user, slug=slug, need="read")
         paginator = KeysetPagination()
-        rows = paginator.paginate_queryset(trained_of(project), request, self)
+        rows = paginator.paginate_queryset(list_trained(project), request, self)
         return paginator.get_paginated_response(TrainedSerializer(rows, many=True).data)
 
     @extend_schema(

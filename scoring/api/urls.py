@@ -1,10 +1,10 @@
-"""Addresses of this room under /api/v1/."""
+"""Addresses of scoring under /api/v1/."""
 
 from django.urls import path, register_converter
 
-from scoring.boards.registry import BoardKind
+from scoring.boards.registry import BoardKind, list_boards
 
-from . import agreement, online, references, snapshots, trained, views
+from . import agreement, boards, online, references, snapshots, trained, views
 
 register_converter(BoardKind, "board")
 P = "projects/<slug:slug>/"
@@ -42,11 +42,10 @@ urlpatterns = [
     path(P + "rater-filters/<slug:name>/", agreement.FilterShow.as_view(), name="api-rater-filter"),
     path(P + "scores/", views.ScoreList.as_view(), name="api-score-list"),
     path(P + "scores/<int:pk>/", views.ScoreSetShow.as_view(), name="api-score-set"),
-    path(P + "leaderboards/systems/", views.SystemsBoard.as_view(), name="api-leaderboard-systems"),
-    path(P + "leaderboards/slices/", views.SlicesBoard.as_view(), name="api-leaderboard-slices"),
-    path(P + "leaderboards/aspects/", views.AspectsBoard.as_view(), name="api-leaderboard-aspects"),
-    path(P + "leaderboards/matrix/", views.MatrixBoard.as_view(), name="api-leaderboard-matrix"),
-    path(P + "leaderboards/pairs/", views.PairsBoard.as_view(), name="api-leaderboard-pairs"),
-    path(P + "leaderboards/<board:kind>/", views.AnyBoard.as_view(), name="api-leaderboard"),
-    path(P + "leaderboards/evaluators/", views.EvaluatorsBoard.as_view(), name="api-leaderboard-evaluators"),
+    *(
+        path(P + f"leaderboards/{kind}/", boards.make_view(kind).as_view(), name=f"api-leaderboard-{kind}")
+        for kind, board in list_boards().items()
+        if board.query.in_leaderboards
+    ),
+    path(P + "leaderboards/<board:kind>/", boards.AnyBoard.as_view(), name="api-leaderboard"),
 ]

@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.request import Request
@@ -18,49 +15,18 @@ from evalapp.common.api.fields import PAGES, refuse_unknown
 from evalapp.common.errors import BadInput, NotThere
 from evalapp.common.forms import number_in
 from evalapp.common.pagination import KeysetPagination, one_page
-from scoring.boards.choices import CHOICES
-from scoring.boards.metrics.query import EvaluatorsQuery
-from scoring.boards.registry import get_board
-from scoring.boards.systems.query import SystemsQuery
 
 from ..models import Score, ScoreSet
 from ..selectors.catalogue import entries, entry_as_dict
 from ..selectors.inputs import count_outputs
-from ..selectors.leaderboards import parse_query
 from ..selectors.score_sets import current_sets, list_states
-from ..services.leaderboards import answer_leaderboard
 from ..services.scores import delete_scores
-from .boards import board_response
 from .serializers import (
     CatalogueSerializer,
-    EvaluatorsBoardSerializer,
     EvaluatorsSerializer,
-    FurtherBoardSerializer,
-    PairsBoardSerializer,
-    PendingSerializer,
     ScoreSerializer,
     ScoreSetSerializer,
-    SystemsBoardSerializer,
 )
-
-#: What the name of a parameter does not say.
-DESCRIBED = {
-    "evaluators": "Slugs with commas between: only these make rows, are tested and leave out what they learned from, "
-    "sentinels no less than others. Default: all."
-}
-
-
-def _parameters(shape: Any) -> list[OpenApiParameter]:
-    return [
-        OpenApiParameter(
-            name,
-            OpenApiTypes.STR,
-            enum=list(CHOICES[name]) if name in CHOICES else None,
-            default=default or None,
-            description=DESCRIBED.get(name, ""),
-        )
-        for name, default in shape.defaults().items()
-    ]
 
 
 class Catalogue(APIView):
@@ -130,76 +96,3 @@ class ScoreSetShow(APIView):
             raise NotThere(f"There is no set of scores {pk} in {project.slug}.")
         delete_scores(score_set=found, user=request.user)
         return Response(status=204)
-
-
-def _board(request: Request, slug: str, shape: Any, serializer: Any) -> Response:
-    project = get_project(user=request.user, slug=slug, need="read")
-    refuse_unknown(request.query_params, shape.names())
-    query = parse_query(shape, request.query_params, project)
-    answer = answer_leaderboard(project=project, query=query, user=request.user)
-    return board_response(answer, serializer)
-
-
-class SystemsBoard(APIView):
-    @extend_schema(
-        operation_id="leaderboards_systems",
-        parameters=_parameters(SystemsQuery),
-        responses={200: SystemsBoardSerializer, 202: PendingSerializer},
-    )
-    def get(self, request: Request, slug: str) -> Response:
-        """Systems, best first, by people or by an evaluator."""
-        return _board(request, slug, SystemsQuery, SystemsBoardSerializer)
-
-
-class EvaluatorsBoard(APIView):
-    @extend_schema(
-        operation_id="leaderboards_evaluators",
-        parameters=_parameters(EvaluatorsQuery),
-        responses={200: EvaluatorsBoardSerializer, 202: PendingSerializer},
-    )
-    def get(self, request: Request, slug: str) -> Response:
-        """Evaluators by their correlation with people, sentinels among them."""
-        return _board(request, slug, EvaluatorsQuery, EvaluatorsBoardSerializer)
-
-
-def _further(kind: str, words: str, serializer: Any = FurtherBoardSerializer) -> Any:
-    """The address of one further table of evaluators."""
-
-    class Further(APIView):
-        @extend_schema(
-            operation_id=f"leaderboards_{kind}",
-            description=words,
-            parameters=_parameters(get_board(kind).query),
-            responses={200: serializer, 202: PendingSerializer},
-        )
-        def get(self, request: Request, slug: str) -> Response:
-            return _board(request, slug, get_board(kind).query, serializer)
-
-    return Further
-
-
-class StoredTable:
-    """A table without a serializer: all of it."""
-
-    def __init__(self, table: Mapping[str, Any]) -> None:
-        self.data = dict(table)
-
-
-class AnyBoard(APIView):
-    """A board that has no address of its own in this API: its table as it is stored."""
-
-    @extend_schema(exclude=True)
-    def get(self, request: Request, slug: str, kind: str) -> Response:
-        return _board(request, slug, get_board(kind).query, StoredTable)
-
-
-SlicesBoard = _further("slices", "Evaluators in every part of the items, as found and shrunken towards the whole.")
-AspectsBoard = _further("aspects", "Evaluators by aspect: one figure for each, with its interval and letters.")
-MatrixBoard = _further("matrix", "Evaluators against each other over all outputs.")
-PairsBoard = _further(
-    "pairs",
-    "Evaluators on the pairs of outputs that people compared: the share of decided pairs that they order as most "
-    "people did, the same less that of length, and the share of all pairs on which they give people’s verdict, ties "
-    "included.",
-    PairsBoardSerializer,
-)

@@ -1,12 +1,16 @@
-"""What every board has: a query that checks itself, the data that it reads, and the table that answers it.
+"""Interfaces of all boards: the query, the data it reads and the table that answers it.
 
-Each kind is a package with the modules `query`, `compute`, `columns` and `table`; `registry` finds it by kind."""
+Each board is a package with the modules `query`, `compute`, `columns` and `table`; `registry` finds it by its kind.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
+
+from evalapp.translation import gettext as _
+from scoring.boards.choices import COMPARED, LEVEL_OF_COEFFICIENT, LEVELS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,62 +22,88 @@ if TYPE_CHECKING:
 
 Table: TypeAlias = dict[str, Any]
 Progress: TypeAlias = Callable[[int, int], None]
-#: How an aspect was judged: `pairs` are comparisons of two outputs, `turing` those with a reference.
+#: Kinds of judgement: `pairs` are comparisons of two outputs, `turing` those with a reference.
 Way: TypeAlias = Literal["ratings", "dialogues", "comparisons", "pairs", "turing"]
+#: Names that a project offers for a parameter.
+Known: TypeAlias = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
 class Query:
-    """The parameters of a board, all of them texts. Subclasses add fields, each with its default."""
+    """The parameters of a board, all of them texts. Subclasses add fields with defaults."""
 
     kind: ClassVar[str] = ""
-    #: The page of the board below the address of its project.
+    #: Address of the page below that of the project.
     page: ClassVar[str] = ""
-    #: Whether several levels can be asked for with a grouping, and whether dialogues are one of them.
+    #: Documentation of the API call, and whether it is below `leaderboards/`.
+    description: ClassVar[str] = ""
+    in_leaderboards: ClassVar[bool] = True
+    #: Label of the tab, if the page is one of the tabs of metric leaderboards.
+    tab: ClassVar[str] = ""
+    #: Help of the flag `--KIND` of the command `meta`, if it has one, and the parameter that the flag's value sets.
+    flag_help: ClassVar[str] = ""
+    flag_value: ClassVar[str] = ""
+    #: Parameters with a field above the table, in this order.
+    form_fields: ClassVar[tuple[str, ...]] = ()
+    #: Kind of judgement that an aspect needs to be offered.
+    judged_by: ClassVar[Literal["ratings", "comparisons"]] = "ratings"
     has_grouping: ClassVar[bool] = False
     has_dialogues: ClassVar[bool] = False
-    #: Whether the table names raters, who must not be named in exports and snapshots.
+    #: Whether the table names raters, which exports and snapshots must not.
     names_raters: ClassVar[bool] = False
-    #: The coefficients that fit, where not all do.
+    #: The coefficients to choose from, if not all.
     coefficients: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """The names of the parameters."""
+        """Return the names of the parameters."""
         return tuple(cls.defaults())
 
     @classmethod
     def defaults(cls) -> dict[str, str]:
-        """The parameters with their defaults."""
+        """Return the parameters with their defaults."""
         return {one.name: str(one.default) for one in fields(cls)}
 
     @classmethod
-    def complete(cls, values: dict[str, str], usual_method: Callable[[str, str], str]) -> dict[str, str]:
-        """The given parameters with defaults that depend on the project: `usual_method` gives the method for an aspect
-        and a campaign."""
+    def complete(cls, values: dict[str, str], default_method: Callable[[str, str], str]) -> dict[str, str]:
+        """Add defaults that depend on the project: `default_method` gives the method for an aspect and a campaign."""
         return values
 
+    @classmethod
+    def adapt(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Drop a coefficient and a grouping that do not fit the level; forms still send them when the level changes."""
+        level = values.get("level") or "segment"
+        unfit = {name for name in ("coefficient",) if LEVEL_OF_COEFFICIENT.get(values.get(name, ""), level) != level}
+        unfit |= {"grouping"} if level != "segment" else set()
+        return {name: value for name, value in values.items() if name not in unfit}
+
     def faults(self) -> Iterator[tuple[str, str]]:
-        """Sentences on parameters that do not fit together, each with the parameter to change."""
-        from scoring.boards.choices import COMPARED, OF_LEVEL
-
+        """Yield a sentence on each combination of parameters that is invalid, with the parameter to change."""
         level, coefficient = getattr(self, "level", ""), getattr(self, "coefficient", "")
-        if self.has_grouping and level in GROUPED and getattr(self, "grouping", "none") != "none":
-            yield GROUPED[level], "grouping"
+        if self.has_grouping and level != "segment" and getattr(self, "grouping", "none") != "none":
+            yield _("The level %(level)s has no groups: use the grouping none.") % {"level": level}, "grouping"
         if level == "dialogue" and not self.has_dialogues:
-            yield "Dialogues are a level of the main table of evaluators only.", "level"
+            yield _("Only the main leaderboard of evaluators has the level dialogue."), "level"
         if self.coefficients and coefficient not in self.coefficients:
-            yield f"coefficient is one of {', '.join(self.coefficients)} here, not “{coefficient}”.", "coefficient"
-        elif self.has_grouping and OF_LEVEL.get(coefficient, level) != level:
-            yield f"{COMPARED[coefficient]} belongs to the level {OF_LEVEL[coefficient]}.", "coefficient"
+            known = ", ".join(self.coefficients)
+            text = _("coefficient must be one of %(known)s here, not “%(value)s”.")
+            yield text % {"known": known, "value": coefficient}, "coefficient"
+        elif self.has_grouping and LEVEL_OF_COEFFICIENT.get(coefficient, level) != level:
+            text = _("%(coefficient)s needs the level %(level)s.")
+            names = {"coefficient": _(COMPARED[coefficient]), "level": LEVEL_OF_COEFFICIENT[coefficient]}
+            yield text % names, "coefficient"
 
-    def choices(self) -> dict[str, Sequence[str]]:
-        """The values that fit, for parameters of which not all do."""
-        from scoring.boards.choices import COMPARED, OF_LEVEL
+    def list_fields(self, known: Known) -> Sequence[str]:
+        """Return the parameters to show above the table, given what the project offers."""
+        return self.form_fields
 
+    def list_choices(self, known: Known) -> dict[str, Sequence[str]]:
+        """Return the valid values of parameters that do not take all of `CHOICES`."""
         level = getattr(self, "level", "segment")
-        fits = [name for name in COMPARED if OF_LEVEL.get(name, level) == level]
-        return {"coefficient": self.coefficients or fits}
+        fitting = [name for name in COMPARED if LEVEL_OF_COEFFICIENT.get(name, level) == level]
+        has_dialogues = self.has_dialogues and "dialogue" in known.get("level", ())
+        levels = [name for name in LEVELS if name != "dialogue" or has_dialogues]
+        return {"coefficient": self.coefficients or fitting, "level": levels}
 
     @property
     def params(self) -> dict[str, str]:
@@ -82,7 +112,7 @@ class Query:
 
     @property
     def non_default_params(self) -> dict[str, str]:
-        """The parameters that the address of the board names."""
+        """The parameters that the address of the board contains."""
         defaults = self.defaults()
         return {name: value for name, value in self.params.items() if value != defaults[name]}
 
@@ -98,47 +128,45 @@ class Query:
 
     @property
     def campaign_slug(self) -> str:
-        """The campaign whose judgements count alone; empty means all."""
+        """The only campaign whose judgements count; empty means all."""
         return getattr(self, "campaign", "")
 
     @property
     def reference_set(self) -> str:
-        """The one reference set that the board reads; empty where it reads none or several."""
+        """The reference set; empty if the board uses none or several."""
         return getattr(self, "references", "")
 
     @property
     def reads_scores(self) -> bool:
-        """Whether the table changes when something is scored."""
+        """Whether new scores change the table."""
         return True
 
     @property
     def plays_games(self) -> bool:
-        """Whether only a run computes the table, from an evaluator's verdicts."""
+        """Whether the table is computed by a run from an evaluator's verdicts."""
         return False
 
+    @classmethod
+    def list_exported(cls, judged: Mapping[str, Collection[Way]], has_scores: bool) -> Sequence[Query]:
+        """Return the queries whose tables every export has. `judged` are the aspects with the ways of judging them."""
+        return []
+
     def is_large(self, size: Size) -> bool:
-        """Whether computing the table would keep a reader waiting."""
+        """Whether computing the table takes too long for a request."""
         raise NotImplementedError
 
     def select_sets(self, data: Data, aspect: str) -> list[Any]:
-        """The sets of scores that the table reads."""
+        """Return the score sets of the table."""
         return data.score_sets(self, aspect)
 
     def describe_source(self, data: Data, table: Mapping[str, Any], names: Callable[[Any], str]) -> Table:
-        """What an export tells beside the parameters, so that the table can be computed again. `names` gives the name
-        of a set of scores."""
+        """Return what an export needs besides the parameters to recompute the table. `names` names a score set."""
         return {"sets": [names(one) for one in self.select_sets(data, table["aspect"])]} if self.reads_scores else {}
-
-
-GROUPED = {
-    "system": "The system level has one value per system: use the grouping none.",
-    "dialogue": "A dialogue stands for itself: use the grouping none.",
-}
 
 
 @dataclass(frozen=True)
 class AspectInfo:
-    """An aspect with the ends of its scale, where it has one; `row` is whatever the source of the data knows it by."""
+    """An aspect with the ends of its scale; `row` identifies it in the source of the data."""
 
     name: str
     low: float | None = None
@@ -147,74 +175,73 @@ class AspectInfo:
 
 
 class Data(Protocol):
-    """The judgements and scores of one project. Outputs are numbers that only the source understands; sets of scores
-    are whatever it lists."""
+    """Judgements and scores of a project. Numbers of outputs and score sets have a meaning only for the source."""
 
     @property
     def draws(self) -> Mapping[str, Any]:
-        """Seed, resamples and such where they are not the usual ones."""
+        """Seed, resamples and such that differ from the defaults."""
 
     def choose_aspect(self, name: str, way: Way, *, campaign: str = "", otherwise: str = "") -> AspectInfo:
-        """The aspect of this name, or the first that was judged in this way. `otherwise` is advice for the case that
-        outputs were compared but not rated."""
+        """Return the aspect of this name, or the first judged in this way. `otherwise` is advice for the error if
+        outputs were only compared."""
 
     def load_ratings(self, aspect: AspectInfo, query: Query) -> Ratings: ...
 
     def load_dialogues(self, aspect: AspectInfo, query: Query) -> Ratings:
-        """Ratings of whole dialogues, each dialogue as the output of its own item."""
+        """Return ratings of dialogues, each dialogue as the only output of an item."""
 
     def load_turns(self, dialogues: IntArray) -> tuple[IntArray, IntArray]:
-        """The outputs that are turns of these dialogues, and for each the place of its dialogue."""
+        """Return the outputs that are turns of these dialogues, and the position of the dialogue of each."""
 
     def load_comparisons(self, aspect: AspectInfo, query: Query, *, turing: bool) -> Comparisons: ...
 
     def list_ways(self, query: Any) -> Sequence[tuple[AspectInfo, str]]:
-        """The aspects and ways of judging of a query about agreement, in the order of the project."""
+        """Return aspects and ways of judging of a query about agreement, in the project's order."""
 
     def describe_judged(self, aspect: AspectInfo | None = None, way: str = "") -> Table:
-        """What a table of agreement tells beside its figures, in no export: names of campaigns, ends of the scale."""
+        """Return members of a table of agreement that exports do not have: campaign names, ends of the scale."""
 
     def load_judged(self, aspect: AspectInfo, way: str, query: Query) -> RaterJudgements: ...
 
     def load_controls(self, query: Query) -> Mapping[str, tuple[int, int]]:
-        """Rater -> control items answered, and how many of them not as expected."""
+        """Return rater -> number of control items answered and failed."""
 
     def load_outputs(self, subset: str) -> tuple[IntArray, IntArray, IntArray]:
-        """All outputs of a subset of systems in the order of items and systems, with their groups and systems."""
+        """Return all outputs of a subset of systems by item and system, with their groups and systems."""
 
     def choose_key(self, key: str) -> str:
-        """This key of the items' `meta`, or the first that divides them into parts."""
+        """Return this key of the items' `meta`, or the first that divides the items."""
 
     def load_parts(self, outputs: IntArray, key: str) -> NDArray[Any]:
-        """The value of a key for the item of every output."""
+        """Return the value of a key for the item of each output."""
 
     def score_sets(self, query: Query, aspect: str | None, *, one_each: bool = False) -> list[Any]:
-        """The sets of scores of the query's evaluators; with `one_each` one of each evaluator."""
+        """Return the score sets of the query's evaluators; with `one_each` one for each evaluator."""
 
     def score_sets_by_references(self, query: Query, aspect: str) -> tuple[list[str], list[dict[str, Any]]]:
-        """Names of reference sets, and for each evaluator its sets of scores by reference set."""
+        """Return names of reference sets, and for each evaluator its score sets by reference set."""
 
     def describe_references(self, names: Sequence[str]) -> Table:
-        """What a table by reference set tells of them beside its figures, in no export."""
+        """Return members of a table by reference set that exports do not have."""
 
     def load_scored(self, score_set: Any, outputs: IntArray) -> Scored:
-        """The scores of these outputs, nan where there is none."""
+        """Return the scores of these outputs, nan if there is none."""
 
     def find_learned(self, score_sets: Sequence[Any], outputs: IntArray) -> BoolArray:
-        """Which of the outputs any of these evaluators learned from."""
+        """Return which outputs are in the training data of any of these evaluators."""
 
     def load_system_scores(self, query: Any) -> tuple[Table, Scores, Any]:
-        """The evaluator that a board of systems is by, its scores, and its own values of systems."""
+        """Return the evaluator of a board of systems, its scores, and the values it gives whole systems."""
 
     def list_unapplied(self, query: Query) -> dict[str, str]:
-        """Trivial baselines that were not applied -> the reason that stands in their row."""
+        """Return trivial baselines that were not applied -> the reason shown in their row."""
 
     def compute_by_aspect(self, query: Any, progress: Progress | None) -> list[Table]:
-        """The main table of evaluators for every rated aspect."""
+        """Return the main table of evaluators for every rated aspect."""
 
 
 class Size(Protocol):
-    """How much of a project a query reads, asked without counting further than the limit of one request."""
+    """Limits of a request, and whether a query exceeds them. Nothing is counted beyond the limits."""
 
     @property
     def rows(self) -> int: ...
@@ -232,21 +259,21 @@ class Size(Protocol):
         """Whether there are more `ratings`, `comparisons`, `dialogues`, `scores` or `systems` than the limit."""
 
     def more_judged(self, aspect: str, way: str, limit: float, otherwise: str = "") -> bool:
-        """Whether the chosen aspect has more judgements of this way."""
+        """Whether the chosen aspect has more judgements of this way than the limit."""
 
     def count_sets(self, query: Query) -> int:
-        """Sets of scores that the query compares, at least 1."""
+        """Return the number of score sets that the query compares, at least 1."""
 
     def count_cells(self, query: Query) -> tuple[int, int]:
-        """Reference sets, and sets of scores made with any of them, at least 1."""
+        """Return the number of reference sets, and of score sets made with any of them, at least 1."""
 
     def share(self, n: int) -> Size:
-        """What each of `n` tables may take of one request."""
+        """Return the limits for each of `n` tables of one request."""
 
     def missing_by_aspect(self, query: Any) -> Sequence[Query]:
-        """The queries of the main table by aspect whose tables are not stored."""
+        """Return the queries of the main table by aspect whose tables are not stored."""
 
 
-#: The cost of a figure with its interval beside one evaluator's part of the tests, and of a coefficient of ranks beside
-#: Pearson's: each draw of a test sorts the ranks again.
+#: Cost of a figure with its interval relative to the share of one evaluator in the tests, and of a rank correlation
+#: relative to Pearson's: each resample sorts the ranks again.
 FIGURE_COST, RANKS_COST = 4, 5

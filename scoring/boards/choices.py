@@ -1,98 +1,103 @@
-"""Choices that boards offer: the values of their parameters, each with its label."""
+"""Values of the parameters of boards with their labels. Pages translate the labels where they are shown."""
 
 from __future__ import annotations
 
-#: Reference sets that one table of evaluators by set compares.
+from evalapp.translation import gettext_noop as _
+
+#: Reference sets compared in one table.
 MOST_SETS = 8
 
 METHODS = {
-    "mean": "Mean rating",
-    "win-rate": "Win rate",
-    "m1": "Turing M1",
+    "mean": _("Mean rating"),
+    "win-rate": _("Win rate"),
+    "m1": _("Turing M1"),
     "glicko2": "Glicko-2",
     "bradley-terry": "Bradley-Terry",
     "davidson": "Davidson",
     "rao-kupper": "Rao-Kupper",
 }
-#: Methods of which every system has a rating instead of a share or a mean.
+#: Models of comparisons, which rate systems on a scale of their own.
 MODELS = ("glicko2", "bradley-terry", "davidson", "rao-kupper")
-#: Those that are fitted by maximum likelihood and take covariates.
+#: Models fitted by maximum likelihood, which take covariates.
 MODELED = ("bradley-terry", "davidson", "rao-kupper")
 RATINGS = {
-    "raw": "as given",
-    "z": "z-scores per rater",
-    "z-shrunk": "z-scores per rater, shrunk towards all raters",
-    "rank": "ranks within item and rater",
+    "raw": _("unchanged"),
+    "z": _("z-scores per rater"),
+    "z-shrunk": _("z-scores per rater, shrunk towards all raters"),
+    "rank": _("ranks within item and rater"),
 }
 COEFFICIENTS = ("pearson", "spearman", "kendall")
-#: By what evaluators can be ordered and told apart, and what a row calls the figure.
+#: Figures by which evaluators are sorted and tested.
 COMPARED = {
     "pearson": "Pearson",
     "spearman": "Spearman",
     "kendall": "Kendall",
-    "acc-eq": "Accuracy of pairs",
-    "pa": "Pairwise accuracy of systems",
-    "spa": "Soft pairwise accuracy",
+    "acc-eq": _("Pairwise accuracy of outputs"),
+    "pa": _("Pairwise accuracy of systems"),
+    "spa": _("Soft pairwise accuracy"),
 }
+#: Names of figures in the rows of tables, if they differ.
 FIGURES = {"acc-eq": "accuracy"}
 TESTS = {
-    "permutation": "Permutation",
-    "williams": "Williams",
-    "bootstrap": "Paired bootstrap",
-    "none": "no test",
+    "permutation": _("Permutation test"),
+    "williams": _("Williams’ test"),
+    "bootstrap": _("Paired bootstrap"),
+    "none": _("No test"),
 }
-#: The name of the permutation test before 0.2.0, in addresses and scripts of then.
+#: The permutation test of version 0.1.0, in addresses and scripts of that time.
 EARLIER = "perm-both"
-#: What belongs to one level only.
-OF_LEVEL = {"acc-eq": "segment", "pa": "system", "spa": "system"}
-LEVELS = {"segment": "Outputs", "dialogue": "Dialogues", "system": "Systems"}
-GROUPINGS = {"none": "all together", "item": "within items", "system": "within systems"}
-WEIGHTS = {"none": "every comparison the same", "propensity": "by the chance of the pair (adaptive campaigns)"}
-#: What a model of comparisons adjusts for, besides the systems. Of `rater` the common advantage of a side is a part.
+#: Figures that exist at one level only.
+LEVEL_OF_COEFFICIENT = {"acc-eq": "segment", "pa": "system", "spa": "system"}
+LEVELS = {"segment": _("Outputs"), "dialogue": _("Dialogues"), "system": _("Systems")}
+GROUPINGS = {"none": _("all outputs together"), "item": _("within items"), "system": _("within systems")}
+WEIGHTS = {"none": _("equal"), "propensity": _("inverse sampling probability (adaptive campaigns)")}
+#: Covariates of a model of comparisons. `rater` includes the common effect of the side.
 COVARIATES = {
-    "none": "nothing",
-    "side": "the side shown first",
-    "length": "the longer text",
-    "side+length": "side and length",
-    "rater": "the side, for each rater",
-    "length+rater": "length, and the side for each rater",
+    "none": _("nothing"),
+    "side": _("side shown first"),
+    "length": _("length"),
+    "side+length": _("side and length"),
+    "rater": _("side, per rater"),
+    "length+rater": _("length, and side per rater"),
 }
-#: What one thing that counts is in Turing M1.
-PER = {"judgement": "every judgement", "output": "the majority of each output’s judgements"}
-#: What people's scores are that evaluators are compared with: ratings, or a value of every system from comparisons.
+PER = {"judgement": _("each judgement"), "output": _("majority verdict of each output")}
+#: Human scores that evaluators are compared with: ratings, or values of systems from comparisons.
 PEOPLE = {
-    "ratings": "Ratings",
-    "m1": "Turing M1",
-    "win-rate": "Win rate",
+    "ratings": _("Ratings"),
+    "m1": _("Turing M1"),
+    "win-rate": _("Win rate"),
     "bradley-terry": "Bradley-Terry",
     "davidson": "Davidson",
     "rao-kupper": "Rao-Kupper",
     "glicko2": "Glicko-2",
 }
-#: What a table of evaluators can do where nobody rated outputs but some were compared.
-BY_COMPARISONS = (
-    "Outputs were compared: choose Win rate, or Turing M1 where it was with a reference, under People’s scores by "
+#: Advice if outputs were compared but not rated.
+BY_COMPARISONS = _(
+    "Outputs were compared. Under Human scores, choose Win rate, or Turing M1 for comparisons with a reference "
     "(meta --people win-rate, m1)."
 )
-#: What can be judged of an aspect, in the order in which a page offers it.
+#: Kinds of judgement, in the order of pages.
 JUDGED = {
-    "ratings": "Ratings",
-    "comparisons": "Comparisons",
-    "turing": "Comparisons with a reference",
-    "dialogues": "Ratings of dialogues",
+    "ratings": _("Ratings"),
+    "comparisons": _("Comparisons"),
+    "turing": _("Comparisons with a reference"),
+    "dialogues": _("Ratings of dialogues"),
 }
 SCALES = {
-    "auto": "the usual one",
-    "nominal": "nominal",
-    "ordinal": "ordinal",
-    "interval": "interval",
-    "ratio": "ratio",
+    "auto": _("default"),
+    "nominal": _("nominal"),
+    "ordinal": _("ordinal"),
+    "interval": _("interval"),
+    "ratio": _("ratio"),
 }
-#: What a group (an item, a system) counts in which an evaluator's scores are constant, so that it has no coefficient.
-UNDEFINED = {"drop": "not at all", "zero": "as 0"}
-SUBSETS = {"all": "All systems", "no-reference": "Without reference systems", "machine": "Machine systems only"}
+#: Groups in which all scores are equal have no coefficient.
+UNDEFINED = {"drop": _("leave out"), "zero": _("count as 0")}
+SUBSETS = {
+    "all": _("All systems"),
+    "no-reference": _("Without reference systems"),
+    "machine": _("Machine systems only"),
+}
 
-#: The choices of each parameter that has some.
 CHOICES: dict[str, dict[str, str]] = {
     "method": METHODS,
     "ratings": RATINGS,

@@ -12,9 +12,10 @@ from types import ModuleType
 from typing import Any
 
 from scoring.boards.base import Data, Progress, Query, Table
+from scoring.boards.shapes import BoardTable
 
-#: In the order in which pages and commands list them.
-PACKAGES = ("systems", "metrics", "agreement", "slices", "matrix", "aspects", "references", "pairs")
+#: In the order of tabs and commands.
+PACKAGES = ("systems", "metrics", "pairs", "aspects", "slices", "matrix", "references", "agreement")
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,12 @@ class Board:
 
     def module(self, name: str) -> ModuleType:
         return import_module(f"{self.package}.{name}")
+
+    def choose_model(self, table: Any) -> type[BoardTable]:
+        """Return the type that this table should have."""
+        rules = self.module("table")
+        model: type[BoardTable] = rules.choose_model(table) if hasattr(rules, "choose_model") else rules.Table
+        return model
 
     def compute(self, data: Data, query: Any, progress: Progress | None = None) -> Table:
         """The table that answers the query."""
@@ -66,6 +73,11 @@ def unregister(kind: str) -> None:
 def list_boards() -> Mapping[str, Board]:
     """All boards by kind."""
     return _boards
+
+
+def list_flagged() -> list[Board]:
+    """Return the boards that the command `meta` computes with a flag."""
+    return [board for board in _boards.values() if board.query.flag_help]
 
 
 def get_board(kind: str) -> Board:

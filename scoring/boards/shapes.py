@@ -1,5 +1,5 @@
-"""Types of stored tables. A model checks a table from a file, names the place of each error and gives the JSON schema;
-whether the figures are right is the question of `recompute`."""
+"""Types of tables. A model checks the shape of a table from a file and is the schema of the API; `recompute` checks the
+figures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 #: (path, problem).
@@ -28,14 +28,24 @@ _PROBLEMS = {
 ABSENT: Any = None
 
 
+def optional(description: str) -> Any:
+    """Return the default of a member that may be absent, with its description."""
+    return Field(ABSENT, description=description)
+
+
+def about(description: str) -> Any:
+    """Return the description of a required member."""
+    return Field(description=description)
+
+
 class Part(BaseModel):
-    """An object; members that it does not name are not checked."""
+    """An object. Members that the type does not name are allowed and not checked."""
 
     model_config = ConfigDict(extra="allow", strict=True)
 
 
 def fault(problem: str, path: str = "") -> PydanticCustomError:
-    """An error of a validator, at `path` below the checked object."""
+    """Return the error of a validator, at `path` below the checked object."""
     return PydanticCustomError("fault", "{problem}", {"problem": problem, "path": path})
 
 
@@ -59,7 +69,7 @@ def _check_slug(value: Any) -> Any:
 
 
 def one_of(*names: str) -> Any:
-    """The type of a text that is one of these."""
+    """Return the type of a text that is one of `names`."""
 
     def check(value: Any) -> Any:
         if value not in names:
@@ -69,14 +79,20 @@ def one_of(*names: str) -> Any:
     return Annotated[str, PlainValidator(check, json_schema_input_type=str)]
 
 
-#: A number, or null for one that is undefined; one that is defined; a name that can be part of an address.
+#: A number, null if it is undefined.
 Number = Annotated[float | None, PlainValidator(_check_number, json_schema_input_type=float | None)]
+#: A number that is never undefined.
 Defined = Annotated[float, PlainValidator(_check_defined, json_schema_input_type=float)]
+#: A name that can be part of an address.
 Slug = Annotated[str, PlainValidator(_check_slug, json_schema_input_type=str)]
+#: The name of a score set in an export; its primary key in the API.
+ScoreSetName = Annotated[
+    str | None, WithJsonSchema({"oneOf": [{"type": "integer"}, {"type": "string"}], "nullable": True})
+]
 
 
 class Estimate(Part):
-    """A figure with its interval."""
+    """A figure with its 95 % interval. A null value is undefined; `note` says why."""
 
     value: Number
     low: Number
@@ -86,6 +102,8 @@ class Estimate(Part):
 
 
 class Filter(Part):
+    """The filter whose raters are left out."""
+
     name: str
     digest: str
     raters: Number = ABSENT
@@ -93,7 +111,7 @@ class Filter(Part):
 
 
 class BoardTable(Part):
-    """What the table of every board has; each board adds its rows."""
+    """Members of every board's table; each board adds its rows."""
 
     kind: str
     aspect: str
@@ -101,20 +119,20 @@ class BoardTable(Part):
     note: str
     n_simulated: Number
     filter: Filter | None = None
-    failed: list[str] = ABSENT
-    counted: list[str] = ABSENT
+    failed: list[str] = optional("Figures that are missing because of an internal error.")
+    counted: list[str] = optional("Sentences on which judgements count.")
     n_items: Number = ABSENT
     n_systems: Number = ABSENT
     n_raters: Number = ABSENT
     n_ratings: Number = ABSENT
     n_outputs: Number = ABSENT
-    n_excluded: Number = ABSENT
+    n_excluded: Number = optional("Judged outputs left out because an evaluator was trained on their group.")
     n_clusters: Number = ABSENT
     n_filtered: Number = ABSENT
 
 
 class EvaluatorPart(Part):
-    """What every row of an evaluator tells of it."""
+    """Members of every row of an evaluator."""
 
     evaluator: Slug
     name: str
@@ -124,37 +142,47 @@ class EvaluatorPart(Part):
 
 
 class TestPart(Part):
-    """A p for every two evaluators that were tested."""
+    """Tests of all pairs of evaluators, in the order of `names`.
+
+    `p` is the one-sided p that the row's evaluator is better than the column's. `p_holm` is the two-sided p of their
+    difference after Holm's correction, null on and below the diagonal. `note` says why nothing was tested.
+    """
 
     names: list[str]
     p_holm: list[list[Number]]
     signature: str
     note: str
+    p: list[list[Number]] = ABSENT
     alpha: Number = ABSENT
     k: Number = ABSENT
     n_rows: Number = ABSENT
-    smallest_p: Number = ABSENT
+    smallest_p: Number = optional("The smallest two-sided p the test can give before the correction; null: no limit.")
     test: str = ABSENT
-    population: str = ABSENT
-    changed: str = ABSENT
+    population: str = optional("The systems and items to which the test generalises.")
+    changed: str = optional("How the test differs from that of version 0.1.0.")
+
+
+LETTERS = "Evaluators that share a letter are not significantly different."
+CLUSTER = "Rank cluster: a new one begins where an evaluator is significantly worse."
+CHOSEN = "The evaluators that were chosen; empty: all are compared."
 
 
 def check_square(test: TestPart, path: str = ".test") -> None:
-    """A p for every two names."""
+    """Check that there is a p for each pair of names."""
     n = len(test.names)
     if len(test.p_holm) != n or any(len(line) != n for line in test.p_holm):
         raise fault(f"must be {n} by {n}, as many as there are names", f"{path}.p_holm")
 
 
 def check_cells(rows: Sequence[Any], heads: Sequence[Any], name: str) -> None:
-    """As many cells in each row as there are heads."""
+    """Check that each row has a cell for each column head."""
     for place, row in enumerate(rows):
         if len(row.cells) != len(heads):
             raise fault(f"must be {len(heads)}, as many as there are {name}", f".rows[{place}].cells")
 
 
 def find_faults(model: Any, value: Any, where: str) -> Iterator[Fault]:
-    """The errors of a value, each with its path from `where`."""
+    """Yield the errors of a value, each with its path from `where`."""
     try:
         model.model_validate(value)
     except ValidationError as error:
@@ -172,5 +200,5 @@ def _problem(kind: str, context: Any) -> str:
 
 
 def list_of(kind: Any, least: int) -> Any:
-    """The type of a list with at least `least` members."""
+    """Return the type of a list with at least `least` members."""
     return Annotated[list[kind], Field(min_length=least)]

@@ -11,9 +11,9 @@ from annotation.models.data import ORIGINAL
 from annotation.selectors.data import system_names
 from evalapp.accounts.models import Project
 from evalapp.common.params import GREATEST_SEED, LEAST_SEED
-from scoring.forms.fields import reference_sets
-from scoring.selectors.candidates import OUTPUTS, WITHHELD, corpora_of
-from scoring.selectors.training import trained_of
+from scoring.forms.fields import list_reference_sets
+from scoring.selectors.candidates import OUTPUTS, WITHHELD, list_corpora
+from scoring.selectors.training import list_trained
 from scoring.services.annotating import MOST_CANDIDATES, MOST_REFERENCES, STARTS, AnnotateWishes
 
 MOST_SYSTEMS = 200
@@ -76,9 +76,9 @@ class AnnotateForm(forms.Form):
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        slugs = [(slug, slug) for slug in trained_of(project).filter(name="ream").values_list("slug", flat=True)]
-        corpora = [(f"corpus:{name}", f"corpus: {label}") for name, label in corpora_of(project)]
-        sets = [(name, name) for name in reference_sets(project)]
+        slugs = [(slug, slug) for slug in list_trained(project).filter(name="ream").values_list("slug", flat=True)]
+        corpora = [(f"corpus:{name}", f"corpus: {label}") for name, label in list_corpora(project)]
+        sets = [(name, name) for name in list_reference_sets(project)]
         systems = system_names(project)[:MOST_SYSTEMS]
         self._choose("evaluator", slugs)
         self._choose("mix", [("", "none"), *slugs])

@@ -14,8 +14,8 @@ from annotation.models import Campaign, Dialogue, System
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 from evalapp.common.params import GREATEST_SEED, LEAST_SEED
-from scoring.forms.fields import NameField, add_faults, label_of, reference_sets
-from scoring.selectors.catalogue import refusal_of
+from scoring.forms.fields import NameField, add_faults, list_reference_sets, make_label
+from scoring.selectors.catalogue import make_refusal
 from scoring.selectors.datasets import UPLOADED, judged_aspects, rater_names
 from scoring.selectors.training import default_folds, judgements_for
 from scoring.services.training import LISTS, MOST_FOLDS, OWN_FIELDS, TrainingOptions
@@ -48,7 +48,7 @@ class TrainForm(forms.Form):
             if option.name in OWN:
                 continue
             if option.names_model and not settings.ENCODERS:
-                self.lacking.append((label_of(option), option.help, NOT_INSTALLED))
+                self.lacking.append((make_label(option), option.help, NOT_INSTALLED))
             else:
                 self.fields[f"option_{option.name}"] = self._option_field(option)
         self._add_data(project)
@@ -112,7 +112,7 @@ class TrainForm(forms.Form):
         judged = self.entry.aspect != "none" or bool(_JUDGED & set(self.entry.train_needs))
         dialogues = "dialogues" in self.entry.train_needs
         spoken = Dialogue.objects.filter(project=project) if dialogues else Dialogue.objects.none()
-        sets = reference_sets(project)
+        sets = list_reference_sets(project)
         # What learns from dialogues takes contexts with references only where there are no dialogues.
         if len(sets) > 1 and not (dialogues and spoken.exists()):
             self.fields["references"] = forms.ChoiceField(choices=[(name, name) for name in sets], label="References")
@@ -142,7 +142,7 @@ class TrainForm(forms.Form):
             said = f"Empty: {_word(next(iter(values.values())))}."
         else:
             said = "Empty: " + ", ".join(f"{_word(value)} ({name})" for name, value in values.items()) + "."
-        common: dict[str, Any] = {"label": label_of(option), "help_text": f"{option.help} {said}", "required": False}
+        common: dict[str, Any] = {"label": make_label(option), "help_text": f"{option.help} {said}", "required": False}
         if option.names_model:
             models = [("", "as the profile"), *((name, name) for name in settings.ENCODERS)]
             return forms.ChoiceField(choices=models, **common)
@@ -173,7 +173,7 @@ class TrainForm(forms.Form):
         try:
             self.entry.parse_train_options(given.get("profile") or self.entry.profiles[0], self._options_given())
         except InvalidOption as error:
-            add_faults(self, refusal_of(error, OWN_FIELDS))
+            add_faults(self, make_refusal(error, OWN_FIELDS))
         return given
 
     def _options_given(self) -> dict[str, Any]:
@@ -267,7 +267,7 @@ def data_from(initial: Mapping[str, Any]) -> MultiValueDict[str, str]:
     return found
 
 
-def words_of(entry: Entry, params: Mapping[str, Any]) -> list[tuple[str, str]]:
+def describe_params(entry: Entry, params: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What was chosen, as names and words: options only where they depart from the profile."""
     defaults = entry.train_defaults(params["profile"])
     data = params["data"]
@@ -283,7 +283,7 @@ def words_of(entry: Entry, params: Mapping[str, Any]) -> list[tuple[str, str]]:
     for option in entry.train_options:
         value = params["options"].get(option.name)
         if value != defaults.get(option.name):
-            found.append((label_of(option), _word(value)))
+            found.append((make_label(option), _word(value)))
     return found
 
 

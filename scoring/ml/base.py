@@ -181,7 +181,7 @@ class Evaluator(ABC):
         readings = self._readings(records)
         unknown = None if readings is None else np.zeros(len(records), dtype=np.bool_)
         unique: list[Record] = []
-        place_of: dict[Hashable, int] = {}
+        get_run_folder: dict[Hashable, int] = {}
         rows: list[int] = []
         places: list[int] = []
         n_empty = n_duplicate = 0
@@ -189,24 +189,24 @@ class Evaluator(ABC):
             empty = not record.text.strip()
             n_empty += empty
             key = self.identity(record)
-            duplicate = key in place_of
+            duplicate = key in get_run_folder
             n_duplicate += duplicate
             reasons[row] = self.undefined(record)
             if readings is not None and unknown is not None and not reasons[row] and not empty:
                 reasons[row] = self._unreadable(record, readings)
                 unknown[row] = not reasons[row] and any(readings[text] for text in self.texts_read(record))
             if reasons[row] or empty:
-                place_of.setdefault(key, -1)
+                get_run_folder.setdefault(key, -1)
                 if not reasons[row]:
                     values[row] = self.worst
                     for name, column in components.items():
                         column[row] = self.worst_component(name)
                 continue
             if not duplicate:
-                place_of[key] = len(unique)
+                get_run_folder[key] = len(unique)
                 unique.append(record if readings is None else _drop_unreadable(record, readings))
             rows.append(row)
-            places.append(place_of[key])
+            places.append(get_run_folder[key])
         partial = self.measure(unique, progress or _ignore_progress) if unique else Partial(np.empty(0))
         index = np.asarray(places, dtype=np.intp)
         truncated: npt.NDArray[np.bool_] | None = None

@@ -18,7 +18,7 @@ from scoring.boards.metrics.query import EvaluatorsQuery
 from ..models import ScoreSet
 from ..selectors.columns import load_columns
 from ..selectors.inputs import input_hash
-from ..selectors.run_results import address_of
+from ..selectors.run_results import make_score_address
 from ..selectors.score_sets import current_sets, sets_of_parts
 from ..selectors.summaries import summarise_scores
 from ..services.columns import keep_columns
@@ -58,7 +58,7 @@ def run(context: RunContext, *, slug: str, **params: Any) -> dict[str, Any]:
         "outputs": score_set.n_scores,
         "undefined": score_set.n_undefined,
         "in_training": score_set.n_in_training,
-        "url": address_of(score_set),
+        "url": make_score_address(score_set),
     }
 
 

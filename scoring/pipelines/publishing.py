@@ -14,7 +14,7 @@ from django.conf import settings
 from evalapp.common.models import Run
 
 from ..models import Evaluator
-from ..selectors.training import place_of
+from ..selectors.training import get_run_folder
 from ..services.training import publish_evaluator
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ def publish(
     done = Evaluator.objects.filter(project=run.project, run=run, kind=Evaluator.Kind.TRAINED).first()
     if done is not None:
         return done
-    folder = Path(settings.ARTEFACTS_DIR) / place_of(run)
+    folder = Path(settings.ARTEFACTS_DIR) / get_run_folder(run)
     evaluator.save_pretrained(folder)
     return publish_evaluator(
         run=run,
         slug=slug,
         name=evaluator.name,
-        folder=place_of(run),
+        folder=get_run_folder(run),
         signature=evaluator.signature,
         record={**describe(evaluator, folder), "choice": dict(choice or {})},
         options=plain(dict(members_of(evaluator)[0].settings)),

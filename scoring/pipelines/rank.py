@@ -8,7 +8,7 @@ from annotation.models.data import ORIGINAL
 from evalapp.common.runner import RunContext
 from scoring.boards.registry import get_board
 
-from ..selectors.run_results import page_of
+from ..selectors.run_results import make_board_address
 from ..selectors.score_sets import current_sets
 from ..services.columns import keep_columns, keep_outputs
 from ..services.leaderboards import compute_leaderboard
@@ -31,5 +31,5 @@ def run(context: RunContext, *, board: str, query: dict[str, Any], stamp: str) -
         "leaderboard": row.pk,
         "rows": len(row.table["rows"]),
         "seconds": row.seconds,
-        "url": page_of(context.project, asked),
+        "url": make_board_address(context.project, asked),
     }

@@ -17,12 +17,12 @@ from annotation.pipelines.import_staging import NEW, SAME
 from annotation.services.bulk import insert_rows, reserve_ids
 from evalapp.accounts.models import Project
 from evalapp.versions import read_entry, read_settings, split_version
-from scoring.boards.kept_tables import faults_of
+from scoring.boards.leaderboard_file import list_faults
 from scoring.boards.registry import get_board
 
 from ..models import Evaluator, Leaderboard, Score, ScoreSet
 from ..selectors.exports import without_raters
-from ..selectors.leaderboards import key_of
+from ..selectors.leaderboards import make_key
 from ..selectors.score_sets import SCORES, TABLES
 from ..selectors.summaries import summarise_scores
 from ..services.scores import COLUMNS, finish_score_set
@@ -52,7 +52,7 @@ def check(check: Any) -> None:
 def _check_tables(check: Any, document: Any) -> None:
     """Pages show kept tables as they are, so each must be one. A choice that an older version did not have may be
     missing, none that this version does not know may be there."""
-    for where, problem in faults_of(document):
+    for where, problem in list_faults(document):
         check.faults.add(TABLES_FILE, None, where, f"{where} {problem}.")
     for place, entry in enumerate([] if check.faults.count else document["tables"]):
         unknown = sorted(set(entry["params"]) - set(get_board(entry["kind"]).query.names()))
@@ -240,7 +240,7 @@ def _store_tables(upload: Upload, project: Project, document: dict[str, Any]) ->
     for entry in map(read_entry, document["tables"]):
         # A choice that an older version did not have is at its default.
         query = get_board(entry["kind"]).query(**entry["params"])
-        params, key = asdict(query), key_of(query)
+        params, key = asdict(query), make_key(query)
         if not Leaderboard.objects.filter(project=project, key=key).exists():
             told = without_raters(entry["table"]) if entry["kind"] == Leaderboard.Kind.AGREEMENT else entry["table"]
             table = {"project": project.slug, "lang": project.lang, **_without_sets(told)}

@@ -9,7 +9,7 @@ from evalapp.common.errors import BadInput
 from evalapp.common.runner import RunContext
 
 from ..selectors.catalogue import get_entry, parse_options
-from ..selectors.training import find_trained, trained_of
+from ..selectors.training import find_trained, list_trained
 from ..selectors.written_kinds import KINDS, texts_by_kind
 from ..services.robustness import NOTHING, RobustnessWishes
 from .score import load_trained
@@ -28,7 +28,7 @@ def run(context: RunContext, **params: Any) -> dict[str, Any]:
         raise BadInput(NOTHING.format(slug=project.slug))
     total = sum(map(len, kinds.values()))
     try:
-        if trained_of(project).filter(slug=wishes.evaluator).exists():
+        if list_trained(project).filter(slug=wishes.evaluator).exists():
             found: Any = load_trained(find_trained(project, wishes.evaluator), wishes.options)
         else:
             found = load(wishes.evaluator, **parse_options(get_entry(wishes.evaluator), wishes.options))

@@ -31,7 +31,7 @@ from ..selectors.inputs import (
     input_hash,
     iterate_inputs,
 )  # fmt: skip
-from ..selectors.run_results import address_of
+from ..selectors.run_results import make_score_address
 from ..selectors.score_sets import why_undefined
 from ..selectors.summaries import summarise_scores
 from ..selectors.training import artefact_folder, refuse_away
@@ -103,7 +103,7 @@ def run(context: RunContext, *, evaluator: str, options: dict[str, Any], referen
         "duplicate": score_set.n_duplicate,
         **({"in_training": score_set.n_in_training} if trained else {}),
         **({"aspects": [target.aspect for target in targets]} if targets[0].aspect else {}),
-        "url": address_of(score_set),
+        "url": make_score_address(score_set),
     }
 
 

@@ -21,7 +21,7 @@ from evalapp.common.models import Run
 from evalapp.common.runner import RunContext
 
 from ..models import CurvePoint, Evaluator
-from ..selectors.catalogue import get_entry, refusal_of
+from ..selectors.catalogue import get_entry, make_refusal
 from ..selectors.datasets import DataChoice, build_dataset
 from ..services.artefacts import sweep_incoming
 from ..services.leaderboards import renew_leaderboards
@@ -145,7 +145,7 @@ def check_training(project: Project, report: Report | None = None, **params: Any
     try:
         return job.plan(read_data(project, job.evaluator, data), report)
     except InvalidOption as error:
-        raise refusal_of(error, OWN_FIELDS) from error
+        raise make_refusal(error, OWN_FIELDS) from error
     except EncoderError as error:
         faults = [Fault(str(error), field="encoder")] if params["options"].get("encoder") else []
         raise BadInput(str(error), faults=faults) from error

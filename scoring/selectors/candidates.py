@@ -53,7 +53,7 @@ def parse_origin(text: str) -> Origin:
     raise BadInput(text, faults=[Fault(text, field="candidates")])
 
 
-def corpora_of(project: Project) -> list[tuple[str, str]]:
+def list_corpora(project: Project) -> list[tuple[str, str]]:
     """Name and label of every corpus this project may look into."""
     return list(hooks.list_corpora(project=project))
 
@@ -62,7 +62,7 @@ def check_origin(project: Project, origin: Origin) -> None:
     """Raises `BadInput` for a corpus that is not there."""
     if origin.kind != CORPUS:
         return
-    names = [name for name, _ in corpora_of(project)]
+    names = [name for name, _ in list_corpora(project)]
     if origin.corpus not in names:
         there = ", ".join(names) or "none yet"
         text = f"There is no corpus “{origin.corpus}” for {project.slug}. There are: {there}."

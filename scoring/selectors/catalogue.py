@@ -43,10 +43,10 @@ def parse_options(entry: Entry, given: Mapping[str, Any]) -> dict[str, Any]:
     try:
         return entry.parse_options(given)
     except InvalidOption as error:
-        raise refusal_of(error) from error
+        raise make_refusal(error) from error
 
 
-def refusal_of(error: InvalidOption, own: Collection[str] = ()) -> BadInput:
+def make_refusal(error: InvalidOption, own: Collection[str] = ()) -> BadInput:
     """What the library says of options, with a fault for each; `own` are those that a request names beside `options`,
     not among them."""
     faults = [

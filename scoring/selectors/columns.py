@@ -17,9 +17,9 @@ from django.db.models import Count, Max
 from annotation.models import Output, System, Upload
 from evalapp.accounts.models import Project
 from scoring.boards.data.columns import Labels, Units
+from scoring.boards.data.project_judgements import get_units
 
 from ..models import Score, ScoreSet
-from .people import get_units
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,7 +58,7 @@ class ScoreColumns:
         return np.isin(outputs, self.output[self.in_training])
 
 
-def file_of(score_set: ScoreSet) -> Path | None:
+def get_columns_file(score_set: ScoreSet) -> Path | None:
     """Where the columns of this state of the set are kept; None while it is not complete."""
     if score_set.scored_at is None:
         return None
@@ -74,7 +74,7 @@ def load_columns(score_set: ScoreSet) -> ScoreColumns:
 
 def find_columns(score_set: ScoreSet) -> ScoreColumns | None:
     """From the file; None where none is kept."""
-    path = file_of(score_set)
+    path = get_columns_file(score_set)
     if path is not None and path.is_file():
         try:
             with np.load(path, allow_pickle=False) as kept:

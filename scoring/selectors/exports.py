@@ -10,18 +10,18 @@ from typing import Any
 
 from django.db.models import F
 
+from annotation.models import Comparison, Rating
 from annotation.parsers import canonical
 from evalapp.accounts.models import Project
 from evalapp.side_figures import side_figure
 from scoring.boards.agreement.query import AgreementQuery
 from scoring.boards.base import Query
 from scoring.boards.data.project import ProjectData
-from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.registry import list_boards
-from scoring.boards.systems.query import SystemsQuery
 
 from ..models import Leaderboard, Score, ScoreSet
-from .leaderboards import key_of, may_be_shown, stamp_of
+from .aspects import list_judged
+from .leaderboards import compute_stamp, make_key, may_be_shown
 
 Row = dict[str, Any]
 CHUNK = 5_000
@@ -90,13 +90,13 @@ def _score_rows(name: str, pk: int) -> Iterator[tuple[str, Row]]:
 # ---- tables -----------------------------------------------------------------------------------------------------
 
 
-def query_of(row: Leaderboard) -> Query | None:
+def read_stored_query(row: Leaderboard) -> Query | None:
     """The query of a kept table, or None where it was kept by another version of the program."""
     board = list_boards().get(row.kind)
     if board is None or set(row.params) != set(board.query.names()):
         return None
     query = board.query(**row.params)
-    return query if key_of(query) == row.key else None
+    return query if make_key(query) == row.key else None
 
 
 def documents(*, project: Project, raters: Callable[[str], str]) -> dict[str, Row]:
@@ -109,9 +109,11 @@ def leaderboard(*, project: Project) -> Row | None:
     """`leaderboard.json`: every kept table that tells the present state, with its settings and the names of its sets.
     None where no table is kept."""
     names = set_names(project)
-    stamps = [stamp_of(project), stamp_of(project, AgreementQuery())]
+    stamps = [compute_stamp(project), compute_stamp(project, AgreementQuery())]
     kept = Leaderboard.objects.filter(project=project, stamp__in=stamps).order_by("pk")
-    queries = [(row, query) for row in kept if (query := query_of(row)) is not None and not query.campaign_slug]
+    queries = [
+        (row, query) for row in kept if (query := read_stored_query(row)) is not None and not query.campaign_slug
+    ]
     # The filter of a table may have been withdrawn since: then it stays out, as it is shown nowhere.
     shown = may_be_shown(project, [query for _, query in queries])
     tables = []
@@ -169,26 +171,14 @@ def _elsewhere(value: Any, names: dict[int, str], here: str) -> Any:
     return value.removesuffix(here) if isinstance(value, str) else value
 
 
-def usual_queries(project: Project) -> list[Query]:
-    """The tables that every export has: for each aspect systems by people, and evaluators where there are scores."""
-    from annotation.models import Aspect, Comparison, Rating
-
+def list_exported_queries(project: Project) -> list[Query]:
+    """Return the queries of the tables that every export has."""
     has_scores = ScoreSet.objects.filter(project=project, scored_at__isnull=False).exists()
-    found: list[Query] = []
-    if Rating.objects.filter(project=project).exists() or Comparison.objects.filter(project=project).exists():
-        found.append(AgreementQuery())
-    for aspect in Aspect.objects.filter(project=project):
-        compared = Comparison.objects.filter(aspect=aspect)
-        if has_scores and Rating.objects.filter(aspect=aspect, dialogue__isnull=False).exists():
-            found.append(EvaluatorsQuery(aspect=aspect.name, level="dialogue"))
-        if Rating.objects.filter(aspect=aspect, output__isnull=False).exists():
-            found.append(SystemsQuery(aspect=aspect.name))
-            levels = ("segment", "system") if has_scores else ()
-            found += [EvaluatorsQuery(aspect=aspect.name, level=level) for level in levels]
-        if compared.filter(reference=None).exists():
-            found.append(SystemsQuery(aspect=aspect.name, method="win-rate"))
-            found += [EvaluatorsQuery(aspect=aspect.name, level="system", people="davidson")] * has_scores
-        if compared.exclude(reference=None).exists():
-            found.append(SystemsQuery(aspect=aspect.name, method="m1"))
-            found += [EvaluatorsQuery(aspect=aspect.name, level="system", people="m1")] * has_scores
-    return found
+    ways = {
+        "ratings": Rating.objects.filter(output__isnull=False),
+        "dialogues": Rating.objects.filter(dialogue__isnull=False),
+        "pairs": Comparison.objects.filter(reference=None),
+        "turing": Comparison.objects.exclude(reference=None),
+    }
+    judged: Any = {aspect.name: used for aspect, used in list_judged(project, ways)}
+    return [query for board in list_boards().values() for query in board.query.list_exported(judged, has_scores)]

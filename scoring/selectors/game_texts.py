@@ -14,12 +14,12 @@ from annotation.models import Comparison, Item, Rating, Reference
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput
 from scoring.boards.data.columns import Units
+from scoring.boards.data.project_judgements import get_units, load_comparisons, load_ratings
 from scoring.boards.systems.games import agreement_with_people
 
 from .aspects import list_judged
 from .games import wanted_outputs
 from .inputs import ITEMS_PER_CHUNK, get_reference_set
-from .people import get_units, load_comparisons, load_ratings
 
 if TYPE_CHECKING:
     from scoring.ml import Record

@@ -16,8 +16,8 @@ from scoring.boards.systems.query import SystemsQuery
 
 from ..models import Evaluator
 from .catalogue import entries, get_entry
-from .leaderboards import stamp_of
-from .training import refuse_unfinished, trained_of
+from .leaderboards import compute_stamp
+from .training import list_trained, refuse_unfinished
 
 KIND = "games"
 METHOD = "glicko2"
@@ -25,16 +25,16 @@ METHOD = "glicko2"
 LEFT_OUT = {"all": (), "machine": ("human", "reference", "control"), "no-reference": ("reference",)}
 
 
-def judges_of(project: Project) -> list[Evaluator]:
+def list_judges(project: Project) -> list[Evaluator]:
     """What was trained here and compares texts, the newest first."""
     names = [entry.name for entry in entries() if entry.compares]
-    return list(trained_of(project).filter(name__in=names))
+    return list(list_trained(project).filter(name__in=names))
 
 
 def find_judge(project: Project, name: str = "") -> Evaluator:
     """The trained evaluator of this name, or the newest, that compares texts. Raises `NotThere` for an unknown name,
     `BadInput` for what compares nothing."""
-    judges = judges_of(project)
+    judges = list_judges(project)
     found = next((row for row in judges if name in ("", row.slug)), None)
     if found is not None:
         if found.state == Evaluator.State.DAMAGED:
@@ -114,7 +114,7 @@ def how_to_play(project: Project, judge: Evaluator, query: SystemsQuery) -> str:
 
 def data_stamp(project: Project) -> str:
     """The state of the texts and of what people said of them, which a result is about."""
-    return stamp_of(project, SystemsQuery())
+    return compute_stamp(project, SystemsQuery())
 
 
 def is_old(project: Project, table: Mapping[str, Any]) -> bool:

@@ -20,7 +20,7 @@ from annotation.selectors.filters import list_filters
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Fault
 from scoring.boards.base import Query
-from scoring.boards.choices import CHOICES, EARLIER, PEOPLE
+from scoring.boards.choices import CHOICES, EARLIER
 
 from ..models import Evaluator, Leaderboard, ScoreSet
 
@@ -69,7 +69,7 @@ def parse_query(shape: type[Query], given: Mapping[str, Any], project: Project |
     if not is_storable(values):
         raise BadInput(UNSTORABLE)
     if project is not None:
-        values = shape.complete(values, partial(_usual_method, project))
+        values = shape.complete(values, partial(_choose_method, project))
     if values.get("people", "ratings") != "ratings":
         values.setdefault("level", "system")
     query: Any = shape(**values)
@@ -84,7 +84,7 @@ def parse_query(shape: type[Query], given: Mapping[str, Any], project: Project |
     return query
 
 
-def _usual_method(project: Project, aspect: str, campaign: str) -> str:
+def _choose_method(project: Project, aspect: str, campaign: str) -> str:
     kinds = Campaign.objects.filter(project=project, slug=campaign).values_list("kind", flat=True) if campaign else ()
     for kind in kinds:
         return {Campaign.Kind.LIKERT.value: "mean", Campaign.Kind.TURING.value: "m1"}.get(kind, "win-rate")
@@ -96,11 +96,11 @@ def _usual_method(project: Project, aspect: str, campaign: str) -> str:
     return "m1" if not compared.filter(reference=None).exists() else "win-rate"
 
 
-def key_of(query: Query) -> str:
+def make_key(query: Query) -> str:
     return _digest([TABLE_VERSION, query.kind, query.params])
 
 
-def stamp_of(project: Project, query: Query | None = None) -> str:
+def compute_stamp(project: Project, query: Query | None = None) -> str:
     """The state of everything that this leaderboard of the project, or any of them, reads; from a few indexed
     look-ups."""
     described = _described(project)
@@ -160,7 +160,7 @@ def _digest(parts: Any) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def names_of(project: Project) -> dict[str, list[str]]:
+def list_known(project: Project) -> dict[str, list[str]]:
     """What a table can be asked for by name, in one question: evaluators (`by`), active filters of raters, reference
     sets, `original` first, campaigns that were opened, the `level` dialogue where whole dialogues were rated, and how
     `people` compared: `m1` (with a reference), `pairs`."""
@@ -204,11 +204,4 @@ def has_read(user: Any, project: Project) -> bool:
 
 
 def find_leaderboard(project: Project, query: Query) -> Leaderboard | None:
-    return Leaderboard.objects.filter(project=project, key=key_of(query)).first()
-
-
-def people_of(known: Mapping[str, list[str]]) -> list[str]:
-    """By what people's scores can be made, by what `names_of` found, `ratings` first: what `people` may
-    be."""
-    ways = ["ratings", *(["m1"] if "m1" in known["people"] else [])]
-    return ways + ([name for name in PEOPLE if name not in ways and name != "m1"] if "pairs" in known["people"] else [])
+    return Leaderboard.objects.filter(project=project, key=make_key(query)).first()

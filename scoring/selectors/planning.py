@@ -1,5 +1,4 @@
-"""How many judgements are needed: the closed forms of `evalapp.stats.planning.power`, what the judgements so far
-say of ties, time and the power that is reached already, and designs of ratings from the variances of a pilot."""
+"""How many judgements are needed: sample sizes from `evalapp.stats.planning`, the project's judgements as pilot."""
 
 from __future__ import annotations
 
@@ -8,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Count, Q
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from annotation.models import Comparison, Judgement, Rating
 from evalapp.accounts.models import Project
@@ -16,30 +17,34 @@ from evalapp.common.errors import BadInput, Fault
 from .aspects import choose_aspect
 
 TESTS = {
-    "preference": "Is one system preferred to another?",
-    "correlation": "Does an evaluator correlate with people?",
-    "williams": "Does one evaluator correlate better than another?",
-    "rating": "Do two systems differ in their mean rating?",
+    "preference": gettext_noop("Is one system preferred to another?"),
+    "correlation": gettext_noop("Does an evaluator correlate with human judgements?"),
+    "williams": gettext_noop("Does one evaluator correlate better than another?"),
+    "rating": gettext_noop("Do two systems differ in their mean rating?"),
 }
 EFFECTS = {
-    "preference": "the true share of decisive verdicts for one side, such as 0.6",
-    "correlation": "the true correlation, such as 0.3",
-    "williams": "three correlations: better evaluator with people, worse one with people, both with each other, "
-    "such as 0.4,0.3,0.5",
-    "rating": "the difference of the means in points of the scale, such as 0.3; from a project's ratings so far",
+    "preference": gettext_noop("the true share of decided comparisons won by one side, for example 0.6"),
+    "correlation": gettext_noop("the true correlation, for example 0.3"),
+    "williams": gettext_noop(
+        "three correlations: the better evaluator with human scores, the worse one with human scores, and between "
+        "the two, for example 0.4,0.3,0.5"
+    ),
+    "rating": gettext_noop(
+        "the difference of the means in points of the scale, for example 0.3; needs ratings as a pilot"
+    ),
 }
-USUAL = {"preference": "0.6", "correlation": "0.3", "williams": "0.4,0.3,0.5", "rating": "0.3"}
-SIDES = {1: "one-sided", 2: "two-sided"}
+DEFAULT_EFFECTS = {"preference": "0.6", "correlation": "0.3", "williams": "0.4,0.3,0.5", "rating": "0.3"}
+SIDES = {1: gettext_noop("one-sided"), 2: gettext_noop("two-sided")}
 UNITS = {"preference": "comparisons", "correlation": "items", "williams": "items", "rating": "ratings"}
 SIMULATED = Count("pk", filter=Q(simulated=True))
-#: Judgements whose median time is taken.
+#: Judgements whose median time is computed.
 TIMED = 2_000
 
 
 @dataclass(frozen=True)
 class PowerQuestion:
-    """`effect` as people write it; `ties` None: those of the project, or none; `sides` None: those of the test as it is
-    printed, one of Williams' and two of all others."""
+    """A question about sample size. `effect` is text as entered; `ties` None means the project's share, or none;
+    `sides` None means one for Williams' test and two for the others."""
 
     test: str = "preference"
     effect: str = ""
@@ -51,29 +56,33 @@ class PowerQuestion:
 
     @property
     def used_sides(self) -> int:
-        """How many sides the test has."""
         return self.sides or (1 if self.test == "williams" else 2)
 
 
 def read_question(given: Mapping[str, Any]) -> PowerQuestion:
-    """From the parameters of an address or a command. Raises `BadInput` by field."""
+    """Read the parameters of an address or a command. Raises `BadInput` with the invalid fields."""
     faults: list[Fault] = []
     test = str(given.get("test") or "preference")
     if test not in TESTS:
-        faults.append(Fault(f"test is one of {', '.join(TESTS)}, not “{test}”.", field="test"))
+        faults.append(
+            Fault(
+                _("test must be one of %(known)s, not “%(value)s”.") % {"known": ", ".join(TESTS), "value": test},
+                field="test",
+            )
+        )
     numbers: dict[str, float | None] = {}
-    for name, usual in (("power", 0.8), ("alpha", 0.05), ("ties", None)):
+    for name, default in (("power", 0.8), ("alpha", 0.05), ("ties", None)):
         raw = given.get(name)
         try:
-            numbers[name] = usual if raw in (None, "") else float(str(raw))
+            numbers[name] = default if raw in (None, "") else float(str(raw))
         except ValueError:
-            faults.append(Fault(f"{name} is a number between 0 and 1.", field=name))
+            faults.append(Fault(_("%(name)s must be a number between 0 and 1.") % {"name": name}, field=name))
     sides = str(given.get("sides") or "")
     if sides not in ("", *map(str, SIDES)):
-        faults.append(Fault(f"sides is 1 or 2, not “{sides}”.", field="sides"))
+        faults.append(Fault(_("sides must be 1 or 2, not “%(value)s”.") % {"value": sides}, field="sides"))
     if faults:
         raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
-    effect, aspect = str(given.get("effect") or USUAL[test]), str(given.get("aspect") or "")
+    effect, aspect = str(given.get("effect") or DEFAULT_EFFECTS[test]), str(given.get("aspect") or "")
     power, alpha = numbers["power"], numbers["alpha"]
     assert power is not None
     assert alpha is not None
@@ -81,7 +90,7 @@ def read_question(given: Mapping[str, Any]) -> PowerQuestion:
 
 
 def answer_power(question: PowerQuestion, project: Project | None = None) -> dict[str, Any]:
-    """The number that is needed and the power of other numbers; with a project also what is there and what is left."""
+    """Return the required sample size and the power of others; with a project also its judgements and the rest."""
     from evalapp.stats.planning.power import EffectError, compute_power, needed_judgements
 
     effect = _effect(question)
@@ -99,12 +108,10 @@ def answer_power(question: PowerQuestion, project: Project | None = None) -> dic
         if pilot.get("n"):
             pilot["power"] = compute_power(question.test, effect, pilot["n"], **settings) if pilot["n"] > 3 else None  # type: ignore[arg-type]
     except EffectError as error:
-        raise BadInput(
-            f"{str(error)[0].upper()}{str(error)[1:]}.", faults=[Fault(str(error), field="effect")]
-        ) from error
-    found = {
+        raise _refuse_effect(error) from error
+    answer = {
         "test": question.test,
-        "question": TESTS[question.test],
+        "question": _(TESTS[question.test]),
         "effect": effect,
         "power": question.power,
         "alpha": question.alpha,
@@ -115,12 +122,14 @@ def answer_power(question: PowerQuestion, project: Project | None = None) -> dic
         "curve": curve,
         "pilot": pilot or None,
     }
-    return {**found, "words": _words(found)}
+    return {**answer, "words": _describe(answer)}
 
 
 def answer_plan(question: PowerQuestion, table: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Designs that tell two systems apart by ratings. `table`: the detail table of agreement of the aspect, whose
-    variances are the pilot. Raises `BadInput` where there is none."""
+    """Return designs that detect a difference of two systems by ratings.
+
+    The pilot are the variance components of `table`, the agreement table of the aspect. Raises `BadInput` without them.
+    """
     from evalapp.stats.planning.designs import SignificanceTest, StudyDesign, plan
     from evalapp.stats.planning.power import EffectError
 
@@ -128,30 +137,27 @@ def answer_plan(question: PowerQuestion, table: Mapping[str, Any] | None) -> dic
     assert isinstance(effect, float)
     if table is None or not table.get("components"):
         raise BadInput(
-            "This is planned from ratings that are there: name a project whose outputs were rated, best by two people "
-            "or more.",
-            faults=[Fault("There are no ratings to plan from.", field="test")],
+            _("This test needs a pilot: a project with ratings of outputs, best by two raters or more."),
+            faults=[Fault(_("There are no ratings to plan from."), field="test")],
         )
     components = _components(table["components"])
     per_output = max(1, round(components.ratings_per_output)) if components.ratings_per_output > 0 else 1
     try:
-        found = plan(
+        design = plan(
             components,
             effect,
             design=StudyDesign(items=max(2, table["n_items"]), ratings=per_output),
             test=SignificanceTest(power=question.power, alpha=question.alpha, two_sided=question.used_sides == 2),
         ).as_dict()
     except EffectError as error:
-        raise BadInput(
-            f"{str(error)[0].upper()}{str(error)[1:]}.", faults=[Fault(str(error), field="effect")]
-        ) from error
-    cheapest = found["cheapest"]
-    designs = [("as so far", found["asked"]), ("twice the items", found["more_items"])]
-    designs += [("twice the ratings of each", found["more_ratings"])]
-    designs += [("the fewest ratings that reach it", cheapest)] if cheapest else []
+        raise _refuse_effect(error) from error
+    cheapest = design["cheapest"]
+    designs = [(_("as so far"), design["asked"]), (_("twice the items"), design["more_items"])]
+    designs += [(_("twice the ratings per output"), design["more_ratings"])]
+    designs += [(_("fewest ratings with this power"), cheapest)] if cheapest else []
     return {
         "test": "rating",
-        "question": TESTS["rating"],
+        "question": _(TESTS["rating"]),
         "effect": effect,
         "power": question.power,
         "alpha": question.alpha,
@@ -159,19 +165,19 @@ def answer_plan(question: PowerQuestion, table: Mapping[str, Any] | None) -> dic
         "ties": 0.0,
         "unit": UNITS["rating"],
         "needed": cheapest["judgements"] if cheapest else None,
-        "curve": [{"n": design["judgements"], "power": design["power"]} for _, design in designs],
-        "designs": [{"name": name, **design} for name, design in designs],
+        "curve": [{"n": row["judgements"], "power": row["power"]} for _name, row in designs],
+        "designs": [{"name": name, **row} for name, row in designs],
         "pilot": {
             "n": table["n_judgements"], "n_simulated": table["n_simulated"], "aspect": table["aspect"],
-            "power": found["asked"]["power"], "note": "",
+            "power": design["asked"]["power"], "note": "",
         },
-        "plan": found,
-        "words": list(found["advice"]),
+        "plan": design,
+        "words": list(design["advice"]),
     }  # fmt: skip
 
 
 def _components(stored: Mapping[str, Any]) -> Any:
-    """Components of variance out of a table."""
+    """Return the variance components stored in a table."""
     from evalapp.stats.agreement.components import PARTS, Components
     from evalapp.stats.core.estimate import NAN, Estimate
 
@@ -196,13 +202,13 @@ def _effect(question: PowerQuestion) -> float | tuple[float, ...]:
         parts = ()
     wanted = 3 if question.test == "williams" else 1
     if len(parts) != wanted:
-        text = f"The effect of this test is {EFFECTS[question.test]}."
+        text = _("The effect must be %(description)s.") % {"description": _(EFFECTS[question.test])}
         raise BadInput(text, faults=[Fault(text, field="effect")])
     return parts if wanted == 3 else parts[0]
 
 
 def _pilot(question: PowerQuestion, project: Project) -> dict[str, Any]:
-    """What the project has of what the test counts, the share of ties and the median time; {} without judgements."""
+    """Return the number of the project's judgements that the test uses, their share of ties and the median time."""
     judged_by = "comparisons" if question.test == "preference" else "ratings"
     try:
         aspect = choose_aspect(project, question.aspect, judged_by=judged_by)  # type: ignore[arg-type]
@@ -231,34 +237,48 @@ def _seconds(project: Project) -> float | None:
     return float(median(times)) if times else None
 
 
-def _words(found: Mapping[str, Any]) -> list[str]:
-    """The answer in sentences."""
-    what = {"preference": "a true preference of {:.0%}", "correlation": "a true correlation of {:.2f}"}
-    effect = found["effect"]
-    if found["test"] == "williams":
-        named = f"the difference between correlations of {effect[0]:.2f} and {effect[1]:.2f}"
+def _refuse_effect(error: Exception) -> BadInput:
+    text = str(error)
+    return BadInput(f"{text[:1].upper()}{text[1:]}.", faults=[Fault(text, field="effect")])
+
+
+def _describe(answer: Mapping[str, Any]) -> list[str]:
+    """Return the answer in sentences."""
+    effect = answer["effect"]
+    if answer["test"] == "williams":
+        name = _("the difference between correlations of %(first).2f and %(second).2f")
+        name %= {"first": effect[0], "second": effect[1]}
+    elif answer["test"] == "preference":
+        name = _("a true preference of %(share).0f%%") % {"share": 100 * effect}
     else:
-        named = what[found["test"]].format(effect)
-    with_ties = f", {found['ties']:.0%} of them ties," if found["ties"] else ""
-    sentences = [
-        f"{found['needed']:,} {found['unit']}{with_ties} find {named} with power {found['power']:.2f} "
-        f"(alpha {found['alpha']:g}, {SIDES[found['sides']]}).".replace(",,", ",")
-    ]
-    pilot = found["pilot"]
+        name = _("a true correlation of %(value).2f") % {"value": effect}
+    text = _("%(n)s %(unit)s detect %(effect)s with power %(power).2f (alpha %(alpha)g, %(sides)s).")
+    if answer["ties"]:
+        text = _(
+            "%(n)s %(unit)s, %(ties).0f%% of them ties, detect %(effect)s with power %(power).2f (alpha %(alpha)g, %(sides)s)."
+        )
+    values = {"n": f"{answer['needed']:,}", "unit": answer["unit"], "effect": name, "ties": 100 * answer["ties"]}
+    values |= {"power": answer["power"], "alpha": answer["alpha"], "sides": _(SIDES[answer["sides"]])}
+    sentences = [text % values]
+    pilot = answer["pilot"]
     if not pilot:
         return sentences
     if not pilot["n"]:
         return [*sentences, pilot["note"]] if pilot["note"] else sentences
-    power = "" if pilot["power"] is None else f": the power so far is {pilot['power']:.2f}"
-    sentences.append(f"{pilot['n']:,} {found['unit']} are judged for {pilot['aspect']}{power}.")
-    left = found["needed"] - pilot["n"]
+    counts = {"n": f"{pilot['n']:,}", "unit": answer["unit"], "aspect": pilot["aspect"]}
+    if pilot["power"] is None:
+        sentences.append(_("%(n)s %(unit)s are judged for %(aspect)s.") % counts)
+    else:
+        text = _("%(n)s %(unit)s are judged for %(aspect)s: the power so far is %(power).2f.")
+        sentences.append(text % {**counts, "power": pilot["power"]})
+    left = answer["needed"] - pilot["n"]
     if left <= 0:
-        sentences.append("No more are needed for this effect.")
-        return sentences
-    judgements = left * (pilot.get("per_unit") or 1.0)
-    time = f", about {_span(judgements * pilot['seconds'])} of work" if pilot["seconds"] else ""
-    sentences.append(f"About {left:,} more {found['unit']} are needed{time}.")
-    return sentences
+        return [*sentences, _("No more are needed for this effect.")]
+    counts["n"] = f"{left:,}"
+    if not pilot["seconds"]:
+        return [*sentences, _("About %(n)s more %(unit)s are needed.") % counts]
+    span = _span(left * (pilot.get("per_unit") or 1.0) * pilot["seconds"])
+    return [*sentences, _("About %(n)s more %(unit)s are needed, about %(time)s of work.") % {**counts, "time": span}]
 
 
 def _span(seconds: float) -> str:

@@ -44,11 +44,11 @@ class SetRow:
 
     @property
     def origin(self) -> str:
-        return origin_of(self.set)
+        return describe_origin(self.set)
 
     @property
     def kind(self) -> str:
-        return kind_of(self.set)
+        return get_kind(self.set)
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def sets_chosen_by(project: Project, evaluator: str) -> list[ReferenceSet]:
     return list(ReferenceSet.objects.filter(named, project=project, meta__kind="annotate").order_by("name"))
 
 
-def kind_of(row: ReferenceSet) -> str:
+def get_kind(row: ReferenceSet) -> str:
     """original, annotate, raw, random, merge, writing; anything else came with an upload or by hand."""
     if row.name == ORIGINAL:
         return "original"
@@ -79,10 +79,10 @@ def kind_of(row: ReferenceSet) -> str:
     return str(row.meta.get("kind") or "other")
 
 
-def origin_of(row: ReferenceSet) -> str:
+def describe_origin(row: ReferenceSet) -> str:
     """Where a set comes from, in words."""
     meta = row.meta
-    kind = kind_of(row)
+    kind = get_kind(row)
     if kind == "original":
         return "as uploaded"
     if kind == "annotate":
@@ -175,7 +175,7 @@ class ItemRow:
     trace: AnnotationTrace | None = None
 
 
-def items_of(row: ReferenceSet) -> QuerySet[Item]:
+def list_items(row: ReferenceSet) -> QuerySet[Item]:
     """The items that have a reference in this set."""
     present = Exists(Reference.objects.filter(item=OuterRef("pk"), set=row.pk))
     return Item.objects.filter(project=row.project_id).filter(present)
@@ -183,7 +183,7 @@ def items_of(row: ReferenceSet) -> QuerySet[Item]:
 
 def item_page(row: ReferenceSet, *, cursor: str = "", key: str = "") -> tuple[Page, list[ItemRow]]:
     """Some items of a set with references and traces; `key` picks those whose key holds it."""
-    rows = items_of(row) if row.pk else Item.objects.none()
+    rows = list_items(row) if row.pk else Item.objects.none()
     if key:
         rows = rows.filter(key__icontains=key)
     found = keyset(rows, order=("order_key",), cursor=cursor, size=ITEMS_A_PAGE)
@@ -245,7 +245,7 @@ def compare_sets(project: Project, first: str, second: str) -> Comparison:
 
     n_first = texts(a).values("item", "text").distinct().count()
     only_first = missing(a, b)
-    both = items_of(a).filter(Exists(Reference.objects.filter(item=OuterRef("pk"), set=b.pk))).count()
+    both = list_items(a).filter(Exists(Reference.objects.filter(item=OuterRef("pk"), set=b.pk))).count()
     return Comparison(one, two, both, only_first, missing(b, a), n_first - only_first)
 
 

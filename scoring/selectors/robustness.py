@@ -9,7 +9,7 @@ from evalapp.common.models import Run
 
 from .catalogue import entries
 from .score_sets import current_sets
-from .training import trained_of
+from .training import list_trained
 
 KIND = "robustness"
 #: Runs that are looked through for the last one of every evaluator.
@@ -31,7 +31,7 @@ def reports_under_way(project: Project) -> list[Run]:
 
 def reportable(project: Project) -> list[str]:
     """Evaluators that a report can be asked for by name: trained here, then applied here, then the catalogue's."""
-    trained = list(trained_of(project).order_by("slug").values_list("slug", flat=True))
+    trained = list(list_trained(project).order_by("slug").values_list("slug", flat=True))
     free = [entry.name for entry in entries() if not entry.learns]
     applied = [row.evaluator.name for row in current_sets(project) if row.evaluator.name in free]
     return list(dict.fromkeys([*trained, *applied, *free]))

@@ -18,12 +18,12 @@ from .training import MAKING
 OWN = ("train", "artefact")
 
 
-def address_of(score_set: ScoreSet) -> str:
+def make_score_address(score_set: ScoreSet) -> str:
     """Of the page that shows these scores."""
     return f"/projects/{score_set.project.slug}/evaluators/{score_set.evaluator.slug}/?set={score_set.pk}"
 
 
-def page_of(project: Project, query: Query) -> str:
+def make_board_address(project: Project, query: Query) -> str:
     """The address of the page that shows this table."""
     tail = urlencode(query.non_default_params)
     return f"/projects/{project.slug}/{query.page}" + (f"?{tail}" if tail else "")

@@ -120,7 +120,7 @@ def words_of_deleted(parts: Sequence[str]) -> str:
     return f"its parts {', '.join(parts[:-1])} and {parts[-1]} were deleted"
 
 
-def made_of(project: Project, slug: str) -> list[Evaluator]:
+def list_combinations(project: Project, slug: str) -> list[Evaluator]:
     """The combinations that an evaluator is a part of, by name."""
     rows = Evaluator.objects.filter(project=project, kind=Evaluator.Kind.COMBINED).order_by("slug")
     return [row for row in rows if slug in row.parts]
@@ -214,7 +214,7 @@ def _is_later(upload: Upload, s: ScoreSet) -> bool:
     return upload.created_at > max(s.scored_at, s.created_at)
 
 
-def _inputs_of(s: ScoreSet) -> tuple[str, ...]:
+def _list_inputs(s: ScoreSet) -> tuple[str, ...]:
     """References in an upload are those of named sets; the original ones come with their items."""
     inputs = tuple(kind for kind in INPUTS if kind != "references" or s.references not in ("", ORIGINAL))
     return (*inputs, RATINGS) if _learned(s) else inputs
@@ -233,7 +233,7 @@ def _state(
     missing = max(0, n_outputs - s.n_scores)
     if s.scored_at is None:
         return SetState(s, _unfinished(s.run), missing)
-    inputs = _inputs_of(s)
+    inputs = _list_inputs(s)
     changed = [upload.pk for upload in uploads if _is_later(upload, s) and _touches(upload, inputs)]
     current = newest[s.evaluator_id, s.references, s.aspect]
     if current.pk != s.pk:

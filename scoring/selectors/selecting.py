@@ -45,7 +45,7 @@ def has_choices(project: Project) -> bool:
     return len(named) > len(set(named))
 
 
-def tables_of(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+def group_by_kind(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The report by kind of choice, the rows with the most hits first: {"kind", "rows", "runs", "best", "chance",
     "chance_wins"}."""
     tables = []

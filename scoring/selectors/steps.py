@@ -50,7 +50,7 @@ def choose_evaluators(project: Project, wished: Sequence[str], references: str) 
     return chosen, known
 
 
-def lines_of(table: Mapping[str, Any]) -> list[dict[str, Any]]:
+def make_lines(table: Mapping[str, Any]) -> list[dict[str, Any]]:
     """A line for every system with checkpoints: {"name", "points": [{"x", "value", "low", "high", "n"}]} by step."""
     lines: dict[str, list[dict[str, Any]]] = {}
     for row in table["rows"]:

@@ -48,7 +48,7 @@ def learners() -> list[Entry]:
     return [entry for entry in entries() if entry.learns]
 
 
-def facts_of(project: Project) -> dict[str, bool]:
+def find_training_data(project: Project) -> dict[str, bool]:
     """Which kinds of training data a project has at all, in one question that looks for a row of each. The project is
     named in each part: referred to, PostgreSQL goes through other projects' rows for a kind that this one has not."""
     outputs = Output.objects.filter(project=project)
@@ -95,13 +95,13 @@ def default_folds(project: Project) -> int:
     return 1 if list(n) else FOLDS
 
 
-def trained_of(project: Project) -> QuerySet[Evaluator]:
+def list_trained(project: Project) -> QuerySet[Evaluator]:
     """Newest first."""
     rows = Evaluator.objects.filter(project=project, kind=Evaluator.Kind.TRAINED)
     return rows.select_related("run").order_by("-pk")
 
 
-def readings_of(trained: Evaluator, entry: Entry, n_outputs: int) -> dict[str, int]:
+def count_readings(trained: Evaluator, entry: Entry, n_outputs: int) -> dict[str, int]:
     """How much an evaluator that compares texts reads to score so many: at most `references` texts beside each, of
     recommended ones from either side. Empty for what reads a text once."""
     references = trained.options.get("references")
@@ -126,10 +126,10 @@ def refuse_unfinished(project: Project, slug: str) -> None:
 
 def find_trained(project: Project, slug: str) -> Evaluator:
     """The trained evaluator of this slug. Raises `NotThere` naming those there are, or the run that is making it."""
-    found = trained_of(project).filter(slug=slug).first()
+    found = list_trained(project).filter(slug=slug).first()
     if found is None:
         refuse_unfinished(project, slug)
-        there = ", ".join(trained_of(project).values_list("slug", flat=True)[:20]) or "none yet"
+        there = ", ".join(list_trained(project).values_list("slug", flat=True)[:20]) or "none yet"
         raise NotThere(f"No evaluator “{slug}” was trained in {project.slug}. There are: {there}.")
     return found
 
@@ -143,7 +143,7 @@ def ream_under_way(project: Project) -> Run | None:
     return next((run for run in trainings_under_way(project) if run.params.get("evaluator") == "ream"), None)
 
 
-def place_of(run: Run) -> str:
+def get_run_folder(run: Run) -> str:
     """The folder below ARTEFACTS_DIR that the evaluator of a run gets."""
     return f"{run.project_id}/run-{run.pk}"
 
@@ -168,7 +168,7 @@ class File:
     sha256: str
 
 
-def files_of(evaluator: Evaluator) -> list[File]:
+def list_files(evaluator: Evaluator) -> list[File]:
     """The files as they were when the evaluator was stored."""
     return [File(**row) for row in evaluator.record.get("files", [])]
 
@@ -176,12 +176,12 @@ def files_of(evaluator: Evaluator) -> list[File]:
 def find_file(evaluator: Evaluator, name: str) -> Path:
     """The path of a file. Only names that were stored with the evaluator exist, so no other path can be asked for."""
     path = artefact_folder(evaluator) / name
-    if name not in {file.name for file in files_of(evaluator)} or not path.is_file():
+    if name not in {file.name for file in list_files(evaluator)} or not path.is_file():
         raise NotThere(f"{evaluator.slug} has no file “{name}”.")
     return path
 
 
-def card_of(evaluator: Evaluator, fold: int = 0) -> str:
+def read_card(evaluator: Evaluator, fold: int = 0) -> str:
     """The card as Markdown, of one fold where there are several; empty where it is gone."""
     name = f"fold-{fold}/card.md" if evaluator.record.get("folds") else "card.md"
     try:
@@ -190,7 +190,7 @@ def card_of(evaluator: Evaluator, fold: int = 0) -> str:
         return ""
 
 
-def curve_of(run: Run) -> dict[str, list[tuple[int, float]]]:
+def read_curve(run: Run) -> dict[str, list[tuple[int, float]]]:
     """The loss by step for every phase of a training, in the order in which they began."""
     found: dict[str, list[tuple[int, float]]] = {}
     rows = CurvePoint.objects.filter(run=run).order_by("pk").values_list("series", "step", "loss")

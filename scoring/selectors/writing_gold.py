@@ -54,7 +54,7 @@ def gold_growth(*, user: Any, campaign: WritingCampaign, aspect: str = "") -> Go
         Aspect.objects.filter(pk__in=rated.values("aspect")).order_by("position", "pk").values_list("name", flat=True)
     )
     chosen = aspect if aspect in aspects else next(iter(aspects), "")
-    name, why = metric_of(campaign)
+    name, why = choose_metric(campaign)
     found = GoldGrowth(name, why, aspect=chosen, aspects=aspects, capped=len(items) > MOST_ITEMS)
     if not chosen:
         found.n_left_out = len(items)
@@ -75,7 +75,7 @@ def gold_growth(*, user: Any, campaign: WritingCampaign, aspect: str = "") -> Go
     return found
 
 
-def metric_of(campaign: WritingCampaign) -> tuple[str, str]:
+def choose_metric(campaign: WritingCampaign) -> tuple[str, str]:
     """The metric that the campaign's evaluator was trained for, and why; bleu-star where there is no such evaluator or
     its metric reads with an encoder, which no page waits for."""
     from scoring.ml.errors import UnknownEvaluator

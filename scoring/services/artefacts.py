@@ -21,7 +21,7 @@ from evalapp.common.queue import enqueue_run
 from evalapp.common.room import check_room
 
 from ..models import Evaluator
-from ..selectors.training import place_of
+from ..selectors.training import get_run_folder
 from .training import MOST_FOLDS, free_slug, naming
 
 KIND = "artefact"
@@ -75,7 +75,7 @@ def give_up_evaluator(run: Run) -> None:
     """The run ended without an evaluator: what it may have written of one goes, and of a cancelled upload what was
     sent. After a failure that stays, so that the run can be tried again."""
     if not Evaluator.objects.filter(run=run, kind=Evaluator.Kind.TRAINED).exists():
-        place = Path(settings.ARTEFACTS_DIR) / place_of(run)
+        place = Path(settings.ARTEFACTS_DIR) / get_run_folder(run)
         # Beside it stands what a worker that was killed had begun to write.
         for left in (place, *place.parent.glob(f".{place.name}.*")):
             shutil.rmtree(left, ignore_errors=True)

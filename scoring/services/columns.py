@@ -13,7 +13,7 @@ from annotation.models import Output
 from evalapp.accounts.models import Project
 
 from ..models import ScoreSet
-from ..selectors.columns import file_of, output_file, read_columns, read_outputs
+from ..selectors.columns import get_columns_file, output_file, read_columns, read_outputs
 
 #: Below so many scores reading the database costs less than a file is worth.
 MIN_KEPT = 20_000
@@ -21,7 +21,7 @@ MIN_KEPT = 20_000
 
 def keep_columns(score_set: ScoreSet) -> None:
     """The columns of a large set are in a file afterwards, and files of its earlier states are gone."""
-    path = file_of(score_set)
+    path = get_columns_file(score_set)
     if path is None or score_set.n_scores < MIN_KEPT or path.is_file():
         return
     found = read_columns(score_set)

@@ -28,11 +28,11 @@ from ..selectors.games import find_judge, games_under_way, how_to_play, is_old, 
 from ..selectors.inputs import get_reference_set
 from ..selectors.leaderboards import (
     READ,
+    compute_stamp,
     find_leaderboard,
     has_read,
-    key_of,
+    make_key,
     may_be_shown,
-    stamp_of,
     unknown_evaluators,
 )
 from ..selectors.staleness import with_staleness
@@ -73,7 +73,7 @@ def compute_leaderboard(
     `progress` is told how many steps are done, of how many, by tables that take long."""
     if not _has_references(project, query):
         get_reference_set(project, query.reference_set)  # says which there are
-    stamp = stamp or stamp_of(project, query)
+    stamp = stamp or compute_stamp(project, query)
     began = time.monotonic()
     used = get_active_filter(project, query.rater_filter) if query.rater_filter else None
     with collect_failures() as failed:
@@ -89,7 +89,7 @@ def compute_leaderboard(
     table["signature"] += f"|v:{__version__}"
     row, _ = Leaderboard.objects.update_or_create(
         project=project,
-        key=key_of(query),
+        key=make_key(query),
         defaults={
             "kind": query.kind,
             "params": query.params,
@@ -132,7 +132,7 @@ def get_leaderboard(*, project: Project, query: Query) -> Leaderboard:
             number = answer.run.pk if answer.run else "-"
             raise BadInput(f"{query.by} is just comparing these systems in run {number}. Look again when it has ended.")
         return answer.leaderboard
-    stamp = stamp_of(project, query)
+    stamp = compute_stamp(project, query)
     kept = find_leaderboard(project, query)
     _check_names(project, query)
     if kept is not None and kept.is_current(stamp):
@@ -144,7 +144,7 @@ def answer_leaderboard(*, project: Project, query: Query, user: Any = None) -> A
     """The table for a page: at once where it is kept or small, else the last one and the run that computes anew."""
     if query.plays_games:
         return _answer_games(project, query)
-    stamp = stamp_of(project, query)
+    stamp = compute_stamp(project, query)
     kept = find_leaderboard(project, query)
     _check_names(project, query)
     if kept is not None and kept.is_current(stamp):
@@ -197,7 +197,7 @@ def renew_leaderboards(*, project: Project, run: Run | None = None) -> list[Run]
     busy = Run.objects.filter(project=project, kind__in=SCORING, state__in=Run.ACTIVE)
     if busy.exclude(pk=run.pk if run else None).exists():
         return []
-    stamp = stamp_of(project)
+    stamp = compute_stamp(project)
     queued: list[Run] = []
     kept = Leaderboard.objects.filter(project=project).exclude(stamp=stamp).order_by("-computed_at", "-pk")
     for row in kept.only("kind", "params", "key")[: 4 * MOST_RENEWED]:
@@ -205,7 +205,7 @@ def renew_leaderboards(*, project: Project, run: Run | None = None) -> list[Run]
         if set(row.params) != set(shape.names()):
             continue  # a table of an older version; nobody asks for it
         query = shape(**row.params)
-        wanted = key_of(query) == row.key and query.reads_scores and all(may_be_shown(project, [query]))
+        wanted = make_key(query) == row.key and query.reads_scores and all(may_be_shown(project, [query]))
         wanted = wanted and not unknown_evaluators(project, query.chosen)[0]
         if wanted and _has_references(project, query) and is_large(project, query):
             queued.append(_queue(project, query, stamp))
@@ -225,7 +225,7 @@ def is_large(project: Project, query: Query) -> bool:
 
     def is_stored(other: Query) -> bool:
         kept = find_leaderboard(project, other)
-        return kept is not None and kept.is_current(stamp_of(project, other))
+        return kept is not None and kept.is_current(compute_stamp(project, other))
 
     size = ProjectSize(
         project, rows=MAX_ROWS_IN_REQUEST, judged=MAX_JUDGED_IN_REQUEST, correlated=MAX_CORRELATED_IN_REQUEST,

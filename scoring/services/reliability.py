@@ -14,7 +14,7 @@ from evalapp.common.errors import EvalappError, Unavailable
 
 from ..live.asking import ask_live
 from ..models import Evaluator
-from ..selectors.training import trained_of
+from ..selectors.training import list_trained
 
 REAM = "ream"
 NOTHING = "Score not available"
@@ -22,7 +22,7 @@ NOTHING = "Score not available"
 
 def choices_for(*, project: Project) -> list[tuple[str, str]]:
     """(slug, label) of what can rate sets of references here, newest first."""
-    rows = trained_of(project).filter(name=REAM, state=Evaluator.State.READY).values_list("slug", "created_at")
+    rows = list_trained(project).filter(name=REAM, state=Evaluator.State.READY).values_list("slug", "created_at")
     return [(slug, f"{slug} (trained {at:%Y-%m-%d})") for slug, at in rows]
 
 

@@ -13,7 +13,7 @@ from evalapp.common.queue import enqueue_run
 
 from ..selectors.catalogue import check_models, get_entry, parse_options
 from ..selectors.robustness import KIND
-from ..selectors.training import find_trained, refuse_away, trained_of
+from ..selectors.training import find_trained, list_trained, refuse_away
 from ..selectors.written_kinds import SAMPLE, find_sources
 
 MOST_ITEMS = 5000
@@ -43,7 +43,7 @@ def start_robustness(
 ) -> Run:
     """Queue the report. The same request joins the run that is already there. `any_encoder` is for the command line."""
     check_values(wishes)
-    if trained_of(project).filter(slug=wishes.evaluator).exists():
+    if list_trained(project).filter(slug=wishes.evaluator).exists():
         trained = find_trained(project, wishes.evaluator)
         refuse_away(trained)
         get_entry(trained.name)

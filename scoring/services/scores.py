@@ -29,7 +29,7 @@ from ..selectors.catalogue import check_models, get_entry, parse_options
 from ..selectors.games import refuse_draws
 from ..selectors.inputs import count_outputs, get_reference_set
 from ..selectors.reading import warn_unreadable
-from ..selectors.training import refuse_away, refuse_unfinished, trained_of
+from ..selectors.training import list_trained, refuse_away, refuse_unfinished
 from .leaderboards import renew_leaderboards
 from .training import names_in
 
@@ -134,11 +134,11 @@ def _applicable(project: Project, name: str) -> Entry:
         entry = get_entry(name)
     except NotThere as error:
         refuse_unfinished(project, name)
-        slugs = list(trained_of(project).values_list("slug", flat=True)[:20])
+        slugs = list(list_trained(project).values_list("slug", flat=True)[:20])
         hint = _("Trained in %(project)s: %(names)s.") % {"project": project.slug, "names": ", ".join(slugs)}
         raise NotThere(f"{error.detail} {hint}" if slugs else error.detail) from error
     if entry.learns:
-        slugs = list(trained_of(project).filter(name=name).values_list("slug", flat=True)[:20])
+        slugs = list(list_trained(project).filter(name=name).values_list("slug", flat=True)[:20])
         text = _("%(name)s must be trained first.") % {"name": name} + " "
         if slugs:
             text += _("Trained in this project: %(names)s.") % {"names": ", ".join(slugs)}
@@ -278,9 +278,9 @@ def delete_scores(*, score_set: ScoreSet, user: Any = None) -> bool:
         text = _("Run %(run)s (%(title)s) is %(state)s and uses %(name)s. Wait for its end, or cancel it first.")
         state = run.get_state_display().lower()
         raise Conflict(text % {"run": run.pk, "title": run.title, "state": state, "name": evaluator.slug})
-    from ..selectors.columns import file_of  # imports numpy, which would delay the start of the web process
+    from ..selectors.columns import get_columns_file  # imports numpy, which would delay the start of the web process
 
-    columns = file_of(score_set)
+    columns = get_columns_file(score_set)
     with transaction.atomic():
         audit.record(
             verb="scores.deleted", project=project, actor=user, object=evaluator,

@@ -24,11 +24,11 @@ from evalapp.common.params import check_values, param, seed_param
 from evalapp.common.queue import enqueue_run
 
 from ..models import Evaluator, ScoreSet
-from ..selectors.catalogue import check_models, entries, get_entry, refusal_of
+from ..selectors.catalogue import check_models, entries, get_entry, make_refusal
 from ..selectors.datasets import DataChoice, check_choice, judged_aspects
 from ..selectors.training import (
     default_folds,
-    facts_of,
+    find_training_data,
     judgements_for,
     learners,
     missing_for,
@@ -165,7 +165,7 @@ def plan_params(project: Project, wishes: TrainingOptions, *, any_encoder: bool 
         check_values(wishes)
     with wrong.gathering():
         check_choice(project, choice)
-    missing = missing_for(entry, facts_of(project))
+    missing = missing_for(entry, find_training_data(project))
     if missing and not wrong.found:
         text = _("%(name)s cannot be trained on %(project)s.") % {"name": entry.name, "project": project.slug}
         raise BadInput(" ".join([text, *missing]))
@@ -262,7 +262,7 @@ def _options(entry: Entry, profile: str, wishes: TrainingOptions) -> dict[str, A
     try:
         return entry.parse_train_options(profile, given)
     except InvalidOption as error:
-        raise refusal_of(error, OWN_FIELDS) from error
+        raise make_refusal(error, OWN_FIELDS) from error
 
 
 def check_name(project: Project, name: str, under_way: Mapping[str, Run] | None = None) -> None:

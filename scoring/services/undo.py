@@ -8,7 +8,7 @@ from django.db.models import Count
 from annotation.models import Upload, UploadChange
 
 from ..models import Evaluator, Leaderboard, Score, ScoreSet
-from ..selectors.columns import file_of
+from ..selectors.columns import get_columns_file
 from ..selectors.score_sets import SCORES, TABLES, brought_by
 from ..selectors.summaries import summarise_scores
 from .scores import finish_score_set
@@ -38,7 +38,7 @@ def _settle(change: UploadChange) -> bool:
         return True
     if found.scored_at is not None:
         # Its columns go: the moment stays, and as many other scores may follow, for which they would be taken.
-        if (columns := file_of(found)) is not None:
+        if (columns := get_columns_file(found)) is not None:
             columns.unlink(missing_ok=True)
         finish_score_set(
             score_set=found, data_hash=found.data_hash, systems=found.systems, summary=summarise_scores(found),

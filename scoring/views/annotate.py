@@ -20,7 +20,7 @@ from evalapp.common.pages import page
 from evalapp.common.queue import queue_has_worker
 from scoring.forms.annotate import AnnotateForm, initial_from
 
-from ..selectors.training import ream_under_way, trained_of
+from ..selectors.training import list_trained, ream_under_way
 from ..services.annotating import PREVIEW_ITEMS, start_annotation, start_preview
 
 
@@ -52,7 +52,7 @@ def annotate(request: HttpRequest, slug: str) -> HttpResponse:
         "result": shown.result if shown else None,
         "tried": min(shown.params.get("sample") or PREVIEW_ITEMS, PREVIEW_ITEMS) if shown else 0,
         "has_worker": shown is None or not shown.is_active or queue_has_worker(shown.queue),
-        "has_judge": trained_of(project).filter(name="ream").exists(),
+        "has_judge": list_trained(project).filter(name="ream").exists(),
         "training": ream_under_way(project),
     }
     status = 422 if form.errors else 200

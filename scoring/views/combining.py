@@ -18,7 +18,8 @@ from evalapp.common.errors import BadInput, EvalappError, Fault, NotThere
 from evalapp.common.pages import page
 from evalapp.common.params import GREATEST_SEED, LEAST_SEED
 from scoring.boards.choices import RATINGS
-from scoring.forms.fields import aspect_names, reference_sets
+from scoring.forms.boards import list_aspects
+from scoring.forms.fields import list_reference_sets
 
 from ..models import Evaluator
 from ..selectors.score_sets import current_sets
@@ -56,10 +57,10 @@ class CombineForm(forms.Form):
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         slugs = list(dict.fromkeys(s.evaluator.slug for s in combinable(project)))
-        aspects = aspect_names(project, rated=True)
+        aspects = list_aspects(project, rated=True)
         choices = {
             "parts": [(slug, slug) for slug in slugs],
-            "references": [(name, name) for name in reference_sets(project)],
+            "references": [(name, name) for name in list_reference_sets(project)],
             "aspect": [(name, name) for name in aspects],
         }
         for name, found in choices.items():
@@ -74,7 +75,7 @@ class CombineForm(forms.Form):
 
 def combinable(project: Project) -> list[Any]:
     """The present sets of everything but combinations, of all reference sets."""
-    found = [s for name in {ORIGINAL, *reference_sets(project)} for s in current_sets(project, name)]
+    found = [s for name in {ORIGINAL, *list_reference_sets(project)} for s in current_sets(project, name)]
     kept = [s for s in found if s.evaluator.kind != Evaluator.Kind.COMBINED]
     return sorted(kept, key=lambda s: s.evaluator.slug)
 

@@ -34,13 +34,13 @@ from ..selectors.reading import warn_unreadable
 from ..selectors.run_results import was_made
 from ..selectors.score_sets import SetState, get_states, list_states
 from ..selectors.training import (
-    card_of,
-    facts_of,
-    files_of,
+    count_readings,
+    find_training_data,
+    list_files,
+    list_trained,
     missing_for,
-    readings_of,
+    read_card,
     refuse_unfinished,
-    trained_of,
     trainings_under_way,
 )
 from ..services.scores import apply_evaluator
@@ -65,7 +65,7 @@ def evaluator_list(request: HttpRequest, slug: str) -> HttpResponse:
     applied: dict[str, list[SetState]] = {}
     for state in states:
         applied.setdefault(state.score_set.evaluator.name, []).append(state)
-    facts = facts_of(project)
+    facts = find_training_data(project)
     rows = [
         {"entry": entry, "states": applied.get(entry.name, []), "missing": missing_for(entry, facts)}
         for entry in entries()
@@ -74,7 +74,7 @@ def evaluator_list(request: HttpRequest, slug: str) -> HttpResponse:
         "project": project,
         "parts": [(title, about, [row for row in rows if row["entry"].kind == kind]) for kind, title, about in PARTS],
         "states": states,
-        "trained": list(trained_of(project)),
+        "trained": list(list_trained(project)),
         "under_way": trainings_under_way(project),
         "n_outputs": n_outputs,
         "n_unscored_sentinels": sum(row["entry"].kind == "sentinel" and not row["states"] for row in rows),
@@ -87,7 +87,7 @@ def evaluator_list(request: HttpRequest, slug: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def apply(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="write")
-    trained = trained_of(project).filter(slug=name).first()
+    trained = list_trained(project).filter(slug=name).first()
     entry = get_entry(trained.name if trained else name)
     if entry.learns and trained is None:
         return redirect("scoring:train", project.slug, name)
@@ -110,7 +110,7 @@ def apply(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     n_outputs = count_outputs(project)
     context = {
         "project": project, "entry": entry, "form": form, "n_outputs": n_outputs, "trained": trained, "title": name,
-        "reads": readings_of(trained, entry, n_outputs) if trained else {},
+        "reads": count_readings(trained, entry, n_outputs) if trained else {},
         "warning": warn_unreadable(project, entry, {}, trained),
     }  # fmt: skip
     return page(request, "scoring/evaluators/apply.html", context, status=422 if form.errors else 200)
@@ -159,7 +159,7 @@ def _why_none(project: Project, evaluator: str) -> str:
 def evaluator(request: HttpRequest, slug: str, evaluator: str) -> HttpResponse:
     """One evaluator: how it was trained, where it was, and its scores, where there are any."""
     project = get_project(user=request.user, slug=slug, need="read")
-    row = trained_of(project).filter(slug=evaluator).first()
+    row = list_trained(project).filter(slug=evaluator).first()
     number = request.GET.get("set", "")
     if row is not None and not number and not ScoreSet.objects.filter(evaluator=row).exists():
         score_set = None
@@ -210,7 +210,7 @@ def _training(request: HttpRequest, row: Evaluator) -> dict[str, Any]:
         ]
     # As pairs: a template would take a count of "items" for the method of that name.
     examples = list(models[fold]["examples"].items()) if models else []
-    card = card_of(row, fold)
+    card = read_card(row, fold)
     return {
         "trained": row,
         "record": record,
@@ -224,7 +224,7 @@ def _training(request: HttpRequest, row: Evaluator) -> dict[str, Any]:
         "losses": losses,
         "figures": pictures[:FEW_PICTURES],
         "more_figures": pictures[FEW_PICTURES:],
-        "files": files_of(row),
+        "files": list_files(row),
         "choice": {name: value for name, value in record.get("choice", {}).items() if value},
     }
 

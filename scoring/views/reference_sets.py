@@ -16,7 +16,7 @@ from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can, get_project
 from evalapp.common.errors import EvalappError
 from evalapp.common.pages import page
-from scoring.forms.fields import reference_sets as names_of
+from scoring.forms.fields import list_reference_sets
 
 from ..selectors.reference_sets import compare_sets, difference_page, get_set, item_page, list_sets, reference_rows
 from ..services.reference_sets import delete_set, merge_sets
@@ -47,7 +47,7 @@ def reference_set(request: HttpRequest, slug: str, name: str) -> HttpResponse:
         "key": key,
         "page": found,
         "items": items,
-        "others": [other for other in names_of(project) if other != name],
+        "others": [other for other in list_reference_sets(project) if other != name],
         "may_write": can(user=request.user, project=project, need="write"),
     }
     return page(request, "scoring/references/show.html", context)
@@ -73,7 +73,7 @@ def reference_set_file(request: HttpRequest, slug: str, name: str) -> StreamingH
 @require_GET
 def compare(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
-    names = names_of(project)
+    names = list_reference_sets(project)
     first = request.GET.get("first") or names[0]
     second = request.GET.get("second") or next((name for name in names if name != first), first)
     found = compare_sets(project, first, second)
@@ -95,7 +95,7 @@ class MergeForm(forms.Form):
 
     def __init__(self, *args: object, project: Project, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
-        self.fields["names"].choices = [(name, name) for name in names_of(project)]  # type: ignore[attr-defined]
+        self.fields["names"].choices = [(name, name) for name in list_reference_sets(project)]  # type: ignore[attr-defined]
 
 
 @login_required

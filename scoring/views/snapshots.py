@@ -27,7 +27,7 @@ from ..selectors.leaderboards import parse_query
 from ..selectors.snapshots import compare_tables, get_snapshot, list_snapshots
 from ..services.leaderboards import Answer, answer_leaderboard
 from ..services.snapshots import delete_snapshot, take_snapshot
-from .boards import coefficient_of, table_file
+from .boards import make_file, read_coefficient
 
 NOW = "now"
 
@@ -76,7 +76,7 @@ def snapshot(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     if row.kind == "systems":
         context |= systems_columns.build_context(row.table)
     elif row.kind == "evaluators":
-        context |= metrics_columns.build_context(row.table, EvaluatorsQuery(coefficient=coefficient_of(request)))
+        context |= metrics_columns.build_context(row.table, EvaluatorsQuery(coefficient=read_coefficient(request)))
         context["recomputed"] = _recomputed(project, row, request.user) if has_earlier_test(row.table) else None
     else:
         columns = get_board(row.kind).module("columns")
@@ -105,7 +105,7 @@ def _recomputed(project: Project, row: Snapshot, user: Any) -> dict[str, Any]:
 def snapshot_file(request: HttpRequest, slug: str, name: str, ending: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
     row = get_snapshot(project, name)
-    return table_file(row.table, ending, f"{project.slug}-{row.slug}")
+    return make_file(row.table, ending, f"{project.slug}-{row.slug}")
 
 
 @login_required
@@ -119,7 +119,7 @@ def compare(request: HttpRequest, slug: str) -> HttpResponse:
     first = get_snapshot(project, request.GET.get("first") or rows[0].slug)
     wished = request.GET.get("second") or NOW
     second = None if wished == NOW else get_snapshot(project, wished)
-    coefficient = coefficient_of(request)
+    coefficient = read_coefficient(request)
     now = _now(project, first, request.user) if second is None else None
     table = second.table if second else now.table if now else None
     columns = get_board(first.kind).module("columns")

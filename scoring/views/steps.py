@@ -19,16 +19,17 @@ from evalapp.common.errors import BadInput, EvalappError
 from evalapp.common.pages import page
 from evalapp.side_figures import side_figure
 from scoring.boards.systems.query import SystemsQuery
-from scoring.forms.fields import aspect_names, reference_sets
+from scoring.forms.boards import list_aspects
+from scoring.forms.fields import list_reference_sets
 
-from ..selectors.leaderboards import parse_query, stamp_of
-from ..selectors.selecting import has_choices, latest_selection, selections_under_way, tables_of
-from ..selectors.steps import MOST, PEOPLE, best_steps, choose_evaluators, has_steps, lines_of
+from ..selectors.leaderboards import compute_stamp, parse_query
+from ..selectors.selecting import group_by_kind, has_choices, latest_selection, selections_under_way
+from ..selectors.steps import MOST, PEOPLE, best_steps, choose_evaluators, has_steps, make_lines
 from ..services.leaderboards import Answer, answer_leaderboard
 from ..services.selecting import RUNS, SelectionWishes, start_selection
 
 
-def query_of_panel(project: Project, given: Any, panel: str) -> SystemsQuery:
+def make_panel_query(project: Project, given: Any, panel: str) -> SystemsQuery:
     """The table of systems that a panel is drawn from."""
     names = ("aspect", "ratings", "filter", "references")
     asked = {name: given.get(name, "") for name in names}
@@ -39,7 +40,7 @@ def query_of_panel(project: Project, given: Any, panel: str) -> SystemsQuery:
 
 def _answer(project: Project, given: Any, panel: str, user: Any) -> tuple[Answer, str]:
     try:
-        return answer_leaderboard(project=project, query=query_of_panel(project, given, panel), user=user), ""
+        return answer_leaderboard(project=project, query=make_panel_query(project, given, panel), user=user), ""
     except BadInput as error:
         return Answer(None, None, True), error.detail
 
@@ -55,7 +56,7 @@ def steps(request: HttpRequest, slug: str) -> HttpResponse:
     under_way = []
     for name in [PEOPLE, *chosen]:
         answer, reason = _answer(project, given, name, request.user)
-        lines = lines_of(answer.table) if answer.table else []
+        lines = make_lines(answer.table) if answer.table else []
         panels.append({"name": name, "lines": lines, "reason": reason, "table": answer.table})
         if not answer.is_current:
             under_way.append(answer)
@@ -69,15 +70,15 @@ def steps(request: HttpRequest, slug: str) -> HttpResponse:
         "panels": panels,
         "best": best,
         "answer": under_way[0] if under_way else None,
-        "aspects": aspect_names(project, rated=True),
+        "aspects": list_aspects(project, rated=True),
         "aspect": people["aspect"] if people else given.get("aspect", ""),
-        "reference_sets": reference_sets(project),
+        "reference_sets": list_reference_sets(project),
         "references": references,
         "known": known,
         "chosen": chosen,
         "most": MOST,
         "there_are": any(panel["lines"] for panel in panels) or has_steps(project) or has_choices(project),
-        "plot": urlencode({**tail, "v": stamp_of(project)[:12]}),
+        "plot": urlencode({**tail, "v": compute_stamp(project)[:12]}),
         **_choices(project, request.user),
     }
     return page(request, "scoring/systems/steps.html", context, fragment="board")
@@ -87,7 +88,7 @@ def _choices(project: Project, user: Any) -> dict[str, Any]:
     """The last report on what each would choose, and whether another can be asked for."""
     run = latest_selection(project)
     return {
-        "choices": None if run is None else {**run.result, "run": run, "tables": tables_of(run.result)},
+        "choices": None if run is None else {**run.result, "run": run, "tables": group_by_kind(run.result)},
         "choosing": selections_under_way(project),
         "parts": RUNS,
         "may_choose": can(user=user, project=project, need="write") and has_choices(project),
@@ -117,7 +118,7 @@ def draw_steps(request: HttpRequest, project: Project, panel: str, theme: Any) -
     from scoring.plots import drawing as plots
 
     answer, reason = _answer(project, request.GET, panel, request.user)
-    lines = lines_of(answer.table) if answer.table else []
+    lines = make_lines(answer.table) if answer.table else []
     if not lines:
         raise BadInput(reason or "No system has training steps, or nothing was said of them.")
     words = "; ".join(

@@ -23,7 +23,7 @@ from evalapp.common.queue import queue_has_worker, words_of_waiting
 from evalapp.common.selectors import find_run
 from evalapp.side_figures import side_figure
 from scoring.forms.fields import NameField, add_faults
-from scoring.forms.train import TrainForm, data_from, initial_from, words_of
+from scoring.forms.train import TrainForm, data_from, describe_params, initial_from
 from scoring.plots.curves import draw
 
 from ..downloads import send_file, send_tar
@@ -31,8 +31,8 @@ from ..models import Evaluator, ScoreSet
 from ..selectors.catalogue import get_entry
 from ..selectors.games import KIND as GAMES
 from ..selectors.reference_sets import sets_chosen_by
-from ..selectors.score_sets import made_of
-from ..selectors.training import curve_of, facts_of, find_trained, missing_for
+from ..selectors.score_sets import list_combinations
+from ..selectors.training import find_trained, find_training_data, missing_for, read_curve
 from ..services.artefacts import receive_artefact
 from ..services.training import MOST_FOLDS, delete_evaluator, matches_check, start_check, start_checked
 
@@ -84,11 +84,11 @@ def _train_page(
         "checking": check is not None and check.is_active,
         "waiting": words_of_waiting(check) if check else "",
         "plan": plan,
-        "checked": words_of(entry, check.params) if check else [],
+        "checked": describe_params(entry, check.params) if check else [],
         # As pairs: a template would take a count of "items" for the method of that name.
         "examples": list((plan or {}).get("examples", {}).items()),
         "has_worker": check is None or not check.is_active or queue_has_worker(check.queue),
-        "missing": missing_for(entry, facts_of(project)),
+        "missing": missing_for(entry, find_training_data(project)),
     }
     refused = bool(form.errors) and request.method == "POST"
     return page(request, "scoring/evaluators/train.html", context, fragment="check", status=422 if refused else 200)
@@ -143,7 +143,7 @@ def training_curve(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     run = find_run(user=request.user, pk=pk, slug=slug)
     losses = None
     with side_figure("The curve of the loss"):
-        losses = draw(curve_of(run), title=f"Loss of {run.title}", axis="mean loss of the steps before")
+        losses = draw(read_curve(run), title=f"Loss of {run.title}", axis="mean loss of the steps before")
     context = {"project": run.project, "run": run, "losses": losses}
     return page(request, "scoring/training/curve.html", context, fragment="curve")
 
@@ -239,6 +239,6 @@ def delete(request: HttpRequest, slug: str, evaluator: str) -> HttpResponse:
     chosen = sets_chosen_by(project, row.slug)
     context = {
         "project": project, "evaluator": row, "n_scores": n_scores, "chosen": chosen,
-        "combined": made_of(project, row.slug), "has_games": row.is_trained and games.exists(),
+        "combined": list_combinations(project, row.slug), "has_games": row.is_trained and games.exists(),
     }  # fmt: skip
     return page(request, "scoring/evaluators/delete.html", context)

@@ -37,6 +37,7 @@ from evalapp.common.runner import execute_run
 from retrieval.services.corpora import add_file
 from scoring.boards.agreement.query import AgreementQuery
 from scoring.boards.aspects.query import AspectsQuery
+from scoring.boards.data.project_judgements import get_units
 from scoring.boards.matrix.query import MatrixQuery
 from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.pairs.query import PairsQuery
@@ -45,7 +46,6 @@ from scoring.boards.systems.games import Met, systems_by_games
 from scoring.boards.systems.query import SystemsQuery
 from scoring.models import CurvePoint
 from scoring.selectors.game_texts import compare_with_people
-from scoring.selectors.people import get_units
 from scoring.services.annotating import NewSet, store_reference_sets
 from scoring.services.combining import CombineWishes, start_combination
 from scoring.services.leaderboards import get_leaderboard

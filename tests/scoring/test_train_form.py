@@ -7,7 +7,7 @@ import pytest
 from annotation.models import Aspect, Comparison, Dialogue, Rating, ReferenceSet
 from evalapp.common.errors import BadInput, Fault
 from scoring.forms.fields import ApplyForm, add_faults
-from scoring.forms.train import TrainForm, data_from, initial_from, words_of
+from scoring.forms.train import TrainForm, data_from, describe_params, initial_from
 from scoring.ml.registry import get_entry
 from scoring.services.training import TrainingOptions, plan_params
 from tests.factories import make_items, make_outputs, make_ratings
@@ -216,7 +216,7 @@ def test_checked_options_are_shown_in_words(judged):
     wishes = TrainingOptions(
         "ream", aspect="quality", folds=5, systems=("sys-a",), options={"sizes": "1,3", "patience": None}
     )
-    assert words_of(get_entry("ream"), {**plan_params(judged, wishes), "name": "mine"}) == [
+    assert describe_params(get_entry("ream"), {**plan_params(judged, wishes), "name": "mine"}) == [
         ("Profile", "recommended"), ("Aspect", "quality"), ("Folds", "5"), ("Seed", "13"), ("Name", "mine"),
         ("Applied when trained", "no"), ("Systems", "sys-a"), ("sizes", "1,3"), ("patience", "none"),
     ]  # fmt: skip

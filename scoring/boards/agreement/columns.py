@@ -7,7 +7,7 @@ from typing import Any
 
 from evalapp.markup import escape_latex
 from evalapp.side_figures import failure_sentence
-from scoring.boards.agreement.rater_columns import cells_of, columns_of
+from scoring.boards.agreement.rater_columns import format_cells, list_used_columns
 from scoring.boards.choices import JUDGED, RATINGS
 from scoring.boards.render.console import as_lines, filter_line, interval
 from scoring.boards.render.latex import tabular
@@ -108,9 +108,14 @@ def _detail_lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield from found["notes"]
     raters = found.get("raters", [])
     if raters:
-        head = ["rater", "judged", *(column.label.lower() for column in columns_of(raters)), "look, because"]
+        head = ["rater", "judged", *(column.label.lower() for column in list_used_columns(raters)), "reason to review"]
         lines = [
-            [row["rater"], str(row["n"]), *(cell["text"] for cell in cells_of(row, raters)), " ".join(row["reasons"])]
+            [
+                row["rater"],
+                str(row["n"]),
+                *(cell["text"] for cell in format_cells(row, raters)),
+                " ".join(row["reasons"]),
+            ]
             for row in raters
         ]
         yield from as_lines(head, lines, left=(0, len(head) - 1))

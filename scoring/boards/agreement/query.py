@@ -1,18 +1,20 @@
-"""The parameters of the board of inter-annotator agreement."""
+"""The parameters of the tables of inter-annotator agreement."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scoring.boards.base import Data, Query, Size
+from evalapp.translation import gettext as _
+from scoring.boards.base import Data, Query, Size, Way
 from scoring.boards.choices import RATINGS
 
 
 @dataclass(frozen=True)
 class AgreementQuery(Query):
-    """Without an aspect: a line for every aspect. `campaign` is a slug, `judged` a way of judging; empty means all."""
+    """Without an aspect: an overview of all aspects. `campaign` is a slug, `judged` a kind of judgement; empty means
+    all."""
 
     aspect: str = ""
     judged: str = ""
@@ -23,14 +25,18 @@ class AgreementQuery(Query):
 
     kind = "agreement"
     page = "agreement/"
+    description = "Inter-annotator agreement: every aspect, or one aspect in detail."
+    in_leaderboards = False
     names_raters = True
 
     def faults(self) -> Iterator[tuple[str, str]]:
         if self.ratings != "raw" and self.scale in ("nominal", "ratio"):
-            text = (
-                f"{RATINGS[self.ratings]} have an order and distances, no categories or zero: use ordinal or interval."
-            )
-            yield text[0].upper() + text[1:], "scale"
+            text = _("The ratings option “%(ratings)s” needs the scale ordinal or interval.")
+            yield text % {"ratings": _(RATINGS[self.ratings])}, "scale"
+
+    @classmethod
+    def list_exported(cls, judged: Mapping[str, Collection[Way]], has_scores: bool) -> Sequence[Query]:
+        return [cls()] if any(judged.values()) else []
 
     @property
     def reads_scores(self) -> bool:

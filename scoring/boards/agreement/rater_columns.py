@@ -46,14 +46,14 @@ COLUMNS = (
 )
 
 
-def columns_of(rows: Sequence[Row]) -> list[Column]:
+def list_used_columns(rows: Sequence[Row]) -> list[Column]:
     return [column for column in COLUMNS if any(_value(row, column.part) is not None for row in rows)]
 
 
-def cells_of(row: Row, rows: Sequence[Row]) -> list[dict[str, str]]:
-    """The cells of a rater under `columns_of(rows)`; undefined ones are a dash with the reason as note."""
+def format_cells(row: Row, rows: Sequence[Row]) -> list[dict[str, str]]:
+    """The cells of a rater under `list_used_columns(rows)`; undefined ones are a dash with the reason as note."""
     cells = []
-    for column in columns_of(rows):
+    for column in list_used_columns(rows):
         found = row.get(column.part) or {}
         value = _value(row, column.part)
         cells.append({"text": "-" if value is None else column.text(value), "note": found.get("note", "")})

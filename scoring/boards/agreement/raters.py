@@ -86,7 +86,7 @@ def detail_table(
 ) -> Table:
     """Everything about the people who judged one aspect. `controls`: rater -> control items answered and failed.
     Coefficients and pairs are of the ratings by the method of `settings`, all else of what was given."""
-    scale, method = scale_of(columns, settings), _method(settings)
+    scale, method = choose_scale(columns, settings), _method(settings)
     first = columns.first_judgements()
     compared, n_without = normalise_judgements(first, method)
     found = _agreement(compared, scale, DEFAULT_RESAMPLES, SHOWN_PAIRS)
@@ -134,7 +134,7 @@ def detail_table(
     }
 
 
-def scale_of(columns: RaterJudgements, settings: Settings) -> Scale:
+def choose_scale(columns: RaterJudgements, settings: Settings) -> Scale:
     """The scale that was asked for, the usual one where none was, nominal for verdicts in any case."""
     asked = settings["scale"]
     return columns.default_scale if asked in ("", "auto") or not columns.is_numeric else asked
@@ -148,7 +148,7 @@ def _method(settings: Settings) -> RatingMethod:
 
 def _line(aspect: str, judged: str, source: str, columns: RaterJudgements, settings: Settings) -> Table:
     first = columns.first_judgements()
-    scale, method = scale_of(columns, settings), _method(settings)
+    scale, method = choose_scale(columns, settings), _method(settings)
     compared, n_without = normalise_judgements(first, method)
     return {
         "aspect": aspect,
@@ -220,7 +220,7 @@ def _raters(columns: RaterJudgements, controls: Mapping[str, tuple[int, int]]) -
     blank = np.full(extra, np.nan)
     failed = [None] * len(columns) + [failed for _, failed in checks]
     found = rater_reports(
-        np.concatenate([points_of(columns), blank]),
+        np.concatenate([to_points(columns), blank]),
         np.concatenate([columns.unit, np.full(extra, -1)]),
         np.concatenate([columns.rater, np.array([code for code, _ in checks], dtype=np.int64)]),
         seconds=np.concatenate([columns.seconds, blank]) if np.isfinite(columns.seconds).any() else None,
@@ -235,7 +235,7 @@ def _raters(columns: RaterJudgements, controls: Mapping[str, tuple[int, int]]) -
     return sorted(rows, key=lambda row: (not row["reasons"], -row["n"], row["rater"]))
 
 
-def points_of(columns: RaterJudgements) -> FloatArray:
+def to_points(columns: RaterJudgements) -> FloatArray:
     """Ratings as they are; verdicts as points of the first side (1 better, .5 equal or undecided, 0 worse). In a
     comparison of two outputs every second unit is turned round, because which side comes first there means nothing."""
     if columns.is_numeric:

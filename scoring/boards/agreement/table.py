@@ -1,11 +1,11 @@
-"""The tables of the board of agreement: of all aspects, or of one."""
+"""The tables of the board of inter-annotator agreement: an overview of all aspects, or one aspect in detail."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from scoring.boards.choices import JUDGED
-from scoring.boards.shapes import ABSENT, BoardTable, Estimate, Number, Part, list_of, one_of
+from scoring.boards.shapes import ABSENT, BoardTable, Estimate, Number, Part, list_of, one_of, optional
 
 Judged = one_of(*JUDGED)
 
@@ -16,7 +16,7 @@ class Coefficient(Estimate):
 
 
 class Line(Part):
-    """One aspect, one way of judging and one source."""
+    """The agreement on one aspect, by kind of judgement and by source (a campaign, an upload, or all)."""
 
     aspect: str
     judged: Judged  # type: ignore[valid-type]
@@ -35,10 +35,13 @@ class Share(Part):
 
 
 class AgreementTable(BoardTable):
+    """Agreement on every aspect, or on one aspect with reports of its raters."""
+
     campaign: str
     scale: str
+    rows: list[Any] = optional("A line with `coefficients` for every aspect; for one aspect its coefficients.")
     notes: list[str] = ABSENT
-    prevalence: list[Share] = ABSENT
+    prevalence: list[Share] = optional("How often each value was given.")
     n_units: Number = ABSENT
     n_judgements: Number = ABSENT
 
@@ -52,10 +55,11 @@ class DetailTable(AgreementTable):
     rows: list[Coefficient]
 
 
+Table = AgreementTable
 NEEDED = ("aspect", "judged", "campaign", "scale")
 MEMBERS = ()
 
 
 def choose_model(table: Any) -> type[AgreementTable]:
-    """By whether the table is about one aspect."""
+    """Return the model of the overview or of the detail of one aspect."""
     return DetailTable if isinstance(table, dict) and table.get("aspect") else OverviewTable

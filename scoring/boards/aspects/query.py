@@ -1,4 +1,4 @@
-"""The parameters of the board of evaluators by aspect."""
+"""The parameters of the leaderboard of evaluators by aspect."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from evalapp.translation import gettext_noop
 from scoring.boards.base import Data, Query, Size
 from scoring.boards.metrics.query import EvaluatorsQuery
 
-#: Tables of single aspects that one request may compute.
+#: Tables of aspects that one request may compute.
 MOST_ASPECTS_IN_REQUEST = 4
 
 
 @dataclass(frozen=True)
 class AspectsQuery(Query):
-    """As the main board of evaluators, for all rated aspects."""
+    """Like the main leaderboard of evaluators, for all rated aspects."""
 
     level: str = "segment"
     grouping: str = "none"
@@ -28,10 +29,14 @@ class AspectsQuery(Query):
 
     kind = "aspects"
     page = "evaluation/aspects/"
+    description = "Evaluators by aspect: a coefficient for each, with its interval and letters of significance."
+    flag_help = "all aspects side by side"
+    tab = gettext_noop("By aspect")
+    form_fields = ("level", "grouping", "systems", "coefficient", "ratings", "references", "filter")
     has_grouping = True
 
-    def of_aspect(self, aspect: str) -> EvaluatorsQuery:
-        """The query of the main board of one aspect, as its own page asks it."""
+    def for_aspect(self, aspect: str) -> EvaluatorsQuery:
+        """Return the query of the main leaderboard of an aspect."""
         return EvaluatorsQuery(aspect=aspect, **self.params)
 
     def is_large(self, size: Size) -> bool:
@@ -44,7 +49,7 @@ class AspectsQuery(Query):
         return data.score_sets(self, None)
 
     def describe_source(self, data: Data, table: Mapping[str, Any], names: Callable[[Any], str]) -> dict[str, Any]:
-        queries = [self.of_aspect(one["aspect"]) for one in table["aspects"]]
+        queries = [self.for_aspect(one["aspect"]) for one in table["aspects"]]
         tables = {
             one.aspect: {"params": one.params, "sets": [names(found) for found in one.select_sets(data, one.aspect)]}
             for one in queries

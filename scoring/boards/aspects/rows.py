@@ -10,7 +10,7 @@ from evalapp.stats.resampling.jackknife import NAME
 from evalapp.versions import split_version
 from scoring.boards.metrics.cells import no_estimate, sign_table
 from scoring.boards.metrics.people import (
-    chosen_of,
+    list_chosen,
     of_all_outputs,
     with_missing,
     with_wider,
@@ -61,7 +61,7 @@ def aspects_table(tables: Sequence[Mapping[str, Any]], settings: Settings) -> Ta
         "n_simulated": sum(table["n_simulated"] for table in tables),
         "counted": [f"{table['aspect']}: {said}" for table in tables for said in table.get("counted", ())],
         "n_items": max((table["n_items"] for table in tables), default=0),
-        "evaluators": chosen_of(settings),
+        "evaluators": list_chosen(settings),
         "note": with_missing(wider if tables else "No aspect has been rated.", settings, rows),
         "rows": sorted(rows, key=lambda row: (-_mean(row["cells"]), row["evaluator"])),
     }

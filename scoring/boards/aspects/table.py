@@ -6,13 +6,24 @@ from pydantic import model_validator
 
 from scoring.boards.choices import COEFFICIENTS
 from scoring.boards.metrics.table import EXTRA
-from scoring.boards.metrics.table import NEEDED as OF_EVALUATORS
-from scoring.boards.shapes import BoardTable, Estimate, EvaluatorPart, Part, check_cells, fault, one_of
+from scoring.boards.metrics.table import NEEDED as METRICS_NEEDED
+from scoring.boards.shapes import (
+    CHOSEN,
+    BoardTable,
+    Estimate,
+    EvaluatorPart,
+    Part,
+    ScoreSetName,
+    check_cells,
+    fault,
+    one_of,
+    optional,
+)
 
 
 class AspectsRow(EvaluatorPart):
     cells: list[Estimate]
-    score_set: str | None
+    score_set: ScoreSetName
 
 
 class AspectPart(Part):
@@ -24,6 +35,7 @@ class AspectsTable(BoardTable):
     figure: one_of(*COEFFICIENTS, *EXTRA)  # type: ignore[valid-type]
     aspects: list[AspectPart]
     rows: list[AspectsRow]
+    evaluators: list[str] = optional(CHOSEN)
 
     @model_validator(mode="after")
     def check(self) -> AspectsTable:
@@ -33,8 +45,8 @@ class AspectsTable(BoardTable):
         return self
 
 
-NEEDED = (*OF_EVALUATORS, "coefficient")
-#: Of the parameters of each aspect's own table.
-NEEDED_INSIDE = OF_EVALUATORS
+NEEDED = (*METRICS_NEEDED, "coefficient")
+#: Parameters of the table of each aspect.
+NEEDED_INSIDE = METRICS_NEEDED
 MEMBERS = ("tables",)
 Table = AspectsTable

@@ -122,7 +122,7 @@ def number_raters(rater: IntArray, n_raters: int, what: Sequence[IntArray]) -> I
     return new
 
 
-def named_by(raters: tuple[str, ...], new: IntArray) -> tuple[str, ...]:
+def reorder_names(raters: tuple[str, ...], new: IntArray) -> tuple[str, ...]:
     """The names in the order of the new numbers."""
     found = [""] * len(raters)
     for name, number in zip(raters, new.tolist(), strict=True):
@@ -253,7 +253,7 @@ def build_ratings(rows: Iterable[RatingRow], units: Units, is_dropped: Callable[
 
     Compact columns from the start: a million ratings take 50 MB, their Python objects many times more."""
     items, groups, raters = Labels(), Labels(), Labels()
-    columns = [array("q"), array("q"), array("q"), array("q"), array("q"), array("d"), array("b")]
+    columns: list[array[Any]] = [array(code) for code in "qqqqqdb"]
     n_filtered = 0
     for output, item, group, system, step, rater, value, simulated in rows:
         if is_dropped(rater):
@@ -269,9 +269,11 @@ def build_ratings(rows: Iterable[RatingRow], units: Units, is_dropped: Callable[
     new = number_raters(numbers, len(raters.names), (item_, unit_, np.unique(value_, return_inverse=True)[1]))
     numbers = new[numbers]
     order = np.lexsort((numbers, value_, unit_, item_))
-    parts: list[Any] = [column[order] for column in (output_, item_, cluster, unit_, numbers, value_)]
-    names, flags = named_by(raters.names, new), simulated_[order].astype(bool)
-    return Ratings(*parts, simulated=flags, units=units, raters=names, n_filtered=n_filtered)
+    return Ratings(
+        output=output_[order], item=item_[order], cluster=cluster[order], system=unit_[order], rater=numbers[order],
+        value=value_[order], simulated=simulated_[order].astype(bool), units=units,
+        raters=reorder_names(raters.names, new), n_filtered=n_filtered,
+    )  # fmt: skip
 
 
 #: (system, step, output, characters of the text).
@@ -314,12 +316,16 @@ def build_comparisons(
     numbers = number_raters(said, len(raters.names), what)
     said = numbers[said]
     order = np.lexsort((said, verdict_, b_, a_, item_))
-    sides: list[Any] = [column[order] for column in (item_, group_, a_, b_, verdict_, np.array(flags, dtype=np.bool_))]
     return Comparisons(
-        *sides,
+        item=item_[order],
+        cluster=group_[order],
+        system_a=a_[order],
+        system_b=b_[order],
+        verdict=verdict_[order],
+        simulated=np.array(flags, dtype=np.bool_)[order],
         units=units,
         rater=said[order],
-        raters=named_by(raters.names, numbers),
+        raters=reorder_names(raters.names, numbers),
         n_filtered=n_filtered,
         longer=None if turing else np.array(by, dtype=np.float64)[order],
         propensity=np.array(chances, dtype=np.float64)[order] if with_propensity else None,

@@ -1,4 +1,4 @@
-"""What boards of evaluators compare: the scores of what people judged, without what the evaluators learned from."""
+"""Scores of judged outputs, without outputs in the training data of the compared evaluators."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ def load_compared(
     score_sets: Sequence[Any],
     outputs: IntArray,
     *,
-    outside_of: Callable[[Sequence[Any]], BoolArray] | None = None,
+    find_outside: Callable[[Sequence[Any]], BoolArray] | None = None,
     is_left: Callable[[BoolArray], bool] = lambda outside: bool(outside.any()),
 ) -> dict[str, Any]:
-    """The arguments `scored`, `outside` and `learned` of a table of evaluators.
+    """Return the arguments `scored`, `outside` and `learned` of a table of evaluators.
 
-    `outside_of` says which judged units none of some evaluators learned from (by default: which outputs), `is_left`
-    whether that leaves anything to compare. If not, `learned` tells how many units each evaluator learned from."""
-    outside_of = outside_of or (lambda some: ~data.find_learned(some, outputs))
-    outside = outside_of(score_sets)
+    `find_outside` says which judged units are in no training data of some evaluators (default: which outputs),
+    `is_left` whether any of them can be compared. If not, `learned` counts the units in each evaluator's training data.
+    """
+    find_outside = find_outside or (lambda some: ~data.find_learned(some, outputs))
+    outside = find_outside(score_sets)
     scored = [data.load_scored(one, outputs) for one in score_sets]
     learned: dict[str, int] = {}
     if not is_left(outside):
         trained = [(one, row) for one, row in zip(score_sets, scored, strict=True) if row.n_in_training]
-        learned = {row.evaluator: int((~outside_of([one])).sum()) for one, row in trained}
+        learned = {row.evaluator: int((~find_outside([one])).sum()) for one, row in trained}
     return {"scored": scored, "outside": outside, "learned": learned}

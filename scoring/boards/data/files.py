@@ -254,7 +254,7 @@ class ExportFolder:
         found: list[tuple[Any, ...]] = []
         n_filtered = 0
         for row in self.rows(table):
-            if row.get("aspect") != aspect or _way_of(row) != way:
+            if row.get("aspect") != aspect or _get_way(row) != way:
                 continue
             if out(row["rater"]):
                 n_filtered += 1
@@ -348,7 +348,7 @@ def _object(value: Any) -> Row:
     return found
 
 
-def _way_of(row: Row) -> str:
+def _get_way(row: Row) -> str:
     if "verdict" in row:
         return "turing" if isinstance(row["system_b"], dict) else "comparisons"
     return "dialogues" if row.get("dialogue") else "ratings"

@@ -153,7 +153,7 @@ class FolderData:
         entries = [
             {
                 **part,
-                "kind": query.of_aspect(aspect).kind,
+                "kind": query.for_aspect(aspect).kind,
                 "table": {"aspect": aspect, "rows": unapplied, "signature": signatures.get(aspect, "")},
             }
             for aspect, part in self.entry["tables"].items()

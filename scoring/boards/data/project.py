@@ -6,15 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from annotation.models import Aspect, Campaign, Comparison, Rating, System
+from django.utils.translation import gettext as _
+
+from annotation.models import Aspect, Campaign, Comparison, Rating, ReferenceSet, System
+from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
-from evalapp.common.errors import BadInput, NotThere
+from evalapp.common.errors import BadInput, Fault, NotThere
 from scoring.boards.base import AspectInfo, Progress, Query, Size, Table, Way
+from scoring.boards.choices import MOST_SETS
 from scoring.models import Evaluator, Score, ScoreSet
-from scoring.selectors.aspects import choose_aspect, find_campaign, list_judged
-from scoring.selectors.compared import compared_sets
+from scoring.selectors.aspects import choose_aspect, choose_judged_way, find_campaign, list_judged, list_judged_ways
 from scoring.selectors.item_keys import item_keys, load_parts
-from scoring.selectors.score_sets import get_current_set
+from scoring.selectors.reference_sets import SetRow, list_sets
+from scoring.selectors.score_sets import current_sets, get_current_set
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,36 +30,78 @@ if TYPE_CHECKING:
     from scoring.boards.metrics.people import Scored
 
 CHUNK = 20_000
-#: Scores that are asked for by the numbers of their outputs.
+#: Scores of so few outputs are selected by primary key.
 FEW = 10_000
 
 
+def _judgements() -> Any:
+    """Return the module that imports numpy, which the web process loads with the first table."""
+    from scoring.boards.data import project_judgements
+
+    return project_judgements
+
+
 def get_evaluator(project: Project, slug: str) -> Evaluator:
-    """The evaluator of this slug. Raises `NotThere` where it was not applied."""
-    found = Evaluator.objects.filter(project=project, slug=slug).first()
-    if found is None:
-        raise NotThere(
-            f"No evaluator “{slug}” has been applied in {project.slug}. "
-            f"Apply it first: manage.py score {slug} --project {project.slug}"
+    """Return the evaluator of this slug. Raises `NotThere` if it was not applied."""
+    evaluator = Evaluator.objects.filter(project=project, slug=slug).first()
+    if evaluator is None:
+        text = _(
+            "No evaluator “%(slug)s” has been applied in %(project)s. "
+            "Apply it first: manage.py score %(slug)s --project %(project)s"
         )
-    return found
+        raise NotThere(text % {"slug": slug, "project": project.slug})
+    return evaluator
 
 
 def rated_aspects(project: Project) -> list[str]:
-    """Aspects of which outputs were rated, in the project's order."""
+    """Return the aspects with ratings of outputs, in the project's order."""
     rated = list_judged(project, {"ratings": Rating.objects.filter(output__isnull=False)})
     return [aspect.name for aspect, ways in rated if ways]
 
 
+def select_compared_sets(project: Project, query: Query, aspect: str | None = None) -> list[ScoreSet]:
+    """Return the current score sets of the evaluators that the query chooses, or of all (see `current_sets`)."""
+    sets, chosen = current_sets(project, query.reference_set, aspect), query.chosen
+    return [score_set for score_set in sets if score_set.evaluator.slug in chosen] if chosen else sets
+
+
+def choose_reference_sets(project: Project, query: Query) -> list[str]:
+    """Return the reference sets that the query names, or the first with scores: `original`, then by age."""
+    named = list(dict.fromkeys(name for name in getattr(query, "references", "").split(",") if name))
+    if not named:
+        scored = ScoreSet.objects.filter(project=project, scored_at__isnull=False).exclude(references="")
+        names = set(scored.values_list("references", flat=True))
+        rows = ReferenceSet.objects.filter(project=project, name__in=names - {ORIGINAL}).order_by("pk")
+        return [*({ORIGINAL} & names), *rows.values_list("name", flat=True)][:MOST_SETS]
+    known = {ORIGINAL, *ReferenceSet.objects.filter(project=project).values_list("name", flat=True)}
+    text = ""
+    if unknown := [name for name in named if name not in known]:
+        text = _("There is no reference set “%(name)s” in %(project)s. There are: %(known)s.")
+        text %= {"name": unknown[0], "project": project.slug, "known": ", ".join(sorted(known))}
+    elif not 2 <= len(named) <= MOST_SETS:
+        text = _("Name 2 to %(most)d reference sets to compare.") % {"most": MOST_SETS}
+    if text:
+        raise BadInput(text, faults=[Fault(text, field="references")])
+    return named
+
+
+def _describe_reference_set(row: SetRow) -> Table:
+    return {
+        "name": row.name, "kind": row.kind, "origin": row.origin, "metrics": row.meta.get("metrics", []),
+        "n_references": row.n_references, "n_items": row.n_items, "per_item": row.per_item,
+        "holds_judged_outputs": bool(row.meta.get("holds_judged_outputs")),
+    }  # fmt: skip
+
+
 @dataclass(frozen=True)
 class ProjectData:
-    """Outputs are primary keys, sets of scores are `ScoreSet`s. `get_table` gives the stored or computed table of a
+    """Outputs are primary keys, score sets are `ScoreSet`s. `get_table` returns the stored or computed table of another
     query, for boards that are made from other boards."""
 
     project: Project
     get_table: Callable[[Query], Table] | None = None
-    #: Where the outputs asked for last stand in the columns of a set.
-    _places: dict[int, Any] = field(default_factory=dict, repr=False)
+    #: Positions of the outputs requested last in the columns of a score set.
+    _positions: dict[int, Any] = field(default_factory=dict, repr=False)
 
     @property
     def draws(self) -> Mapping[str, Any]:
@@ -70,49 +116,40 @@ class ProjectData:
             name = next(iter(names), "")
         if way in ("ratings", "comparisons") or name:
             judged_by: Any = "ratings" if way in ("ratings", "dialogues") else "comparisons"
-            return _described(choose_aspect(self.project, name, judged_by=judged_by, otherwise=otherwise))
+            return _describe_aspect(choose_aspect(self.project, name, judged_by=judged_by, otherwise=otherwise))
         if way == "dialogues":
             rows = Aspect.objects.filter(project=self.project, ratings__dialogue__isnull=False)
-            if (found := rows.order_by("position", "pk").first()) is None:
-                raise BadInput(
-                    f"Nobody has rated whole dialogues in {self.project.slug} yet. Upload dialogues.jsonl, and ratings "
-                    "with `dialogue` in place of item and system."
+            if (aspect := rows.order_by("position", "pk").first()) is None:
+                text = _(
+                    "%(project)s has no ratings of dialogues yet. Upload dialogues.jsonl, and ratings with `dialogue` "
+                    "instead of item and system."
                 )
-            return _described(found)
+                raise BadInput(text % {"project": self.project.slug})
+            return _describe_aspect(aspect)
         compared = {"compared": Comparison.objects.filter(output_b__isnull=way == "turing")}
         first = next((aspect for aspect, ways in list_judged(self.project, compared) if ways), None)
-        return _described(first or choose_aspect(self.project, "", judged_by="comparisons"))
+        return _describe_aspect(first or choose_aspect(self.project, "", judged_by="comparisons"))
 
     def load_ratings(self, aspect: AspectInfo, query: Query) -> Ratings:
-        from scoring.selectors.people import load_ratings
-
         campaign = find_campaign(self.project, query.campaign_slug)
-        return load_ratings(self.project, aspect.row, filter=query.rater_filter, campaign=campaign)
+        return _judgements().load_ratings(self.project, aspect.row, filter=query.rater_filter, campaign=campaign)
 
     def load_dialogues(self, aspect: AspectInfo, query: Query) -> Ratings:
-        from scoring.selectors.dialogues import load_dialogues
-
-        return load_dialogues(self.project, aspect.row, query.rater_filter)
+        return _judgements().load_dialogues(self.project, aspect.row, query.rater_filter)
 
     def load_turns(self, dialogues: IntArray) -> tuple[IntArray, IntArray]:
-        from scoring.selectors.dialogues import load_turns
-
-        return load_turns(self.project, dialogues)
+        return _judgements().load_turns(self.project, dialogues)
 
     def load_comparisons(self, aspect: AspectInfo, query: Query, *, turing: bool) -> Comparisons:
-        from scoring.selectors.people import load_comparisons
-
-        return load_comparisons(
+        return _judgements().load_comparisons(
             self.project, aspect.row, turing=turing, filter=query.rater_filter,
             propensity=getattr(query, "weights", "") == "propensity",
             campaign=find_campaign(self.project, query.campaign_slug),
         )  # fmt: skip
 
     def list_ways(self, query: Any) -> Sequence[tuple[AspectInfo, str]]:
-        from scoring.selectors.agreement import choose_asked, list_asked
-
-        asked = [choose_asked(self.project, query)] if query.aspect else list_asked(self.project)
-        return [(_described(row.aspect), row.judged) for row in asked if query.judged in ("", row.judged)]
+        ways = [choose_judged_way(self.project, query)] if query.aspect else list_judged_ways(self.project)
+        return [(_describe_aspect(row.aspect), row.judged) for row in ways if query.judged in ("", row.judged)]
 
     def describe_judged(self, aspect: AspectInfo | None = None, way: str = "") -> Table:
         rows = Campaign.objects.filter(project=self.project).exclude(opened_at=None)
@@ -123,14 +160,10 @@ class ProjectData:
         return {"scale_ends": ends, **campaigns}
 
     def load_judged(self, aspect: AspectInfo, way: str, query: Query) -> RaterJudgements:
-        from scoring.selectors.agreement import load_judged
-
-        return load_judged(self.project, aspect.row, way, query)
+        return _judgements().load_judged(self.project, aspect.row, way, query)
 
     def load_controls(self, query: Query) -> Mapping[str, tuple[int, int]]:
-        from scoring.selectors.agreement import load_controls
-
-        return load_controls(self.project, find_campaign(self.project, query.campaign_slug))
+        return _judgements().load_controls(self.project, find_campaign(self.project, query.campaign_slug))
 
     # ---- outputs and items --------------------------------------------------------------------------------
 
@@ -139,18 +172,19 @@ class ProjectData:
 
         from scoring.selectors.columns import load_outputs
 
-        found = load_outputs(self.project)
-        order = np.lexsort((found.system, found.item))
-        order = order[found.units.wanted(subset)[found.system[order]]] if len(order) else order
-        return found.output[order], found.cluster[order], found.system[order]
+        outputs = load_outputs(self.project)
+        order = np.lexsort((outputs.system, outputs.item))
+        order = order[outputs.units.wanted(subset)[outputs.system[order]]] if len(order) else order
+        return outputs.output[order], outputs.cluster[order], outputs.system[order]
 
     def choose_key(self, key: str) -> str:
         key = key or next(iter(item_keys(self.project)), "")
         if not key:
-            raise BadInput(
-                f"The items of {self.project.slug} have no key that parts them. Give them one in `meta` (items.jsonl), "
-                'such as {"domain": "news"}.'
+            text = _(
+                "The items of %(project)s have no key in `meta` that divides them. Add one in items.jsonl, such as "
+                '{"domain": "news"}.'
             )
+            raise BadInput(text % {"project": self.project.slug})
         return key
 
     def load_parts(self, outputs: IntArray, key: str) -> NDArray[Any]:
@@ -160,11 +194,10 @@ class ProjectData:
 
     def score_sets(self, query: Query, aspect: str | None, *, one_each: bool = False) -> list[ScoreSet]:
         if slug := getattr(query, "by", ""):
-            found = get_current_set(
-                self.project, get_evaluator(self.project, slug), query.reference_set, getattr(query, "aspect", "")
-            )
-            return [found] if found else []
-        sets = compared_sets(self.project, query, aspect)
+            evaluator = get_evaluator(self.project, slug)
+            current = get_current_set(self.project, evaluator, query.reference_set, getattr(query, "aspect", ""))
+            return [current] if current else []
+        sets = select_compared_sets(self.project, query, aspect)
         if not one_each:
             return sets
         wanted = getattr(query, "aspect", "")
@@ -175,16 +208,20 @@ class ProjectData:
         return list(by_evaluator.values())
 
     def score_sets_by_references(self, query: Any, aspect: str) -> tuple[list[str], list[dict[str, Any]]]:
-        from scoring.selectors.enhanced import chosen_sets, newest_sets
-
-        names = chosen_sets(self.project, query)
-        rows = newest_sets(self.project, names, aspect, evaluators=query.chosen)
-        return names, [of_sets for _, of_sets in sorted(rows.items())]
+        names = choose_reference_sets(self.project, query)
+        rows = ScoreSet.objects.filter(
+            project=self.project, references__in=names, aspect__in=["", aspect], scored_at__isnull=False
+        ).select_related("evaluator")
+        if query.chosen:
+            rows = rows.filter(evaluator__slug__in=query.chosen)
+        newest: dict[tuple[str, str], dict[str, ScoreSet]] = {}
+        for row in rows.order_by("evaluator__slug", "aspect", "-scored_at", "-pk"):
+            newest.setdefault((row.evaluator.slug, row.aspect), {}).setdefault(row.references, row)
+        return names, [sets for _key, sets in sorted(newest.items())]
 
     def describe_references(self, names: Sequence[str]) -> Table:
-        from scoring.selectors.enhanced import describe_sets
-
-        return {"sets": describe_sets(self.project, names)}
+        rows = {row.name: row for row in list_sets(self.project)}
+        return {"sets": [_describe_reference_set(rows[name]) for name in names if name in rows]}
 
     def load_scored(self, score_set: ScoreSet, outputs: IntArray) -> Scored:
         from scoring.boards.metrics.people import Scored
@@ -206,23 +243,23 @@ class ProjectData:
         )
 
     def load_values(self, score_set: ScoreSet, outputs: IntArray) -> NDArray[np.float64]:
-        """The scores of these outputs, nan where there is none."""
+        """Return the scores of these outputs, nan if there is none."""
         import numpy as np
 
         from scoring.selectors.columns import find_columns, read_columns
 
-        found = find_columns(score_set)
-        if found is None and 2 * len(outputs) < score_set.n_scores and len(outputs) <= FEW:
+        columns = find_columns(score_set)
+        if columns is None and 2 * len(outputs) < score_set.n_scores and len(outputs) <= FEW:
             rows = Score.objects.filter(score_set=score_set, value__isnull=False, output__in=outputs.tolist())
             values = dict(rows.values_list("output_id", "value"))
             return np.array([values.get(output, np.nan) for output in outputs.tolist()], dtype=np.float64)
-        found = found or read_columns(score_set)
-        # Sets of one project mostly score the same outputs.
-        last = self._places.get(id(outputs))
-        if last is None or not np.array_equal(last[0], found.output):
-            self._places.clear()
-            last = self._places[id(outputs)] = found.output, found.places(outputs)
-        return found.at(last[1])
+        columns = columns or read_columns(score_set)
+        # The score sets of a project mostly have the same outputs.
+        last = self._positions.get(id(outputs))
+        if last is None or not np.array_equal(last[0], columns.output):
+            self._positions.clear()
+            last = self._positions[id(outputs)] = columns.output, columns.places(outputs)
+        return columns.at(last[1])
 
     def find_learned(self, score_sets: Sequence[ScoreSet], outputs: IntArray) -> BoolArray:
         import numpy as np
@@ -241,15 +278,18 @@ class ProjectData:
         from scoring.selectors.columns import load_columns, load_outputs
 
         score_set = next(iter(self.score_sets(query, None)), None)
+        names = {"by": query.by, "references": query.references, "aspect": query.aspect}
         if score_set is None:
-            raise BadInput(
-                f"{query.by} has no complete scores against “{query.references}” yet. See its run, or score again."
+            text = _(
+                "%(by)s has no complete scores with the references “%(references)s” yet. See its run, or score again."
             )
+            raise BadInput(text % names)
         if query.aspect and score_set.aspect not in ("", query.aspect):
-            raise BadInput(
-                f"{query.by} has no scores of “{query.aspect}” against “{query.references}”: it learned others, such "
-                f"as “{score_set.aspect}”."
+            text = _(
+                "%(by)s has no scores of “%(aspect)s” with the references “%(references)s”, only of other aspects such "
+                "as “%(other)s”."
             )
+            raise BadInput(text % {**names, "other": score_set.aspect})
         described = {
             "slug": score_set.evaluator.slug,
             "signature": score_set.full_signature,
@@ -257,9 +297,9 @@ class ProjectData:
             "n_in_training": score_set.n_in_training,
             "scored_at": score_set.scored_at.isoformat() if score_set.scored_at else None,
         }
-        found, outputs = load_columns(score_set), load_outputs(self.project)
-        scored = np.isin(outputs.output, found.output)
-        value = found.of(outputs.output[scored])
+        columns, outputs = load_columns(score_set), load_outputs(self.project)
+        scored = np.isin(outputs.output, columns.output)
+        value = columns.of(outputs.output[scored])
         item, cluster, system = outputs.item[scored], outputs.cluster[scored], outputs.system[scored]
         order = np.lexsort((system, item))
         scores = Scores(item[order], cluster[order], system[order], value[order], outputs.units)
@@ -274,9 +314,9 @@ class ProjectData:
         return {name: how.format(name) for name in baselines if name in chosen}
 
     def compute_by_aspect(self, query: Any, progress: Progress | None) -> list[Table]:
-        """The stored tables where they are current; those computed here are stored for their own pages."""
+        """Return the stored tables if they are current; others are computed and stored for their own pages."""
         assert self.get_table is not None
-        queries, tables = [query.of_aspect(name) for name in rated_aspects(self.project)], []
+        queries, tables = [query.for_aspect(name) for name in rated_aspects(self.project)], []
         for number, one in enumerate(queries, 1):
             tables.append(self.get_table(one))
             if progress is not None:
@@ -284,14 +324,14 @@ class ProjectData:
         return tables
 
 
-def _described(row: Aspect) -> AspectInfo:
+def _describe_aspect(row: Aspect) -> AspectInfo:
     return AspectInfo(row.name, row.low, row.high, row)
 
 
 @dataclass(frozen=True)
 class ProjectSize:
-    """How much a query reads, asked with one row beyond the limit. The limits are those of one request; `is_stored`
-    tells whether the table of a query is there."""
+    """The limits of a request. Queries select one row beyond a limit instead of counting all; `is_stored` says whether
+    the table of a query is stored."""
 
     project: Project
     rows: int
@@ -312,17 +352,15 @@ class ProjectSize:
 
     def more_judged(self, aspect: str, way: str, limit: float, otherwise: str = "") -> bool:
         judged_by: Any = way
-        found = choose_aspect(self.project, aspect, judged_by=judged_by, otherwise=otherwise)
+        chosen = choose_aspect(self.project, aspect, judged_by=judged_by, otherwise=otherwise)
         rows: Any = Rating if way == "ratings" else Comparison
-        return _has_more(rows.objects.filter(aspect=found), limit)
+        return _has_more(rows.objects.filter(aspect=chosen), limit)
 
     def count_sets(self, query: Query) -> int:
-        return len(compared_sets(self.project, query)) or 1
+        return len(select_compared_sets(self.project, query)) or 1
 
     def count_cells(self, query: Any) -> tuple[int, int]:
-        from scoring.selectors.enhanced import chosen_sets
-
-        names = chosen_sets(self.project, query)
+        names = choose_reference_sets(self.project, query)
         cells = ScoreSet.objects.filter(project=self.project, references__in=names, scored_at__isnull=False)
         return len(names), (cells.filter(evaluator__slug__in=query.chosen) if query.chosen else cells).count() or 1
 
@@ -330,7 +368,7 @@ class ProjectSize:
         return replace(self, correlated=self.correlated // n)
 
     def missing_by_aspect(self, query: Any) -> Sequence[Query]:
-        queries = [query.of_aspect(name) for name in rated_aspects(self.project)]
+        queries = [query.for_aspect(name) for name in rated_aspects(self.project)]
         return [one for one in queries if not self.is_stored(one)]
 
 

@@ -1,28 +1,34 @@
-"""What the renderers show of the board of evaluators against each other."""
+"""How the table of correlations between evaluators is rendered."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from scoring.boards.render.cells import build_context, cells_of, draw, list_cells, write_latex, write_lines
+from evalapp.translation import gettext_noop
+from scoring.boards.render.cells import (
+    TEMPLATE,
+    build_context,
+    draw,
+    iterate_cells,
+    list_cells,
+    write_latex,
+    write_lines,
+)
 
-__all__ = ["build_context", "draw", "list_cells", "write_latex", "write_lines"]
+__all__ = ["TEMPLATE", "build_context", "draw", "list_cells", "write_latex", "write_lines"]
 
-TITLE = "Against each other"
-LEAD = "Which evaluators say the same as which others"
-#: The choices above the table.
-FIELDS = ["aspect", "level", "coefficient", "systems", "references"]
-#: What a figure of the table is called where two tables are compared.
+TITLE = gettext_noop("Metric correlations")
+LEAD = gettext_noop("Correlations between the scores of evaluators")
+#: Name of a figure in a comparison of two tables.
 FIGURE = "pair of evaluators"
 
 
 def list_names(table: Mapping[str, Any]) -> list[str]:
-    """The evaluators."""
     return [row["evaluator"] for row in table["rows"]]
 
 
 def list_figures(table: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """Every pair of evaluators once; the table has it twice."""
-    cells = ((sorted((row, column)), estimate) for row, column, estimate, _ in cells_of(table))
+    """Return every pair of evaluators once; the table has it twice."""
+    cells = ((sorted((row, column)), estimate) for row, column, estimate, _ in iterate_cells(table))
     return list({f"{a}, {b}": estimate for (a, b), estimate in cells if estimate is not None}.items())

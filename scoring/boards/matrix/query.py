@@ -1,16 +1,17 @@
-"""The parameters of the board of evaluators against each other."""
+"""The parameters of the table of correlations between evaluators."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+from evalapp.translation import gettext_noop
 from scoring.boards.base import FIGURE_COST, Data, Query, Size
 
 
 @dataclass(frozen=True)
 class MatrixQuery(Query):
-    """`aspect` chooses the scores of an evaluator that learned several."""
+    """`aspect` selects the scores of an evaluator that was trained on several aspects."""
 
     aspect: str = ""
     level: str = "segment"
@@ -21,6 +22,10 @@ class MatrixQuery(Query):
 
     kind = "matrix"
     page = "evaluation/matrix/"
+    description = "Correlations between the scores of evaluators over all outputs."
+    flag_help = "correlations between evaluators over all outputs"
+    tab = gettext_noop("Metric correlations")
+    form_fields = ("aspect", "level", "coefficient", "systems", "references")
     coefficients = ("pearson", "spearman")
 
     def is_large(self, size: Size) -> bool:

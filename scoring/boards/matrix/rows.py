@@ -16,10 +16,10 @@ from scoring.boards.metrics.people import (
     FEW_SYSTEMS,
     LEAST_SHARE,
     Scored,
-    chosen_of,
+    list_chosen,
     with_missing,
 )
-from scoring.boards.systems.rankings import draws_of
+from scoring.boards.systems.rankings import read_draws
 
 Settings = Mapping[str, Any]
 Table = dict[str, Any]
@@ -42,13 +42,13 @@ def matrix_table(
         # Means of two evaluators can be compared over the same outputs only.
         common = find_common_rows(
             list(columns.T), np.ones(len(columns), dtype=bool), np.unique(system, return_inverse=True)[1],
-            least=FEW_SYSTEMS, share=0.0 if chosen_of(settings) else LEAST_SHARE, what="systems",
+            least=FEW_SYSTEMS, share=0.0 if list_chosen(settings) else LEAST_SHARE, what="systems",
         )  # fmt: skip
         used = common.rows if common.used else np.ones(len(columns), dtype=bool)
         over, unit = _means(columns[used], system[used])
     what = "systems" if by_system else "items"
     found = correlation_matrix(
-        over, coefficient=settings["coefficient"], what=what, bootstrap=Bootstrap(cluster=unit, **draws_of(settings))
+        over, coefficient=settings["coefficient"], what=what, bootstrap=Bootstrap(cluster=unit, **read_draws(settings))
     )
     place = {number: k for k, number in enumerate(_similar(found.values))}
     order = sorted(range(len(scored)), key=lambda k: place[k])
@@ -71,7 +71,7 @@ def matrix_table(
         "n_items": len(np.unique(cluster)),
         "n_systems": len(np.unique(system)),
         "n_simulated": 0,
-        "evaluators": chosen_of(settings),
+        "evaluators": list_chosen(settings),
         "note": with_missing("" if len(scored) > 1 else "There are not two evaluators to be compared.", settings, rows),
         "rows": rows,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import model_validator
 
-from scoring.boards.shapes import BoardTable, Estimate, EvaluatorPart, check_cells
+from scoring.boards.shapes import CHOSEN, BoardTable, Estimate, EvaluatorPart, check_cells, optional
 
 
 class MatrixRow(EvaluatorPart):
@@ -14,6 +14,7 @@ class MatrixRow(EvaluatorPart):
 class MatrixTable(BoardTable):
     coefficient: str
     rows: list[MatrixRow]
+    evaluators: list[str] = optional(CHOSEN)
 
     @model_validator(mode="after")
     def check(self) -> MatrixTable:

@@ -27,23 +27,23 @@ from scoring.boards.metrics.people import (
     WIDER,
     People,
     Scored,
-    chosen_of,
     chosen_part,
     joined,
+    list_chosen,
     of_all_outputs,
     with_missing,
     with_wider,
 )
 from scoring.boards.metrics.significance import (
     by_place,
-    ceiling_of,
+    compute_ceiling,
     corrected,
     described,
     extra_figures,
     no_figures,
     tell_apart,
 )  # fmt: skip
-from scoring.boards.systems.rankings import draws_of
+from scoring.boards.systems.rankings import read_draws
 
 Settings = Mapping[str, Any]
 Table = dict[str, Any]
@@ -69,7 +69,7 @@ def find_common_outputs(
         return outside, {}
     common = find_common_rows(
         [one.column(people, "system") for one in scored], outside, people.system, least=FEW_SYSTEMS,
-        share=0.0 if chosen_of(settings) else LEAST_SHARE, what="systems",
+        share=0.0 if list_chosen(settings) else LEAST_SHARE, what="systems",
     )  # fmt: skip
     return (common.rows if common.used else outside), common.reasons
 
@@ -151,7 +151,7 @@ def evaluators_table(
         "systems": settings["systems"],
         "references": settings["references"],
         "ratings": settings["ratings"],
-        "evaluators": chosen_of(settings),
+        "evaluators": list_chosen(settings),
         "coefficient": coefficient,
         "test": test,
         "ceiling": ceiling.as_dict(),
@@ -184,7 +184,7 @@ def _ceiling(people: People, settings: Settings) -> Estimate:
     place = people.rating_place
     if not len(place):
         return Estimate.undefined("nothing was rated")
-    return ceiling_of(
+    return compute_ceiling(
         people.rating_value, place, people.rating_rater, people.item[place], people.system[place], settings,
         cluster=people.cluster[place],
     )  # fmt: skip
@@ -271,19 +271,19 @@ def _correlate(
             nan_rule=settings.get("undefined") or "drop",
             resampling_unit=bootstrap if level == "system" else None,
         ),
-        bootstrap=Bootstrap(cluster=compared.cluster, **draws_of(settings)),
+        bootstrap=Bootstrap(cluster=compared.cluster, **read_draws(settings)),
     )
     return found, note
 
 
-def said_of(one: Scored) -> Table:
+def describe_evaluator(one: Scored) -> Table:
     """What a row tells of an evaluator beside its figures."""
     return {**describe_scored(one), "scored_at": one.scored_at, "n_in_training": one.n_in_training}
 
 
 def _row(one: Scored, found: Correlations, note: str, whole: Correlations | None) -> Table:
     return {
-        **said_of(one),
+        **describe_evaluator(one),
         **{name: found[name].as_dict() for name in COEFFICIENTS},
         "n": found.n_pairs,
         "n_missing": found.n_missing_metric,

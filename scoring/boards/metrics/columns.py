@@ -13,7 +13,8 @@ from scoring.boards.render.latex import figure, lead_lines, mark_remarks, tabula
 from scoring.boards.render.page import list_p_values, place_rows, span_around_zero, span_shares
 from scoring.plots import drawing
 
-#: The name of a row where two tables are compared.
+TEMPLATE = "scoring/evaluation/show.html"
+#: Name of a figure in a comparison of two tables.
 FIGURE = "evaluator"
 #: Figures besides the coefficients, and their heads.
 EXTRA = {"accuracy": "Acc.", "pa": "PA", "spa": "SPA", "calibrated": "Systems"}
@@ -159,6 +160,7 @@ def build_context(table: Mapping[str, Any] | None, query: Any) -> dict[str, Any]
         # What is said of every interval is said once, below the table.
         "interval_note": notes.pop() if len(notes) == 1 and len(drawn) > 1 else "",
         "has_intervals": any(row["estimate"]["low"] is not None for row in drawn),
+        "missing_sentinels": any(row["is_sentinel"] and row["score_set"] is None for row in rows),
         "compared": people != "ratings",
         "people_name": PEOPLE[people],
         "coefficient": coefficient,

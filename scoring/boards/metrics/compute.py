@@ -70,10 +70,10 @@ def _by_dialogues(data: Data, query: EvaluatorsQuery, progress: Progress | None)
     outputs, place = data.load_turns(people.output)
     turns = Turns(place, len(people))
 
-    def outside_of(some: Sequence[Any]) -> BoolArray:
+    def find_outside(some: Sequence[Any]) -> BoolArray:
         return turns.outside(data.find_learned(some, outputs))
 
-    found = load_compared(data, query.select_sets(data, aspect.name), outputs, outside_of=outside_of)
+    found = load_compared(data, query.select_sets(data, aspect.name), outputs, find_outside=find_outside)
     found["scored"] = [replace(one, metric=turns.mean(one.metric)) for one in found["scored"]]
     return dialogues_table(
         people, turns, settings=_settings(data, query), aspect=aspect.name, unapplied=data.list_unapplied(query),

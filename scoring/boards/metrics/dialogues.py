@@ -18,7 +18,7 @@ from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.boards.data.columns import NO_SYSTEM
 from scoring.boards.metrics.by_ratings import Progress, evaluators_table
 from scoring.boards.metrics.people import COEFFICIENTS, People, Scored
-from scoring.boards.systems.rankings import draws_of
+from scoring.boards.systems.rankings import read_draws
 
 UNSCORED = "it has no scores"
 NO_TURNS = "No output belongs to a rated dialogue: give the items of its turns the id of the dialogue as `group`."
@@ -103,7 +103,7 @@ def _with_calibrated(
     means = {"": {row.label: row.estimate.value for row in found.systems}}
     return {
         one.evaluator: calibrated_correlations(
-            one.metric[rows], np.arange(len(part)), part.system, means, bootstrap=Bootstrap(**draws_of(settings))
+            one.metric[rows], np.arange(len(part)), part.system, means, bootstrap=Bootstrap(**read_draws(settings))
         )[""]
         for one in scored
     }

@@ -145,21 +145,21 @@ class Scored:
         return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def chosen_of(settings: Settings) -> list[str]:
+def list_chosen(settings: Settings) -> list[str]:
     """The evaluators that a table was asked to compare; empty where it compares all."""
     return [name for name in (settings.get("evaluators") or "").split(",") if name]
 
 
 def chosen_part(settings: Settings) -> str:
     """The part of the signature that tells them, only where some were chosen."""
-    chosen = chosen_of(settings)
+    chosen = list_chosen(settings)
     return f"|evaluators:{'+'.join(chosen)}" if chosen else ""
 
 
 def with_missing(note: str, settings: Settings, rows: Sequence[Mapping[str, Any]]) -> str:
     """The note of a table with those of the chosen evaluators that have no row."""
     there = {row["evaluator"] for row in rows}
-    missing = [name for name in chosen_of(settings) if name not in there]
+    missing = [name for name in list_chosen(settings) if name not in there]
     return " ".join([*filter(None, [note]), f"No scores that fit here: {', '.join(missing)}."]) if missing else note
 
 

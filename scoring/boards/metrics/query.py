@@ -1,16 +1,20 @@
-"""The parameters of the board of evaluators: how well their scores correlate with human judgements."""
+"""The parameters of the main leaderboard of evaluators: how well their scores correlate with human judgements."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from scoring.boards.base import FIGURE_COST, RANKS_COST, Query, Size
-from scoring.boards.choices import BY_COMPARISONS
+from evalapp.translation import gettext as _
+from evalapp.translation import gettext_noop
+from scoring.boards.base import FIGURE_COST, RANKS_COST, Known, Query, Size, Way
+from scoring.boards.choices import BY_COMPARISONS, PEOPLE
 
 
-def limit_of_tests(size: Size, query: Query, coefficient: str, *, is_tested: bool) -> int:
-    """Ratings that one request may read, where each evaluator has intervals and, if tested, is compared with all."""
+def limit_tests(size: Size, query: Query, coefficient: str, *, is_tested: bool) -> int:
+    """Return the number of ratings that a request may read if each evaluator has intervals and, if tested, is compared
+    with all others."""
     n = size.count_sets(query)
     cost = n * (n + 10) // 2 if is_tested else n * FIGURE_COST
     slow = RANKS_COST if coefficient in ("spearman", "kendall") else 1
@@ -19,10 +23,12 @@ def limit_of_tests(size: Size, query: Query, coefficient: str, *, is_tested: boo
 
 @dataclass(frozen=True)
 class EvaluatorsQuery(Query):
-    """`coefficient` orders the evaluators and is tested; `people` is what they are compared with: ratings, or a
-    ranking of the systems from comparisons (one value per system); `undefined` is what groups without a coefficient
-    count. `evaluators`, here and in other boards, are slugs with commas between: only these are shown and tested, and
-    only what they learned from is left out; empty means all."""
+    """`coefficient` sorts the evaluators and is tested; `people` is what they are compared with: ratings, or a ranking
+    of the systems from comparisons (one value per system).
+
+    `undefined` says how groups without a coefficient count. `evaluators`, here and in other boards, are slugs separated
+    by commas: only these are compared, and only outputs in their training data are left out; empty means all.
+    """
 
     aspect: str = ""
     level: str = "segment"
@@ -39,38 +45,78 @@ class EvaluatorsQuery(Query):
 
     kind = "evaluators"
     page = "evaluation/"
+    description = "Evaluators by their correlation with human judgements, trivial baselines included."
+    tab = gettext_noop("Evaluators")
     has_grouping = True
     has_dialogues = True
 
     @classmethod
-    def complete(cls, values: dict[str, str], usual_method: Callable[[str, str], str]) -> dict[str, str]:
+    def complete(cls, values: dict[str, str], default_method: Callable[[str, str], str]) -> dict[str, str]:
         if "people" not in values and cls._fits_comparisons(values):
-            method = usual_method(values.get("aspect", ""), "")
+            method = default_method(values.get("aspect", ""), "")
             values = {**values, "people": {"mean": "ratings"}.get(method, method)}
         return values
 
     @classmethod
-    def _fits_comparisons(cls, values: dict[str, str]) -> bool:
-        """Whether comparisons, which give one value per system, can answer these parameters."""
-        asked = cls(**{"level": "system", **values, "people": "win-rate"})
-        return asked.grouping == "none" and asked.ratings == "raw" and not [*asked._faults_of_comparisons()]
+    def adapt(cls, values: dict[str, Any]) -> dict[str, Any]:
+        if values.get("people", "ratings") in ("", "ratings"):
+            return super().adapt(values)
+        fitting = super().adapt({**values, "level": "system"})
+        return {name: value for name, value in fitting.items() if (name, value) != ("coefficient", "spa")}
 
-    def _faults_of_comparisons(self) -> Iterator[tuple[str, str]]:
+    @classmethod
+    def _fits_comparisons(cls, values: dict[str, str]) -> bool:
+        """Return whether comparisons, which give one value per system, can answer these parameters."""
+        asked = cls(**{"level": "system", **values, "people": "win-rate"})
+        return asked.grouping == "none" and asked.ratings == "raw" and not [*asked._comparison_faults()]
+
+    def _comparison_faults(self) -> Iterator[tuple[str, str]]:
         if self.people != "ratings" and self.level != "system":
-            yield "Comparisons give a value for every system, none for single outputs: use the level system.", "level"
+            yield _("Comparisons give values of systems, not of single outputs: use the level system."), "level"
         if self.people != "ratings" and self.coefficient == "spa":
-            yield "Soft pairwise accuracy needs ratings of the outputs: choose pa or a correlation.", "coefficient"
+            yield _("Soft pairwise accuracy needs ratings of outputs: choose pa or a correlation."), "coefficient"
 
     def faults(self) -> Iterator[tuple[str, str]]:
-        yield from self._faults_of_comparisons()
+        yield from self._comparison_faults()
         yield from super().faults()
+
+    def list_fields(self, known: Known) -> Sequence[str]:
+        fields = ["aspect", "people", "level", "grouping", "undefined", "systems", "coefficient", "test", "ratings"]
+        fields += ["references", "filter"]
+        hidden = {"level", "grouping", "ratings"} if self.people != "ratings" else set()
+        hidden |= {"undefined"} if self.grouping == "none" else set()
+        return [name for name in fields if name not in hidden]
+
+    def list_choices(self, known: Known) -> dict[str, Sequence[str]]:
+        choices = super().list_choices(known)
+        if self.people != "ratings":
+            choices["coefficient"] = [name for name in choices["coefficient"] if name != "spa"]
+        offered = {"ratings", self.people, *(["m1"] if "m1" in known["people"] else [])}
+        offered |= set(PEOPLE) - {"m1"} if "pairs" in known["people"] else set()
+        return {**choices, "people": [name for name in PEOPLE if name in offered]}
+
+    @classmethod
+    def list_exported(cls, judged: Mapping[str, Collection[Way]], has_scores: bool) -> Sequence[Query]:
+        options: list[tuple[Way, dict[str, str]]] = [
+            ("dialogues", {"level": "dialogue"}),
+            ("ratings", {"level": "segment"}),
+            ("ratings", {"level": "system"}),
+            ("pairs", {"level": "system", "people": "davidson"}),
+            ("turing", {"level": "system", "people": "m1"}),
+        ]
+        return [
+            cls(aspect=aspect, **params)
+            for aspect, ways in judged.items()
+            for way, params in options
+            if has_scores and way in ways
+        ]
 
     def is_large(self, size: Size) -> bool:
         if self.people == "glicko2":
             return size.more_than("systems", size.systems)
         if self.people != "ratings":
             return size.more_judged(self.aspect, "comparisons", size.rows)
-        limit = limit_of_tests(size, self, self.coefficient, is_tested=self.test != "none")
+        limit = limit_tests(size, self, self.coefficient, is_tested=self.test != "none")
         if self.level == "dialogue":
             return size.more_than("dialogues", limit)
-        return size.more_judged(self.aspect, "ratings", limit, BY_COMPARISONS)
+        return size.more_judged(self.aspect, "ratings", limit, _(BY_COMPARISONS))

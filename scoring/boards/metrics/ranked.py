@@ -20,21 +20,28 @@ from evalapp.stats.correlation.system_pairs import system_pairwise_accuracy
 from evalapp.stats.ranking.systems import Ranking
 from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE
 from scoring.boards.data.columns import Comparisons, Units, persons, without_repeats
-from scoring.boards.metrics.by_ratings import NOTHING, by_pearson, nothing_left, said_of, tested_part, unapplied_row
+from scoring.boards.metrics.by_ratings import (
+    NOTHING,
+    by_pearson,
+    describe_evaluator,
+    nothing_left,
+    tested_part,
+    unapplied_row,
+)
 from scoring.boards.metrics.people import (
     COEFFICIENTS,
     FEW_SYSTEMS,
     WIDER,
     Scored,
-    chosen_of,
     chosen_part,
     joined,
+    list_chosen,
     of_all_outputs,
     with_missing,
     with_wider,
 )
 from scoring.boards.metrics.significance import by_place, described, tell_apart, usable_columns
-from scoring.boards.systems.rankings import compared_within, ranking_of
+from scoring.boards.systems.rankings import compared_within, rank_systems
 
 #: By what people's scores of systems can be made from comparisons.
 RANKINGS = ("m1", "win-rate", "bradley-terry", "davidson", "rao-kupper", "glicko2")
@@ -117,7 +124,7 @@ def evaluators_by_ranking(
     standardised scores of systems.
     """
     kept = compared.found if outside.all() else compared.outside(outside)
-    ranking = ranking_of(kept, {**settings, "method": settings["people"]})
+    ranking = rank_systems(kept, {**settings, "method": settings["people"]})
     systems = _Systems.of(ranking)
     # A comparison is left out with both its sides, so an output may be outside training and still stand in none.
     used = outside & _used(compared, kept)
@@ -161,7 +168,7 @@ def evaluators_by_ranking(
         "systems": settings["systems"],
         "references": settings["references"],
         "ratings": "",
-        "evaluators": chosen_of(settings),
+        "evaluators": list_chosen(settings),
         "coefficient": coefficient,
         "test": test,
         "ceiling": Estimate.undefined(NO_CEILING).as_dict(),
@@ -241,7 +248,7 @@ def _row(
     wider = f"; {WIDER}" if one.has_own and used.sum() < len(compared) else ""
     missing = 0 if one.has_own else int((used & ~np.isfinite(one.metric)).sum())
     return {
-        **said_of(one),
+        **describe_evaluator(one),
         **{name: estimate.as_dict() for name, estimate in figures.items()},
         "pa": pa.as_dict(),
         "n": int(both.sum()),

@@ -88,7 +88,7 @@ def no_figures(settings: Settings, reason: str) -> Table:
     return {name: dict(undefined) for name in EXTRA[settings["level"]]}
 
 
-def ceiling_of(
+def compute_ceiling(
     value: FloatArray,
     output: IntArray,
     rater: IntArray,

@@ -1,11 +1,13 @@
-"""The parameters of the board of evaluators on the pairs of outputs that people compared."""
+"""The parameters of the leaderboard of evaluators on compared pairs of outputs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from scoring.boards.base import FIGURE_COST, Query, Size
+from evalapp.translation import gettext as _
+from evalapp.translation import gettext_noop
+from scoring.boards.base import FIGURE_COST, Known, Query, Size
 from scoring.boards.choices import TESTS
 
 
@@ -22,13 +24,22 @@ class PairsQuery(Query):
 
     kind = "pairs"
     page = "evaluation/pairs/"
+    description = (
+        "Evaluators on compared pairs of outputs: the share of decided pairs that they order like most raters, the "
+        "difference from the length baseline, and the share of all pairs on which they give the human verdict, ties "
+        "included."
+    )
+    flag_help = "accuracy on compared pairs of outputs"
+    tab = gettext_noop("Pairwise accuracy")
+    form_fields = ("aspect", "systems", "test", "references", "filter")
+    judged_by = "comparisons"
 
-    def choices(self) -> dict[str, Sequence[str]]:
+    def list_choices(self, known: Known) -> dict[str, Sequence[str]]:
         return {"test": [name for name in TESTS if name != "williams"]}
 
     def faults(self) -> Iterator[tuple[str, str]]:
         if self.test == "williams":
-            yield "Williams’ test is for correlations: choose permutation or bootstrap.", "test"
+            yield _("Williams’ test compares correlations: choose permutation or bootstrap."), "test"
 
     def is_large(self, size: Size) -> bool:
         return size.more_than("comparisons", size.rows // FIGURE_COST)

@@ -6,15 +6,21 @@ from pydantic import model_validator
 
 from scoring.boards.shapes import (
     ABSENT,
+    CHOSEN,
+    CLUSTER,
+    LETTERS,
     BoardTable,
     Estimate,
     EvaluatorPart,
     Number,
     Part,
+    ScoreSetName,
     TestPart,
+    about,
     check_cells,
     check_square,
     fault,
+    optional,
 )
 
 
@@ -24,10 +30,14 @@ class PairsCell(Estimate):
 
 
 class PairsRow(EvaluatorPart):
-    letters: str
-    n: Number
-    n_missing: Number
-    score_set: str | None
+    """An evaluator; `cells` are in the order of the table's `columns`."""
+
+    letters: str = about(LETTERS)
+    cluster: Number = optional(CLUSTER)
+    n: Number = about("Decided pairs with both scores.")
+    n_missing: Number = about("Pairs in which an output has no score.")
+    equal: Number = optional("Share of decided pairs with equal scores.")
+    score_set: ScoreSetName
     cells: list[PairsCell | None]
 
 
@@ -38,17 +48,17 @@ class PairsColumn(Part):
 
 class PairsTable(BoardTable):
     columns: list[PairsColumn]
-    ceiling: list[Estimate | None]
-    by_lot: Number
+    ceiling: list[Estimate | None] = about("Agreement of one rater with the others, in the order of `columns`.")
+    by_lot: Number = about("Chance level on all pairs: calling every pair tied, or guessing, whichever is higher.")
     n_pairs: Number
     n_decided: Number
     n_tied: Number
-    n_split: Number
+    n_split: Number = about("Pairs without a most frequent verdict, which count nowhere.")
     test: TestPart
     rows: list[PairsRow]
-    evaluators: list[str] = ABSENT
+    evaluators: list[str] = optional(CHOSEN)
     baseline: str = ABSENT
-    shorter: bool = ABSENT
+    shorter: bool = optional("The baseline is preferring the shorter text, because raters prefer it here.")
 
     @model_validator(mode="after")
     def check(self) -> PairsTable:

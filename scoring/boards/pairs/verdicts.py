@@ -28,11 +28,11 @@ from evalapp.stats.correlation.verdicts import (
 )
 from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE, Bootstrap
 from scoring.boards.data.columns import Comparisons, persons
-from scoring.boards.metrics.by_ratings import nothing_left, said_of, tested_part
-from scoring.boards.metrics.people import Scored, chosen_of, chosen_part, with_missing
+from scoring.boards.metrics.by_ratings import describe_evaluator, nothing_left, tested_part
+from scoring.boards.metrics.people import Scored, chosen_part, list_chosen, with_missing
 from scoring.boards.metrics.ranked import Compared
 from scoring.boards.metrics.significance import EARLIER, by_place, described, untested, usable_columns
-from scoring.boards.systems.rankings import draws_of
+from scoring.boards.systems.rankings import read_draws
 
 #: The sentinel whose share every other evaluator's is compared with: the longer of two texts, or the shorter one where
 #: that is right more often.
@@ -125,7 +125,7 @@ def pairs_table(
     """
     kept = compared.found if outside.all() else compared.outside(outside)
     pairs = _Pairs.of(compared, kept)
-    draws = Bootstrap(**{"cluster": pairs.cluster, "seed": SEED, **draws_of(settings)})
+    draws = Bootstrap(**{"cluster": pairs.cluster, "seed": SEED, **read_draws(settings)})
     of_pairs = [margins(one.metric[pairs.first], one.metric[pairs.second]) for one in scored]
     right = [outcomes(margin, pairs.sign) for margin in of_pairs]
     baseline = next((column for one, column in zip(scored, right, strict=True) if one.evaluator == BASELINE), None)
@@ -160,7 +160,7 @@ def pairs_table(
         "references": settings["references"],
         "ratings": "",
         "coefficient": "verdicts",
-        "evaluators": chosen_of(settings),
+        "evaluators": list_chosen(settings),
         "baseline": BASELINE,
         "shorter": shorter,
         "columns": [{"name": name, "n": n} for name, n in counted.items()],
@@ -229,7 +229,7 @@ def _row(
         },
     ]
     return {
-        **said_of(one),
+        **describe_evaluator(one),
         "n": int(np.isfinite(right).sum()),
         "n_missing": found.n_missing,
         "equal": None if np.isnan(found.equal) else found.equal,

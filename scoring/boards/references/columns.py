@@ -12,7 +12,8 @@ from scoring.boards.choices import COEFFICIENTS
 from scoring.boards.render.console import as_lines, chosen_line, excluded_line, interval, plain, stale_lines
 
 PARTS = ("value", "low", "high")
-#: The name of a figure where two tables are compared.
+TEMPLATE = "scoring/references/enhanced.html"
+#: Name of a figure in a comparison of two tables.
 FIGURE = "evaluator and reference set"
 
 
@@ -87,3 +88,20 @@ def list_figures(table: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]
     """Every coefficient by evaluator and reference set, for a comparison of two tables."""
     cells = ((row["evaluator"], name, cell["pearson"]) for row in table["rows"] for name, cell in row["cells"].items())
     return [(f"{evaluator}, {name}", estimate) for evaluator, name, estimate in cells]
+
+
+def build_context(table: Mapping[str, Any] | None, query: Any) -> dict[str, Any]:
+    """Return rows with their cells in the order of the sets, each with its difference to the first set."""
+    if table is None:
+        return {"rows": []}
+    rows = []
+    for row in table["rows"]:
+        to_first = {d["a"]: d for d in row["differences"] if d["b"] == table["baseline"]}
+        best = max((cell["pearson"]["value"] or -2 for cell in row["cells"].values()), default=-2)
+        cells = [(used["name"], row["cells"][used["name"]]) for used in table["sets"]]
+        parts = [
+            {**cell, "set": name, "difference": to_first.get(name), "is_best": cell["pearson"]["value"] == best}
+            for name, cell in cells
+        ]
+        rows.append({**row, "cells": parts})
+    return {"rows": rows}

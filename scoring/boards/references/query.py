@@ -1,4 +1,4 @@
-"""The parameters of the board of evaluators by reference set."""
+"""The parameters of the leaderboard of evaluators by reference set."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from evalapp.translation import gettext_noop
 from scoring.boards.base import FIGURE_COST, Data, Query, Size
 
 
 @dataclass(frozen=True)
 class EnhancedQuery(Query):
-    """`references` are names with commas between; others are compared with the first. Empty: those that were scored."""
+    """`references` are names separated by commas; the others are compared with the first. Empty: all with scores."""
 
     aspect: str = ""
     level: str = "segment"
@@ -24,6 +25,10 @@ class EnhancedQuery(Query):
 
     kind = "enhanced"
     page = "references/enhanced/"
+    description = "Evaluators by reference set, with the differences between sets."
+    in_leaderboards = False
+    tab = gettext_noop("By reference set")
+    form_fields = ("aspect", "level", "grouping", "systems", "ratings")
     has_grouping = True
 
     @property
@@ -31,7 +36,7 @@ class EnhancedQuery(Query):
         return ""
 
     def is_large(self, size: Size) -> bool:
-        # Each cell is correlated once, and each pair of sets of an evaluator is resampled twice more.
+        # Each cell is correlated once; each pair of an evaluator's sets is resampled twice more.
         n_names, n_cells = size.count_cells(self)
         limit = min(size.rows, size.correlated // (FIGURE_COST * n_cells * max(1, n_names - 1)))
         return size.more_judged(self.aspect, "ratings", limit)

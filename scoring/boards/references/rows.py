@@ -24,13 +24,13 @@ from scoring.boards.metrics.people import (
     COEFFICIENTS,
     People,
     Scored,
-    chosen_of,
     chosen_part,
     joined,
+    list_chosen,
     of_all_outputs,
     with_missing,
 )
-from scoring.boards.systems.rankings import draws_of
+from scoring.boards.systems.rankings import read_draws
 
 Settings = Mapping[str, Any]
 Table = dict[str, Any]
@@ -53,7 +53,7 @@ def enhanced_table(
     compared = people if outside.all() else people.only(outside)
     level, grouping = settings["level"], settings["grouping"]
     correlation = CorrelationSettings(level=level, grouping=grouping)
-    drawn = Bootstrap(cluster=compared.cluster, **draws_of(settings))
+    drawn = Bootstrap(cluster=compared.cluster, **read_draws(settings))
     rows: list[Table] = []
     wider = set()
     for of_sets in by_evaluator:
@@ -113,7 +113,7 @@ def enhanced_table(
         "n_raters": people.n_raters,
         "n_simulated": people.n_simulated,
         "counted": people.counted,
-        "evaluators": chosen_of(settings),
+        "evaluators": list_chosen(settings),
         "note": side_note(
             lambda: with_missing(
                 joined(_enhanced_note(names, rows, len(people)), of_all_outputs(sorted(wider))), settings, rows

@@ -1,27 +1,31 @@
-"""Boards with a figure for every evaluator and column: by part, by aspect, against each other, on pairs.
+"""Boards with a figure for every evaluator and column: by subset, by aspect, against each other, on pairs.
 
-The `columns` module of such a board has `list_names(table)`, and `pick_estimate(cell)` where a cell has several."""
+The `columns` module of such a board has `list_names(table)`, and `pick_estimate(cell)` if a cell has several estimates.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from evalapp.markup import escape_latex
+from evalapp.side_figures import side_figure
+from evalapp.translation import gettext as _
 from scoring.boards.choices import COMPARED
 from scoring.boards.registry import get_board
 from scoring.boards.render.console import as_lines, chosen_line, excluded_line, plain, stale_lines
 from scoring.boards.render.latex import figure, lead_lines, tabular
 from scoring.plots import drawing
 
-#: Places of one remark that are named.
+TEMPLATE = "scoring/evaluation/further.html"
+#: Figures that one remark names.
 MOST_PLACES = 8
 PARTS = ("value", "low", "high", "n", "note")
 Table = Mapping[str, Any]
 
 
-def columns_of(table: Table) -> list[str]:
-    """The heads of the cells, in their order."""
+def list_columns(table: Table) -> list[str]:
+    """Return the column heads of the cells."""
     names: list[str] = get_board(table["kind"]).module("columns").list_names(table)
     return names
 
@@ -32,9 +36,9 @@ def _pick(table: Table, cell: Mapping[str, Any]) -> Mapping[str, Any]:
     return estimate
 
 
-def cells_of(table: Table) -> list[tuple[str, str, Mapping[str, Any] | None, Mapping[str, Any]]]:
-    """(row, column, estimate, the cell itself) for every cell; the estimate of an evaluator with itself is None."""
-    names = columns_of(table)
+def iterate_cells(table: Table) -> list[tuple[str, str, Mapping[str, Any] | None, Mapping[str, Any]]]:
+    """Return (row, column, estimate, cell) of every cell; the estimate of an evaluator with itself is None."""
+    names = list_columns(table)
     return [
         (row["evaluator"], name, None if cell is None else _pick(table, cell), cell or {})
         for row in table["rows"]
@@ -42,44 +46,49 @@ def cells_of(table: Table) -> list[tuple[str, str, Mapping[str, Any] | None, Map
     ]
 
 
-def remarks_of(table: Mapping[str, Any]) -> list[str]:
-    """What marked and missing figures say of themselves, a line for all that say the same."""
-    found = [(row, f"in {column}", cell) for row, column, cell, _ in cells_of(table) if cell is not None]
-    found += [(row["evaluator"], "in all", row["estimate"]) for row in table["rows"] if "estimate" in row]
-    said: dict[str, list[str]] = {}
-    # Where columns are evaluators, too, the row says enough.
-    names_rows = columns_of(table) == [row["evaluator"] for row in table["rows"]]
-    for row, column, cell in found:
-        if cell["note"]:
-            said.setdefault(cell["note"], []).append(row if names_rows else f"{row} {column}")
+def list_remarks(table: Mapping[str, Any]) -> list[str]:
+    """Return the notes of figures, each with the figures that have it."""
+    estimates = [
+        (row, _("in %(column)s") % {"column": column}, cell) for row, column, cell, _cell in iterate_cells(table)
+    ]
+    estimates += [(row["evaluator"], _("overall"), row["estimate"]) for row in table["rows"] if "estimate" in row]
+    notes: dict[str, list[str]] = {}
+    # If the columns are evaluators too, the row identifies the figure well enough.
+    is_square = list_columns(table) == [row["evaluator"] for row in table["rows"]]
+    for row, column, cell in estimates:
+        if cell is not None and cell["note"]:
+            notes.setdefault(cell["note"], []).append(row if is_square else f"{row} {column}")
     lines = []
-    for note, places in said.items():
+    for note, places in notes.items():
         named = list(dict.fromkeys(places))
-        more = f" and {len(named) - MOST_PLACES:,} more" if len(named) > MOST_PLACES else ""
+        more = _(" and %(n)d more") % {"n": len(named) - MOST_PLACES} if len(named) > MOST_PLACES else ""
         lines.append(f"{note[0].upper()}{note[1:]}: {', '.join(named[:MOST_PLACES])}{more}.")
     return lines
 
 
 def list_figures(table: Table) -> list[tuple[str, Mapping[str, Any]]]:
-    """Every figure by a name of its own, for a comparison of two tables."""
-    return [(f"{row}, {column}", estimate) for row, column, estimate, _ in cells_of(table) if estimate is not None]
+    """Return every figure with a unique name, for a comparison of two tables."""
+    return [
+        (f"{row}, {column}", estimate) for row, column, estimate, _cell in iterate_cells(table) if estimate is not None
+    ]
 
 
 def list_cells(table: Table) -> tuple[list[str], list[list[Any]]]:
-    """A line for every cell, so that programs need not know how many columns there are."""
+    """Return one CSV row per cell, so that programs need not know the columns."""
     columns = get_board(table["kind"]).module("columns")
-    more, list_more = getattr(columns, "MORE", []), getattr(columns, "list_more", lambda cell: [])
+    more: list[str] = getattr(columns, "MORE", [])
+    list_more: Callable[[Any], list[Any]] = getattr(columns, "list_more", lambda cell: [])
     rows = [
         [row, column, *(estimate[part] for part in PARTS), *list_more(cell), table["signature"]]
-        for row, column, estimate, cell in cells_of(table)
+        for row, column, estimate, cell in iterate_cells(table)
         if estimate is not None
     ]
     return ["evaluator", "column", *PARTS, *more, "settings"], rows
 
 
 def write_latex(table: Table) -> list[str]:
-    """One column for each head, figures without intervals; trivial baselines in italics."""
-    names, rows = columns_of(table), []
+    """Return a LaTeX table without intervals; trivial baselines are in italics."""
+    names, rows = list_columns(table), []
     for row in table["rows"]:
         name = escape_latex(row["evaluator"])
         picked = (None if cell is None else _pick(table, cell) for cell in row["cells"])
@@ -90,37 +99,46 @@ def write_latex(table: Table) -> list[str]:
 
 
 def write_lines(table: Table) -> Iterator[str]:
-    """A line for every evaluator, a figure for every column; intervals are in the JSON and on the page."""
+    """Yield a console table without intervals."""
     yield from chosen_line(table)
     yield from table.get("counted", [])
     yield from stale_lines(table)
     yield from excluded_line(table)
-    names = columns_of(table)
+    names = list_columns(table)
     rows: dict[str, list[str]] = {row["evaluator"]: [] for row in table["rows"]}
-    for row, _, estimate, _ in cells_of(table):
+    for row, _column, estimate, _cell in iterate_cells(table):
         rows[row].append("" if estimate is None else plain(estimate["value"]))
     yield from as_lines(["evaluator", *names], [[name, *cells] for name, cells in rows.items()])
-    yield from remarks_of(table)
+    yield from list_remarks(table)
     if table["note"]:
         yield table["note"]
     yield table["signature"]
 
 
 def build_context(table: Table | None, query: Any) -> dict[str, Any]:
-    """Templates read the cells from the table."""
-    return {}
+    """Return what the template needs besides the table."""
+    columns, remarks = get_board(query.kind).module("columns"), list[str]()
+    with side_figure("The remarks on figures"):
+        remarks = list_remarks(table) if table else []
+    return {
+        "title": _(columns.TITLE),
+        "lead": _(columns.LEAD),
+        "columns": list_columns(table) if table else [],
+        "coefficient_label": _(COMPARED.get(getattr(query, "coefficient", ""), "")) or "",
+        "remarks": remarks,
+    }
 
 
 def draw(table: Table, query: Any, project: str, theme: Any) -> drawing.Plot:
-    """A heat map of the cells."""
+    """Draw a heat map of the cells."""
     cells = [
         {"row": row, "column": column, "value": estimate["value"]}
-        for row, column, estimate, _ in cells_of(table)
+        for row, column, estimate, _cell in iterate_cells(table)
         if estimate is not None
     ]
-    title, name = get_board(table["kind"]).module("columns").TITLE, COMPARED[query.coefficient]
-    words = "; ".join(f"{c['row']} and {c['column']} {c['value']:.2f}" for c in cells if c["value"] is not None)
+    title, name = _(get_board(table["kind"]).module("columns").TITLE), _(COMPARED[query.coefficient])
+    words = "; ".join(f"{c['row']}, {c['column']}: {c['value']:.2f}" for c in cells if c["value"] is not None)
     return drawing.draw_heat(
-        cells, rows=[row["evaluator"] for row in table["rows"]], columns=columns_of(table),
-        title=f"Evaluators {title.lower()}, {name}", description=words[:2000], axis=name, theme=theme,
+        cells, rows=[row["evaluator"] for row in table["rows"]], columns=list_columns(table),
+        title=f"{title}, {name}", description=words[:2000], axis=name, theme=theme,
     )  # fmt: skip

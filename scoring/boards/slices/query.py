@@ -1,17 +1,18 @@
-"""The parameters of the board of evaluators by part of the items."""
+"""The parameters of the leaderboard of evaluators by subset of items."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from evalapp.translation import gettext_noop
 from scoring.boards.base import Query, Size
 from scoring.boards.choices import COEFFICIENTS
-from scoring.boards.metrics.query import limit_of_tests
+from scoring.boards.metrics.query import limit_tests
 
 
 @dataclass(frozen=True)
 class SlicesQuery(Query):
-    """`key` is a key of the items' `meta`."""
+    """`key` is a key of the items' `meta` whose values divide the items into subsets."""
 
     key: str = ""
     aspect: str = ""
@@ -24,8 +25,13 @@ class SlicesQuery(Query):
 
     kind = "slices"
     page = "evaluation/slices/"
+    description = "Evaluators by subset of items: coefficients as measured, and shrunk towards the overall value."
+    flag_help = "by subset of items: a key of their meta (default: the first that divides them)"
+    flag_value = "key"
+    tab = gettext_noop("By subset of items")
+    form_fields = ("key", "aspect", "coefficient", "systems", "ratings", "references", "filter")
     coefficients = COEFFICIENTS
 
     def is_large(self, size: Size) -> bool:
-        limit = limit_of_tests(size, self, self.coefficient, is_tested=False)
+        limit = limit_tests(size, self, self.coefficient, is_tested=False)
         return size.more_judged(self.aspect, "ratings", limit)

@@ -16,10 +16,10 @@ from scoring.boards.metrics.cells import describe_scored, no_estimate, sign_tabl
 from scoring.boards.metrics.people import (
     People,
     Scored,
-    chosen_of,
+    list_chosen,
     with_missing,
 )
-from scoring.boards.systems.rankings import draws_of
+from scoring.boards.systems.rankings import read_draws
 
 Settings = Mapping[str, Any]
 Table = dict[str, Any]
@@ -59,7 +59,7 @@ def slices_table(
                 compared.system,
                 parts,
                 settings=CorrelationSettings(coefficients=(settings["coefficient"],)),
-                bootstrap=Bootstrap(cluster=compared.cluster, **draws_of(settings)),
+                bootstrap=Bootstrap(cluster=compared.cluster, **read_draws(settings)),
             )
             if len(compared)
             else None
@@ -82,7 +82,7 @@ def slices_table(
         "coefficient": settings["coefficient"],
         "signature": sign_table(settings, aspect, f"slices:{settings['key']}"),
         "parts": counted,
-        "evaluators": chosen_of(settings),
+        "evaluators": list_chosen(settings),
         "note": with_missing("" if len(names) > 1 else "All items belong to the same part.", settings, rows),
         "rows": sorted(rows, key=_order),
     }

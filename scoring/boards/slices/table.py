@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from pydantic import model_validator
 
-from scoring.boards.shapes import BoardTable, Estimate, EvaluatorPart, Number, Part, check_cells
+from scoring.boards.shapes import (
+    CHOSEN,
+    BoardTable,
+    Estimate,
+    EvaluatorPart,
+    Number,
+    Part,
+    about,
+    check_cells,
+    optional,
+)
 
 
 class SliceCell(Part):
+    """A coefficient in one subset, as measured (`raw`) and shrunk towards the overall value."""
+
     raw: Estimate
     shrunken: Estimate
-    weight: Number
+    weight: Number = about("Weight of the subset's own data in the shrunk value.")
 
 
 class SliceRow(EvaluatorPart):
@@ -23,10 +35,11 @@ class SlicePart(Part):
 
 
 class SlicesTable(BoardTable):
-    key: str
+    key: str = about("The key of the items' `meta`.")
     coefficient: str
     parts: list[SlicePart]
     rows: list[SliceRow]
+    evaluators: list[str] = optional(CHOSEN)
 
     @model_validator(mode="after")
     def check(self) -> SlicesTable:

@@ -60,7 +60,7 @@ def write_latex(table: Mapping[str, Any]) -> list[str]:
 EFFECTS = {"side": "the side shown first", "length": "a text longer by one root mean square of the differences"}
 
 
-def effects_of(table: Mapping[str, Any]) -> list[str]:
+def describe_effects(table: Mapping[str, Any]) -> list[str]:
     """What the model adjusted for, as sentences with figures in points of the rating."""
     extras, found = table["extras"], []
     for name, words in EFFECTS.items():
@@ -107,7 +107,7 @@ def write_lines(found: Mapping[str, Any]) -> Iterator[str]:
         yield from _row_lines(found)
     for group in found["groups"]:
         yield f"Cannot be told apart: {', '.join(group)}"
-    yield from [*found.get("counted", []), *effects_of(found), *found.get("findings", [])]
+    yield from [*found.get("counted", []), *describe_effects(found), *found.get("findings", [])]
     for row in found["extras"].get("people", []):
         yield _agreement_line(row)
     if found["note"]:
@@ -196,7 +196,7 @@ def build_context(table: Mapping[str, Any] | None, query: Any = None) -> dict[st
         agreement = _agreement_shown(table)
     effects: list[str] = []
     with side_figure("What the model adjusted for"):
-        effects = effects_of(table) if table else []
+        effects = describe_effects(table) if table else []
     method = table["method"] if table else ""
     return {
         "rows": drawn,

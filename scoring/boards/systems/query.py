@@ -1,22 +1,25 @@
-"""The parameters of the board of systems."""
+"""The parameters of the leaderboard of systems."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scoring.boards.base import Data, Query, Size
-from scoring.boards.choices import MODELED
+from evalapp.translation import gettext as _
+from scoring.boards.base import Data, Known, Query, Size, Way
+from scoring.boards.choices import MODELED, MODELS
 
 GAMES = "glicko2"
 
 
 @dataclass(frozen=True)
 class SystemsQuery(Query):
-    """`by` is the slug of an evaluator; empty means people. `filter` names an exclusion of raters. `weights` and
-    `covariates` are for the models of comparisons. `campaign` is the slug of the campaign whose judgements count
-    alone; `per` says what Turing M1 counts."""
+    """`by` is the slug of an evaluator; empty means human judgements.
+
+    `filter` names a filter of raters, `campaign` is the slug of the only campaign whose judgements count. `weights` and
+    `covariates` are options of models of comparisons; `per` is the unit that Turing M1 counts.
+    """
 
     aspect: str = ""
     method: str = "mean"
@@ -32,23 +35,43 @@ class SystemsQuery(Query):
 
     kind = "systems"
     page = "systems/"
+    description = "Systems, best first, by human judgements or by an evaluator."
 
     @classmethod
-    def complete(cls, values: dict[str, str], usual_method: Callable[[str, str], str]) -> dict[str, str]:
+    def complete(cls, values: dict[str, str], default_method: Callable[[str, str], str]) -> dict[str, str]:
         if {"method", "by"} & set(values):
             return values
-        return {**values, "method": usual_method(values.get("aspect", ""), values.get("campaign", ""))}
+        return {**values, "method": default_method(values.get("aspect", ""), values.get("campaign", ""))}
 
     def faults(self) -> Iterator[tuple[str, str]]:
         if self.covariates != "none" and (self.by or self.method not in MODELED):
-            yield (
-                f"Only {', '.join(MODELED)} can adjust for covariates: choose one of them as the method.",
-                "covariates",
-            )
+            text = _("Only the methods %(methods)s adjust for covariates.")
+            yield text % {"methods": ", ".join(MODELED)}, "covariates"
         elif self.per != "judgement" and (self.by or self.method != "m1"):
-            yield "Only m1 takes the majority of each output: choose it as the method.", "per"
+            yield _("Only the method m1 can count the majority verdict of each output."), "per"
         if self.by and self.campaign:
-            yield "An evaluator’s scores belong to no campaign: leave out one of the two.", "campaign"
+            yield _("Scores of an evaluator belong to no campaign: leave out by or campaign."), "campaign"
+
+    def list_fields(self, known: Known) -> Sequence[str]:
+        """`known` names evaluators that can play games as `judges`, and `adaptive` campaigns."""
+        if self.by in known["judges"]:
+            games = ["by", "method", "systems"]
+            return (
+                games if self.plays_games and self.by not in known["judges_with_references"] else [*games, "references"]
+            )
+        if self.by:
+            return ["aspect", "by", "systems", "references"]
+        options = {
+            "ratings": self.method == "mean",
+            "weights": self.method in MODELS and bool(known["adaptive"]),
+            "covariates": self.method in MODELED,
+            "per": self.method == "m1",
+        }
+        fields = ("aspect", "method", "ratings", "systems", "campaign", "filter", "weights", "covariates", "per")
+        return [name for name in fields if options.get(name, True)]
+
+    def list_choices(self, known: Known) -> dict[str, Sequence[str]]:
+        return {**super().list_choices(known), **({"method": ["mean", GAMES]} if self.by else {})}
 
     @property
     def reads_scores(self) -> bool:
@@ -58,16 +81,23 @@ class SystemsQuery(Query):
     def plays_games(self) -> bool:
         return bool(self.by) and self.method == GAMES
 
+    @classmethod
+    def list_exported(cls, judged: Mapping[str, Collection[Way]], has_scores: bool) -> Sequence[Query]:
+        methods: dict[Way, str] = {"ratings": "mean", "pairs": "win-rate", "turing": "m1"}
+        return [
+            cls(aspect=aspect, method=method)
+            for aspect, ways in judged.items()
+            for way, method in methods.items()
+            if way in ways
+        ]
+
     def is_large(self, size: Size) -> bool:
         if self.by:
             return size.more_than("scores", size.rows)
         if self.method == GAMES:
-            # Games are simulated a hundred times: their time depends on the number of systems.
+            # Games are simulated a hundred times; their time depends on the number of systems.
             return size.more_than("systems", size.systems)
         return size.more_judged(self.aspect, "ratings" if self.method == "mean" else "comparisons", size.rows)
 
     def select_sets(self, data: Data, aspect: str) -> list[Any]:
         return data.score_sets(self, None) if self.by else []
-
-    def describe_source(self, data: Data, table: Mapping[str, Any], names: Callable[[Any], str]) -> dict[str, Any]:
-        return {"sets": [names(one) for one in self.select_sets(data, "")]} if self.by else {}

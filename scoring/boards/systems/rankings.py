@@ -53,7 +53,7 @@ def systems_by_ratings(
     rows = wanted[ratings.system] if len(ratings) else np.zeros(0, dtype=bool)
     kept, value = ratings.only(rows), value[rows]
     ranking = rank_by_mean(
-        value, kept.item, kept.system, bootstrap=Bootstrap(cluster=kept.cluster, **draws_of(settings))
+        value, kept.item, kept.system, bootstrap=Bootstrap(cluster=kept.cluster, **read_draws(settings))
     )
     defined = np.isfinite(value)
     raters = len(np.unique(kept.rater[defined]))
@@ -74,7 +74,7 @@ def systems_by_comparisons(found: Comparisons, settings: Settings, *, aspect: st
     turing = method == "m1"
     kept = compared_within(found, settings["systems"], turing=turing)
     n_repeats = int(found.repeat.sum())
-    ranking = ranking_of(kept, settings)
+    ranking = rank_systems(kept, settings)
     side, simulated = kept.system_a, kept.simulated
     if not turing:
         side = np.concatenate([kept.system_a, kept.system_b])
@@ -103,7 +103,7 @@ def compared_within(found: Comparisons, subset: str, *, turing: bool) -> Compari
     return found.only(rows)
 
 
-def ranking_of(kept: Comparisons, settings: Settings) -> Ranking:
+def rank_systems(kept: Comparisons, settings: Settings) -> Ranking:
     """Systems, by their numbers, from comparisons of one kind by the settings' method."""
     if settings["method"] == "m1":
         per: Any = settings.get("per") or "judgement"
@@ -112,14 +112,14 @@ def ranking_of(kept: Comparisons, settings: Settings) -> Ranking:
             kept.system_a,
             kept.verdict,
             per=per,
-            bootstrap=Bootstrap(cluster=kept.cluster, **draws_of(settings)),
+            bootstrap=Bootstrap(cluster=kept.cluster, **read_draws(settings)),
         )
     return (
-        _by_model(kept, settings) if settings["method"] in COMPARISON_METHODS else by_wins(kept, **draws_of(settings))
+        _by_model(kept, settings) if settings["method"] in COMPARISON_METHODS else by_wins(kept, **read_draws(settings))
     )
 
 
-def covariates_of(settings: Settings) -> frozenset[str]:
+def parse_covariates(settings: Settings) -> frozenset[str]:
     """What the model of comparisons adjusts for. Raises ValueError for what is no covariate."""
     named = settings.get("covariates") or "none"
     found = frozenset() if named == "none" else frozenset(named.split("+"))
@@ -188,7 +188,7 @@ def _numbered(ranking: Ranking, kept: Comparisons) -> Ranking:
 def _by_model(kept: Comparisons, settings: Settings) -> Ranking:
     """By a model of comparisons, which is told the labels: its notes name systems. The rows get their numbers back."""
     labels = _labels(kept)
-    used = covariates_of(settings)
+    used = parse_covariates(settings)
     known = kept.longer is not None and bool(kept.longer.any())
     ranking = rank_by_comparisons(
         PairwiseComparisons(
@@ -200,18 +200,18 @@ def _by_model(kept: Comparisons, settings: Settings) -> Ranking:
             length_difference=kept.longer if "length" in used and known else None,
             weight=_weights(kept) if settings.get("weights") == "propensity" else None,
         ),
-        bootstrap=Bootstrap(cluster=kept.cluster, **draws_of(settings)),
+        bootstrap=Bootstrap(cluster=kept.cluster, **read_draws(settings)),
         model=ComparisonModel(method=settings["method"], side="side" in used),
     )
     if "length" in used and not known:
         ranking.extras["length"] = {**Estimate.undefined(SAME_LENGTH).as_dict(), "points": None}
     effects = ranking.extras.pop("raters", None)
     if effects is not None:
-        ranking.extras["rater_effects"] = _spread_of(effects)
+        ranking.extras["rater_effects"] = _describe_spread(effects)
     return _numbered(ranking, kept)
 
 
-def _spread_of(effects: Sequence[Mapping[str, Any]]) -> Table:
+def _describe_spread(effects: Sequence[Mapping[str, Any]]) -> Table:
     """How far the raters' own advantages of the first side lie apart, in points; no table names a rater."""
     points = ELO * np.array([row["value"] for row in effects if row["value"] is not None])
     return {
@@ -245,7 +245,7 @@ def systems_by_evaluator(
         scores.item[rows],
         scores.system[rows],
         unknown="no score of an output of this system",
-        bootstrap=Bootstrap(cluster=scores.cluster[rows], **draws_of(settings)),
+        bootstrap=Bootstrap(cluster=scores.cluster[rows], **read_draws(settings)),
     )
     nobody, nothing = np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64)
     table = systems_table(settings, ranking, scores.units, nobody, nothing, aspect=str(evaluator["aspect"]))
@@ -262,7 +262,7 @@ def systems_by_evaluator(
     return table
 
 
-def draws_of(settings: Settings) -> dict[str, Any]:
+def read_draws(settings: Settings) -> dict[str, Any]:
     """The options of the bootstrap that the settings name."""
     return {name: int(settings[name]) for name in ("resamples", "seed") if settings.get(name) is not None}
 

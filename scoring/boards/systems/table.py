@@ -6,11 +6,11 @@ from typing import Any
 
 from pydantic import model_validator
 
-from scoring.boards.shapes import ABSENT, BoardTable, Defined, Number, Part, Slug, fault, list_of
+from scoring.boards.shapes import ABSENT, BoardTable, Defined, Number, Part, Slug, about, fault, list_of, optional
 
 
 class Effect(Part):
-    """An estimate; one in points of the rating needs all of itself, since pages tell it in words."""
+    """An estimate; one in points of the rating must be complete."""
 
     value: Number = ABSENT
     low: Number = ABSENT
@@ -27,12 +27,12 @@ class Effect(Part):
             if name not in self.model_fields_set:
                 raise fault("is missing", f".{name}")
         if self.value is not None and self.points is None:
-            raise fault("must be a number beside a value", ".points")
+            raise fault("must be a number if there is a value", ".points")
         return self
 
 
 class Spread(Part):
-    """The effects of raters: the lowest and the highest, if there are any."""
+    """Range of the raters' effects, if there are any."""
 
     n: Number
     low: Number
@@ -47,6 +47,12 @@ class Spread(Part):
 
 
 class Extras(Part):
+    """Results of one method: connectivity, the tie parameter, shares, biases.
+
+    Games by an evaluator have `verdicts`, `swap_consistency` and `people` (agreement of their order with human
+    judgements).
+    """
+
     side: Effect = ABSENT
     length: Effect = ABSENT
     side_bias: Effect = ABSENT
@@ -62,20 +68,24 @@ class SystemRow(Part):
     step: Number
     shares: dict[str, Defined]
     note: str
-    rank: Number
+    rank: Number = about(
+        "Null: no comparison connects the system with the ranked ones. A rank without a value: the rating is infinite, "
+        "because the system never lost or never won."
+    )
     rank_low: Number
     rank_high: Number
-    tier: Number
+    tier: Number = about("Systems of the same tier are not significantly different.")
     value: Number
     low: Number
     high: Number
     n: Number
     n_ratings: Number
-    simulated: Number
+    simulated: Number = about("Share of simulated judgements.")
+    sd: Number = optional("Standard deviation of the rating between simulations of games.")
 
     @model_validator(mode="after")
     def check_shares(self) -> SystemRow:
-        """Of comparisons there is all that a bar is made of."""
+        """Check that comparisons have every part of the bar."""
         for name in ("tie", "loss"):
             if "win" in self.shares and name not in self.shares:
                 raise fault("is missing", f".shares.{name}")
@@ -95,18 +105,20 @@ class SystemsTable(BoardTable):
     extras: Extras
     rows: list[SystemRow]
     by: str | None = None
-    groups: list[list_of(str, 1)] = ABSENT  # type: ignore[valid-type]
-    findings: list[str] = ABSENT
+    groups: list[list_of(str, 1)] = optional(  # type: ignore[valid-type]
+        "Runs of adjacent systems that are not significantly different."
+    )
+    findings: list[str] = optional("Sentences with figures.")
     totals: dict[str, Number] = ABSENT
     evaluator: EvaluatorInfo = ABSENT
 
 
-#: Parameters without which the table cannot be computed again, and members of its entry in an export.
+#: Parameters needed to recompute the table.
 NEEDED = ("by", "method", "ratings", "systems")
 
 
 def needed_members(entry: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Members of the entry and of the table that computing it again reads."""
+    """Return the members of the entry and of the table that recomputing reads."""
     return (("sets",), ("evaluator",)) if entry["params"]["by"] else ((), ())
 
 

@@ -35,9 +35,9 @@ class Command(commands.Command):
         project = commands.find_project(options["slug"])
         query = parse_query(AgreementQuery, options)
         if query.aspect:
-            from scoring.selectors.agreement import choose_asked
+            from scoring.selectors.aspects import choose_judged_way
 
-            query = AgreementQuery(**{**vars(query), "judged": choose_asked(project, query).judged})
+            query = AgreementQuery(**{**vars(query), "judged": choose_judged_way(project, query).judged})
         board = get_leaderboard(project=project, query=query)
         return {**board.table, "computed_at": board.computed_at.isoformat()}
 

@@ -20,7 +20,7 @@ from scoring.boards.choices import (
 )
 from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.references.query import EnhancedQuery
-from scoring.boards.registry import get_board
+from scoring.boards.registry import list_flagged
 from scoring.boards.render.console import as_text
 from scoring.selectors.leaderboards import parse_query
 from scoring.services.leaderboards import get_leaderboard
@@ -65,26 +65,22 @@ class Command(commands.Command):
             "items at the others",
         )  # fmt: skip
 
-        further = parser.add_mutually_exclusive_group()
-        further.add_argument(
-            "--slices", nargs="?", const="", default=None, metavar="KEY",
-            help="by part of the items: a key of their meta (default: the first that parts them)",
-        )  # fmt: skip
-        further.add_argument("--aspects", action="store_true", help="every aspect side by side")
-        further.add_argument(
-            "--pairs", action="store_true", help="how often each is right on pairs that people compared"
-        )
-        further.add_argument("--matrix", action="store_true", help="evaluators against each other, over all outputs")
+        boards = parser.add_mutually_exclusive_group()
+        for board in list_flagged():
+            value: dict[str, Any] = {"action": "store_const", "const": ""}
+            if board.query.flag_value:
+                value = {"nargs": "?", "const": "", "metavar": board.query.flag_value.upper()}
+            boards.add_argument(f"--{board.kind}", default=None, help=board.query.flag_help, **value)
 
     def work(self, **options: Any) -> dict[str, Any]:
         project = commands.find_project(options["slug"])
-        kind = "slices" if options["slices"] is not None else "aspects" if options["aspects"] else ""
-        kind = kind or ("matrix" if options["matrix"] else "pairs" if options["pairs"] else "")
-        if kind:
-            given = {**options, "references": options["references"][0], "key": options["slices"] or ""}
-            query = parse_query(get_board(kind).query, given, project)
-            board = get_leaderboard(project=project, query=query)
-            return {**board.table, "computed_at": board.computed_at.isoformat()}
+        for board in list_flagged():
+            if (value := options[board.kind]) is not None:
+                given = {**options, "references": options["references"][0]}
+                given |= {board.query.flag_value: value} if board.query.flag_value else {}
+                query = parse_query(board.query, given, project)
+                stored = get_leaderboard(project=project, query=query)
+                return {**stored.table, "computed_at": stored.computed_at.isoformat()}
         several = len(options["references"]) > 1
         if several and options["people"] not in (None, "ratings"):
             raise commands.WrongUsage("One reference set at a time with --people: name one after --references.")

@@ -12,7 +12,7 @@ from evalapp.common import commands
 from evalapp.common.models import Run
 from scoring.boards.render.console import as_lines, interval
 from scoring.management.following import add_where, key_value, see_through
-from scoring.selectors.selecting import tables_of
+from scoring.selectors.selecting import group_by_kind
 from scoring.services.selecting import RUNS, SelectionWishes, start_selection
 
 
@@ -63,7 +63,7 @@ class Command(commands.Command):
             self.stdout.write(f"{found['n_learned']:,} items are left out: one of these evaluators learned from them.")
         if found["simulated"]:
             self.stdout.write("Simulated judgements are among these figures.")
-        for table in tables_of(found):
+        for table in group_by_kind(found):
             runs = table["runs"]
             lines = [
                 [row["evaluator"], f"{row['wins']} of {row['runs']}", interval(row["human"])] for row in table["rows"]

@@ -13,7 +13,7 @@ from evalapp.common.errors import Busy, TooMany, Unavailable
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
 from scoring.models import Evaluator
-from scoring.selectors.training import artefact_folder, files_of
+from scoring.selectors.training import artefact_folder, list_files
 from scoring.services import online
 from scoring.services.scores import apply_evaluator
 from tests.cast import join
@@ -88,7 +88,7 @@ def test_catalogue_names_learned_evaluators(toy):
 def test_evaluator_is_imported(toy):
     evaluator = train(toy.project, folds=1)
     folder = artefact_folder(evaluator)
-    files = [SimpleUploadedFile(file.name, (folder / file.name).read_bytes()) for file in files_of(evaluator)]
+    files = [SimpleUploadedFile(file.name, (folder / file.name).read_bytes()) for file in list_files(evaluator)]
     api = client(toy.researcher)
     answer = api.post(f"{BASE}evaluators/trained/", {"name": "copy", "files": files}, format="multipart")
     assert answer.status_code == 202, answer.content

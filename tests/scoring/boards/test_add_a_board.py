@@ -11,7 +11,7 @@ from django.core.management import call_command
 from django.urls import reverse
 
 from scoring.boards import registry
-from scoring.boards.kept_tables import faults_of
+from scoring.boards.leaderboard_file import list_faults
 from scoring.boards.recompute import recompute_folder
 from scoring.boards.render.console import as_text
 from scoring.services.leaderboards import get_leaderboard
@@ -59,8 +59,8 @@ def test_export_and_recomputation_have_a_registered_board(counts, scored, tmp_pa
     assert snapshot.table["kind"] == "counts"
     call_command("dump", scored.project.slug, str(tmp_path / "out"), stdout=io.StringIO())
     document = json.loads((tmp_path / "out" / "leaderboard.json").read_text(encoding="utf-8"))
-    assert list(faults_of(document)) == []
-    outcomes = {outcome.kept["kind"]: outcome for outcome in recompute_folder(tmp_path / "out")}
+    assert list(list_faults(document)) == []
+    outcomes = {outcome.exported["kind"]: outcome for outcome in recompute_folder(tmp_path / "out")}
     assert outcomes["counts"].is_equal
     assert outcomes["counts"].n_numbers > 3
 

@@ -11,7 +11,7 @@ from evalapp.stats.agreement.judged import JudgementColumns, RaterJudgements, co
 from evalapp.stats.agreement.krippendorff import krippendorff_alpha
 from evalapp.stats.agreement.normalise import normalise_ratings
 from evalapp.stats.resampling.bootstrap import Bootstrap
-from scoring.boards.agreement.raters import ORIENTED, detail_table, overview_table, points_of
+from scoring.boards.agreement.raters import ORIENTED, detail_table, overview_table, to_points
 from scoring.boards.data.columns import persons
 
 SETTINGS = {"judged": "", "campaign": "", "scale": "auto", "filter": ""}
@@ -128,7 +128,7 @@ def test_verdicts_are_nominal_and_have_points():
     assert table["calibration"] is None
     assert "ranked with side and rater" in table["calibration_note"]
     # Every second unit is shown with sides swapped.
-    assert sorted(points_of(judged)) == pytest.approx([0.5] * 4 + [1.0] * 4)
+    assert sorted(to_points(judged)) == pytest.approx([0.5] * 4 + [1.0] * 4)
 
 
 def test_nobody_judged():

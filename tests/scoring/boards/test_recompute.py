@@ -15,7 +15,7 @@ from evalapp.versions import signed
 from scoring.boards import recompute
 from scoring.boards.data.files import OWN_FORM, ExportFolder
 from scoring.boards.data.folder import compute_entry
-from scoring.boards.recompute import Outcome, lines_of, main, recompute_entry, recompute_folder
+from scoring.boards.recompute import Outcome, main, recompute_entry, recompute_folder, write_lines
 
 SYSTEMS = {"m1": "machine", "m2": "machine", "m3": "machine", "gold": "human"}
 QUALITY = {"aspect": "quality", "ratings": "raw", "systems": "all", "by": "", "filter": "", "references": "original"}
@@ -314,5 +314,5 @@ def test_printed_list_shows_ranks_like_the_tables() -> None:
         "3": {**row, "rank": 3},
     }
     for place, one in shown.items():
-        lines = list(lines_of(Outcome("systems", {"rows": [one]}, None, problem="none")))
+        lines = list(write_lines(Outcome("systems", {"rows": [one]}, None, problem="none")))
         assert lines[1].split()[:2] == [place, "m1"]

@@ -20,7 +20,7 @@ from scoring.ml import catalogue, fit, load, read_dataset
 from scoring.ml.artefact import REQUIRED
 from scoring.models import Evaluator, Score
 from scoring.pipelines.artefacts import check_folder
-from scoring.selectors.training import artefact_folder, files_of
+from scoring.selectors.training import artefact_folder, list_files
 from scoring.services.artefacts import incoming_folder, receive_artefact
 from scoring.services.scores import apply_evaluator
 from tests.scoring.boards.computing import compute_table
@@ -63,7 +63,7 @@ def test_downloaded_evaluator_is_imported_and_scores_the_same(toy, folds):
     copy = Evaluator.objects.get(project=toy.foreign, slug="from-alpha")
     assert copy.signature == original.signature
     assert copy.record["models"][0]["examples"] == original.record["models"][0]["examples"]
-    assert {file.name for file in files_of(copy)} == {file.name for file in files_of(original)}
+    assert {file.name for file in list_files(copy)} == {file.name for file in list_files(original)}
     assert not incoming_folder(run.params["incoming"]).exists()
     assert load(artefact_folder(copy)).signature == load(artefact_folder(original)).signature
 
@@ -313,6 +313,6 @@ def test_tar_is_valid_and_has_the_declared_length(toy):
     with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as tar:
         members = {member.name: tar.extractfile(member).read() for member in tar.getmembers()}
     folder = artefact_folder(evaluator)
-    files = files_of(evaluator)
+    files = list_files(evaluator)
     assert members == {f"toy-1/{file.name}": (folder / file.name).read_bytes() for file in files}
     assert "toy-1/fold-1/model.safetensors" in members

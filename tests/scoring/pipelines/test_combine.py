@@ -25,7 +25,7 @@ from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.systems.query import SystemsQuery
 from scoring.models import Evaluator, Score, ScoreSet
 from scoring.pipelines.combine import _drawn
-from scoring.selectors.columns import file_of, load_columns, output_file, read_columns
+from scoring.selectors.columns import get_columns_file, load_columns, output_file, read_columns
 from scoring.selectors.leaderboards import find_leaderboard
 from scoring.selectors.score_sets import list_states
 from scoring.services import columns
@@ -175,7 +175,7 @@ def test_large_sets_are_cached_as_columns(scored, monkeypatch, settings, tmp_pat
     settings.ARTEFACTS_DIR = tmp_path
     monkeypatch.setattr(columns, "MIN_KEPT", 5)
     made = combine(scored.project, "length", "random", name="pair")
-    path = file_of(made)
+    path = get_columns_file(made)
     assert path.is_file()
     Score.objects.filter(score_set=made).update(value=7.0)  # only in the database
     kept = load_columns(made)

@@ -90,7 +90,7 @@ def test_table_without_a_figure_expires(few_draws, whole, client, monkeypatch, l
     project, url = whole.project, address(whole.project, RATED)
     client.force_login(whole.researcher)
     with monkeypatch.context() as broken:
-        broken.setattr(f"{BOARDS}.metrics.by_ratings.ceiling_of", fail)
+        broken.setattr(f"{BOARDS}.metrics.by_ratings.compute_ceiling", fail)
         Leaderboard.objects.filter(project=project).delete()
         assert "The noise ceiling could not be computed" in client.get(url).content.decode()
     row = find_leaderboard(project, RATED)
@@ -112,7 +112,7 @@ def test_table_without_a_figure_expires(few_draws, whole, client, monkeypatch, l
 
 def test_table_of_tables_names_their_failures(few_draws, whole, monkeypatch, lenient_figures):  # noqa: F811
     Leaderboard.objects.filter(project=whole.project).delete()
-    monkeypatch.setattr(f"{BOARDS}.metrics.by_ratings.ceiling_of", fail)
+    monkeypatch.setattr(f"{BOARDS}.metrics.by_ratings.compute_ceiling", fail)
     assert compute_leaderboard(project=whole.project, query=AspectsQuery()).table["failed"] == ["The noise ceiling"]
 
 

@@ -52,7 +52,7 @@ TABLES = [
     ("systems/rankings.py", "How many changed judgements swap ranks 1 and 2", "systems.rankings.fragility", DAVIDSON),
     ("systems/rankings.py", "The bias of the side", "systems.rankings.side_bias", DAVIDSON),
     ("systems/rankings.py", "The bias of the length", "systems.rankings.length_bias", DAVIDSON),
-    ("metrics/by_ratings.py", "The noise ceiling", "metrics.by_ratings.ceiling_of", RATED),
+    ("metrics/by_ratings.py", "The noise ceiling", "metrics.by_ratings.compute_ceiling", RATED),
     ("metrics/by_ratings.py", "The tests between evaluators", "metrics.by_ratings.tell_apart", RATED),
     ("metrics/by_ratings.py", "The accuracies of pairs", "metrics.by_ratings.extra_figures", RATED),
     ("metrics/by_ratings.py", "The coefficients divided by the noise ceiling", "metrics.by_ratings.corrected", RATED),
@@ -89,8 +89,8 @@ SHOWN = [
     ("systems/columns.py", "The lines that join systems", "boards.systems.columns.joined", DAVIDSON),
     ("systems/columns.py", "The bars of wins, ties and losses", "boards.systems.columns._bar", DAVIDSON),
     ("systems/columns.py", "How far the order is that of people", "boards.systems.columns._agreement_shown", DAVIDSON),
-    ("systems/columns.py", "What the model adjusted for", "boards.systems.columns.effects_of", DAVIDSON),
-    ("scoring/views/evaluator_boards.py", "The remarks on figures", "views.evaluator_boards.remarks_of", PAIRS),
+    ("systems/columns.py", "What the model adjusted for", "boards.systems.columns.describe_effects", DAVIDSON),
+    ("scoring/views/evaluator_boards.py", "The remarks on figures", "views.evaluator_boards.list_remarks", PAIRS),
 ]
 
 #: In an export: the function made to fail, and the line that reports it.

@@ -6,17 +6,17 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from scoring.boards.choices import CHOICES
-from scoring.boards.kept_tables import Entry
+from scoring.boards.leaderboard_file import Entry
 from scoring.boards.registry import list_boards
 from scoring.boards.shapes import find_faults
-from scoring.selectors.leaderboards import stamp_of
+from scoring.selectors.leaderboards import compute_stamp
 
 
 def test_data_version_uses_only_indexes(cast):
     """A project without judgements is as fast as its neighbour with millions. (Without the indexes by project and
     number, PostgreSQL scans all rows from the newest: 1.5 s for a million.)"""
     with CaptureQueriesContext(connection) as asked:
-        stamp_of(cast.project)
+        compute_stamp(cast.project)
     plans = []
     with connection.cursor() as cursor:
         for query in asked.captured_queries:

@@ -10,10 +10,10 @@ from annotation.services.filters import create_filter, withdraw_filter
 from annotation.services.judging import next_assignment
 from evalapp.common.errors import BadInput, Conflict, NotThere
 from evalapp.versions import signed, split_version
+from scoring.boards.data.project_judgements import load_comparisons, load_ratings
 from scoring.boards.systems.query import SystemsQuery
 from scoring.selectors.aspects import choose_aspect
 from scoring.selectors.exports import leaderboard
-from scoring.selectors.people import load_comparisons, load_ratings
 from scoring.services.leaderboards import get_leaderboard
 from tests.annotation.services.judging_helpers import open_for, send
 from tests.factories import make_items, make_outputs, make_ratings

@@ -12,7 +12,14 @@ from evalapp.common.runner import execute_run
 from scoring.boards.registry import list_boards
 from scoring.models import Evaluator, ScoreSet
 from scoring.selectors.leaderboards import parse_query
-from scoring.selectors.run_results import address_of, evaluator_gone, page_of, references_gone, scores_gone, was_made
+from scoring.selectors.run_results import (
+    evaluator_gone,
+    make_board_address,
+    make_score_address,
+    references_gone,
+    scores_gone,
+    was_made,
+)
 from scoring.services.scores import apply_evaluator
 from tests.factories import make_items, make_outputs, make_ratings
 
@@ -68,7 +75,7 @@ def test_scores_link_to_their_page_until_deleted(cast, client):
     client.force_login(cast.researcher)
     for run, name in ((first, "length"), (second, "random")):
         score_set = ScoreSet.objects.get(pk=run.result["score_set"])
-        assert run.result["url"] == address_of(score_set)
+        assert run.result["url"] == make_score_address(score_set)
         assert f"<h1>{name}</h1>" in client.get(run.result["url"]).content.decode()
         assert scores_gone(run) == ""
     ScoreSet.objects.filter(pk=first.result["score_set"]).delete()
@@ -85,7 +92,7 @@ def test_table_links_to_the_page_that_shows_it(cast, client, kind, shape):
     make_ratings(cast.project, make_outputs(cast.project, make_items(cast.project, 4)))
     client.force_login(cast.researcher)
     for query in (shape(), shape(aspect="quality") if kind != "aspects" else shape(level="system")):
-        answered = client.get(page_of(cast.project, query))
+        answered = client.get(make_board_address(cast.project, query))
         assert answered.status_code == 200
         assert parse_query(shape, answered.wsgi_request.GET.dict(), cast.project) == query
         # The page of agreement may also show a single kind of judgements.

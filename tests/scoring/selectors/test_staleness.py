@@ -22,7 +22,7 @@ from scoring.boards.render.latex import as_latex
 from scoring.boards.slices.query import SlicesQuery
 from scoring.boards.systems.query import SystemsQuery
 from scoring.models import Evaluator, ScoreSet
-from scoring.selectors.leaderboards import stamp_of
+from scoring.selectors.leaderboards import compute_stamp
 from scoring.services.leaderboards import get_leaderboard
 from scoring.services.snapshots import take_snapshot
 from tests.factories import make_items, make_outputs
@@ -140,9 +140,9 @@ def test_writing_into_a_scored_set_changes_the_data_version(cast, score, monkeyp
     name = WrittenReference.objects.get().set.name
     query = MatrixQuery(references=name)
     score(cast.project, "token-f1", references=name)
-    before, people = stamp_of(cast.project, query), stamp_of(cast.project, SystemsQuery())
+    before, people = compute_stamp(cast.project, query), compute_stamp(cast.project, SystemsQuery())
     assert make_table(cast.project, query)["stale"] == []
     send(cast.annotator, desk, "And something more.")
-    assert stamp_of(cast.project, query) != before
-    assert stamp_of(cast.project, SystemsQuery()) == people
+    assert compute_stamp(cast.project, query) != before
+    assert compute_stamp(cast.project, SystemsQuery()) == people
     assert f"people changed the references of {name}" in make_table(cast.project, query)["stale"][0]["reason"]

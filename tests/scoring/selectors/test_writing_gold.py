@@ -10,7 +10,7 @@ from evalapp.common.errors import NotAllowed
 from scoring.ml import load
 from scoring.ml.base import Query
 from scoring.models import Evaluator
-from scoring.selectors.writing_gold import gold_growth, metric_of
+from scoring.selectors.writing_gold import choose_metric, gold_growth
 from tests.pages import read_page
 from tests.writing import fill_ports, open_desk, send, start_writing
 
@@ -71,7 +71,7 @@ def test_metric_is_the_one_the_evaluator_was_trained_for(cast, campaign):
         "bleu-star", "as bertscore, for which ream-1 was trained, takes too long for a page"
     )  # fmt: skip
     campaign.evaluator = ""
-    assert metric_of(campaign) == ("bleu-star", "as the campaign has no evaluator")
+    assert choose_metric(campaign) == ("bleu-star", "as the campaign has no evaluator")
 
 
 def test_without_ratings_or_permission(cast, campaign):

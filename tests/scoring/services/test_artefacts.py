@@ -19,7 +19,7 @@ from evalapp.common.runner import RunCancelled, execute_run
 from scoring.ml.artefact import ALLOWED, REQUIRED
 from scoring.ml.trained import TrainedEvaluator
 from scoring.models import Evaluator
-from scoring.selectors.training import artefact_folder, files_of
+from scoring.selectors.training import artefact_folder, list_files
 from scoring.services.artefacts import KEEP_INCOMING, incoming_folder, receive_artefact, sweep_incoming
 from scoring.services.training import MOST_FOLDS, TrainingOptions, delete_evaluator, start_training
 from tests.scoring.training import train
@@ -55,7 +55,7 @@ def test_files_are_accepted_up_to_the_limit_and_the_refusal_gives_the_number(cas
 
 def send(project, evaluator: Evaluator, name: str = "") -> Run:
     folder = artefact_folder(evaluator)
-    files = [SimpleUploadedFile(file.name, (folder / file.name).read_bytes()) for file in files_of(evaluator)]
+    files = [SimpleUploadedFile(file.name, (folder / file.name).read_bytes()) for file in list_files(evaluator)]
     return receive_artefact(project=project, user=None, name=name, files={"files": files})
 
 

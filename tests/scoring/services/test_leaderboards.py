@@ -13,7 +13,7 @@ from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.registry import get_board
 from scoring.boards.systems.query import SystemsQuery
 from scoring.models import Leaderboard, ScoreSet
-from scoring.selectors.leaderboards import stamp_of
+from scoring.selectors.leaderboards import compute_stamp
 from scoring.services import leaderboards
 from scoring.services.combining import CombineWishes, start_combination
 from scoring.services.leaderboards import get_leaderboard, renew_leaderboards
@@ -74,14 +74,14 @@ def test_human_system_table_stays_current_after_scoring(large, score):
     score(large.project, "chrf")
     current = {
         (row.kind, row.params.get("by", "")): row.stamp
-        == stamp_of(large.project, get_board(row.kind).query(**row.params))
+        == compute_stamp(large.project, get_board(row.kind).query(**row.params))
         for row in Leaderboard.objects.filter(project=large.project)
     }
     assert current == {
         ("evaluators", ""): False, ("systems", ""): True, ("systems", "length"): False, ("agreement", ""): True,
     }  # fmt: skip
     make_ratings(large.project, list(Output.objects.all()), aspect="tone")
-    assert stamp_of(large.project, SystemsQuery()) != Leaderboard.objects.get(kind="systems", params__by="").stamp
+    assert compute_stamp(large.project, SystemsQuery()) != Leaderboard.objects.get(kind="systems", params__by="").stamp
 
 
 def test_missing_reference_set_is_reported(scored):

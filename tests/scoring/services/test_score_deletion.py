@@ -8,7 +8,7 @@ from django.urls import reverse
 from evalapp.common.errors import Conflict
 from evalapp.common.models import AuditEvent, Run
 from scoring.models import Evaluator, Score, ScoreSet
-from scoring.selectors.leaderboards import stamp_of
+from scoring.selectors.leaderboards import compute_stamp
 from scoring.services.scores import delete_scores
 from tests.pages import read_page
 from tests.scoring.training import make_trained
@@ -22,13 +22,13 @@ def get_set(slug: str) -> ScoreSet:
 
 def test_baseline_is_deleted_with_its_last_set(scored, score):
     score(scored.project, "random", options={"seed": "7"})
-    before = stamp_of(scored.project)
+    before = compute_stamp(scored.project)
     found = get_set("random")
     assert delete_scores(score_set=found, user=scored.researcher)
     assert not Evaluator.objects.filter(slug="random").exists()
     assert not Score.objects.filter(score_set=found.pk).exists()
     assert Evaluator.objects.filter(slug="random-seed-7").exists(), "another, of the same name in the catalogue"
-    assert stamp_of(scored.project) != before, "leaderboards are made anew"
+    assert compute_stamp(scored.project) != before, "leaderboards are made anew"
     event = AuditEvent.objects.get(verb="scores.deleted")
     assert (event.actor, event.detail["n_scores"]) == (scored.researcher, 24)
 

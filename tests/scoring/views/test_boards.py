@@ -18,7 +18,7 @@ from scoring.boards.systems.query import SystemsQuery
 from scoring.models import Leaderboard
 from scoring.plots import drawing as plots
 from scoring.selectors.exports import leaderboard
-from scoring.selectors.leaderboards import stamp_of
+from scoring.selectors.leaderboards import compute_stamp
 from scoring.services import leaderboards
 from tests.annotation.services.judging_helpers import open_for
 from tests.factories import make_items, make_outputs, make_ratings
@@ -43,21 +43,21 @@ def test_table_under_computation_needs_at_most_15_queries(cast, client, monkeypa
 def test_data_version_changes_with_everything_a_table_shows(cast):
     from annotation.models import Aspect, Rating, System, Upload
 
-    stamps = [stamp_of(cast.project)]
+    stamps = [compute_stamp(cast.project)]
     outputs = make_outputs(cast.project, make_items(cast.project))
-    stamps.append(stamp_of(cast.project))
+    stamps.append(compute_stamp(cast.project))
     make_ratings(cast.project, outputs)
-    stamps.append(stamp_of(cast.project))
+    stamps.append(compute_stamp(cast.project))
     System.objects.filter(name="sys-a").update(kind="human")
-    stamps.append(stamp_of(cast.project))
+    stamps.append(compute_stamp(cast.project))
     Aspect.objects.update(position=7)
-    stamps.append(stamp_of(cast.project))
+    stamps.append(compute_stamp(cast.project))
     upload = Upload.objects.create(project=cast.project, title="x", state="done")
-    stamps.append(stamp_of(cast.project))
+    stamps.append(compute_stamp(cast.project))
     Upload.objects.filter(pk=upload.pk).update(state="undone")
-    stamps.append(stamp_of(cast.project))
+    stamps.append(compute_stamp(cast.project))
     Rating.objects.order_by("-pk").first().delete()
-    stamps.append(stamp_of(cast.project))
+    stamps.append(compute_stamp(cast.project))
     assert len(set(stamps)) == len(stamps)
 
 

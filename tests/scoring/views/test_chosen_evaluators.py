@@ -17,7 +17,7 @@ from evalapp.common.errors import BadInput
 from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.recompute import recompute_folder
 from scoring.models import Leaderboard, Score, ScoreSet, Snapshot
-from scoring.selectors.leaderboards import key_of, parse_query
+from scoring.selectors.leaderboards import make_key, parse_query
 from scoring.services import leaderboards
 from scoring.services.columns import keep_columns
 from scoring.services.leaderboards import get_leaderboard, renew_leaderboards
@@ -88,7 +88,7 @@ def test_only_chosen_evaluators_get_rows_and_affect_tests_and_exclusions(halves)
     assert table["signature"].endswith(f"|evaluators:length+token-f1|v:{__version__}")
     whole = get_leaderboard(project=halves.project, query=EvaluatorsQuery()).table
     assert "evaluators:" not in whole["signature"]
-    assert key_of(query) == key_of(parse_query(EvaluatorsQuery, {"evaluators": ["token-f1", "length"]}))
+    assert make_key(query) == make_key(parse_query(EvaluatorsQuery, {"evaluators": ["token-f1", "length"]}))
     (row,) = get_leaderboard(project=halves.project, query=EvaluatorsQuery(evaluators="random")).table["rows"]
     assert (row["evaluator"], row["n"]) == ("random", 9)
 
@@ -201,7 +201,7 @@ def test_export_recomputes_these_tables(halves, tmp_path):
     export(halves.project, tmp_path / "out")
     outcomes = recompute_folder(tmp_path / "out")
     assert [str(found) for outcome in outcomes for found in outcome.differences] == []
-    notes = {outcome.kept["note"] for outcome in outcomes if outcome.kept["kind"] == "evaluators"}
+    notes = {outcome.exported["note"] for outcome in outcomes if outcome.exported["kind"] == "evaluators"}
     assert any("random 15, token-f1 12" in note for note in notes)
-    chosen = [outcome.kept for outcome in outcomes if outcome.kept.get("evaluators")]
+    chosen = [outcome.exported for outcome in outcomes if outcome.exported.get("evaluators")]
     assert [len(table["rows"]) for table in chosen] == [2]

@@ -12,7 +12,7 @@ from django.core.management import call_command
 from django.urls import reverse
 
 from annotation.models import Item, Rating
-from scoring.boards.render.cells import remarks_of
+from scoring.boards.render.cells import list_remarks
 from scoring.models import Leaderboard, Score
 from scoring.selectors import item_keys as keys
 from scoring.selectors.item_keys import item_keys
@@ -147,6 +147,6 @@ def test_explanation_of_marks_appears_once_below():
         for name in ("a", "b", *(f"c{number}" for number in range(20)))
     ]
     table = {"kind": "aspects", "aspects": [{"aspect": "x"}, {"aspect": "y"}], "rows": rows}
-    (remark,) = remarks_of(table)
+    (remark,) = list_remarks(table)
     assert remark.startswith("Few groups: a in y, b in y, ")
     assert remark.endswith(" and 14 more.")

@@ -172,6 +172,6 @@ def test_snapshot_and_recompute(compared, client, tmp_path):
     assert "length, decided pairs" in page
     call_command("dump", "alpha", str(tmp_path / "out"), stdout=io.StringIO())
     outcomes = recompute_folder(tmp_path / "out")
-    found = [outcome for outcome in outcomes if outcome.kept.get("kind") == "pairs"]
+    found = [outcome for outcome in outcomes if outcome.exported.get("kind") == "pairs"]
     assert [outcome.is_equal for outcome in found] == [True], [str(d) for o in found for d in o.differences]
     assert found[0].n_numbers > 50

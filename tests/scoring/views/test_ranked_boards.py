@@ -13,7 +13,7 @@ from annotation.models import Comparison, Output, Rating
 from evalapp.common.errors import BadInput
 from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.systems.query import SystemsQuery
-from scoring.selectors.leaderboards import names_of, parse_query, people_of
+from scoring.selectors.leaderboards import list_known, parse_query
 from tests.factories import make_items, make_outputs, make_ratings
 from tests.pages import read_page
 
@@ -90,11 +90,12 @@ def test_options_incompatible_with_comparisons_are_errors(compared):
         parse_query(EvaluatorsQuery, {"people": "davidson", "level": "segment"})
     with pytest.raises(BadInput, match="needs ratings of the outputs"):
         parse_query(EvaluatorsQuery, {"people": "davidson", "coefficient": "spa"})
-    with pytest.raises(BadInput, match="can adjust for covariates"):
+    with pytest.raises(BadInput, match="adjust for covariates"):
         parse_query(SystemsQuery, {"method": "win-rate", "covariates": "side"})
-    assert people_of(names_of(compared.project))[:3] == ["ratings", "m1", "win-rate"]
+    choices = EvaluatorsQuery().list_choices(list_known(compared.project))
+    assert choices["people"][:3] == ["ratings", "m1", "win-rate"]
     Comparison.objects.all().delete()
-    assert people_of(names_of(compared.project)) == ["ratings"]
+    assert EvaluatorsQuery().list_choices(list_known(compared.project))["people"] == ["ratings"]
 
 
 def test_covariates_are_optional_and_their_effects_are_shown(compared, client):

@@ -6,7 +6,7 @@ import pytest
 from django.urls import reverse
 
 from annotation.models import Aspect, Output, Rating, System
-from scoring.selectors.steps import best_steps, lines_of
+from scoring.selectors.steps import best_steps, make_lines
 from tests.factories import make_items
 from tests.pages import read_page
 
@@ -68,8 +68,8 @@ def test_earliest_of_equal_steps_is_chosen():
     def row(step, value):
         return {"system": "a", "step": step, "value": value, "low": None, "high": None, "n": 3}
 
-    people = lines_of({"rows": [row(3, 0.5), row(1, 0.2), row(2, 0.5), row(None, 0.9), row(4, None)]})
+    people = make_lines({"rows": [row(3, 0.5), row(1, 0.2), row(2, 0.5), row(None, 0.9), row(4, None)]})
     assert [point["x"] for point in people[0]["points"]] == [1, 2, 3]
-    found = best_steps({"people": people, "chrf": lines_of({"rows": [row(1, 0.9), row(9, 0.1)]})})
+    found = best_steps({"people": people, "chrf": make_lines({"rows": [row(1, 0.9), row(9, 0.1)]})})
     told = [(best.panel, best.step, best.n, best.people and best.people["value"]) for best in found]
     assert told == [("people", 2, 3, 0.5), ("chrf", 1, 3, 0.2)]

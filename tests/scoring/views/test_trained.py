@@ -15,7 +15,7 @@ from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
 from scoring.models import Evaluator, Score
 from scoring.selectors.catalogue import entries
-from scoring.selectors.training import artefact_folder, files_of
+from scoring.selectors.training import artefact_folder, list_files
 from scoring.services.scores import apply_evaluator
 from tests.pages import read_page
 from tests.scoring.training import make_trained, train
@@ -279,7 +279,7 @@ def test_files_are_downloaded_and_imported(researcher, toy):
     assert researcher.get(address("evaluator-tar", "mine"))["Content-Type"] == "application/x-tar"
     files = [
         SimpleUploadedFile(file.name, (artefact_folder(evaluator) / file.name).read_bytes())
-        for file in files_of(evaluator)
+        for file in list_files(evaluator)
     ]
     assert "evaluator.json" in read_page(researcher.get(address("evaluator-upload")))
     assert "Files of fold-2" in read_page(researcher.get(address("evaluator-upload") + "?folds=3"))

@@ -246,12 +246,12 @@ def _same_rater(
 ) -> list[tuple[int, int, float, float]]:
     """Pairs of texts rated by the same person, in any campaign, with that person's two ratings: of different contexts,
     or `anywhere`. Of repeated ratings the first counts."""
-    place_of = {output_key(record): place for place, record in enumerate(track(rated.records))}
+    get_run_folder = {output_key(record): place for place, record in enumerate(track(rated.records))}
     rows = [row for row in dataset.ratings if row.aspect == aspect and row.dialogue is None]
     people, order = resolve_raters({row.rater for row in rows})
     first: dict[str, dict[int, float]] = defaultdict(dict)
     for row in track(sorted(rows, key=lambda row: order[row.rater])):
-        place = place_of.get((row.item or "", row.system or "", row.step))
+        place = get_run_folder.get((row.item or "", row.system or "", row.step))
         if place is not None:
             first[people[row.rater]].setdefault(place, row.value)
     of_rater = {person: list(values.items()) for person, values in first.items()}

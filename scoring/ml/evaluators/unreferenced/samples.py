@@ -154,19 +154,19 @@ def make_samples(
                 tick(turn * n + place, len(wanted) * n)
         broken[kind] = rows
     made = made or Made()
-    place_of = {key: place for place, key in enumerate(_keys(conversations))}
+    get_run_folder = {key: place for place, key in enumerate(_keys(conversations))}
     pools: dict[str, Pool] = {}
     if "rand_utt" in kinds:
         pools["rand_utt"] = Pool(found.reply, found.group)
     for kind, texts in (("model_false", made.generated), ("rand_back", made.back_translated)):
         if kind in kinds and texts:
-            places = np.array([place_of[key] for key in texts], dtype=np.int64)
+            places = np.array([get_run_folder[key] for key in texts], dtype=np.int64)
             pools[kind] = Pool(np.array([table.add(text) for text in texts.values()]), found.group[places])
     paraphrase = None
     if made.back_translated:
         paraphrase = np.full(n, -1, dtype=np.int64)
         for key, text in made.back_translated.items():
-            paraphrase[place_of[key]] = table.add(text)
+            paraphrase[get_run_folder[key]] = table.add(text)
     return Samples(
         found.context_rows, found.starts, found.lengths, found.conversation, found.group, found.reply,
         broken, pools, paraphrase, found.shared,

@@ -20,7 +20,7 @@ from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.pairs.query import PairsQuery
 from scoring.boards.slices.query import SlicesQuery
 from scoring.boards.systems.query import SystemsQuery
-from scoring.selectors.leaderboards import find_leaderboard, stamp_of
+from scoring.selectors.leaderboards import compute_stamp, find_leaderboard
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
@@ -71,7 +71,7 @@ def test_fills_keeps_and_recreates():
     }.items():  # fmt: skip
         kept = find_leaderboard(project, query)
         assert kept is not None, name
-        assert kept.stamp == stamp_of(project, query), name
+        assert kept.stamp == compute_stamp(project, query), name
     ratings = Rating.objects.filter(project=project).count()
     assert ratings > 100
 

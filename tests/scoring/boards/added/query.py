@@ -18,6 +18,9 @@ class CountsQuery(Query):
 
     kind = "counts"
     page = "evaluation/counts/"
+    flag_help = "share of rated outputs with a score"
+    tab = "By number of scores"
+    form_fields = ("aspect", "systems", "references")
 
     def is_large(self, size: Size) -> bool:
         return size.more_judged(self.aspect, "ratings", size.rows)

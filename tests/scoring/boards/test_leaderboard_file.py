@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scoring.boards.kept_tables import fault_of_table, faults_of
+from scoring.boards.leaderboard_file import find_table_fault, list_faults
 from scoring.boards.recompute import main
 
 ESTIMATE = {"value": 0.5, "low": None, "high": 1, "n": 3, "note": ""}
@@ -61,8 +61,8 @@ def document() -> dict[str, Any]:
 
 
 def test_valid_document_has_no_error():
-    assert list(faults_of(document())) == []
-    assert list(faults_of({"tables": []})) == []
+    assert list(list_faults(document())) == []
+    assert list(list_faults({"tables": []})) == []
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_valid_document_has_no_error():
         (7, ("table", "figure"), "beauty", ("tables[7].table.figure", "must be one of pearson, ")),
         (1, ("table", "people"), "everybody", ("tables[1].table.people", "must be one of ratings")),
         (1, ("table", "rows", 0, "pearson"), None, ("tables[1].table.rows[0].pearson", "must be an object")),
-        (1, ("table", "rows", 1, "pa"), ESTIMATE, ("tables[1].table.rows[1].pa", "must stand in all rows")),
+        (1, ("table", "rows", 1, "pa"), ESTIMATE, ("tables[1].table.rows[1].pa", "must be in all rows")),
         (2, ("table", "sets", 0, "name"), "bad", ("tables[2].table.rows[0].cells.bad", "is missing")),
         (3, ("table", "rows", 0, "judged"), "x", ("tables[3].table.rows[0].judged", "must be one of ratings")),
         (3, ("table", "rows", 0, "coefficients"), [], ("tables[3].table.rows[0].coefficients", "must be a list of 1")),
@@ -108,7 +108,7 @@ def test_errors_name_their_path(place, path, value, fault):
     for name in (place, *path)[:-1]:
         inner = inner[name]
     inner[(place, *path)[-1]] = value
-    ((where, problem),) = faults_of(given)
+    ((where, problem),) = list_faults(given)
     assert where == fault[0]
     assert problem.startswith(fault[1])
 
@@ -128,11 +128,11 @@ def test_recomputing_requires_more_fields(tmp_path: Path, capsys: pytest.Capture
     assert "not recomputed: tables[0].params.by is missing" in capsys.readouterr().out
     enough = document()["tables"][1]
     enough["params"] |= {"level": "segment", "grouping": "none", "references": "original", "ratings": "raw"}
-    assert fault_of_table(enough, 0, to_compute=True) == ("tables[0].sets", "is missing")
+    assert find_table_fault(enough, 0, to_compute=True) == ("tables[0].sets", "is missing")
     by_aspect = document()["tables"][7]
     by_aspect["params"] = {**enough["params"], "coefficient": "pearson"}
     by_aspect["tables"] = {"q": {"params": dict(enough["params"]), "sets": []}}
-    assert fault_of_table(by_aspect, 7, to_compute=True) is None
+    assert find_table_fault(by_aspect, 7, to_compute=True) is None
     del by_aspect["tables"]["q"]["params"]["ratings"]
-    assert fault_of_table(by_aspect, 7) is None
-    assert fault_of_table(by_aspect, 7, to_compute=True) == ("tables[7].tables.q.params.ratings", "is missing")
+    assert find_table_fault(by_aspect, 7) is None
+    assert find_table_fault(by_aspect, 7, to_compute=True) == ("tables[7].tables.q.params.ratings", "is missing")
