@@ -1,10 +1,12 @@
-"""Agreement among people, named filters of raters, and the planner, for programs."""
+"""Inter-annotator agreement, named filters of raters, and statistical power, for programs."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -39,7 +41,7 @@ EFFECT_WORDS = "; ".join(f"{test}: {words}" for test, words in EFFECTS.items())
 
 
 class RaterFilterSerializer(Closed, StrictModelSerializer):
-    """A named exclusion of raters; its raters never change. `active` false: withdrawn, no table takes it."""
+    """A named filter that excludes raters, which never change. `active` false: withdrawn, no table can use it."""
 
     raters = serializers.ListField(child=TextField(max_length=100), min_length=1)
     active = serializers.BooleanField(source="is_active", read_only=True)
@@ -57,7 +59,7 @@ class RaterFiltersSerializer(OnePageSerializer):
 
 
 class RaterFilterMoveSerializer(Closed, WholeSerializer):
-    active = TruthField(help_text="false withdraws the filter, true takes it up again.")
+    active = TruthField(help_text=gettext_lazy("False withdraws the filter, true restores it."))
 
 
 class PowerSerializer(serializers.Serializer):
@@ -70,7 +72,9 @@ class PowerSerializer(serializers.Serializer):
     unit = serializers.CharField()
     needed = serializers.IntegerField(allow_null=True)
     curve = serializers.JSONField()
-    designs = serializers.JSONField(required=False, help_text="Of the test `rating`: items and ratings of each.")
+    designs = serializers.JSONField(
+        required=False, help_text=gettext_lazy("Test `rating`: items and ratings of each design.")
+    )
     pilot = serializers.JSONField(allow_null=True)
     words = serializers.ListField(child=serializers.CharField())
 
@@ -90,7 +94,7 @@ class Agreement(APIView):
 class FilterList(APIView):
     @extend_schema(operation_id="rater_filters_list", responses=RaterFiltersSerializer)
     def get(self, request: Request, slug: str) -> Response:
-        """Every filter of the project, withdrawn ones among them."""
+        """Every filter of the project, including withdrawn ones."""
         project = get_project(user=request.user, slug=slug, need="read")
         return one_page(RaterFilterSerializer(list_filters(project), many=True).data)
 
@@ -98,11 +102,11 @@ class FilterList(APIView):
         operation_id="rater_filters_create", request=RaterFilterSerializer, responses={201: RaterFilterSerializer}
     )
     def post(self, request: Request, slug: str) -> Response:
-        """A new filter; it needs a reason."""
+        """Create a filter; a reason is required."""
         project = get_project(user=request.user, slug=slug, need="write")
-        found = RaterFilterSerializer(data=request.data)
-        found.is_valid(raise_exception=True)
-        given: dict[str, Any] = found.validated_data
+        serializer = RaterFilterSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        given: dict[str, Any] = serializer.validated_data
         made = create_filter(project=project, user=request.user, **{k: given[k] for k in ("name", "raters", "reason")})
         return Response(RaterFilterSerializer(made).data, status=201)
 
@@ -110,7 +114,7 @@ class FilterList(APIView):
 class FilterShow(APIView):
     @extend_schema(operation_id="rater_filters_show", responses=RaterFilterSerializer)
     def get(self, request: Request, slug: str, name: str) -> Response:
-        """A named filter: whom it leaves out, and why."""
+        """A named filter with its raters and its reason."""
         project = get_project(user=request.user, slug=slug, need="read")
         return Response(RaterFilterSerializer(get_filter(project, name)).data)
 
@@ -118,11 +122,11 @@ class FilterShow(APIView):
         operation_id="rater_filters_move", request=RaterFilterMoveSerializer, responses=RaterFilterSerializer
     )
     def patch(self, request: Request, slug: str, name: str) -> Response:
-        """Withdraw it, or take it up again."""
+        """Withdraw or restore a filter."""
         project = get_project(user=request.user, slug=slug, need="write")
-        wanted = RaterFilterMoveSerializer(data=request.data)
-        wanted.is_valid(raise_exception=True)
-        move = restore_filter if wanted.validated_data["active"] else withdraw_filter
+        serializer = RaterFilterMoveSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        move = restore_filter if serializer.validated_data["active"] else withdraw_filter
         return Response(RaterFilterSerializer(move(found=get_filter(project, name), user=request.user)).data)
 
 
@@ -143,7 +147,7 @@ class Power(APIView):
         responses={200: PowerSerializer, 202: PendingSerializer},
     )
     def get(self, request: Request, slug: str) -> Response:
-        """How many judgements are needed to find an effect, with the project's judgements as the pilot."""
+        """How many judgements are needed to detect an effect, with the project's judgements as the pilot."""
         project = get_project(user=request.user, slug=slug, need="read")
         refuse_unknown(request.query_params, PowerQuestion.__dataclass_fields__)
         question = read_question(request.query_params)
@@ -151,6 +155,6 @@ class Power(APIView):
             return Response(PowerSerializer(answer_power(question, project)).data)
         pilot = answer_pilot(project, question.aspect, request.user)
         if pilot.run is not None and pilot.table is None:
-            detail = "The pilot's variances are being computed in this run."
+            detail = _("The variance components of the pilot are being computed in this run.")
             return Response({"run": pilot.run.pk, "detail": detail}, status=202)
         return Response(PowerSerializer(answer_plan(question, pilot.table)).data)

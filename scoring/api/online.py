@@ -1,4 +1,4 @@
-"""Online scores: texts in, scores out, nothing stored. The worker of the queue `live` computes them."""
+"""Online scores for texts, without storing them. The worker of the queue `live` computes them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from .serializers import (
     ReliabilityRequestSerializer,
 )
 
-PROJECT = OpenApiParameter("project", str, description="Where several projects have an evaluator of that name.")
-BUSY = OpenApiResponse(description="Too many of your requests wait already: ask again when one is answered.")
+PROJECT = OpenApiParameter("project", str, description="Needed if several projects have an evaluator of that name.")
+BUSY = OpenApiResponse(description="Too many of your requests are waiting: retry when one is answered.")
 DOWN = OpenApiResponse(
-    description="No worker; or it is busy, with others or loading an evaluator: Retry-After says when to ask again."
+    description="No worker, or it is busy or loading an evaluator: retry after the time in Retry-After."
 )
 
 
@@ -39,7 +39,7 @@ class OnlineScore(APIView):
         responses={200: OnlineAnswerSerializer, 429: BUSY, 503: DOWN},
     )
     def post(self, request: Request, name: str) -> Response:
-        """Score up to 64 texts with an evaluator of the catalogue or a trained one, at once."""
+        """Score up to 64 texts with an evaluator of the catalogue or a trained one."""
         given = _checked(OnlineRequestSerializer(data=request.data))
         project = request.query_params.get("project", "")
         return Response(score_pairs(user=request.user, evaluator=name, project=project, **given))
@@ -67,7 +67,7 @@ class OnlineReliability(APIView):
         responses={200: ReliabilityAnswerSerializer, 429: BUSY, 503: DOWN},
     )
     def post(self, request: Request, name: str) -> Response:
-        """How reliable a set of references is for a context, of evaluators that say so (REAM)."""
+        """The predicted reliability of a set of references for a context (REAM)."""
         given = _checked(ReliabilityRequestSerializer(data=request.data))
         project = request.query_params.get("project", "")
         return Response(rate_references(user=request.user, evaluator=name, project=project, **given))

@@ -1,10 +1,11 @@
-"""Reference sets for programs. Annotating is a run: `POST projects/{slug}/runs/` with `{"kind": "annotate", ...}`; the
-texts of a set are in `references/?set=NAME`."""
+"""Reference sets for programs. Automatic selection is a run: `POST projects/{slug}/runs/` with
+`{"kind": "annotate", ...}`. The texts of a set are in `references/?set=NAME`."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from django.utils.translation import gettext_lazy
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
@@ -22,19 +23,18 @@ from ..services.reference_sets import delete_set, merge_sets
 
 
 class ReferenceSetSerializer(serializers.Serializer):
-    """A named set; `score_sets` were measured against it, `learned` names trained evaluators that learned with it,
-    `derived` sets that were made from it."""
+    """A named set; `score_sets` use it, `learned` are evaluators trained with it, `derived` are sets made from it."""
 
     name = serializers.CharField()
-    kind = serializers.CharField(help_text="original, annotate, raw, random, merge, writing or other")
-    origin = serializers.CharField(help_text="Where it comes from, in words.")
+    kind = serializers.CharField(help_text=gettext_lazy("original, annotate, raw, random, merge, writing or other"))
+    origin = serializers.CharField(help_text=gettext_lazy("Description of its origin."))
     n_references = serializers.IntegerField()
     n_items = serializers.IntegerField()
     created_at = serializers.DateTimeField(source="set.created_at")
     score_sets = serializers.SerializerMethodField()
     learned = serializers.ListField(child=serializers.CharField())
     derived = serializers.ListField(child=serializers.CharField())
-    meta = serializers.JSONField(help_text="Evaluator, candidates, options, counts: whatever made it.")
+    meta = serializers.JSONField(help_text=gettext_lazy("Evaluator, candidates, options, counts."))
 
     def get_score_sets(self, row: Any) -> list[int]:
         return [score_set.pk for score_set in row.score_sets]
@@ -70,7 +70,7 @@ class SetComparisonSerializer(serializers.Serializer):
 
 
 class TraceSerializer(serializers.ModelSerializer):
-    """What was looked at for one item, in order."""
+    """The steps of the selection for an item."""
 
     item = serializers.CharField(source="item.key")
 
@@ -91,32 +91,32 @@ class ReferenceSetList(APIView):
         operation_id="reference_sets_create", request=MergeSerializer, responses={201: ReferenceSetSerializer}
     )
     def post(self, request: Request, slug: str) -> Response:
-        """Merge sets into a new one; those that are merged stay."""
+        """Merge sets into a new one. The merged sets are kept."""
         project = get_project(user=request.user, slug=slug, need="write")
         given = MergeSerializer(data=request.data)
         given.is_valid(raise_exception=True)
-        wishes = given.validated_data
-        made = merge_sets(project=project, user=request.user, names=wishes["merge"], into=wishes["name"])
+        options = given.validated_data
+        made = merge_sets(project=project, user=request.user, names=options["merge"], into=options["name"])
         return Response(ReferenceSetSerializer(get_set(project, made.name)).data, status=201)
 
 
 class ReferenceSetShow(APIView):
     @extend_schema(operation_id="reference_sets_retrieve", responses=ReferenceSetSerializer)
     def get(self, request: Request, slug: str, name: str) -> Response:
-        """A reference set: its size, where it comes from and which scores depend on it."""
+        """A reference set with its size, origin and dependent scores."""
         project = get_project(user=request.user, slug=slug, need="read")
         return Response(ReferenceSetSerializer(get_set(project, name)).data)
 
     @extend_schema(
         operation_id="reference_sets_destroy",
-        parameters=[OpenApiParameter("with_scores", OpenApiTypes.BOOL, description="Scores made with it go, too.")],
+        parameters=[OpenApiParameter("with_scores", OpenApiTypes.BOOL, description="Also delete scores made with it.")],
         responses={
-            204: OpenApiResponse(description="Gone."),
-            409: OpenApiResponse(description="Something rests on it."),
+            204: OpenApiResponse(description="Deleted."),
+            409: OpenApiResponse(description="Scores depend on it."),
         },
     )
     def delete(self, request: Request, slug: str, name: str) -> Response:
-        """The set with its traces; refused for `original` and while scores rest on it, unless they may go, too."""
+        """Delete the set with its traces. Refused for `original`, and if scores depend on it, unless `with_scores`."""
         project = get_project(user=request.user, slug=slug, need="write")
         with_scores = read_flag(request.query_params, "with_scores")
         delete_set(project=project, user=request.user, name=name, with_scores=with_scores)
@@ -126,7 +126,7 @@ class ReferenceSetShow(APIView):
 class ReferenceSetComparison(APIView):
     @extend_schema(operation_id="reference_sets_compare", responses=SetComparisonSerializer)
     def get(self, request: Request, slug: str, name: str, other: str) -> Response:
-        """Sizes of two sets and what they share."""
+        """Sizes of two sets and their overlap."""
         project = get_project(user=request.user, slug=slug, need="read")
         return Response(compare_sets(project, name, other).as_dict())
 
@@ -137,7 +137,7 @@ class TraceList(APIView):
 
     @extend_schema(operation_id="reference_sets_traces", responses=TraceSerializer(many=True))
     def get(self, request: Request, slug: str, name: str) -> Response:
-        """How the references of each item were chosen, of a set that an evaluator chose."""
+        """How an evaluator selected the references of each item."""
         project = get_project(user=request.user, slug=slug, need="read")
         rows = AnnotationTrace.objects.filter(set=get_set(project, name).set.pk).select_related("item")
         paginator = KeysetPagination()

@@ -1,4 +1,4 @@
-"""What the API says about evaluators, scores and leaderboards."""
+"""Serializers of evaluators and scores."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
@@ -27,18 +29,20 @@ class OptionSerializer(serializers.Serializer):
 
 
 class CatalogueEntrySerializer(serializers.Serializer):
-    """A line of the catalogue: what can be applied by name."""
+    """An entry of the catalogue."""
 
     name = serializers.CharField()
-    kind = serializers.CharField(help_text="sentinel, baseline or trained")
+    kind = serializers.CharField(help_text=gettext_lazy("sentinel, baseline or trained"))
     summary = serializers.CharField()
     needs = serializers.ListField(child=serializers.CharField())
     level = serializers.CharField()
     scale = serializers.ListField(child=serializers.FloatField(allow_null=True))
     profiles = serializers.ListField(child=serializers.CharField())
     options = OptionSerializer(many=True)
-    learns = serializers.BooleanField(help_text="It must be trained before it can be applied.")
-    aspect = serializers.ChoiceField(choices=["none", "one", "many"], help_text="How many aspects it learns.")
+    learns = serializers.BooleanField(help_text=gettext_lazy("It must be trained before it can be applied."))
+    aspect = serializers.ChoiceField(
+        choices=["none", "one", "many"], help_text=gettext_lazy("How many aspects it learns.")
+    )
     train_needs = serializers.ListField(child=serializers.CharField())
     train_options = OptionSerializer(many=True)
     profile_defaults = serializers.DictField(child=serializers.DictField())
@@ -50,7 +54,7 @@ class CatalogueSerializer(OnePageSerializer):
 
 
 class ScoreSetSerializer(serializers.Serializer):
-    """The scores of an evaluator under one signature; `stale` says why they are out of date, or is empty."""
+    """The scores of an evaluator with one signature; `stale` says why they are outdated, or is empty."""
 
     id = serializers.IntegerField(source="score_set.pk")
     evaluator = serializers.CharField(source="score_set.evaluator.slug")
@@ -80,8 +84,8 @@ class EvaluatorsSerializer(OnePageSerializer):
 
 
 class ScoreSerializer(serializers.ModelSerializer):
-    """One output's score; a null value is undefined and `note` says why. `in_training`: the evaluator learned from
-    this item's group, so that the score is no evidence of how good it is."""
+    """The score of an output; a null value is undefined and `note` says why. `in_training`: the evaluator was trained
+    on the item's group, so the score is no evidence of its quality."""
 
     item = serializers.CharField(source="output.item.key")
     system = serializers.CharField(source="output.system.name")
@@ -108,16 +112,16 @@ class ArtefactFileSerializer(serializers.Serializer):
         return str(self.context["request"].build_absolute_uri(path))
 
 
-#: What the record of one that came with an export, without its folder, does not say.
+#: Defaults for evaluators from an export, whose record lacks these members.
 UNRECORDED = {"profile": "", "aspects": [], "folds": 0, "models": [], "encoder": None, "choice": {}}
 
 
 class TrainedSerializer(serializers.ModelSerializer):
-    """A trained evaluator as it stands in lists."""
+    """A trained evaluator in lists."""
 
     profile = serializers.CharField(source="record.profile")
-    aspects = serializers.JSONField(source="record.aspects", help_text="The aspects it learned.")
-    folds = serializers.IntegerField(source="record.folds", help_text="0: one model.")
+    aspects = serializers.JSONField(source="record.aspects", help_text=gettext_lazy("The aspects it was trained on."))
+    folds = serializers.IntegerField(source="record.folds", help_text=gettext_lazy("0: one model."))
 
     class Meta:
         model = Evaluator
@@ -126,17 +130,21 @@ class TrainedSerializer(serializers.ModelSerializer):
 
     def to_representation(self, instance: Evaluator) -> dict[str, Any]:
         instance.record = {**UNRECORDED, **instance.record}
-        found: dict[str, Any] = super().to_representation(instance)
-        return found
+        representation: dict[str, Any] = super().to_representation(instance)
+        return representation
 
 
 class TrainedDetailSerializer(TrainedSerializer):
-    """One trained evaluator with its options, the record of each model, its card and its files."""
+    """A trained evaluator with its options, records of its models, model card and files."""
 
     models = serializers.JSONField(source="record.models")
     encoder = serializers.JSONField(source="record.encoder", allow_null=True)
-    choice = serializers.JSONField(source="record.choice", help_text="Which part of the project it learned from.")
-    part_of = serializers.SerializerMethodField(help_text="Combinations that could not be renewed without it.")
+    choice = serializers.JSONField(
+        source="record.choice", help_text=gettext_lazy("The part of the project used for training.")
+    )
+    part_of = serializers.SerializerMethodField(
+        help_text=gettext_lazy("Combinations that cannot be renewed without it.")
+    )
     card = serializers.SerializerMethodField()
     files = serializers.SerializerMethodField()
 
@@ -159,10 +167,10 @@ class TrainedDetailSerializer(TrainedSerializer):
         return ArtefactFileSerializer(list_files(evaluator), many=True, context=context).data
 
 
-#: Where what somebody sends beside the texts belongs.
-_OF_SCORING = {
-    "aspect": 'The aspect is an option, of evaluators that learned several: {"options": {"aspect": "..."}}.',
-    "project": "The project stands in the address: ?project=SLUG.",
+#: Hints for parameters in the wrong place.
+_MISPLACED = {
+    "aspect": gettext_lazy('The aspect is an option: {"options": {"aspect": "..."}}.'),
+    "project": gettext_lazy("The project is a parameter of the address: ?project=SLUG."),
 }
 
 
@@ -175,38 +183,44 @@ def _texts(**rest: Any) -> serializers.ListField:
 
 
 def _check_cost(costs: Sequence[int], what: str) -> None:
-    """Refuse what would keep the one worker from everybody else."""
+    """Refuse requests that would block the worker for others."""
     if costs and max(costs) > MOST_OF_ONE:
         raise serializers.ValidationError(
-            f"At most {MOST_OF_ONE:,} characters may be read for {what}, each reference beside text and context; this "
-            f"needs {max(costs):,}. Shorten it, or apply the evaluator to the project, which has no such limit."
+            _(
+                "The limit is %(limit)d characters per %(what)s, counting text and context for each reference, not "
+                "%(n)d. Shorten it, or apply the evaluator to the project, which has no such limit."
+            )
+            % {"limit": MOST_OF_ONE, "what": what, "n": max(costs)}
         )
     if sum(costs) > MOST_OF_ALL:
         raise serializers.ValidationError(
-            f"At most {MOST_OF_ALL:,} characters may be read in a request, each reference beside text and context; "
-            f"these need {sum(costs):,}. Send fewer at a time."
+            _(
+                "The limit is %(limit)d characters per request, counting text and context for each reference, not "
+                "%(n)d. Send fewer texts per request."
+            )
+            % {"limit": MOST_OF_ALL, "n": sum(costs)}
         )
 
 
 class PairSerializer(Closed):
-    """A text with what it may be measured against."""
+    """A text with context and references."""
 
-    elsewhere = _OF_SCORING
+    elsewhere = _MISPLACED
     text = _text()
     context = _texts(required=False)
     references = _texts(required=False)
 
 
 class OnlineRequestSerializer(Closed):
-    """Texts to be scored. For one text at most 200,000 characters are read, each reference beside text and context; in
-    a request 2,000,000."""
+    """Texts to score. The limits are 200,000 characters per text, counting text and context for each reference, and
+    2,000,000 per request."""
 
-    elsewhere = _OF_SCORING
+    elsewhere = _MISPLACED
     pairs = serializers.ListField(child=PairSerializer(), min_length=1, max_length=64)
-    options = serializers.DictField(required=False, help_text="Options of scoring, as the catalogue lists them.")
+    options = serializers.DictField(required=False, help_text=gettext_lazy("Scoring options, as in the catalogue."))
 
     def validate_pairs(self, pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        _check_cost([count_pair_characters(pair) for pair in pairs], "a text")
+        _check_cost([count_pair_characters(pair) for pair in pairs], _("text"))
         return pairs
 
 
@@ -222,22 +236,22 @@ class OnlineAnswerSerializer(serializers.Serializer):
 class ComparedPairSerializer(Closed):
     """Two texts for one context."""
 
-    elsewhere = _OF_SCORING
+    elsewhere = _MISPLACED
     a = _text()
     b = _text()
     context = _texts(required=False)
 
 
 class ComparisonRequestSerializer(Closed):
-    """Pairs to be compared. For one pair at most 200,000 characters are read, the context beside each text; in a
-    request 2,000,000."""
+    """Pairs to compare. The limits are 200,000 characters per pair, counting the context for each text, and 2,000,000
+    per request."""
 
-    elsewhere = _OF_SCORING
+    elsewhere = _MISPLACED
     pairs = serializers.ListField(child=ComparedPairSerializer(), min_length=1, max_length=64)
-    options = serializers.DictField(required=False, help_text="Options of scoring, as the catalogue lists them.")
+    options = serializers.DictField(required=False, help_text=gettext_lazy("Scoring options, as in the catalogue."))
 
     def validate_pairs(self, pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        _check_cost([count_pair_characters(pair) for pair in pairs], "a pair")
+        _check_cost([count_pair_characters(pair) for pair in pairs], _("pair"))
         return pairs
 
 
@@ -248,8 +262,8 @@ class ProbabilitiesSerializer(serializers.Serializer):
 
 
 class ComparisonAnswerSerializer(serializers.Serializer):
-    """Verdicts on `a` in the order of the pairs: 1 better than `b`, 0 neither, -1 worse; each pair is read in both
-    orders and the mean decides, where the evaluator does so (`swap_consistency` is null where it does not)."""
+    """Verdicts on `a` in the order of the pairs: 1 better than `b`, 0 neither, -1 worse. `swap_consistency` is null if
+    the evaluator reads each pair in one order only."""
 
     signature = serializers.CharField()
     verdicts = serializers.ListField(child=serializers.IntegerField(min_value=-1, max_value=1))
@@ -259,15 +273,15 @@ class ComparisonAnswerSerializer(serializers.Serializer):
 
 
 class ReliabilityRequestSerializer(Closed):
-    """A set of references for a context. At most 200,000 characters are read, the context beside each reference."""
+    """References for a context. The limit is 200,000 characters, counting the context for each reference."""
 
-    elsewhere = _OF_SCORING
+    elsewhere = _MISPLACED
     context = _texts()
     references = _texts()
     options = serializers.DictField(required=False)
 
     def validate(self, given: dict[str, Any]) -> dict[str, Any]:
-        _check_cost([count_pair_characters(given)], "a set of references")
+        _check_cost([count_pair_characters(given)], _("set of references"))
         return given
 
 

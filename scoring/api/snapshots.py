@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -26,7 +28,7 @@ from ..services.snapshots import delete_snapshot, take_snapshot
 
 
 class SnapshotSerializer(serializers.ModelSerializer):
-    """A leaderboard as it stood; `params` are the query it answered."""
+    """A stored leaderboard; `params` are its query."""
 
     name = serializers.CharField(source="slug")
     board = serializers.CharField(source="kind")
@@ -39,11 +41,11 @@ class SnapshotSerializer(serializers.ModelSerializer):
 
 
 class SnapshotDetailSerializer(SnapshotSerializer):
-    """With the table itself, as `leaderboards/{board}/` gave it."""
+    """A snapshot with its table, as `leaderboards/{board}/` returned it."""
 
     table = serializers.JSONField()
     notice = serializers.SerializerMethodField(
-        help_text="What to know of its letters: where they come from the test of version 0.1.0 at the system level."
+        help_text=gettext_lazy("Caveat on letters from the test of version 0.1.0 at the system level.")
     )
 
     def get_notice(self, row: Snapshot) -> str:
@@ -59,13 +61,15 @@ class SnapshotsSerializer(OnePageSerializer):
 
 
 class TakeSerializer(Closed):
-    """Which table is kept: `board` and the parameters that its address takes."""
+    """The table to store: `board` and the parameters of its address."""
 
     board = serializers.ChoiceField(choices=list(list_boards()))
     query = serializers.DictField(child=TextField(allow_blank=True), required=False)
     title = TextField(max_length=200, required=False, allow_blank=True)
     note = TextField(max_length=5000, required=False, allow_blank=True)
-    name = TextField(max_length=70, required=False, allow_blank=True, help_text="Default: from the title.")
+    name = TextField(
+        max_length=70, required=False, allow_blank=True, help_text=gettext_lazy("Default: from the title.")
+    )
 
 
 class FigureSerializer(serializers.Serializer):
@@ -87,7 +91,7 @@ class ChangedSerializer(serializers.Serializer):
 
 
 class ChangeSerializer(serializers.Serializer):
-    """A row of both tables; `outside`: the second value lies outside the first's interval."""
+    """A row of both tables; `outside`: the second value is outside the interval of the first."""
 
     name = serializers.CharField()
     first = FigureSerializer(allow_null=True)
@@ -109,54 +113,58 @@ class ChangesSerializer(serializers.Serializer):
 class SnapshotList(APIView):
     @extend_schema(operation_id="snapshots_list", responses=SnapshotsSerializer)
     def get(self, request: Request, slug: str) -> Response:
-        """All of a project, the newest first, without their tables."""
+        """All snapshots of a project, newest first, without tables."""
         project = get_project(user=request.user, slug=slug, need="read")
         return one_page(SnapshotSerializer(list_snapshots(project), many=True).data)
 
     @extend_schema(operation_id="snapshots_create", request=TakeSerializer, responses={201: SnapshotDetailSerializer})
     def post(self, request: Request, slug: str) -> Response:
-        """Keep the present table. 409 while it is being computed anew."""
+        """Store the current table. 409 while it is being recomputed."""
         project = get_project(user=request.user, slug=slug, need="write")
         given = TakeSerializer(data=request.data)
         given.is_valid(raise_exception=True)
-        wishes: dict[str, Any] = given.validated_data
-        query = parse_query(_find_shape(wishes), wishes.get("query", {}), project)
+        options: dict[str, Any] = given.validated_data
+        query = parse_query(_find_shape(options), options.get("query", {}), project)
         row = take_snapshot(
             project=project,
             user=request.user,
             query=query,
-            title=wishes.get("title", ""),
-            note=wishes.get("note", ""),
-            slug=wishes.get("name", ""),
+            title=options.get("title", ""),
+            note=options.get("note", ""),
+            slug=options.get("name", ""),
         )
         return Response(SnapshotDetailSerializer(row).data, status=201)
 
 
-def _find_shape(wishes: dict[str, Any]) -> Any:
-    """The kind of table that is asked for. In an address an unknown parameter does no harm; here a misspelt one would
-    keep another table than the one that was meant."""
-    shape = get_board(wishes["board"]).query
+def _find_shape(options: dict[str, Any]) -> Any:
+    """Return the query class of the requested board. Raises `BadInput` for unknown parameters, because a misspelt one
+    would store another table."""
+    shape = get_board(options["board"]).query
     known = sorted(shape.names())
     faults = [
-        Fault(f"{wishes['board']} has no parameter {name}. There are: {', '.join(known)}.", field=f"query.{name}")
-        for name in wishes.get("query", {})
+        Fault(
+            _("%(board)s has no parameter %(name)s. There are: %(known)s.")
+            % {"board": options["board"], "name": name, "known": ", ".join(known)},
+            field=f"query.{name}",
+        )
+        for name in options.get("query", {})
         if name not in known
     ]
     if faults:
-        raise BadInput("Nothing was kept: the query has parameters that the table does not.", faults=faults)
+        raise BadInput(_("The query has unknown parameters."), faults=faults)
     return shape
 
 
 class SnapshotShow(APIView):
     @extend_schema(operation_id="snapshots_retrieve", responses=SnapshotDetailSerializer)
     def get(self, request: Request, slug: str, name: str) -> Response:
-        """A stored table, as it was when the snapshot was taken."""
+        """A snapshot with its table."""
         project = get_project(user=request.user, slug=slug, need="read")
         return Response(SnapshotDetailSerializer(get_snapshot(project, name)).data)
 
     @extend_schema(operation_id="snapshots_destroy", responses={204: None})
     def delete(self, request: Request, slug: str, name: str) -> Response:
-        """The table and its address go; leaderboards and data stay."""
+        """Delete the snapshot; leaderboards and data are kept."""
         project = get_project(user=request.user, slug=slug, need="write")
         delete_snapshot(project=project, user=request.user, slug=name)
         return Response(status=204)
@@ -171,7 +179,7 @@ class SnapshotComparison(APIView):
         responses=ChangesSerializer,
     )
     def get(self, request: Request, slug: str, name: str, other: str) -> Response:
-        """What the second says where the first said something else."""
+        """Compare two snapshots."""
         project = get_project(user=request.user, slug=slug, need="read")
         first, second = get_snapshot(project, name), get_snapshot(project, other)
         coefficient = request.query_params.get("coefficient", "pearson")

@@ -1,10 +1,11 @@
-"""Trained evaluators for programs: what there is, its files, taking one in, deleting one. Training itself is a run:
+"""Trained evaluators for programs: list, files, upload, deleting. Training is a run:
 `POST projects/{slug}/runs/` with `{"kind": "train", "evaluator": "..."}`, its dry check the same with kind plan."""
 
 from __future__ import annotations
 
 from django.conf import settings
 from django.http import FileResponse
+from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.parsers import MultiPartParser
@@ -33,7 +34,7 @@ class TrainedList(APIView):
 
     @extend_schema(operation_id="trained_list", responses=TrainedSerializer(many=True))
     def get(self, request: Request, slug: str) -> Response:
-        """What was trained or taken in, newest first."""
+        """Trained and uploaded evaluators, newest first."""
         project = get_project(user=request.user, slug=slug, need="read")
         paginator = KeysetPagination()
         rows = paginator.paginate_queryset(list_trained(project), request, self)
@@ -41,10 +42,10 @@ class TrainedList(APIView):
 
     @extend_schema(
         operation_id="trained_create",
-        description="Take in a trained evaluator: the files of its folder, each a part `files`. Of a cross-fitted one "
-        "its evaluator.json is a part `files`, and those of its models are parts `fold-0`, `fold-1` and so on. A "
-        "worker checks them (names, sizes, safetensors, configuration, fixtures) before anybody sees it; `name` is "
-        "what it is called here.",
+        description="Upload a trained evaluator: the files of its folder, each as a part `files`. For a cross-fitted "
+        "evaluator, evaluator.json is a part `files`, and files of its models are parts `fold-0`, `fold-1` and so on. "
+        "A worker checks names, sizes, safetensors, configuration and fixtures before the evaluator becomes visible; "
+        "`name` is its name in this project.",
         request={
             "multipart/form-data": {
                 "type": "object",
@@ -65,8 +66,9 @@ class TrainedList(APIView):
         if size is None or size > settings.MAX_UPLOAD_BYTES:
             raise TooLarge(too_large())
         if unknown := sorted(set(request.data) - set(request.FILES) - {"name"}):
-            faults = [Fault(f"{name} is not known here. There are: name and files.", field=name) for name in unknown]
-            raise BadInput("The request has faults.", faults=faults)
+            text = _("%(name)s is unknown. Use name and files.")
+            faults = [Fault(text % {"name": name}, field=name) for name in unknown]
+            raise BadInput(_("The request has unknown parts."), faults=faults)
         files = {field: request.FILES.getlist(field) for field in request.FILES}
         run = receive_artefact(project=project, user=request.user, name=str(request.data.get("name", "")), files=files)
         data = RunDetailSerializer(run, context={"request": request, "project": project}).data
@@ -76,7 +78,7 @@ class TrainedList(APIView):
 class TrainedShow(APIView):
     @extend_schema(operation_id="trained_retrieve", responses=TrainedDetailSerializer)
     def get(self, request: Request, slug: str, evaluator: str) -> Response:
-        """A trained evaluator: what it learned from, its settings, its figures and its files."""
+        """A trained evaluator with its data, settings, figures and files."""
         project = get_project(user=request.user, slug=slug, need="read")
         found = find_trained(project, evaluator)
         found.project = project
@@ -84,9 +86,9 @@ class TrainedShow(APIView):
 
     @extend_schema(
         operation_id="trained_destroy",
-        description="The evaluator with its files and all its scores. Combinations that it is a part of (`part_of`) "
-        "keep their scores, which can then no longer be brought up to date.",
-        responses={204: OpenApiResponse(description="Gone.")},
+        description="Delete the evaluator with its files and scores. Combinations that contain it (`part_of`) keep "
+        "their scores, which can no longer be renewed.",
+        responses={204: OpenApiResponse(description="Deleted.")},
     )
     def delete(self, request: Request, slug: str, evaluator: str) -> Response:
         project = get_project(user=request.user, slug=slug, need="write")
@@ -97,6 +99,6 @@ class TrainedShow(APIView):
 class TrainedFile(APIView):
     @extend_schema(operation_id="trained_file", responses={(200, "application/octet-stream"): OpenApiTypes.BINARY})
     def get(self, request: Request, slug: str, evaluator: str, name: str) -> FileResponse:
-        """One file of the artefact; those of a fold are named `fold-0/model.safetensors`."""
+        """A file of the artefact. Files of a fold are named `fold-0/model.safetensors`."""
         project = get_project(user=request.user, slug=slug, need="read")
         return send_file(find_trained(project, evaluator), name)

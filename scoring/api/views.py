@@ -1,8 +1,9 @@
-"""Evaluators, scores and leaderboards for programs. Scoring itself is a run: `POST projects/{slug}/runs/` with
+"""Evaluators and scores for programs. Scoring is a run: `POST projects/{slug}/runs/` with
 `{"kind": "score", "evaluator": "bleu-4"}`."""
 
 from __future__ import annotations
 
+from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.request import Request
@@ -32,14 +33,14 @@ from .serializers import (
 class Catalogue(APIView):
     @extend_schema(operation_id="evaluators_catalogue", responses=CatalogueSerializer)
     def get(self, request: Request) -> Response:
-        """What can be applied by name, with options and needs."""
+        """The catalogue of evaluators with their options and requirements."""
         return one_page([entry_as_dict(entry) for entry in entries()])
 
 
 class EvaluatorList(APIView):
     @extend_schema(operation_id="evaluators_list", responses=EvaluatorsSerializer)
     def get(self, request: Request, slug: str) -> Response:
-        """What has been applied in a project: one row per evaluator, signature and reference set, newest first."""
+        """Applied evaluators: one row per evaluator, signature and reference set, newest first."""
         project = get_project(user=request.user, slug=slug, need="read")
         return one_page(ScoreSetSerializer(list_states(project, count_outputs(project)), many=True).data)
 
@@ -61,7 +62,7 @@ class ScoreList(APIView):
         ],
     )
     def get(self, request: Request, slug: str) -> Response:
-        """The current scores of every output, by evaluator and output."""
+        """Current scores by evaluator and output."""
         project = get_project(user=request.user, slug=slug, need="read")
         given = request.query_params
         refuse_unknown(given, ("evaluator", "references", "system", "item", *PAGES))
@@ -85,14 +86,14 @@ class ScoreList(APIView):
 class ScoreSetShow(APIView):
     @extend_schema(
         operation_id="scores_destroy",
-        description="Delete the scores of one set, by its `id` in the list of evaluators that were applied.",
-        responses={204: OpenApiResponse(description="Gone.")},
+        description="Delete a score set by its `id` in the list of applied evaluators.",
+        responses={204: OpenApiResponse(description="Deleted.")},
     )
     def delete(self, request: Request, slug: str, pk: int) -> Response:
         project = get_project(user=request.user, slug=slug, need="write")
         wanted = number_in(str(pk))
         found = None if wanted is None else ScoreSet.objects.filter(project=project, pk=wanted).first()
         if found is None:
-            raise NotThere(f"There is no set of scores {pk} in {project.slug}.")
+            raise NotThere(_("There is no score set %(pk)d in %(project)s.") % {"pk": pk, "project": project.slug})
         delete_scores(score_set=found, user=request.user)
         return Response(status=204)

@@ -1,4 +1,4 @@
-"""The form of an automatic annotation."""
+"""The form of the automatic selection of references."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from annotation.models.data import ORIGINAL
 from annotation.selectors.data import system_names
@@ -20,74 +22,84 @@ MOST_SYSTEMS = 200
 
 
 class AnnotateForm(forms.Form):
-    """What `AnnotateWishes` asks, for people."""
-
     evaluator = forms.ChoiceField(
-        label="Evaluator", help_text="A trained ream. It says how reliable a set of references is for a metric."
+        label=gettext_lazy("Evaluator"),
+        help_text=gettext_lazy("A trained ream, which predicts how reliable a set of references is for a metric."),
     )
     mix = forms.ChoiceField(
-        required=False, label="And a second one", help_text="The mix: the union of what both choose, for each item."
+        required=False,
+        label=gettext_lazy("Second evaluator"),
+        help_text=gettext_lazy("The union of both selections for each item."),
     )
-    candidates = forms.ChoiceField(label="Candidates", help_text="Where further references are looked for.")
-    references = forms.ChoiceField(label="Begin with", help_text="The set whose references an item has at the start.")
+    candidates = forms.ChoiceField(
+        label=gettext_lazy("Candidates"), help_text=gettext_lazy("Source of additional references.")
+    )
+    references = forms.ChoiceField(
+        label=gettext_lazy("Start from"), help_text=gettext_lazy("The reference set to extend.")
+    )
     start = forms.ChoiceField(
-        choices=[(name, text) for name, text in STARTS.items()], label="Of these",
-        help_text="One: as in the paper. All: what is there is kept and added to.",
+        choices=[(name, text) for name, text in STARTS.items()], label=gettext_lazy("References kept"),
+        help_text=gettext_lazy("One: as in the paper. All: every reference of the set is kept."),
     )  # fmt: skip
-    max = forms.IntegerField(initial=10, min_value=1, max_value=MOST_REFERENCES, label="References of an item, at most")
+    max = forms.IntegerField(
+        initial=10, min_value=1, max_value=MOST_REFERENCES, label=gettext_lazy("Maximum references per item")
+    )
     into = forms.SlugField(
-        max_length=63, required=False, label="Name of the new set",
-        help_text="Small letters, digits, hyphens. No set is ever overwritten. A preview needs no name.",
+        max_length=63, required=False, label=gettext_lazy("Name of the new set"),
+        help_text=gettext_lazy("Lower-case letters, digits, hyphens. Not needed for a preview."),
     )  # fmt: skip
     controls = forms.BooleanField(
-        required=False, initial=True, label="Also write the controls",
-        help_text="NAME-raw has what each item began with, NAME-random as many as were chosen, drawn at random.",
+        required=False, initial=True, label=gettext_lazy("Create control sets"),
+        help_text=gettext_lazy("NAME-raw: references at the start. NAME-random: the same number at random."),
     )  # fmt: skip
     min_gain = forms.FloatField(
-        initial=0.0, min_value=0, max_value=2, label="Least gain",
-        help_text="By how much the reliability must rise for a candidate to be taken; 0 in the paper.",
+        initial=0.0, min_value=0, max_value=2, label=gettext_lazy("Minimum gain"),
+        help_text=gettext_lazy("Increase in reliability that a candidate needs; 0 in the paper."),
         widget=forms.NumberInput(attrs={"step": "any"}),
     )  # fmt: skip
     greedy = forms.BooleanField(
-        required=False, label="Best first",
-        help_text="Look at all candidates each time and take the best, not the first that helps.",
+        required=False, label=gettext_lazy("Best first"),
+        help_text=gettext_lazy("Compare all candidates in each step and add the best, not the first that helps."),
     )  # fmt: skip
     per_item = forms.IntegerField(
-        initial=100, min_value=1, max_value=MOST_CANDIDATES, label="Candidates looked at for an item, at most"
+        initial=100, min_value=1, max_value=MOST_CANDIDATES, label=gettext_lazy("Maximum candidates per item")
     )
     turns = forms.IntegerField(
-        required=False, min_value=1, label="Turns of the context",
-        help_text="Of a corpus: ask by so many last turns. Empty: by all.",
+        required=False, min_value=1, label=gettext_lazy("Turns of the context"),
+        help_text=gettext_lazy("Number of last turns used to search a corpus. Empty: all."),
     )  # fmt: skip
     systems = forms.MultipleChoiceField(
-        required=False, widget=forms.CheckboxSelectMultiple, label="Systems",
-        help_text="Of outputs: only those of these systems. None ticked: all.",
+        required=False, widget=forms.CheckboxSelectMultiple, label=gettext_lazy("Systems"),
+        help_text=gettext_lazy("Candidates from outputs: only outputs of these systems. None selected: all."),
     )  # fmt: skip
     items = forms.CharField(
-        required=False, label="Only these items", help_text="Their keys, one a line. Empty: all.",
+        required=False, label=gettext_lazy("Items"), help_text=gettext_lazy("Keys, one per line. Empty: all."),
         widget=forms.Textarea(attrs={"rows": 3}),
     )  # fmt: skip
     sample = forms.IntegerField(
-        required=False, min_value=1, label="Only so many items", help_text="Drawn by the seed. Empty: all."
+        required=False,
+        min_value=1,
+        label=gettext_lazy("Maximum items"),
+        help_text=gettext_lazy("Sampled with the seed. Empty: all."),
     )
-    seed = forms.IntegerField(initial=13, min_value=LEAST_SEED, max_value=GREATEST_SEED, label="Seed")
+    seed = forms.IntegerField(initial=13, min_value=LEAST_SEED, max_value=GREATEST_SEED, label=gettext_lazy("Seed"))
 
     FIRST = ("evaluator", "mix", "candidates", "references", "start", "max", "into", "controls")
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         slugs = [(slug, slug) for slug in list_trained(project).filter(name="ream").values_list("slug", flat=True)]
-        corpora = [(f"corpus:{name}", f"corpus: {label}") for name, label in list_corpora(project)]
+        corpora = [(f"corpus:{name}", _("corpus: %(name)s") % {"name": label}) for name, label in list_corpora(project)]
         sets = [(name, name) for name in list_reference_sets(project)]
         systems = system_names(project)[:MOST_SYSTEMS]
         self._choose("evaluator", slugs)
-        self._choose("mix", [("", "none"), *slugs])
+        self._choose("mix", [("", _("none")), *slugs])
         self._choose(
             "candidates",
             [
                 *corpora,
-                (WITHHELD, "the item’s own further references"),
-                (OUTPUTS, "outputs of systems (the set then holds what is judged)"),
+                (WITHHELD, _("further references of the item")),
+                (OUTPUTS, _("outputs of systems (references then include judged outputs)")),
             ],
         )
         self._choose("references", sets)
@@ -97,7 +109,9 @@ class AnnotateForm(forms.Form):
             del self.fields["mix"]
         if not corpora:
             del self.fields["turns"]
-            self.fields["candidates"].help_text += " With a corpus there would be texts from elsewhere."
+            self.fields["candidates"].help_text = _(
+                "Source of additional references. A corpus would offer other texts."
+            )
 
     def _choose(self, name: str, choices: list[tuple[str, str]]) -> None:
         self.fields[name].choices = choices  # type: ignore[attr-defined]
@@ -122,5 +136,5 @@ class AnnotateForm(forms.Form):
 
 
 def initial_from(params: Mapping[str, Any]) -> dict[str, Any]:
-    """What the form was filled with when this preview was asked for."""
+    """Return the values of the form that requested this preview."""
     return {**params, "items": "\n".join(params["items"])}

@@ -1,42 +1,54 @@
-"""The form that lets an evaluator rank the systems by games, below the table of systems by that evaluator."""
+"""The form of games by an evaluator, below its leaderboard of systems."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from django import forms
+from django.utils.translation import gettext_lazy, gettext_noop
 
 from annotation.models.data import ORIGINAL
 from evalapp.common.params import bounds
 from scoring.services.games import ITEMS, SEEDS, GamesWishes
 
-#: What a game counts, as people choose it: words, and the evaluator's options. A rule of draws needs draws.
+#: What a game counts: label, and options of the evaluator. A rule for draws needs draws.
 COUNTS: dict[str, tuple[str, dict[str, str]]] = {
-    "": ("as the evaluator’s profile says", {}),
-    "expected": ("what is expected: p(better) + p(tie) / 2", {"outcome": "expected"}),
-    "half": ("the verdict, a draw half a win", {"outcome": "verdict", "tie_rule": "half"}),
-    "paper": ("the verdict, a draw a tenth of a win or loss (the paper)", {"outcome": "verdict", "tie_rule": "paper"}),
+    "": (gettext_noop("default of the evaluator"), {}),
+    "expected": (gettext_noop("expected outcome: p(better) + p(tie) / 2"), {"outcome": "expected"}),
+    "half": (gettext_noop("verdict; a draw is half a win"), {"outcome": "verdict", "tie_rule": "half"}),
+    "paper": (
+        gettext_noop("verdict; a draw is a tenth of a win or loss (paper)"),
+        {"outcome": "verdict", "tie_rule": "paper"},
+    ),
 }
 
 
-def _number(name: str, initial: int, label: str, help_text: str) -> forms.IntegerField:
+def _number(name: str, initial: int, label: Any, help_text: Any) -> forms.IntegerField:
     low, high = bounds(GamesWishes, name)
     return forms.IntegerField(initial=initial, min_value=low, max_value=high, label=label, help_text=help_text)
 
 
 class GamesForm(forms.Form):
-    """What `GamesWishes` asks, for people; which evaluator, systems and references stands above the table."""
+    """Options of games. Evaluator, systems and references are chosen above the table."""
 
     by = forms.CharField(widget=forms.HiddenInput, max_length=200)
     systems = forms.CharField(widget=forms.HiddenInput, max_length=20, required=False)
     references = forms.CharField(widget=forms.HiddenInput, max_length=200, required=False)
     items = _number(
-        "items", ITEMS, "Items, at most", "Drawn by the seed, the same for all systems. Twice as many, twice the time."
+        "items", ITEMS, gettext_lazy("Maximum items"),
+        gettext_lazy("Sampled with the seed, the same for all systems. Time grows linearly."),
     )  # fmt: skip
     seeds = _number(
-        "seeds", SEEDS, "Simulations", "The verdicts are made once; games are drawn from them so many times."
+        "seeds",
+        SEEDS,
+        gettext_lazy("Simulations"),
+        gettext_lazy("Verdicts are computed once; games are simulated from them."),
     )
-    seed = _number("seed", 13, "Seed", "Draws the items and the games.")
+    seed = _number("seed", 13, gettext_lazy("Seed"), gettext_lazy("Samples items and games."))
     counts = forms.ChoiceField(
-        choices=[(name, words) for name, (words, _) in COUNTS.items()], required=False, label="A game counts"
+        choices=[(name, gettext_lazy(text)) for name, (text, _options) in COUNTS.items()],
+        required=False,
+        label=gettext_lazy("Outcome of a game"),
     )
 
     @property

@@ -1,4 +1,4 @@
-"""The form of a training: the evaluator's options as its catalogue entry describes them, and which data count."""
+"""The form of a training: options from the catalogue entry of the evaluator, and the training data."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.conf import settings
 from django.utils.datastructures import MultiValueDict
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from annotation.models import Campaign, Dialogue, System
 from annotation.models.data import ORIGINAL
@@ -23,24 +25,29 @@ from scoring.services.training import LISTS, MOST_FOLDS, OWN_FIELDS, TrainingOpt
 if TYPE_CHECKING:
     from scoring.ml import Entry, Option
 
-#: Asked in fields of their own, not among the options.
+#: Options with separate fields.
 OWN = ("encoder", "aspects")
 MOST_RATERS = 500
+LIST_LABELS = {
+    "campaigns": gettext_noop("Campaigns"),
+    "systems": gettext_noop("Systems"),
+    "raters": gettext_noop("Raters"),
+}
 _JUDGED = {"ratings", "comparisons", "judgements"}
-#: What is said where the only choice would be none.
-NOT_INSTALLED = (
-    "No model is installed for it here: put its folder on this machine, and its name into the setting ENCODERS."
+#: Explanation of an option without choices.
+NOT_INSTALLED = gettext_noop(
+    "No model is installed for it: copy a model folder to this machine and add its name to the setting ENCODERS."
 )
 
 
 class TrainForm(forms.Form):
-    """An empty option takes the profile's value, which its help names."""
+    """An empty option means the value of the profile, which the help text names."""
 
     def __init__(self, *args: Any, project: Project, entry: Entry, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.entry, self.project = entry, project
         self.defaults = {name: entry.train_defaults(name) for name in entry.profiles}
-        #: (label, what it is, what is missing): options that nothing here could be chosen for.
+        #: Options without choices: (label, help, what is missing).
         self.lacking: list[tuple[str, str, str]] = []
         self._add_profile()
         self._add_choice(project)
@@ -48,7 +55,7 @@ class TrainForm(forms.Form):
             if option.name in OWN:
                 continue
             if option.names_model and not settings.ENCODERS:
-                self.lacking.append((make_label(option), option.help, NOT_INSTALLED))
+                self.lacking.append((make_label(option), option.help, _(NOT_INSTALLED)))
             else:
                 self.fields[f"option_{option.name}"] = self._option_field(option)
         self._add_data(project)
@@ -58,64 +65,69 @@ class TrainForm(forms.Form):
             self.fields["profile"] = forms.ChoiceField(
                 choices=[(name, name) for name in self.entry.profiles],
                 initial=self.entry.profiles[0],
-                label="Profile",
-                help_text="The values of all options you leave empty. Paper: as printed, quirks included. Recommended: "
-                "corrected where the paper’s way is known to harm. The signature of the scores says which.",
+                label=_("Profile"),
+                help_text=_(
+                    "Values of the options that you leave empty. Paper: exactly as published. Recommended: with "
+                    "corrections of known problems. The signature of the scores contains the profile."
+                ),
             )
         if any(option.name == "encoder" for option in self.entry.train_options) and settings.ENCODERS:
-            choices = [("", "the installed one"), *((name, name) for name in settings.ENCODERS)]
+            choices = [("", _("default")), *((name, name) for name in settings.ENCODERS)]
             self.fields["encoder"] = forms.ChoiceField(
                 choices=choices,
                 required=False,
-                label="Encoder",
-                help_text="The language model it starts from: MiniLM, or one of the setting ENCODERS.",
+                label=_("Encoder"),
+                help_text=_("The pre-trained language model: MiniLM, or one of the setting ENCODERS."),
             )
 
     def _add_choice(self, project: Project) -> None:
         aspects = [(name, name) for name in judged_aspects(project, judgements_for(self.entry))]
         if self.entry.aspect == "many" and len(aspects) > 1:
             self.fields["aspects"] = forms.MultipleChoiceField(
-                choices=aspects, required=False, widget=forms.CheckboxSelectMultiple, label="Aspects",
-                help_text="What it learns to judge, all together. None ticked: everything that was rated.",
+                choices=aspects, required=False, widget=forms.CheckboxSelectMultiple, label=_("Aspects"),
+                help_text=_("The aspects to learn. None selected: all rated aspects."),
             )  # fmt: skip
         elif self.entry.aspect == "one":
-            # What can learn without judgements needs no aspect, and there may be none.
+            # Evaluators that learn without judgements need no aspect.
             needed = bool(aspects) or bool(_JUDGED & set(self.entry.train_needs))
             self.fields["aspect"] = forms.ChoiceField(
-                choices=aspects or [("", "none was judged yet")], required=needed, label="Aspect",
-                help_text="What it learns to judge: one that people judged here.",
+                choices=aspects or [("", _("no aspect has judgements yet"))], required=needed, label=_("Aspect"),
+                help_text=_("The aspect to learn, with judgements in this project."),
             )  # fmt: skip
         self.fields["folds"] = forms.IntegerField(
-            initial=default_folds(project), min_value=1, max_value=MOST_FOLDS, label="Folds",
-            help_text="5: five models, and every group is scored by one that did not see it; best below 500 items. "
-            "1: one model of 80 % of the groups, 10 % choose its weights, 10 % stay untouched.",
+            initial=default_folds(project), min_value=1, max_value=MOST_FOLDS, label=_("Folds"),
+            help_text=_(
+                "5: cross-fitting with five models, so that no group is scored by a model trained on it; best below "
+                "500 items. 1: one model; 80 % of the groups for training, 10 % for validation, 10 % for testing."
+            ),
         )  # fmt: skip
         self.fields["name"] = NameField(
-            required=False, max_length=80, label="Name",
-            help_text=f"What it is called here: small letters, digits, hyphens. Empty: {self.entry.name}-1, and so on.",
+            required=False, max_length=80, label=_("Name"),
+            help_text=_("Lower-case letters, digits, hyphens. Default: %(name)s-N.") % {"name": self.entry.name},
         )  # fmt: skip
         self.fields["apply"] = forms.BooleanField(
-            initial=True, required=False, label="Apply it when it is trained",
-            help_text="Scores every output of the project as soon as it is there.",
+            initial=True, required=False, label=_("Apply after training"),
+            help_text=_("Score every output of the project when the training is finished."),
         )  # fmt: skip
         self.fields["seed"] = forms.IntegerField(
             initial=13,
             min_value=LEAST_SEED,
             max_value=GREATEST_SEED,
-            label="Seed",
-            help_text="The same seed gives the same weights.",
+            label=_("Seed"),
+            help_text=_("The same seed gives the same weights."),
         )
 
     def _add_data(self, project: Project) -> None:
-        """What is offered is what the training reads: judgements only where it learns from them, references and systems
-        where there are texts of them among what it learns from."""
+        """Add fields for the data that this training uses."""
         judged = self.entry.aspect != "none" or bool(_JUDGED & set(self.entry.train_needs))
         dialogues = "dialogues" in self.entry.train_needs
         spoken = Dialogue.objects.filter(project=project) if dialogues else Dialogue.objects.none()
         sets = list_reference_sets(project)
-        # What learns from dialogues takes contexts with references only where there are no dialogues.
+        # Evaluators that learn from dialogues use contexts with references only without dialogues.
         if len(sets) > 1 and not (dialogues and spoken.exists()):
-            self.fields["references"] = forms.ChoiceField(choices=[(name, name) for name in sets], label="References")
+            self.fields["references"] = forms.ChoiceField(
+                choices=[(name, name) for name in sets], label=_("References")
+            )
         campaigns = Campaign.objects.filter(project=project).order_by("pk").values_list("slug", "name")
         rows = System.objects.filter(project=project)
         if dialogues:
@@ -128,30 +140,37 @@ class TrainForm(forms.Form):
             "raters": [(name, name) for name in raters[:MOST_RATERS]],
         }
         if lists["campaigns"]:
-            lists["campaigns"].append((UPLOADED, "judgements that were uploaded"))
+            lists["campaigns"].append((UPLOADED, _("uploaded judgements")))
         for name, choices in lists.items():
             if len(choices) > 1:
                 self.fields[name] = forms.MultipleChoiceField(
-                    choices=choices, required=False, widget=forms.CheckboxSelectMultiple, label=name.capitalize(),
-                    help_text="None ticked: all count.",
+                    choices=choices, required=False, widget=forms.CheckboxSelectMultiple, label=_(LIST_LABELS[name]),
+                    help_text=_("None selected: all."),
                 )  # fmt: skip
 
     def _option_field(self, option: Option) -> forms.Field:
         values = {name: defaults[option.name] for name, defaults in self.defaults.items()}
         if len(set(values.values())) == 1:
-            said = f"Empty: {_word(next(iter(values.values())))}."
+            default = _("Empty: %(value)s.") % {"value": _word(next(iter(values.values())))}
         else:
-            said = "Empty: " + ", ".join(f"{_word(value)} ({name})" for name, value in values.items()) + "."
-        common: dict[str, Any] = {"label": make_label(option), "help_text": f"{option.help} {said}", "required": False}
+            listed = ", ".join(f"{_word(value)} ({name})" for name, value in values.items())
+            default = _("Empty: %(value)s.") % {"value": listed}
+        common: dict[str, Any] = {
+            "label": make_label(option),
+            "help_text": f"{option.help} {default}",
+            "required": False,
+        }
         if option.names_model:
-            models = [("", "as the profile"), *((name, name) for name in settings.ENCODERS)]
+            models = [("", _("as the profile")), *((name, name) for name in settings.ENCODERS)]
             return forms.ChoiceField(choices=models, **common)
         if option.type == "bool":
-            return forms.ChoiceField(choices=[("", "as the profile"), ("true", "yes"), ("false", "no")], **common)
+            return forms.ChoiceField(
+                choices=[("", _("as the profile")), ("true", _("yes")), ("false", _("no"))], **common
+            )
         if option.choices:
-            return forms.ChoiceField(choices=[("", "as the profile"), *((c, c) for c in option.choices)], **common)
+            return forms.ChoiceField(choices=[("", _("as the profile")), *((c, c) for c in option.choices)], **common)
         if option.type in ("int", "float") and _may_be_none(option) and set(values.values()) != {None}:
-            # A field of numbers could not say that there is none.
+            # A number field cannot express "none".
             return forms.CharField(max_length=40, **{**common, "help_text": f"{common['help_text']} Or write none."})
         if option.type == "int":
             low = None if option.minimum is None else int(option.minimum)
@@ -213,11 +232,10 @@ class TrainForm(forms.Form):
 
     @property
     def faulty_groups(self) -> list[str]:
-        """The folded parts that must be open because something in them is wrong."""
+        """The collapsed groups that contain errors and must be open."""
         return [group for group in ("basic", "advanced", "data") if any(f.errors for f in self.of_group(group))]
 
     def wishes(self) -> TrainingOptions:
-        """What the filled form asks for."""
         given = self.cleaned_data
         lists: dict[str, Any] = {name: tuple(given.get(name, ())) for name in LISTS}
         options = self._options_given()
@@ -239,7 +257,7 @@ class TrainForm(forms.Form):
 
 
 def initial_from(entry: Entry, params: Mapping[str, Any]) -> dict[str, Any]:
-    """What the form was filled with when this check was asked for: options only where they depart from the profile."""
+    """Return the values of the form that requested this check, with options that differ from the profile."""
     defaults = entry.train_defaults(params["profile"])
     options = {
         f"option_{name}": _word(value) if value is None else str(value).lower() if isinstance(value, bool) else value
@@ -248,7 +266,7 @@ def initial_from(entry: Entry, params: Mapping[str, Any]) -> dict[str, Any]:
     }
     data = {name: params["data"][name] for name in (*LISTS, "references")}
     first = {name: params.get(name, "") for name in ("profile", "aspect", "folds", "seed", "name", "apply")}
-    # A training has the name that was chosen for it, where nobody chose one.
+    # Without a name, the slug was generated.
     slug = params.get("slug", "")
     first["name"] = first["name"] or ("" if re.fullmatch(rf"{re.escape(entry.name)}-\d+", slug) else slug)
     asked = params["options"].get("aspects") or params.get("aspect") or ""
@@ -257,7 +275,7 @@ def initial_from(entry: Entry, params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def data_from(initial: Mapping[str, Any]) -> MultiValueDict[str, str]:
-    """The same as a browser would send it."""
+    """Return form data as a browser would send them."""
     found: MultiValueDict[str, str] = MultiValueDict()
     for name, value in initial.items():
         if isinstance(value, list | tuple):
@@ -268,18 +286,18 @@ def data_from(initial: Mapping[str, Any]) -> MultiValueDict[str, str]:
 
 
 def describe_params(entry: Entry, params: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What was chosen, as names and words: options only where they depart from the profile."""
+    """Return the chosen values with labels, and the options that differ from the profile."""
     defaults = entry.train_defaults(params["profile"])
     data = params["data"]
-    found = [("Profile", params["profile"])] if len(entry.profiles) > 1 else []
+    found = [(_("Profile"), params["profile"])] if len(entry.profiles) > 1 else []
     if params["aspect"]:
-        found.append(("Aspect", params["aspect"]))
-    found += [("Folds", str(params["folds"])), ("Seed", str(params["seed"]))]
-    found.append(("Name", params.get("name") or f"{entry.name}-N, the next number"))
-    found.append(("Applied when trained", _word(bool(params["apply"]))))
+        found.append((_("Aspect"), params["aspect"]))
+    found += [(_("Folds"), str(params["folds"])), (_("Seed"), str(params["seed"]))]
+    found.append((_("Name"), params.get("name") or f"{entry.name}-N"))
+    found.append((_("Apply after training"), _word(bool(params["apply"]))))
     if data["references"] != ORIGINAL:
-        found.append(("References", data["references"]))
-    found += [(name.capitalize(), ", ".join(data[name])) for name in LISTS if data[name]]
+        found.append((_("References"), data["references"]))
+    found += [(_(LIST_LABELS[name]), ", ".join(data[name])) for name in LISTS if data[name]]
     for option in entry.train_options:
         value = params["options"].get(option.name)
         if value != defaults.get(option.name):
@@ -293,7 +311,7 @@ def _may_be_none(option: Option) -> bool:
 
 def _word(value: Any) -> str:
     if value is None:
-        return "none"
+        return _("none")
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return _("yes") if value else _("no")
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,4 +1,4 @@
-"""Which artefacts belong into a backup: those of evaluators, and those that wait to be taken in."""
+"""Artefacts to back up: those of evaluators, and uploads that wait to be imported."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from evalapp.common.hooks import BackupFile
 
 
 def list_backup_files(apps: Any) -> Iterator[BackupFile]:
-    """What is kept beside the data for speed is made again, and a training that was under way begins anew."""
+    """Yield the files to back up. Caches are rebuilt, and running trainings restart."""
     model = apps.get_model("scoring", "Evaluator")
-    if any(field.name == "folder" for field in model._meta.get_fields()):  # not so in the first release
+    if any(field.name == "folder" for field in model._meta.get_fields()):  # absent in the first release
         rows = model.objects.exclude(folder="").order_by("pk")
         for folder in rows.values_list("folder", flat=True).iterator():
             yield BackupFile("artefacts", folder, needed=True)

@@ -1,5 +1,4 @@
-"""Where the candidates of an annotation come from: a retrieval corpus, outputs of systems, or the further references of
-the item itself. Nothing is chosen here."""
+"""Sources of candidate references: a retrieval corpus, outputs of systems, or further references of the item."""
 
 from __future__ import annotations
 
@@ -8,17 +7,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from annotation.models import Item, Output, Reference, ReferenceSet, System
 from annotation.services import hooks
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Fault, NotThere, Unavailable
 
 CORPUS, OUTPUTS, WITHHELD = "corpus", "outputs", "withheld"
+UNAVAILABLE = gettext_lazy("The corpus %(name)s gives no candidates: %(why)s")
 
 
 @dataclass(frozen=True)
 class Origin:
-    """The wish `corpus:NAME`, `outputs` or `withheld` in its parts."""
+    """The parsed option `corpus:NAME`, `outputs` or `withheld`."""
 
     kind: str
     corpus: str = ""
@@ -29,14 +32,14 @@ class Origin:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A text with what is known of where it comes from."""
+    """A text with its source."""
 
     text: str
     source: dict[str, Any] = field(default_factory=dict)
 
 
 class Source(Protocol):
-    """Candidates of some items at a time; `notes` collects what people should know afterwards."""
+    """Finds candidates for a batch of items; `notes` collects messages for the user."""
 
     notes: list[str]
 
@@ -49,30 +52,31 @@ def parse_origin(text: str) -> Origin:
         return Origin(kind, corpus)
     if kind in (OUTPUTS, WITHHELD) and not colon:
         return Origin(kind)
-    text = f"candidates is corpus:NAME, {OUTPUTS} or {WITHHELD}, not “{text}”."
+    text = _("candidates must be corpus:NAME, outputs or withheld, not “%(value)s”.") % {"value": text}
     raise BadInput(text, faults=[Fault(text, field="candidates")])
 
 
 def list_corpora(project: Project) -> list[tuple[str, str]]:
-    """Name and label of every corpus this project may look into."""
+    """Return name and label of every corpus that the project may search."""
     return list(hooks.list_corpora(project=project))
 
 
 def check_origin(project: Project, origin: Origin) -> None:
-    """Raises `BadInput` for a corpus that is not there."""
+    """Raise `BadInput` if the corpus does not exist."""
     if origin.kind != CORPUS:
         return
     names = [name for name, _ in list_corpora(project)]
     if origin.corpus not in names:
-        there = ", ".join(names) or "none yet"
-        text = f"There is no corpus “{origin.corpus}” for {project.slug}. There are: {there}."
+        text = _("There is no corpus “%(name)s” for %(project)s. There are: %(known)s.")
+        known = ", ".join(names) or _("none yet")
+        text %= {"name": origin.corpus, "project": project.slug, "known": known}
         raise BadInput(text, faults=[Fault(text, field="candidates")])
 
 
 def open_source(
     project: Project, origin: Origin, *, references: ReferenceSet, most: int, turns: int | None, systems: Iterable[str]
 ) -> Source:
-    """The source of these candidates; at most `most` for an item."""
+    """Return the source of these candidates, with at most `most` for an item."""
     if origin.kind == CORPUS:
         return _FromCorpus(project, origin.corpus, most, turns)
     if origin.kind == OUTPUTS:
@@ -82,7 +86,7 @@ def open_source(
 
 @dataclass
 class _Withheld:
-    """The item's own references; which of them is the start is the evaluator's to draw."""
+    """The item's own references; the evaluator samples the one to start from."""
 
     most: int
     notes: list[str] = field(default_factory=list)
@@ -96,7 +100,7 @@ class _Withheld:
 
 @dataclass
 class _FromOutputs:
-    """What systems said to the item. Such a set contains what is judged with it."""
+    """Outputs of systems for the item. References then include the outputs to be judged."""
 
     project: Project
     most: int
@@ -118,7 +122,7 @@ class _FromOutputs:
 
 @dataclass
 class _FromCorpus:
-    """Responses to like queries; never a text that is an output of the item, or a reference already."""
+    """Responses to similar queries, without outputs and references of the item."""
 
     project: Project
     corpus: str
@@ -151,7 +155,7 @@ class _FromCorpus:
         return found
 
     def _check_answering(self, note: str) -> None:
-        """A note may mean that an item is unlike everything, or that the corpus is down: that must stop the work."""
+        """Raise `Unavailable` if the corpus is down; otherwise the note says that nothing is similar to the item."""
         from retrieval.index.errors import IndexUnavailable
         from retrieval.selectors.corpora import find_corpus
         from retrieval.services.candidates import find_like
@@ -159,13 +163,13 @@ class _FromCorpus:
         try:
             find_like(find_corpus(self.project, self.corpus), "a", 1)
         except IndexUnavailable as error:
-            raise Unavailable(f"The corpus {self.corpus} gives no candidates: {error.why}") from error
+            raise Unavailable(UNAVAILABLE % {"name": self.corpus, "why": error.why}) from error
         except NotThere as error:
-            raise Unavailable(f"The corpus {self.corpus} gives no candidates: {note}") from error
+            raise Unavailable(UNAVAILABLE % {"name": self.corpus, "why": note}) from error
 
 
 def references_of_items(references: ReferenceSet, items: Sequence[Item]) -> dict[int, list[str]]:
-    """The texts of a set for some items, in order."""
+    """Return the references of some items in a set, in order."""
     texts: dict[int, list[str]] = defaultdict(list)
     if references.pk:
         rows = Reference.objects.filter(set=references, item__in=[item.pk for item in items])

@@ -1,5 +1,4 @@
-"""The catalogue of the library for people: what can be applied, what it needs, its options. The library is imported
-when it is asked for, so that the start of the web process does not wait for it."""
+"""The catalogue of evaluators for pages and the API. `scoring.ml` is imported on first use, because it is slow."""
 
 from __future__ import annotations
 
@@ -8,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from evalapp.common.errors import BadInput, Fault, NotThere
 
@@ -31,13 +31,15 @@ def get_entry(name: str) -> Entry:
     known = {entry.name: entry for entry in entries()}
     if name not in known:
         near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
-        hint = f" Did you mean {', '.join(near)}?" if near else ""
-        raise NotThere(f"There is no evaluator “{name}”.{hint} `manage.py evaluators` lists all.")
+        text = _("There is no evaluator “%(name)s”. `manage.py evaluators` lists all.") % {"name": name}
+        if near:
+            text = f"{text} {_('Did you mean %(names)s?') % {'names': ', '.join(near)}}"
+        raise NotThere(text)
     return known[name]
 
 
 def parse_options(entry: Entry, given: Mapping[str, Any]) -> dict[str, Any]:
-    """All options with their values. A value that the evaluator cannot take is a fault with the option's name."""
+    """Return all options with their values. Raises `BadInput` with the names of invalid options."""
     from scoring.ml import InvalidOption
 
     try:
@@ -47,8 +49,7 @@ def parse_options(entry: Entry, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def make_refusal(error: InvalidOption, own: Collection[str] = ()) -> BadInput:
-    """What the library says of options, with a fault for each; `own` are those that a request names beside `options`,
-    not among them."""
+    """Return the errors of the library as faults. `own` are options that a request has outside of `options`."""
     faults = [
         Fault(
             f"{fault.option} {fault.message}.", field=fault.option if fault.option in own else f"options.{fault.option}"
@@ -59,24 +60,22 @@ def make_refusal(error: InvalidOption, own: Collection[str] = ()) -> BadInput:
 
 
 def check_models(options: Iterable[Option], values: Mapping[str, Any], *, field: str = "options.") -> None:
-    """People of the web name models of the setting ENCODERS only: a name may be a folder of the machine that scores.
-
-    Raises `BadInput` with the name of each option.
-    """
+    """Raise `BadInput` for a model that is not in the setting ENCODERS: a name may be a folder of the server."""
     faults = []
     for option in options:
         value = values.get(option.name)
         if not option.names_model or value is None or value in settings.ENCODERS:
             continue
-        known = ", ".join(settings.ENCODERS) or "none beside the default"
-        text = f"The {option.name} “{value}” is not among those of this installation: {known} (setting ENCODERS)."
+        known = ", ".join(settings.ENCODERS) or _("only the default")
+        text = _("%(option)s “%(value)s” is not installed. There are: %(known)s (setting ENCODERS).")
+        text %= {"option": option.name, "value": value, "known": known}
         faults.append(Fault(text, field=f"{field if option.name == 'encoder' else 'options.'}{option.name}"))
     if faults:
         raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
 
 
 def entry_as_dict(entry: Entry) -> dict[str, Any]:
-    """One line of the catalogue as plain values, for API and command."""
+    """Return an entry of the catalogue as JSON."""
     return {
         "name": entry.name,
         "kind": entry.kind,

@@ -1,5 +1,4 @@
-"""The scores of a set, and what the outputs of a project are, as columns for the statistics. Those of large sets and
-projects are read from files that `services.columns` keeps beside the database, which takes a small part of the time."""
+"""Scores of a set and outputs of a project as columns. Large ones are cached in files by `services.columns`."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ CHUNK = 20_000
 
 @dataclass(frozen=True)
 class ScoreColumns:
-    """Columns of equal length, by number of the output; `value` is nan where a score is undefined."""
+    """Columns of equal length, sorted by primary key of the output; `value` is nan for undefined scores."""
 
     output: NDArray[np.int64]
     value: NDArray[np.float64]
@@ -39,27 +38,27 @@ class ScoreColumns:
         return len(self.output)
 
     def of(self, outputs: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The values of these outputs in the order given, nan where there is none."""
+        """Return the values of these outputs, nan if there is none."""
         return self.at(self.places(outputs))
 
     def places(self, outputs: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where these outputs stand here, -1 for those that do not."""
+        """Return the positions of these outputs, -1 if absent."""
         if not len(self):
             return np.full(len(outputs), -1, dtype=np.int64)
         place = np.minimum(np.searchsorted(self.output, outputs), len(self) - 1)
         return np.where(self.output[place] == outputs, place, -1)
 
     def at(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The values at these places."""
+        """Return the values at these positions."""
         return np.append(self.value, np.nan)[places]
 
     def learned_from(self, outputs: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of these outputs the evaluator learned from."""
+        """Return which of these outputs are in the training data of the evaluator."""
         return np.isin(outputs, self.output[self.in_training])
 
 
 def get_columns_file(score_set: ScoreSet) -> Path | None:
-    """Where the columns of this state of the set are kept; None while it is not complete."""
+    """Return the cache file of this state of the set; None while it is incomplete."""
     if score_set.scored_at is None:
         return None
     folder = Path(settings.ARTEFACTS_DIR) / "columns" / str(score_set.project_id)
@@ -68,24 +67,23 @@ def get_columns_file(score_set: ScoreSet) -> Path | None:
 
 
 def load_columns(score_set: ScoreSet) -> ScoreColumns:
-    """From the file where one is kept, else from the database. The same values either way."""
+    """Return the scores from the cache file, or from the database."""
     return find_columns(score_set) or read_columns(score_set)
 
 
 def find_columns(score_set: ScoreSet) -> ScoreColumns | None:
-    """From the file; None where none is kept."""
+    """Return the scores from the cache file, None without one."""
     path = get_columns_file(score_set)
     if path is not None and path.is_file():
         try:
-            with np.load(path, allow_pickle=False) as kept:
-                return ScoreColumns(kept["output"], kept["value"], kept["in_training"])
+            with np.load(path, allow_pickle=False) as stored:
+                return ScoreColumns(stored["output"], stored["value"], stored["in_training"])
         except (OSError, ValueError, KeyError, zipfile.BadZipFile):
-            return None  # cut short or removed meanwhile: the database has it all
+            return None  # damaged or removed: read the database
     return None
 
 
 def read_columns(score_set: ScoreSet) -> ScoreColumns:
-    """From the database."""
     rows = Score.objects.filter(score_set=score_set).order_by("output_id")
     columns = [array("q"), array("d"), array("b")]
     for output, value, seen in rows.values_list("output_id", "value", "in_training").iterator(chunk_size=CHUNK):
@@ -96,13 +94,10 @@ def read_columns(score_set: ScoreSet) -> ScoreColumns:
     return ScoreColumns(output.astype(np.int64), value.astype(np.float64), seen.astype(np.bool_))
 
 
-# ---- what the outputs are ---------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class OutputColumns:
-    """Every output of a project by number: its item and group (numbers by sorted name) and its system at a step (a
-    number of `units`)."""
+    """Every output of a project: primary key, item and group (codes by sorted name), system at a step (code of
+    `units`)."""
 
     output: NDArray[np.int64]
     item: NDArray[np.int64]
@@ -115,7 +110,7 @@ class OutputColumns:
 
 
 def output_file(project: Project) -> Path:
-    """Where the columns of the present outputs are kept. Outputs, items and systems change by uploads only."""
+    """Return the cache file of the current outputs. Outputs, items and systems change by uploads only."""
     outputs = Output.objects.filter(project=project).aggregate(n=Count("pk"), last=Max("pk"))
     uploads = (
         Upload.objects.filter(project=project).order_by().values_list("state").annotate(n=Count("pk"), last=Max("pk"))
@@ -127,22 +122,21 @@ def output_file(project: Project) -> Path:
 
 
 def load_outputs(project: Project) -> OutputColumns:
-    """From the file where one is kept, else from the database. The same columns either way."""
+    """Return the outputs from the cache file, or from the database."""
     path = output_file(project)
     if path.is_file():
         try:
-            with np.load(path, allow_pickle=False) as kept:
+            with np.load(path, allow_pickle=False) as stored:
                 units = get_units(project)
-                for system, step in kept["units"].tolist():
+                for system, step in stored["units"].tolist():
                     units.code(system, None if step < 0 else step)
-                return OutputColumns(kept["output"], kept["item"], kept["cluster"], kept["system"], units)
+                return OutputColumns(stored["output"], stored["item"], stored["cluster"], stored["system"], units)
         except (OSError, ValueError, KeyError, zipfile.BadZipFile):
             pass
     return read_outputs(project)
 
 
 def read_outputs(project: Project) -> OutputColumns:
-    """From the database."""
     units, items, groups = get_units(project), Labels(), Labels()
     columns = [array("q") for _ in range(4)]
     rows = Output.objects.filter(project=project).order_by("pk")

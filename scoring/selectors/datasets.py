@@ -1,5 +1,5 @@
-"""A project as the `Dataset` an evaluator learns from: the rows of the database in the order of a dump, narrowed to the
-campaigns, raters and systems that were asked for. Nothing is trained here."""
+"""A project as training data (`scoring.ml.types.Dataset`): rows in the order of a dump, restricted to campaigns, raters
+and systems."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils.translation import gettext as _
 
 from annotation.exporters.canonical import BATCH, named_systems, one_moment, sort_outputs
 from annotation.models import Aspect, Campaign, Comparison, Dialogue, Item, Output, Rating, Reference, System
@@ -25,13 +26,13 @@ from .inputs import get_reference_set
 if TYPE_CHECKING:
     from scoring.ml import types
 
-#: In place of a campaign's slug: judgements that came with uploads.
+#: Stands for uploaded judgements in lists of campaigns.
 UPLOADED = "uploads"
 
 
 @dataclass(frozen=True)
 class DataChoice:
-    """Which part of a project counts as data; an empty tuple is all. Items always stand with all their references."""
+    """The part of a project used for training; an empty tuple means all. Items keep all their references."""
 
     references: str = ORIGINAL
     campaigns: tuple[str, ...] = ()
@@ -44,12 +45,12 @@ class DataChoice:
         return cls(references=given.get("references") or ORIGINAL, **lists)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for a run's parameters; order does not matter, hence sorted."""
+        """Return the choice as parameters of a run, sorted."""
         return {key: sorted(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
 
 
 def check_choice(project: Project, choice: DataChoice) -> None:
-    """Every name that is not there is a fault with its field."""
+    """Raise `BadInput` with a fault for each unknown name."""
     faults = []
     get_reference_set(project, choice.references)
     known = {
@@ -60,15 +61,16 @@ def check_choice(project: Project, choice: DataChoice) -> None:
     for name, there in known.items():
         missing = [value for value in getattr(choice, name) if value not in there]
         if missing:
-            listed = ", ".join(sorted(there)[:20]) or "none"
-            text = f"{project.slug} has no {name[:-1]} “{missing[0]}”. There are: {listed}."
+            listed = ", ".join(sorted(there)[:20]) or _("none")
+            text = _("%(project)s has no %(kind)s “%(name)s”. There are: %(known)s.")
+            text %= {"project": project.slug, "kind": name[:-1], "name": missing[0], "known": listed}
             faults.append(Fault(text, field=name))
     if faults:
         raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
 
 
 def judged_aspects(project: Project, kinds: Collection[str], choice: DataChoice | None = None) -> list[str]:
-    """The aspects in which outputs were judged so (`ratings`, `comparisons`) within a choice, in their order."""
+    """Return the aspects with judgements of these kinds (`ratings`, `comparisons`) within a choice, in order."""
     choice = choice or DataChoice()
     ratings = Rating.objects.filter(project=project, aspect=OuterRef("pk"), output__isnull=False)
     compared = Comparison.objects.filter(project=project, aspect=OuterRef("pk"))
@@ -85,7 +87,7 @@ def judged_aspects(project: Project, kinds: Collection[str], choice: DataChoice 
 
 
 def _narrowed(rows: QuerySet, project: Project, choice: DataChoice) -> QuerySet:
-    """The judgements by the raters and from the campaigns of a choice."""
+    """Restrict judgements to the raters and campaigns of a choice."""
     if choice.raters:
         rows = rows.filter(rater__in=choice.raters)
     if choice.campaigns:
@@ -99,7 +101,7 @@ def _narrowed(rows: QuerySet, project: Project, choice: DataChoice) -> QuerySet:
 
 
 def rater_names(project: Project) -> list[str]:
-    """Everybody who rated or compared, by name."""
+    """Return the names of all raters, sorted."""
     found: set[str] = set()
     for rows in (Rating.objects, Comparison.objects):
         found.update(rows.filter(project=project).order_by().values_list("rater", flat=True).distinct())
@@ -107,8 +109,10 @@ def rater_names(project: Project) -> list[str]:
 
 
 def build_dataset(project: Project, choice: DataChoice | None = None, *, dialogues: bool = True) -> types.Dataset:
-    """The rows of the project in canonical order: with nothing left out equal to `read_dataset` of a dump. Campaigns
-    and raters narrow judgements; systems narrow outputs and what was said of them."""
+    """Return the rows of the project in canonical order; without restrictions equal to `read_dataset` of a dump.
+
+    Campaigns and raters restrict judgements; systems restrict outputs and their judgements.
+    """
     from scoring.ml import types
 
     reader = _Reader(project, choice or DataChoice())
@@ -144,7 +148,7 @@ def build_dataset(project: Project, choice: DataChoice | None = None, *, dialogu
 
 @dataclass
 class _Reader:
-    """Reads a project batch by batch, so that only the dataset itself is in memory."""
+    """Reads a project in batches to limit memory."""
 
     project: Project
     choice: DataChoice
@@ -184,7 +188,7 @@ class _Reader:
             self.items.append(types.Item(key, tuple(context), source, references, group, canonical(decode(meta))))
 
     def _outputs(self, keys: dict[int, str]) -> dict[int, int]:
-        """Adds the outputs of these items; the place of each in `outputs`, by its number."""
+        """Add the outputs of these items; return the position of each in `outputs` by primary key."""
         from scoring.ml import types
 
         rows = Output.objects.filter(item_id__in=keys)
@@ -193,7 +197,7 @@ class _Reader:
         found = [row for row in columns if row[1] in wanted]
         sort_outputs(found, keys, self.systems)
         first = len(self.outputs)
-        for item, system, step, _, text, meta in found:
+        for item, system, step, _pk, text, meta in found:
             self.outputs.append(types.Output(keys[item], self.systems[system], text, step, canonical(decode(meta))))
         return {row[3]: first + place for place, row in enumerate(found)}
 
@@ -226,7 +230,7 @@ class _Reader:
             "output_a_id", "output_b_id", "reference", "aspect_id", "rater", "verdict", "simulated"
         ):
             if b is not None and b not in places:
-                continue  # of a system that was not asked for
+                continue  # of a system that was not chosen
             place_b = -1 if b is None else places[b]
             against = -1 if reference is None else reference
             found.append((places[a], place_b, against, rater, self.aspects[aspect], verdict, simulated))

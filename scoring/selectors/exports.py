@@ -1,5 +1,5 @@
-"""What an export holds of this room: sets of scores with their signatures, the scores, and the tables that are kept,
-with all that is needed to compute them again. Sets go by a name that does not depend on the database."""
+"""Score sets, scores and stored tables for an export, with everything needed to recompute the tables. Score sets get
+names that do not depend on the database."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ CHUNK = 5_000
 SCORES_IN_ORDER = (
     "output__item__order_key", "output__system__order_key", F("output__step").asc(nulls_first=True),
 )  # fmt: skip
-#: Of `leaderboard.json`.
+#: Version of `leaderboard.json`.
 FORMAT = 1
-#: What a kept table says of one installation only.
+#: Members of a table that describe one installation.
 _LOCAL = ("project", "lang")
 _SET = "score_set"
 
 
 def set_names(project: Project) -> dict[int, str]:
-    """Primary key -> name of every complete set of scores: `bleu-star@original`, `shared-bert-1/fluency`; those that
-    differ in nothing but the signature are numbered."""
+    """Return primary key -> name of every complete score set: `bleu-star@original`, `shared-bert-1/fluency`. Sets that
+    differ only in the signature are numbered."""
     rows = ScoreSet.objects.filter(project=project, scored_at__isnull=False).select_related("evaluator")
     found: dict[int, str] = {}
     taken: dict[str, int] = {}
@@ -51,7 +51,7 @@ def set_names(project: Project) -> dict[int, str]:
 
 
 def rows(*, project: Project) -> Iterator[tuple[str, Row]]:
-    """(table, row): `score_sets`, then `scores`, in canonical order."""
+    """Yield (table, row) of `score_sets`, then `scores`, in canonical order."""
     names = set_names(project)
     sets = ScoreSet.objects.filter(pk__in=names).select_related("evaluator").in_bulk()
     for pk, name in sorted(names.items(), key=lambda pair: pair[1]):
@@ -91,7 +91,7 @@ def _score_rows(name: str, pk: int) -> Iterator[tuple[str, Row]]:
 
 
 def read_stored_query(row: Leaderboard) -> Query | None:
-    """The query of a kept table, or None where it was kept by another version of the program."""
+    """Return the query of a stored table, None if another version stored it."""
     board = list_boards().get(row.kind)
     if board is None or set(row.params) != set(board.query.names()):
         return None
@@ -100,21 +100,20 @@ def read_stored_query(row: Leaderboard) -> Query | None:
 
 
 def documents(*, project: Project, raters: Callable[[str], str]) -> dict[str, Row]:
-    """The files of this room that are one object, by name. No table names a rater."""
-    found = leaderboard(project=project)
-    return {} if found is None else {"leaderboard.json": found}
+    """Return the JSON documents of the export by file name. No table names a rater."""
+    document = leaderboard(project=project)
+    return {} if document is None else {"leaderboard.json": document}
 
 
 def leaderboard(*, project: Project) -> Row | None:
-    """`leaderboard.json`: every kept table that tells the present state, with its settings and the names of its sets.
-    None where no table is kept."""
+    """Return `leaderboard.json`: every current table with its settings and score sets, or None without tables."""
     names = set_names(project)
     stamps = [compute_stamp(project), compute_stamp(project, AgreementQuery())]
     kept = Leaderboard.objects.filter(project=project, stamp__in=stamps).order_by("pk")
     queries = [
         (row, query) for row in kept if (query := read_stored_query(row)) is not None and not query.campaign_slug
     ]
-    # The filter of a table may have been withdrawn since: then it stays out, as it is shown nowhere.
+    # Tables with a withdrawn filter are not exported, because they are not shown either.
     shown = may_be_shown(project, [query for _, query in queries])
     tables = []
     for (row, query), is_shown in zip(queries, shown, strict=True):
@@ -133,7 +132,7 @@ def leaderboard(*, project: Project) -> Row | None:
 
 
 def _entry(project: Project, row: Leaderboard, query: Query, names: dict[int, str]) -> Row:
-    # The advice that a page gives names the project.
+    # Advice on pages names the project.
     here = f" --project {project.slug}"
     table = {name: value for name, value in _elsewhere(row.table, names, here).items() if name not in _LOCAL}
     if query.names_raters:
@@ -142,7 +141,7 @@ def _entry(project: Project, row: Leaderboard, query: Query, names: dict[int, st
     return {"kind": row.kind, "params": canonical(row.params), **source, "table": canonical(table)}
 
 
-#: What a table of agreement tells of all raters together; times and names of single ones stay out of an export.
+#: Members of a table of agreement that do not describe single raters.
 _OF_ALL = (
     "kind", "aspect", "judged", "campaign", "scale", "ratings", "signature", "n_units", "n_items", "n_raters",
     "n_judgements", "n_repeats", "n_filtered", "n_simulated", "note", "rows", "notes", "prevalence", "filter", "failed",
@@ -150,17 +149,17 @@ _OF_ALL = (
 
 
 def without_raters(table: Mapping[str, Any]) -> Row:
-    """A table of agreement that names no rater."""
+    """Return a table of agreement without members that describe single raters."""
     return {name: table[name] for name in _OF_ALL if name in table}
 
 
 def _without_raters(table: Row) -> Row:
-    """And without lines of single campaigns: an export does not say which judgement is of which."""
+    """Also remove rows of campaigns: exports do not say which campaign a judgement is from."""
     return {**without_raters(table), "rows": [row for row in table["rows"] if not row.get("source")]}
 
 
 def _elsewhere(value: Any, names: dict[int, str], here: str) -> Any:
-    """The table with the names of its sets in place of their primary keys, and without the name of the project."""
+    """Replace primary keys of score sets by names, and remove the name of the project."""
     if isinstance(value, dict):
         return {
             key: names.get(part) if key == _SET and part is not None else _elsewhere(part, names, here)

@@ -1,5 +1,4 @@
-"""What games are played with: the texts of systems for the items that are drawn, and people's order of the systems.
-Read in the worker."""
+"""Data for games: texts of systems for sampled items, and human rankings of the systems. Used by the worker."""
 
 from __future__ import annotations
 
@@ -9,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Count
+from django.utils.translation import gettext as _
 
 from annotation.models import Comparison, Item, Rating, Reference
 from evalapp.accounts.models import Project
@@ -24,14 +24,13 @@ from .inputs import ITEMS_PER_CHUNK, get_reference_set
 if TYPE_CHECKING:
     from scoring.ml import Record
 
-#: Pairs of texts that one run may compare.
+#: Maximum pairs of texts per run.
 MOST_VERDICTS = 500_000
 
 
 @dataclass(frozen=True)
 class Texts:
-    """The texts of every system (at each step) by its label; `units` are the systems. `without` are those that have
-    outputs, but none for the items drawn."""
+    """The texts of every system (at each step) by label. `without` are systems without texts for the sampled items."""
 
     systems: Mapping[str, list[Record]]
     units: Units
@@ -39,7 +38,7 @@ class Texts:
 
     @property
     def n_pairs(self) -> int:
-        """Pairs of texts for the same item."""
+        """Number of pairs of texts for the same item."""
         times: dict[str, int] = defaultdict(int)
         for records in self.systems.values():
             for record in records:
@@ -48,8 +47,10 @@ class Texts:
 
 
 def draw_texts(project: Project, *, subset: str, references: str, items: int, seed: int) -> Texts:
-    """At most `items` of the items that two systems or more have, drawn by seed, with all texts for them. Raises
-    `BadInput` where that is more than one run may compare."""
+    """Return all texts for at most `items` sampled items with outputs of two or more systems.
+
+    Raises `BadInput` if these are more pairs than a run may compare.
+    """
     from scoring.ml import Record
     from scoring.ml.evaluators.comparative.systems import drawn_items
 
@@ -81,15 +82,14 @@ def draw_texts(project: Project, *, subset: str, references: str, items: int, se
     found = Texts(systems, units, without)
     if found.n_pairs > MOST_VERDICTS:
         raise BadInput(
-            f"That is {found.n_pairs:,} pairs of texts, and one run compares at most {MOST_VERDICTS:,}: take fewer "
-            "items, or fewer systems."
+            _("A run compares at most %(most)d pairs of texts, not %(n)d: choose fewer items or fewer systems.")
+            % {"most": MOST_VERDICTS, "n": found.n_pairs}
         )
     return found
 
 
 def compare_with_people(project: Project, table: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """How far the order of a table is people's, for every aspect that was judged by ratings or by comparisons of two
-    outputs."""
+    """Return the rank correlation of a table of systems with human judgements, for every rated or compared aspect."""
     ways: dict[str, Any] = {
         "ratings": Rating.objects.filter(output__isnull=False),
         "comparisons": Comparison.objects.filter(output_b__isnull=False),

@@ -1,5 +1,4 @@
-"""Reading what an evaluator needs of a project, in chunks of items, so that memory stays flat in the size of the
-project. Nothing is scored or written here."""
+"""Read the inputs of evaluators from a project in chunks of items, with constant memory."""
 
 from __future__ import annotations
 
@@ -11,6 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import BigIntegerField, OuterRef, Subquery, Value
+from django.utils.translation import gettext as _
 
 from annotation.models import Item, Output, Reference, ReferenceSet, System
 from annotation.models.data import ORIGINAL
@@ -27,8 +27,7 @@ ITEMS_PER_CHUNK = 400
 
 @dataclass(slots=True)
 class Input:
-    """One output as a record of the library, with the numbers of its rows; `known` is the hash that its stored score
-    was computed from, where there is one."""
+    """An output as a record of the library; `known` is the input hash of its stored score, if any."""
 
     output: int
     step: int | None
@@ -37,11 +36,12 @@ class Input:
 
 
 def get_reference_set(project: Project, name: str) -> ReferenceSet:
-    """The named set; the original one may be empty and then need not exist as a row."""
+    """Return the named set. The original set may have no row if it is empty."""
     found = ReferenceSet.objects.filter(project=project, name=name).first()
     if found is None and name != ORIGINAL:
         names = ", ".join(ReferenceSet.objects.filter(project=project).order_by("name").values_list("name", flat=True))
-        raise NotThere(f"There is no reference set “{name}” in {project.slug}. There are: {names or ORIGINAL}.")
+        text = _("There is no reference set “%(name)s” in %(project)s. There are: %(known)s.")
+        raise NotThere(text % {"name": name, "project": project.slug, "known": names or ORIGINAL})
     return found or ReferenceSet(project=project, name=name)
 
 
@@ -50,13 +50,12 @@ def count_outputs(project: Project) -> int:
 
 
 def groups_of_items(project: Project) -> dict[str, str]:
-    """Item -> the group that it is in now, "" where it has none."""
+    """Return item -> its current group, "" without one."""
     return dict(Item.objects.filter(project=project).order_by().values_list("key", "group").iterator(chunk_size=20_000))
 
 
 def contents_of_items(project: Project, *, since: datetime | None = None) -> list[tuple[str, str, str]]:
-    """Item, the group that it is in now, and the hash of what it is, as records of it read. With `since` of the items
-    only whose upload was taken in after that."""
+    """Return key, current group and content hash of items; with `since` only items uploaded later."""
     from scoring.ml.training.record import hash_content
 
     items = Item.objects.filter(project=project)
@@ -77,8 +76,8 @@ def iterate_inputs(
     known: ScoreSet | None = None,
     items: int = ITEMS_PER_CHUNK,
 ) -> Iterator[list[Input]]:
-    """All outputs (or those of `only` one system at one step) with context, source and references, some items at a
-    time; with `known` also what the scores of that set were computed from."""
+    """Yield outputs (of one system and step if `only` is given) with context, source and references, in chunks of
+    items; with `known` also the input hashes of that score set."""
     from scoring.ml import Record
 
     outputs = Output.objects.filter(project=project).order_by("item", "pk")
@@ -86,8 +85,8 @@ def iterate_inputs(
         outputs = outputs.filter(system=only[0], step=only[1])
     hashes: Any = Value(None, BigIntegerField())
     if known is not None and known.scores.exists():
-        # A query inside the query looks each one up by the index on (set, output). A join may read the whole table of
-        # scores for every chunk, and thousands of numbers in a condition cost more than the texts.
+        # A subquery uses the index on (set, output). A join may scan the whole table of scores for every chunk, and a
+        # condition with thousands of keys is slower than reading the texts.
         hashes = Subquery(Score.objects.filter(score_set=known.pk, output=OuterRef("pk")).values("input_hash"))
     names = dict(System.objects.filter(project=project).values_list("pk", "name"))
     last = 0
@@ -109,7 +108,7 @@ def iterate_inputs(
         for item, key, turns, source, group in chunk:
             context = tuple(map(str, turns))
             refs = tuple(texts.get(item, ()))
-            for _, pk, system_pk, step, text, old in of_item.get(item, ()):
+            for _item, pk, system_pk, step, text, old in of_item.get(item, ()):
                 record = Record(
                     text=text,
                     references=refs,
@@ -135,13 +134,13 @@ def _texts(references: ReferenceSet | None, first: int, last: int) -> dict[int, 
 
 
 def input_hash(identity: Hashable) -> int:
-    """A signed 64-bit hash of everything a score depends on, as it fits into a column of integers."""
+    """Return a signed 64-bit hash of everything a score depends on."""
     digest = hashlib.blake2b(repr(identity).encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
 
 
 class DataHash:
-    """Order-free hash of scored rows: the same data give the same hash in any database."""
+    """Hash of scored rows that does not depend on their order."""
 
     def __init__(self) -> None:
         self._sum = 0

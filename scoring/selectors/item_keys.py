@@ -1,4 +1,4 @@
-"""Keys of the items' `meta` that divide a project into parts, and the part of each output."""
+"""Keys of the items' `meta` that divide a project into subsets, and the subset of each output."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from evalapp.accounts.models import Project
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Items that are looked at for the keys that a project's items have.
+#: Number of items searched for keys.
 LOOKED_AT = 2000
-#: Of items' `meta`, which may hold long texts, so many are in memory at once.
+#: Number of `meta`, which may contain long texts, in memory at once.
 METAS = 500
-#: Longer texts name no part.
+#: Longer texts are no names of subsets.
 MOST_LETTERS = 200
-#: Values of a key beyond which it names items rather than parts.
+#: Keys with more values identify items rather than subsets.
 MOST_VALUES = 200
 
 
 def item_keys(project: Project) -> list[str]:
-    """Keys of the items' `meta` with two values or more, yet not one for every item and no long texts; those most used
-    first."""
+    """Return the keys with two to `MOST_VALUES` short values, most used first."""
     found: dict[str, Counter[str]] = {}
     long: set[str] = set()
     rows = Item.objects.filter(project=project).exclude(meta={}).order_by("pk").values_list("meta", flat=True)
@@ -37,13 +36,12 @@ def item_keys(project: Project) -> list[str]:
     return sorted(fits, key=lambda key: (-sum(found[key].values()), key))
 
 
-#: Outputs that one question to the database names.
+#: Outputs per database query.
 CHUNK = 10_000
 
 
 def load_parts(project: Project, outputs: NDArray[Any], key: str) -> NDArray[Any]:
-    """The value of this key for the item of every output. Of each `meta`, which may hold long texts, only this value
-    stays in memory, and equal values are one text."""
+    """Return the value of this key for the item of every output. Memory holds only these values, each once."""
     from scoring.boards.data.columns import part_column
 
     numbers = outputs.tolist()

@@ -1,5 +1,4 @@
-"""What a leaderboard is asked for, and the state of the data it stands on. Computing is in `rankings` and
-`meta_evaluation`, keeping in `services.leaderboards`."""
+"""Parse the query of a leaderboard, and compute the version of the data it depends on."""
 
 from __future__ import annotations
 
@@ -11,6 +10,7 @@ from typing import Any
 
 from django.db.models import CharField, Count, Exists, F, Max, OuterRef, Subquery, Value
 from django.db.models.functions import Cast
+from django.utils.translation import gettext as _
 
 from annotation.allocation.texts import UNSTORABLE, is_storable
 from annotation.models import Aspect, Comparison, Rating, ReferenceSet, System, Upload, WrittenReference
@@ -24,45 +24,50 @@ from scoring.boards.choices import CHOICES, EARLIER
 
 from ..models import Evaluator, Leaderboard, ScoreSet
 
-#: Raised whenever the shape or the arithmetic of the tables changes, so that kept ones are computed anew.
-TABLE_VERSION = 11
+#: Increased when the shape, figures or notes of tables change, so that stored tables are recomputed.
+TABLE_VERSION = 12
 
-#: Of a user's preferences: the projects whose table of evaluators they have opened.
+#: Key of a user's preferences: projects whose metric leaderboard they have opened.
 READ = "read_evaluation"
 
 
 def _names_in(given: Mapping[str, Any], field: str) -> str:
-    """Names as an address (with commas, or a field for each) or a command gives them: with commas, each once, in
-    order, so that one choice is one table."""
-    found: Any = given.getlist(field) if hasattr(given, "getlist") else given.get(field) or ()
-    texts = [found] if isinstance(found, str) else found
+    """Return the names of a parameter, unique and sorted, so that equal choices share a table. Addresses separate them
+    by commas or repeat the parameter; commands give a list."""
+    values: Any = given.getlist(field) if hasattr(given, "getlist") else given.get(field) or ()
+    texts = [values] if isinstance(values, str) else values
     return ",".join(sorted({name.strip() for text in texts for name in str(text).split(",")} - {""}))
 
 
 def unknown_evaluators(project: Project, names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Those of the names that no evaluator of the project has, and all that could be named: what was applied, and
-    sentinels, which stand in tables before anybody has applied them."""
+    """Return the unknown names, and all valid ones: applied evaluators and trivial baselines, which tables list before
+    they are applied."""
     if not names:
         return [], []
     known = set(Evaluator.objects.filter(project=project).values_list("slug", flat=True))
     if set(names) <= known:
         return [], sorted(known)
-    from .catalogue import entries  # of an ordinary request nobody needs the catalogue
+    from .catalogue import entries  # slow to import, and rarely needed here
 
     known |= {entry.name for entry in entries() if entry.kind == "sentinel"}
     return [name for name in names if name not in known], sorted(known)
 
 
 def parse_query(shape: type[Query], given: Mapping[str, Any], project: Project | None = None) -> Any:
-    """A query from the parameters of an address or a command; unknown values are faults that list the known ones.
-    With the project, unknown evaluators are faults, too, and what was only ever compared is ranked by win rate unless
-    something else is named."""
+    """Return the query for the parameters of an address or a command. Raises `BadInput` with the invalid parameters.
+
+    With a project, unknown evaluators are errors, and the default method depends on its judgements.
+    """
     values = {name: str(given[name]) for name in shape.names() if given.get(name) not in (None, "")}
     values |= {"test": "permutation"} if values.get("test") == EARLIER else {}
     if "evaluators" in values:
         values["evaluators"] = _names_in(given, "evaluators")
     faults = [
-        Fault(f"{name} is one of {', '.join(CHOICES[name])}, not “{value}”.", field=name)
+        Fault(
+            _("%(name)s must be one of %(known)s, not “%(value)s”.")
+            % {"name": name, "known": ", ".join(CHOICES[name]), "value": value},
+            field=name,
+        )
         for name, value in values.items()
         if name in CHOICES and value not in CHOICES[name]
     ]
@@ -77,7 +82,8 @@ def parse_query(shape: type[Query], given: Mapping[str, Any], project: Project |
     if project is not None:
         missing, known = unknown_evaluators(project, query.chosen)
         for name in missing:
-            text = f"There is no evaluator “{name}” in {project.slug}. There are: {', '.join(known)}."
+            text = _("There is no evaluator “%(name)s” in %(project)s. There are: %(known)s.")
+            text %= {"name": name, "project": project.slug, "known": ", ".join(known)}
             faults.append(Fault(text, field="evaluators"))
     if faults:
         raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
@@ -101,8 +107,7 @@ def make_key(query: Query) -> str:
 
 
 def compute_stamp(project: Project, query: Query | None = None) -> str:
-    """The state of everything that this leaderboard of the project, or any of them, reads; from a few indexed
-    look-ups."""
+    """Return a hash of the data that this leaderboard (default: any of the project) depends on, with few queries."""
     described = _described(project)
     if query is not None and not query.reads_scores:
         described = [row for row in described if row[0] != "scores"]
@@ -111,8 +116,10 @@ def compute_stamp(project: Project, query: Query | None = None) -> str:
 
 
 def _latest(project: Project) -> list[Any]:
-    """The last rating and comparison, in one question. Indexes by project and number keep it short also for a project
-    that has none while others have millions; PostgreSQL takes them where the project is named, not referred to."""
+    """Return the last rating and comparison in one query.
+
+    PostgreSQL uses the indexes on (project, pk) only if the project is a constant in each subquery.
+    """
 
     def last(rows: Any) -> Subquery:
         return Subquery(rows.order_by("-pk").values("pk")[:1])
@@ -125,9 +132,8 @@ def _latest(project: Project) -> list[Any]:
 
 
 def _described(project: Project) -> list[tuple[Any, ...]]:
-    """Systems, aspects, uploads by state, sets of scores and each campaign's last judgement, in one question: (what,
-    number, name, detail). A revised judgement changes a rating in its place, so the ratings' numbers alone would not
-    show it."""
+    """Return (what, number, name, detail) of systems, aspects, uploads, score sets and the last judgement of each
+    campaign in one query. Primary keys of ratings are not enough: revised judgements update ratings in place."""
 
     def of(what: str, rows: Any, number: str, name: Any, detail: Any) -> Any:
         text = CharField()
@@ -136,7 +142,7 @@ def _described(project: Project) -> list[tuple[Any, ...]]:
 
     uploads = Upload.objects.filter(project=project).order_by().values("state").annotate(n=Count("pk"), last=Max("pk"))
     judged = Subquery(Judgement.objects.filter(campaign=OuterRef("pk")).order_by("-pk").values("pk")[:1])
-    # A score measured against what people have written since is out of date, and no upload tells of it.
+    # New written references make scores outdated without an upload.
     scored = ScoreSet.objects.filter(project=project).values("references")
     states = [WrittenReference.State.SHOWN, WrittenReference.State.WITHDRAWN]
     written = WrittenReference.objects.filter(campaign__project=project, state__in=states, set__name__in=scored)
@@ -161,9 +167,11 @@ def _digest(parts: Any) -> str:
 
 
 def list_known(project: Project) -> dict[str, list[str]]:
-    """What a table can be asked for by name, in one question: evaluators (`by`), active filters of raters, reference
-    sets, `original` first, campaigns that were opened, the `level` dialogue where whole dialogues were rated, and how
-    `people` compared: `m1` (with a reference), `pairs`."""
+    """Return the names that parameters can take, in one query.
+
+    These are evaluators (`by`), active filters, reference sets (`original` first), opened campaigns, the `level`
+    dialogue if dialogues were rated, and the kinds of comparisons (`people`: `m1` with a reference, `pairs`).
+    """
     text = CharField()
     evaluators = Evaluator.objects.filter(project=project).annotate(what=Value("by"), text=Cast("slug", text))
     filters = list_filters(project, active_only=True).annotate(what=Value("filter"), text=Cast("name", text))
@@ -183,23 +191,23 @@ def list_known(project: Project) -> dict[str, list[str]]:
     parts = [
         rows.order_by().values_list("what", "text") for rows in (evaluators, filters, sets, opened, levels, *compared)
     ]
-    found: dict[str, list[str]] = {name: [] for name in ("by", "filter", "references", "campaign", "level", "people")}
-    found["references"] = [ORIGINAL]
+    known: dict[str, list[str]] = {name: [] for name in ("by", "filter", "references", "campaign", "level", "people")}
+    known["references"] = [ORIGINAL]
     for what, name in sorted(parts[0].union(*parts[1:], all=True)):
         if (what, name) != ("references", ORIGINAL):
-            found[what].append(name)
-    return found
+            known[what].append(name)
+    return known
 
 
 def may_be_shown(project: Project, queries: Sequence[Query]) -> list[bool]:
-    """Of each query whether the filter of raters that it names, if any, is active. In one question, or none."""
+    """Return for each query whether its filter of raters, if any, is active. At most one database query."""
     named = [query.rater_filter for query in queries]
     active = set(list_filters(project, active_only=True).values_list("name", flat=True)) if any(named) else set()
     return [not name or name in active for name in named]
 
 
 def has_read(user: Any, project: Project) -> bool:
-    """Whether this person has opened the table of evaluators of the project."""
+    """Return whether the user has opened the metric leaderboard of the project."""
     return project.pk in getattr(user, "preferences", {}).get(READ, ())
 
 

@@ -1,4 +1,4 @@
-"""The points of a scatter plot: an evaluator's scores against people's."""
+"""Points of a scatter plot of metric scores and human scores."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 def load_people(project: Project, query: EvaluatorsQuery) -> tuple[AspectInfo, People]:
-    """The aspect of the query and its human scores by output."""
+    """Return the aspect of the query and its human scores by output."""
     return metrics.load_people(ProjectData(project), query)
 
 
 def load_points(
     project: Project, query: EvaluatorsQuery, score_set: ScoreSet, table: dict[str, Any] | None = None
 ) -> list[dict[str, Any]]:
-    """Metric and people for the outputs that have both (or the systems' means), for a scatter plot. Against a ranking
-    both stand in the table, which is computed where it is not given."""
+    """Return metric and human score of each output with both (or of systems). For a ranking they are in the table,
+    which is computed if it is not given."""
     if query.people != "ratings":
         return _ranked_points(metrics.compute(ProjectData(project), query) if table is None else table, score_set)
     data = ProjectData(project)
@@ -64,7 +64,7 @@ def _ranked_points(table: dict[str, Any], score_set: ScoreSet) -> list[dict[str,
 def _system_points(
     score_set: ScoreSet, people: People, metric: NDArray[Any], both: NDArray[Any], labels: NDArray[Any]
 ) -> list[dict[str, Any]]:
-    # As `Scored.has_own` of the table has it.
+    # As in `Scored.has_own`.
     counted = () if score_set.n_in_training else score_set.systems
     own = {(row["system"], row["step"]): row["value"] for row in counted}
     points = []

@@ -255,7 +255,8 @@ def _describe(answer: Mapping[str, Any]) -> list[str]:
     text = _("%(n)s %(unit)s detect %(effect)s with power %(power).2f (alpha %(alpha)g, %(sides)s).")
     if answer["ties"]:
         text = _(
-            "%(n)s %(unit)s, %(ties).0f%% of them ties, detect %(effect)s with power %(power).2f (alpha %(alpha)g, %(sides)s)."
+            "%(n)s %(unit)s with %(ties).0f%% ties detect %(effect)s with power %(power).2f "
+            "(alpha %(alpha)g, %(sides)s)."
         )
     values = {"n": f"{answer['needed']:,}", "unit": answer["unit"], "effect": name, "ties": 100 * answer["ties"]}
     values |= {"power": answer["power"], "alpha": answer["alpha"], "sides": _(SIDES[answer["sides"]])}

@@ -1,4 +1,4 @@
-"""Whether the encoder of an evaluator can read the texts of a project: known before anything is scored."""
+"""Warn before scoring if the encoder of an evaluator does not know the language of a project."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from django.utils.translation import gettext as _
 
 from annotation.models import Output
 from evalapp.accounts.models import Project
@@ -18,17 +20,17 @@ if TYPE_CHECKING:
 
     from scoring.ml import Entry
 
-#: Outputs whose texts are looked at.
+#: Number of outputs checked.
 SAMPLE = 200
-#: The least shares of texts without and with some known words of which people are warned: an emoji is a word, too.
+#: Minimum shares of texts with no and with only some known words for a warning; emoji count as words.
 UNREADABLE, PARTLY = 0.05, 0.5
 
 
 def warn_unreadable(
     project: Project, entry: Entry, options: Mapping[str, Any], trained: Evaluator | None = None
 ) -> str:
-    """What to say where the encoder does not know the words of many texts; "" where it knows them, where there is no
-    encoder, and where its tokenizer cannot be read without loading it."""
+    """Return a warning if the encoder does not know the words of many texts, else "". Also "" without an encoder, and
+    if its tokenizer cannot be read."""
     from scoring.ml.encoders.unknown import Known, UnknownTokens
     from scoring.ml.errors import ScoringError
 
@@ -36,7 +38,7 @@ def warn_unreadable(
         found = _tokenizer_folder(entry, options, trained)
         reader = None if found is None else UnknownTokens.from_folder(*found)
     except (OSError, ValueError, ScoringError):
-        return ""  # the run that needs the encoder says what is wrong with it
+        return ""  # the run that needs the encoder reports the error
     if found is None or reader is None:
         return ""
     texts = [
@@ -49,15 +51,17 @@ def warn_unreadable(
     n_unreadable, n_partly = counts[Known.NONE], counts[Known.SOME]
     if n_unreadable < UNREADABLE * len(texts) and n_partly < PARTLY * len(texts):
         return ""
-    return (
-        f"The encoder {found[0]} knows no word of {n_unreadable:,} of the {len(texts):,} texts looked at and only some "
-        f"words of {n_partly:,}: the first get no score, in the others unknown words are all the same to it. "
-        f"Choose an encoder that reads the language of this project ({project.lang or 'not set'})."
+    text = _(
+        "Of %(all)d texts checked, the encoder %(encoder)s knows no word of %(none)d and only some words of %(some)d. "
+        "The first get no score, and in the others all unknown words are equal. Choose an encoder for the language "
+        "of this project (%(lang)s)."
     )
+    counted = {"all": len(texts), "none": n_unreadable, "some": n_partly}
+    return text % {**counted, "encoder": found[0], "lang": project.lang or _("not set")}
 
 
 def _tokenizer_folder(entry: Entry, options: Mapping[str, Any], trained: Evaluator | None) -> tuple[str, Path] | None:
-    """Name of the encoder and the folder of its tokenizer; None without an encoder."""
+    """Return the name of the encoder and the folder of its tokenizer, None without an encoder."""
     from scoring.ml.encoders.source import DEFAULT_ENCODER, find_encoder_folder
 
     if trained is None:
@@ -68,9 +72,9 @@ def _tokenizer_folder(entry: Entry, options: Mapping[str, Any], trained: Evaluat
         name = DEFAULT_ENCODER if given is None else str(given)
         return Path(name).name, find_encoder_folder(name)
     folder = artefact_folder(trained)
-    if (folder / "fold-0").is_dir():  # the models of all folds work on the same encoder
+    if (folder / "fold-0").is_dir():  # all folds use the same encoder
         folder = folder / "fold-0"
-    said = json.loads((folder / "evaluator.json").read_text(encoding="utf-8")).get("encoder")
-    if said is None:
+    encoder = json.loads((folder / "evaluator.json").read_text(encoding="utf-8")).get("encoder")
+    if encoder is None:
         return None
-    return Path(said["name"]).name, folder if said["embedded"] else find_encoder_folder(said["name"])
+    return Path(encoder["name"]).name, folder if encoder["embedded"] else find_encoder_folder(encoder["name"])

@@ -1,5 +1,4 @@
-"""Reading named reference sets: what there is and where it comes from, who uses it, one item by item with its trace,
-two of them side by side. Nothing is written here."""
+"""Read reference sets: origin, use, items with traces, and comparisons of two sets."""
 
 from __future__ import annotations
 
@@ -8,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
+from django.utils.translation import gettext as _
 
 from annotation.models import Item, Reference, ReferenceSet
 from annotation.models.data import ORIGINAL
@@ -23,13 +23,13 @@ ITEMS_A_PAGE = 20
 
 @dataclass(frozen=True)
 class SetRow:
-    """A set with its counts and everything that rests on it."""
+    """A set with its counts and everything that depends on it."""
 
     set: ReferenceSet
     n_references: int
     n_items: int
     score_sets: tuple[ScoreSet, ...] = ()
-    #: Slugs of trained evaluators that learned with it.
+    #: Slugs of evaluators trained with it.
     learned: tuple[str, ...] = ()
     #: Names of sets that were made from it.
     derived: tuple[str, ...] = ()
@@ -64,51 +64,54 @@ class SetRow:
 
 
 def sets_chosen_by(project: Project, evaluator: str) -> list[ReferenceSet]:
-    """The sets whose references this evaluator chose, alone or mixed with another's choice; by name."""
+    """Return the sets whose references this evaluator selected, alone or with another evaluator."""
     named = Q(meta__evaluator=evaluator) | Q(meta__mix=evaluator)
     return list(ReferenceSet.objects.filter(named, project=project, meta__kind="annotate").order_by("name"))
 
 
 def get_kind(row: ReferenceSet) -> str:
-    """original, annotate, raw, random, merge, writing; anything else came with an upload or by hand."""
+    """Return original, annotate, raw, random, merge, writing, or other for uploads and manual sets."""
     if row.name == ORIGINAL:
         return "original"
-    # A writing campaign says its own kind (ream, constraint) under the same name.
+    # Sets of writing campaigns store the kind of campaign under the same key.
     if row.meta.get("origin") == "writing" or row.meta.get("campaign"):
         return "writing"
     return str(row.meta.get("kind") or "other")
 
 
 def describe_origin(row: ReferenceSet) -> str:
-    """Where a set comes from, in words."""
+    """Describe where a set comes from."""
     meta = row.meta
     kind = get_kind(row)
     if kind == "original":
-        return "as uploaded"
+        return _("as uploaded")
     if kind == "annotate":
         by = f"{meta['evaluator']} and {meta['mix']}" if meta.get("mix") else meta["evaluator"]
-        metrics = " and ".join(name for name in meta.get("metrics", ()) if name)
-        goal = f" for {metrics}" if metrics else ""
-        return f"chosen by {by}{goal} from {_source(str(meta.get('candidates', '')))}"
+        metrics = ", ".join(name for name in meta.get("metrics", ()) if name)
+        text = _("selected by %(by)s from %(source)s")
+        if metrics:
+            text = _("selected by %(by)s for %(metrics)s from %(source)s")
+        return text % {"by": by, "metrics": metrics, "source": _source(str(meta.get("candidates", "")))}
     if kind == "raw":
-        return f"what {meta.get('of')} began with"
+        return _("start of %(name)s") % {"name": meta.get("of")}
     if kind == "random":
-        return f"as many as {meta.get('of')}, drawn at random"
+        return _("random control of %(name)s") % {"name": meta.get("of")}
     if kind == "merge":
-        return f"{' and '.join(meta.get('of', ()))} together"
+        return _("merged from %(names)s") % {"names": ", ".join(meta.get("of", ()))}
     if kind == "writing":
-        return f"written in the campaign {meta.get('campaign', row.name)}"
-    return "uploaded" if row.upload_id else "made here"
+        return _("written in the campaign %(name)s") % {"name": meta.get("campaign", row.name)}
+    return _("uploaded") if row.upload_id else _("created here")
 
 
 def _source(candidates: str) -> str:
     if candidates.startswith("corpus:"):
-        return f"the corpus {candidates.removeprefix('corpus:')}"
-    return {"outputs": "outputs of systems", "withheld": "the items’ further references"}.get(candidates, "candidates")
+        return _("the corpus %(name)s") % {"name": candidates.removeprefix("corpus:")}
+    sources = {"outputs": _("outputs of systems"), "withheld": _("further references of the items")}
+    return sources.get(candidates, _("candidates"))
 
 
 def list_sets(project: Project) -> list[SetRow]:
-    """All sets, `original` first (also when it has no row yet), then the newest."""
+    """Return all sets, `original` first (also without a row), then newest first."""
     sets = list(ReferenceSet.objects.filter(project=project).order_by("-pk"))
     if not any(row.name == ORIGINAL for row in sets):
         sets.append(ReferenceSet(project=project, name=ORIGINAL))
@@ -117,17 +120,18 @@ def list_sets(project: Project) -> list[SetRow]:
 
 
 def get_set(project: Project, name: str) -> SetRow:
-    """One set. Raises `NotThere` naming those there are."""
+    """Return a set. Raises `NotThere` with the names of all sets."""
     row = ReferenceSet.objects.filter(project=project, name=name).first()
     if row is None and name != ORIGINAL:
         there = ", ".join(ReferenceSet.objects.filter(project=project).order_by("name").values_list("name", flat=True))
-        raise NotThere(f"There is no reference set “{name}” in {project.slug}. There are: {there or ORIGINAL}.")
+        text = _("There is no reference set “%(name)s” in %(project)s. There are: %(known)s.")
+        raise NotThere(text % {"name": name, "project": project.slug, "known": there or ORIGINAL})
     (found,) = _rows(project, [row or ReferenceSet(project=project, name=name)])
     return found
 
 
 def _rows(project: Project, sets: list[ReferenceSet]) -> list[SetRow]:
-    """Counts and users of these sets, in a fixed number of questions."""
+    """Return the sets with counts and dependents, in a fixed number of queries."""
     known = [row.pk for row in sets if row.pk]
     counted = (
         Reference.objects.filter(set__in=known).order_by().values("set")
@@ -168,7 +172,7 @@ def _parents(meta: Mapping[str, Any]) -> list[str]:
 
 @dataclass
 class ItemRow:
-    """One item of a set: its references, and what was looked at for it."""
+    """An item of a set with its references and the trace of their selection."""
 
     item: Item
     references: list[Reference] = field(default_factory=list)
@@ -182,7 +186,7 @@ def list_items(row: ReferenceSet) -> QuerySet[Item]:
 
 
 def item_page(row: ReferenceSet, *, cursor: str = "", key: str = "") -> tuple[Page, list[ItemRow]]:
-    """Some items of a set with references and traces; `key` picks those whose key holds it."""
+    """Return a page of items with references and traces; `key` filters by part of the item key."""
     rows = list_items(row) if row.pk else Item.objects.none()
     if key:
         rows = rows.filter(key__icontains=key)
@@ -196,18 +200,18 @@ def item_page(row: ReferenceSet, *, cursor: str = "", key: str = "") -> tuple[Pa
 
 
 def reference_rows(row: ReferenceSet) -> Iterator[dict[str, Any]]:
-    """The set as lines of `references.jsonl`, items in natural order, references by position."""
+    """Yield the rows of `references.jsonl`, items in natural order, references by position."""
     rows = Reference.objects.filter(set=row.pk).order_by("item__order_key", "position")
     for key, position, text, meta in rows.values_list("item__key", "position", "text", "meta").iterator(2000):
         yield {"set": row.name, "item": key, "position": position, "text": text, "meta": canonical(meta)}
 
 
-# ---- two of them ------------------------------------------------------------------------------------------
+# ---- comparison -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two sets: how many items and references each has, and shares with the other. A text counts once per item."""
+    """Counts of items and references of two sets, separate and shared. A text counts once per item."""
 
     first: SetRow
     second: SetRow
@@ -232,7 +236,7 @@ class Comparison:
 
 
 def compare_sets(project: Project, first: str, second: str) -> Comparison:
-    """Counted in the database; texts are equal when they are the same letter by letter."""
+    """Compare two sets in the database; texts must be identical."""
     one, two = get_set(project, first), get_set(project, second)
     a, b = one.set, two.set
 
@@ -260,7 +264,7 @@ class Difference:
 
 
 def difference_page(comparison: Comparison, cursor: str = "") -> tuple[Page, list[Difference]]:
-    """Items where the two differ, some at a time."""
+    """Return a page of the items on which two sets differ."""
     a, b = comparison.first.set.pk, comparison.second.set.pk
 
     def lacks(of: int | None, other: int | None) -> Exists:

@@ -1,4 +1,4 @@
-"""Robustness reports that runs have computed, and what can be asked about. Computing is in the pipeline."""
+"""Robustness reports computed by runs, and the evaluators they are available for."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .score_sets import current_sets
 from .training import list_trained
 
 KIND = "robustness"
-#: Runs that are looked through for the last one of every evaluator.
+#: Number of runs searched for the last report of each evaluator.
 LATEST = 100
 
 
 def latest_reports(project: Project) -> list[Run]:
-    """The last report of every evaluator (under its signature), the newest first."""
+    """Return the last report of every evaluator (by signature), newest first."""
     rows = Run.objects.filter(project=project, kind=KIND, state=Run.State.SUCCEEDED, result__isnull=False)
     found: dict[Any, Run] = {}
     for run in rows.order_by("-pk")[:LATEST]:
@@ -30,7 +30,7 @@ def reports_under_way(project: Project) -> list[Run]:
 
 
 def reportable(project: Project) -> list[str]:
-    """Evaluators that a report can be asked for by name: trained here, then applied here, then the catalogue's."""
+    """Return the names of evaluators to report on: trained ones, then applied ones, then others of the catalogue."""
     trained = list(list_trained(project).order_by("slug").values_list("slug", flat=True))
     free = [entry.name for entry in entries() if not entry.learns]
     applied = [row.evaluator.name for row in current_sets(project) if row.evaluator.name in free]

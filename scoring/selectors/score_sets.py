@@ -1,4 +1,4 @@
-"""Reading score sets: which stand for which evaluator, how old they are, and whether the data moved on since."""
+"""Read score sets: the current ones of each evaluator, and whether they are outdated."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import Count, Max, OuterRef, Q, QuerySet, Subquery
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from annotation.models import Campaign, Judgement, Output, ReferenceSet, Upload, UploadChange, WrittenReference
 from annotation.models.data import ORIGINAL
@@ -19,23 +21,23 @@ from evalapp.common.models import Run
 from ..models import Evaluator, Score, ScoreSet
 from .catalogue import entries
 
-#: By evaluator and aspect, the newest first.
+#: Order by evaluator and aspect, newest first.
 _CURRENT = ("evaluator__slug", "aspect", "-scored_at", "-pk")
-#: The parts of an upload that a score can depend on; that of a combination which learned from ratings on these, too.
+#: Tables of an upload that a score depends on; learned combinations also depend on ratings.
 INPUTS = ("items", "outputs", "references")
 RATINGS = "ratings"
-#: Characters of a run's error that are said of the scores it left; its page has the whole.
+#: Length of the excerpt of a run's error; the page of the run shows it in full.
 MOST_OF_REASON = 200
-#: Reasons of undefined scores that are counted.
+#: Maximum number of reasons for undefined scores.
 MOST_REASONS = 10
-#: Names of `UploadChange.table`: a set into which an upload brought scores, a table that it brought.
+#: Values of `UploadChange.table`: a score set that received scores, an uploaded table.
 SCORES, TABLES = FOUND
 
 
 @dataclass(frozen=True)
 class SetState:
-    """A score set with what one has to know before trusting it; `stale` is the reason, or empty. `deleted` are the
-    parts of a combination that are no more: its scores stay as they are, since nothing brings them up to date."""
+    """A score set and why it is outdated (`stale`, empty if it is current). `deleted` are deleted parts of a
+    combination, whose scores cannot be renewed."""
 
     score_set: ScoreSet
     stale: str
@@ -48,27 +50,27 @@ class SetState:
 
     @property
     def words(self) -> str:
-        """The reason with the number of outputs that have no score, where there are any."""
+        """The reason with the number of outputs without a score, if any."""
         if not self.stale or not self.n_missing or self.stale == _came_later(self.n_missing):
             return self.stale
-        return f"{self.stale}; {_outputs(self.n_missing)} no score"
+        return f"{self.stale}; {_count_missing(self.n_missing)}"
 
     @property
     def why_undefined(self) -> list[tuple[str, int]]:
-        """Reasons with how many outputs have no score for them, as the run found that scored it; wants its `run`."""
+        """Reasons for undefined scores with counts, from the run; needs the set's `run`."""
         run = self.score_set.run
         found = (run.result or {}).get("why_undefined") if run is not None and self.score_set.n_undefined else None
         return list(found.items()) if isinstance(found, dict) else []
 
     @property
     def is_under_way(self) -> bool:
-        """Whether its scoring has not come to an end and the run is still at it; wants the set's `run`."""
+        """Whether the run that scores it is in progress; needs the set's `run`."""
         run = self.score_set.run
         return self.score_set.scored_at is None and run is not None and run.is_active
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether its scoring ended before all was scored: the run failed, was cancelled, or is gone."""
+        """Whether scoring ended early: the run failed, was cancelled, or was deleted."""
         return self.score_set.scored_at is None and not self.is_under_way
 
     @property
@@ -78,8 +80,7 @@ class SetState:
 
 
 def get_states(project: Project, sets: Iterable[ScoreSet], n_outputs: int) -> list[SetState]:
-    """What changed after each set was scored, in one query for all of them, one for named reference sets, two for the
-    parts of combined ones and one for the ratings that some of these learned from; wants the sets' `evaluator`."""
+    """Return the state of each set with a fixed number of queries; needs the sets' `evaluator`."""
     sets = list(sets)
     done = [s.scored_at for s in sets if s.scored_at]
     uploads: list[Any] = []
@@ -105,7 +106,7 @@ def get_states(project: Project, sets: Iterable[ScoreSet], n_outputs: int) -> li
 
 
 def deleted_among(project: Project, slugs: Iterable[str]) -> set[str]:
-    """Those of these names that no evaluator has any more. What the catalogue has can always be applied again."""
+    """Return the names that no evaluator has any more. Evaluators of the catalogue can always be applied again."""
     named = set(slugs)
     if not named:
         return named
@@ -114,25 +115,25 @@ def deleted_among(project: Project, slugs: Iterable[str]) -> set[str]:
 
 
 def words_of_deleted(parts: Sequence[str]) -> str:
-    """That these parts of a combination were deleted."""
+    """Return a message that these parts of a combination were deleted."""
     if len(parts) == 1:
-        return f"its part {parts[0]} was deleted"
-    return f"its parts {', '.join(parts[:-1])} and {parts[-1]} were deleted"
+        return _("its part %(name)s was deleted") % {"name": parts[0]}
+    return _("its parts %(names)s were deleted") % {"names": ", ".join(parts)}
 
 
 def list_combinations(project: Project, slug: str) -> list[Evaluator]:
-    """The combinations that an evaluator is a part of, by name."""
+    """Return the combinations that contain an evaluator, by name."""
     rows = Evaluator.objects.filter(project=project, kind=Evaluator.Kind.COMBINED).order_by("slug")
     return [row for row in rows if slug in row.parts]
 
 
 def _learned(s: ScoreSet) -> bool:
-    """Whether it is a combination whose weights were learned here from people's ratings."""
+    """Return whether it is a combination whose weights were learned from ratings here."""
     return bool(s.evaluator.record.get("parts")) and s.evaluator.options.get("method") == "stacked"
 
 
 def _rated(project: Project, aspects: set[str]) -> dict[str, datetime]:
-    """When campaigns last brought a rating of each of these aspects, new or corrected: no upload tells of it."""
+    """Return the time of the last rating of each aspect from campaigns, which uploads do not record."""
     if not aspects:
         return {}
     judged = Judgement.objects.filter(campaign=OuterRef("pk"), passed=None, extra=False).order_by("-pk")
@@ -146,8 +147,8 @@ def _rated(project: Project, aspects: set[str]) -> dict[str, datetime]:
 
 
 def _moved_parts(project: Project, combined: list[ScoreSet]) -> dict[int, str]:
-    """Set -> the first of its parts whose scores are others now than those that were combined."""
-    # What an upload brought tells nothing of its parts.
+    """Return set -> the first part whose scores changed since they were combined."""
+    # Uploaded combinations have no record of their parts.
     combined = [s for s in combined if s.evaluator.record.get("parts")]
     slugs = {part["evaluator"] for s in combined for part in s.evaluator.record["parts"]}
     if not slugs:
@@ -165,8 +166,8 @@ def _moved_parts(project: Project, combined: list[ScoreSet]) -> dict[int, str]:
 
 
 def sets_of_parts(present: Iterable[ScoreSet], references: str, aspect: str) -> dict[str, ScoreSet]:
-    """By evaluator the set that a combination takes, out of complete ones in the order of `current_sets`: the newest
-    against these references or none; of one that learned several aspects that of the aspect, else of the first."""
+    """Return the score set of each evaluator that a combination uses, out of complete sets in the order of
+    `current_sets`: the newest with these references or none, of the given aspect if the evaluator has several."""
     found: dict[str, ScoreSet] = {}
     for s in present:
         slug = s.evaluator.slug
@@ -177,7 +178,7 @@ def sets_of_parts(present: Iterable[ScoreSet], references: str, aspect: str) -> 
 
 
 def _written(project: Project, names: set[str]) -> dict[str, datetime]:
-    """When people last wrote into each of these reference sets, or a text was taken out: no upload tells of it."""
+    """Return the time of the last written or withdrawn text of each reference set, which uploads do not record."""
     if not names:
         return {}
     states = [WrittenReference.State.SHOWN, WrittenReference.State.WITHDRAWN]
@@ -206,7 +207,7 @@ def _touches(upload: Upload, inputs: tuple[str, ...]) -> bool:
 
 
 def _is_later(upload: Upload, s: ScoreSet) -> bool:
-    """Whether an upload, or its undo, came after a set was scored; of a set that an upload brought, after that."""
+    """Return whether an upload, or its undo, is later than the scores, or than the upload of the scores."""
     assert s.scored_at is not None
     assert upload.finished_at is not None
     if s.run_id is not None or upload.state == Upload.State.UNDONE:
@@ -215,7 +216,7 @@ def _is_later(upload: Upload, s: ScoreSet) -> bool:
 
 
 def _list_inputs(s: ScoreSet) -> tuple[str, ...]:
-    """References in an upload are those of named sets; the original ones come with their items."""
+    """Return the uploaded tables that a set depends on. Original references are uploaded with their items."""
     inputs = tuple(kind for kind in INPUTS if kind != "references" or s.references not in ("", ORIGINAL))
     return (*inputs, RATINGS) if _learned(s) else inputs
 
@@ -237,54 +238,60 @@ def _state(
     changed = [upload.pk for upload in uploads if _is_later(upload, s) and _touches(upload, inputs)]
     current = newest[s.evaluator_id, s.references, s.aspect]
     if current.pk != s.pk:
-        return SetState(s, "another signature was scored later", missing)
+        return SetState(s, _("another signature was scored later"), missing)
     if deleted:
-        return SetState(s, f"{words_of_deleted(deleted)}, so that it cannot be brought up to date", missing)
+        text = _("%(reason)s, so that it cannot be renewed")
+        return SetState(s, text % {"reason": words_of_deleted(deleted)}, missing)
     if changed:
-        what = "items, outputs, references or ratings" if _learned(s) else "items, outputs or references"
-        return SetState(s, f"upload {changed[-1]} changed {what} later", missing)
+        text = _("upload %(upload)d changed items, outputs or references later")
+        if _learned(s):
+            text = _("upload %(upload)d changed items, outputs, references or ratings later")
+        return SetState(s, text % {"upload": changed[-1]}, missing)
     if s.references in written and written[s.references] > s.scored_at:
-        return SetState(s, f"people changed the references of {s.references} later", missing)
+        text = _("references were added to or removed from %(name)s later")
+        return SetState(s, text % {"name": s.references}, missing)
     if s.pk in moved:
-        return SetState(s, f"its part {moved[s.pk]} has other scores now, or none", missing)
+        return SetState(s, _("the scores of its part %(name)s changed") % {"name": moved[s.pk]}, missing)
     aspect = s.evaluator.options["aspect"] if _learned(s) else ""
     if aspect in rated and rated[aspect] > s.scored_at:
-        return SetState(s, f"people rated {aspect} later, from which it learned its weights", missing)
+        text = _("ratings of %(aspect)s, from which it learned its weights, were added later")
+        return SetState(s, text % {"aspect": aspect}, missing)
     if missing:
         return SetState(s, _came_later(missing), missing)
     return SetState(s, "", 0)
 
 
 def _unfinished(run: Run | None) -> str:
-    """Why a set was never complete."""
+    """Return why a set is incomplete."""
     if run is not None and run.is_active:
-        return f"not finished: run {run.pk} is under way"
+        return _("not finished: run %(run)d is in progress") % {"run": run.pk}
     if run is not None and run.state == Run.State.FAILED:
         reason = run.error.strip().split("\n")[0].rstrip(".")
-        return f"failed: {reason[:MOST_OF_REASON] or 'no reason was kept'} (run {run.pk})"
+        text = _("failed: %(reason)s (run %(run)d)")
+        return text % {"reason": reason[:MOST_OF_REASON] or _("no reason was stored"), "run": run.pk}
     if run is not None and run.state == Run.State.CANCELLED:
-        return f"not finished: run {run.pk} was cancelled"
-    return "not finished: its run is gone"
+        return _("not finished: run %(run)d was cancelled") % {"run": run.pk}
+    return _("not finished: its run was deleted")
 
 
 def _came_later(n: int) -> str:
-    return f"{_outputs(n, ' came later and')} no score"
+    text = ngettext("%(n)s output came later and has no score", "%(n)s outputs came later and have no score", n)
+    return text % {"n": f"{n:,}"}
 
 
-def _outputs(n: int, said: str = "") -> str:
-    return f"{n:,} output{'' if n == 1 else 's'}{said} {'has' if n == 1 else 'have'}"
+def _count_missing(n: int) -> str:
+    return ngettext("%(n)s output has no score", "%(n)s outputs have no score", n) % {"n": f"{n:,}"}
 
 
 def list_states(project: Project, n_outputs: int) -> list[SetState]:
-    """All sets of a project, the newest first."""
+    """Return all sets of a project, newest first."""
     sets = ScoreSet.objects.filter(project=project).select_related("evaluator", "run").order_by("-pk")
     return get_states(project, sets, n_outputs)
 
 
 def current_sets(project: Project, references: str = ORIGINAL, aspect: str | None = None) -> list[ScoreSet]:
-    """The newest complete set of every evaluator, against these references or against none; of one that learned
-    several aspects the newest of each. With `aspect` only what says something about it: sets of that aspect and those
-    of evaluators with one score."""
+    """Return the newest complete set of every evaluator with these references or none; one for each aspect if an
+    evaluator has several. With `aspect` only sets of that aspect and sets without one."""
     rows = (
         ScoreSet.objects.filter(project=project, references__in=[references, ""], scored_at__isnull=False)
         .select_related("evaluator")
@@ -301,19 +308,19 @@ def current_sets(project: Project, references: str = ORIGINAL, aspect: str | Non
 def get_current_set(
     project: Project, evaluator: Evaluator, references: str = ORIGINAL, aspect: str = ""
 ) -> ScoreSet | None:
-    """The evaluator's newest complete set; of several aspects the one asked for, else the first."""
+    """Return the evaluator's newest complete set, of the given aspect if it has several."""
     sets = [s for s in current_sets(project, references) if s.evaluator_id == evaluator.pk]
     return next((s for s in sets if s.aspect == aspect), sets[0] if sets else None)
 
 
 def why_undefined(score_set: ScoreSet) -> dict[str, int]:
-    """How many outputs have no score for which reason, the most frequent first."""
+    """Return the reasons for undefined scores with counts, most frequent first."""
     rows = Score.objects.filter(score_set=score_set, value=None).order_by().values_list("note").annotate(n=Count("pk"))
-    return {note or "no reason is known": n for note, n in rows.order_by("-n", "note")[:MOST_REASONS]}
+    return {note or _("unknown reason"): n for note, n in rows.order_by("-n", "note")[:MOST_REASONS]}
 
 
 def scores_of_outputs(project: Project, outputs: Iterable[int]) -> list[Score]:
-    """The current scores of some outputs, for the page of an item."""
+    """Return the current scores of some outputs, for the page of an item."""
     sets = [s.pk for name in _reference_names(project) for s in current_sets(project, name)]
     rows = Score.objects.filter(score_set__in=set(sets), output__in=list(outputs))
     return list(rows.select_related("score_set__evaluator").order_by("score_set__evaluator__slug", "score_set"))
@@ -325,16 +332,15 @@ def _reference_names(project: Project) -> list[str]:
 
 
 def brought_by(upload: Upload) -> Iterator[tuple[UploadChange, QuerySet[Score]]]:
-    """The scores that an upload brought and that are still there, range by range of their numbers."""
+    """Yield the existing scores from an upload, by range of primary keys."""
     for change in UploadChange.objects.filter(upload=upload, table=SCORES).order_by("pk"):
         for first, last in change.before["ids"]:
             yield change, Score.objects.filter(score_set=change.row, pk__range=(first, last))
 
 
 def count_of_upload(*, upload: Upload) -> int:
-    """How many scores would lose what they are about if the rows of this upload went: outputs it brought, outputs of
-    items it brought, and everything measured against a reference set it brought or added to. Scores that it brought
-    itself go with it."""
+    """Return the number of scores that depend on the rows of an upload: on its outputs, on outputs of its items, or on
+    reference sets that it added or extended. Scores from the same upload do not count."""
     outputs = Output.objects.filter(Q(upload=upload) | Q(item__upload=upload))
     count = Score.objects.filter(output__in=outputs.values("pk")).count()
     own: Counter[int] = Counter()

@@ -1,5 +1,4 @@
-"""Selection reports: which checkpoint or variant each evaluator would pick; what can be asked, and what runs have
-computed. Computing is in the pipeline."""
+"""Reports on model selection: the checkpoint or variant that each evaluator selects."""
 
 from __future__ import annotations
 
@@ -7,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db.models import Count
+from django.utils.translation import gettext as _
 
 from annotation.models import Output, System
 from annotation.models.data import ORIGINAL
@@ -21,12 +21,11 @@ from .score_sets import current_sets
 from .training import refuse_away
 
 KIND = "selection"
-#: Systems of one architecture with different settings name it so in their meta, as `scoring.ml.selection` has it.
+#: Key in the meta of systems that are variants of one architecture, as in `scoring.ml.selection`.
 VARIANT_OF = "variant_of"
 
 
 def latest_selection(project: Project) -> Run | None:
-    """The last report of the project."""
     done = Run.objects.filter(project=project, kind=KIND, state=Run.State.SUCCEEDED, result__isnull=False)
     return done.order_by("-pk").first()
 
@@ -36,7 +35,7 @@ def selections_under_way(project: Project) -> list[Run]:
 
 
 def has_choices(project: Project) -> bool:
-    """Whether a system has outputs of two steps, or two systems say that they are variants of one."""
+    """Return whether a system has outputs of two steps, or two systems are variants of one."""
     steps = Output.objects.filter(project=project, step__isnull=False).order_by().values("system")
     if steps.annotate(n=Count("step", distinct=True)).filter(n__gt=1).exists():
         return True
@@ -46,8 +45,7 @@ def has_choices(project: Project) -> bool:
 
 
 def group_by_kind(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The report by kind of choice, the rows with the most hits first: {"kind", "rows", "runs", "best", "chance",
-    "chance_wins"}."""
+    """Return the report by kind of choice, best rows first; keys: kind, rows, runs, best, chance, chance_wins."""
     tables = []
     for kind in dict.fromkeys(row["kind"] for row in result["rows"]):
         rows = [row for row in result["rows"] if row["kind"] == kind]
@@ -58,7 +56,7 @@ def group_by_kind(result: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def usual_choosers(project: Project, references: str = ORIGINAL) -> list[str]:
-    """What was applied here and can be loaded, in the order of names."""
+    """Return the applied evaluators that can be loaded, by name."""
     known = {entry.name for entry in entries()}
     rows = [row.evaluator for row in current_sets(project, references)]
     fit = {row.slug for row in rows if row.name in known and not row.is_combined and (row.folder or not row.is_trained)}
@@ -66,23 +64,23 @@ def usual_choosers(project: Project, references: str = ORIGINAL) -> list[str]:
 
 
 def check_chooser(project: Project, name: str) -> None:
-    """Raises `NotThere` for an unknown name, `BadInput` for what has nothing to choose with."""
+    """Raise `NotThere` for an unknown name, `BadInput` for an evaluator that cannot score checkpoints."""
     row = Evaluator.objects.filter(project=project, slug=name).first()
     if row is not None and row.is_combined:
-        raise BadInput(f"{name} is a combination of scores that are stored; name its parts.")
+        raise BadInput(_("%(name)s combines stored scores; name its parts instead.") % {"name": name})
     if row is not None and row.is_trained:
         refuse_away(row)
         return
     entry = get_entry(row.name if row is not None else name)
     if entry.learns:
-        raise BadInput(f"{entry.name} must be trained first; name what was trained.")
+        raise BadInput(_("%(name)s must be trained first; name the trained evaluator.") % {"name": entry.name})
 
 
-def judged_aspect(project: Project, wished: str) -> str:
-    """The aspect that is meant; without a name the first that people rated, else the first that they compared."""
+def judged_aspect(project: Project, name: str) -> str:
+    """Return the named aspect, or the first rated one, or the first compared one."""
     try:
-        return choose_aspect(project, wished, judged_by="ratings").name
+        return choose_aspect(project, name, judged_by="ratings").name
     except NotThere:
         raise
     except BadInput:
-        return choose_aspect(project, wished, judged_by="comparisons").name
+        return choose_aspect(project, name, judged_by="comparisons").name

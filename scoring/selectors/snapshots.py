@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db.models.fields.json import KT
+from django.utils.translation import gettext as _
 
 from annotation.models import RaterFilter, Upload, UploadChange
 from evalapp.accounts.models import Project
@@ -21,23 +22,24 @@ COUNTS = ("n_outputs", "n_ratings", "n_raters", "n_items", "n_clusters", "n_syst
 
 
 def list_snapshots(project: Project) -> list[Snapshot]:
-    """The newest first, without their tables, but each with the `signature` of its own."""
+    """Return snapshots, newest first, without tables but with the `signature` of each."""
     rows = Snapshot.objects.filter(project=project).select_related("created_by").defer("table")
     return list(rows.annotate(signature=KT("table__signature")))
 
 
 def get_snapshot(project: Project, slug: str) -> Snapshot:
-    """Raises `NotThere` naming some that there are."""
+    """Return a snapshot. Raises `NotThere` with some of the names."""
     found = Snapshot.objects.filter(project=project, slug=slug).select_related("created_by").first()
     if found is None:
-        there = ", ".join(Snapshot.objects.filter(project=project).values_list("slug", flat=True)[:20]) or "none yet"
-        raise NotThere(f"There is no snapshot “{slug}” in {project.slug}. There are: {there}.")
+        there = ", ".join(Snapshot.objects.filter(project=project).values_list("slug", flat=True)[:20]) or _("none yet")
+        text = _("There is no snapshot “%(name)s” in %(project)s. There are: %(known)s.")
+        raise NotThere(text % {"name": slug, "project": project.slug, "known": there})
     return found
 
 
 def count_of_filters(*, upload: Upload) -> int:
-    """How many snapshots, and combinations that were made here, leave raters out by a filter that this upload brought:
-    their signatures name it, and another one could take its name."""
+    """Return the number of snapshots and combinations that use a filter from this upload. Their signatures contain its
+    name, which another filter could take."""
     brought = UploadChange.objects.filter(upload=upload, table="filters").values("row")
     names = set(RaterFilter.objects.filter(pk__in=brought).values_list("name", flat=True))
     if not names:
@@ -45,14 +47,14 @@ def count_of_filters(*, upload: Upload) -> int:
     kept = Snapshot.objects.filter(project=upload.project_id).values_list("params", flat=True)
     used = [params.get("filter") for params in kept]
     combined = Evaluator.objects.filter(project=upload.project_id, kind=Evaluator.Kind.COMBINED)
-    # Of one that came with an upload nothing is told of its parts.
+    # Uploaded combinations have no record of their parts.
     used += [row.options.get("filter") for row in combined if row.record.get("parts")]
     return sum(name in names for name in used)
 
 
 @dataclass(frozen=True)
 class Change:
-    """One row of two tables; a figure is null where the row is not there or undefined."""
+    """A row of two tables; a figure is null if the row is absent."""
 
     name: str
     first: Mapping[str, Any] | None
@@ -73,7 +75,7 @@ class Change:
 
     @property
     def outside(self) -> bool:
-        """Whether the second value lies outside the first's interval: more than the first left open."""
+        """Whether the second value is outside the interval of the first."""
         if not (self.first and self.second) or None in (self.first["low"], self.second["value"]):
             return False
         return not self.first["low"] <= self.second["value"] <= self.first["high"]
@@ -91,7 +93,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Changes:
-    """Rows of two tables of one kind side by side, in the order of the second; settings and counts that differ."""
+    """Rows of two tables of one kind in the order of the second, with the settings and counts that differ."""
 
     kind: str
     coefficient: str
@@ -110,12 +112,14 @@ class Changes:
 
 
 def compare_tables(first: Mapping[str, Any], second: Mapping[str, Any], coefficient: str = "pearson") -> Changes:
-    """What the second table says where the first said something else. Raises `BadInput` for tables of two kinds."""
+    """Compare two tables. Raises `BadInput` if they are of different kinds."""
     kind = second["kind"]
     if first["kind"] != kind or kind not in list_boards():
-        raise BadInput(f"A table of {first['kind']} cannot be compared with one of {kind}. Choose two of one kind.")
+        text = _("Tables of different kinds (%(first)s, %(second)s) cannot be compared.")
+        raise BadInput(text % {"first": first["kind"], "second": kind})
     if kind == "evaluators" and coefficient not in COEFFICIENTS:
-        raise BadInput(f"coefficient is one of {', '.join(COEFFICIENTS)}, not “{coefficient}”.")
+        text = _("coefficient must be one of %(known)s, not “%(value)s”.")
+        raise BadInput(text % {"known": ", ".join(COEFFICIENTS), "value": coefficient})
     before, after = (_rows(table, coefficient) for table in (first, second))
     names = [*after, *(name for name in before if name not in after)]
     rows = [_change(name, before.get(name), after.get(name)) for name in names]
@@ -125,12 +129,12 @@ def compare_tables(first: Mapping[str, Any], second: Mapping[str, Any], coeffici
 
 
 def _rows(table: Mapping[str, Any], coefficient: str) -> dict[str, dict[str, Any]]:
-    """Rows by name, best first, each with its estimate and what stands in the column of ranks."""
+    """Return rows by name, best first, each with its estimate and displayed rank."""
     columns = get_board(table["kind"]).module("columns")
     if hasattr(columns, "rank_rows"):
         ranked: dict[str, dict[str, Any]] = columns.rank_rows(table, coefficient)
         return ranked
-    # The order of evaluators differs from column to column, so their rows have no places.
+    # Ranks differ between columns, so these rows have none.
     figures = columns.list_figures(table)
     return {name: {"estimate": one, "place": "-", "is_sentinel": False} for name, one in figures}
 
@@ -147,7 +151,7 @@ def _change(name: str, before: dict[str, Any] | None, after: dict[str, Any] | No
 
 
 def _settings(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
-    """The parts of the two signatures that differ."""
+    """Return the parts in which the signatures differ."""
     one, two = (dict(_parts(table["signature"])) for table in (first, second))
     return [(name, one.get(name), two.get(name)) for name in {**one, **two} if one.get(name) != two.get(name)]
 
@@ -157,11 +161,11 @@ def _parts(signature: str) -> list[tuple[str, str]]:
 
 
 def _counts(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
-    """Counts that differ: of the table, and of what its method saw and left out."""
+    """Return counts of the tables and their methods that differ."""
     one, two = ({**{name: table.get(name) for name in COUNTS}, **table.get("totals", {})} for table in (first, second))
     names = [*one, *(name for name in two if name not in one)]
-    return [(_said(name), one.get(name), two.get(name)) for name in names if one.get(name) != two.get(name)]
+    return [(_label(name), one.get(name), two.get(name)) for name in names if one.get(name) != two.get(name)]
 
 
-def _said(name: str) -> str:
+def _label(name: str) -> str:
     return name.removeprefix("n_").replace("_", " ")

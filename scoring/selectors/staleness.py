@@ -1,4 +1,4 @@
-"""Which scores that a table of evaluators, or of systems by one, stands on are out of date, and why."""
+"""Outdated scores in tables of evaluators, or of systems by an evaluator."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .score_sets import SetState, get_states
 
 
 def with_staleness(project: Project, query: Query, table: Mapping[str, Any]) -> dict[str, Any]:
-    """The table with `stale`: what of its scores is out of date, each with `evaluator`, `aspect`, `references`,
-    `reason`, `n_unscored`, how many outputs have no score, and `final`, whether nothing brings it up to date; and on
-    each row of the main table of evaluators `stale` (the reason, or empty) and `n_unscored`."""
+    """Add `stale` to a table: its outdated scores with `evaluator`, `aspect`, `references`, `reason`, `n_unscored`
+    (outputs without a score) and `final` (cannot be renewed). Rows of evaluators get `stale` (the reason) and
+    `n_unscored`."""
     if not query.reads_scores:
         return dict(table)
     sets = query.select_sets(ProjectData(project), table["aspect"])
@@ -37,5 +37,4 @@ def _describe(state: SetState) -> dict[str, Any]:
 
 
 def _of_row(state: SetState | None) -> dict[str, Any]:
-    """A sentinel that nobody applied has no scores that could be out of date."""
     return {"stale": state.words if state else "", "n_unscored": state.n_missing if state else 0}

@@ -1,4 +1,4 @@
-"""Training steps of systems as curves: what people and evaluators say of checkpoints, from the tables of systems."""
+"""Human and metric scores of checkpoints as curves over training steps, from tables of systems."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..models import Evaluator
 from .score_sets import current_sets
 
 PEOPLE = "people"
-#: Evaluators that are shown when nobody chose any, and at most.
-USUAL, MOST = 3, 8
+#: Evaluators shown by default, and at most.
+DEFAULT, MOST = 3, 8
 
 
 @dataclass(frozen=True)
 class Best:
-    """The step at which a system stands highest in one panel, and what people say of it there."""
+    """The best step of a system in a panel, with the human score of that step."""
 
     panel: str
     system: str
@@ -28,34 +28,34 @@ class Best:
     low: float
     high: float
     n: int
-    #: {"value", "low", "high", "n"}, where people rated outputs of this step.
+    #: {"value", "low", "high", "n"}, if outputs of this step were rated.
     people: Mapping[str, Any] | None
 
 
 def has_steps(project: Project) -> bool:
-    """Whether any output belongs to a checkpoint."""
+    """Return whether any output belongs to a checkpoint."""
     from annotation.models import Output
 
     return bool(Output.objects.filter(project=project, step__isnull=False).values_list("pk", flat=True)[:1])
 
 
-def choose_evaluators(project: Project, wished: Sequence[str], references: str) -> tuple[list[str], list[str]]:
-    """The evaluators to be shown and all that could be: those wished for, else the first that are no sentinels."""
+def choose_evaluators(project: Project, requested: Sequence[str], references: str) -> tuple[list[str], list[str]]:
+    """Return the evaluators to show and all available ones. The default are the first that are no trivial baselines."""
     found = {s.evaluator.slug: s.evaluator for s in current_sets(project, references)}
     known = sorted(found)
-    chosen = [slug for slug in dict.fromkeys(wished) if slug in found][:MOST]
+    chosen = [slug for slug in dict.fromkeys(requested) if slug in found][:MOST]
     if not chosen:
         real = [slug for slug in known if found[slug].kind != Evaluator.Kind.SENTINEL]
-        chosen = (real or known)[:USUAL]
+        chosen = (real or known)[:DEFAULT]
     return chosen, known
 
 
 def make_lines(table: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A line for every system with checkpoints: {"name", "points": [{"x", "value", "low", "high", "n"}]} by step."""
+    """Return a line for each system with checkpoints: {"name", "points": [{"x", "value", "low", "high", "n"}]}."""
     lines: dict[str, list[dict[str, Any]]] = {}
     for row in table["rows"]:
         if row["step"] is not None and row["value"] is not None:
-            # A value without an interval is drawn with a band of no height.
+            # A value without an interval has a band of height 0.
             ends = {end: row["value"] if row[end] is None else row[end] for end in ("low", "high")}
             point = {"x": row["step"], "value": row["value"], **ends, "n": row["n"]}
             lines.setdefault(row["system"], []).append(point)
@@ -66,7 +66,7 @@ def make_lines(table: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def best_steps(panels: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Best]:
-    """By system: the best step of every panel; of equal ones the earliest, as early stopping would take it."""
+    """Return the best step of every system and panel; ties go to the earliest, as in early stopping."""
     people = {(line["name"], point["x"]): point for line in panels.get(PEOPLE, ()) for point in line["points"]}
     found = []
     for panel, lines in panels.items():

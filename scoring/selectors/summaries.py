@@ -1,5 +1,4 @@
-"""What a score set looks like in figures, computed when scoring ends and kept with the set. For workers: numpy stays
-out of the web process until a leaderboard is computed."""
+"""Summary statistics of a score set, computed by the worker when scoring ends and stored with the set."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from ..models import UNKNOWN, Score, ScoreSet
 
 
 def summarise_scores(score_set: ScoreSet) -> list[dict[str, Any]]:
-    """Count, mean and percentiles of the scores of every system at every step, by name."""
+    """Return count, mean and percentiles of the scores of every system and step."""
     values: dict[tuple[int, int | None], array[float]] = {}
     undefined: dict[tuple[int, int | None], int] = {}
     unknown: Counter[tuple[int, int | None]] = Counter()
@@ -32,7 +31,7 @@ def summarise_scores(score_set: ScoreSet) -> list[dict[str, Any]]:
             unknown[key] += note == UNKNOWN
     names = System.objects.in_bulk({system for system, _ in values})
     named = sorted((names[key[0]].name, key[1] or 0, key) for key in values)
-    # Sorted: the database gives rows in any order, and the last digit of a mean depends on the order of its sum.
+    # Sorted, because the last digit of a mean depends on the order of the sum.
     return [
         _summary(name, key[1], np.sort(np.array(values[key])), undefined[key], unknown[key]) for name, _, key in named
     ]

@@ -1,5 +1,4 @@
-"""What a training would need of a project, what has been trained, and how a training goes: read for pages, API and
-commands. Nothing here imports torch."""
+"""Training data of a project, trained evaluators and progress of trainings. Does not import torch."""
 
 from __future__ import annotations
 
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db.models import Exists, QuerySet
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from annotation.models import Comparison, Dialogue, Item, Output, Rating, Reference
 from evalapp.accounts.models import Project
@@ -22,35 +23,40 @@ from ..models import CurvePoint, Evaluator
 if TYPE_CHECKING:
     from scoring.ml import Entry
 
-#: Below so many items every group is scored by a model that did not see it, unless somebody asks otherwise.
+#: Projects with fewer items use cross-fitting by default.
 FEW_ITEMS = 500
 FOLDS = 5
 
-#: Runs that give a name to an evaluator.
+#: Kinds of runs that create an evaluator.
 MAKING = ("train", "artefact", "combine")
 
-#: What a training may need -> (what is missing, how to get it).
+#: Requirement of a training -> (what is missing, remedy).
 MISSING = {
-    "ratings": ("no ratings of outputs", "upload ratings or open a campaign"),
-    "comparisons": ("no comparisons of outputs", "upload comparisons or open a campaign that compares"),
-    "judgements": ("neither ratings nor comparisons", "upload some or open a campaign"),
-    "references": ("no references", "upload items with references"),
-    "outputs": ("no outputs", "upload outputs"),
-    "dialogues": ("neither dialogues nor items with a context", "upload dialogues.jsonl"),
-    "steps": ("no outputs of checkpoints", "upload outputs with the training step they come from"),
+    "ratings": (gettext_noop("No ratings of outputs"), gettext_noop("upload ratings or open a campaign")),
+    "comparisons": (
+        gettext_noop("No comparisons of outputs"),
+        gettext_noop("upload comparisons or open a campaign with comparisons"),
+    ),
+    "judgements": (gettext_noop("Neither ratings nor comparisons"), gettext_noop("upload some or open a campaign")),
+    "references": (gettext_noop("No references"), gettext_noop("upload items with references")),
+    "outputs": (gettext_noop("No outputs"), gettext_noop("upload outputs")),
+    "dialogues": (gettext_noop("Neither dialogues nor items with a context"), gettext_noop("upload dialogues.jsonl")),
+    "steps": (gettext_noop("No outputs of checkpoints"), gettext_noop("upload outputs with their training step")),
 }
 
 
 def learners() -> list[Entry]:
-    """The entries that can be trained."""
+    """Return the catalogue entries that can be trained."""
     from .catalogue import entries
 
     return [entry for entry in entries() if entry.learns]
 
 
 def find_training_data(project: Project) -> dict[str, bool]:
-    """Which kinds of training data a project has at all, in one question that looks for a row of each. The project is
-    named in each part: referred to, PostgreSQL goes through other projects' rows for a kind that this one has not."""
+    """Return which kinds of training data a project has, in one query.
+
+    The project is a constant in each subquery; otherwise PostgreSQL scans the rows of other projects.
+    """
     outputs = Output.objects.filter(project=project)
     rows = {
         "ratings": Rating.objects.filter(project=project, output__isnull=False),
@@ -70,16 +76,12 @@ def find_training_data(project: Project) -> dict[str, bool]:
 
 
 def missing_for(entry: Entry, facts: Mapping[str, bool]) -> list[str]:
-    """What a project lacks for this training, a sentence each; empty when a dry check is worth while."""
-    return [
-        f"{MISSING[need][0][:1].upper()}{MISSING[need][0][1:]}: {MISSING[need][1]}."
-        for need in entry.train_needs
-        if not facts.get(need, True)
-    ]
+    """Return a sentence on each requirement of this training that the project does not meet."""
+    return [f"{_(MISSING[need][0])}: {_(MISSING[need][1])}." for need in entry.train_needs if not facts.get(need, True)]
 
 
 def judgements_for(entry: Entry) -> tuple[str, ...]:
-    """The kinds of judgements that an evaluator learns an aspect from; none where it learns none."""
+    """Return the kinds of judgements from which an evaluator learns an aspect, if any."""
     if entry.aspect == "none":
         return ()
     if "judgements" not in entry.train_needs:
@@ -90,20 +92,20 @@ def judgements_for(entry: Entry) -> tuple[str, ...]:
 
 
 def default_folds(project: Project) -> int:
-    """5 for few items, 1 (one model, a tenth of the groups left untouched) for many."""
+    """Return 5 for few items, else 1 (one model with held-out test data)."""
     n = Item.objects.filter(project=project).values_list("pk", flat=True)[FEW_ITEMS - 1 : FEW_ITEMS]
     return 1 if list(n) else FOLDS
 
 
 def list_trained(project: Project) -> QuerySet[Evaluator]:
-    """Newest first."""
+    """Return the trained evaluators, newest first."""
     rows = Evaluator.objects.filter(project=project, kind=Evaluator.Kind.TRAINED)
     return rows.select_related("run").order_by("-pk")
 
 
 def count_readings(trained: Evaluator, entry: Entry, n_outputs: int) -> dict[str, int]:
-    """How much an evaluator that compares texts reads to score so many: at most `references` texts beside each, of
-    recommended ones from either side. Empty for what reads a text once."""
+    """Return how many comparisons an evaluator that compares texts needs to score `n_outputs`: up to `references` per
+    output, in both orders with the profile recommended. Empty for other evaluators."""
     references = trained.options.get("references")
     if not entry.compares or not references or trained.options.get("comparison") is False:
         return {}
@@ -112,25 +114,26 @@ def count_readings(trained: Evaluator, entry: Entry, n_outputs: int) -> dict[str
 
 
 def names_in_making(project: Project) -> dict[str, Run]:
-    """The names that runs under way will give to evaluators."""
+    """Return the names of evaluators that runs in progress will create."""
     rows = Run.objects.filter(project=project, kind__in=MAKING, state__in=Run.ACTIVE).order_by("pk")
     return {str(run.params["slug"]): run for run in rows.only("params", "cancel_requested") if run.params.get("slug")}
 
 
 def refuse_unfinished(project: Project, slug: str) -> None:
-    """Raises `NotThere` where a run is still making the evaluator of this name."""
+    """Raise `NotThere` if a run is still creating the evaluator of this name."""
     run = names_in_making(project).get(slug)
     if run is not None:
-        raise NotThere(f"{slug} is not ready: run {run.pk} is still making it. Look again when it has ended.")
+        raise NotThere(_("%(name)s is not ready: run %(run)d is in progress.") % {"name": slug, "run": run.pk})
 
 
 def find_trained(project: Project, slug: str) -> Evaluator:
-    """The trained evaluator of this slug. Raises `NotThere` naming those there are, or the run that is making it."""
+    """Return the trained evaluator of this slug. Raises `NotThere` with the known names, or the run in progress."""
     found = list_trained(project).filter(slug=slug).first()
     if found is None:
         refuse_unfinished(project, slug)
-        there = ", ".join(list_trained(project).values_list("slug", flat=True)[:20]) or "none yet"
-        raise NotThere(f"No evaluator “{slug}” was trained in {project.slug}. There are: {there}.")
+        there = ", ".join(list_trained(project).values_list("slug", flat=True)[:20]) or _("none yet")
+        text = _("No evaluator “%(name)s” was trained in %(project)s. There are: %(known)s.")
+        raise NotThere(text % {"name": slug, "project": project.slug, "known": there})
     return found
 
 
@@ -139,19 +142,20 @@ def trainings_under_way(project: Project) -> list[Run]:
 
 
 def ream_under_way(project: Project) -> Run | None:
-    """The training that a page which needs a ream waits for."""
+    """Return the training of a ream in progress, if any."""
     return next((run for run in trainings_under_way(project) if run.params.get("evaluator") == "ream"), None)
 
 
 def get_run_folder(run: Run) -> str:
-    """The folder below ARTEFACTS_DIR that the evaluator of a run gets."""
+    """Return the folder below ARTEFACTS_DIR for the evaluator of a run."""
     return f"{run.project_id}/run-{run.pk}"
 
 
 def refuse_away(evaluator: Evaluator) -> None:
-    """Raises `BadInput` for one that came with an export: its row and scores are here, its folder never was."""
+    """Raise `BadInput` for an evaluator from an export, whose artefact is not here."""
     if evaluator.is_trained and not evaluator.folder:
-        text = f"{evaluator.slug} cannot be applied here. {evaluator.damage}".strip()
+        text = _("%(name)s cannot be applied here.") % {"name": evaluator.slug}
+        text = f"{text} {evaluator.damage}".strip()
         raise BadInput(text, faults=[Fault(text, field="evaluator")])
 
 
@@ -161,7 +165,7 @@ def artefact_folder(evaluator: Evaluator) -> Path:
 
 @dataclass(frozen=True)
 class File:
-    """A file of an artefact: its name, with the fold's folder where there are folds."""
+    """A file of an artefact; the name includes the folder of the fold, if any."""
 
     name: str
     bytes: int
@@ -169,20 +173,20 @@ class File:
 
 
 def list_files(evaluator: Evaluator) -> list[File]:
-    """The files as they were when the evaluator was stored."""
+    """Return the files recorded when the evaluator was stored."""
     return [File(**row) for row in evaluator.record.get("files", [])]
 
 
 def find_file(evaluator: Evaluator, name: str) -> Path:
-    """The path of a file. Only names that were stored with the evaluator exist, so no other path can be asked for."""
+    """Return the path of a recorded file; no other path can be requested."""
     path = artefact_folder(evaluator) / name
     if name not in {file.name for file in list_files(evaluator)} or not path.is_file():
-        raise NotThere(f"{evaluator.slug} has no file “{name}”.")
+        raise NotThere(_("%(evaluator)s has no file “%(name)s”.") % {"evaluator": evaluator.slug, "name": name})
     return path
 
 
 def read_card(evaluator: Evaluator, fold: int = 0) -> str:
-    """The card as Markdown, of one fold where there are several; empty where it is gone."""
+    """Return the model card of an evaluator, or of a fold, as Markdown; empty if it is missing."""
     name = f"fold-{fold}/card.md" if evaluator.record.get("folds") else "card.md"
     try:
         return find_file(evaluator, name).read_text(encoding="utf-8")[:200_000]
@@ -191,7 +195,7 @@ def read_card(evaluator: Evaluator, fold: int = 0) -> str:
 
 
 def read_curve(run: Run) -> dict[str, list[tuple[int, float]]]:
-    """The loss by step for every phase of a training, in the order in which they began."""
+    """Return the loss by step for every phase of a training, in order."""
     found: dict[str, list[tuple[int, float]]] = {}
     rows = CurvePoint.objects.filter(run=run).order_by("pk").values_list("series", "step", "loss")
     for series, step, loss in rows:
@@ -210,9 +214,11 @@ def find_scorable(*, user: Any, slug: str, project: str = "") -> Evaluator:
     )
     if not found:
         raise NotThere(
-            f"There is no evaluator “{slug}”: neither in the catalogue nor among those trained in projects you can see."
+            _("There is no evaluator “%(name)s” in the catalogue or among trained ones of your projects.")
+            % {"name": slug}
         )
     if len(found) > 1:
         names = ", ".join(sorted(row.project.slug for row in found))
-        raise NotThere(f"Several projects have an evaluator “{slug}”: {names}. Add ?project= to the address.")
+        text = _("Several projects have an evaluator “%(name)s”: %(projects)s. Add ?project= to the address.")
+        raise NotThere(text % {"name": slug, "projects": names})
     return found[0]

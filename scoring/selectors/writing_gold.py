@@ -1,13 +1,14 @@
-"""Gold reliability of the sets that people wrote, round by round: how well a metric with the references of that round
-agrees with the ratings of the item's outputs (equations 1 and 2 of REAM). It is the metric whose reliability the
-campaign's evaluator predicts. Where too few outputs are rated there is nothing to agree with, and the item is left
-out."""
+"""Gold reliability of written reference sets by round: how well a metric with the references of a round correlates with
+the ratings of the item's outputs (equations 1 and 2 of REAM). The metric is the one whose reliability the campaign's
+evaluator predicts. Items with too few rated outputs are left out."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from django.utils.translation import gettext as _
 
 from annotation.models import Aspect, Output, Rating, WritingCampaign
 from annotation.selectors.writing_watch import GrownSet, Point, compute_points, grown_sets
@@ -18,8 +19,7 @@ from ..models import Evaluator
 if TYPE_CHECKING:
     from scoring.ml.base import PairEvaluator
 
-#: Where the evaluator names none that a page can reckon. Cheap enough for one: all pairs of an item's outputs and
-#: references in milliseconds.
+#: Default metric. It is fast enough for a page: all pairs of outputs and references of an item in milliseconds.
 METRIC = "bleu-star"
 LEAST_OUTPUTS = 3
 MOST_ITEMS = 500
@@ -27,9 +27,11 @@ MOST_ITEMS = 500
 
 @dataclass
 class GoldGrowth:
-    """`metric`, and `why` this one in words that follow its name. `n_items` items have enough rated outputs and a
-    defined reliability, `n_left_out` have not; `n_simulated` of the ratings are no person's; `capped`: there are more
-    items than were looked at."""
+    """Gold reliability by round; `why` is the reason for the choice of `metric`.
+
+    `n_items` items have a defined reliability, `n_left_out` have not; `n_simulated` ratings are simulated; `capped`
+    means that there are more items than were used.
+    """
 
     metric: str
     why: str = ""
@@ -45,7 +47,7 @@ class GoldGrowth:
 
 
 def gold_growth(*, user: Any, campaign: WritingCampaign, aspect: str = "") -> GoldGrowth:
-    """By arm, and in rounds by annotator, for the ratings of one aspect (the first rated one unless named)."""
+    """Return the reliability by arm and by annotator, for the ratings of an aspect (default: the first rated one)."""
     get_project(user=user, slug=campaign.project.slug, need="read")
     sets = grown_sets(campaign=campaign)
     items = sorted({row.item for row in sets})
@@ -76,14 +78,14 @@ def gold_growth(*, user: Any, campaign: WritingCampaign, aspect: str = "") -> Go
 
 
 def choose_metric(campaign: WritingCampaign) -> tuple[str, str]:
-    """The metric that the campaign's evaluator was trained for, and why; bleu-star where there is no such evaluator or
-    its metric reads with an encoder, which no page waits for."""
+    """Return the metric that the campaign's evaluator was trained for, and the reason for the choice; bleu-star without
+    such an evaluator, or if its metric needs an encoder and is too slow for a page."""
     from scoring.ml.errors import UnknownEvaluator
     from scoring.ml.registry import get_entry
 
     slug = campaign.evaluator
     if not slug:
-        return METRIC, "as the campaign has no evaluator"
+        return METRIC, _("because the campaign has no evaluator")
     rows = Evaluator.objects.filter(project=campaign.project_id, kind=Evaluator.Kind.TRAINED, slug=slug)
     options = rows.values_list("options", flat=True).first() or {}
     name = str(options.get("metric") or "")
@@ -92,20 +94,23 @@ def choose_metric(campaign: WritingCampaign) -> tuple[str, str]:
     except UnknownEvaluator:
         entry = None
     if entry is None:
-        return METRIC, f"as {slug} names no metric that is known here"
+        return METRIC, _("because %(evaluator)s has no known metric") % {"evaluator": slug}
     if "encoder" in entry.needs or "references" not in entry.needs:
-        return METRIC, f"as {name}, for which {slug} was trained, takes too long for a page"
-    return name, f"for which {slug} was trained"
+        return METRIC, _("because the metric of %(evaluator)s, %(metric)s, is too slow") % {
+            "evaluator": slug,
+            "metric": name,
+        }
+    return name, _("the metric of %(evaluator)s") % {"evaluator": slug}
 
 
 def _means(ratings: Any) -> dict[int, dict[int, float]]:
-    """Item -> output -> mean rating, for items with enough rated outputs."""
+    """Return item -> output -> mean rating, for items with enough rated outputs."""
     means: dict[int, dict[int, float]] = defaultdict(dict)
     from evalapp.stats.agreement.judged import resolve_raters
 
     rows = list(ratings.values_list("output__item", "output", "rater", "value").order_by("pk"))
     people, places = resolve_raters({rater for _, _, rater, _ in rows})
-    # A person's first rating of an output counts, as in every table.
+    # Only the first rating of an output by a person counts, as in every table.
     first: dict[tuple[int, int], dict[str, float]] = defaultdict(dict)
     for item, output, rater, value in sorted(rows, key=lambda row: places[row[2]]):
         first[item, output].setdefault(people[rater], value)
@@ -117,8 +122,7 @@ def _means(ratings: Any) -> dict[int, dict[int, float]]:
 def _with_growth(
     sets: list[GrownSet], human: dict[int, dict[int, float]], texts: dict[int, str], found: GoldGrowth
 ) -> list[tuple[GrownSet, list[tuple[int, float]]]]:
-    """Each set with its (round, reliability), from the first round at which it is defined; all of them in one call of
-    the metric."""
+    """Return each set with its (round, reliability) from the first defined round, with one call of the metric."""
     import numpy as np
 
     from scoring.ml.base import Query
@@ -147,7 +151,7 @@ def _with_growth(
 
 
 def _load(found: GoldGrowth) -> PairEvaluator:
-    """The metric; bleu-star, with the reason, where the other one cannot be loaded or compares no pairs."""
+    """Load the metric, or bleu-star (with the reason) if it cannot be loaded or does not compare pairs."""
     from scoring.ml import load
     from scoring.ml.base import PairEvaluator
     from scoring.ml.errors import ScoringError
@@ -155,11 +159,11 @@ def _load(found: GoldGrowth) -> PairEvaluator:
     try:
         metric = load(found.metric)
     except ScoringError as error:
-        found.why = f"as {found.metric} could not be loaded here ({error})"
+        found.why = _("because %(metric)s could not be loaded (%(error)s)") % {"metric": found.metric, "error": error}
     else:
         if isinstance(metric, PairEvaluator):
             return metric
-        found.why = f"as {found.metric} does not compare a text with one reference"
+        found.why = _("because %(metric)s does not compare a text with one reference") % {"metric": found.metric}
     found.metric = METRIC
     plain = load(METRIC)
     assert isinstance(plain, PairEvaluator)

@@ -1,7 +1,6 @@
 """Texts by the kind of ending they are, for the robustness report
 (docs/explanation/evaluators/perception.md#robustness-report): what people wrote in campaigns
-under a constraint, what items bring along (references, wrong answers in `meta`), and outputs of machines for the same
-items."""
+under a constraint, references and wrong answers (`meta`) of items, and outputs of machines for the same items."""
 
 from __future__ import annotations
 
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from django.db.models import Count, QuerySet
+from django.utils.translation import gettext_noop
 
 from annotation.allocation.writing_plan import CONSTRAINTS
 from annotation.models import Item, Output, Reference, System, WritingCampaign, WrittenReference
@@ -19,24 +19,24 @@ from evalapp.accounts.models import Project
 if TYPE_CHECKING:
     from scoring.ml import Record
 
-#: In the order of the report.
+#: Kinds in the order of the report.
 KINDS = {
-    "MGE": "outputs of machines",
-    "HWE": "written freely",
-    "LDHWE": "written without the original's words",
-    "HWEBQ": "better than the original, as others confirmed",
-    "AE": "minimally edited to be wrong",
+    "MGE": gettext_noop("outputs of machines"),
+    "HWE": gettext_noop("written freely"),
+    "LDHWE": gettext_noop("written without words of the original"),
+    "HWEBQ": gettext_noop("better than the original, confirmed by others"),
+    "AE": gettext_noop("minimally edited to be wrong"),
 }
-#: Where an item's `meta` has answers that were written to be wrong, as a list of texts.
+#: Key of an item's `meta` with a list of wrong answers.
 WRONG = "adversarial_negatives"
-#: Items with wrong answers of their own that are taken, drawn by the seed.
+#: Number of items with wrong answers to sample.
 SAMPLE = 300
 
 
 @dataclass(frozen=True)
 class Sources:
-    """What a project has for the report. `written`: kind -> texts of campaigns; `has_wrong`: whether items bring wrong
-    answers along."""
+    """Data of a project for the report. `written`: kind -> number of texts from campaigns; `has_wrong`: whether items
+    have wrong answers."""
 
     written: dict[str, int]
     has_wrong: bool
@@ -47,13 +47,13 @@ class Sources:
 
     @property
     def missing(self) -> dict[str, str]:
-        """Kinds that only people can write and nobody has, with what they are."""
+        """Kinds of written texts that are missing, with descriptions."""
         brought = {"HWE", "LDHWE", "AE"} if self.has_wrong else set()
         return {kind: KINDS[kind] for kind in CONSTRAINTS.values() if not self.written[kind] and kind not in brought}
 
 
 def find_sources(project: Project) -> Sources:
-    """In two questions."""
+    """Return the available data, in two queries."""
     name = "campaign__options__constraint"
     rows = _written(project).order_by().values(name).annotate(n=Count("pk"))
     counts = {row[name]: row["n"] for row in rows}
@@ -62,10 +62,12 @@ def find_sources(project: Project) -> Sources:
 
 
 def texts_by_kind(project: Project, sample: int = SAMPLE, seed: int = 13) -> dict[str, list[Record]]:
-    """Every text that stands in the set of a campaign under a constraint; of items with wrong answers of their own one
-    text of each kind that they have; and machines' outputs for all these items. The only reference of each text is the
-    item's original: its first in the set that the campaign began from, or in the set `original`. Texts for an item
-    without one are left out."""
+    """Return the texts by kind: all texts of campaigns under a constraint, one text of each kind from items with wrong
+    answers, and machine outputs for all these items.
+
+    The only reference of a text is the item's original: the first in the set that the campaign started from, or in the
+    set `original`. Items without one are left out.
+    """
     rows = list(
         _written(project).order_by("pk")
         .values_list("unit__item", "campaign__start_set", "campaign__options__constraint", "text")
@@ -98,8 +100,8 @@ def _written(project: Project) -> QuerySet[WrittenReference]:
 
 
 def _brought_along(project: Project, sample: int, seed: int) -> list[tuple[Item, str, dict[str, str]]]:
-    """Items with wrong answers: the item, its first reference, and by kind the first of its wrong answers, one of its
-    other references, and the one of them that has the fewest words in common with the first."""
+    """Return items with wrong answers: the item, its first reference, and by kind the first wrong answer, another
+    reference, and the reference with the fewest words in common with the first."""
     from scoring.ml.evaluators.perception.robustness import least_overlapping
 
     keys = sorted(Item.objects.filter(project=project, meta__has_key=WRONG).values_list("key", "pk"))

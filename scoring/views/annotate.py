@@ -1,4 +1,4 @@
-"""Pages of automatic annotation: the form, its preview on a few items, the start of the run."""
+"""The page of automatic selection of references: form, preview on a few items, start of the run."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from evalapp.accounts.models import Project
@@ -27,7 +28,7 @@ from ..services.annotating import PREVIEW_ITEMS, start_annotation, start_preview
 @login_required
 @require_http_methods(["GET", "POST"])
 def annotate(request: HttpRequest, slug: str) -> HttpResponse:
-    """One form with two buttons: try it on five items, or do it."""
+    """A form with two buttons: preview on five items, or start the run."""
     project = get_project(user=request.user, slug=slug, need="write")
     shown = _find_preview(project, request.GET.get("preview", ""))
     initial = initial_from(shown.params) if shown else None
@@ -42,7 +43,7 @@ def annotate(request: HttpRequest, slug: str) -> HttpResponse:
         else:
             if trying:
                 return redirect(f"{reverse('scoring:annotate', args=[slug])}?preview={run.pk}#preview")
-            messages.success(request, f"{run.title}: in the queue.")
+            messages.success(request, _("%(run)s: queued.") % {"run": run.title})
             return redirect("run", project.slug, run.pk)
     context = {
         "project": project,

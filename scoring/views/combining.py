@@ -1,4 +1,4 @@
-"""Pages of combining evaluators: which ones, how, under which name; and the same once more."""
+"""Combine evaluators, and recompute a combination."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST
 
 from annotation.models.data import ORIGINAL
@@ -27,31 +29,37 @@ from ..services.combining import METHODS, CombineWishes, combine_again, start_co
 
 
 class CombineForm(forms.Form):
-    """Two or more evaluators with scores, the way they are combined, and a name."""
-
     parts = forms.MultipleChoiceField(
-        widget=forms.CheckboxSelectMultiple, label="Evaluators",
-        help_text="Two or more. An output that one of them cannot score has no combined score either.",
+        widget=forms.CheckboxSelectMultiple, label=gettext_lazy("Evaluators"),
+        help_text=gettext_lazy("Two or more. Outputs without a score by one of them have no combined score."),
     )  # fmt: skip
     method = forms.ChoiceField(
-        choices=list(METHODS.items()), initial="mean-z", label="Method",
-        help_text="The mean of z-scores learns nothing and counts every evaluator alike. Stacking finds weights; what "
-        "it learned from is marked, and it is compared with others on the rest only.",
+        choices=list(METHODS.items()), initial="mean-z", label=gettext_lazy("Method"),
+        help_text=gettext_lazy(
+            "The mean of z-scores weights all evaluators equally. Stacking learns weights from ratings; it is compared "
+            "with others only on outputs outside its training data."
+        ),
     )  # fmt: skip
     name = forms.SlugField(
-        max_length=80, required=False, label="Name",
-        help_text="Small letters, digits, hyphens. Empty: combined-1, combined-2 and so on.",
+        max_length=80, required=False, label=gettext_lazy("Name"),
+        help_text=gettext_lazy("Lower-case letters, digits, hyphens. Empty: combined-1, combined-2 and so on."),
     )  # fmt: skip
-    references = forms.ChoiceField(required=False, label="References", help_text="The scores against this set.")
-    aspect = forms.ChoiceField(required=False, label="Aspect", help_text="Stacked: the ratings it learns from.")
-    ratings = forms.ChoiceField(choices=list(RATINGS.items()), required=False, initial="raw", label="Ratings")
+    references = forms.ChoiceField(
+        required=False, label=gettext_lazy("References"), help_text=gettext_lazy("Scores with this reference set.")
+    )
+    aspect = forms.ChoiceField(
+        required=False, label=gettext_lazy("Aspect"), help_text=gettext_lazy("Stacking: the ratings to learn from.")
+    )
+    ratings = forms.ChoiceField(
+        choices=list(RATINGS.items()), required=False, initial="raw", label=gettext_lazy("Ratings")
+    )
     share = forms.FloatField(
-        min_value=0.1, max_value=0.9, required=False, initial=0.5, label="Share of groups",
-        help_text="Stacked: so many of the groups of items are learned from, 0.1 to 0.9.",
+        min_value=0.1, max_value=0.9, required=False, initial=0.5, label=gettext_lazy("Share of groups"),
+        help_text=gettext_lazy("Stacking: the share of groups of items for training, 0.1 to 0.9."),
     )  # fmt: skip
     seed = forms.IntegerField(
-        min_value=LEAST_SEED, max_value=GREATEST_SEED, required=False, initial=13, label="Seed",
-        help_text="Draws these groups.",
+        min_value=LEAST_SEED, max_value=GREATEST_SEED, required=False, initial=13, label=gettext_lazy("Seed"),
+        help_text=gettext_lazy("Selects the training groups."),
     )  # fmt: skip
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
@@ -63,8 +71,8 @@ class CombineForm(forms.Form):
             "references": [(name, name) for name in list_reference_sets(project)],
             "aspect": [(name, name) for name in aspects],
         }
-        for name, found in choices.items():
-            self.fields[name].choices = found  # type: ignore[attr-defined]
+        for name, options in choices.items():
+            self.fields[name].choices = options  # type: ignore[attr-defined]
         if len(choices["references"]) < 2:
             del self.fields["references"]
 
@@ -74,10 +82,10 @@ class CombineForm(forms.Form):
 
 
 def combinable(project: Project) -> list[Any]:
-    """The present sets of everything but combinations, of all reference sets."""
-    found = [s for name in {ORIGINAL, *list_reference_sets(project)} for s in current_sets(project, name)]
-    kept = [s for s in found if s.evaluator.kind != Evaluator.Kind.COMBINED]
-    return sorted(kept, key=lambda s: s.evaluator.slug)
+    """Return the current score sets that are no combinations, with all reference sets."""
+    sets = [s for name in {ORIGINAL, *list_reference_sets(project)} for s in current_sets(project, name)]
+    single = [s for s in sets if s.evaluator.kind != Evaluator.Kind.COMBINED]
+    return sorted(single, key=lambda s: s.evaluator.slug)
 
 
 @login_required
@@ -92,7 +100,7 @@ def combine(request: HttpRequest, slug: str) -> HttpResponse:
             for fault in error.faults or [Fault(error.detail)]:
                 form.add_error(fault.field if fault.field in form.fields else None, fault.message)
         else:
-            messages.success(request, f"{run.title}: in the queue.")
+            messages.success(request, _("%(run)s: queued.") % {"run": run.title})
             return redirect("run", project.slug, run.pk)
     context = {"project": project, "form": form, "n_parts": len(form.fields["parts"].choices)}  # type: ignore[attr-defined]
     return page(request, "scoring/evaluators/combine.html", context, status=422 if form.errors else 200)
@@ -101,13 +109,13 @@ def combine(request: HttpRequest, slug: str) -> HttpResponse:
 @login_required
 @require_POST
 def again(request: HttpRequest, slug: str, evaluator: str) -> HttpResponse:
-    """The same combination of what its parts say now."""
+    """Recompute a combination from the current scores of its parts."""
     project = get_project(user=request.user, slug=slug, need="write")
     row = Evaluator.objects.filter(project=project, slug=evaluator, kind=Evaluator.Kind.COMBINED).first()
     if row is None:
         if Evaluator.objects.filter(project=project, slug=evaluator).exists():
-            raise BadInput(f"{evaluator} is no combination. Apply it again under Evaluators.")
-        raise NotThere(f"There is no evaluator “{evaluator}”.")
+            raise BadInput(_("%(name)s is not a combination. Apply it again under Evaluators.") % {"name": evaluator})
+        raise NotThere(_("There is no evaluator “%(name)s”.") % {"name": evaluator})
     run = combine_again(project=project, user=request.user, evaluator=row)
-    messages.success(request, f"{run.title}: in the queue.")
+    messages.success(request, _("%(run)s: queued.") % {"run": run.title})
     return redirect("run", project.slug, run.pk)

@@ -1,5 +1,5 @@
-"""Pages of evaluators: the catalogue with what has been applied and trained, applying one, one with its training and
-its scores. Training, files and deletion are in `trained`."""
+"""Pages of evaluators: the catalogue, applying an evaluator, and an evaluator with its training and scores. Training,
+files and deletion are in `trained`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from evalapp.accounts.models import Project
@@ -45,14 +47,18 @@ from ..selectors.training import (
 )
 from ..services.scores import apply_evaluator
 
-#: The parts of the catalogue in the order of the page: kind, heading, what they have in common.
+#: Parts of the catalogue: kind, heading, description.
 PARTS = (
-    ("trained", "Trained", "They learn from what people and systems wrote and judged here."),
-    ("baseline", "Baselines", "Applied as they are."),
-    ("sentinel", "Sentinels", "They know nothing of quality; what does not beat them has shown nothing."),
+    ("trained", gettext_noop("Trained"), gettext_noop("Trained on the texts and judgements of this project.")),
+    ("baseline", gettext_noop("Baselines"), gettext_noop("Applied without training.")),
+    (
+        "sentinel",
+        gettext_noop("Trivial baselines"),
+        gettext_noop("They know nothing of quality; a metric that does not beat them adds no evidence."),
+    ),
 )
 Lines: TypeAlias = dict[str, list[tuple[float, float]]]
-#: Pictures of evaluations that stand open; what is said of each aspect has a longer name, and can be unfolded.
+#: Plots shown at once; those of single aspects can be unfolded.
 FEW_PICTURES = 4
 
 
@@ -72,7 +78,9 @@ def evaluator_list(request: HttpRequest, slug: str) -> HttpResponse:
     ]
     context = {
         "project": project,
-        "parts": [(title, about, [row for row in rows if row["entry"].kind == kind]) for kind, title, about in PARTS],
+        "parts": [
+            (_(title), _(about), [row for row in rows if row["entry"].kind == kind]) for kind, title, about in PARTS
+        ],
         "states": states,
         "trained": list(list_trained(project)),
         "under_way": trainings_under_way(project),
@@ -92,7 +100,7 @@ def apply(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     if entry.learns and trained is None:
         return redirect("scoring:train", project.slug, name)
     form = ApplyForm(request.POST or None, project=project, entry=entry)
-    # An evaluator without options has a form without fields, which is valid as it is.
+    # A form without fields, of an evaluator without options, counts as valid.
     if request.method == "POST" and (form.is_valid() or not form.fields):
         try:
             run = apply_evaluator(
@@ -105,7 +113,7 @@ def apply(request: HttpRequest, slug: str, name: str) -> HttpResponse:
         except (BadInput, Conflict) as error:
             add_faults(form, error)
         else:
-            messages.success(request, f"{run.title}: in the queue.")
+            messages.success(request, _("%(run)s: queued.") % {"run": run.title})
             return redirect("run", project.slug, run.pk)
     n_outputs = count_outputs(project)
     context = {
@@ -119,18 +127,19 @@ def apply(request: HttpRequest, slug: str, name: str) -> HttpResponse:
 @login_required
 @require_POST
 def score_sentinels(request: HttpRequest, slug: str) -> HttpResponse:
-    """Queue every sentinel that has not been applied: no leaderboard of evaluators can be read without them."""
+    """Queue every trivial baseline that has not been applied."""
     project = get_project(user=request.user, slug=slug, need="write")
     applied = set(ScoreSet.objects.filter(project=project).values_list("evaluator__name", flat=True))
     names = [entry.name for entry in entries() if entry.kind == "sentinel" and entry.name not in applied]
     for name in names:
         apply_evaluator(project=project, user=request.user, evaluator=name)
-    messages.success(request, f"In the queue: {', '.join(names)}." if names else "All sentinels have been applied.")
+    text = _("Queued: %(names)s.") if names else _("All trivial baselines have been applied.")
+    messages.success(request, text % {"names": ", ".join(names)})
     return redirect("scoring:evaluator-list", project.slug)
 
 
 def get_set(project: Project, evaluator: str, number: str) -> ScoreSet:
-    """The set of that number, or the newest complete one (else the newest)."""
+    """Return the score set of that number, or the newest complete one, or the newest."""
     rows = ScoreSet.objects.filter(project=project, evaluator__slug=evaluator).select_related("evaluator", "run")
     if number:
         wanted = number_in(number)
@@ -139,25 +148,25 @@ def get_set(project: Project, evaluator: str, number: str) -> ScoreSet:
         found = rows.filter(scored_at__isnull=False).order_by("-scored_at").first() or rows.order_by("-pk").first()
     if found is None:
         refuse_unfinished(project, evaluator)
-        raise NotThere(_why_none(project, evaluator))
+        raise NotThere(_explain_missing(project, evaluator) % {"name": evaluator})
     return found
 
 
-def _why_none(project: Project, evaluator: str) -> str:
-    """Why there are no scores of that name, and what can be done; nobody can apply what is not there."""
+def _explain_missing(project: Project, evaluator: str) -> str:
+    """Return why there are no scores by that evaluator, and what can be done."""
     if Evaluator.objects.filter(project=project, slug=evaluator).exists() or any(
         entry.name == evaluator for entry in entries()
     ):
-        return f"There are no scores of “{evaluator}” here. Apply it under Evaluators."
+        return _("There are no scores by “%(name)s” here. Apply it under Evaluators.")
     if was_made(project, evaluator):
-        return f"The evaluator “{evaluator}” was deleted, and its scores with it. Evaluators has those there are."
-    return f"There is no evaluator “{evaluator}” here. Evaluators has those there are."
+        return _("The evaluator “%(name)s” was deleted with its scores. See Evaluators for the others.")
+    return _("There is no evaluator “%(name)s” here. See Evaluators.")
 
 
 @login_required
 @require_GET
 def evaluator(request: HttpRequest, slug: str, evaluator: str) -> HttpResponse:
-    """One evaluator: how it was trained, where it was, and its scores, where there are any."""
+    """An evaluator with its training and its scores, if any."""
     project = get_project(user=request.user, slug=slug, need="read")
     row = list_trained(project).filter(slug=evaluator).first()
     number = request.GET.get("set", "")
@@ -195,20 +204,21 @@ def _scores(project: Project, score_set: ScoreSet) -> dict[str, Any]:
 
 
 def _training(request: HttpRequest, row: Evaluator) -> dict[str, Any]:
-    """What the page tells of a training: facts, card, curves, files."""
+    """Return the context of a training: record, model card, curves, files."""
     record = row.record
     models = record.get("models", [])
     wished = number_in(request.GET.get("fold", "")) or 0
     fold = wished if wished < len(models) else 0
     losses, pictures = None, []
     with side_figure("The curves of the training"):
-        lines, found = _curves(models)
-        losses = draw(lines, title=f"Loss of {row.slug}", axis="loss")
+        lines, evaluations = _curves(models)
+        held_out = _("held-out data")
+        losses = draw(lines, title=_("Loss of %(name)s") % {"name": row.slug}, axis=_("loss"))
         pictures = [
-            draw(found[name], title=f"{row.slug}, held-out part, {name}", axis=name, named=False)
-            for name in sorted(found, key=len)
+            draw(evaluations[name], title=f"{row.slug}, {held_out}, {name}", axis=name, named=False)
+            for name in sorted(evaluations, key=len)
         ]
-    # As pairs: a template would take a count of "items" for the method of that name.
+    # As pairs, because templates read a count named "items" as the method of dict.
     examples = list(models[fold]["examples"].items()) if models else []
     card = read_card(row, fold)
     return {
@@ -219,7 +229,7 @@ def _training(request: HttpRequest, row: Evaluator) -> dict[str, Any]:
         "folds": range(record.get("folds", 0)),
         "examples": examples,
         "card": card,
-        # The page has its own heading of the first level, and this section one of the second.
+        # Headings of levels 1 and 2 belong to the page.
         "card_html": render_markdown(re.sub(r"^(#{1,2}) ", r"##\1 ", card, flags=re.MULTILINE)),
         "losses": losses,
         "figures": pictures[:FEW_PICTURES],
@@ -230,10 +240,12 @@ def _training(request: HttpRequest, row: Evaluator) -> dict[str, Any]:
 
 
 def _curves(models: list[dict[str, Any]]) -> tuple[Lines, dict[str, Lines]]:
-    """The columns of the training logs by model: losses, which share an axis, and by name what the evaluations of the
-    held-out part found. A log whose steps begin again is of several phases, a line for each."""
+    """Return the curves of the training logs: losses, which share an axis, and evaluations on held-out data by name.
+
+    A log in which steps restart has several phases, with a line for each.
+    """
     losses: Lines = {}
-    found: dict[str, Lines] = {}
+    evaluations: dict[str, Lines] = {}
     for number, model in enumerate(models):
         fold = f"fold {number + 1}" if len(models) > 1 else ""
         phase, before = 1, 0.0
@@ -252,8 +264,8 @@ def _curves(models: list[dict[str, Any]]) -> tuple[Lines, dict[str, Lines]]:
                     losses.setdefault(whole, []).append((step, value))
                 elif column.startswith("dev_"):
                     line = ", ".join(filter(None, (fold, part))) or name
-                    found.setdefault(name, {}).setdefault(line, []).append((step, value))
-    return losses, found
+                    evaluations.setdefault(name, {}).setdefault(line, []).append((step, value))
+    return losses, evaluations
 
 
 def _with_own_values(score_set: ScoreSet) -> list[dict[str, Any]]:
@@ -263,7 +275,7 @@ def _with_own_values(score_set: ScoreSet) -> list[dict[str, Any]]:
 
 
 class _Echo:
-    """A file that hands back what is written, so that a CSV can be streamed line by line."""
+    """A file whose `write` returns the text, to stream CSV line by line."""
 
     def write(self, text: str) -> str:
         return text

@@ -1,10 +1,11 @@
-"""The scores of one item's outputs: a fragment that the item's page loads by name."""
+"""Scores of the outputs of an item, a fragment of the item's page."""
 
 from __future__ import annotations
 
 from django.contrib.auth.decorators import login_required
 from django.db.models import F
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from annotation.models import Item, Output
@@ -21,7 +22,7 @@ def item_scores(request: HttpRequest, slug: str, item: int) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
     row = Item.objects.filter(project=project, pk=item).first()
     if row is None:
-        raise NotThere(f"There is no item {item} in {project.slug}.")
+        raise NotThere(_("There is no item %(item)d in %(project)s.") % {"item": item, "project": project.slug})
     rows = Output.objects.filter(item=row).select_related("system")
     outputs = list(rows.order_by("system__order_key", F("step").asc(nulls_first=True)))
     scores = scores_of_outputs(project, [output.pk for output in outputs])

@@ -1,4 +1,4 @@
-"""The score beside the editor of a reference: JSON in, JSON out, problems as JSON too."""
+"""The live score of the reference editor, as JSON."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""What this room shows on the overview of a project: the first rows of the leaderboard, and two next steps."""
+"""Parts of the project overview: the first rows of the leaderboard, and two next steps."""
 
 from __future__ import annotations
 
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from annotation.models import Comparison, Rating
 from annotation.selectors.presence import has_outputs
@@ -26,16 +27,19 @@ def _may(request: HttpRequest, project: Project, need: str) -> bool:
 
 
 def leaderboard_section(request: HttpRequest, project: Project) -> str | None:
-    """The first rows of the last table of systems that was computed; the overview itself computes none."""
+    """Return the first rows of the last stored table of systems; the overview computes none."""
     if not _may(request, project, "read"):
         return None
-    kept = Leaderboard.objects.filter(project=project, kind=Leaderboard.Kind.SYSTEMS).order_by("-computed_at")[:5]
-    whole = (row for row in kept if not row.table.get("by") and not row.params.get("campaign"))
+    stored = Leaderboard.objects.filter(project=project, kind=Leaderboard.Kind.SYSTEMS).order_by("-computed_at")[:5]
+    whole = (row for row in stored if not row.table.get("by") and not row.params.get("campaign"))
     board = next((row for row in whole if row.table.get("rows")), None)
     if board is None:
         return None
     table = board.table
-    shown = {"method": METHODS.get(table["method"], table["method"]), "digits": 0 if table["method"] in MODELS else 2}
+    shown = {
+        "method": _(METHODS.get(table["method"], table["method"])),
+        "digits": 0 if table["method"] in MODELS else 2,
+    }
     context = {"project": project, "board": board, "table": table, "rows": table["rows"][:FIRST], **shown}
     return render_to_string("scoring/overview/leaderboard.html", context, request=request)
 
@@ -47,26 +51,28 @@ def scores_step(request: HttpRequest, project: Project) -> Step | None:
     if not done and not has_outputs(project):
         return None
     return Step(
-        title="Score the outputs",
-        text="Scores are there." if done else "Apply the sentinels first: every other score is read against them.",
+        title=_("Score the outputs"),
+        text=_("Outputs are scored.")
+        if done
+        else _("Apply the trivial baselines first: other metrics must beat them."),
         url=reverse("scoring:evaluator-list", args=[project.slug]),
-        action="Evaluators",
+        action=_("Evaluators"),
         done=done,
     )
 
 
 def rankings_step(request: HttpRequest, project: Project) -> Step | None:
-    """Done once this reader has looked at how the evaluators follow people. That a table is kept says nothing: it may
-    have come with an upload or a demonstration."""
+    """Done once this user has opened the metric leaderboard. A stored table does not count: it may come from an upload
+    or the demo."""
     if not _may(request, project, "read"):
         return None
     seen = has_read(request.user, project)
     if not seen and not any(rows.objects.filter(project=project).exists() for rows in (Rating, Comparison)):
         return None
     return Step(
-        title="Read the leaderboards",
-        text="Which system is best, and which evaluators agree with people.",
+        title=_("Read the leaderboards"),
+        text=_("Which system is best, and which evaluators agree with human judgements."),
         url=reverse("scoring:evaluation", args=[project.slug]),
-        action="Evaluation",
+        action=_("Evaluation"),
         done=seen,
     )

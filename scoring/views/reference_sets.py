@@ -1,4 +1,4 @@
-"""Pages of reference sets: all of them, one item by item with its trace, two side by side, merging, deleting."""
+"""Pages of reference sets: list, one set with its traces, comparison, merging, deleting."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_http_methods
 
 from evalapp.accounts.models import Project
@@ -56,7 +58,7 @@ def reference_set(request: HttpRequest, slug: str, name: str) -> HttpResponse:
 @login_required
 @require_GET
 def reference_set_file(request: HttpRequest, slug: str, name: str) -> StreamingHttpResponse:
-    """The set as `references.jsonl`."""
+    """Stream the set as `references.jsonl`."""
     project = get_project(user=request.user, slug=slug, need="read")
     row = get_set(project, name)
 
@@ -83,14 +85,14 @@ def compare(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 class MergeForm(forms.Form):
-    """Two or more sets and the name of the new one."""
-
     names = forms.MultipleChoiceField(
-        widget=forms.CheckboxSelectMultiple, label="Sets",
-        help_text="In this order; a text that several have stands once.",
+        widget=forms.CheckboxSelectMultiple, label=gettext_lazy("Sets"),
+        help_text=gettext_lazy("Merged in this order, without duplicates."),
     )  # fmt: skip
     into = forms.SlugField(
-        max_length=63, label="Name of the new set", help_text="Small letters, digits, hyphens. The others stay."
+        max_length=63,
+        label=gettext_lazy("Name of the new set"),
+        help_text=gettext_lazy("Lower-case letters, digits, hyphens. The merged sets are kept."),
     )
 
     def __init__(self, *args: object, project: Project, **kwargs: object) -> None:
@@ -111,7 +113,8 @@ def merge(request: HttpRequest, slug: str) -> HttpResponse:
             placed = [fault for fault in error.faults if fault.field == "into"]
             form.add_error("into" if placed else None, error.detail)
         else:
-            messages.success(request, f"{made.name} holds the references of {', '.join(given['names'])}.")
+            text = _("%(name)s has the references of %(sets)s.")
+            messages.success(request, text % {"name": made.name, "sets": ", ".join(given["names"])})
             return redirect("scoring:reference-set", project.slug, made.name)
     context = {"project": project, "form": form}
     return page(request, "scoring/references/merge.html", context, status=422 if form.errors else 200)
@@ -130,6 +133,6 @@ def delete(request: HttpRequest, slug: str, name: str) -> HttpResponse:
         except EvalappError as error:
             messages.error(request, error.detail)
         else:
-            messages.success(request, f"{name} is gone.")
+            messages.success(request, _("%(name)s deleted.") % {"name": name})
             return redirect("scoring:reference-sets", project.slug)
     return page(request, "scoring/references/delete.html", {"project": project, "row": row})

@@ -1,4 +1,4 @@
-"""The page of robustness: what evaluators say of texts by their kind, a row for each evaluator that was asked about."""
+"""The page of robustness reports: scores of evaluators by kind of text."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, gettext_noop
 from django.views.decorators.http import require_http_methods
 
 from evalapp.accounts.models import Project
@@ -20,17 +22,21 @@ from ..selectors.robustness import latest_reports, reportable, reports_under_way
 from ..selectors.written_kinds import KINDS, SAMPLE, find_sources
 from ..services.robustness import MOST_ITEMS, RobustnessWishes, start_robustness
 
-#: What a kind is called at the head of a column.
-HEADS = {"MGE": "Machines", "HWE": "Free", "LDHWE": "Other words", "HWEBQ": "Better", "AE": "Wrong"}
+#: Column heads of the kinds.
+HEADS = {
+    "MGE": gettext_noop("Machine"),
+    "HWE": gettext_noop("Free"),
+    "LDHWE": gettext_noop("Other words"),
+    "HWEBQ": gettext_noop("Better"),
+    "AE": gettext_noop("Wrong"),
+}
 
 
 class RobustnessForm(forms.Form):
-    """Which evaluator is looked at; how many items where they have wrong answers of their own."""
-
-    evaluator = forms.ChoiceField(label="Evaluator")
+    evaluator = forms.ChoiceField(label=gettext_lazy("Evaluator"))
     sample = forms.IntegerField(
-        initial=SAMPLE, min_value=1, max_value=MOST_ITEMS, label="Items, at most",
-        help_text="Of those with wrong answers of their own, drawn by a seed.",
+        initial=SAMPLE, min_value=1, max_value=MOST_ITEMS, label=gettext_lazy("Maximum items"),
+        help_text=gettext_lazy("Sampled from the items that have wrong answers."),
     )  # fmt: skip
 
     def __init__(self, *args: Any, names: list[str], has_wrong: bool, **kwargs: Any) -> None:
@@ -43,7 +49,7 @@ class RobustnessForm(forms.Form):
 @login_required
 @require_http_methods(["GET", "POST"])
 def robustness(request: HttpRequest, slug: str) -> HttpResponse:
-    """Computed in a run; the page shows the last report of every evaluator side by side."""
+    """Request a report, which a run computes, and show the last report of every evaluator."""
     project = get_project(user=request.user, slug=slug, need="write" if request.method == "POST" else "read")
     sources = find_sources(project)
     wished = {"evaluator": request.GET.get("evaluator", "")}
@@ -54,13 +60,13 @@ def robustness(request: HttpRequest, slug: str) -> HttpResponse:
         except EvalappError as error:
             form.add_error(None, error.detail)
         else:
-            messages.success(request, f"{run.title}: in the queue.")
+            messages.success(request, _("%(run)s: queued.") % {"run": run.title})
             return redirect("run", project.slug, run.pk)
     context = {
         "project": project,
         "sources": sources,
-        "kinds": [{"kind": kind, "head": HEADS[kind], "what": what} for kind, what in KINDS.items()],
-        "missing": [{"kind": kind, "what": what} for kind, what in sources.missing.items()],
+        "kinds": [{"kind": kind, "head": _(HEADS[kind]), "what": _(text)} for kind, text in KINDS.items()],
+        "missing": [{"kind": kind, "what": _(text)} for kind, text in sources.missing.items()],
         "reports": _reports(project),
         "under_way": reports_under_way(project),
         "form": form,

@@ -1,4 +1,4 @@
-"""Deleting the scores of one set. The page of an evaluator, which shows them, is in `evaluators`."""
+"""Delete a score set. The page that shows it is in `evaluators`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from evalapp.accounts.selectors import get_project
@@ -28,7 +29,7 @@ def delete(request: HttpRequest, slug: str, evaluator: str) -> HttpResponse:
         except Conflict as error:
             messages.error(request, error.detail)
         else:
-            messages.success(request, f"The scores of {evaluator} are gone.")
+            messages.success(request, _("Scores of %(name)s deleted.") % {"name": evaluator})
             if is_gone:
                 return redirect("scoring:evaluator-list", project.slug)
             return redirect("scoring:evaluator", project.slug, evaluator)

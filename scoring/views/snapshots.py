@@ -1,4 +1,4 @@
-"""Pages of snapshots: the list, taking one, one as it stood, two side by side, deleting one."""
+"""Pages of snapshots: list, saving, one snapshot, comparison, deleting."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods
 
 from evalapp.accounts.models import Project
@@ -35,20 +36,21 @@ NOW = "now"
 @login_required
 @require_http_methods(["GET", "POST"])
 def snapshot_list(request: HttpRequest, slug: str) -> HttpResponse:
-    """All of a project; a POST takes one of the table named by `board` and its parameters."""
+    """List the snapshots; a POST saves one of the table given by `board` and its parameters."""
     project = get_project(user=request.user, slug=slug, need="write" if request.method == "POST" else "read")
     if request.method == "POST":
         board = request.POST.get("board", "")
         if board not in list_boards():
-            raise BadInput(f"board is one of {', '.join(list_boards())}, not “{board}”.")
+            text = _("board must be one of %(known)s, not “%(value)s”.")
+            raise BadInput(text % {"known": ", ".join(list_boards()), "value": board})
         query = parse_query(get_board(board).query, request.POST, project)
         given = {name: request.POST.get(name, "") for name in ("title", "note")}
         try:
             row = take_snapshot(project=project, user=request.user, query=query, **given)
         except Conflict as error:
-            messages.warning(request, f"Nothing was kept. {error.detail}")
+            messages.warning(request, _("Snapshot not saved. %(reason)s") % {"reason": error.detail})
             return redirect(came_from(request) or reverse("scoring:snapshots", args=[slug]))
-        messages.success(request, "Kept. This address stays; members of the project can open it.")
+        messages.success(request, _("Snapshot saved under this permanent address, for members of the project."))
         return redirect("scoring:snapshot", project.slug, row.slug)
     context = {
         "project": project,
@@ -61,7 +63,6 @@ def snapshot_list(request: HttpRequest, slug: str) -> HttpResponse:
 @login_required
 @require_GET
 def snapshot(request: HttpRequest, slug: str, name: str) -> HttpResponse:
-    """The table as it stood."""
     project = get_project(user=request.user, slug=slug, need="read")
     row = get_snapshot(project, name)
     context: dict[str, Any] = {
@@ -85,13 +86,13 @@ def snapshot(request: HttpRequest, slug: str, name: str) -> HttpResponse:
 
 
 def _recomputed(project: Project, row: Snapshot, user: Any) -> dict[str, Any]:
-    """Letters of a snapshot of the test of 0.1.0 by today's test: of the same data where these are still there."""
+    """Return the letters of a snapshot by the test of version 0.1.0 next to those of the current test."""
     try:
         answer = _now(project, row, user)
     except (BadInput, NotThere) as error:
         return {"reason": error.detail}
     if answer.table is None or not answer.is_current or answer.leaderboard is None:
-        return {"reason": "they are being computed; load this page again in a moment"}
+        return {"reason": _("they are being computed; reload this page in a moment")}
     now = {found["evaluator"]: found["letters"] for found in answer.table["rows"]}
     rows = [
         (one["evaluator"], one["letters"], now.get(one["evaluator"])) for one in row.table["rows"] if one["letters"]
@@ -111,14 +112,14 @@ def snapshot_file(request: HttpRequest, slug: str, name: str, ending: str) -> Ht
 @login_required
 @require_GET
 def compare(request: HttpRequest, slug: str) -> HttpResponse:
-    """Two snapshots, or one and the table as it is now."""
+    """Compare two snapshots, or a snapshot and the current table."""
     project = get_project(user=request.user, slug=slug, need="read")
     rows = list_snapshots(project)
     if not rows:
         return redirect("scoring:snapshots", project.slug)
     first = get_snapshot(project, request.GET.get("first") or rows[0].slug)
-    wished = request.GET.get("second") or NOW
-    second = None if wished == NOW else get_snapshot(project, wished)
+    requested = request.GET.get("second") or NOW
+    second = None if requested == NOW else get_snapshot(project, requested)
     coefficient = read_coefficient(request)
     now = _now(project, first, request.user) if second is None else None
     table = second.table if second else now.table if now else None
@@ -127,7 +128,7 @@ def compare(request: HttpRequest, slug: str) -> HttpResponse:
         "project": project,
         "first": first,
         "second": second,
-        "wished": wished,
+        "requested": requested,
         "names": [row.slug for row in rows],
         "answer": now,
         "coefficient": coefficient,
@@ -152,6 +153,6 @@ def delete(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     row = get_snapshot(project, name)
     if request.method == "POST":
         delete_snapshot(project=project, user=request.user, slug=name)
-        messages.success(request, f"{row.title} is gone.")
+        messages.success(request, _("%(title)s deleted.") % {"title": row.title})
         return redirect("scoring:snapshots", project.slug)
     return page(request, "scoring/snapshots/delete.html", {"project": project, "row": row})

@@ -1,5 +1,4 @@
-"""The page of checkpoints: curves of what people and evaluators say over the training steps of systems, and the report
-on what each would choose."""
+"""The page of checkpoints: human and metric scores by training step, and the report on model selection."""
 
 from __future__ import annotations
 
@@ -10,6 +9,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from annotation.models.data import ORIGINAL
@@ -30,7 +30,7 @@ from ..services.selecting import RUNS, SelectionWishes, start_selection
 
 
 def make_panel_query(project: Project, given: Any, panel: str) -> SystemsQuery:
-    """The table of systems that a panel is drawn from."""
+    """Return the query of the table of systems behind a panel."""
     names = ("aspect", "ratings", "filter", "references")
     asked = {name: given.get(name, "") for name in names}
     asked |= {"method": "mean"} if panel == PEOPLE else {"by": panel}
@@ -85,7 +85,7 @@ def steps(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _choices(project: Project, user: Any) -> dict[str, Any]:
-    """The last report on what each would choose, and whether another can be asked for."""
+    """Return the last selection report, and whether another can be requested."""
     run = latest_selection(project)
     return {
         "choices": None if run is None else {**run.result, "run": run, "tables": group_by_kind(run.result)},
@@ -98,36 +98,41 @@ def _choices(project: Project, user: Any) -> dict[str, Any]:
 @login_required
 @require_POST
 def choose(request: HttpRequest, slug: str) -> HttpResponse:
-    """The report is computed in a run; the page of checkpoints then shows it."""
+    """Queue a selection report; the page of checkpoints shows it when it is finished."""
     project = get_project(user=request.user, slug=slug, need="write")
     given = request.POST
-    wishes = SelectionWishes(
+    options = SelectionWishes(
         given.get("aspect", ""), given.getlist("by"), references=given.get("references") or ORIGINAL
     )
     try:
-        run = start_selection(project=project, user=request.user, wishes=wishes)
+        run = start_selection(project=project, user=request.user, wishes=options)
     except EvalappError as error:
         messages.error(request, error.detail)
         return redirect("scoring:steps", project.slug)
-    messages.success(request, f"{run.title}: in the queue.")
+    messages.success(request, _("%(run)s: queued.") % {"run": run.title})
     return redirect("run", project.slug, run.pk)
 
 
 def draw_steps(request: HttpRequest, project: Project, panel: str, theme: Any) -> Any:
-    """A panel's chart; raises `BadInput` where there is nothing to be drawn."""
+    """Return the chart of a panel. Raises `BadInput` if there is nothing to plot."""
     from scoring.plots import drawing as plots
 
     answer, reason = _answer(project, request.GET, panel, request.user)
     lines = make_lines(answer.table) if answer.table else []
     if not lines:
-        raise BadInput(reason or "No system has training steps, or nothing was said of them.")
+        raise BadInput(reason or _("No system has scored or judged outputs with training steps."))
+    change = _("%(name)s: %(first).3f at step %(start)s, %(last).3f at step %(end)s")
+    ends = [(line["name"], line["points"][0], line["points"][-1]) for line in lines]
     words = "; ".join(
-        f"{line['name']}: {line['points'][0]['value']:.3f} at step {line['points'][0]['x']}, "
-        f"{line['points'][-1]['value']:.3f} at step {line['points'][-1]['x']}"
-        for line in lines
+        change % {"name": name, "first": a["value"], "start": a["x"], "last": b["value"], "end": b["x"]}
+        for name, a, b in ends
     )
     aspect = answer.table["aspect"] if answer.table else ""
-    axis = f"people, {aspect}, 95 %" if panel == PEOPLE else f"{panel}, 95 %"
+    axis = _("human scores, %(aspect)s, 95 %%") % {"aspect": aspect} if panel == PEOPLE else f"{panel}, 95 %"
     return plots.draw_lines(
-        lines, title=f"{panel.capitalize()} over training steps", description=words, axes=("step", axis), theme=theme
+        lines,
+        title=_("%(panel)s by training step") % {"panel": panel.capitalize()},
+        description=words,
+        axes=(_("step"), axis),
+        theme=theme,
     )

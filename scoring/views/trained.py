@@ -1,5 +1,5 @@
-"""Pages of training and of what was trained: the form with its dry check, the curve of a run, files, taking one in,
-deleting one. The page of one evaluator is in `evaluators`."""
+"""Pages of training: form and dry check, loss curve, files, upload, deleting. The page of an evaluator is in
+`evaluators`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from django.contrib.auth.decorators import login_required
 from django.http import FileResponse, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from evalapp.accounts.models import Project
@@ -43,11 +45,11 @@ if TYPE_CHECKING:
 @login_required
 @require_http_methods(["GET", "POST"])
 def train(request: HttpRequest, slug: str, name: str) -> HttpResponse:
-    """Fill in, check, then train what was checked: nothing is queued for the GPU before a check found it fit."""
+    """Fill in the form, check it, then train: nothing is queued for the GPU before a check succeeded."""
     project = get_project(user=request.user, slug=slug, need="write")
     entry = get_entry(name)
     if not entry.learns:
-        raise NotThere(f"{name} needs no training. Apply it under Evaluators.")
+        raise NotThere(_("%(name)s needs no training. Apply it under Evaluators.") % {"name": name})
     if request.method == "POST":
         form = TrainForm(request.POST, project=project, entry=entry)
         if form.is_valid():
@@ -60,7 +62,7 @@ def train(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     earlier = check or _find(project, "train", name, request.GET.get("run", ""))
     initial = initial_from(entry, earlier.params) if earlier else None
     if check is not None and initial is not None and check.state == Run.State.FAILED and check.faults:
-        # What the check refused stands at its fields, as if it had been refused at once.
+        # Errors of the check are shown at their fields.
         form = TrainForm(data_from(initial), project=project, entry=entry)
         form.is_valid()
         add_faults(form, BadInput(check.error, faults=[Fault(**fault) for fault in check.faults]))
@@ -85,7 +87,7 @@ def _train_page(
         "waiting": words_of_waiting(check) if check else "",
         "plan": plan,
         "checked": describe_params(entry, check.params) if check else [],
-        # As pairs: a template would take a count of "items" for the method of that name.
+        # As pairs, because templates read a count named "items" as the method of dict.
         "examples": list((plan or {}).get("examples", {}).items()),
         "has_worker": check is None or not check.is_active or queue_has_worker(check.queue),
         "missing": missing_for(entry, find_training_data(project)),
@@ -99,7 +101,7 @@ def _to_check(check: Run, name: str) -> HttpResponse:
 
 
 def _find(project: Project, kind: str, name: str, number: str) -> Run | None:
-    """The check or the training of this evaluator that has the number."""
+    """Return the check or training run of this evaluator with that number."""
     wanted = number_in(number)
     if wanted is None:
         return None
@@ -110,14 +112,13 @@ def _find(project: Project, kind: str, name: str, number: str) -> Run | None:
 @login_required
 @require_POST
 def train_start(request: HttpRequest, slug: str, name: str) -> HttpResponse:
-    """Train what a check found fit. The button sends the whole form: where that is no longer what was checked, it is
-    checked again, and what was changed is not left aside in silence."""
+    """Train what was checked. The button sends the whole form; if it changed since the check, it is checked again."""
     project = get_project(user=request.user, slug=slug, need="write")
     check = _find(project, "plan", name, request.POST.get("check", ""))
     if check is None:
-        raise NotThere("There is no such check. Check the training first.")
+        raise NotThere(_("There is no such check. Check the training first."))
     if check.state != Run.State.SUCCEEDED:
-        raise Conflict("Only what a check found fit can be trained. Check again.")
+        raise Conflict(_("Only a training that passed its check can start. Check again."))
     entry = get_entry(name)
     data = request.POST if "folds" in request.POST else data_from(initial_from(entry, check.params))
     form = TrainForm(data, project=project, entry=entry)
@@ -126,24 +127,26 @@ def train_start(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     try:
         if data is request.POST and not matches_check(project, check, form.wishes()):
             again = start_check(project=project, user=request.user, wishes=form.wishes())
-            messages.warning(request, "The choices were changed after the check: they are checked first.")
+            messages.warning(request, _("The options changed after the check, so they are checked first."))
             return _to_check(again, name)
         run = start_checked(project=project, user=request.user, check=check)
     except EvalappError as error:
         add_faults(form, error)
         return _train_page(request, project, entry, form)
-    messages.success(request, f"{run.title}: in the queue.")
+    messages.success(request, _("%(run)s: queued.") % {"run": run.title})
     return redirect("run", project.slug, run.pk)
 
 
 @login_required
 @require_GET
 def training_curve(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    """The loss of a training so far; asks for itself anew while the training goes on."""
+    """The loss curve of a training; the page polls it while the training runs."""
     run = find_run(user=request.user, pk=pk, slug=slug)
     losses = None
     with side_figure("The curve of the loss"):
-        losses = draw(read_curve(run), title=f"Loss of {run.title}", axis="mean loss of the steps before")
+        losses = draw(
+            read_curve(run), title=_("Loss of %(run)s") % {"run": run.title}, axis=_("mean loss since the last point")
+        )
     context = {"project": run.project, "run": run, "losses": losses}
     return page(request, "scoring/training/curve.html", context, fragment="curve")
 
@@ -167,7 +170,7 @@ class _FilesInput(forms.ClearableFileInput):
 
 
 class _FilesField(forms.FileField):
-    """Several files; what is in them is the worker's to judge."""
+    """Several files; the worker checks their content."""
 
     widget = _FilesInput(attrs={"multiple": True})
 
@@ -179,21 +182,28 @@ class _FilesField(forms.FileField):
 
 
 class UploadForm(forms.Form):
-    """One model: its files. Cross-fitted: the evaluator.json of the whole, and the files of each fold."""
+    """The files of a model; of a cross-fitted evaluator its evaluator.json and the files of each fold."""
 
-    name = NameField(required=False, max_length=80, label="Name", help_text="Empty: uploaded-1, and so on.")
+    name = NameField(
+        required=False,
+        max_length=80,
+        label=gettext_lazy("Name"),
+        help_text=gettext_lazy("Empty: uploaded-1, and so on."),
+    )
 
     def __init__(self, *args: Any, folds: int, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["files"] = _FilesField(
-            label="Files",
-            help_text="The evaluator.json beside the folders of the folds."
+            label=_("Files"),
+            help_text=_("The evaluator.json next to the folders of the folds.")
             if folds
-            else "All files of the folder: evaluator.json, config.json, model.safetensors, card.md, train_log.jsonl, "
-            "split.json, fixtures.jsonl, and those of the tokenizer.",
+            else _(
+                "All files of the folder: evaluator.json, config.json, model.safetensors, card.md, train_log.jsonl, "
+                "split.json, fixtures.jsonl, and the tokenizer files."
+            ),
         )
         for number in range(folds):
-            self.fields[f"fold-{number}"] = _FilesField(label=f"Files of fold-{number}")
+            self.fields[f"fold-{number}"] = _FilesField(label=_("Files of fold-%(n)d") % {"n": number})
 
     def given(self) -> dict[str, list[Any]]:
         return {name: files for name, files in self.cleaned_data.items() if name != "name" and files}
@@ -203,8 +213,8 @@ class UploadForm(forms.Form):
 @require_http_methods(["GET", "POST"])
 def upload(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="write")
-    wished = number_in(request.GET.get("folds", "")) or 0
-    folds = min(wished, MOST_FOLDS) if wished > 1 else 0
+    requested = number_in(request.GET.get("folds", "")) or 0
+    folds = min(requested, MOST_FOLDS) if requested > 1 else 0
     form = UploadForm(request.POST or None, request.FILES or None, folds=folds)
     if request.method == "POST" and form.is_valid():
         try:
@@ -214,7 +224,7 @@ def upload(request: HttpRequest, slug: str) -> HttpResponse:
         except EvalappError as error:
             add_faults(form, error)
         else:
-            messages.success(request, f"{run.title}: a worker checks it.")
+            messages.success(request, _("%(run)s: being checked.") % {"run": run.title})
             return redirect("run", project.slug, run.pk)
     context = {"project": project, "form": form, "folds": folds, "choices": range(2, 11)}
     return page(request, "scoring/evaluators/upload.html", context, status=422 if form.errors else 200)
@@ -232,7 +242,7 @@ def delete(request: HttpRequest, slug: str, evaluator: str) -> HttpResponse:
         except (BadInput, Conflict) as error:
             messages.error(request, error.detail)
         else:
-            messages.success(request, f"{evaluator} and its scores are gone.")
+            messages.success(request, _("%(name)s and its scores deleted.") % {"name": evaluator})
             return redirect("scoring:evaluator-list", project.slug)
     games = Run.objects.filter(project=project, kind=GAMES, state=Run.State.SUCCEEDED, result__judge=row.pk)
     n_scores = sum(ScoreSet.objects.filter(evaluator=row).values_list("n_scores", flat=True))

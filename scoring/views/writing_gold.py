@@ -1,9 +1,10 @@
-"""What the ratings say of references while people write them: a part of the watch page, and a page of its own."""
+"""Gold reliability of references during a writing campaign, from ratings."""
 
 from __future__ import annotations
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from annotation.models import WritingCampaign
@@ -21,19 +22,19 @@ from ..selectors.writing_gold import gold_growth
 @login_required
 @require_GET
 def writing_gold(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    """Gold reliability by round and arm, and in rounds by annotator."""
+    """Gold reliability by round and arm, and by annotator if the campaign has rounds."""
     project = get_project(user=request.user, slug=slug, need="read")
     campaign = get_campaign(user=request.user, campaign_id=pk, model=WritingCampaign)
     if campaign.project_id != project.pk:
-        raise NotThere("There is no such writing campaign in this project.")
+        raise NotThere(_("There is no such writing campaign in this project."))
     found = gold_growth(user=request.user, campaign=campaign, aspect=request.GET.get("aspect", ""))
-    across = "candidates dealt with" if campaign.in_rounds else "references written"
-    axis = f"gold, {found.metric}, 95 %"
+    across = _("candidates processed") if campaign.in_rounds else _("references written")
+    axis = _("gold reliability, %(metric)s, 95 %%") % {"metric": found.metric}
     plots = []
     with side_figure("The plots of this page"):
         plots = [
-            plot(found.by_arm, ARM_NAMES, title="By arm", across=across, axis=axis),
-            plot(found.by_person, {}, title="By annotator", across=across, axis=axis),
+            plot(found.by_arm, ARM_NAMES, title=_("By arm"), across=across, axis=axis),
+            plot(found.by_person, {}, title=_("By annotator"), across=across, axis=axis),
         ]
     context = {
         "project": project,

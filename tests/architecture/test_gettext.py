@@ -59,14 +59,9 @@ NOT_CONVERTED: tuple[str, ...] = (
     "retrieval/selectors/",
     "retrieval/services/",
     "retrieval/views/",
-    "scoring/api/",
-    "scoring/boards/",
-    "scoring/forms/",
     "scoring/models/",
     "scoring/pipelines/",
-    "scoring/selectors/",
     "scoring/services/",
-    "scoring/views/",
 )
 #: Parts of paths with texts for operators and programmers: commands, servers, the client, settings, migrations.
 EXEMPT = ("management", "migrations", "ops", "client", "settings", "demo", "stats", "backup", "commands.py")

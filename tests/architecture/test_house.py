@@ -35,7 +35,7 @@ PURE = (
     "scoring.ml",
 )
 #: Modules of pure packages that read rows.
-WITH_ROWS = ("scoring.boards.data.project",)
+WITH_ROWS = ("scoring.boards.data.project", "scoring.boards.data.project_judgements")
 #: Independent pages: the one shown when the database cannot be read, and the one a library renders.
 ALONE = {"errors/server.html", "drf_spectacular/swagger_ui.html"}
 #: Models without a `visible_to`: reached through their parent row, or internal.

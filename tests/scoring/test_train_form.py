@@ -208,7 +208,7 @@ def test_option_has_one_label(judged):
 def test_name_field_describes_valid_names(judged):
     for name in ("Mine", "my evaluator", "-mine"):
         form = TrainForm({**ASKED, "aspect": "quality", "name": name}, project=judged, entry=get_entry("ream"))
-        said = "Small letters, digits and hyphens only, beginning with a letter or a digit."
+        said = "Use lower-case letters, digits and hyphens, and begin with a letter or digit."
         assert form.errors == {"name": [said]}
 
 

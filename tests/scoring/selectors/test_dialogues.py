@@ -56,7 +56,7 @@ def test_missing_parts_of_a_dialogue_are_reported(talks, cast):
     table = compute_table(talks.project, EvaluatorsQuery(level="dialogue"))
     assert "the id of the dialogue as `group`" in table["note"]
     Rating.objects.all().delete()
-    with pytest.raises(BadInput, match="whole dialogues"):
+    with pytest.raises(BadInput, match="ratings of dialogues"):
         compute_table(talks.project, EvaluatorsQuery(level="dialogue"))
     with pytest.raises(BadInput, match="grouping none"):
         parse_query(EvaluatorsQuery, {"level": "dialogue", "grouping": "item"})

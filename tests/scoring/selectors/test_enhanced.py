@@ -102,7 +102,7 @@ def test_table_is_cached_until_the_data_change(project) -> None:
     answer = answer_leaderboard(project=project, query=query)
     assert answer.is_current
     assert answer_leaderboard(project=project, query=query).leaderboard.pk == answer.leaderboard.pk
-    with pytest.raises(BadInput, match="one value per system"):
+    with pytest.raises(BadInput, match="use the grouping none"):
         parse_query(EnhancedQuery, {"level": "system", "grouping": "item"})
 
 

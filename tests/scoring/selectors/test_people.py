@@ -66,7 +66,7 @@ def test_choosing_an_aspect(cast, aspect):
     assert choose_aspect(cast.project, "", judged_by="ratings") == aspect
     with pytest.raises(NotThere, match="There are: first but unrated, quality"):
         choose_aspect(cast.project, "nonsense", judged_by="ratings")
-    with pytest.raises(BadInput, match="Nobody has made comparisons"):
+    with pytest.raises(BadInput, match="no comparisons of outputs yet"):
         choose_aspect(cast.project, "", judged_by="comparisons")
 
 

@@ -60,7 +60,7 @@ def test_missing_judgements_are_reported_with_a_remedy(cast, client):
     client.force_login(cast.researcher)
     for name in ("agreement", "agreement-raters", "agreement-calibration"):
         text = read_page(client.get(reverse(f"scoring:{name}", args=["alpha"])))
-        assert "Nobody has judged anything in alpha yet" in text
+        assert "alpha has no judgements yet" in text
         assert "<button>Show</button>" not in text  # there is nothing to choose
 
 
@@ -144,7 +144,7 @@ def test_power_page_uses_existing_comparisons(rated, client):
     text = read_page(client.get(url))
     # One of two comparisons is a tie: 194 decisive ones are 388
     # (docs/explanation/statistics/planning.md#worked-numbers).
-    assert "388 comparisons, 50% of them ties, find a true preference of 60% with power 0.80" in text
+    assert "388 comparisons with 50% ties detect a true preference of 60% with power 0.80" in text
     assert "2 comparisons are judged for quality" in text
     question = url + "?test=williams&effect=0.4,0.3,0.5"
     assert "choose two-sided" in read_page(client.get(question))

@@ -77,7 +77,7 @@ def test_long_texts_outside_the_slice_values_take_no_memory(parted, monkeypatch)
 def test_without_slices_the_page_says_what_is_missing(scored, client):
     client.force_login(scored.viewer)
     shown = read_page(client.get(place("evaluation-board", "slices")))
-    assert "have no key that parts them" in shown
+    assert "have no key in `meta` that divides them" in shown
 
 
 def test_evaluators_against_each_other(scored, client):
@@ -94,7 +94,7 @@ def test_evaluators_against_each_other(scored, client):
     assert "rated or not" in read_page(client.get(place("evaluation-board", "matrix")))
     svg = client.get(place("evaluation-board-svg", "matrix")).content.decode()
     assert "<desc" in svg
-    assert f"{names[0]} and {names[1]}" in svg
+    assert f"{names[0]}, {names[1]}: " in svg
     wrong = client.get(reverse("api-leaderboard-matrix", args=["alpha"]), {"coefficient": "kendall"})
     assert wrong.status_code == 400
 

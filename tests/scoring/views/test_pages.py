@@ -129,7 +129,7 @@ def test_unknown_choice_is_a_readable_error(researcher, scored):
 def test_missing_comparisons_are_not_an_error(researcher, scored):
     response = researcher.get(address("systems") + "?method=win-rate")
     assert response.status_code == 200
-    assert "Nobody has made comparisons of outputs" in read_page(response)
+    assert "no comparisons of outputs yet" in read_page(response)
 
 
 def test_applying_queues_a_run_and_reports_errors(researcher, scored):

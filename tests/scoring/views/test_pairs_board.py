@@ -78,8 +78,8 @@ def test_same_table_by_page_api_and_command(compared, client):
     text = command()
     assert "on 35 compared pairs" in text
     assert "length (sentinel)" in text
-    assert "one person, by the others" in text
-    assert "By lot: 0.500 of decided pairs" in text
+    assert "one rater against the others" in text
+    assert "Chance level: 0.500 on decided pairs" in text
 
 
 def test_files_and_plot(compared, client):
@@ -93,10 +93,10 @@ def test_files_and_plot(compared, client):
     # Three evaluators with three figures each; length has no difference to itself.
     assert len(lines) == 1 + 3 * 3 - 1
     assert "Less length" in get("tex")
-    assert r"\midrule one person, by the others" in get("tex")
+    assert r"\midrule one rater against the others" in get("tex")
     assert json.loads(get("json"))["kind"] == "pairs"
     svg = client.get(f"{PAGE}plot.svg").content.decode()
-    assert "decided pairs right" in svg
+    assert "accuracy on decided pairs" in svg
     assert client.get(f"{PAGE}plot.pdf").content.startswith(b"%PDF")
 
 
@@ -138,7 +138,7 @@ def test_training_data_of_an_evaluator_are_excluded(compared, client):
 
 def test_empty_states_explain_what_is_missing(cast, client, score):
     client.force_login(cast.viewer)
-    assert "Nobody has made comparisons" in read_page(client.get(PAGE))
+    assert "no comparisons of outputs yet" in read_page(client.get(PAGE))
     make_outputs(cast.project, make_items(cast.project, 2), SYSTEMS)
     aspect = Aspect.objects.create(project=cast.project, name="better", position=1)
     one, two = Output.objects.filter(item__project=cast.project).order_by("item", "system")[:2]

@@ -107,7 +107,7 @@ def test_refused_form_says_so_at_the_top(researcher, toy):
     summary = found.partition('role="alert"')[2].partition("</div>")[0]
     assert "autofocus" in summary
     assert "Please correct 2 errors" in summary
-    assert '<a href="#id_name">Name</a>: Small letters, digits and hyphens only' in summary
+    assert '<a href="#id_name">Name</a>: Use lower-case letters, digits and hyphens' in summary
     assert '<a href="#id_option_epochs">epochs</a>' in summary
     assert "<title>Train toy" in read_page(researcher.get(address("train", "toy")))
 
