@@ -20,7 +20,7 @@ from scoring.ml.evaluators.perception import entry as perception
 from scoring.ml.evaluators.ream import entry as ream
 from scoring.ml.evaluators.shared_bert import entry as shared_bert
 from scoring.ml.evaluators.unreferenced import entry as unreferenced
-from scoring.ml.metrics import METRICS, build
+from scoring.ml.metrics import build, list_metrics
 
 #: Evaluators that learn, in the order of the catalogue.
 LEARNED: tuple[Entry, ...] = tuple(
@@ -32,12 +32,20 @@ LEARNED: tuple[Entry, ...] = tuple(
 
 @cache
 def catalogue() -> tuple[Entry, ...]:
-    """All evaluators that can be loaded or trained by name: trivial baselines, metrics, learned evaluators."""
-    return (*METRICS, *LEARNED)
+    """Return all evaluators that can be loaded or trained by name: trivial baselines, metrics, learned evaluators.
+
+    >>> [entry.name for entry in catalogue() if entry.kind == "sentinel"]
+    ['length', 'overlap', 'random']
+    """
+    return (*list_metrics(), *LEARNED)
 
 
 def get_entry(name: str) -> Entry:
-    """The entry of this name. Raises `UnknownEvaluator` with similar names."""
+    """Return the entry with this `name`. Raises `UnknownEvaluator` with similar names.
+
+    >>> get_entry("chrf").scale
+    (0.0, 100.0)
+    """
     entries = {entry.name: entry for entry in catalogue()}
     if name not in entries:
         raise UnknownEvaluator(name, difflib.get_close_matches(name.lower(), entries, n=3, cutoff=0.5))
@@ -45,12 +53,17 @@ def get_entry(name: str) -> Entry:
 
 
 def load(name_or_folder: str | Path, *, verify: bool = True, **options: Any) -> Evaluator:
-    """An evaluator by its catalogue name with options, or from a folder written by `save_pretrained`.
+    """Return an evaluator by its catalogue name with `options`, or from a folder written by `save_pretrained`
+    (`name_or_folder`).
 
     Options given with a folder override the saved ones; `encoder` is the location of a trained evaluator's frozen
-    encoder if that has moved (its weights must be the same). `verify` scores the fixtures of a trained evaluator.
+    encoder if that has moved (its weights must be the same). `verify` scores the fixtures of a trained evaluator again.
     Raises `UnknownEvaluator` (with similar names), `InvalidOption`, `NotTrained` for the name of a learned evaluator,
     and `ArtefactError` for a folder that is damaged or scores differently than when it was saved.
+
+    >>> from scoring.ml import Record
+    >>> load("token-f1").score([Record("the cat", references=["the cat sat"])]).round(2).tolist()
+    [0.8]
     """
     name = str(name_or_folder)
     folder = Path(name_or_folder)
