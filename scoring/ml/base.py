@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
@@ -95,6 +95,21 @@ class Partial:
     reasons: Mapping[int, str] = field(default_factory=dict)
 
 
+@dataclass
+class _Work:
+    """The records of one call: `rows` are measured, row `rows[i]` as `unique[places[i]]`; `blank` rows get the worst
+    value; all others have a reason."""
+
+    reasons: list[str]
+    unknown: npt.NDArray[np.bool_] | None
+    unique: list[Record] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
+    blank: list[int] = field(default_factory=list)
+    n_empty: int = 0
+    n_duplicate: int = 0
+
+
 class Evaluator(ABC):
     """Base of all evaluators. Higher is better. `details` holds the `Scores` of the last `score` call."""
 
@@ -175,61 +190,63 @@ class Evaluator(ABC):
         `progress(done, total)` counts distinct records; an exception it raises ends the work.
         """
         check_records(records, "score()")
+        work = self._sort_records(records)
         values = np.full(len(records), np.nan)
         components = {name: np.full(len(records), np.nan) for name in self.component_names}
-        reasons = [""] * len(records)
-        readings = self._readings(records)
-        unknown = None if readings is None else np.zeros(len(records), dtype=np.bool_)
-        unique: list[Record] = []
-        get_run_folder: dict[Hashable, int] = {}
-        rows: list[int] = []
-        places: list[int] = []
-        n_empty = n_duplicate = 0
-        for row, record in enumerate(records):
-            empty = not record.text.strip()
-            n_empty += empty
-            key = self.identity(record)
-            duplicate = key in get_run_folder
-            n_duplicate += duplicate
-            reasons[row] = self.undefined(record)
-            if readings is not None and unknown is not None and not reasons[row] and not empty:
-                reasons[row] = self._unreadable(record, readings)
-                unknown[row] = not reasons[row] and any(readings[text] for text in self.texts_read(record))
-            if reasons[row] or empty:
-                get_run_folder.setdefault(key, -1)
-                if not reasons[row]:
-                    values[row] = self.worst
-                    for name, column in components.items():
-                        column[row] = self.worst_component(name)
-                continue
-            if not duplicate:
-                get_run_folder[key] = len(unique)
-                unique.append(record if readings is None else _drop_unreadable(record, readings))
-            rows.append(row)
-            places.append(get_run_folder[key])
-        partial = self.measure(unique, progress or _ignore_progress) if unique else Partial(np.empty(0))
-        index = np.asarray(places, dtype=np.intp)
+        values[work.blank] = self.worst
+        for name, column in components.items():
+            column[work.blank] = self.worst_component(name)
+        partial = self.measure(work.unique, progress or _ignore_progress) if work.unique else Partial(np.empty(0))
+        rows, places = work.rows, np.asarray(work.places, dtype=np.intp)
         truncated: npt.NDArray[np.bool_] | None = None
         if partial.truncated is not None:
             truncated = np.zeros(len(records), dtype=np.bool_)
-            truncated[rows] = partial.truncated[index]
-        values[rows] = within(partial.values, self.scale)[index]
-        for row, place in zip(rows, places, strict=True):
-            reasons[row] = partial.reasons.get(place, "")
+            truncated[rows] = partial.truncated[places]
+        values[rows] = within(partial.values, self.scale)[places]
         for name, column in partial.components.items():
-            components[name][rows] = column[index]
+            components[name][rows] = column[places]
+        for row, place in zip(rows, work.places, strict=True):
+            work.reasons[row] = partial.reasons.get(place, "")
         return Scores(
             values=values,
-            reasons=tuple(reasons),
+            reasons=tuple(work.reasons),
             signature=self.signature,
             n_truncated=0 if truncated is None else int(truncated.sum()),
-            n_empty=n_empty,
-            n_duplicate=n_duplicate,
+            n_empty=work.n_empty,
+            n_duplicate=work.n_duplicate,
             components=components,
             truncated=truncated,
-            unknown=unknown,
-            remarks=(*self.remarks, *self.remarks_on(unique)),
+            unknown=work.unknown,
+            remarks=(*self.remarks, *self.remarks_on(work.unique)),
         )
+
+    def _sort_records(self, records: Sequence[Record]) -> _Work:
+        """Separate the records to measure from duplicates, blank texts and records without a score."""
+        readings = self._readings(records)
+        work = _Work([""] * len(records), None if readings is None else np.zeros(len(records), dtype=np.bool_))
+        place_of: dict[Hashable, int] = {}
+        for row, record in enumerate(records):
+            is_blank = not record.text.strip()
+            work.n_empty += is_blank
+            key = self.identity(record)
+            is_duplicate = key in place_of
+            work.n_duplicate += is_duplicate
+            reason = self.undefined(record)
+            if readings is not None and work.unknown is not None and not reason and not is_blank:
+                reason = self._unreadable(record, readings)
+                work.unknown[row] = not reason and any(readings[text] for text in self.texts_read(record))
+            work.reasons[row] = reason
+            if reason or is_blank:
+                place_of.setdefault(key, -1)
+                if not reason:
+                    work.blank.append(row)
+                continue
+            if not is_duplicate:
+                place_of[key] = len(work.unique)
+                work.unique.append(record if readings is None else _drop_unreadable(record, readings))
+            work.rows.append(row)
+            work.places.append(place_of[key])
+        return work
 
     def texts_read(self, record: Record) -> tuple[str, ...]:
         """The texts of a record that the encoder reads."""
@@ -253,7 +270,11 @@ class Evaluator(ABC):
         return ""
 
     def system_score(self, records: Sequence[Record]) -> float:
-        """The score of a system from its outputs: the mean of the defined scores, nan without any."""
+        """The score of a system from its outputs `records`: from the sums of `system_statistics` if it has any, else
+        the mean of the defined scores; nan without data."""
+        statistics = self.system_statistics(records)
+        if statistics is not None:
+            return float(self.from_sums(statistics.sum(axis=0)))
         values = self.evaluate(records).values
         defined = values[~np.isnan(values)]
         return float(defined.mean()) if defined.size else float("nan")
@@ -320,12 +341,21 @@ class PairEvaluator(Evaluator):
 
     pairwise = True
 
-    @abstractmethod
+    def pair_matrices(self, queries: Sequence[Query]) -> Iterable[Floats]:
+        """The matrix (hypotheses, references) of m for each query, in their order."""
+        raise NotImplementedError
+
     def all_pairs(self, queries: Sequence[Query], *, progress: Progress | None = None) -> list[Floats]:
         """For each query the matrix (hypotheses, references) of m. Blank texts get the worst value.
 
         Queries may be plain tuples of two lists. `progress(done, total)` counts queries.
         """
+        matrices = []
+        for matrix in self.pair_matrices(queries):
+            matrices.append(matrix)
+            if progress is not None:
+                progress(len(matrices), len(queries))
+        return matrices
 
     def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
         queries, places = group_by_references(records)
@@ -354,7 +384,8 @@ def within(values: Floats, scale: tuple[float | None, float | None]) -> Floats:
 
 
 def group_by_references(records: Sequence[Record]) -> tuple[list[Query], list[list[int]]]:
-    """Records with the same references as one query, and the indices of its hypotheses."""
+    """Return a query for all `records` with the same references, and the indices of the records behind its
+    hypotheses."""
     groups: dict[tuple[str, ...], list[int]] = {}
     for place, record in enumerate(records):
         groups.setdefault(get_references(record), []).append(place)
@@ -363,7 +394,11 @@ def group_by_references(records: Sequence[Record]) -> tuple[list[Query], list[li
 
 
 def scatter_best(matrices: Sequence[Floats], places: Sequence[Sequence[int]], n: int) -> Floats:
-    """(n,) the score with the best reference of each hypothesis, in the order of the records."""
+    """Return (n,) the score of each record with its best reference, in the order of the records.
+
+    `matrices[i]` (hypotheses, references) are the scores of query i, and `places[i]` the records behind its hypotheses,
+    as `group_by_references` returns them.
+    """
     values = np.full(n, np.nan)
     for matrix, rows in zip(matrices, places, strict=True):
         values[list(rows)] = matrix.max(axis=1)
@@ -371,7 +406,10 @@ def scatter_best(matrices: Sequence[Floats], places: Sequence[Sequence[int]], n:
 
 
 def weighted_statistics(values: Floats, weights: Floats) -> Floats:
-    """(n, 4) w v, w, v and 1 of each text, zeros where v is nan: the sums of a weighted mean."""
+    """Return (n, 4): w v, w, v and 1 of each text, whose sums give a weighted mean (`weighted_mean`).
+
+    `values` v and `weights` w are (n,); a row is zero where v is nan.
+    """
     defined = ~np.isnan(values)
     values, weights = np.where(defined, values, 0.0), np.where(defined, weights, 0.0)
     return np.column_stack([weights * values, weights, values, defined])
@@ -386,7 +424,8 @@ def weighted_mean(sums: Floats) -> Floats:
 
 
 def shift_progress(progress: Progress, before: int, total: int) -> Progress:
-    """A callback for a part of the work that begins after `before` of `total` records."""
+    """Return a callback for a part of the work that begins after `before` of `total` records and reports to
+    `progress`."""
     return lambda done, _: progress(before + done, total)
 
 

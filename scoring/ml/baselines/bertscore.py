@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from evalapp.translation import gettext as _
 from scoring.ml.base import Floats
 from scoring.ml.baselines.encoder_pairs import (
     ENCODER_OPTIONS,
@@ -43,12 +44,12 @@ def presets() -> Mapping[str, Any]:
 class BertScore(EncoderPairEvaluator):
     """P = mean over tokens of y of the best cosine in r, R likewise from r, F1 = 2 P R / (P + R).
 
-    Class and separator tokens have weight 0 but may be matched, as in bert-score; equal to that package at batch
-    size 1 to 1e-5 (at larger ones its padding enters its scores). Several references: each component takes its
-    own best. `idf` weights tokens by log((N + 1) / (df + 1)) over the distinct references of the call, those
-    of empty texts left out; with one reference all weights would be 0, as those of a text of words that every reference
-    has: there tokens count alike. `rescale` gives (x - b) / (1 - b) with the published b. An empty text gets 0
-    before rescaling, and so does a negative cosine.
+    Class and separator tokens have weight 0 but may be matched, as in bert-score; equal to that package at batch size 1
+    to 1e-5 (at larger ones its padding enters its scores). Several references: each component takes its own best. `idf`
+    weights tokens by log((N + 1) / (df + 1)) over the distinct references of the call, without those of empty texts.
+    With one reference all weights would be 0, and so would those of a text whose words are in every reference: their
+    tokens count equally. `rescale` gives (x - b) / (1 - b) with the published b. An empty text gets 0 before rescaling,
+    and so does a negative cosine.
     """
 
     component_names = COMPONENTS
@@ -135,7 +136,9 @@ class BertScore(EncoderPairEvaluator):
         found = presets()["baselines"].get(self.source.short_name)
         if found is None or found[0] != self.layer:
             known = ", ".join(f"{name} layer {row[0]}" for name, row in presets()["baselines"].items())
-            message = f"has published constants only for {known}; leave it out or use one of the named encoders"
+            message = _("has published constants only for %(known)s; leave it out or use one of the named encoders") % {
+                "known": known
+            }
             raise InvalidOption(self.name, "rescale", message)
         return dict(zip(COMPONENTS, found[1:], strict=True))
 

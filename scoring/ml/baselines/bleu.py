@@ -8,31 +8,21 @@ Explained in docs/explanation/evaluators/lexical-overlap.md#bleu.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from scoring.ml.base import Evaluator, Floats, Partial, Progress, group_by_references
+from scoring.ml.base import Floats, Partial, Progress, group_by_references
 from scoring.ml.baselines.bleu_statistics import SMOOTHING, Smoothing, bleu, orders_needed
+from scoring.ml.baselines.words import TOKEN_OPTIONS, WordMetric
 from scoring.ml.catalogue import Entry, Option, OptionValue
 from scoring.ml.signature import SignatureField, yes_no
 from scoring.ml.text.ngrams import index_queries, totals, union_matches
-from scoring.ml.text.tokens import BLEU_TOKENIZERS, token_table, tokenizer_for, unspaced_remark
+from scoring.ml.text.tokens import token_table
 from scoring.ml.types import Record
 
-TOKEN_OPTIONS = (
-    Option(
-        "tokenize",
-        "str",
-        "auto",
-        "Tokeniser: 13a, zh, char or none (white space only); auto takes the one of `lang`.",
-        choices=("auto", *BLEU_TOKENIZERS),
-    ),
-    Option("lang", "str", "en", "Language of the texts; zh is cut by zh, ja th lo km my by characters."),
-    Option("lowercase", "bool", False, "Compare without regard to case."),
-)
 SMOOTH_OPTIONS = (
     Option(
         "smooth",
@@ -56,21 +46,22 @@ class Statistics:
     ref_len: Floats  # (n,)
 
 
-def resolve_tokenizer(options: dict[str, OptionValue]) -> str:
-    """The tokeniser an evaluator's options ask for."""
-    asked = str(options["tokenize"])
-    return tokenizer_for(str(options["lang"])) if asked == "auto" else asked
+def get_smoothing(options: Mapping[str, OptionValue]) -> Smoothing:
+    """The smoothing that the `options` `smooth` and `smooth_value` select."""
+    value = options["smooth_value"]
+    return Smoothing(str(options["smooth"]), None if value is None else float(value))
 
 
 def bleu_scale(options: dict[str, OptionValue]) -> tuple[float | None, float | None]:
-    """0 to 100; open above for smoothings that may give a precision above 1 (NLTK's methods 5 and 7, large values)."""
+    """Return the range of BLEU with these `options`: 0 to 100, open above for smoothings that may give a precision
+    above 1 (NLTK's methods 5 and 7, values above 1)."""
     value = options["smooth_value"]
     exceeds = options["smooth"] in ("method5", "method7") or (value is not None and float(value) > 1)
     return 0.0, None if exceeds else 100.0
 
 
 def bleu_fields(options: dict[str, OptionValue], tokenizer: str) -> list[SignatureField]:
-    """The signature of the family, in sacrebleu's terms."""
+    """Return the fields of a signature in sacrebleu's terms, for these `options` and the name of the `tokenizer`."""
     smooth, value = str(options["smooth"]), options["smooth_value"]
     if value is not None:
         smooth = f"{smooth}[{value:g}]"
@@ -85,7 +76,10 @@ def bleu_fields(options: dict[str, OptionValue], tokenizer: str) -> list[Signatu
 
 
 def sentence_statistics(records: Sequence[Record], order: int, tokenizer: str, lowercase: bool) -> Statistics:
-    """Matches against all references of each record together."""
+    """Return the matches of each of the `records` against all its references together, up to n-grams of `order`.
+
+    `tokenizer` is a key of `text.tokens.SPLITTERS`; `lowercase` ignores case.
+    """
     queries, places = group_by_references(records)
     texts, rows = index_queries(queries)
     table = token_table(texts, tokenizer, lowercase)
@@ -103,20 +97,16 @@ def sentence_statistics(records: Sequence[Record], order: int, tokenizer: str, l
     return stats
 
 
-class SentenceBleu(Evaluator):
+class SentenceBleu(WordMetric):
     """BLEU-1 ... BLEU-4 of each text: BP * exp(mean over i <= n of log p_i), in 0..100."""
 
     def __init__(self, entry: Entry, options: dict[str, OptionValue], *, orders: Sequence[int]) -> None:
         super().__init__(entry, options)
         self.orders = tuple(orders)
-        self.tokenizer = resolve_tokenizer(self.options)
 
     @property
     def scale(self) -> tuple[float | None, float | None]:
         return bleu_scale(self.options)
-
-    def remarks_on(self, records: Sequence[Record]) -> tuple[str, ...]:
-        return unspaced_remark((record.text for record in records), self.tokenizer)
 
     def signature_fields(self) -> list[SignatureField]:
         return bleu_fields(self.options, self.tokenizer)
@@ -135,13 +125,12 @@ class SentenceBleu(Evaluator):
 
     def compute_bleu(self, stats: Statistics, order: int, *, effective_order: bool) -> Floats:
         """BLEU of each column of the statistics, smoothed as the options say."""
-        value = self.options["smooth_value"]
         return bleu(
             stats.matches,
             stats.totals,
             stats.hyp_len,
             stats.ref_len,
-            Smoothing(self.option_text("smooth"), None if value is None else float(value)),
+            get_smoothing(self.options),
             order=order,
             effective_order=effective_order,
         )
@@ -150,8 +139,8 @@ class SentenceBleu(Evaluator):
 class CorpusBleu(SentenceBleu):
     """Corpus BLEU of a system: the statistics of its texts are added up before the precisions are taken.
 
-    `score` gives what one text alone is worth, sentence BLEU-4 over the same statistics with effective order;
-    `system_score` is the measure itself, equal to sacrebleu's `corpus_score` (hence `eff:no`).
+    `score` is the sentence BLEU-4 of each text over the same statistics with effective order; `system_score` is the
+    measure itself, equal to sacrebleu's `corpus_score` (hence `eff:no`).
     """
 
     def __init__(self, entry: Entry, options: dict[str, OptionValue]) -> None:
@@ -160,13 +149,9 @@ class CorpusBleu(SentenceBleu):
     def signature_fields(self) -> list[SignatureField]:
         return bleu_fields({**self.options, "effective_order": False}, self.tokenizer)
 
-    def system_score(self, records: Sequence[Record]) -> float:
-        """Corpus BLEU over the records that have references; empty texts count with their missing length."""
-        return float(self.from_sums(self.system_statistics(records).sum(axis=0)))
-
     def system_statistics(self, records: Sequence[Record]) -> Floats:
         """(n, 2 orders + 3): matches and totals by order, the lengths of text and reference, 1; zeros without
-        references."""
+        references. Empty texts count with their missing length."""
         places = [place for place, record in enumerate(records) if not self.undefined(record)]
         stats = self.statistics([records[place] for place in places])
         rows = np.zeros((len(records), 2 * len(stats.matches) + 3))

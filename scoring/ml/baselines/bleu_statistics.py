@@ -33,7 +33,8 @@ EXP = Smoothing()
 
 
 def orders_needed(order: int, smooth: str) -> int:
-    """How many orders of statistics a smoothing reads: NLTK's methods 5 and 7 also look at 5-grams."""
+    """Return the number of n-gram orders that BLEU up to `order` needs with the smoothing `smooth`: NLTK's methods 5
+    and 7 also read 5-grams."""
     return max(order, 5) if smooth in ("method5", "method7") else order
 
 
@@ -47,12 +48,12 @@ def bleu(
     order: int = 4,
     effective_order: bool = True,
 ) -> Floats:
-    """BLEU in 0..100: BP * exp(sum over n <= N of log p_n / N), BP = exp(min(0, 1 - r/c)).
+    """Return BLEU in 0..100: BP * exp(sum over n <= N of log p_n / N), BP = exp(min(0, 1 - r/c)).
 
-    `matches` and `totals` (orders, ...) are clipped matches and n-gram counts, `hyp_len` and `ref_len` (...)
-    the lengths c and r; all broadcast. `effective_order` stops at the last order that has n-grams (sacrebleu's
-    families only).
-    Sources: Papineni et al. 2002; Chen and Cherry 2014; sacrebleu 2.6 and NLTK 3.10 agree to 1e-9.
+    `matches` and `totals` (orders, ...) are clipped matches and n-gram counts, `hyp_len` and `ref_len` (...) the
+    lengths c and r; all broadcast. `order` is N. `smoothing` replaces orders without a match; `effective_order` stops
+    at the last order that has n-grams (sacrebleu's smoothings only). Sources: Papineni et al. 2002; Chen and Cherry
+    2014; sacrebleu 2.6 and NLTK 3.10 agree to 1e-9.
     """
     smooth, smooth_value = smoothing
     matches, totals, hyp_len, ref_len = np.broadcast_arrays(matches, totals, hyp_len, ref_len)

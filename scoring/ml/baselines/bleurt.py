@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from scoring.ml import option_checks
+from evalapp.translation import gettext as _
 from scoring.ml.base import Floats, PairEvaluator, Partial, Progress, Query, group_by_references, scatter_best
 from scoring.ml.catalogue import Entry, Option, OptionValue
 from scoring.ml.encoders.forward import sequence_logits
@@ -22,6 +22,7 @@ from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.encoders.unknown import UnknownTokens
 from scoring.ml.engine import Batch, Dtype, Engine
 from scoring.ml.errors import EncoderError
+from scoring.ml.options import SCORING
 from scoring.ml.signature import SignatureField
 from scoring.ml.types import Record
 
@@ -48,9 +49,10 @@ class Bleurt(PairEvaluator):
         self.source = find_encoder(self.option_text("encoder"))
         architectures = self.source.config.get("architectures") or [""]
         if not str(architectures[0]).endswith(_HEAD):
-            message = (
-                f"is no regression checkpoint but a {architectures[0] or 'model without a name'}; take one *{_HEAD}"
-            )
+            message = _("is no regression checkpoint but a %(architectures)s; take one *%(head)s") % {
+                "architectures": architectures[0] or "model without a name",
+                "head": _HEAD,
+            }
             raise EncoderError(self.source.name, message)
         n_labels = len(self.source.config.get("id2label") or ("0", "1"))
         if n_labels != 1:
@@ -80,19 +82,19 @@ class Bleurt(PairEvaluator):
 
     def all_pairs(self, queries: Sequence[Query], *, progress: Progress | None = None) -> list[Floats]:
         """BLEURT of every hypothesis against every reference of its query: matrices (H, R)."""
-        return [values for values, _ in self._score(queries, progress)]
+        return [values for values, cut in self._score(queries, progress)]
 
     def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
         queries, places = group_by_references(records)
         found = self._score(queries, progress)
         cut = np.zeros(len(records), dtype=np.bool_)
-        for (_, truncated), rows in zip(found, places, strict=True):
+        for (_values, truncated), rows in zip(found, places, strict=True):
             cut[rows] = truncated.any(axis=1)
-        return Partial(scatter_best([values for values, _ in found], places, len(records)), cut)
+        return Partial(scatter_best([one[0] for one in found], places, len(records)), cut)
 
     @cached_property
     def engine(self) -> Engine:
-        """The engine all batches go through."""
+        """The engine that runs all batches."""
         budget = self.options["batch_tokens"]
         tokens = None if budget is None else int(budget)
         return Engine(device=self.option_text("device"), batch_tokens=tokens, pad_id=self.tokenizer.pad_id)
@@ -116,7 +118,7 @@ class Bleurt(PairEvaluator):
             rows = [[number.setdefault(p, len(number)) if all(map(str.strip, p)) else -1 for p in row] for row in pairs]
             places.append(np.array(rows, dtype=np.int64).reshape(len(hypotheses), len(references)))
         distinct = list(number)
-        # One more place at the end, which -1 finds: a blank text or reference.
+        # A further place at the end, for -1: a blank text or reference.
         values, cut = np.full(len(distinct) + 1, EMPTY), np.zeros(len(distinct) + 1, dtype=np.bool_)
         for start in range(0, len(distinct), _CHUNK_PAIRS):
             chunk = distinct[start : start + _CHUNK_PAIRS]
@@ -143,13 +145,11 @@ ENTRIES = (
                 None,
                 "Folder of a sequence classifier with one label; there is no default.",
                 names_model=True,
-                needed="must name a checkpoint, for there is no default: the folder of a BLEURT converted to "
+                needed="must name a checkpoint, because there is no default: the folder of a BLEURT converted to "
                 "transformers (a sequence classifier with one label, model.safetensors and tokenizer)",
             ),
             Option("max_length", "int", None, "Longest pair in tokens; none is what the model reads.", minimum=5),
-            Option("dtype", "str", "fp32", "Number format; bf16 is faster on a GPU.", choices=("fp32", "bf16")),
-            Option("device", "str", "auto", "auto, cpu, cuda or cuda:N.", check=option_checks.device),
-            Option("batch_tokens", "int", None, "Token budget of a batch; none suits the device.", minimum=1),
+            *SCORING,
         ),
         citation="Sellam et al. 2020, BLEURT: learning robust metrics for text generation",
     ),

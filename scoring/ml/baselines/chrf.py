@@ -9,14 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from scoring.ml.base import (
-    Floats,
-    PairEvaluator,
-    Progress,
-    Query,
-    group_by_references,
-    within,
-)
+from scoring.ml.base import Floats, PairEvaluator, Query, group_by_references, within
 from scoring.ml.catalogue import Entry, Option
 from scoring.ml.signature import SignatureField
 from scoring.ml.text.ngrams import index_queries, pair_matches, totals
@@ -27,8 +20,12 @@ _PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 
 
 def chrf_score(matches: Floats, hyp_totals: Floats, ref_totals: Floats, beta: float) -> Floats:
-    """chrF in 0..100 from counts (orders, ...): precision and recall are averaged over the orders both sides
-    have n-grams of, then F = (1 + b^2) P R / (b^2 P + R). Source: Popovic 2015; equal to sacrebleu 2.6."""
+    """Return chrF in 0..100 from n-gram counts by order, each (orders, ...).
+
+    `matches` are the shared n-grams, `hyp_totals` and `ref_totals` those of text and reference. Precision and recall
+    are averaged over the orders that both sides have, then F = (1 + b^2) P R / (b^2 P + R) with b = `beta`. Source:
+    Popovic 2015; equal to sacrebleu 2.6.
+    """
     both = (hyp_totals > 0) & (ref_totals > 0)
     n_orders = np.maximum(both.sum(axis=0), 1)
     precision = np.where(both, matches / np.maximum(hyp_totals, 1), 0.0).sum(axis=0) / n_orders
@@ -38,7 +35,12 @@ def chrf_score(matches: Floats, hyp_totals: Floats, ref_totals: Floats, beta: fl
 
 
 def split_punctuation(text: str) -> list[str]:
-    """Words of chrF++: one punctuation mark is cut off the end of a word, or else off its beginning."""
+    """Return the words of a `text` as chrF++ counts them: one punctuation mark is split off the end of a word, or else
+    off its beginning.
+
+    >>> split_punctuation("Well, (yes)")
+    ['Well', ',', '(yes', ')']
+    """
     words: list[str] = []
     for word in text.split():
         if len(word) > 1 and word[-1] in _PUNCTUATION:
@@ -64,23 +66,14 @@ class Chrf(PairEvaluator):
             SignatureField("space", "s", "no"),
         ]
 
-    def all_pairs(self, queries: Sequence[Query], *, progress: Progress | None = None) -> list[Floats]:
-        """chrF of every hypothesis against every reference of its query: matrices (H, R)."""
+    def pair_matrices(self, queries: Sequence[Query]) -> Iterator[Floats]:
         beta = self.option_float("beta")
-        matrices = []
         for matches, hyp_totals, ref_totals in self._counts(queries):
-            matrices.append(chrf_score(matches, hyp_totals[:, :, None], ref_totals[:, None, :], beta))
-            if progress is not None:
-                progress(len(matrices), len(queries))
-        return matrices
-
-    def system_score(self, records: Sequence[Record]) -> float:
-        """chrF of a system: each text's counts against its best reference are added up first (sacrebleu)."""
-        return float(self.from_sums(self.system_statistics(records).sum(axis=0)))
+            yield chrf_score(matches, hyp_totals[:, :, None], ref_totals[:, None, :], beta)
 
     def system_statistics(self, records: Sequence[Record]) -> Floats:
         """(n, 3 orders + 1): matches, n-grams of the text and of its best reference, by order; 1. Zeros without
-        references."""
+        references. As in sacrebleu, the chrF of a system is that of the sums."""
         orders = self.option_int("char_order") + self.option_int("word_order")
         rows = np.zeros((len(records), 3 * orders + 1))
         defined = [place for place, record in enumerate(records) if not self.undefined(record)]
@@ -130,7 +123,7 @@ ENTRIES = (
             Option("char_order", "int", 6, "Longest character n-gram.", minimum=1),
             Option("word_order", "int", 0, "Longest word n-gram; 2 gives chrF++.", minimum=0),
             Option("beta", "float", 2.0, "Weight of recall.", minimum=0),
-            Option("lowercase", "bool", False, "Compare without regard to case."),
+            Option("lowercase", "bool", False, "Ignore case."),
         ),
         system_score="corpus",
         citation="Popovic 2015, chrF: character n-gram F-score for automatic MT evaluation",

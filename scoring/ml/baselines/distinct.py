@@ -1,4 +1,4 @@
-"""distinct-n: how many of the n-grams a system writes are different ones; optionally without the length bias.
+"""distinct-n: the share of distinct n-grams among those of a system; optionally without the length bias.
 
 Explained in docs/explanation/evaluators/diversity-and-fluency.md#distinct-n-grams.
 """
@@ -10,35 +10,33 @@ from functools import partial
 
 import numpy as np
 
-from scoring.ml.base import Evaluator, Floats, Partial, Progress
-from scoring.ml.baselines.bleu import TOKEN_OPTIONS, resolve_tokenizer
+from scoring.ml.base import Floats, Partial, Progress
+from scoring.ml.baselines.words import TOKEN_OPTIONS, WordMetric
 from scoring.ml.catalogue import Entry, Option, OptionValue
 from scoring.ml.signature import SignatureField
-from scoring.ml.text.tokens import TokenTable, token_table, unspaced_remark
 from scoring.ml.types import Record
 
 
 def expected_distinct(total: Floats, vocabulary: int) -> Floats:
-    """V (1 - ((V - 1) / V)^C): how many different ones C uniform draws from V are expected to show."""
+    """Return V (1 - ((V - 1) / V)^C), the expected number of distinct values among C uniform draws from V.
+
+    `total` (n,) are the numbers of draws C, `vocabulary` is V.
+    """
     return -vocabulary * np.expm1(total * np.log1p(-1.0 / vocabulary))
 
 
-class Distinct(Evaluator):
-    """distinct-n = U / C, U different ones among C n-grams, in 0..1.
+class Distinct(WordMetric):
+    """distinct-n = U / C, U distinct ones among C n-grams, in 0..1.
 
     `score` takes each text alone, `system_score` all texts of a system together (the measure of Li et al.). With
-    `expected` it is EAD = U / (V (1 - ((V - 1) / V)^C)), V the vocabulary: above 1 where more are different than
-    chance expects, and without upper end where the texts have more than V different ones. A text shorter than n has no
-    n-gram and gets 0.
+    `expected` it is EAD = U / (V (1 - ((V - 1) / V)^C)), V the vocabulary: above 1 if more are distinct than expected
+    by chance, and without upper end if the texts have more than V distinct ones. A text shorter than n has no n-gram
+    and gets 0.
     """
 
     def __init__(self, entry: Entry, options: dict[str, OptionValue], *, order: int) -> None:
         super().__init__(entry, options)
         self.order = order
-        self.tokenizer = resolve_tokenizer(self.options)
-
-    def remarks_on(self, records: Sequence[Record]) -> tuple[str, ...]:
-        return unspaced_remark((record.text for record in records), self.tokenizer)
 
     def signature_fields(self) -> list[SignatureField]:
         fields = [
@@ -50,8 +48,7 @@ class Distinct(Evaluator):
         return fields
 
     def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
-        table = self._table(records)
-        grams = [self._grams(table, row) for row in range(len(records))]
+        grams = self._grams(records)
         unique = np.array([len(set(gram)) for gram in grams], dtype=np.float64)
         total = np.array([len(gram) for gram in grams], dtype=np.float64)
         progress(len(records), len(records))
@@ -59,18 +56,15 @@ class Distinct(Evaluator):
 
     def system_score(self, records: Sequence[Record]) -> float:
         """distinct-n over all texts together; nan when they hold no n-gram at all."""
-        table = self._table(records)
-        grams = [gram for row in range(len(records)) for gram in self._grams(table, row)]
+        grams = [gram for text in self._grams(records) for gram in text]
         if not grams:
             return float("nan")
         return float(self._ratio(np.array([len(set(grams))]), np.array([len(grams)]))[0])
 
-    def _table(self, records: Sequence[Record]) -> TokenTable:
-        return token_table([r.text for r in records], self.tokenizer, bool(self.options["lowercase"]))
-
-    def _grams(self, table: TokenTable, row: int) -> list[tuple[int, ...]]:
-        tokens = table.row(row).tolist()
-        return list(zip(*(tokens[start:] for start in range(self.order)), strict=False))
+    def _grams(self, records: Sequence[Record]) -> list[list[tuple[int, ...]]]:
+        table = self.tokenize([record.text for record in records])
+        texts = [table.row(row).tolist() for row in range(len(records))]
+        return [list(zip(*(text[start:] for start in range(self.order)), strict=False)) for text in texts]
 
     def _ratio(self, unique: Floats, total: Floats) -> Floats:
         expected = self.options["expected"]
@@ -84,7 +78,7 @@ ENTRIES = tuple(
         kind="baseline",
         summary=f"Share of different {order}-grams among all of a system's; per text within the text.",
         build=partial(Distinct, order=order),
-        # Open for the sake of EAD.
+        # EAD may exceed 1.
         scale=(0.0, None),
         options=(
             *TOKEN_OPTIONS,

@@ -5,6 +5,8 @@ Explained in docs/explanation/evaluators/embedding-similarity.md#average-extrema
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 from scoring.ml.base import Floats
 from scoring.ml.baselines.encoder_pairs import (
     ENCODER_OPTIONS,
@@ -13,68 +15,77 @@ from scoring.ml.baselines.encoder_pairs import (
     unit_vectors,
 )
 from scoring.ml.catalogue import Entry
-from scoring.ml.encoders.matching import cosines, extreme_vectors, greedy_match, mean_vectors
+from scoring.ml.encoders.matching import Side, cosines, extreme_vectors, greedy_match, mean_vectors
 from scoring.ml.encoders.text_encoder import TokenVectors
 
 
-class EmbeddingAverage(EncoderPairEvaluator):
+class EmbeddingMetric(EncoderPairEvaluator):
+    """Base of the three metrics: a measure between the content tokens of two texts."""
+
+    @abstractmethod
+    def compare(self, hyps: Side, refs: Side) -> Floats:
+        """(H, R) the measure of all pairs."""
+
+    def matrices(self, vectors: TokenVectors, query: TextRows, weights: Floats) -> tuple[Floats, ...]:
+        hyps, refs = (self.side(vectors, texts, weights, content_only=True) for texts in query)
+        return (self.compare(hyps, refs),)
+
+
+class EmbeddingAverage(EmbeddingMetric):
     """Cosine of the mean token vectors, special tokens left out; in -1..1. With the installed MiniLM and its last
     layer nearly the similarity it was trained for, whose mean includes the special tokens."""
 
-    def matrices(self, vectors: TokenVectors, query: TextRows, weights: Floats) -> tuple[Floats, ...]:
-        hyps, refs = (self.side(vectors, texts, weights, content_only=True) for texts in query)
-        return (cosines(mean_vectors(hyps), mean_vectors(refs)),)
+    def compare(self, hyps: Side, refs: Side) -> Floats:
+        return cosines(mean_vectors(hyps), mean_vectors(refs))
 
 
-class EmbeddingExtrema(EncoderPairEvaluator):
+class EmbeddingExtrema(EmbeddingMetric):
     """Cosine of the vectors made of each dimension's value furthest from zero; in -1..1."""
 
-    def matrices(self, vectors: TokenVectors, query: TextRows, weights: Floats) -> tuple[Floats, ...]:
-        hyps, refs = (self.side(vectors, texts, weights, content_only=True) for texts in query)
-        return (cosines(extreme_vectors(hyps), extreme_vectors(refs)),)
+    def compare(self, hyps: Side, refs: Side) -> Floats:
+        return cosines(extreme_vectors(hyps), extreme_vectors(refs))
 
 
-class EmbeddingGreedy(EncoderPairEvaluator):
+class EmbeddingGreedy(EmbeddingMetric):
     """Mean over tokens of the best cosine on the other side, averaged over both directions; in -1..1."""
 
     def finish(self, vectors: TokenVectors) -> TokenVectors:
         return unit_vectors(vectors)
 
-    def matrices(self, vectors: TokenVectors, query: TextRows, weights: Floats) -> tuple[Floats, ...]:
-        hyps, refs = (self.side(vectors, texts, weights, content_only=True) for texts in query)
+    def compare(self, hyps: Side, refs: Side) -> Floats:
         forward, backward = greedy_match(hyps, refs)
-        return ((forward + backward) / 2,)
+        return (forward + backward) / 2
 
 
-ENTRIES = (
+ENTRIES = tuple(
     Entry(
-        name="embedding-average",
+        name=f"embedding-{name}",
         kind="baseline",
-        summary="Cosine of mean token vectors, best reference.",
-        build=EmbeddingAverage,
+        summary=summary,
+        build=build,
         scale=(-1.0, 1.0),
         needs=("references", "encoder"),
         options=ENCODER_OPTIONS,
-        citation="Liu et al. 2016, How not to evaluate your dialogue system",
-    ),
-    Entry(
-        name="embedding-extrema",
-        kind="baseline",
-        summary="Cosine of the extreme values of token vectors, best reference.",
-        build=EmbeddingExtrema,
-        scale=(-1.0, 1.0),
-        needs=("references", "encoder"),
-        options=ENCODER_OPTIONS,
-        citation="Forgues et al. 2014, Bootstrapping dialog systems with word embeddings",
-    ),
-    Entry(
-        name="embedding-greedy",
-        kind="baseline",
-        summary="Greedy matching of token vectors in both directions, best reference.",
-        build=EmbeddingGreedy,
-        scale=(-1.0, 1.0),
-        needs=("references", "encoder"),
-        options=ENCODER_OPTIONS,
-        citation="Rus and Lintean 2012, An optimal assessment of natural language student input",
-    ),
+        citation=citation,
+    )
+    for name, build, summary, citation in (
+        (
+            "average",
+            EmbeddingAverage,
+            "Cosine of mean token vectors, best reference.",
+            "Liu et al. 2016, How not to evaluate your dialogue system",
+        ),
+        (
+            "extrema",
+            EmbeddingExtrema,
+            "Cosine of the extreme values of token vectors, best reference.",
+            "Forgues et al. 2014, Bootstrapping dialog systems with word embeddings",
+        ),
+        (
+            "greedy",
+            EmbeddingGreedy,
+            "Greedy matching of token vectors in both directions, best reference.",
+            "Rus and Lintean 2012, An optimal assessment of natural language student input",
+        ),
+    )
 )

@@ -9,7 +9,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from scoring.ml import option_checks
 from scoring.ml.base import (
     Floats,
     PairEvaluator,
@@ -26,23 +25,16 @@ from scoring.ml.encoders.text_encoder import TextEncoder, TokenVectors
 from scoring.ml.encoders.unknown import UnknownTokens
 from scoring.ml.encodings import Tokenized
 from scoring.ml.engine import Dtype
+from scoring.ml.options import ENCODER, SCORING
 from scoring.ml.signature import SignatureField
 from scoring.ml.text.ngrams import index_queries
 from scoring.ml.types import Record
 
 ENCODER_OPTIONS = (
-    Option(
-        "encoder",
-        "str",
-        None,
-        "Name or folder of a transformers encoder; none is the installed MiniLM.",
-        names_model=True,
-    ),
+    ENCODER,
     Option("layer", "int", None, "Layer whose vectors are used, 0 = embeddings; none is the metric's own.", minimum=0),
     Option("max_length", "int", None, "Longest text in tokens; none is what the encoder reads.", minimum=3),
-    Option("dtype", "str", "fp32", "Number format of the encoder; bf16 is faster on a GPU.", choices=("fp32", "bf16")),
-    Option("device", "str", "auto", "auto, cpu, cuda or cuda:N.", check=option_checks.device),
-    Option("batch_tokens", "int", None, "Token budget of a batch; none suits the device.", minimum=1),
+    *SCORING,
 )
 TextRows: TypeAlias = tuple[list[int], list[int]]
 # Values of the vectors held at a time (256 MB); queries are processed in chunks of that size.
@@ -81,7 +73,7 @@ class EncoderPairEvaluator(PairEvaluator):
     def matrices(self, vectors: TokenVectors, query: TextRows, weights: Floats) -> tuple[Floats, ...]:
         """The value (H, R) of a query's pairs, then one such matrix per component; nan = no content to compare.
 
-        `weights` is what `token_weights` gave; pass it on to `side`.
+        `weights` are those of `token_weights`, to be passed to `side`.
         """
 
     def chunk_matrices(
@@ -117,11 +109,9 @@ class EncoderPairEvaluator(PairEvaluator):
             SignatureField("attn", "at", self.source.attention),
         ]
 
-    def all_pairs(self, queries: Sequence[Query], *, progress: Progress | None = None) -> list[Floats]:
-        """The measure of every hypothesis against every reference of its query: matrices (H, R)."""
+    def pair_matrices(self, queries: Sequence[Query]) -> Iterator[Floats]:
         texts, rows = index_queries(queries)
-        tokenized = self.encoder.tokenize(texts)
-        return [parts[0] for parts in self._stream(texts, rows, tokenized, progress)]
+        return (parts[0] for parts in self._stream(texts, rows, self.encoder.tokenize(texts)))
 
     def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
         queries, places = group_by_references(records)
@@ -129,7 +119,9 @@ class EncoderPairEvaluator(PairEvaluator):
         tokenized = self.encoder.tokenize(texts)
         columns: list[list[Floats]] = [[] for _ in range(1 + len(self.component_names))]
         cut = np.zeros(len(records), dtype=np.bool_)
-        for (hyps, refs), at, parts in zip(rows, places, self._stream(texts, rows, tokenized, progress), strict=True):
+        streamed = enumerate(self._stream(texts, rows, tokenized), start=1)
+        for (hyps, refs), at, (done, parts) in zip(rows, places, streamed, strict=True):
+            progress(done, len(rows))
             cut[at] = tokenized.truncated[hyps] | tokenized.truncated[refs].any()
             for column, part in zip(columns, parts, strict=True):
                 column.append(part)
@@ -151,17 +143,12 @@ class EncoderPairEvaluator(PairEvaluator):
         return Side(vectors.vectors[rows], weights, lengths.astype(np.int64))
 
     def _stream(
-        self,
-        texts: Sequence[str],
-        rows: Sequence[TextRows],
-        tokenized: Tokenized,
-        progress: Progress | None,
+        self, texts: Sequence[str], rows: Sequence[TextRows], tokenized: Tokenized
     ) -> Iterator[tuple[Floats, ...]]:
         """The matrices of each query; only the vectors of one chunk of queries are in memory at a time."""
         weights = self.token_weights(tokenized, rows)
         worst = (self.worst, *(self.worst_component(name) for name in self.component_names))
         blank = np.array([not text.strip() for text in texts])
-        done = 0
         for chunk in self._chunks(rows, tokenized):
             place: dict[int, int] = {}
             local = [
@@ -175,9 +162,6 @@ class EncoderPairEvaluator(PairEvaluator):
                     part[blank[hyps]] = low
                     part[:, blank[refs]] = low
                 yield parts
-                done += 1
-                if progress is not None:
-                    progress(done, len(rows))
 
     def _chunks(self, rows: Sequence[TextRows], tokenized: Tokenized) -> Iterator[list[TextRows]]:
         lengths = tokenized.encodings.lengths

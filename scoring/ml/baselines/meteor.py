@@ -5,22 +5,22 @@ Explained in docs/explanation/evaluators/lexical-overlap.md#meteor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from scoring.ml.base import Floats, PairEvaluator, Progress, Query
-from scoring.ml.baselines.bleu import TOKEN_OPTIONS, resolve_tokenizer
+from evalapp.translation import gettext as _
+from scoring.ml.base import Floats, PairEvaluator, Query
+from scoring.ml.baselines.words import TOKEN_OPTIONS, WordMetric
 from scoring.ml.catalogue import Entry, Option, OptionValue
 from scoring.ml.errors import InvalidOption
 from scoring.ml.signature import SignatureField
 from scoring.ml.text.ngrams import index_queries
-from scoring.ml.text.tokens import tokenize, unspaced_remark
+from scoring.ml.text.tokens import tokenize
 from scoring.ml.text.wordnet import WordNet, find_wordnet, open_wordnet
-from scoring.ml.types import Record
 
 Synonyms = Callable[[int], Iterable[int]]
 _INSTALL = (
@@ -45,11 +45,12 @@ class Words(NamedTuple):
 
 
 def align(hyp: Words, ref: Words, synonyms: Synonyms | None) -> list[tuple[int, int]]:
-    """Matched positions (i, j), i ascending: equal words first, then equal stems, then synonyms.
-
-    At each stage the words of the hypothesis, from last to first, take the last free matching word of the reference, in
-    nltk's order. The third stage knows words by their stems only, as nltk's does: `synonyms(stem)` gives the stems of
+    """Return the matched positions (i, j) of two texts, i ascending: equal words first, then equal stems, then
     synonyms.
+
+    In each stage the words of `hyp`, from last to first, take the last free matching word of `ref`, in nltk's order.
+    The third stage knows words by their stems only, as in nltk: `synonyms(stem)` returns the stems of synonyms; None
+    leaves the stage out.
     """
     partner = [-1] * len(hyp.words)
     taken: set[int] = set()
@@ -65,7 +66,7 @@ def align(hyp: Words, ref: Words, synonyms: Synonyms | None) -> list[tuple[int, 
             taken.add(partner[i])
         else:
             free.append(i)
-    # How many places of a stem may still be free: what lies behind them is taken.
+    # The number of places of a stem that may still be free; later places are taken.
     left: dict[int, int] = {}
     stage: Synonyms | None
     for stage in (_itself, synonyms):
@@ -90,7 +91,7 @@ def _itself(stem: int) -> tuple[int]:
 
 
 def _last_free(ref: Words, stem: int, taken: set[int], left: dict[int, int]) -> int:
-    """The last place of a stem that nothing has taken, -1 without any."""
+    """The last free place of a stem, -1 without any."""
     places = ref.stem_places[stem]
     end = left.get(stem, len(places))
     while end and places[end - 1] in taken:
@@ -100,7 +101,11 @@ def _last_free(ref: Words, stem: int, taken: set[int], left: dict[int, int]) -> 
 
 
 def count_chunks(pairs: Sequence[tuple[int, int]]) -> int:
-    """Runs of matches that are neighbours, in the same order, on both sides."""
+    """Return the number of runs of matches that are adjacent, in the same order, on both sides; `pairs` is sorted.
+
+    >>> count_chunks([(0, 0), (1, 1), (2, 5)])
+    2
+    """
     breaks = sum(not (after[0] == before[0] + 1 and after[1] == before[1] + 1) for before, after in pairwise(pairs))
     return breaks + 1 if pairs else 0
 
@@ -112,7 +117,7 @@ def _places(keys: Sequence[int]) -> dict[int, list[int]]:
     return places
 
 
-class Meteor(PairEvaluator):
+class Meteor(WordMetric, PairEvaluator):
     """F (1 - gamma (chunks / m)^beta) of the m aligned tokens, best reference; in 0..1.
 
     P = m / |hyp|, R = m / |ref|, F = P R / (alpha P + (1 - alpha) R); alpha .9, beta 3, gamma .5. Texts are
@@ -123,11 +128,15 @@ class Meteor(PairEvaluator):
 
     def __init__(self, entry: Entry, options: Mapping[str, OptionValue]) -> None:
         super().__init__(entry, options)
-        self.tokenizer = resolve_tokenizer(self.options)
         asked = self.option_text("synonyms")
         path = None if asked == "none" else find_wordnet()
         if asked == "wordnet" and path is None:
-            raise InvalidOption(self.name, "synonyms", f"needs WordNet, which this machine does not have; {_INSTALL}")
+            raise InvalidOption(
+                self.name,
+                "synonyms",
+                _("needs WordNet, which this machine does not have; %(install)s"),
+                install=_INSTALL,
+            )
         self.wordnet: WordNet | None = None if path is None else open_wordnet(path)
 
     @property
@@ -135,9 +144,6 @@ class Meteor(PairEvaluator):
         if self.wordnet is None and self.options["synonyms"] == "auto":
             return (f"without synonyms, because no WordNet was found: {_INSTALL}",)
         return ()
-
-    def remarks_on(self, records: Sequence[Record]) -> tuple[str, ...]:
-        return unspaced_remark((record.text for record in records), self.tokenizer)
 
     def signature_fields(self) -> list[SignatureField]:
         synonyms = "none" if self.wordnet is None else f"wordnet@{self.wordnet.fingerprint[:8]}"
@@ -150,21 +156,16 @@ class Meteor(PairEvaluator):
             *(SignatureField(key, key[0], f"{self.option_float(key):g}") for key in ("alpha", "beta", "gamma")),
         ]
 
-    def all_pairs(self, queries: Sequence[Query], *, progress: Progress | None = None) -> list[Floats]:
-        """METEOR of every hypothesis against every reference of its query: matrices (H, R)."""
+    def pair_matrices(self, queries: Sequence[Query]) -> Iterator[Floats]:
         texts, rows = index_queries(queries)
         vocabulary = _Vocabulary()
         lines = [vocabulary.number_words(tokenize(text.lower(), self.tokenizer)) for text in texts]
         stem_of = vocabulary.stems()
         tokens = [Words.of(line, stem_of) for line in lines]
         synonyms = None if self.wordnet is None else vocabulary.synonyms(self.wordnet)
-        matrices = []
         for hyps, refs in rows:
             matrix = [[self._value(tokens[hyp], tokens[ref], synonyms) for ref in refs] for hyp in hyps]
-            matrices.append(np.array(matrix, dtype=np.float64).reshape(len(hyps), len(refs)))
-            if progress is not None:
-                progress(len(matrices), len(rows))
-        return matrices
+            yield np.array(matrix, dtype=np.float64).reshape(len(hyps), len(refs))
 
     def _value(self, hyp: Words, ref: Words, synonyms: Synonyms | None) -> float:
         pairs = align(hyp, ref, synonyms)
@@ -204,7 +205,7 @@ class _Vocabulary:
 
 @cache
 def _porter() -> Callable[[str], str]:
-    """Porter's stemmer with nltk's extensions; importing nltk takes a while, so it waits until it is needed."""
+    """Porter's stemmer with nltk's extensions; nltk is imported on first use because that takes a while."""
     from nltk.stem.porter import PorterStemmer
 
     stem: Callable[[str], str] = cache(PorterStemmer().stem)
@@ -226,7 +227,7 @@ ENTRIES = (
                 "synonyms",
                 "str",
                 "auto",
-                "auto: WordNet's where this machine has it; wordnet: refuse to do without; none: words and stems only.",
+                "auto: those of WordNet if this machine has it; wordnet: fail without it; none: words and stems only.",
                 choices=("auto", "wordnet", "none"),
             ),
             *TOKEN_OPTIONS[:2],

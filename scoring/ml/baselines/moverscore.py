@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evalapp.translation import gettext as _
 from scoring.ml.base import Floats
 from scoring.ml.baselines.encoder_pairs import ENCODER_OPTIONS, EncoderPairEvaluator, TextRows
 from scoring.ml.baselines.transport import Problem, transport_costs
@@ -67,10 +68,10 @@ class MoverScore(EncoderPairEvaluator):
     hypotheses apart, empty hypotheses and their references left out; where all tokens of a text have idf 0 they count
     alike. Several references: the best.
 
-    By default the last layer and the Euclidean distance, as the authors' faster version with DistilBERT. Their
-    first one is `layers=5, cost="squared", form="linear"` with BERT fine-tuned on MNLI: minimum, mean and maximum of
-    five layers, and 1 - D. They give class and separator token an idf of 0; so do we. A text without any word gets
-    the worst value. Source: Zhao et al. 2019.
+    By default the last layer and the Euclidean distance, as the authors' faster version with DistilBERT. Their first
+    one is `layers=5, cost="squared", form="linear"` with BERT fine-tuned on MNLI: minimum, mean and maximum of five
+    layers, and 1 - D. As in theirs, class and separator tokens have an idf of 0. A text without any word gets the worst
+    value. Source: Zhao et al. 2019.
     """
 
     def __init__(self, entry: Entry, options: Mapping[str, OptionValue]) -> None:
@@ -78,7 +79,10 @@ class MoverScore(EncoderPairEvaluator):
         self.layers = self.option_int("layers")
         if self.layers > 1:
             if self.layers > self.layer:
-                message = f"has {self.layer} layers up to the one asked for: it cannot take {self.layers}"
+                message = _("has %(layer)s layers up to the one asked for: it cannot take %(layers)s") % {
+                    "layer": self.layer,
+                    "layers": self.layers,
+                }
                 raise EncoderError(self.source.name, message)
             plain = self.encoder
             self.encoder = PowerMeanEncoder(
@@ -218,7 +222,7 @@ class MoverScore(EncoderPairEvaluator):
 
     @cached_property
     def _continues(self) -> npt.NDArray[np.bool_]:
-        """Tokens that go on with a word."""
+        """Tokens that continue a word."""
         return _padded(_continuations(self._names), len(self._is_content))
 
 
@@ -246,7 +250,7 @@ def _is_punctuation(name: str) -> bool:
 
 
 def _continuations(names: Sequence[str]) -> list[bool]:
-    """Which tokens go on with a word, by the marks this vocabulary uses; none where it uses none."""
+    """Whether each token continues a word, by the marks of this vocabulary; none if it uses no marks."""
     if any(name.startswith(_CONTINUES) and len(name) > len(_CONTINUES) for name in names):
         return [name.startswith(_CONTINUES) and len(name) > len(_CONTINUES) for name in names]
     if any(name.startswith(_BEGINS) and len(name) > 1 for name in names):

@@ -1,7 +1,7 @@
-"""Perplexity of texts under a language model: how fluent they are, by a model's lights.
+"""Perplexity of texts under a language model, a measure of fluency.
 
 The model is a causal one from a folder, a saved n-gram model, or n-gram models of the references in the call.
-`ppl_reference` is the other thing of that name: how well a generator predicts what people wrote.
+`ppl_reference` is the perplexity of human references under a generator: how well it predicts them.
 
 Explained in docs/explanation/evaluators/diversity-and-fluency.md#perplexity.
 """
@@ -16,17 +16,17 @@ from pathlib import Path
 
 import numpy as np
 
-from scoring.ml import option_checks
-from scoring.ml.base import Evaluator, Floats, Partial, Progress, Scores, get_references
-from scoring.ml.baselines.bleu import TOKEN_OPTIONS, resolve_tokenizer
+from evalapp.translation import gettext as _
+from scoring.ml.base import Floats, Partial, Progress, Scores, get_references
+from scoring.ml.baselines.words import TOKEN_OPTIONS, WordMetric
 from scoring.ml.catalogue import Entry, Option, OptionValue
 from scoring.ml.encoders.causal import CausalModel
 from scoring.ml.encoders.source import find_encoder
 from scoring.ml.encoders.unknown import UnknownTokens
 from scoring.ml.engine import Dtype
 from scoring.ml.errors import InvalidOption, ScoringError
+from scoring.ml.options import SCORING
 from scoring.ml.signature import SignatureField, yes_no
-from scoring.ml.text.tokens import unspaced_remark
 from scoring.ml.text.word_ngrams import HEADER, WordNgrams
 from scoring.ml.types import Record, check_records
 
@@ -35,9 +35,9 @@ _CHUNK = 2048
 
 
 class CrossFit:
-    """n-gram models of the references of a call, by which no text is judged that shares its item or group.
+    """n-gram models of the references of a call; none scores a text of an item or group that it learned from.
 
-    Groups (the split group, else the item, else the references themselves) are ordered by sha256 and dealt out to
+    Groups (the split group, else the item, else the references themselves) are ordered by sha256 and assigned to
     `folds` parts in turn; the model of a part learns from the distinct references of all other parts.
     """
 
@@ -54,7 +54,7 @@ class CrossFit:
         self._models: dict[int, WordNgrams | None] = {}
 
     def model_for(self, record: Record) -> WordNgrams | None:
-        """The model that may judge a record, None where there is nothing to learn from."""
+        """The model that may score a record; None if there is nothing to learn from."""
         fold = self.fold[identify_group(record)]
         if fold not in self._models:
             others = set().union(*(texts for place, texts in enumerate(self._texts) if place != fold))
@@ -68,7 +68,7 @@ class CrossFit:
         return self._models[fold]
 
 
-class Perplexity(Evaluator):
+class Perplexity(WordMetric):
     """max(-20, -NLL / tokens), the mean log-probability of a text's tokens; higher is more fluent, 0 is certainty.
 
     `perplexity` in the components is exp(-score). A system's score is the mean over its non-empty texts weighted by
@@ -76,29 +76,28 @@ class Perplexity(Evaluator):
     not a mean over texts. Scores under different
     models cannot be compared: tokens differ, and `words` says how many a text has at white space.
 
-    Without `encoder`, word n-gram models (see `scoring.ml.text.word_ngrams`) learn from the references in the call:
-    what people wrote for other items, never what they wrote for the text's own (`CrossFit`). A text's end counts as
-    a token. Scores then depend on the call. With `encoder` a causal model reads beginning-of-sequence, context (with
-    `context`), text. An empty text gets -20, a perplexity of 5e8, below any text of ordinary words; and no
-    text gets less: at -14 per letter, a single long word in letters that the models never saw (another script,
-    gibberish) would otherwise dominate every mean and correlation.
+    Without `encoder`, word n-gram models (see `scoring.ml.text.word_ngrams`) learn from the references in the call,
+    only from those of other items (`CrossFit`). A text's end counts as a token. Scores then depend on the call. With
+    `encoder` a causal model reads beginning-of-sequence, context (with `context`), text. An empty text gets -20, a
+    perplexity of 5e8, below any text of ordinary words; and no text gets less: at -14 per letter, a single long word in
+    letters that the models never saw (another script, gibberish) would otherwise dominate every mean and correlation.
     """
 
     component_names = ("perplexity", "tokens", "words")
 
     def __init__(self, entry: Entry, options: Mapping[str, OptionValue]) -> None:
         super().__init__(entry, options)
-        self.tokenizer = resolve_tokenizer(self.options)
         self.cross: CrossFit | None = None
         self.ngrams: WordNgrams | None = None
         self.causal: CausalModel | None = None
         given = None if self.options["encoder"] is None else self.option_text("encoder")
         if given is not None and (Path(given) / HEADER).is_file():
             self.ngrams = WordNgrams.load(given)
+            self.tokenizer = self.ngrams.tokenizer
         elif given is not None:
             self.causal = _causal(given, self.options)
         if self.options["context"] and self.causal is None:
-            raise InvalidOption(self.name, "context", "needs a causal model: give its folder as `encoder`")
+            raise InvalidOption(self.name, "context", _("needs a causal model: give its folder as `encoder`"))
 
     @property
     def worst(self) -> float:
@@ -133,23 +132,20 @@ class Perplexity(Evaluator):
                 SignatureField("attn", "at", source.attention),
             ]
         if self.ngrams is not None:
-            order, case, tokenizer = self.ngrams.word_model.order, self.ngrams.lowercase, self.ngrams.tokenizer
+            order, case = self.ngrams.word_model.order, self.ngrams.lowercase
             train = f"saved@{self.ngrams.fingerprint[:8]}"
         else:
-            order, case, tokenizer = self.option_int("order"), bool(self.options["lowercase"]), self.tokenizer
+            order, case = self.option_int("order"), bool(self.options["lowercase"])
             train = f"references-of-other-groups/{self.options['folds']}"
         return [
             SignatureField("lm", "lm", f"kn{order}"),
             SignatureField("train", "tr", train),
             SignatureField("case", "c", "lc" if case else "mixed"),
-            SignatureField("tok", "tok", tokenizer),
+            SignatureField("tok", "tok", self.tokenizer),
         ]
 
     def remarks_on(self, records: Sequence[Record]) -> tuple[str, ...]:
-        if self.causal is not None:
-            return ()
-        tokenizer = self.tokenizer if self.ngrams is None else self.ngrams.tokenizer
-        return unspaced_remark((record.text for record in records), tokenizer)
+        return () if self.causal is not None else super().remarks_on(records)
 
     def identity(self, record: Record) -> Hashable:
         if self.depends_on_batch:
@@ -169,7 +165,7 @@ class Perplexity(Evaluator):
         if not self.depends_on_batch or self.cross is not None:
             return super().evaluate(records, progress=progress)
         check_records(records, "score()")
-        fitted = copy.copy(self)  # so that calls in several threads do not meet
+        fitted = copy.copy(self)  # so that calls in several threads do not interfere
         fitted.cross = CrossFit(
             records,
             folds=self.option_int("folds"),
@@ -189,15 +185,11 @@ class Perplexity(Evaluator):
         values = sums / np.maximum(tokens, 1)
         # A tokenizer may find nothing in a text that is not blank.
         values[tokens == 0] = self.worst
-        # No text is worse than none.
+        # No text scores below an empty one.
         values = np.maximum(values, self.worst)
         words = np.array([len(record.text.split()) for record in records], dtype=np.float64)
         with np.errstate(over="ignore"):
             return Partial(values, components={"perplexity": np.exp(-values), "tokens": tokens, "words": words})
-
-    def system_score(self, records: Sequence[Record]) -> float:
-        """-(sum of NLL) / (sum of tokens) over the texts with a score; nan without any token."""
-        return float(self.from_sums(self.system_statistics(records).sum(axis=0)))
 
     def system_statistics(self, records: Sequence[Record]) -> Floats:
         """(n, 2): log-likelihood and number of tokens of each text with a score."""
@@ -241,7 +233,8 @@ def ppl_reference(generator: str, records: Sequence[Record], *, context: bool = 
 
 
 def identify_group(record: Record) -> tuple[str, ...]:
-    """The key that a text may share with training texts: its split group, else its item, else its references."""
+    """Return the key that a `record` shares with training texts: its split group, else its item, else its
+    references."""
     return (record.group,) if record.group else (record.item,) if record.item else ("", *get_references(record))
 
 
@@ -281,16 +274,14 @@ ENTRIES = (
             Option("encoder", "str", None, _MODEL, names_model=True),
             Option("context", "bool", False, "Score a text as the answer to its context; needs a causal model."),
             Option("order", "int", 3, "Longest n-gram.", minimum=1),
-            Option("folds", "int", 5, "Parts of the items; a text is judged by the other parts.", minimum=2),
+            Option("folds", "int", 5, "Parts of the items; a text is scored by a model of the other parts.", minimum=2),
             *TOKEN_OPTIONS[:2],
-            Option("lowercase", "bool", True, "n-grams without regard to case."),
+            Option("lowercase", "bool", True, "Ignore case in n-grams."),
             Option(
                 "max_length", "int", None, "Longest window of a causal model; none is its own, up to 2,048.", minimum=2
             ),
             Option("stride", "int", None, "Step of the windows of a longer text; none is half a window.", minimum=1),
-            Option("dtype", "str", "fp32", "Number format; bf16 is faster on a GPU.", choices=("fp32", "bf16")),
-            Option("device", "str", "auto", "auto, cpu, cuda or cuda:N.", check=option_checks.device),
-            Option("batch_tokens", "int", None, "Token budget of a batch; none suits the device.", minimum=1),
+            *SCORING,
         ),
         system_score="corpus",
         citation="Jelinek et al. 1977, Perplexity: a measure of the difficulty of speech recognition tasks",

@@ -6,11 +6,11 @@ Explained in docs/explanation/evaluators/lexical-overlap.md#rouge-l.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from scoring.ml.base import Floats, PairEvaluator, Progress, Query, get_references
+from scoring.ml.base import Floats, PairEvaluator, Query, get_references
 from scoring.ml.catalogue import Entry, Option, OptionValue
 from scoring.ml.signature import SignatureField
 from scoring.ml.text.ngrams import index_queries
@@ -75,13 +75,11 @@ class RougeL(PairEvaluator):
             SignatureField("beta", "b", f"{self.option_float('beta'):g}"),
         ]
 
-    def all_pairs(self, queries: Sequence[Query], *, progress: Progress | None = None) -> list[Floats]:
-        """ROUGE-L of every hypothesis against every reference of its query: matrices (H, R)."""
+    def pair_matrices(self, queries: Sequence[Query]) -> Iterator[Floats]:
         texts, rows = index_queries(queries)
         table = token_table(texts, self.tokenizer, lowercase=True)
         tokens = [table.row(index).tolist() for index in range(len(texts))]
         weight = self.option_float("beta") ** 2
-        matrices = []
         for hyps, refs in rows:
             common = np.zeros((len(hyps), len(refs)))
             for row, hyp in enumerate(hyps):
@@ -89,10 +87,7 @@ class RougeL(PairEvaluator):
                 common[row] = [subsequence.length(tokens[ref]) for ref in refs]
             # With P = LCS/h and R = LCS/r the F-score is (1 + b^2) LCS / (h + b^2 r).
             below = table.lengths[hyps][:, None] + weight * table.lengths[refs][None, :]
-            matrices.append((1 + weight) * common / np.where(below > 0, below, 1.0))
-            if progress is not None:
-                progress(len(matrices), len(rows))
-        return matrices
+            yield (1 + weight) * common / np.where(below > 0, below, 1.0)
 
 
 def _is_lost(text: str) -> bool:

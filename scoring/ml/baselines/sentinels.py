@@ -1,4 +1,4 @@
-"""Sentinels: scores that cannot know quality. A metric that does not beat them has shown nothing.
+"""Trivial baselines: scores that know nothing of quality. A metric that does not beat them adds no evidence.
 
 Explained in docs/explanation/evaluators/trivial-baselines.md.
 """

@@ -32,7 +32,7 @@ def transport_costs(problems: Sequence[Problem]) -> Floats:
     block: list[int] = []
     unknowns = 0
     for place, problem in enumerate(problems):
-        if min(problem.cost.shape) == 1:  # only one plan there
+        if min(problem.cost.shape) == 1:  # only one plan is possible
             values[place] = problem.supply @ problem.cost @ problem.demand
             continue
         if block and unknowns + problem.cost.size > BLOCK_UNKNOWNS:

@@ -58,9 +58,9 @@ def index_queries(
 
 
 def pair_matches(table: TokenTable, queries: Sequence[TextQuery], order: int) -> Iterator[Floats]:
-    """For each query an array (order, hypotheses, references) of clipped n-gram matches.
+    """Yield for each of the `queries` an array (order, hypotheses, references) of clipped n-gram matches.
 
-    A query is (rows of hypotheses, rows of references) of the table.
+    A query is (rows of hypotheses, rows of references) of the `table`; `order` is the longest n-gram.
     """
     for chunk in _chunks(table, queries):
         hyps, refs = _side(table, [q[0] for q in chunk]), _side(table, [q[1] for q in chunk])
@@ -83,7 +83,8 @@ def pair_matches(table: TokenTable, queries: Sequence[TextQuery], order: int) ->
 
 
 def union_matches(table: TokenTable, queries: Sequence[TextQuery], order: int) -> Iterator[Floats]:
-    """For each query an array (order, hypotheses): matches clipped against the maximum over all references."""
+    """Yield for each of the `queries` of a `table` an array (order, hypotheses): matches clipped against the maximum
+    over all references; `order` is the longest n-gram."""
     for chunk in _chunks(table, queries):
         hyps, refs = _side(table, [q[0] for q in chunk]), _side(table, [q[1] for q in chunk])
         n_texts = int(hyps.counts.sum())
@@ -157,7 +158,7 @@ def _found(keys: Ints, wanted: Ints, at: Ints) -> tuple[Ints, Ints]:
 def _columns(
     hyp: tuple[Ints, Ints, Ints], ref: tuple[Ints, Ints, Ints], n_grams: int
 ) -> tuple[Elements, Elements, int]:
-    """Hand out columns n-gram by n-gram, as many as the most repetitive hypothesis needs."""
+    """Assign columns n-gram by n-gram, as many as the most repetitive hypothesis needs."""
     hyp_text, hyp_gram, hyp_turn = hyp
     ref_text, ref_gram, ref_turn = ref
     needed = np.zeros(n_grams, dtype=np.int64)
@@ -184,7 +185,7 @@ def _occurrences(text: Ints, gram: Ints, n_grams: int) -> tuple[Ints, Ints, Ints
 
 
 def _incidence(rows: Ints, columns: Ints, shape: tuple[int, int]) -> sparse.csr_array:
-    from scipy import sparse  # a tenth of a second that those who only read the catalogue need not wait
+    from scipy import sparse  # takes a tenth of a second, which reading the catalogue should not cost
 
     return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
 

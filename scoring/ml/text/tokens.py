@@ -37,7 +37,7 @@ _ZH_RANGES = (
     (0xFA30, 0xFA6A), (0xFA70, 0xFAD9), (0xFE10, 0xFE1F), (0xFE30, 0xFE4F), (0xFF00, 0xFFEF),
 )  # fmt: skip
 _ZH = re.compile("([" + "".join(f"{chr(low)}-{chr(high)}" for low, high in _ZH_RANGES) + "])")
-# Scripts written without spaces, one character, one token; the half-width kana only a normal form would widen.
+# Scripts written without spaces, one character, one token; the half-width kana, which only a normal form would widen.
 _UNSPACED = re.compile(f"[{UNSPACED_BLOCKS}\uff66-\uff9d]")
 
 
@@ -53,8 +53,11 @@ def split_13a(word: str) -> Sequence[str]:
 
 
 def split_zh(word: str, begins: bool = False, ends: bool = False) -> Sequence[str]:
-    """The tokens of a word with each Chinese character separate, as sacrebleu's `zh`. Unlike `13a` it puts no space
-    around the text: a full stop or comma at its begin or end stays with the adjacent digit."""
+    """Return the tokens of a `word` with each Chinese character separate, as sacrebleu's `zh`.
+
+    Unlike `13a` it puts no space around the text: a full stop or comma at its begin (`begins`) or end (`ends`) stays
+    with the adjacent digit.
+    """
     return _split_symbols(_ZH.sub(r" \1 ", word), begins, ends)
 
 
@@ -64,10 +67,13 @@ def split_none(word: str) -> Sequence[str]:
 
 
 def split_unicode(word: str) -> Sequence[str]:
-    """Letters, digits and their marks in runs, in any script; without punctuation, symbols on their own. Letters with
-    separate marks equal those in one character (Unicode NFC).
+    """Return runs of letters, digits and their marks in a `word` of any script, without punctuation, symbols on their
+    own. Letters with separate marks equal those in one character (Unicode NFC).
 
-    Scripts that set no spaces (Thai, Lao, Khmer, Myanmar, Chinese, Japanese) are cut into characters.
+    Scripts without spaces (Thai, Lao, Khmer, Myanmar, Chinese, Japanese) are split into characters.
+
+    >>> split_unicode("it's5€")
+    ['it', 's5', '€']
     """
     if word.isascii() and word.isalnum():
         return (word,)
@@ -135,20 +141,20 @@ def is_mostly(text: str, letters: re.Pattern[str]) -> bool:
 
 
 def unspaced_remark(texts: Iterable[str], tokenizer: str) -> tuple[str, ...]:
-    """A remark where `tokenizer` cuts at spaces and texts are written without any, so that whole phrases are tokens."""
+    """A remark if `tokenizer` splits at spaces and texts are written without any, so that whole phrases are tokens."""
     if tokenizer not in ("13a", "none"):
         return ()
     n = sum(not text.isascii() and is_mostly(text, _UNSPACED) for text in texts)
     if not n:
         return ()
     return (
-        f"{n} texts are written without spaces between words, but are cut at spaces ({tokenizer}): set `lang` to their "
-        "language, or tokenize=char",
+        f"{n} texts are written without spaces between words, but are split at spaces ({tokenizer}): set `lang` to "
+        "their language, or tokenize=char",
     )
 
 
 def clean(text: str, tokenizer: str, lowercase: bool = False) -> str:
-    """Normalise the whole line as sacrebleu does before tokenising."""
+    """Normalise the whole line `text` as sacrebleu does before tokenising by `tokenizer`; `lowercase` ignores case."""
     text = (text.lower() if lowercase else text).rstrip()
     if tokenizer == "13a" and "\n" in text:
         return text.replace("<skipped>", "").replace("-\n", "").replace("\n", " ")
@@ -156,7 +162,11 @@ def clean(text: str, tokenizer: str, lowercase: bool = False) -> str:
 
 
 def tokenize(text: str, tokenizer: str, lowercase: bool = False) -> list[str]:
-    """The tokens of a text. `tokenizer` is a key of `SPLITTERS`."""
+    """Return the tokens of a `text`. `tokenizer` is a key of `SPLITTERS`; `lowercase` ignores case.
+
+    >>> tokenize("Well, yes.", "13a", lowercase=True)
+    ['well', ',', 'yes', '.']
+    """
     split, words = SPLITTERS[tokenizer], clean(text, tokenizer, lowercase).split()
     if tokenizer != "zh":
         return [token for word in words for token in split(word)]
@@ -179,7 +189,8 @@ class TokenTable:
 
 
 def token_table(texts: Sequence[str], tokenizer: str, lowercase: bool = False) -> TokenTable:
-    """Tokenise texts; equal tokens get equal numbers across the table."""
+    """Tokenise `texts` by `tokenizer`, with `lowercase` in lower case; equal tokens have equal numbers across the
+    table."""
     words = _Words(SPLITTERS[tokenizer])
     look_up = words.__getitem__
     at_edges = {
@@ -202,7 +213,7 @@ def token_table(texts: Sequence[str], tokenizer: str, lowercase: bool = False) -
 
 
 def sequence_table(sequences: Sequence[Sequence[str]]) -> TokenTable:
-    """As `token_table` for texts that are token lists already."""
+    """Return a table of `sequences`, texts that are token lists already; equal tokens have equal numbers."""
     numbers: dict[str, int] = {}
     flat = [numbers.setdefault(token, len(numbers)) for token in chain.from_iterable(sequences)]
     ends = np.cumsum([len(sequence) for sequence in sequences]).tolist()
@@ -210,7 +221,7 @@ def sequence_table(sequences: Sequence[Sequence[str]]) -> TokenTable:
 
 
 def character_table(texts: Sequence[str]) -> TokenTable:
-    """Texts as code points, white space left out."""
+    """Return a table of `texts` as code points, without white space."""
     bare = ["".join(text.split()) for text in texts]
     joined = "".join(bare).encode("utf-32-le", "surrogatepass")
     ids = np.frombuffer(joined, dtype="<u4").astype(np.int64)

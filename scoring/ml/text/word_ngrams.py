@@ -83,7 +83,7 @@ class KneserNey:
             counts.append(raw.astype(np.float64))
             begins = tokens[starts[first]] == BEGIN
             if k == 0:
-                counts[0][level == BEGIN] = 0.0  # no text is asked for its beginning
+                counts[0][level == BEGIN] = 0.0  # the beginning of a text is never scored
             number = np.full(len(tokens), -1, dtype=np.int64)
             number[starts] = numbers
         return cls(size, keys, counts)
@@ -140,7 +140,7 @@ class WordNgrams:
 
     @classmethod
     def fit(cls, texts: Iterable[str], *, order: int = 3, tokenizer: str = "13a", lowercase: bool = True) -> WordNgrams:
-        """Train on texts; the blank ones are passed over. Their order does not matter.
+        """Train on texts; blank ones are skipped. Their order does not matter.
 
         Raises `ScoringError` when there is no word in them.
         """
@@ -171,7 +171,7 @@ class WordNgrams:
         place = {word: row for row, word in enumerate(dict.fromkeys(chain.from_iterable(lines)))}
         spelled = self._spell(list(place))
         lengths = np.array([len(line) + 1 for line in lines], dtype=np.int64)
-        base = np.full(int(lengths.sum()), -np.inf)  # an end is no string: it has no P_0
+        base = np.full(int(lengths.sum()), -np.inf)  # an end is not a string and has no P_0
         ends = np.cumsum(lengths) - 1
         inner = np.ones(len(base), dtype=np.bool_)
         inner[ends] = False
