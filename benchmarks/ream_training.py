@@ -143,11 +143,11 @@ def main() -> None:
         ours.append(seconds)
         edges = EdgeNetwork(fresh(job, job.encoder.width))
         reader = encoder()
-        reader.encoder  # noqa: B018
+        reader.model  # noqa: B018
 
         def read(rows, reader=reader):
             encodings = reader.tokenize([records[int(row)] for row in rows]).encodings
-            return reader.engine.map(encodings, reader._forward)
+            return reader.engine.map(encodings, reader.pool)
 
         loop = training.TunedEpochs(edges, prepared, samples, job, "cpu", read)
         seconds, done, other = one_epoch(edges, loop(0), given.loop_steps)

@@ -39,7 +39,8 @@ def _of_model(work: Path, name: str) -> list[str]:
 
 def _mark_of(phase: Path) -> Path | None:
     """The file that says how far a phase is."""
-    from scoring.ml.training.finetune import COMPLETE, DONE
+    from scoring.ml.training.curve import DONE
+    from scoring.ml.training.finetune import COMPLETE
     from scoring.ml.training.loop import STATE
 
     whole = [path for path in phase.glob("checkpoint-*") if (path / COMPLETE).is_file()]
@@ -49,7 +50,7 @@ def _mark_of(phase: Path) -> Path | None:
 
 
 def _words(mark: Path, where: str) -> str:
-    from scoring.ml.training.finetune import DONE
+    from scoring.ml.training.curve import DONE
 
     said: dict[str, Any] = json.loads(mark.read_text(encoding="utf-8"))
     if mark.name == DONE:

@@ -67,7 +67,7 @@ class CausalModel:
 
     @cached_property
     def tokenizer(self) -> Any:
-        """The model's own tokenizer, to which all that is written is text."""
+        """The model's own tokenizer; it treats all input as plain text."""
         tokenizer = load_tokenizer(self.source)
         tokenizer.backend_tokenizer.no_truncation()
         tokenizer.backend_tokenizer.no_padding()
@@ -84,7 +84,7 @@ class CausalModel:
 
     @cached_property
     def engine(self) -> Engine:
-        """The engine all batches go through."""
+        """The engine that runs all batches."""
         pad = self.tokenizer.pad_token_id
         engine = Engine(device=self._device, batch_tokens=self._batch_tokens, pad_id=0 if pad is None else int(pad))
         if self._batch_tokens is None and engine.device != "cpu":
@@ -98,7 +98,7 @@ class CausalModel:
         return model.to(self.engine.device)
 
     def log_likelihoods(self, texts: Sequence[str], contexts: Sequence[str] | None = None) -> tuple[Floats, Ints]:
-        """(n,) the sum of log p over the tokens of each text, and (n,) how many tokens that are."""
+        """(n,) the sum of log p over the tokens of each text, and (n,) the number of its tokens."""
         after = self._tokens(texts)
         before = self._tokens(contexts) if contexts is not None else [[]] * len(texts)
         inputs = [[self.bos_id, *context, *text] for context, text in zip(before, after, strict=True)]
@@ -134,7 +134,10 @@ class CausalModel:
 
 
 def plan_windows(length: int, first: int, longest: int, stride: int) -> list[tuple[int, int, int]]:
-    """(begin, first scored, end) of the windows that score the tokens from `first` (at least 1) to `length`."""
+    """Return (begin, first scored, end) of the windows that score the tokens from `first` (at least 1) to `length`.
+
+    A window has at most `longest` tokens; each begins `stride` tokens after the previous one.
+    """
     windows: list[tuple[int, int, int]] = []
     scored = first
     while scored < length:

@@ -1,10 +1,10 @@
-"""Runs an encoder over a batch for inference: on a CPU without spending anything on padding, elsewhere as it is.
+"""Runs an encoder over a batch for inference, on a CPU without computing padding.
 
 For BERT, RoBERTa and DistilBERT on a CPU the tokens of a batch lie end to end: products with weights see no padding,
 attention runs over groups of equal length without a mask, and where only the first token of each input is asked for,
 the last layer computes only that, without keys and values of the other tokens. Weights are read from the model itself,
-so nothing is copied or can grow stale.
-Equal to the model's own forward within 1e-5. Any other model, device or a model in training runs its own forward.
+so nothing is copied. Equal to the model's own forward within 1e-5. Any other model, device or a model in training runs
+its own forward.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 
 from scoring.ml.encodings import Ints
 from scoring.ml.engine import Batch
+from scoring.ml.layers.pooling import Pooling
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -69,9 +70,9 @@ class _Group(NamedTuple):
 
 
 def token_vectors(model: nn.Module, batch: Batch, *, layer: int | None = None) -> Tensor:
-    """(tokens, width) last hidden states of all tokens without padding, input after input.
+    """Return (tokens, width) the last hidden states of all tokens of a `batch` without padding, input after input.
 
-    `layer` 0 is the embedding layer; other layers are chosen when the model is loaded.
+    `layer` 0 is the embedding layer of `model`; other layers are chosen when the model is loaded.
     """
     parts = _parts(model, batch)
     if parts is None:
@@ -86,7 +87,8 @@ def token_vectors(model: nn.Module, batch: Batch, *, layer: int | None = None) -
 
 
 def first_vectors(model: nn.Module, batch: Batch) -> Tensor:
-    """(rows, width) last hidden state of the first token of each input, the class token of most encoders."""
+    """Return (rows, width) the last hidden state of `model` at the first token of each input of a `batch`; that is the
+    class token of most encoders."""
     parts = _parts(model, batch)
     if parts is None:
         output: Tensor = model(**_arguments(batch)).last_hidden_state
@@ -99,8 +101,27 @@ def first_vectors(model: nn.Module, batch: Batch) -> Tensor:
     return _feed_forward(last, _attend_from_firsts(last, hidden, groups))
 
 
+def pooled_vectors(model: nn.Module, batch: Batch, how: Pooling) -> Tensor:
+    """Return (rows, width) one vector for each input of a `batch`, without gradients.
+
+    It equals `layers.pooling.pool` of the last hidden states of `model`; `how` is cls, mean or max.
+    """
+    import torch
+
+    if how == "cls":
+        return first_vectors(model, batch)
+    hidden = token_vectors(model, batch)
+    if how == "max":
+        return torch.stack([part.amax(dim=0) for part in hidden.split(batch.lengths.tolist())])
+    lengths = torch.from_numpy(batch.lengths).to(hidden.device)
+    owner = torch.repeat_interleave(torch.arange(len(lengths), device=hidden.device), lengths)
+    sums = torch.zeros((len(lengths), hidden.shape[1]), dtype=torch.float32, device=hidden.device)
+    return sums.index_add_(0, owner, hidden.float()) / lengths[:, None]
+
+
 def sequence_logits(model: nn.Module, batch: Batch) -> Tensor:
-    """(rows, labels) what a `...ForSequenceClassification` of transformers makes of each input."""
+    """Return (rows, labels) the output of a transformers `...ForSequenceClassification` `model` for each input of a
+    `batch`."""
     own: Any = model
     kind = type(model).__name__.removesuffix("ForSequenceClassification")
     encoder = getattr(own, own.base_model_prefix, None)
@@ -127,7 +148,7 @@ def _arguments(batch: Batch) -> dict[str, Tensor]:
 
 
 def _parts(model: nn.Module, batch: Batch) -> _Parts | None:
-    """The encoder's parts, or None where its own forward has to run."""
+    """The encoder's parts; None if its own forward must run."""
     import torch
 
     kind = type(model).__name__
@@ -189,7 +210,7 @@ def _distilbert_layer(layer: Any) -> _Layer:
 
 
 def _in_place(activation: Any) -> Callable[[Tensor], Tensor]:
-    """The exact GELU without new memory; any other activation as it is."""
+    """The exact GELU without new memory; any other activation unchanged."""
     import torch
 
     if type(activation).__name__ == "GELUActivation" and getattr(activation, "act", None) is torch.nn.functional.gelu:
@@ -208,7 +229,7 @@ def _groups(lengths: Ints) -> list[_Group]:
 
 
 def _embed(parts: _Parts, batch: Batch) -> Tensor:
-    """(tokens, width) what goes into the first layer."""
+    """(tokens, width) the input of the first layer."""
     import torch
 
     mask = batch.attention_mask.bool()
@@ -281,7 +302,7 @@ def _firsts(groups: list[_Group]) -> Tensor:
 
 
 def _is_plain(layer: _Layer, hidden: Tensor) -> bool:
-    """Whether keys and values are plain products in full precision, in which alone their order does not show."""
+    """Whether keys and values are plain products in full precision; only then may their order be exchanged."""
     import torch
 
     parts = (layer.key, layer.value)

@@ -1,56 +1,39 @@
 """Vectors of a frozen encoder, computed once for all texts of a training and kept in a memory-mapped file.
 
-The file grows by blocks of like length; a training that was cut off goes on with the block it had reached. A second
-file in the same folder, as that of another fold, takes over what the first one has.
+The file grows in blocks of texts of similar length; an interrupted training continues with the next block. A second
+file in the same folder, for example of another fold, copies the vectors that the first one has.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from evalapp.ops import disk
-from scoring.ml.encoders.source import EncoderSource
-from scoring.ml.encodings import Encodings, Ints
-from scoring.ml.engine import Engine
+from scoring.ml.encoders.frozen import VectorEncoder
+from scoring.ml.encodings import Encodings
 from scoring.ml.training.store import write_json
 
 Floats: TypeAlias = npt.NDArray[np.floating]
 Tick: TypeAlias = Callable[[int, int], object]
-#: Texts in a block of the file: what is lost at most when a training is cut off.
+#: Texts in a block of the file, the most that an interrupted training loses.
 CPU_BLOCK, GPU_BLOCK = 512, 8192
 
 
-class FrozenEncoder(Protocol):
-    """An encoder that computes vectors. `kept_as` names everything they depend on besides weights and token numbers."""
-
-    source: EncoderSource
-
-    @property
-    def engine(self) -> Engine:
-        """The engine all batches go through."""
-
-    @property
-    def kept_as(self) -> str:
-        """Pooling, layer, number format: whatever changes a vector."""
-
-    def batches(self, encodings: Encodings) -> Iterator[tuple[Ints, npt.NDArray[np.float32]]]:
-        """Rows and vectors of each batch."""
-
-
 def cached_vectors(
-    encoder: FrozenEncoder, encodings: Encodings, folder: Path, dtype: Literal["fp16", "fp32"], tick: Tick
+    encoder: VectorEncoder, encodings: Encodings, folder: Path, dtype: Literal["fp16", "fp32"], tick: Tick
 ) -> Floats:
-    """(texts, width) as a read-only memory-mapped file in `folder`, computed unless an earlier run did.
+    """Return (texts, width) vectors of the `encodings` as a read-only memory-mapped file in `folder`.
 
-    The file name depends on token numbers, encoder, pooling and number format. A new file copies vectors of texts that
-    are in a finished file with the same encoder, pooling and format.
+    Vectors that an earlier call computed are read again; others are computed by `encoder` and stored as `dtype`. The
+    file name depends on token numbers, encoder, pooling and number format. A new file copies vectors of texts that are
+    in a finished file with the same encoder, pooling and format. `tick(done, total)` counts texts.
     """
     folder.mkdir(parents=True, exist_ok=True)
     made_by = hashlib.sha256(f"{encoder.source.weights}:{encoder.kept_as}:{dtype}".encode())
@@ -69,7 +52,7 @@ def cached_vectors(
     found = np.lib.format.open_memmap(path, mode="r+" if begun else "w+", dtype=number, shape=shape)
     disk.take_room(path)
     keys = _keys(encodings)
-    # What is taken over is settled here once: others may be finished before this one is continued.
+    # Decided once and stored: further files may be finished before this one is continued.
     kept = path.with_suffix(".keys.npy")
     if begun:
         known = np.load(kept)["known"]

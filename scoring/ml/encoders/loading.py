@@ -19,13 +19,13 @@ AutoKind: TypeAlias = Literal[
     "AutoModel", "AutoModelForSequenceClassification", "AutoModelForCausalLM", "AutoModelForSeq2SeqLM"
 ]
 _TOKENIZER_FILES = ("tokenizer.json", "vocab.*", "*.model")
-#: Of a bare encoder: what none of our readings uses. Who does use it asks for it (`shared_bert.checks`).
+#: Weights of a bare encoder that may be missing: only `shared_bert` uses them, and checks for them.
 _UNUSED = "pooler."
 _AGAIN = "copy the folder again, or take another encoder"
 
 
 def load_tokenizer(source: EncoderSource) -> Any:
-    """The encoder's own tokenizer from transformers.
+    """Return the tokenizer of an encoder's `source` from transformers.
 
     Raises `EncoderError` if there is none, if it cannot be read, or if transformers has no fast form of it.
     """
@@ -63,7 +63,7 @@ def _is_installed(name: str) -> bool:
 
     try:
         return find_spec(name) is not None
-    except ModuleNotFoundError:  # its parent is not there
+    except ModuleNotFoundError:  # its parent package is missing
         return False
 
 
@@ -81,10 +81,11 @@ def _read_config(source: EncoderSource) -> Any:
 def load_pretrained(
     source: EncoderSource, kind: AutoKind, *, dtype: Dtype = "fp32", attention: Attention | None = None
 ) -> PreTrainedModel:
-    """A model of transformers on the CPU in evaluation mode. All foreign weights are read here.
+    """Return a model of the class `kind` of transformers, on the CPU in evaluation mode, from the folder of `source`.
 
-    Only local files and safetensors; no code from the folder is run. Raises `EncoderError` if transformers does not
-    know the kind, cannot read the weights, or finds some missing or of another size.
+    `dtype` is its number format, `attention` its implementation (None selects what suits the architecture). Only local
+    files and safetensors are read; no code from the folder is run. Raises `EncoderError` if transformers does not know
+    the kind, cannot read the weights, or finds some missing or of another size.
     """
     import torch
 
@@ -98,8 +99,11 @@ def load_pretrained(
 
 
 def check_encoder(source: EncoderSource) -> None:
-    """Raises `EncoderError` for everything that `load_tokenizer` and `load_model` would refuse, within hundredths of a
-    second: only names and sizes of the weights are read."""
+    """Check that an encoder's `source` can be loaded, within hundredths of a second: only names and sizes of the
+    weights are read.
+
+    Raises the `EncoderError` that `load_tokenizer` or `load_model` would raise.
+    """
     tokenizer = load_tokenizer(source)
     model = check_model(source.name, source.folder, "AutoModel", attn_implementation=source.attention)
     largest = max(tokenizer.get_vocab().values(), default=-1)
@@ -109,7 +113,8 @@ def check_encoder(source: EncoderSource) -> None:
 
 
 def foreign_tokenizer(largest: int, words: int) -> str:
-    """The error for a tokenizer with a larger token number than the encoder has word vectors."""
+    """Return the error message for a tokenizer whose `largest` token number exceeds the encoder's number of word
+    vectors, `words`."""
     return (
         f"its tokenizer gives the token number {largest}, but it has {words} word vectors: copy the tokenizer that "
         "belongs to it"
@@ -117,14 +122,16 @@ def foreign_tokenizer(largest: int, words: int) -> str:
 
 
 def check_model(name: str, folder: Path, kind: AutoKind, **options: Any) -> PreTrainedModel:
-    """The model without its weights. Raises the errors of `read_model`."""
+    """Return the model in `folder` without its weights; `name` is for messages, `kind` and `options` are as in
+    `read_model`. Raises the errors of `read_model`."""
     with without_report():
         return read_model(name, folder, kind, device_map="meta", **options)
 
 
 def read_model(name: str, folder: Path, kind: AutoKind, **options: Any) -> PreTrainedModel:
-    """A folder's model in evaluation mode; `options` as in transformers.
+    """Return the model in `folder` in evaluation mode.
 
+    `name` is for messages, `kind` the class of transformers, `options` further arguments of its `from_pretrained`.
     Raises `EncoderError`, also for a missing weight, which transformers would initialise at random with a log message.
     """
     import transformers
@@ -152,7 +159,8 @@ def read_model(name: str, folder: Path, kind: AutoKind, **options: Any) -> PreTr
 
 
 def weight_names(source: EncoderSource) -> frozenset[str]:
-    """The names of an encoder's weights as its files have them. Raises `EncoderError` for a file that is damaged."""
+    """Return the names of an encoder's weights in the files of its `source`. Raises `EncoderError` for a damaged
+    file."""
     from safetensors import safe_open
 
     names: set[str] = set()
@@ -168,7 +176,10 @@ def weight_names(source: EncoderSource) -> frozenset[str]:
 @contextmanager
 def foreign_files(name: str, what: str, way_out: str) -> Iterator[None]:
     """Turn any exception raised while foreign files are read into an `EncoderError`: transformers and its dependencies
-    raise all kinds, including plain Exception."""
+    raise all kinds, including plain Exception.
+
+    The message has the encoder's `name`, the problem (`what`), the original error and the `way_out`.
+    """
     try:
         yield
     except MemoryError:
@@ -195,10 +206,11 @@ def load_model(
     attention: Attention | None = None,
     layer: int | None = None,
 ) -> PreTrainedModel:
-    """The bare encoder with its weights, on the CPU, in evaluation mode; call `train()` to train it.
+    """Return the bare encoder of a `source` with its weights, on the CPU, in evaluation mode; call `train()` to train
+    it.
 
-    `attention` None selects what suits the architecture; "eager" is needed for second derivatives. `layer` drops all
-    layers above it, counted from 1.
+    `dtype` is its number format. `attention` None selects what suits the architecture; "eager" is needed for second
+    derivatives. `layer` drops all layers above it, counted from 1.
     """
     model = load_pretrained(source, "AutoModel", dtype=dtype, attention=attention)
     if layer is not None and layer != source.n_layers:

@@ -26,10 +26,10 @@ class Side(NamedTuple):
 
 
 def greedy_match(hyps: Side, refs: Side) -> tuple[Floats, Floats]:
-    """Precision and recall (H, R) of greedy matching of unit vectors.
+    """Return precision and recall (H, R) of greedy matching of unit vectors, for all texts in `hyps` and `refs`.
 
-    P[h, r] = sum over tokens i of h of w_i max over tokens j of r of <h_i, r_j>, weights scaled to sum 1 in each
-    text; R the other way round; both in -1..1. nan for a text whose weights are all 0. Source: Zhang et al. 2020,
+    P[h, r] = sum over tokens i of h of w_i max over tokens j of r of <h_i, r_j>, weights scaled to sum 1 in each text;
+    R with the sides exchanged; both in -1..1. nan for a text whose weights are all 0. Source: Zhang et al. 2020,
     BERTScore.
     """
     product = refs.vectors @ hyps.vectors.T  # (tokens of references, tokens of hypotheses)
@@ -44,7 +44,8 @@ def greedy_match(hyps: Side, refs: Side) -> tuple[Floats, Floats]:
 
 
 def segment_max(values: torch.Tensor, lengths: Ints) -> torch.Tensor:
-    """(segments, n) largest value of each segment of rows; the form a GPU likes."""
+    """Return (segments, n) the largest value in each segment of the rows of `values` (rows, n); `lengths` are the rows
+    of each segment. This form is fast on a GPU."""
     import torch
 
     return torch.segment_reduce(values, "max", lengths=torch.from_numpy(lengths).to(values.device), axis=0)
@@ -60,7 +61,7 @@ def _weighted(best: npt.NDArray[np.float32], side: Side) -> Floats:
 
 
 def mean_vectors(side: Side) -> Floats:
-    """(texts, width) the mean of the tokens with weight; nan without any."""
+    """Return (texts, width) the mean of the tokens with weight in each text of a `side`; nan without any."""
     vectors = side.vectors.cpu().numpy().astype(np.float64)
     starts = _starts(side.lengths)
     sums = np.add.reduceat(vectors * side.weights[:, None], starts, axis=0)
@@ -69,9 +70,10 @@ def mean_vectors(side: Side) -> Floats:
 
 
 def extreme_vectors(side: Side) -> Floats:
-    """(texts, width) in each dimension the value furthest from zero among the tokens with weight.
+    """Return (texts, width) in each dimension the value furthest from zero among the tokens with weight in each text of
+    a `side`.
 
-    Of two equally far the positive one; nan without any token. Source: Forgues et al. 2014.
+    Of two equally distant values the positive one counts; nan without any token. Source: Forgues et al. 2014.
     """
     vectors = side.vectors.cpu().numpy().astype(np.float64)
     starts, inside = _starts(side.lengths), (side.weights > 0)[:, None]

@@ -1,4 +1,4 @@
-"""Finds an encoder on this machine and reads what its configuration says; imports neither torch nor transformers.
+"""Finds an encoder on this machine and reads its configuration; imports neither torch nor transformers.
 
 Only safetensors weights are accepted, only from a folder or from the local cache of the hub.
 """
@@ -77,12 +77,12 @@ class EncoderSource:
 
     @property
     def width(self) -> int:
-        """Numbers in a token's vector."""
+        """The size of a token's vector."""
         return self._number("hidden_size", 0) or self._number("dim", 0) or 1024
 
     @property
     def words(self) -> int | None:
-        """How many word vectors the encoder has, None where its config.json does not say."""
+        """The number of word vectors, None if its config.json does not say."""
         return self._number("vocab_size", 0) or None
 
     @property
@@ -107,12 +107,12 @@ class EncoderSource:
         return 512 if math.isinf(longest) else int(longest)
 
     def _number(self, key: str, default: int) -> int:
-        """A whole number of config.json; null is as good as absent."""
+        """A whole number of config.json; null counts as absent."""
         value = self.config.get(key)
         if value is None:
             return default
         if isinstance(value, bool) or not isinstance(value, int | float) or not float(value).is_integer():
-            raise EncoderError(self.name, f"its config.json says {key}: {value!r}, which is no whole number")
+            raise EncoderError(self.name, f"its config.json says {key}: {value!r}, which is not a whole number")
         return int(value)
 
 
@@ -133,7 +133,8 @@ def find_encoder(name: str | None = None) -> EncoderSource:
 
 
 def find_encoder_folder(name: str | None = None) -> Path:
-    """The folder of `find_encoder`, before anything is read or checked. Raises `EncoderError` without one."""
+    """Return the folder that `find_encoder` reads for a `name`, without reading or checking it. Raises `EncoderError`
+    if there is none."""
     if name is None or name in _DEFAULT_NAMES:
         return _default_folder()
     return Path(name) if Path(name).is_dir() else _cached_folder(name)

@@ -11,13 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from scoring.ml.encoders.forward import token_vectors
-from scoring.ml.encoders.loading import load_model
-from scoring.ml.encoders.loading import without_progress_bar as without_progress_bar
-from scoring.ml.encoders.source import EncoderSource
-from scoring.ml.encoders.tokenizing import PairTokenizer
+from scoring.ml.encoders.frozen import FrozenEncoder
 from scoring.ml.encodings import Encoding, Encodings, Tokenized, ragged_places
-from scoring.ml.engine import Batch, Dtype, Engine
-from scoring.ml.errors import EncoderError
+from scoring.ml.engine import Batch
 
 if TYPE_CHECKING:
     import torch
@@ -39,52 +35,13 @@ class TokenVectors:
         return ragged_places(self.starts[list(texts)], self.lengths[list(texts)])
 
 
-class TextEncoder:
-    """Hidden states of one layer for every token of a text, including special tokens.
-
-    `layer` counts from 1; 0 is the embedding layer. Layers above it are not computed. Tokenizer and model are loaded on
-    first use, from local files; code from the model's folder is never run.
-    """
-
-    def __init__(
-        self,
-        source: EncoderSource,
-        *,
-        layer: int | None = None,
-        max_length: int | None = None,
-        dtype: Dtype = "fp32",
-        device: str = "auto",
-        batch_tokens: int | None = None,
-    ) -> None:
-        self.source = source
-        self.layer = source.n_layers if layer is None else layer
-        if not 0 <= self.layer <= source.n_layers:
-            raise EncoderError(source.name, f"has layers 0 to {source.n_layers}, not {self.layer}")
-        self.max_length = source.max_length(max_length)
-        self.dtype = dtype
-        self._device, self._batch_tokens = device, batch_tokens
-
-    @cached_property
-    def tokenizing(self) -> PairTokenizer:
-        """Tokenises texts."""
-        return PairTokenizer(self.source, max_length=self.max_length)
+class TextEncoder(FrozenEncoder):
+    """Hidden states of one layer for every token of a text, including special tokens."""
 
     @property
     def tokenizer(self) -> Any:
         """The encoder's own tokenizer."""
         return self.tokenizing.tokenizer
-
-    @cached_property
-    def engine(self) -> Engine:
-        """The engine that runs all batches."""
-        return Engine(device=self._device, batch_tokens=self._batch_tokens, pad_id=self.tokenizing.pad_id)
-
-    @cached_property
-    def model(self) -> torch.nn.Module:
-        """The encoder up to `layer`, in evaluation mode on the engine's device."""
-        # Some architectures need at least one layer, so embeddings come from a model with one.
-        model: torch.nn.Module = load_model(self.source, dtype=self.dtype, layer=max(self.layer, 1))
-        return model.to(self.engine.device)
 
     @cached_property
     def special_ids(self) -> Ints:
@@ -99,7 +56,8 @@ class TextEncoder:
 
     def tokenize(self, texts: Sequence[str]) -> Tokenized:
         """Token numbers with special tokens; a text beyond `max_length` loses its end."""
-        # RoBERTa's vocabulary tells a word at the beginning from one after a space; texts begin as if after one.
+        # RoBERTa's vocabulary distinguishes a word at the beginning from one after a space; texts begin as if after a
+        # space.
         lead = " " if self.source.model_type == "roberta" else ""
         return self.tokenizing.texts([lead + text.strip() for text in texts])
 

@@ -1,7 +1,7 @@
-"""Texts, pairs and triples as an encoder reads them: its own special tokens, token types, and one rule of cutting.
+"""Texts, pairs and triples as an encoder reads them: its own special tokens, token types, and one rule of truncation.
 
-Every distinct text is tokenised once without special tokens; what is too long loses tokens, and the tokenizer's own
-template is laid around the rest. A special token written in a text stays text; half a surrogate pair, which is no
+Every distinct text is tokenised once without special tokens; longer inputs are truncated, then the tokenizer's own
+special tokens are added. A special token written in a text stays text; half of a surrogate pair, which is not a
 character, is read as U+FFFD.
 """
 
@@ -206,7 +206,7 @@ class PairTokenizer:
             if place < len(kept):
                 parts.append(kept[place])
         lengths = np.sum([part.lengths for part in parts], axis=0)
-        # A tokenizer without special tokens may find nothing at all; one padding token keeps the place.
+        # A tokenizer without special tokens may return nothing; one padding token is inserted.
         filler = _Piece(np.array([self.pad_id], dtype=np.int32), _full(n, 0), (lengths == 0).astype(np.int64), 0)
         lengths = lengths + filler.lengths
         ids = np.empty(int(lengths.sum()), dtype=np.int32)
@@ -240,7 +240,7 @@ class PairTokenizer:
         return self._template("a", "a")
 
     def _template(self, *probe: str) -> _Template:
-        """Read off from what the tokenizer makes of short texts."""
+        """Derived from the tokenizer's output for short texts."""
         found = self.tokenizer.backend_tokenizer.encode(*probe)
         marks: list[list[int]] = [[] for _ in range(len(probe) + 1)]
         mark_types, types = [0] * len(marks), [0] * len(probe)
@@ -259,16 +259,17 @@ class PairTokenizer:
 
 
 def encode_texts(backend: Any, texts: Sequence[str]) -> Any:
-    """The encodings of texts without special tokens; see `well_formed` for invalid text."""
+    """Return the encodings of `texts` by a `backend` of the package tokenizers, without special tokens; see
+    `well_formed` for invalid text."""
     try:
         return backend.encode_batch_fast(list(texts), add_special_tokens=False)
     except TypeError:
-        # Looked for only now: nearly no text has any, and looking costs.
+        # Checked only now: hardly any text needs it, and the check takes time.
         return backend.encode_batch_fast([well_formed(text) for text in texts], add_special_tokens=False)
 
 
 def well_formed(text: str) -> str:
-    """The text with U+FFFD for every half of a surrogate pair: JSON can say one, but no tokenizer takes it."""
+    """The text with U+FFFD for every half of a surrogate pair: JSON can contain one, but no tokenizer accepts it."""
     return _SURROGATE.sub("\ufffd", text)
 
 
@@ -288,7 +289,7 @@ def _full(n: int, value: int) -> Ints:
 
 
 def _from_end(cut: Cut | Sequence[Cut], n: int) -> npt.NDArray[np.bool_]:
-    """Whether the end is what stays."""
+    """Whether the end of each text is kept."""
     if isinstance(cut, str):
         return np.full(n, cut == "left")
     return np.fromiter((side == "left" for side in cut), np.bool_, n)

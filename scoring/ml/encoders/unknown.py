@@ -114,8 +114,10 @@ def _read(name: str, path: str, size: int, modified: int) -> UnknownTokens:
 
 
 def find_unknown(backend: Any) -> int | None:
-    """The number of the model's unknown token; None if it knows every byte. The `unk_token_id` of transformers may be
-    another token, which no text ever contains."""
+    """Return the number of the unknown token of a tokenizer's `backend`; None if it knows every byte.
+
+    The `unk_token_id` of transformers may be another token, which no text ever contains.
+    """
     model = backend.model
     if hasattr(model, "unk_token"):
         number: int | None = backend.token_to_id(model.unk_token) if model.unk_token else None

@@ -1,1 +1,1 @@
-"""Parts of networks that several evaluators use; no evaluator lives here."""
+"""Parts of networks that several evaluators use."""

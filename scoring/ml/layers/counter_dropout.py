@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import torch
 
-# Odd constants of splitmix64 and its relatives, as signed numbers: products wrap around, as they should.
+# Odd constants of splitmix64 and its relatives, as signed numbers; products wrap around.
 _STEPS = (-7046029254386353131, -4417276706812531889, 1609587929392839161, -4658895280553007687)
 # Modules whose own dropouts act on weights of attention or on tables of relative places.
 _ATTENTION = "SelfAttention"
@@ -27,7 +27,7 @@ class CounterDropout(torch.nn.Module):
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
         """(rows, tokens, features) or (rows, features) with each element 0 with probability p, else divided by 1 - p;
-        anything of another shape, such as weights of attention, as it is."""
+        values of another shape, such as attention weights, are unchanged."""
         seeds = self.state.seeds
         if self.p <= 0 or seeds is None or values.ndim not in (2, 3) or len(values) != len(seeds):
             return values
@@ -42,7 +42,7 @@ class CounterDropout(torch.nn.Module):
 
 
 class PassState:
-    """Which pass runs over which rows."""
+    """The number of the pass and the seeds of its rows."""
 
     def __init__(self) -> None:
         self.seeds: torch.Tensor | None = None
@@ -68,7 +68,8 @@ def monte_carlo(module: torch.nn.Module) -> Iterator[PassState]:
 
 
 def has_dropout(module: torch.nn.Module) -> bool:
-    """Whether passes under `monte_carlo` can differ: some encoders, as ModernBERT, come with all dropouts at 0."""
+    """Return whether passes of a `module` under `monte_carlo` can differ: in some encoders, such as ModernBERT, all
+    dropouts are 0."""
     return any(child.p > 0 for *_, child in _on_vectors(module))
 
 
@@ -84,7 +85,8 @@ def _on_vectors(module: torch.nn.Module) -> list[tuple[int, torch.nn.Module, str
 
 
 def row_seeds(input_ids: torch.Tensor, attention_mask: torch.Tensor, seed: int) -> torch.Tensor:
-    """(rows,) a 64-bit hash of each row's tokens, whatever padding follows them."""
+    """Return (rows,) a 64-bit hash of the tokens of each row and the `seed`, independent of padding; `input_ids` and
+    `attention_mask` are (rows, tokens)."""
     places = torch.arange(1, input_ids.shape[1] + 1, device=input_ids.device, dtype=torch.int64)
     token = _mix((input_ids.to(torch.int64) + 1) * _STEPS[0] + places * _STEPS[1])
     return _mix((token * attention_mask.to(torch.int64)).sum(dim=1) + _wrapped(seed * _STEPS[2]))
@@ -98,7 +100,7 @@ def _mix(key: torch.Tensor) -> torch.Tensor:
 
 
 def _wrapped(number: int) -> int:
-    """The number as 64 signed bits hold it."""
+    """The number as a signed 64-bit integer."""
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 

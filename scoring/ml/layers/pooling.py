@@ -8,14 +8,13 @@ if TYPE_CHECKING:
     import torch
 
 Pooling: TypeAlias = Literal["cls", "mean", "max"]
-POOLINGS: tuple[Pooling, ...] = ("cls", "mean", "max")
 
 
 def pool(hidden: torch.Tensor, mask: torch.Tensor, how: Pooling) -> torch.Tensor:
-    """(rows, width) from hidden (rows, tokens, width) and mask (rows, tokens), 1 for tokens.
+    """Return (rows, width) from `hidden` (rows, tokens, width) and `mask` (rows, tokens), 1 for tokens; padding never
+    enters.
 
-    `cls` is the first token, `mean` the mean over the tokens, `max` the largest value of each feature; padding
-    never enters.
+    `how` cls is the first token, mean the mean over the tokens, max the largest value of each feature.
     """
     if how == "cls":
         return hidden[:, 0]

@@ -17,7 +17,8 @@ _POOL = 32
 
 
 def length_grouped(lengths: Ints, batch_size: int, rng: np.random.Generator) -> list[Ints]:
-    """All rows once, in random batches of `batch_size`, with rows of similar length together."""
+    """Return all rows once, in random batches of `batch_size` drawn by `rng`, with rows of similar length together;
+    `lengths` (rows,) are their numbers of tokens."""
     order = rng.permutation(len(lengths))
     batches: list[Ints] = []
     for start in range(0, len(order), batch_size * _POOL):

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from evalapp.markup import escape_markdown, one_line
 from evalapp.stats.resampling.bootstrap import FEW_CLUSTERS
+from evalapp.translation import gettext as _
 from scoring.ml.artefact import Artefact
 from scoring.ml.catalogue import Entry
 
@@ -24,8 +25,8 @@ _SAID = re.compile(r"(?:the interval rests on|no interval:) (\d+) items only")
 
 
 def write_card(entry: Entry, artefact: Artefact, signature: str) -> str:
-    """The card in Markdown: signature, data, training, agreement with people next to the trivial baselines, known
-    limits."""
+    """Return the model card of an `artefact` in Markdown: `signature`, data, training, agreement with human judgements
+    next to the trivial baselines, known limits. `entry` is the evaluator's line in the catalogue."""
     record = artefact.record
     lines = [f"# {entry.name}", "", entry.summary, ""]
     if entry.citation:
@@ -192,6 +193,8 @@ def _cell(estimate: Mapping[str, Any]) -> str:
 def _limits(entry: Entry, artefact: Artefact) -> list[str]:
     limits = list(artefact.record.notes)
     if entry.aspect != "none":
-        limits.append("It learned from these raters' judgements of these systems; agreement may differ on other data.")
-    limits.append("Scores on its training groups are no evidence; split.json names the groups.")
+        limits.append(
+            _("It learned from these raters' judgements of these systems; agreement may differ on other data.")
+        )
+    limits.append(_("Scores on its training groups are no evidence; split.json names the groups."))
     return limits

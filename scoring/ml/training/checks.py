@@ -9,6 +9,7 @@ from itertools import chain, islice
 import numpy as np
 import numpy.typing as npt
 
+from evalapp.translation import gettext as _
 from scoring.ml.engine import absent_device, resolve_device
 from scoring.ml.errors import InvalidOption, TrainingDataError
 from scoring.ml.training.job import FitJob
@@ -19,25 +20,36 @@ LOOKED_AT = 2000
 
 
 def refuse_nan(name: str, dataset: Dataset, aspects: Collection[str]) -> None:
-    """Raises `TrainingDataError` if ratings of these aspects are nan or infinite, which only datasets made in memory
-    can contain."""
+    """Raise `TrainingDataError` for the evaluator `name` if ratings of these `aspects` in a `dataset` are nan or
+    infinite, which only datasets made in memory can contain."""
     for aspect in aspects:
         absent = sum(row.aspect == aspect and not math.isfinite(row.value) for row in dataset.ratings)
         if absent:
             raise TrainingDataError(
-                name, f"{absent} ratings of {aspect} are not numbers (nan or infinite): leave them out"
+                name,
+                _("%(absent)s ratings of %(aspect)s are not numbers (nan or infinite): leave them out"),
+                absent=absent,
+                aspect=aspect,
             )
 
 
 def cut_note(truncated: npt.NDArray[np.bool_], nouns: str, limit: str) -> list[str]:
-    """A note for the dry check about texts in the probe that are longer than `limit`; empty if there are none."""
+    """Return a note for the dry check about `nouns` in the probe that are longer than `limit`; empty if none is
+    `truncated`, which has a flag for each."""
     n = int(truncated.sum())
     return [f"{n:,} of {len(truncated):,} {nouns} examined are longer than {limit} and are truncated"] if n else []
 
 
+def left_out_notes(nouns: str, n_empty: int, n_alone: int) -> list[str]:
+    """Notes on the texts that are left out: `n_empty` without a text, `n_alone` without a reference; `nouns` names
+    them."""
+    reasons = {"are empty": n_empty, "have no reference": n_alone}
+    return [f"{n:,} {nouns} {reason}: left out" for reason, n in reasons.items() if n]
+
+
 def unknown_note(job: FitJob) -> list[str]:
-    """A note about words that the encoder does not know, from the first texts of the data; empty if there are none, or
-    if its tokenizer cannot tell."""
+    """Return a note about words that the encoder of a `job` does not know, from the first texts of the data; empty if
+    there are none, or if its tokenizer cannot tell."""
     from scoring.ml.encoders.unknown import UnknownTokens
 
     if "encoder" not in job.entry.needs:
@@ -50,28 +62,37 @@ def unknown_note(job: FitJob) -> list[str]:
 
 
 def check_train_device(job: FitJob) -> None:
-    """Raises `InvalidOption` if this machine lacks the training device."""
+    """Raise `InvalidOption` if this machine lacks the training device of a `job`."""
     asked = str(job.options.get("train_device", "auto"))
     if absent := absent_device(asked):
-        raise InvalidOption(job.name, "train_device", f"is {asked!r}, but {absent}")
+        raise InvalidOption(job.name, "train_device", _("is %(asked)r, but %(absent)s"), asked=asked, absent=absent)
 
 
 def check_processes(job: FitJob) -> int:
-    """The number of devices that the training takes. Raises `InvalidOption` if there are fewer GPUs than processes, if
-    one device is named for several processes, or if a batch has fewer rows than processes."""
+    """Return the number of devices that a `job` takes.
+
+    Raises `InvalidOption` if there are fewer GPUs than processes, if one device is named for several processes, or if a
+    batch has fewer rows than processes.
+    """
     if job.processes == 1:
         return 1
     rows = job.integer("batch_size")
     if rows < job.processes:
         raise InvalidOption(
-            job.name, "processes", f"is {job.processes}, but batch_size is {rows}: each needs a row of every batch"
+            job.name,
+            "processes",
+            _("is %(processes)s, but batch_size is %(rows)s: each needs a row of every batch"),
+            processes=job.processes,
+            rows=rows,
         )
     asked = job.text("train_device")
     device = resolve_device(asked)
     if device == "cpu":
         return 1
     if ":" in asked:
-        raise InvalidOption(job.name, "processes", f"needs a GPU each, but {asked} is one: take train_device=cuda")
+        raise InvalidOption(
+            job.name, "processes", _("needs a GPU each, but %(asked)s is one: take train_device=cuda"), asked=asked
+        )
     import torch
 
     there = torch.cuda.device_count()
@@ -79,7 +100,11 @@ def check_processes(job: FitJob) -> int:
         raise InvalidOption(
             job.name,
             "processes",
-            f"needs a GPU each: {job.processes} are asked for, {there} can be seen here. Take at most {there}, or "
-            "train_device=cpu",
+            _(
+                "needs a GPU each: %(processes)s are asked for, %(there)s can be seen here. Take at most "
+                "%(there)s, or train_device=cpu"
+            ),
+            processes=job.processes,
+            there=there,
         )
     return job.processes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from evalapp.translation import gettext as _
 from evalapp.versions import read_settings
 from scoring.ml.errors import InvalidOption
 from scoring.ml.signature import VERSION
@@ -48,6 +49,10 @@ def claim_folder(job: FitJob) -> None:
         raise InvalidOption(
             job.name,
             "folder",
-            f"holds the checkpoints of a training with other {', '.join(differing)}: take another folder, or remove "
-            f"{job.folder}",
+            _(
+                "holds the checkpoints of a training with other %(differing)s: take another folder, or "
+                "remove %(folder)s"
+            ),
+            differing=", ".join(differing),
+            folder=job.folder,
         )

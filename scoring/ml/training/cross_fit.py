@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from evalapp.translation import gettext as _
 from scoring.ml.base import ARTIFACT
 from scoring.ml.catalogue import RECOMMENDED
 from scoring.ml.cross_fitted import CrossFitted, join_folds
@@ -32,11 +33,12 @@ def cross_fit(
     progress: Report | None = None,
     **options: Any,
 ) -> CrossFitted:
-    """Train `folds` models, each on the groups outside its fold; an eighth of those chooses its weights.
+    """Train `folds` models of the evaluator `name` on `data`, each on the groups outside its fold; an eighth of those
+    chooses its weights.
 
-    `folder` stores checkpoints, the models of finished folds, so that an interrupted training continues, and vectors
-    of texts by a frozen encoder, which the folds share. Other arguments as `fit`. Raises `TrainingDataError` if there
-    are fewer than two groups per fold.
+    `folder` stores checkpoints, the models of finished folds, so that an interrupted training continues, and vectors of
+    texts by a frozen encoder, which the folds share. `profile`, `seed`, `progress` and `options` are as in `fit`.
+    Raises `TrainingDataError` if there are fewer than two groups per fold.
     """
     entry = get_entry(name)
     check_dataset(data, "cross_fit()")
@@ -57,35 +59,30 @@ def cross_fit(
 
 
 def fold_parts(name: str, data: Dataset, folds: int, seed: int) -> Iterator[tuple[Dataset, Dataset]]:
-    """The train and dev part of each fold's model: the groups outside the fold, an eighth of them as dev part.
+    """Yield the train and dev part of each fold's model: the groups of `data` outside the fold, an eighth of them as
+    dev part.
 
-    Raises `TrainingDataError` if there are fewer than two groups per fold.
+    `folds` is their number, `seed` draws them, `name` is the evaluator in messages. Raises `TrainingDataError` if there
+    are fewer than two groups per fold.
     """
     if folds < 2:
-        raise TrainingDataError(name, "cross-fitting needs at least 2 folds")
+        raise TrainingDataError(name, _("cross-fitting needs at least 2 folds"))
     try:
         parts = data.split(seed=seed, shares=(1.0,) * folds)
     except ValueError as error:
-        raise TrainingDataError(name, f"{folds} folds need as many groups: {error}") from error
+        raise TrainingDataError(
+            name, _("%(folds)s folds need as many groups: %(error)s"), folds=folds, error=error
+        ) from error
     for number in range(folds):
-        rest = merge([part for n, part in enumerate(parts) if n != number])
+        first, *others = (part for n, part in enumerate(parts) if n != number)
+        rest = first.merge(others)
         try:
             train, dev = rest.split(seed=seed + 1, shares=(1 - DEV_SHARE, DEV_SHARE))
         except ValueError as error:
-            raise TrainingDataError(name, f"{folds} folds need more groups: {error}") from error
+            raise TrainingDataError(
+                name, _("%(folds)s folds need more groups: %(error)s"), folds=folds, error=error
+            ) from error
         yield train, dev
-
-
-def merge(parts: Sequence[Dataset]) -> Dataset:
-    """The rows of several parts of a dataset as one dataset."""
-    return replace(
-        parts[0],
-        items=tuple(row for part in parts for row in part.items),
-        outputs=tuple(row for part in parts for row in part.outputs),
-        ratings=tuple(row for part in parts for row in part.ratings),
-        comparisons=tuple(row for part in parts for row in part.comparisons),
-        dialogues=tuple(row for part in parts for row in part.dialogues),
-    )
 
 
 def _report_fold(report: Report, number: int, folds: int) -> Report:

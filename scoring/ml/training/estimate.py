@@ -32,7 +32,8 @@ _MEASUREMENTS, _MEASURED_SECONDS = 3, 0.5
 
 
 def layer_parameters(source: EncoderSource) -> int:
-    """Weights of the encoder's layers (attention 4 h^2, feed-forward 2 h f), without embeddings."""
+    """Return the number of weights in the layers of the encoder of `source` (attention 4 h^2, feed-forward 2 h f),
+    without embeddings."""
     width = source.width
     config = source.config
     inner = int(config.get("intermediate_size") or config.get("hidden_dim") or 4 * width)
@@ -40,25 +41,31 @@ def layer_parameters(source: EncoderSource) -> int:
 
 
 def training_seconds(source: EncoderSource, n_tokens: float, device: str = "auto") -> float:
-    """Seconds to train on `n_tokens` tokens (all epochs): 6 operations per weight and token, forward and backward, at
-    half of the speed that training a layer of the encoder's width reaches on the device."""
+    """Return the seconds to train the encoder of `source` on `n_tokens` tokens (all epochs) on a `device`.
+
+    6 operations per weight and token, forward and backward, at half of the speed that training a layer of the encoder's
+    width reaches on the device.
+    """
     speed = layer_speed(resolve_device(device), source.width)
     return 6.0 * layer_parameters(source) * n_tokens / (EFFICIENCY * speed.rate)
 
 
 def scoring_seconds(source: EncoderSource, n_tokens: float, device: str = "auto") -> float:
-    """Seconds to read `n_tokens` tokens: a third of `training_seconds`, the forward pass."""
+    """Return the seconds in which the encoder of `source` reads `n_tokens` tokens on a `device`: the forward pass, a
+    third of `training_seconds`."""
     return training_seconds(source, n_tokens, device) / 3
 
 
 def judged_texts(dataset: Dataset | None, aspect: str | None) -> int:
-    """The number of held-out outputs with ratings of an aspect, or of any: each is scored for the card."""
+    """Return the number of held-out outputs in a `dataset` with ratings of an `aspect`, or of any: each is scored for
+    the card."""
     rows = dataset.ratings if dataset is not None else ()
     return len({(r.item, r.system, r.step) for r in rows if r.item and aspect in (None, r.aspect)})
 
 
 def compared_pairs(dataset: Dataset | None, aspect: str | None) -> set[tuple[_Key, _Key]]:
-    """The held-out pairs of outputs with comparisons of an aspect, or of any: the card evaluates each."""
+    """Return the held-out pairs of outputs in a `dataset` with comparisons of an `aspect`, or of any: the card
+    evaluates each."""
     rows = dataset.comparisons if dataset is not None else ()
     return {
         ((row.item, row.system_a, row.step_a), (row.item, row.system_b, row.step_b))
@@ -68,8 +75,11 @@ def compared_pairs(dataset: Dataset | None, aspect: str | None) -> set[tuple[_Ke
 
 
 def held_out_seconds(job: FitJob) -> float:
-    """Seconds to score the judged held-out texts and the fixtures for the card, each with its references and context. A
-    text that was rated and compared is read for both; evaluators that compare read each pair from both sides."""
+    """Return the seconds in which a `job` scores the judged held-out texts and the fixtures for the card, each with its
+    references and context.
+
+    A text that was rated and compared is read for both; evaluators that compare read each pair from both sides.
+    """
     dev = job.dev
     if dev is None or job.entry.level != "segment" or "encoder" not in job.entry.needs:
         return 0.0
@@ -101,8 +111,8 @@ _UNSPACED = re.compile(f"[{UNSPACED_BLOCKS}]")
 
 
 def estimate_range(seconds: float, *, measured: bool = True) -> tuple[float, float]:
-    """Shortest and longest time of a training with this estimate: on an idle machine, and with the present load by
-    other work."""
+    """Return the shortest and longest time of a training that is estimated at `seconds`: on an idle machine, and with
+    the present load by other work. The range is wider unless the speed was `measured`."""
     low, high = RANGE if measured else RANGE_UNMEASURED
     slowed = max((min(MOST_SLOWED, one.slowed) for one in _speeds.values()), default=1.0)
     return low * seconds, high * seconds * slowed
@@ -120,11 +130,12 @@ _speeds: dict[tuple[str, int], Speed] = {}  # by device and width, for the range
 
 @cache
 def layer_speed(device: str, width: int) -> Speed:
-    """The speed of steps that train one layer of an encoder of this width: forward, backward, optimiser. About half a
-    second, once in a process.
+    """Return the speed of steps on `device` that train one layer of an encoder of this `width`: forward, backward,
+    optimiser. It takes about half a second, once per process.
 
-    On processors one thread is measured by the time that it was given: time by the clock, and threads that wait for
-    each other, would tell more of the other work at that moment than of the machine."""
+    On processors one thread is measured by its processor time: elapsed time, and threads that wait for each other,
+    would say more about the other work at that moment than about the machine.
+    """
     import torch
 
     on_cpu = device == "cpu"
@@ -136,7 +147,7 @@ def layer_speed(device: str, width: int) -> Speed:
     try:
         if on_cpu:
             torch.set_num_threads(1)
-        # Its random numbers are its own: a check changes nothing of the training behind it.
+        # Uses random numbers of its own, so that the check does not change the training that follows.
         with torch.random.fork_rng(devices=[device] if device.startswith("cuda") else []):
             step = _layer_step(device, width, rows, length)
             step()  # the first one also loads the library

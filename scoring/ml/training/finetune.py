@@ -12,7 +12,7 @@ import json
 import math
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -32,14 +32,14 @@ from transformers.utils import logging as transformers_logging
 
 from scoring.ml.engine import resolve_device
 from scoring.ml.network import Network
-from scoring.ml.training.job import FitJob, TrainingProgress
-from scoring.ml.training.store import read_tensors, write_json, write_tensors, write_whole
+from scoring.ml.training.curve import BEST, Curve, Evaluate, FinetuneResult, all_finite, finite_or_none, read_result
+from scoring.ml.training.job import FitJob
+from scoring.ml.training.store import read_tensors, write_whole
 from scoring.ml.training.threads import keep_threads
 from scoring.ml.training.together import WEIGHT, Shares, Together, current_group
 
-COMPLETE, DONE, BEST = "complete", "done.json", "best.safetensors"
+COMPLETE = "complete"
 CHECKPOINT_SECONDS = 60.0
-Evaluate = Callable[[Network], Mapping[str, float]]
 
 
 class Batches(Protocol):
@@ -84,16 +84,6 @@ class FinetuneSettings:
     curve: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True)
-class FinetuneResult:
-    """The training curve and the evaluation of the chosen weights (the last weights without an evaluation)."""
-
-    log: tuple[Mapping[str, Any], ...]
-    metrics: Mapping[str, float]
-    steps: int
-    seconds: float
-
-
 def finetune(
     network: Network,
     batches: Batches,
@@ -104,31 +94,29 @@ def finetune(
     evaluate: Evaluate | None = None,
     after_step: Callable[[Network, int], None] | None = None,
 ) -> FinetuneResult:
-    """Train `network` in place; it ends with its best weights, in evaluation mode.
+    """Train `network` in place on `batches`; it ends with its best weights, in evaluation mode.
 
     Checkpoints are in `job.phase_folder(phase)`. A training started there again continues from the last complete one
     and ends with the same weights (on CPU; on a GPU up to non-deterministic kernels); a finished phase is not repeated.
-    A loss or weights that are not finite end the training: the last row of its log then has `diverged`, and `kept`, the
-    step of the best weights or None; without best weights, `network` is not usable. `after_step(network, step)` may
-    change buffers of the network only. Of several processes, only the first calls `evaluate`; all other parts of an
-    evaluator must behave identically in each process.
+    `settings` say when the training ends and which metric of `evaluate` chooses the weights. A loss or weights that are
+    not finite end the training: the last row of its log then has `diverged`, and `kept`, the step of the best weights
+    or None; without best weights, `network` is not usable. `after_step(network, step)` may change buffers of the
+    network only. Of several processes, only the first calls `evaluate`; all other parts of an evaluator must behave
+    identically in each process.
     """
     folder = job.phase_folder(phase)
-    done = folder / DONE
-    if done.is_file():
-        content = json.loads(done.read_text(encoding="utf-8"))
-        network.load_state_dict(read_tensors(folder / BEST))
-        network.eval()
+    done = read_result(folder, network)
+    if done is not None:
         # A training leaves the network on the device.
         network.to(torch.device(resolve_device(settings.device)))  # type: ignore[arg-type]
-        return FinetuneResult(tuple(content["log"]), content["metrics"], content["steps"], content["seconds"])
+        return done
     together = current_group()
     if together.processes != job.processes:
         raise RuntimeError(f"{phase} is to be trained by {job.processes} processes, not by {together.processes}")
     folder.mkdir(parents=True, exist_ok=True)
     keep_threads(job.folder)
     set_seed(job.torch_seed(phase))
-    keeper = _Keeper(folder, batches, settings, job, phase, evaluate, after_step, together)
+    keeper = _Keeper(batches, settings, job, phase, evaluate, after_step, together)
     transformers_logging.disable_progress_bar()
     alone = together.processes == 1
     trainer = _Trainer(
@@ -147,22 +135,11 @@ def finetune(
     keeper.restore(checkpoint, network)
     network.train()
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-    return keeper.finish(network)
-
-
-def diverged_row(step: int, epoch: float, kept: int | None) -> dict[str, Any]:
-    """The last row of the log of a training that diverged; `kept` is the step of its best weights, None without any."""
-    return {"step": step, "epoch": epoch, "loss": None, "diverged": True, "kept": kept}
-
-
-def all_finite(network: torch.nn.Module) -> bool:
-    """Whether all weights are numbers."""
-    values = (value for value in network.state_dict().values() if value.is_floating_point())
-    return all(bool(torch.isfinite(value).all()) for value in values)
+    return keeper.end(network)
 
 
 def last_checkpoint(folder: Path) -> Path | None:
-    """The newest checkpoint that was written to its end; half-written ones are removed."""
+    """Return the newest complete checkpoint in `folder`; incomplete ones are removed."""
     found = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
     for path in reversed(found):
         if (path / COMPLETE).is_file():
@@ -189,7 +166,7 @@ def _only(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 class _Trainer(Trainer):
-    """Batches come in the order their owner chose; the loss is the network's own."""
+    """Keeps the order of the batches and uses the network's own loss."""
 
     model_accepts_loss_kwargs = False
 
@@ -202,7 +179,7 @@ class _Trainer(Trainer):
         return torch.utils.data.SequentialSampler(rows)
 
     def compute_loss(self, model: Any, inputs: Any, *args: Any, **more: Any) -> Any:
-        """Of a share, weighted so that the mean over the processes, which is taken of its gradients, is the batch's."""
+        """The loss of a share, weighted so that the mean over the processes is the loss of the batch."""
         if self.together.processes == 1:
             return super().compute_loss(model, inputs, *args, **more)
         weight = inputs.pop(WEIGHT)
@@ -274,12 +251,11 @@ def _arguments(
     )
 
 
-class _Keeper(TrainerCallback):
+class _Keeper(Curve, TrainerCallback):
     """Epochs, evaluations, best weights, checkpoints by the clock, progress."""
 
     def __init__(
         self,
-        folder: Path,
         batches: Batches,
         settings: FinetuneSettings,
         job: FitJob,
@@ -288,25 +264,13 @@ class _Keeper(TrainerCallback):
         after_step: Callable[[Network, int], None] | None,
         together: Together,
     ) -> None:
-        self.together = together
-        self.folder, self.batches, self.settings, self.job, self.phase = folder, batches, settings, job, phase
+        super().__init__(
+            job, phase, settings.better, lower_is_better=settings.lower_is_better, patience=settings.patience
+        )
+        self.together, self.batches, self.settings = together, batches, settings
         self.evaluate, self.after_step = evaluate, after_step
-        self.log: list[dict[str, Any]] = []
-        self.best: float | None = None
-        self.best_step: int | None = None
         self.diverged = False
-        self.metrics: dict[str, float] = {}
-        self.latest: dict[str, float] = {}
-        self.worse = 0
-        self.steps = 0
-        self.seconds_before = 0.0
-        self.began = self.saved_at = time.monotonic()
-        self.first_step = 0
-
-    # State that must survive a restart besides weights, optimiser and random generators.
-    def state(self) -> dict[str, Any]:
-        keys = ("log", "best", "best_step", "metrics", "latest", "worse")
-        return {**{key: getattr(self, key) for key in keys}, "seconds_before": self.seconds}
+        self.saved_at = self.began
 
     def restore(self, checkpoint: Path | None, network: Network) -> None:
         if checkpoint is None:
@@ -317,24 +281,20 @@ class _Keeper(TrainerCallback):
         for key, value in content.items():
             setattr(self, key, value)
 
-    @property
-    def seconds(self) -> float:
-        return self.seconds_before + time.monotonic() - self.began
-
-    def finish(self, network: Network) -> FinetuneResult:
+    def end(self, network: Network) -> FinetuneResult:
         network.over_all = float
         if self.best is None:
-            self._write_best(network)
+            self.write_best(network)
         self.together.wait()
         if self.best is not None:
             network.load_state_dict(read_tensors(self.folder / BEST))
         network.eval()
-        if self.together.first:
-            content = {"log": self.log, "metrics": self.metrics, "steps": self.steps, "seconds": self.seconds}
-            write_json(self.folder / DONE, content)
-            for path in self.folder.glob("checkpoint-*"):
-                shutil.rmtree(path, ignore_errors=True)
-        return FinetuneResult(tuple(self.log), self.metrics, self.steps, self.seconds)
+        if not self.together.first:
+            return FinetuneResult(tuple(self.log), self.metrics, self.steps, self.seconds)
+        result = self.finish()
+        for path in self.folder.glob("checkpoint-*"):
+            shutil.rmtree(path, ignore_errors=True)
+        return result
 
     def on_train_begin(self, args: Any, state: TrainerState, control: TrainerControl, **more: Any) -> None:
         self.first_step = state.global_step
@@ -348,7 +308,7 @@ class _Keeper(TrainerCallback):
     ) -> None:
         self.steps = state.global_step
         network: Network = getattr(model, "module", model)
-        # The same in every process: it is a figure of the whole batch.
+        # Equal in every process: it belongs to the whole batch.
         if network.last_loss is not None and not math.isfinite(network.last_loss):
             self._diverge(state, control)
             self._report(network, state, saving=True)
@@ -372,7 +332,7 @@ class _Keeper(TrainerCallback):
         self._save_if_due(control)
 
     def _save_if_due(self, control: TrainerControl) -> None:
-        # Not once it stops: who went on from there would not know that it had.
+        # Not after the stop: a run that resumed there would not know that the training had ended.
         if control.should_training_stop:
             return
         if self.together.agree(lambda: time.monotonic() - self.saved_at > CHECKPOINT_SECONDS):
@@ -385,7 +345,7 @@ class _Keeper(TrainerCallback):
         if self.together.first:
             path = self.folder / f"checkpoint-{state.global_step}"
             network: Network = getattr(model, "module", model)
-            content = json.dumps({**self.state(), "open_losses": network.open_losses})
+            content = json.dumps({**self.state(), "seconds_before": self.seconds, "open_losses": network.open_losses})
             write_whole(path / COMPLETE, lambda draft: draft.write_text(content, encoding="utf-8"))
         self.saved_at = time.monotonic()
 
@@ -399,12 +359,13 @@ class _Keeper(TrainerCallback):
         if self.evaluate is not None:
             self.latest = self.together.agree(lambda: self._figures(network))
             drawn = self.settings.curve or tuple(self.latest)
-            row |= {f"dev_{key}": _plain(self.latest[key]) for key in drawn}
-            self._keep(network, state, control)
+            row |= {f"dev_{key}": finite_or_none(self.latest[key]) for key in drawn}
+            if self.judge(network, self.latest):
+                control.should_training_stop = True
         self.log.append(row)
 
     def _diverge(self, state: TrainerState, control: TrainerControl) -> None:
-        self.log.append(diverged_row(state.global_step, round(float(state.epoch or 0), 4), self.best_step))
+        self.diverge(round(float(state.epoch or 0), 4))
         self.diverged = control.should_training_stop = True
 
     def _figures(self, network: Network) -> dict[str, float]:
@@ -417,42 +378,13 @@ class _Keeper(TrainerCallback):
         _restore(random)
         return found
 
-    def _write_best(self, network: Network) -> None:
+    def write_best(self, network: Network) -> None:
         if self.together.first:
-            write_tensors(self.folder / BEST, network.state_dict())
-
-    def _keep(self, network: Network, state: TrainerState, control: TrainerControl) -> None:
-        value = self.latest[self.settings.better]
-        sign = -1.0 if self.settings.lower_is_better else 1.0
-        if math.isfinite(value) and (self.best is None or sign * value > sign * self.best):
-            self.best, self.best_step, self.worse = value, state.global_step, 0
-            self.metrics = {key: figure for key, figure in self.latest.items() if math.isfinite(figure)}
-            self._write_best(network)
-            return
-        self.worse += 1
-        if self.settings.patience is not None and self.worse >= self.settings.patience:
-            control.should_training_stop = True
+            super().write_best(network)
 
     def _report(self, network: Network, state: TrainerState, *, saving: bool) -> None:
-        elapsed = time.monotonic() - self.began
-        gained = state.global_step - self.first_step
-        rate = gained / elapsed if elapsed > 0 and gained else None
-        total = state.max_steps
-        self.job.report(
-            TrainingProgress(
-                done=state.global_step,
-                total=total,
-                phase=self.phase,
-                loss=network.last_loss,
-                rate=rate,
-                seconds_left=(total - state.global_step) / rate if rate else None,
-                epoch=float(state.epoch or 0),
-                metrics=self.latest,
-                saving=saving,
-                evaluated=self.log[-1]["epoch"] if self.log else None,
-                foremost=tuple(dict.fromkeys((self.settings.better, *(self.settings.curve or self.latest)))),
-            )
-        )
+        shown = self.settings.curve or tuple(self.latest)
+        self.report(state.max_steps, float(state.epoch or 0), network.last_loss, saving=saving, shown=shown)
 
 
 def _random_states() -> tuple[torch.Tensor, list[torch.Tensor]]:
@@ -464,8 +396,3 @@ def _restore(states: tuple[torch.Tensor, list[torch.Tensor]]) -> None:
     torch.set_rng_state(states[0])
     if states[1]:
         torch.cuda.set_rng_state_all(states[1])
-
-
-def _plain(value: float) -> float | None:
-    """A value that JSON can represent."""
-    return value if math.isfinite(value) else None

@@ -9,11 +9,12 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scoring.ml.base import Evaluator, Progress
+from evalapp.translation import gettext as _
+from scoring.ml.base import Evaluator
 from scoring.ml.catalogue import RECOMMENDED
 from scoring.ml.errors import InvalidCall, InvalidOption, TrainingDiverged
 from scoring.ml.registry import get_entry, load
-from scoring.ml.training.job import FitJob, Plan, Report, TrainingProgress, ignore_progress
+from scoring.ml.training.job import FitJob, Plan, Report, ignore_progress
 from scoring.ml.types import Comparison, Dataset, Rating, check_dataset
 
 if TYPE_CHECKING:
@@ -35,17 +36,17 @@ def plan(
     progress: Report | None = None,
     **options: Any,
 ) -> Plan:
-    """The dry check of `fit` with the same arguments: examples, steps and estimated time.
+    """Return the dry check of `fit` with the same arguments: examples, steps and estimated time.
 
-    `progress(TrainingProgress)` is called during the check; an exception it raises ends the check. Raises the errors
-    that `fit` raises before it trains.
+    `name`, `train`, `dev`, `profile`, `seed` and `options` are those of `fit`. `progress(TrainingProgress)` is called
+    during the check; an exception it raises ends the check. Raises the errors that `fit` raises before it trains.
     """
     job = make_job(name, train, options, dev=dev, profile=profile, seed=seed)
     return dry_check(replace(job, report=progress or ignore_progress))
 
 
 def dry_check(job: FitJob) -> Plan:
-    """The plan of a training, with time estimate and notes. Raises the errors of invalid data and options."""
+    """Return the plan of a `job`, with time estimate and notes. Raises the errors of invalid data and options."""
     from scoring.ml.encoders.loading import check_encoder
     from scoring.ml.training.checks import check_processes, check_train_device, unknown_note
     from scoring.ml.training.estimate import estimate_range, held_out_seconds
@@ -60,7 +61,9 @@ def dry_check(job: FitJob) -> Plan:
         after = held_out_seconds(job)
         found = replace(found, seconds=found.seconds + after, afterwards=after)
     if devices < job.processes:
-        note = f"{job.processes} processes that share a processor take no less time than one"
+        note = _("%(processes)s processes that share a processor take no less time than one") % {
+            "processes": job.processes
+        }
         found = replace(found, notes=(*found.notes, note))
     elif found.seconds is not None:
         found = replace(found, seconds=found.seconds / devices)
@@ -80,12 +83,12 @@ def fit(
     progress: Report | None = None,
     **options: Any,
 ) -> TrainedEvaluator:
-    """Train the evaluator `name` and return it, ready to score and to be saved.
+    """Train the evaluator `name` on the dataset `train` and return it, ready to score and to be saved.
 
     `dev` chooses the epoch (without it the last epoch is used), and the card reports agreement with people on it.
-    `folder` stores checkpoints: an interrupted training continues from them; a folder of another training is refused.
-    `progress(TrainingProgress)` is called after every step and during preparation; an exception it raises ends the
-    training.
+    `profile` is "recommended" or "paper"; `seed` draws everything random. `folder` stores checkpoints: an interrupted
+    training continues from them; a folder of another training is refused. `progress(TrainingProgress)` is called after
+    every step and during preparation; an exception it raises ends the training.
 
     Further keywords are `encoder` (name or folder), `aspect` (the aspect to learn), and the evaluator's own options,
     which `catalogue()` lists. The same arguments give the same weights on the same kind of machine. With `processes`
@@ -93,6 +96,9 @@ def fit(
 
     Raises `UnknownEvaluator`, `InvalidOption`, `EncoderError`, and `TrainingDataError` before any training if the data
     lack something; `TrainingDiverged` if there are no usable weights; `ProcessDied` if one of several processes failed.
+
+        evaluator = fit("shared-bert", read_dataset("folder"), aspect="quality")
+        evaluator.save_pretrained("my-evaluator")
     """
     if folder is None:
         with tempfile.TemporaryDirectory(prefix="evalapp-fit-") as temporary:
@@ -102,7 +108,8 @@ def fit(
 
 
 def run_job(job: FitJob) -> TrainedEvaluator:
-    """Dry check, training, agreement with people on the held-out part, fixtures."""
+    """Return the trained evaluator of a `job`, after dry check, training, agreement with people on the held-out part,
+    and fixtures."""
     from scoring.ml.training.checks import unknown_note
     from scoring.ml.training.claim import claim_folder
     from scoring.ml.training.record import grouped_items, hash_contents
@@ -135,11 +142,11 @@ def _agreement(job: FitJob, evaluator: TrainedEvaluator, held_out: Dataset) -> T
     record = evaluator.record
     if held_out.ratings:
         listed, aspects = _listed(evaluator), evaluator.aspects or _aspects(held_out.ratings)
-        track = _report_phase(job, "held-out scores")
+        track = job.report_phase("held-out scores")
         record = replace(record, correlations=correlations_with_people(listed, held_out, aspects, progress=track))
     if held_out.comparisons:
         listed, aspects = _listed(evaluator), evaluator.aspects or _aspects(held_out.comparisons)
-        track = _report_phase(job, "held-out comparisons")
+        track = job.report_phase("held-out comparisons")
         record = replace(record, verdicts=verdicts_like_people(listed, held_out, aspects, progress=track))
     return record
 
@@ -152,7 +159,7 @@ def _listed(evaluator: TrainedEvaluator) -> list[Evaluator]:
 def _check_numbers(job: FitJob, artefact: Artefact) -> list[str]:
     """Notes about a training that diverged after its best evaluation. Raises `TrainingDiverged` if no usable weights
     are left."""
-    from scoring.ml.training.finetune import all_finite
+    from scoring.ml.training.curve import all_finite
 
     ends = [row for row in artefact.record.log if row.get("diverged")]
     if any(row["kept"] is None for row in ends) or not all_finite(artefact.network):
@@ -164,19 +171,21 @@ def _check_numbers(job: FitJob, artefact: Artefact) -> list[str]:
     ]
 
 
-def _report_phase(job: FitJob, phase: str) -> Progress:
-    """Report progress on the held-out part, which can take minutes with many references."""
-    return lambda done, total: job.report(TrainingProgress(done, total, phase=phase))
-
-
 def _aspects(judgements: Sequence[Rating | Comparison]) -> Sequence[str]:
     return tuple(dict.fromkeys(row.aspect for row in judgements))
 
 
 def checked_seed(name: str, seed: object) -> int:
-    """The seed as int. Raises `InvalidOption` for values that not every library accepts."""
+    """Return the `seed` of a training of the evaluator `name` as int. Raises `InvalidOption` for values that not every
+    library accepts."""
     if isinstance(seed, bool) or not isinstance(seed, Integral) or not 0 <= int(seed) <= GREATEST_SEED:
-        raise InvalidOption(name, "seed", f"must be a whole number from 0 to {GREATEST_SEED:,}, not {seed!r:.40}")
+        raise InvalidOption(
+            name,
+            "seed",
+            _("must be a whole number from 0 to %(greatest_seed)s, not %(seed)s"),
+            greatest_seed=f"{GREATEST_SEED:,}",
+            seed=f"{seed!r:.40}",
+        )
     return int(seed)
 
 
@@ -190,9 +199,10 @@ def make_job(
     seed: int = 13,
     folder: Path | None = None,
 ) -> FitJob:
-    """The training that `fit` runs for these arguments; `options` may name `encoder` and `aspect`.
+    """Return the job that `fit` runs for these arguments; `options` may contain `encoder` and `aspect`.
 
-    Raises `UnknownEvaluator`, `InvalidOption` and `EncoderError`.
+    `name`, `train`, `dev`, `profile`, `seed` and `folder` are those of `fit`. Raises `UnknownEvaluator`,
+    `InvalidOption` and `EncoderError`.
     """
     entry = get_entry(name)
     if not entry.learns:
@@ -206,6 +216,6 @@ def make_job(
         given.pop("encoder", None)
     seed = checked_seed(name, seed)
     if aspect is not None and entry.aspect == "none":
-        raise InvalidOption(name, "aspect", "is not for it: it learns no aspect")
+        raise InvalidOption(name, "aspect", _("is not for it: it learns no aspect"))
     parsed = entry.parse_train_options(profile, given)
     return FitJob(entry, train, dev, profile, parsed, seed, folder or Path(), aspect)

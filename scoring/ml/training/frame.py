@@ -13,8 +13,9 @@ import numpy as np
 
 from scoring.ml.artefact import Artefact
 from scoring.ml.network import Network
+from scoring.ml.training.curve import FinetuneResult
 from scoring.ml.training.estimate import training_seconds
-from scoring.ml.training.finetune import FinetuneResult, FinetuneSettings
+from scoring.ml.training.finetune import FinetuneSettings
 from scoring.ml.training.job import FitJob
 from scoring.ml.training.loop import LoopSettings
 from scoring.ml.training.record import TrainingRecord, data_hash, library_versions
@@ -40,7 +41,8 @@ class Learned:
 
 
 def make_artefact(job: FitJob, learned: Learned) -> Artefact:
-    """The artefact of a finished training, with its record; agreement with people and fixtures are added by `fit`."""
+    """Return the artefact of a finished training from its `job` and result (`learned`), with its record. `fit` adds
+    agreement with people and fixtures."""
     result = learned.result
     record = TrainingRecord(
         dataset=job.train.name,
@@ -76,14 +78,15 @@ def probe_rows(n: int) -> list[int]:
 
 
 def count_steps(job: FitJob, n_rows: int) -> int:
-    """Optimiser steps of all epochs over `n_rows` rows, at most `max_steps`."""
+    """Return the optimiser steps of a `job`: all epochs over `n_rows` rows, at most `max_steps`."""
     steps = -(-n_rows // job.integer("batch_size")) * job.integer("epochs")
     most = job.options.get("max_steps")
     return steps if most is None else min(steps, int(most))
 
 
 def estimate_finetuning(job: FitJob, tokens_per_row: float, steps: int) -> float:
-    """Seconds of `steps` steps that train the encoder on rows of this mean length."""
+    """Return the seconds of `steps` steps of a `job` that trains its encoder on rows with a mean of `tokens_per_row`
+    tokens."""
     return training_seconds(job.encoder, tokens_per_row * steps * job.integer("batch_size"), job.text("train_device"))
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from evalapp.stats.agreement.judged import resolve_raters
 from evalapp.stats.agreement.normalise import Z_METHODS, RatingMethod, normalise_ratings
+from evalapp.translation import gettext as _
 from scoring.ml.errors import TrainingDataError
 from scoring.ml.training.job import RowTracker, without_progress
 from scoring.ml.types import Comparison, Dataset, Item, Rating, Record
@@ -33,10 +34,6 @@ class Rated:
         """(n,) mean over raters."""
         return np.array([float(values.mean()) for values in self.values])
 
-    def medians(self) -> Floats:
-        """(n,) median over raters."""
-        return np.array([float(np.median(values)) for values in self.values])
-
 
 @dataclass(frozen=True, slots=True)
 class Compared:
@@ -50,16 +47,19 @@ class Compared:
 
 
 def output_key(record: Record) -> Key:
-    """The key of an output: item, system, step."""
+    """Return the key of the output behind a `record`: item, system, step."""
     return (record.item, record.system, record.step)
 
 
 def rated_records(
     dataset: Dataset, aspect: str, method: RatingMethod = "raw", track: RowTracker = without_progress
 ) -> Rated:
-    """The rated outputs of an aspect in the order of `dataset.outputs`. Ratings of dialogues are left out; of repeated
-    ratings of an output by the same rater the first counts. A rater of several campaigns is one person in z-scores;
-    ranks stay within a row. Ratings without a z-score (`normalise_ratings`) are left out."""
+    """Return the rated outputs of an `aspect` in the order of `dataset.outputs`. Ratings of dialogues are left out; of
+    repeated ratings of an output by the same rater the first counts.
+
+    `method` makes ratings comparable. A rater of several campaigns is one person in z-scores; ranks stay within a row.
+    Ratings without a z-score (`normalise_ratings`) are left out. `track` reports progress.
+    """
     rows = [r for r in dataset.ratings if r.aspect == aspect and r.dialogue is None]
     if not rows:
         return Rated([], [], 0)
@@ -96,9 +96,10 @@ def _drop_repeats(rows: list[Row], what: Callable[[Row], Hashable], places: Mapp
 
 
 def compared_records(dataset: Dataset, aspect: str | None, track: RowTracker = without_progress) -> list[Compared]:
-    """Verdicts on pairs of outputs, and on outputs and references with known text. `both_bad` is a tie.
+    """Return the verdicts in a `dataset` on pairs of outputs, and on outputs and references with known text. `both_bad`
+    is a tie.
 
-    `aspect` None takes every aspect. A reference is a record of the system "reference".
+    `aspect` None takes every aspect. A reference is a record of the system "reference". `track` reports progress.
     """
     of_key = {output_key(record): record for record in track(dataset.outputs_with_context())}
     items = {item.id: item for item in dataset.items}
@@ -135,7 +136,7 @@ def _reference(item: Item, number: int | None) -> Record | None:
 
 
 def aspects_with(dataset: Dataset, judged_by: Literal["ratings", "comparisons"]) -> list[str]:
-    """Aspects with such judgements, the most judged first."""
+    """Return the aspects of a `dataset` that have ratings or comparisons (`judged_by`), the most judged first."""
     counts: dict[str, int] = defaultdict(int)
     for row in dataset.ratings if judged_by == "ratings" else dataset.comparisons:
         counts[row.aspect] += 1
@@ -143,17 +144,29 @@ def aspects_with(dataset: Dataset, judged_by: Literal["ratings", "comparisons"])
 
 
 def choose_aspect(name: str, dataset: Dataset, asked: str | None, judged_by: Sequence[str]) -> str:
-    """The requested aspect, or the only one. Raises `TrainingDataError` if it must be named."""
+    """Return the aspect that was `asked` for, or else the only one with judgements of the kinds `judged_by` in the
+    `dataset`.
+
+    Raises `TrainingDataError` for the evaluator `name` if the aspect must be named or is not there.
+    """
     there: dict[str, None] = {}
     for way in judged_by:
         there.update(dict.fromkeys(aspects_with(dataset, "ratings" if way == "ratings" else "comparisons")))
     nouns = " or ".join(judged_by)
     if not there:
-        raise TrainingDataError(name, f"the data hold no {nouns}. Collect some in a campaign, or load them.")
+        raise TrainingDataError(
+            name, _("the data hold no %(nouns)s. Collect some in a campaign, or load them."), nouns=nouns
+        )
     if asked is None:
         if len(there) == 1:
             return next(iter(there))
-        raise TrainingDataError(name, f"say which aspect it shall learn: {', '.join(there)}")
+        raise TrainingDataError(name, _("say which aspect it shall learn: %(there)s"), there=", ".join(there))
     if asked not in there:
-        raise TrainingDataError(name, f"there are no {nouns} of the aspect {asked!r}; there are: {', '.join(there)}")
+        raise TrainingDataError(
+            name,
+            _("there are no %(nouns)s of the aspect %(asked)r; there are: %(there)s"),
+            nouns=nouns,
+            asked=asked,
+            there=", ".join(there),
+        )
     return asked

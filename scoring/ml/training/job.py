@@ -14,6 +14,7 @@ import numpy as np
 
 from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.encoders.source import EncoderSource, find_encoder
+from scoring.ml.encoders.tokenizing import PairTokenizer
 
 if TYPE_CHECKING:
     from scoring.ml.types import Dataset
@@ -97,8 +98,12 @@ class FitJob:
             yield row
 
     def report_rows(self, done: int, total: int) -> None:
-        """Report the progress of the preparation."""
+        """Report the progress of the preparation: `done` of `total` rows."""
         self.report(TrainingProgress(done, total, phase=PREPARING))
+
+    def report_phase(self, phase: str) -> Callable[[int, int], object]:
+        """A callback (done, total) that reports the progress of a named `phase`."""
+        return lambda done, total: self.report(TrainingProgress(done, total, phase=phase))
 
     @property
     def texts(self) -> Path:
@@ -127,6 +132,10 @@ class FitJob:
         """The encoder of the option `encoder`, by default the installed one."""
         name = self.options.get("encoder")
         return find_encoder(None if name is None else str(name))
+
+    def tokenizer(self) -> PairTokenizer:
+        """Tokenises texts and pairs of texts for the encoder, with the option `max_length`."""
+        return PairTokenizer(self.encoder, max_length=self.optional_integer("max_length"))
 
     def text(self, name: str) -> str:
         """A text option."""

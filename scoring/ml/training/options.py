@@ -1,17 +1,11 @@
-"""Options that most trainings share, so that they are named and explained alike."""
+"""Options that most evaluators share, so that they are named and explained alike."""
 
 from __future__ import annotations
 
 from scoring.ml import option_checks
 from scoring.ml.catalogue import Option
+from scoring.ml.options import ENCODER
 
-ENCODER = Option(
-    "encoder",
-    "str",
-    None,
-    "Name or folder of a transformers encoder; none is the installed MiniLM.",
-    names_model=True,
-)
 MAX_LENGTH = Option("max_length", "int", None, "Longest input in tokens; none is what the encoder reads.", minimum=8)
 INPUTS = Option(
     "inputs",
@@ -85,10 +79,4 @@ FINETUNING = (
     GRADIENT_CHECKPOINTING,
     TRAIN_DEVICE,
     PROCESSES,
-)
-#: Options of scoring with any trained evaluator.
-SCORING = (
-    Option("dtype", "str", "fp32", "Number format of the network; bf16 is faster on a GPU.", choices=("fp32", "bf16")),
-    Option("device", "str", "auto", "auto, cpu, cuda or cuda:N.", check=option_checks.device),
-    Option("batch_tokens", "int", None, "Token budget of a batch; none suits the device.", minimum=1),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.metadata import version
@@ -62,7 +62,7 @@ class TrainingRecord:
 
 
 def list_groups(dataset: Dataset | None) -> tuple[str, ...]:
-    """The split groups of a dataset, sorted; an item or dialogue without a group is its own."""
+    """Return the split groups of a `dataset`, sorted; an item or dialogue without a group is its own."""
     if dataset is None:
         return ()
     groups = {name_group(item.group, item.id) for item in dataset.items}
@@ -72,6 +72,11 @@ def list_groups(dataset: Dataset | None) -> tuple[str, ...]:
 def name_group(group: str, item: str) -> str:
     """The name of an item's split group, as in `Dataset.split`."""
     return group or f"{OWN}{item}"
+
+
+def record_groups(records: Iterable[Record]) -> list[str]:
+    """The split group of each of the `records`."""
+    return [name_group(record.group, record.item) for record in records]
 
 
 def grouped_items(record: TrainingRecord, *datasets: Dataset | None) -> tuple[str, ...]:
@@ -135,8 +140,8 @@ def _named(item: str) -> str:
 
 
 def data_hash(dataset: Dataset, track: RowTracker = without_progress) -> str:
-    """A short hash of all rows that training may read, independent of their order: texts, judgements, scales, and
-    systems with kind and dev losses."""
+    """Return a short hash of all rows of a `dataset` that training may read, independent of their order: texts,
+    judgements, scales, and systems with kind and dev losses. `track` reports progress."""
     # 1 and 1.0 are the same end of a scale.
     scales = [
         ("aspect", row.name, *(None if end is None else float(end) for end in (row.minimum, row.maximum)))
@@ -171,11 +176,11 @@ def correlations_with_people(
     seed: int = 13,
     progress: Progress | None = None,
 ) -> tuple[Row, ...]:
-    """Segment-level coefficients with 95 % intervals (bootstrap over `n_groups` split groups), one row per aspect and
-    evaluator.
+    """Return segment-level coefficients on a `dataset` with 95 % intervals (bootstrap over `n_groups` split groups,
+    drawn by `seed`), one row per aspect and evaluator.
 
-    Each evaluator scores each output once for all aspects; evaluators of several aspects give a score per aspect.
-    `progress(done, total)` counts scored records; an exception it raises ends the work.
+    Each of the `evaluators` scores each output once for all `aspects`; evaluators of several aspects give a score per
+    aspect. `progress(done, total)` counts scored records; an exception it raises ends the work.
     """
     rated = {aspect: rated_records(dataset, aspect) for aspect in aspects}
     rated = {aspect: found for aspect, found in rated.items() if len(found.records) >= 3}
@@ -190,7 +195,7 @@ def correlations_with_people(
         human = judged.means()
         item = np.array([record.item for record in judged.records], dtype=object)
         system = np.array([record.system for record in judged.records], dtype=object)
-        cluster = np.array([name_group(record.group, record.item) for record in judged.records], dtype=object)
+        cluster = np.array(record_groups(judged.records), dtype=object)
         for evaluator, values in zip(evaluators, scores, strict=True):
             found = correlate(
                 values[aspect],
@@ -210,7 +215,7 @@ def correlations_with_people(
 def score_by_aspect(
     evaluator: Evaluator, records: Mapping[str, Sequence[Record]], progress: Progress | None
 ) -> dict[str, Floats]:
-    """The evaluator's scores of each aspect's records."""
+    """Return the scores of an `evaluator` for the `records` of each aspect; `progress(done, total)` counts records."""
     if evaluator.depends_on_batch:
         return {aspect: evaluator.evaluate(rows, progress=progress).values for aspect, rows in records.items()}
     place = {

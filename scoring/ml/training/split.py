@@ -13,7 +13,8 @@ DEV_SHARE, LEAST_GROUPS = 0.1, 10
 
 
 def split_dataset(job: FitJob) -> tuple[Dataset, Dataset | None]:
-    """The part to learn from and the held-out part: the dev part, else a tenth of the groups if there are ten."""
+    """Return the part of a `job` to learn from and the held-out part: the dev part, else a tenth of the groups if there
+    are ten."""
     return job.once("parts", lambda: _split_dataset(job))
 
 
@@ -25,6 +26,6 @@ def _split_dataset(job: FitJob) -> tuple[Dataset, Dataset | None]:
 
 
 def hold_out_groups(groups: Collection[str], seed: int, share: float = DEV_SHARE) -> set[str]:
-    """The groups to hold out, a share of all."""
+    """Return the `groups` to hold out, a `share` of all, drawn by `seed`."""
     parts = assign_groups(set(groups), seed, (1 - share, share))
     return {group for group, part in parts.items() if part == 1}

@@ -19,7 +19,7 @@ _MARK = re.compile(r"[0-9a-f]{32}(\.old)?")
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """`write` fills a temporary file in the same folder, which then replaces `path` in one step."""
+    """Write a file at `path` in one step; `write` fills a temporary file in the same folder, which then replaces it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
@@ -32,8 +32,11 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def write_folder(path: Path, write: Callable[[Path], object]) -> None:
-    """As `write_whole` for a folder; an existing folder is replaced, and remains of a killed writer are removed. Two
-    writers must not use the same folder at the same time."""
+    """Write a folder at `path`, complete or not at all; `write` fills it under a temporary name.
+
+    An existing folder is replaced, and remains of a killed writer are removed. Two writers must not use the same folder
+    at the same time.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     for left in path.parent.iterdir():
         if left.name.startswith(f".{path.name}.") and _MARK.fullmatch(left.name[len(path.name) + 2 :]):
@@ -55,13 +58,14 @@ def write_folder(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write a JSON value, complete or not at all."""
+    """Write `content` as JSON to `path`, complete or not at all."""
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     write_whole(path, lambda draft: draft.write_text(text, encoding="utf-8"))
 
 
 def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Write a safetensors file, complete or not at all; every tensor gets its own memory."""
+    """Write `tensors` by name as a safetensors file at `path`, complete or not at all; every tensor gets its own
+    memory."""
     from safetensors.torch import save_file
 
     owned = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
@@ -69,7 +73,7 @@ def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
 
 
 def read_tensors(path: Path) -> dict[str, torch.Tensor]:
-    """The tensors of a safetensors file, on the CPU."""
+    """Return the tensors of the safetensors file at `path`, on the CPU."""
     from safetensors.torch import load_file
 
     return load_file(str(path))

@@ -13,8 +13,8 @@ THREADS = "threads.json"
 
 
 def share_threads(folder: Path, processes: int) -> int:
-    """The number of threads of each process of a shared training: an equal part of this process's threads, or as many
-    as the training began with."""
+    """Return the number of threads for each of the `processes` of a shared training in `folder`: an equal part of this
+    process's threads, or the number that the training began with."""
     path = folder / THREADS
     if not path.is_file():
         write_json(path, max(1, torch.get_num_threads() // processes))
@@ -22,7 +22,8 @@ def share_threads(folder: Path, processes: int) -> int:
 
 
 def keep_threads(folder: Path) -> int:
-    """Use the number of threads that the training began with, so that a continued training gives the same result."""
+    """Set and return the number of threads that the training in `folder` began with, so that a continued training gives
+    the same result."""
     path = folder / THREADS
     if path.is_file():
         threads = int(json.loads(path.read_text(encoding="utf-8")))

@@ -78,8 +78,8 @@ def current_group() -> Together:
 
 
 def join(meeting: Path, rank: int, processes: int, device: str) -> None:
-    """Meet the other processes through a file. Decisions are exchanged between processors, gradients between
-    devices."""
+    """Join the other `processes` through the file `meeting`, as number `rank` on `device`. Decisions are exchanged
+    between processors, gradients between devices."""
     global _here
     backend = "cpu:gloo,cuda:nccl" if device.startswith("cuda") else "gloo"
     dist.init_process_group(backend, init_method=f"file://{meeting}", rank=rank, world_size=processes, timeout=PATIENCE)
@@ -112,9 +112,12 @@ class Shares(torch.utils.data.Dataset[dict[str, Any]]):
 def take_share(
     batch: Mapping[str, torch.Tensor], network: Network, rank: int, processes: int
 ) -> dict[str, torch.Tensor | float]:
-    """Every `processes`-th row of a batch, from `rank` on, and the weight of its loss, chosen so that the mean over the
-    processes is the loss of the batch: an epoch's last batch may not divide evenly, and some rows may have no label. If
-    there are fewer rows than processes, a process reads the first row with weight 0, because all must take the step."""
+    """Return every `processes`-th row of a `batch`, from `rank` on, and the weight of its loss in the `network`.
+
+    The weight is chosen so that the mean over the processes is the loss of the batch: an epoch's last batch may not
+    divide evenly, and some rows may have no label. If there are fewer rows than processes, a process reads the first
+    row with weight 0, because all must take the step.
+    """
     rows = len(next(iter(batch.values())))
     chosen = slice(rank, None, processes) if rank < rows else slice(0, 1)
     share = {name: values[chosen] for name, values in batch.items()}

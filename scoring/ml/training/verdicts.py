@@ -22,7 +22,7 @@ from evalapp.stats.correlation.verdicts import (
 from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.ml.base import Evaluator, Floats, Progress
 from scoring.ml.training.gold import Compared, compared_records, output_key
-from scoring.ml.training.record import Row, name_group, score_by_aspect
+from scoring.ml.training.record import Row, record_groups, score_by_aspect
 from scoring.ml.types import Dataset, Record
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ class PeoplesPairs:
 
 
 def peoples_pairs(dataset: Dataset, aspect: str) -> PeoplesPairs:
-    """The pairs of an aspect, in an order independent of the rows. Comparisons with a reference, repeated judgements of
-    a pair by the same person, and "cannot decide" do not count."""
+    """Return the compared pairs of an `aspect` in a `dataset`, in an order independent of the rows. Comparisons with a
+    reference, repeated judgements of a pair by the same person, and "cannot decide" do not count."""
     between = tuple(row for row in dataset.comparisons if row.aspect == aspect and row.system_b is not None)
     rows = _first_judgements(compared_records(replace(dataset, comparisons=between), aspect))
     n_judged = len({_pair(row) for row in rows})
@@ -80,7 +80,7 @@ def peoples_pairs(dataset: Dataset, aspect: str) -> PeoplesPairs:
         (records[i], records[j])
         for i, j in zip(pairs.first[agreed].tolist(), pairs.second[agreed].tolist(), strict=True)
     )
-    groups = np.array([name_group(record.group, record.item) for record, _ in texts], dtype=object)
+    groups = np.array(record_groups(record for record, _ in texts), dtype=object)
     simulated = np.array([row.simulated for row in rows], dtype=np.bool_)
     return PeoplesPairs(
         texts, pairs.sign[agreed], np.unique(groups, return_inverse=True)[1].reshape(-1).astype(np.int64),
@@ -110,8 +110,8 @@ def verdicts_like_people(
     seed: int = 13,
     progress: Progress | None = None,
 ) -> tuple[Row, ...]:
-    """Shares of correct verdicts on compared outputs, with 95 % intervals (bootstrap over split groups: `n_groups`, for
-    decided pairs `n_groups_decided`), one row per aspect and evaluator.
+    """Return shares of correct verdicts on the compared outputs of a `dataset`, with 95 % intervals (bootstrap over
+    split groups, drawn by `seed`: `n_groups`, for decided pairs `n_groups_decided`), one row per aspect and evaluator.
 
     `decided`: the share of pairs without a tied human verdict whose better text is found; equal scores count half,
     chance level is 1/2. `verdicts`: the share of all pairs with the correct one of three verdicts; `by_lot` is its
@@ -119,8 +119,8 @@ def verdicts_like_people(
     and scores that differ by at most a threshold are tied (`ties`: the origin of the threshold). `n_pairs`, `n_decided`
     and `n_tied` are counts of human verdicts; `n_missing` pairs lack a score. Aspects without pairs have no row.
 
-    Each evaluator reads each output or pair once for all aspects; evaluators of several aspects give a score per
-    aspect. `progress(done, total)` counts records or pairs; an exception it raises ends the work.
+    Each of the `evaluators` reads each output or pair once for all `aspects`; evaluators of several aspects give a
+    score per aspect. `progress(done, total)` counts records or pairs; an exception it raises ends the work.
     """
     pairs = {aspect: peoples_pairs(dataset, aspect) for aspect in aspects}
     pairs = {aspect: found for aspect, found in pairs.items() if found.texts}
