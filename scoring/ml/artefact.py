@@ -1,7 +1,8 @@
-"""The folder of a trained evaluator: written whole, read with every check, weights as safetensors only.
+"""The folder of a trained evaluator: written completely or not at all, checked when it is read; weights are
+safetensors.
 
-`evaluator.json` (who it is), `config.json` and `model.safetensors` (the network), the tokenizer's files where the
-encoder was trained with it, `card.md`, `train_log.jsonl`, `split.json` (the training data by names and
+`evaluator.json` (name, settings, state), `config.json` and `model.safetensors` (the network), the tokenizer's files
+where the encoder was trained with it, `card.md`, `train_log.jsonl`, `split.json` (the training data by names and
 hashes) and `fixtures.jsonl` (ten inputs with their scores, checked when it is loaded).
 """
 
@@ -36,7 +37,7 @@ WEIGHTS, CONFIG, CARD, LOG, SPLIT, FIXTURES = (
 )
 REQUIRED = (ARTIFACT, CONFIG, WEIGHTS, CARD, LOG, SPLIT, FIXTURES)
 TOKENIZER_CONFIG = "tokenizer_config.json"
-#: Every name a folder may hold; anything else is refused when one is uploaded.
+#: Files of the tokenizer. An uploaded folder may contain these and the required files only.
 TOKENIZER_FILES = (
     "tokenizer.json",
     TOKENIZER_CONFIG,
@@ -106,7 +107,8 @@ class Artefact:
 
 
 def weights_hash(network: Network) -> str:
-    """sha256 over names, shapes, number formats and bytes of all weights, in the order of their names."""
+    """Return the sha256 of a `network`: names, shapes, number formats and bytes of all weights, in the order of their
+    names."""
     import torch
 
     digest = hashlib.sha256()
@@ -118,7 +120,10 @@ def weights_hash(network: Network) -> str:
 
 
 def write_artefact(artefact: Artefact, folder: Path, *, signature: str, card: str) -> None:
-    """Fill `folder`, which exists; the caller makes it appear whole or not at all."""
+    """Write the files of an `artefact`, with its `signature` and model `card`, into `folder`, which exists.
+
+    The caller makes the folder appear complete or not at all (`training.store.write_folder`).
+    """
     from scoring.ml.encoders.loading import without_progress_bar
 
     # The Trainer sets `use_cache` on every network; it means nothing here.
@@ -171,8 +176,11 @@ def write_artefact(artefact: Artefact, folder: Path, *, signature: str, card: st
 
 
 def read_artefact(folder: Path, network_class: type[Network], encoder: str | None = None) -> Artefact:
-    """The artefact in a folder; `encoder` is the location of its frozen encoder if that has moved. Raises
-    `ArtefactError` naming the file that is missing or does not fit."""
+    """Return the artefact in `folder`, whose network is a `network_class`.
+
+    `encoder` is the location of its frozen encoder if that has moved. Raises `ArtefactError` naming the file that is
+    missing or does not fit.
+    """
     content = read_header(folder)
     missing = [name for name in REQUIRED if not (folder / name).is_file()]
     if missing:
@@ -207,7 +215,7 @@ def read_artefact(folder: Path, network_class: type[Network], encoder: str | Non
 
 
 def read_header(folder: Path) -> dict[str, Any]:
-    """`evaluator.json`, checked for the fields that every artefact has."""
+    """Return `evaluator.json` of a `folder`, checked for the fields that every artefact has. Raises `ArtefactError`."""
     try:
         content = json.loads((folder / ARTIFACT).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
@@ -326,7 +334,7 @@ def _named(folder: Path, name: str) -> EncoderSource:
     if Path(name).is_absolute() and not Path(name).is_dir():
         raise ArtefactError(
             str(folder),
-            f"works on the encoder that stood in {name}, where there is none now: put that folder there again, or say "
+            f"needs the encoder in {name}, which does not exist: restore that folder, or name its location: "
             'where it is: load(folder, encoder="PATH")',
         )
     return find_encoder(name)

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal, NoReturn, TypeAlias
 
+from evalapp.translation import gettext as _
 from scoring.ml.errors import InvalidOption, InvalidOptions, NotTrained
 from scoring.ml.option_checks import Check
 
 OptionValue: TypeAlias = bool | int | float | str | None
-Options: TypeAlias = Mapping[str, OptionValue]
 Kind: TypeAlias = Literal["sentinel", "baseline", "trained"]
 Need: TypeAlias = Literal["references", "context", "encoder"]
 #: The kinds of data a training reads; `judgements` are ratings or comparisons.
@@ -53,11 +53,11 @@ class Option:
             return None
         parsed = self._convert(evaluator, value)
         if self.choices and parsed not in self.choices:
-            raise InvalidOption(evaluator, self.name, f"must be one of {', '.join(self.choices)}")
+            raise InvalidOption(evaluator, self.name, _("must be one of %(choices)s"), choices=", ".join(self.choices))
         if self.minimum is not None and isinstance(parsed, int | float) and parsed < self.minimum:
-            raise InvalidOption(evaluator, self.name, f"must be at least {self.minimum:g}")
+            raise InvalidOption(evaluator, self.name, _("must be at least %(minimum)s"), minimum=f"{self.minimum:g}")
         if self.maximum is not None and isinstance(parsed, int | float) and parsed > self.maximum:
-            raise InvalidOption(evaluator, self.name, f"must be at most {self.maximum:g}")
+            raise InvalidOption(evaluator, self.name, _("must be at most %(maximum)s"), maximum=f"{self.maximum:g}")
         if self.check is not None and (wrong := self.check(parsed)):
             raise InvalidOption(evaluator, self.name, wrong)
         return parsed
@@ -69,25 +69,28 @@ class Option:
             words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
             if str(value).lower() in words:
                 return words[str(value).lower()]
-            raise InvalidOption(evaluator, self.name, f"must be true or false, found {value!r}")
+            raise InvalidOption(evaluator, self.name, _("must be true or false, found %(value)r"), value=value)
         if self.type == "str":
             return str(value)
         if isinstance(value, bool):
-            raise InvalidOption(evaluator, self.name, f"must be a number, found {value!r}")
+            raise InvalidOption(evaluator, self.name, _("must be a number, found %(value)r"), value=value)
         noun = "whole number" if self.type == "int" else "number"
         try:
             found = int(value) if self.type == "int" else float(value)
-            finite = math.isfinite(found)  # of more digits than a float holds it raises
+            finite = math.isfinite(found)  # raises for more digits than a float can hold
         except (TypeError, ValueError, OverflowError) as error:
-            raise InvalidOption(evaluator, self.name, f"must be a {noun}, found {value!r}") from error
+            raise InvalidOption(
+                evaluator, self.name, _("must be a %(noun)s, found %(value)r"), noun=noun, value=value
+            ) from error
         # int(1.5) would be 1, and comparisons with nan are always false.
         if not finite or (isinstance(value, float) and found != value):
-            raise InvalidOption(evaluator, self.name, f"must be a {noun}, found {value!r}")
+            raise InvalidOption(evaluator, self.name, _("must be a %(noun)s, found %(value)r"), noun=noun, value=value)
         return found
 
 
 def must_be_trained(entry: Entry, options: dict[str, OptionValue]) -> NoReturn:
-    """`Entry.build` of learned evaluators, which cannot be loaded by name. Raises `NotTrained`."""
+    """`Entry.build` of learned evaluators, which cannot be loaded by name. Raises `NotTrained` for the `entry`,
+    whatever the `options`."""
     raise NotTrained(entry.name)
 
 
@@ -167,7 +170,9 @@ class Entry:
         Raises `InvalidOption`, also for an unknown profile, or `InvalidOptions` if several are wrong.
         """
         if profile not in self.profiles:
-            raise InvalidOption(self.name, "profile", f"must be one of {', '.join(self.profiles) or 'none'}")
+            raise InvalidOption(
+                self.name, "profile", _("must be one of %(profiles)s"), profiles=", ".join(self.profiles) or "none"
+            )
         return self._parse(self.train_options, given, self.profile_defaults.get(profile, {}))
 
     def train_defaults(self, profile: str) -> dict[str, OptionValue]:
@@ -180,7 +185,9 @@ class Entry:
         known = {option.name: option for option in options}
         names = ", ".join(known) or "none"
         faults = [
-            InvalidOption(self.name, name, f"does not exist; it has: {names}") for name in given if name not in known
+            InvalidOption(self.name, name, _("does not exist; it has: %(names)s"), names=names)
+            for name in given
+            if name not in known
         ]
         parsed: dict[str, OptionValue] = {}
         for name, option in known.items():

@@ -162,11 +162,6 @@ class CrossFitted(Evaluator):
         mixed = first.blended(means) if isinstance(first, BlendedOverCall) else None
         return Partial(values / times if mixed is None else mixed, truncated, means)
 
-    def system_score(self, records: Sequence[Record]) -> float:
-        """The system score, each text scored by models that did not see it."""
-        statistics = self.system_statistics(records)
-        return super().system_score(records) if statistics is None else float(self.from_sums(statistics.sum(axis=0)))
-
     def system_statistics(self, records: Sequence[Record]) -> Floats | None:
         if not isinstance(self.members[0], WeightedBySystem):
             return None
@@ -232,7 +227,7 @@ class CrossFitted(Evaluator):
 
 
 def join_folds(members: Sequence[TrainedEvaluator]) -> CrossFitted:
-    """The models of all folds as one evaluator, of the class that their entry names."""
+    """Return the models of all folds, `members`, as one evaluator of the class that their entry names."""
     entry = members[0].entry
     found: CrossFitted = entry.load_cross_fitted()(entry, members)
     return found

@@ -1,7 +1,7 @@
-"""Reads an interchange folder into the frozen records of `types.py`, by the readers that `manage.py load` reads it by:
-every name, format and refusal is theirs (`annotation.parsers`).
+"""Reads an interchange folder into the records of `types.py`, with the same readers as `manage.py load`
+(`annotation.parsers`).
 
-Checked besides is what the evaluators rely on: unique keys, and references between files.
+In addition it checks what evaluators rely on: unique keys, and references between files.
 """
 
 from __future__ import annotations
@@ -93,8 +93,9 @@ def _find_files(root: Path) -> _Files:
             raise DatasetError(
                 path.name,
                 None,
-                "would not be read, for its name does not begin with a table's: items, outputs, ratings, comparisons, "
-                "dialogues, systems. Rename it (outputs-gpt.jsonl), save it in one of the formats, or move it away",
+                "would not be read, because its name does not begin with that of a table: items, outputs, ratings, "
+                "comparisons, dialogues, systems. Rename it (outputs-gpt.jsonl), save it in one of the formats, or "
+                "move it away",
             )
     if not found:
         raise DatasetError(str(root), None, "holds no file of the interchange format: items.jsonl, outputs.csv ...")
@@ -172,7 +173,7 @@ def _read_files(files: Sequence[tuple[Path, FileName]]) -> Iterator[tuple[Path, 
 
 
 def _step(number: int) -> int | None:
-    """A step as the checkers give it, where none is -1."""
+    """The step of a checked row, in which -1 means none."""
     return None if number < 0 else number
 
 
@@ -186,7 +187,7 @@ def _item(fields: dict[str, Any], row: Row) -> Item:
         context=tuple(orjson.loads(fields["context"])),
         source=fields["source"],
         references=tuple(orjson.loads(fields["refs"])),
-        # The importer puts an item without a group into one of its own name; here it stays without.
+        # The importer gives an item without a group one of its own; here it has none.
         group=fields["grp"] if row.get("group") not in (None, "") else "",
         meta=orjson.loads(fields["meta"]),
     )
@@ -231,8 +232,7 @@ def _dialogue(fields: dict[str, Any], row: Row) -> Dialogue:
 
 
 def _observed_aspects(ratings: Sequence[Rating], comparisons: Sequence[Comparison]) -> tuple[Aspect, ...]:
-    """The aspects that people judged, rated ones on the scale of the values given: what `load` does without
-    dataset.json."""
+    """The judged aspects, with the range of their ratings as scale, as `load` does without dataset.json."""
     values: dict[str, list[float]] = {}
     for row in ratings:
         values.setdefault(row.aspect, []).append(row.value)
@@ -256,7 +256,7 @@ def _comparison_with_steps(files: _Files, row: Comparison, steps: _Steps) -> Com
 def _parse_step(
     files: _Files, stem: str, item: str | None, system: str | None, step: int | None, steps: _Steps
 ) -> int | None:
-    """The step of the output that is judged: without one the output without a step, else the only one there is."""
+    """The step of the judged output. A row without a step means the output without one, or the only output."""
     there = steps.get((item or "", system or ""), [])
     if step in there:
         return step

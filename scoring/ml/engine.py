@@ -1,7 +1,7 @@
 """The one inference engine: distinct inputs, sorted by token length, in batches of a token budget.
 
-It halves its batches when memory runs out and goes on. It knows token numbers and a forward function; encoders
-and evaluators bring both. torch is imported when a batch runs, not before.
+It halves its batches and continues when memory runs out. Encoders and evaluators provide token numbers and a forward
+function. torch is imported when a batch runs, not before.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ H = TypeVar("H", bound=Hashable)
 T = TypeVar("T")
 Ints: TypeAlias = npt.NDArray[np.int64]
 Dtype: TypeAlias = Literal["fp32", "bf16"]
-# A CPU wants its activations in the cache: 1,024 tokens of a 384 wide encoder were fastest of 512 to 8,192.
+# On a CPU, activations should fit into the cache: 1,024 tokens of a 384 wide encoder were fastest of 512 to 8,192.
 CPU_BATCH_TOKENS = 1024
 GPU_BATCH_TOKENS = 65536
 # Items tokenised at a time: enough that sorting them by length leaves little padding.
@@ -83,10 +83,11 @@ def deduplicate(inputs: Sequence[H]) -> tuple[list[H], Ints]:
 
 
 def plan_batches(lengths: Sequence[int] | Ints, batch_tokens: int) -> list[Ints]:
-    """Rows per batch: longest first, so that memory fails early; padded size at most `batch_tokens`.
+    """Return the rows of each batch, longest first, so that memory fails early; the padded size is at most
+    `batch_tokens`.
 
-    A batch that is a quarter full ends where the length changes: padding costs more than a smaller batch. One
-    input longer than the budget is a batch of its own.
+    `lengths` (n,) are the tokens of each input. A batch that is at least a quarter full ends where the length changes:
+    padding costs more than a smaller batch. An input longer than the budget is a batch of its own.
     """
     sizes = np.asarray(lengths, dtype=np.int64)
     order = np.argsort(-sizes, kind="stable")
@@ -108,7 +109,7 @@ def plan_batches(lengths: Sequence[int] | Ints, batch_tokens: int) -> list[Ints]
 
 
 def collate(encodings: Sequence[Encoding], pad_id: int, device: str) -> Batch:
-    """Pad on the right to the longest of the batch."""
+    """Return the `encodings` as one batch on `device`, padded on the right with `pad_id` to the longest."""
     import torch
 
     found = Encodings.of(encodings)
@@ -230,7 +231,7 @@ class Engine:
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
-    """Whether torch ran out of GPU or main memory."""
+    """Return whether an `error` of torch says that GPU or main memory is exhausted."""
     import torch
 
     return isinstance(error, torch.OutOfMemoryError) or "not enough memory" in str(error)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from evalapp.translation import gettext as _
+
 
 class ScoringError(ValueError):
     """Base of all errors that users of the library can cause and fix."""
@@ -31,11 +33,13 @@ class UnknownEvaluator(ScoringError):
 
 
 class InvalidOption(ScoringError):
-    """An option the evaluator does not have, or a value it cannot take."""
+    """An option the evaluator does not have, or a value it cannot take. `values` are filled into the message."""
 
-    def __init__(self, evaluator: str, option: str, message: str) -> None:
+    def __init__(self, evaluator: str, option: str, message: str, **values: object) -> None:
+        message = message % values if values else message
         self.evaluator, self.option, self.message = evaluator, option, message
-        super().__init__(f"{evaluator}: option {option!r} {message}")
+        text = _("%(evaluator)s: option %(option)r %(message)s")
+        super().__init__(text % {"evaluator": evaluator, "option": option, "message": message})
 
     @property
     def faults(self) -> tuple[InvalidOption, ...]:
@@ -90,11 +94,14 @@ class NotTrained(ScoringError):
 
 
 class TrainingDataError(ScoringError):
-    """Data an evaluator cannot learn from; raised before any training starts."""
+    """Data an evaluator cannot learn from; raised before any training starts. `values` are filled into the message."""
 
-    def __init__(self, evaluator: str, message: str) -> None:
+    def __init__(self, evaluator: str, message: str, **values: object) -> None:
         self.evaluator = evaluator
-        super().__init__(f"{evaluator} cannot be trained: {message}")
+        message = message % values if values else message
+        super().__init__(
+            _("%(evaluator)s cannot be trained: %(message)s") % {"evaluator": evaluator, "message": message}
+        )
 
 
 class TooFewData(TrainingDataError):
@@ -102,13 +109,13 @@ class TooFewData(TrainingDataError):
 
 
 class TrainingDiverged(ScoringError):
-    """A training whose weights are not finite any more."""
+    """A training whose weights are no longer finite."""
 
     def __init__(self, evaluator: str) -> None:
         self.evaluator = evaluator
         super().__init__(
-            f"{evaluator}: the training diverged, its weights are no numbers any more. Take a smaller learning_rate, "
-            "or train_dtype=fp32 where it was bf16."
+            f"{evaluator}: the training diverged: its weights are no longer finite. Use a smaller learning_rate, or "
+            "train_dtype=fp32 instead of bf16."
         )
 
 
@@ -119,13 +126,13 @@ class ProcessDied(ScoringError):
         self.evaluator, self.number, self.of, self.last_lines = evaluator, number, of, last_lines
         said = f" Its last lines:\n{last_lines}" if last_lines else ""
         super().__init__(
-            f"{evaluator}: process {number} of the {of} that share the training {how}. Checkpoints are kept; started "
-            f"again, it goes on from the last one.{said}"
+            f"{evaluator}: process {number} of the {of} that share the training {how}. Checkpoints are kept; a restart "
+            f"continues from the last one.{said}"
         )
 
 
 class ArtefactError(ScoringError):
-    """A folder that does not hold what a saved evaluator must hold."""
+    """A folder that lacks files of a saved evaluator, or whose files do not fit each other."""
 
     def __init__(self, folder: str, message: str) -> None:
         self.folder = folder

@@ -67,8 +67,9 @@ class Network(PreTrainedModel):
     ) -> Self:
         """A fresh network around the encoder of a source with its weights, or without encoder.
 
-        `network` are the sizes and switches `build` gets; JSON values only. Set torch's seed before: heads are drawn.
-        Raises `EncoderError` for a kind of encoder that could be trained and saved but not be loaded again.
+        `network` are the sizes and switches `build` gets; JSON values only. Set torch's seed before: heads are
+        initialised at random. Raises `EncoderError` for a kind of encoder that could be trained and saved but not be
+        loaded again.
         """
         if source is None:
             return cls(NetworkConfig(encoder=None, network=network))
@@ -93,8 +94,7 @@ class Network(PreTrainedModel):
         return loss
 
     def counted(self, inputs: Mapping[str, torch.Tensor]) -> float:
-        """The number of terms that the loss of this batch is a mean of: its rows. Parts of a batch are weighted by
-        it."""
+        """The number of terms whose mean is the loss of this batch: its rows. Parts of a batch are weighted by it."""
         return float(len(next(iter(inputs.values()))))
 
     def mean_loss(self) -> float | None:
@@ -105,7 +105,7 @@ class Network(PreTrainedModel):
 
     @property
     def open_losses(self) -> tuple[float, int]:
-        """Sum and number of the losses since the last `mean_loss`, for a training that goes on elsewhere."""
+        """Sum and number of the losses since the last `mean_loss`, for a training that continues in another process."""
         return self._loss_sum, self._loss_n
 
     @open_losses.setter
@@ -136,7 +136,7 @@ class Network(PreTrainedModel):
 
 
 def check_architecture(source: EncoderSource) -> None:
-    """Raises `EncoderError` where an artefact may not have this kind of encoder."""
+    """Raise `EncoderError` if a saved evaluator cannot contain the encoder of `source`, because of its architecture."""
     if source.model_type not in ARCHITECTURES:
         raise EncoderError(
             source.name,

@@ -14,12 +14,13 @@ DEVICE = re.compile(r"auto|cpu|cuda(:\d{1,3})?")
 
 
 def device(value: Any) -> str:
-    """A device name that `resolve_device` accepts; it checks whether this machine has the device."""
+    """Return the fault of a device name `value` that `resolve_device` does not accept; that function checks whether
+    this machine has the device."""
     return "" if DEVICE.fullmatch(str(value)) else f"must be auto, cpu, cuda or cuda:N, not “{value}”"
 
 
 def whole_numbers(value: Any) -> str:
-    """Whole numbers from 1, with commas between."""
+    """Return the fault of a `value` that is not a list of whole numbers from 1, with commas between."""
     parts = [part.strip() for part in str(value).split(",")]
     if all(part.isdecimal() and part.isascii() and int(part[:19]) >= 1 for part in parts):
         return ""
@@ -27,7 +28,7 @@ def whole_numbers(value: Any) -> str:
 
 
 def learning_rates(value: Any) -> str:
-    """Numbers above 0 and up to 1, with commas between."""
+    """Return the fault of a `value` that is not a list of numbers above 0 and up to 1, with commas between."""
     found = _numbers(value)
     if found and all(0 < number <= 1 for number in found):
         return ""
@@ -35,7 +36,8 @@ def learning_rates(value: Any) -> str:
 
 
 def shares_or(*words: str) -> Check:
-    """One of the words, or numbers between 0 and 1 separated by commas; their number is checked later."""
+    """Return a check for one of the `words`, or numbers between 0 and 1 with commas between; their number is checked
+    later."""
 
     def check(value: Any) -> str:
         found = _numbers(value)
@@ -47,7 +49,7 @@ def shares_or(*words: str) -> Check:
 
 
 def any_names(names: Sequence[str]) -> Check:
-    """Any of the names, with commas between."""
+    """Return a check for any of the `names`, with commas between."""
 
     def check(value: Any) -> str:
         parts = [part.strip() for part in str(value).split(",") if part.strip()]
@@ -57,7 +59,7 @@ def any_names(names: Sequence[str]) -> Check:
 
 
 def below_one(value: Any) -> str:
-    """Less than 1."""
+    """Return the fault of a `value` that is not less than 1."""
     return "" if float(value) < 1 else "must be less than 1"
 
 

@@ -1,4 +1,4 @@
-"""The selection report: which checkpoint or variant would each evaluator pick, and what do people think of the picks?
+"""The selection report: which checkpoint or variant would each evaluator pick, and how do people judge these picks?
 
 After the paper's table on early stopping and hyper-parameters (Zhou and Xu 2020). Scores come from evaluators,
 people's opinion from ratings or comparisons; nothing is trained here.
@@ -95,8 +95,8 @@ class SelectionRow:
 
 @dataclass(frozen=True)
 class SelectionReport:
-    """The rows of every evaluator; `best` is what always picking people's best would reach, `chance` what drawing
-    would, by kind."""
+    """The rows of every evaluator; `best` is the mean human score of always picking people's best, `chance` that of
+    random picks, by kind."""
 
     aspect: str
     rows: tuple[SelectionRow, ...]
@@ -144,8 +144,8 @@ class SelectionReport:
 
 
 def find_choices(dataset: Dataset, variants: Mapping[str, Sequence[str]] | None = None) -> list[Choice]:
-    """The choices in the data: every system with at least two steps, and every group of systems that are variants of
-    one (`variants`, or the same `variant_of` in their meta)."""
+    """Return the choices in a `dataset`: every system with at least two steps, and every group of systems that are
+    variants of one (`variants`, or the same `variant_of` in their meta)."""
     by_step: dict[str, _Outputs] = defaultdict(lambda: defaultdict(dict))
     by_system: _Outputs = defaultdict(dict)
     for record in dataset.outputs_with_context():
@@ -182,13 +182,14 @@ def selection_report(
     seed: int = 13,
     progress: Tick | None = None,
 ) -> SelectionReport:
-    """Let every evaluator choose in `runs` parts of the items (whole split groups, by seed) and compare with human
-    scores.
+    """Let all `evaluators` choose in `runs` parts of the items of a `dataset` (whole split groups, by `seed`) and
+    compare with human scores of an `aspect`.
 
     The pick is the candidate with the highest system score; evaluators that compare pick a step by the early-stopping
-    rule and a variant by skill rating. Candidates are compared on the items that all of them have. The human score of a
-    candidate is its mean rating, or without ratings its win rate. Parts in which some candidate has no human score are
-    left out. An exception raised by `progress` ends the work. Raises `SelectionError` if nothing remains.
+    rule and a variant by skill rating. Candidates are compared on the items that all of them have; `variants` are as in
+    `find_choices`. The human score of a candidate is its mean rating, or without ratings its win rate. Parts in which
+    some candidate has no human score are left out. An exception raised by `progress` ends the work. Raises
+    `SelectionError` if nothing remains.
     """
     choices = find_choices(dataset, variants)
     if not choices:
@@ -197,43 +198,33 @@ def selection_report(
             f"variants of one (meta {VARIANT_OF!r})"
         )
     human = _Human(dataset, aspect)
-    parts = [_parts(choice, runs, seed) for choice in choices]
-    usable = [
-        [(run, items, scores) for run, items in enumerate(part) if (scores := human.scores(choice, items)) is not None]
-        for choice, part in zip(choices, parts, strict=True)
-    ]
+    usable = [_judged_parts(choice, human, runs, seed) for choice in choices]
     if not any(usable):
         raise SelectionError(f"no part has human judgements of {aspect!r} for all candidates")
     picks: dict[tuple[str, Kind], list[Pick]] = defaultdict(list)
     done, total = 0, sum(map(bool, usable)) * len(evaluators)
-    for choice, runs_of in zip(choices, usable, strict=True):
-        for name, evaluator in evaluators.items():
-            if not runs_of:
-                continue
-            tick = None if progress is None else _still(progress, done, total)
-            chooser = _chooser(evaluator, choice, tick)
-            for run, items, scores in runs_of:
+    for choice, judged in zip(choices, usable, strict=True):
+        for name, evaluator in evaluators.items() if judged else ():
+            chooser = _chooser(evaluator, choice, None if progress is None else _still(progress, done, total))
+            for run, items, scores in judged:
                 picked = chooser.pick(items, seed)
                 best = max(choice.candidates, key=lambda candidate: scores[candidate])
                 if picked is not None:
-                    picks[(name, choice.kind)].append(
-                        Pick(choice.name, run, picked, scores[picked], best, scores[best])
-                    )
+                    pick = Pick(choice.name, run, picked, scores[picked], best, scores[best])
+                    picks[(name, choice.kind)].append(pick)
             done += 1
             if progress is not None:
                 progress(done, total)
-    kinds = [choice.kind for choice in choices]
-    tables: dict[Kind, list[dict[str, float]]] = {
-        kind: [scores for k, runs_of in zip(kinds, usable, strict=True) if k == kind for _, _, scores in runs_of]
-        for kind in dict.fromkeys(kinds)
-    }
-    tables = {kind: rows for kind, rows in tables.items() if rows}
+    tables: dict[Kind, list[list[float]]] = defaultdict(list)
+    for choice, judged in zip(choices, usable, strict=True):
+        tables[choice.kind] += [list(scores.values()) for _, _, scores in judged]
+    rows_by_kind = {kind: rows for kind, rows in tables.items() if rows}
     return SelectionReport(
         aspect,
         tuple(_row(name, kind, found) for (name, kind), found in picks.items()),
-        {kind: float(np.mean([max(t.values()) for t in rows])) for kind, rows in tables.items()},
-        {kind: float(np.mean([np.mean(list(t.values())) for t in rows])) for kind, rows in tables.items()},
-        {kind: float(sum(_share_of_best(t) for t in rows)) for kind, rows in tables.items()},
+        {kind: float(np.mean([max(row) for row in rows])) for kind, rows in rows_by_kind.items()},
+        {kind: float(np.mean([np.mean(row) for row in rows])) for kind, rows in rows_by_kind.items()},
+        {kind: float(sum(row.count(max(row)) / len(row) for row in rows)) for kind, rows in rows_by_kind.items()},
         tuple(choices),
         human.simulated,
         "ratings" if human.means else "comparisons",
@@ -241,13 +232,8 @@ def selection_report(
 
 
 def _still(progress: Tick, done: int, total: int) -> Tick:
-    """Within one piece of work: as many are done as before it."""
+    """Progress within one choice: the number of finished choices stays the same."""
     return lambda _, __: progress(done, total)
-
-
-def _share_of_best(scores: Mapping[str, float]) -> float:
-    best = max(scores.values())
-    return sum(value >= best for value in scores.values()) / len(scores)
 
 
 def _row(name: str, kind: Kind, picks: Sequence[Pick]) -> SelectionRow:
@@ -263,7 +249,7 @@ def _row(name: str, kind: Kind, picks: Sequence[Pick]) -> SelectionRow:
 
 
 def _parts(choice: Choice, runs: int, seed: int) -> list[tuple[str, ...]]:
-    """The items all candidates have, parted by whole groups into `runs` of nearly as many groups."""
+    """The items that all candidates have, divided by whole groups into `runs` parts of similar size."""
     first = choice.outputs[choice.candidates[0]]
     common = [item for item in first if all(item in choice.outputs[name] for name in choice.candidates)]
     groups: dict[str, list[str]] = defaultdict(list)
@@ -272,6 +258,17 @@ def _parts(choice: Choice, runs: int, seed: int) -> list[tuple[str, ...]]:
     ordered = sorted(groups, key=lambda group: hashlib.sha256(f"{seed}:{group}".encode()).digest())
     return [
         tuple(item for group in ordered[run::runs] for item in groups[group]) for run in range(min(runs, len(ordered)))
+    ]
+
+
+def _judged_parts(
+    choice: Choice, human: _Human, runs: int, seed: int
+) -> list[tuple[int, tuple[str, ...], dict[str, float]]]:
+    """Number, items and human scores of each part in which all candidates were judged."""
+    return [
+        (run, items, scores)
+        for run, items in enumerate(_parts(choice, runs, seed))
+        if (scores := human.scores(choice, items)) is not None
     ]
 
 
@@ -305,7 +302,7 @@ class _Human:
 
 
 class _ByScore:
-    """Picks the highest mean of the texts' scores, or the highest score of the whole where it is no mean."""
+    """Picks the candidate with the highest system score; a mean is computed from the scores of single texts."""
 
     def __init__(self, evaluator: Evaluator, choice: Choice, tick: Tick | None) -> None:
         self.evaluator, self.choice, self.tick = evaluator, choice, tick

@@ -27,19 +27,24 @@ class SignatureField:
 
 
 def render(name: str, fields: Sequence[SignatureField], revision: int, *, short: bool = False) -> str:
-    """The signature, long or with abbreviated keys; it ends with the revision."""
+    """Return the signature of the evaluator `name`: its `fields`, with `short` under abbreviated keys, then its
+    `revision`.
+
+    >>> render("length", [SignatureField("tok", "t", "words")], 1)
+    'length|tok:words|v:1'
+    """
     parts = [name, *(f"{field.short if short else field.key}:{field.value}" for field in fields)]
     return "|".join([*parts, f"v:{revision}"])
 
 
 def yes_no(value: bool, *, short: bool = False) -> str:
-    """How a switch is written in a signature."""
+    """Return a switch `value` as it is written in a signature: yes or no, with `short` only the first letter."""
     word = "yes" if value else "no"
     return word[0] if short else word
 
 
 def text_hash(texts: Iterable[str], length: int = 8) -> str:
-    """A short hash of an ordered list of texts."""
+    """Return a hash of an ordered list of `texts`, `length` hexadecimal digits long."""
     digest = hashlib.sha256()
     for text in texts:
         encoded = text.encode("utf-8", "surrogatepass")
@@ -49,6 +54,6 @@ def text_hash(texts: Iterable[str], length: int = 8) -> str:
 
 
 def file_hash(path: Path) -> str:
-    """sha256 of a file's bytes, in hexadecimal."""
+    """Return the sha256 of the bytes of the file at `path`, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -91,6 +91,11 @@ class TrainedEvaluator(Evaluator):
         return cast("int | None", self.settings["max_length"])
 
     @property
+    def longest(self) -> int:
+        """The longest input in tokens."""
+        return self.source.max_length(self.max_length)
+
+    @property
     def batch_tokens(self) -> int | None:
         """The token budget of a batch; None suits the device."""
         return cast("int | None", self.options["batch_tokens"])

@@ -6,7 +6,7 @@ Nothing here reads files (see `dataset.py`), computes, or knows a database.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -15,6 +15,8 @@ from scoring.ml.errors import InvalidRecords
 Verdict: TypeAlias = Literal["a", "b", "tie", "both_bad", "cannot_decide"]
 SystemKind: TypeAlias = Literal["machine", "human", "reference", "control"]
 Meta: TypeAlias = Mapping[str, Any]
+#: The tables of a dataset whose rows belong to an item or a dialogue.
+ROWS = ("items", "outputs", "ratings", "comparisons", "dialogues")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +124,8 @@ class Record:
 
 
 def check_records(records: object, call: str) -> None:
-    """Raises `InvalidRecords`, which says how to make records, unless given a list of records or of objects with their
-    attributes."""
+    """Raise `InvalidRecords`, which says how to make records, unless `records` is a list of records or of objects with
+    their attributes; `call` names the function in the message."""
     if isinstance(records, str | bytes | Mapping) or not (hasattr(records, "__len__") and hasattr(records, "__iter__")):
         wrong = f"found {type(records).__name__}"
     else:
@@ -138,7 +140,7 @@ def check_records(records: object, call: str) -> None:
 
 
 def check_dataset(data: object, call: str) -> None:
-    """Raises `InvalidRecords` unless given a dataset."""
+    """Raise `InvalidRecords` for the function `call` unless `data` is a dataset."""
     if not isinstance(data, Dataset):
         raise InvalidRecords(
             f"{call} takes a dataset, found {type(data).__name__}: read_dataset(folder) gives that of a folder."
@@ -211,17 +213,32 @@ class Dataset:
                 return part_of_dialogue[rating.dialogue]
             return part_of_item[rating.item or ""]
 
-        return tuple(
-            replace(
-                self,
-                items=tuple(row for row in self.items if part_of_item[row.id] == part),
-                outputs=tuple(row for row in self.outputs if part_of_item[row.item] == part),
-                ratings=tuple(row for row in self.ratings if part_of_rating(row) == part),
-                comparisons=tuple(row for row in self.comparisons if part_of_item[row.item] == part),
-                dialogues=tuple(row for row in self.dialogues if part_of_dialogue[row.id] == part),
-            )
-            for part in range(len(shares))
-        )
+        part_of: dict[str, Callable[[Any], int]] = {
+            "items": lambda row: part_of_item[row.id],
+            "outputs": lambda row: part_of_item[row.item],
+            "ratings": part_of_rating,
+            "comparisons": lambda row: part_of_item[row.item],
+            "dialogues": lambda row: part_of_dialogue[row.id],
+        }
+
+        def choose(part: int) -> Dataset:
+            return self._with_rows(lambda name: (row for row in getattr(self, name) if part_of[name](row) == part))
+
+        return tuple(map(choose, range(len(shares))))
+
+    def merge(self, others: Iterable[Dataset]) -> Dataset:
+        """These rows and those of the `others`, which are parts of the same dataset."""
+        parts = (self, *others)
+        return self._with_rows(lambda name: (row for part in parts for row in getattr(part, name)))
+
+    def without_rows(self) -> Dataset:
+        """The same dataset without items and everything that belongs to them."""
+        return self._with_rows(lambda name: ())
+
+    def _with_rows(self, choose: Callable[[str], Iterable[Any]]) -> Dataset:
+        """The dataset with other rows in each of its `ROWS`."""
+        rows: dict[str, Any] = {name: tuple(choose(name)) for name in ROWS}
+        return replace(self, **rows)
 
 
 def training_names(group: str, item: str) -> tuple[str, ...]:
@@ -231,7 +248,8 @@ def training_names(group: str, item: str) -> tuple[str, ...]:
 
 
 def assign_groups(groups: set[str], seed: int, shares: Sequence[float]) -> dict[str, int]:
-    """The part number of each group; every part gets at least one group."""
+    """Return the part number of each of the `groups`, sorted by a hash with `seed` and divided in the proportions of
+    `shares`; every part gets at least one group."""
     if len(groups) < len(shares):
         raise ValueError(f"{len(groups)} groups cannot be parted into {len(shares)}: collect more groups")
     ordered = sorted(groups, key=lambda group: hashlib.sha256(f"{seed}:{group}".encode()).digest())

@@ -17,7 +17,6 @@ from evalapp.stats.correlation.coefficients import spearman
 from evalapp.stats.ranking.systems import rank_by_win_rate
 from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.ml import Dataset, Output, Record, System, fit, load
-from scoring.ml.training.cross_fit import merge
 from scoring.ml.training.gold import compared_records, output_key
 from scoring.ml.training.record import name_group
 
@@ -80,7 +79,8 @@ def limit_groups(data: Dataset, most: int | None) -> Dataset:
 def split_fold(data: Dataset, setting: Setting, fold: int, quick: bool, folds: int = 3) -> tuple[Dataset, ...]:
     """Train, dev and test part of a fold; no group is in two parts."""
     parts = data.split(seed=SPLIT_SEED, shares=(1.0,) * folds)
-    rest = merge([part for number, part in enumerate(parts) if number != fold])
+    first, *others = (part for number, part in enumerate(parts) if number != fold)
+    rest = first.merge(others)
     train, dev = rest.split(seed=SPLIT_SEED + 1, shares=(1 - DEV_SHARE, DEV_SHARE))
     most = 8 if quick else setting.most
     learned = limit_groups(train, most if quick else setting.learns or most)

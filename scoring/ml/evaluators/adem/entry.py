@@ -1,13 +1,13 @@
-"""The catalogue's line of ADEM. No torch here."""
+"""The catalogue entry of ADEM. No torch here."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, Option, must_be_trained
+from scoring.ml.options import ENCODER, POOLING, SCORING
 from scoring.ml.training.options import (
     BATCH_SIZE,
-    ENCODER,
     EPOCHS,
     INPUTS,
     LEARNING_RATE,
@@ -15,7 +15,6 @@ from scoring.ml.training.options import (
     MAX_STEPS,
     PATIENCE,
     RATINGS,
-    SCORING,
     TRAIN_DEVICE,
 )
 
@@ -24,7 +23,7 @@ _OPTIONS = (
         "method",
         "str",
         "ridge",
-        "How the two matrices are found: ridge solves for them at once; gradient takes steps, as printed.",
+        "How the two matrices are found: ridge solves for both at once; gradient descends, as in the paper.",
         choices=("ridge", "gradient"),
     ),
     Option("components", "int", 50, "Principal components kept of the text vectors.", minimum=1, advanced=True),
@@ -45,13 +44,13 @@ _OPTIONS = (
         advanced=True,
     ),
     Option("l1", "float", 0.0, "Weight of absolute values; gradient only.", minimum=0, advanced=True),
-    Option("pooling", "str", "mean", "The vector of a text: the mean over its tokens, or the class token's.",
-           choices=("mean", "cls"), advanced=True),
+    replace(POOLING, advanced=True),
 )  # fmt: skip
 ADEM = Entry(
     name="adem",
     kind="trained",
-    summary="People's ratings from products of context, reference and reply: two matrices on frozen text vectors.",
+    summary="Predicts human ratings from products of context, reference and reply: two matrices on frozen text "
+    "vectors.",
     build=must_be_trained,
     scale=(None, None),
     needs=("references", "context", "encoder"),
@@ -66,9 +65,13 @@ ADEM = Entry(
         *_OPTIONS,
         replace(MAX_LENGTH, advanced=True),
         replace(BATCH_SIZE, advanced=True, help="Examples in one step; gradient only."),
-        replace(EPOCHS, default=100, help="Passes over the training data at most; gradient only."),
+        replace(EPOCHS, default=100, help="Largest number of passes over the training data; gradient only."),
         replace(LEARNING_RATE, default=1e-3, help="Step size of the optimiser; gradient only."),
-        replace(PATIENCE, default=10, help="Passes without a better one before it stops; gradient only; none never."),
+        replace(
+            PATIENCE,
+            default=10,
+            help="Stop after this number of passes without improvement; gradient only; none never stops early.",
+        ),
         replace(MAX_STEPS, help="Stop after this number of steps; gradient only; none is no limit."),
         TRAIN_DEVICE,
     ),

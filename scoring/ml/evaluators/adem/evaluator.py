@@ -12,12 +12,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import compress
 from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
 
 from evalapp.stats.agreement.normalise import RatingMethod
+from evalapp.translation import gettext as _
 from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, Partial, Progress, get_references
 from scoring.ml.encoders.kept import cached_vectors
@@ -27,17 +29,18 @@ from scoring.ml.evaluators.adem.network import AdemNetwork
 from scoring.ml.evaluators.adem.ridge import GRID, Components, features, first_scale, principal_axes, solve
 from scoring.ml.evaluators.unreferenced.conversations import flatten
 from scoring.ml.evaluators.unreferenced.samples import TextTable
-from scoring.ml.evaluators.unreferenced.vectors import Pooling, UtteranceEncoder
+from scoring.ml.evaluators.unreferenced.vectors import UtteranceEncoder
+from scoring.ml.layers.pooling import Pooling
 from scoring.ml.network import Network
 from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
+from scoring.ml.training.curve import FinetuneResult
 from scoring.ml.training.estimate import estimate_tokens, scoring_seconds
-from scoring.ml.training.finetune import FinetuneResult
 from scoring.ml.training.frame import Learned, count_steps, make_artefact, make_loop_settings
 from scoring.ml.training.gold import choose_aspect, rated_records
 from scoring.ml.training.job import FitJob, Plan, TrainingProgress
 from scoring.ml.training.loop import train_loop
-from scoring.ml.training.record import list_groups, name_group
+from scoring.ml.training.record import list_groups, record_groups
 from scoring.ml.training.split import hold_out_groups
 from scoring.ml.types import Record
 
@@ -80,7 +83,7 @@ class Adem(TrainedEvaluator):
             steps = count_steps(job, learned)
         notes = part.omissions()
         if part.cut_off:
-            notes.append("A tenth of the groups is held out to choose the weight of the squares.")
+            notes.append(_("A tenth of the groups is held out to choose the weight of the squares."))
         examples = {f"rated outputs ({aspect})": len(part.records)}
         return Plan(examples, steps, seconds + 0.002 * steps + learned / 2000, tuple(notes))
 
@@ -138,10 +141,9 @@ class Adem(TrainedEvaluator):
         )
 
     def own_fields(self) -> list[SignatureField]:
-        longest = self.source.max_length(self.max_length)
         return [
             SignatureField("pool", "pool", str(self.settings["pooling"])),
-            SignatureField("ml", "ml", str(longest)),
+            SignatureField("ml", "ml", str(self.longest)),
             SignatureField("by", "by", str(self.settings["method"])),
         ]
 
@@ -230,7 +232,7 @@ def _sizes(job: FitJob, n_axes: int) -> dict[str, Any]:
 def _check(job: FitJob) -> tuple[str, _Part]:
     """The aspect and the training data. Raises `TrainingDataError` and `InvalidOption`."""
     if job.text("inputs") != "both" and not job.flag("affine"):
-        raise InvalidOption(job.name, "affine", "must be true where not all inputs are read: nothing would vary")
+        raise InvalidOption(job.name, "affine", _("must be true where not all inputs are read: nothing would vary"))
     aspect = choose_aspect(job.name, job.train, job.aspect, ("ratings",))
     method = cast(RatingMethod, job.text("ratings"))
     records, labels, held, simulated = [], [], [], 0
@@ -284,18 +286,24 @@ def _enough(job: FitJob, aspect: str, part: _Part) -> None:
         raise TrainingDataError(job.name, _too_few(aspect, part, n))
     labels = part.labels[taught]
     if not np.isfinite(labels).all():
-        raise TrainingDataError(job.name, f"ratings of {aspect!r} are not all numbers: correct or remove them")
+        raise TrainingDataError(
+            job.name, _("ratings of %(aspect)r are not all numbers: correct or remove them"), aspect=aspect
+        )
     if labels.min() == labels.max():
-        raise TrainingDataError(job.name, f"every rating of {aspect!r} is {labels[0]:g}: there is nothing to learn")
-    if (
-        len({name_group(record.group, record.item) for record, own in zip(part.records, taught, strict=True) if own})
-        < 2
-    ):
-        raise TrainingDataError(job.name, "all rated outputs belong to the same group: rate outputs of several items")
+        raise TrainingDataError(
+            job.name,
+            _("every rating of %(aspect)r is %(rating)s: there is nothing to learn"),
+            aspect=aspect,
+            rating=f"{labels[0]:g}",
+        )
+    if len(_groups(part, taught)) < 2:
+        raise TrainingDataError(
+            job.name, _("all rated outputs belong to the same group: rate outputs of several items")
+        )
 
 
 def _hold_out(part: _Part, job: FitJob) -> _Part:
-    groups = [name_group(record.group, record.item) for record in part.records]
+    groups = record_groups(part.records)
     held_out = hold_out_groups(groups, job.seed)
     held = np.array([group in held_out for group in groups])
     return replace(part, held=held, cut_off=True)
@@ -303,8 +311,7 @@ def _hold_out(part: _Part, job: FitJob) -> _Part:
 
 def _groups(part: _Part, rows: np.ndarray[Any, np.dtype[np.bool_]]) -> tuple[str, ...]:
     """The split groups of these records, sorted."""
-    chosen = [record for record, own in zip(part.records, rows, strict=True) if own]
-    return tuple(sorted({name_group(record.group, record.item) for record in chosen}))
+    return tuple(sorted(set(record_groups(compress(part.records, rows)))))
 
 
 def _scale(job: FitJob, aspect: str, labels: Floats) -> tuple[float, float]:
@@ -327,11 +334,8 @@ def _encode(job: FitJob, records: Sequence[Record]) -> Components:
     )
     table, rows = _table(records)
 
-    def tick(done: int, total: int) -> None:
-        job.report(TrainingProgress(done, total, phase="encoding"))
-
     encodings = encoder.tokenize(table.texts, table.left).encodings
-    vectors = cached_vectors(encoder, encodings, job.texts, "fp32", tick)
+    vectors = cached_vectors(encoder, encodings, job.texts, "fp32", job.report_phase("encoding"))
     return _sides(np.asarray(vectors, dtype=np.float64), rows)
 
 

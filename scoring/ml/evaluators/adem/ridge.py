@@ -20,12 +20,13 @@ class Components(NamedTuple):
     y: Floats
 
     def take(self, rows: npt.NDArray[np.intp]) -> Components:
-        """Some of the rows."""
+        """The components of these rows."""
         return Components(self.c[rows], self.r[rows], self.y[rows])
 
 
 def principal_axes(vectors: Floats, n: int) -> tuple[Floats, Floats]:
-    """Mean (width,) and the `n` axes (width, n) of largest variance, each with its largest entry positive."""
+    """Return the mean (width,) and the `n` axes (width, n) of largest variance of `vectors` (texts, width), each with
+    its largest entry positive."""
     mean = vectors.mean(axis=0)
     centred = vectors - mean
     _, axes = np.linalg.eigh(centred.T @ centred)
@@ -45,21 +46,23 @@ def first_scale(products: Floats, low: float, high: float) -> tuple[float, float
 
 
 def kernel(a: Components, b: Components) -> Floats:
-    """(n, m) inner products of the features [c y', r y'] of both sides, without making them."""
+    """Return (n, m) the inner products of the features [c y', r y'] of `a` and `b`, without computing the features."""
     return np.asarray((a.c @ b.c.T + a.r @ b.r.T) * (a.y @ b.y.T))
 
 
 def features(parts: Components) -> Floats:
-    """(n, 2 size^2) the products of every pair of components: context with reply, reference with reply."""
+    """Return (n, 2 size^2) the products of every pair of components in `parts`: context with reply, reference with
+    reply."""
     n = len(parts.y)
     pairs = [np.einsum("ni,nj->nij", side, parts.y).reshape(n, -1) for side in (parts.c, parts.r)]
     return np.concatenate(pairs, axis=1)
 
 
 def solve(parts: Components, targets: Floats, weight: float) -> Floats:
-    """w (2 size^2,) that minimises |F w - targets|^2 + weight * mean(|f|^2) * |w|^2 over the features F.
+    """Return w (2 size^2,) that minimises |F w - targets|^2 + weight * mean(|f|^2) * |w|^2 over the features F of
+    `parts`.
 
-    Solved in whichever of both spaces is smaller.
+    Solved in the smaller of the two spaces.
     """
     n, size = len(targets), parts.y.shape[1]
     diagonal = ((parts.c**2).sum(axis=1) + (parts.r**2).sum(axis=1)) * (parts.y**2).sum(axis=1)

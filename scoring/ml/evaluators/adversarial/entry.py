@@ -1,34 +1,28 @@
-"""The catalogue's line of `adversarial`; no torch here."""
+"""The catalogue entry of `adversarial`. No torch here."""
 
 from __future__ import annotations
 
 from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, Option, must_be_trained
-from scoring.ml.training.options import FINETUNING, INPUTS, SCORING
+from scoring.ml.options import POOLING, SCORING
+from scoring.ml.training.options import FINETUNING, INPUTS
 
 OPTIONS = (
     *FINETUNING,
     INPUTS,
-    Option(
-        "pooling",
-        "str",
-        "mean",
-        "The vector of a text in its context: mean of its tokens, or its first token.",
-        choices=("mean", "cls"),
-    ),
+    POOLING,
     Option(
         "balance",
         "str",
         "draw",
-        "How people's texts and machines' come to count alike: of the larger class as many are drawn as the smaller "
-        "one has, redrawn in each epoch; or all are read and weighted.",
+        "How human and machine texts are balanced: draw reads equally many of both in each epoch; weight reads all and"
+        " weights the classes.",
         choices=("draw", "weight"),
     ),
     Option(
         "systems_alike",
         "bool",
         True,
-        "Machines' texts are drawn so that every system takes part as often; without it, as often as it has texts. "
-        "Weighted classes weigh the systems so.",
+        "Balance the systems among the machine texts as well; otherwise each counts by its number of texts.",
         advanced=True,
     ),
 )
@@ -37,7 +31,7 @@ ENTRIES = (
     Entry(
         name="adversarial",
         kind="trained",
-        summary="How likely a trained reader finds it that a person wrote the text; it never compares two texts.",
+        summary="Probability that a person wrote the text, by a trained discriminator; it never compares two texts.",
         build=must_be_trained,
         scale=(0.0, 1.0),
         needs=("encoder",),

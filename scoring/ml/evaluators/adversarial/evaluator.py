@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 
+from evalapp.translation import gettext as _
 from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, Partial, Progress
 from scoring.ml.encodings import Encodings, Ints
@@ -32,7 +33,7 @@ from scoring.ml.training.frame import Learned, count_steps, estimate_finetuning,
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.record import list_groups
 from scoring.ml.training.split import split_dataset
-from scoring.ml.types import Dataset, Record
+from scoring.ml.types import Record
 
 LEAST_ITEMS, LEAST_OF_A_CLASS = 4, 4
 #: Texts tokenised to estimate the time of a training.
@@ -70,13 +71,19 @@ class Adversarial(TrainedEvaluator):
         lengths = _reader(job).singles([texts.records[int(row)] for row in probe]).encodings.lengths
         notes = []
         if texts.n_same:
-            notes.append(f"{texts.n_same} outputs that equal what a person wrote in the same context are left out")
+            notes.append(
+                _("%(n_same)s outputs that equal what a person wrote in the same context are left out")
+                % {"n_same": texts.n_same}
+            )
         if texts.n_repeated:
-            notes.append(f"{texts.n_repeated} texts repeat one of their own kind in the same context and are read once")
+            notes.append(
+                _("%(n_repeated)s texts repeat one of their own kind in the same context and are read once")
+                % {"n_repeated": texts.n_repeated}
+            )
         if not material.dev_groups:
-            notes.append("nothing is held out, so the last epoch is kept")
+            notes.append(_("nothing is held out, so the last epoch is kept"))
         if job.text("inputs") == "context":
-            notes.append("contexts alone do not reveal who wrote a text: expect 0.5 everywhere")
+            notes.append(_("contexts alone do not reveal who wrote a text: expect 0.5 everywhere"))
         examples = {
             "texts of people": texts.n_people,
             "texts of machines": texts.n_machines,
@@ -115,10 +122,9 @@ class Adversarial(TrainedEvaluator):
         return make_artefact(job, Learned(network, found, examples, material.groups, material.dev_groups, notes=notes))
 
     def own_fields(self) -> list[SignatureField]:
-        longest = self.source.max_length(self.max_length)
         return [
             SignatureField("pool", "pl", str(self.settings["pooling"])),
-            SignatureField("ml", "ml", str(longest)),
+            SignatureField("ml", "ml", str(self.longest)),
         ]
 
     def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
@@ -137,16 +143,12 @@ def _material(job: FitJob) -> Material:
     train, dev = split_dataset(job)
     texts = collect_texts(train)
     _check(job, texts)
-    held_out = collect_texts(dev if dev is not None else _empty(train))
+    held_out = collect_texts(train.without_rows() if dev is None else dev)
     if not (held_out.n_people and held_out.n_machines):
-        held_out = collect_texts(_empty(train))
+        held_out = collect_texts(train.without_rows())
         dev = job.dev
     chosen = list_groups(dev) if held_out.records or job.dev is not None else ()
     return Material(texts, held_out, list_groups(train), chosen)
-
-
-def _empty(dataset: Dataset) -> Dataset:
-    return replace(dataset, items=(), outputs=(), ratings=(), comparisons=(), dialogues=())
 
 
 def _check(job: FitJob, texts: Texts) -> None:
@@ -155,23 +157,34 @@ def _check(job: FitJob, texts: Texts) -> None:
     if not texts.n_people:
         raise TrainingDataError(
             name,
-            "no text is known to be a person's: add references to the items, or say with the systems' kinds which "
-            "outputs people wrote",
+            _(
+                "no text is known to be a person's: add references to the items, or say with the systems' kinds which "
+                "outputs people wrote"
+            ),
         )
     if not texts.n_machines:
         same = f" ({texts.n_same} outputs equal what a person wrote in the same context)" if texts.n_same else ""
-        raise TrainingDataError(name, f"no text is known to be a machine's{same}: upload the outputs of a system")
+        raise TrainingDataError(
+            name, _("no text is known to be a machine's%(same)s: upload the outputs of a system"), same=same
+        )
     if min(texts.n_people, texts.n_machines) < LEAST_OF_A_CLASS:
         raise TrainingDataError(
             name,
-            f"{texts.n_people} texts of people and {texts.n_machines} of machines are too few: it needs "
-            f"{LEAST_OF_A_CLASS} of each",
+            _("%(n_people)s texts of people and %(n_machines)s of machines are too few: it needs %(least)s of each"),
+            n_people=texts.n_people,
+            n_machines=texts.n_machines,
+            least=LEAST_OF_A_CLASS,
         )
     n_items = len({record.item for record in texts.records})
     if n_items < LEAST_ITEMS:
-        raise TrainingDataError(name, f"{n_items} items with texts are too few: it needs {LEAST_ITEMS}")
+        raise TrainingDataError(
+            name,
+            _("%(n_items)s items with texts are too few: it needs %(least)s"),
+            n_items=n_items,
+            least=LEAST_ITEMS,
+        )
     if job.text("inputs") == "context" and not any(record.context or record.source for record in texts.records):
-        raise TrainingDataError(name, "inputs=context, but no item has a context or a source: take inputs=text")
+        raise TrainingDataError(name, _("inputs=context, but no item has a context or a source: take inputs=text"))
 
 
 def _epoch(job: FitJob, texts: Texts, epoch: int) -> Ints:
@@ -205,7 +218,7 @@ def _figures(network: Network, encodings: Encodings, texts: Texts, pad_id: int) 
 def _notes(found: Mapping[str, float]) -> tuple[str, ...]:
     notes = ["It predicts who wrote a text, not its quality: machines of different strength may all score near 0."]
     if found.get("balanced_accuracy", 0.0) > 0.99:
-        notes.append("Held-out texts are classified almost perfectly: scores of machine texts are all close to 0.")
+        notes.append(_("Held-out texts are classified almost perfectly: scores of machine texts are all close to 0."))
     if np.isfinite(found.get("auroc", np.nan)) and found["auroc"] < 0.55:
-        notes.append("Held-out texts are classified close to chance level: the scores say little.")
+        notes.append(_("Held-out texts are classified close to chance level: the scores say little."))
     return tuple(notes)

@@ -1,4 +1,4 @@
-"""An encoder and one linear reading of its vector."""
+"""An encoder with a linear head."""
 
 from __future__ import annotations
 

@@ -31,12 +31,12 @@ class Texts:
 
     @property
     def n_people(self) -> int:
-        """How many of the texts people wrote."""
+        """The number of human texts."""
         return int((self.labels > 0.5).sum())
 
     @property
     def n_machines(self) -> int:
-        """How many of the texts machines wrote."""
+        """The number of machine texts."""
         return len(self.labels) - self.n_people
 
     def rows_by_system(self) -> list[Ints]:
@@ -48,10 +48,11 @@ class Texts:
 
 
 def collect_texts(dataset: Dataset) -> Texts:
-    """References and outputs of human and reference systems against outputs of machines; controls are neither.
+    """Return the texts of a `dataset`: references and outputs of human and reference systems against outputs of
+    machines; controls are neither.
 
-    A machine's text that equals what a person wrote in its context, white space aside, would be called both: it is
-    left out.
+    A machine text that equals a human text in the same context, white space aside, would be in both classes: it is left
+    out.
     """
     kinds = {system.id: system.kind for system in dataset.systems}
     people: dict[Hashable, Record] = {}
@@ -85,7 +86,11 @@ def collect_texts(dataset: Dataset) -> Texts:
 
 
 def rows_of_epoch(texts: Texts, *, balance: str, systems_alike: bool, rng: np.random.Generator) -> Ints:
-    """The rows an epoch reads: all (`weight`), or as many of each class as the smaller one has (`draw`)."""
+    """Return the rows of `texts` that an epoch reads.
+
+    `balance` weight takes all rows; draw takes the same number of each class, drawn by `rng`, and with `systems_alike`
+    the same number from each machine.
+    """
     if balance == "weight":
         return np.arange(len(texts.records))
     n = min(texts.n_people, texts.n_machines)
@@ -98,8 +103,10 @@ def rows_of_epoch(texts: Texts, *, balance: str, systems_alike: bool, rng: np.ra
 
 
 def row_weights(texts: Texts, *, balance: str, systems_alike: bool) -> npt.NDArray[np.float32]:
-    """(n,) the weight of each text in the loss, 1 on average; both classes together weigh alike (`weight`), and so do
-    the machines among each other where `systems_alike`. All ones where classes are drawn."""
+    """Return (n,) the weight of each of the `texts` in the loss, 1 on average; all ones with `balance` draw.
+
+    With `balance` weight both classes have the same total weight; with `systems_alike` so have all machines.
+    """
     weights = np.ones(len(texts.records), dtype=np.float32)
     if balance == "draw":
         return weights
@@ -112,7 +119,7 @@ def row_weights(texts: Texts, *, balance: str, systems_alike: bool) -> npt.NDArr
 
 
 def _in_turn(queues: list[Ints], n: int, rng: np.random.Generator) -> Ints:
-    """`n` rows, one of each queue in turn; a queue that is empty is passed over, the order of turns is drawn."""
+    """`n` rows, one of each queue in turn, the queues in random order; empty ones are skipped."""
     queues = [queues[int(place)] for place in rng.permutation(len(queues))]
     turns = np.concatenate([np.arange(len(queue)) for queue in queues])
     order = np.argsort(turns, kind="stable")
@@ -128,7 +135,10 @@ def _plain(text: str) -> str:
 
 
 def balanced_log_loss(labels: Iterable[float], probabilities: Iterable[float]) -> float:
-    """Mean over the classes of the mean -log of the probability of the true class; nan with one class only."""
+    """Return the mean over both classes of the mean -log of the probability of the true class; nan with one class only.
+
+    `labels` are 1 for a human text, `probabilities` those of a human text.
+    """
     y = np.asarray(list(labels)) > 0.5
     p = np.clip(np.asarray(list(probabilities), dtype=float), 1e-6, 1 - 1e-6)
     if y.all() or not y.any():

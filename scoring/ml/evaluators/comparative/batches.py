@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ from scoring.ml.evaluators.comparative.verdicts import decide_signs
 from scoring.ml.training.batches import as_inputs
 from scoring.ml.training.job import FitJob
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 # At most this many batches are drawn, tokenised and sorted by length together: little padding, little memory. A short
 # training has at least ten such chunks, so that its curriculum has as many stages.
 _CHUNK, _STAGES = 16, 10
@@ -57,7 +56,7 @@ class SupervisedDraw:
 
 
 class JudgedDraw:
-    """Every pair people judged once an epoch, in an order and from a side drawn by epoch."""
+    """Every judged pair once per epoch, in an order and from a side drawn for the epoch."""
 
     def __init__(self, pairs: Sequence[Pair], job: FitJob) -> None:
         self.pairs, self.job = pairs, job
@@ -123,7 +122,8 @@ class PairBatches:
 def encode_pairs(
     reader: PairReader, pairs: Sequence[Pair], *, single: bool = False
 ) -> tuple[Encodings, npt.NDArray[np.float32]]:
-    """Tokens and targets: (n, 3), or (n,) when `single`, where the first text of each pair is read alone."""
+    """Return the tokens of `pairs` by `reader`, and their targets: (n, 3), or (n,) if `single`, where the first text of
+    each pair is read alone."""
     if not single:
         encodings = reader.pairs([pair.a for pair in pairs], [pair.b for pair in pairs]).encodings
         return encodings, np.array([pair.target for pair in pairs], dtype=np.float32).reshape(-1, 3)
@@ -132,18 +132,18 @@ def encode_pairs(
 
 
 def make_batch(encodings: Encodings, targets: npt.NDArray[np.float32], pad_id: int) -> dict[str, Any]:
-    """Keyword arguments of the network in training."""
+    """Return the arguments of the network in training: the `encodings`, padded with `pad_id`, and their `targets`."""
     inputs = as_inputs(collate(encodings, pad_id, "cpu"))
     return {**inputs, "targets": torch.from_numpy(np.ascontiguousarray(targets))}
 
 
 class HeldOut:
-    """Held-out pairs and how well a network tells them: what chooses the weights that are kept."""
+    """Held-out pairs, and the metrics of a network on them, which choose the weights."""
 
     def __init__(self, pairs: Sequence[Pair], reader: PairReader, device: str, *, single: bool = False) -> None:
         encodings, self.targets = encode_pairs(reader, pairs, single=single)
         self.encodings, self.single = encodings, single
-        # Of people who are divided evenly the verdict is a tie, as it is of the evaluator.
+        # An even split of human verdicts is a tie, as in the evaluator.
         self.truth: npt.NDArray[np.int64] = (
             (self.targets > 0.5) if single else decide_signs(self.targets.astype(np.float64)) + 1
         ).astype(np.int64)
@@ -173,7 +173,7 @@ class HeldOut:
 
 
 def macro_f1(truth: npt.NDArray[np.int64], found: npt.NDArray[np.int64]) -> float:
-    """Mean over the classes that occur in truth or answer of 2 tp / (2 tp + fp + fn)."""
+    """Return the mean over the classes in `truth` or `found` (n,) of 2 tp / (2 tp + fp + fn)."""
     scores = []
     for label in np.union1d(truth, found):
         hits = int(((truth == label) & (found == label)).sum())

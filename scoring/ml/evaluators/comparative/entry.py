@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from scoring.ml import option_checks
 from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, Option, must_be_trained
-from scoring.ml.training.options import FINETUNING, INPUTS, RATINGS, SCORING
+from scoring.ml.options import SCORING
+from scoring.ml.training.options import FINETUNING, INPUTS, RATINGS
 
 _SOURCE = ("auto", "yes", "no")
 
@@ -15,29 +16,30 @@ TRAINING = (
         "form",
         "str",
         "shared",
-        "How a pair is read: own puts its context before each text; shared states a context once when both texts "
-        "answer it, and leaves more room for them.",
+        "Input of a pair: own puts the context before each text; shared reads a common context once, which leaves more"
+        " room for the texts.",
         choices=("own", "shared"),
     ),
     Option(
         "strong",
         "str",
         "auto",
-        "Learn that texts written by people are better than generated ones; auto where both are there, yes insists.",
+        "Learn that texts written by people are better than generated ones; auto if both are available, yes requires "
+        "them.",
         choices=_SOURCE,
     ),
     Option(
         "weak",
         "str",
         "auto",
-        "Learn that later checkpoints are better than earlier ones; auto where outputs have steps, yes insists.",
+        "Learn that later checkpoints are better than earlier ones; auto if outputs have steps, yes requires them.",
         choices=_SOURCE,
     ),
     Option(
         "human",
         "str",
         "auto",
-        "Learn from people's ratings and comparisons, after everything else; auto where there are any, yes insists.",
+        "Learn from human ratings and comparisons, after everything else; auto if there are any, yes requires them.",
         choices=_SOURCE,
     ),
     RATINGS,
@@ -57,12 +59,12 @@ TRAINING = (
         minimum=0,
     ),
     Option("human_pairs", "int", 20000, "Largest number of pairs from ratings, drawn by seed.", minimum=1),
-    Option("human_epochs", "int", 2, "Passes over people's verdicts after the other pairs.", minimum=1),
+    Option("human_epochs", "int", 2, "Passes over human verdicts after the other pairs.", minimum=1),
     Option(
         "human_learning_rate",
         "float",
         1e-5,
-        "Step size for people's verdicts after the other pairs; on their own they take epochs and learning_rate.",
+        "Step size for human verdicts after the other pairs; without other pairs, epochs and learning_rate apply.",
         minimum=0,
         maximum=1,
     ),
@@ -83,10 +85,10 @@ TRAINING = (
         advanced=True,
     ),
     Option(
-        "margin", "float", 0.1, "Least distance of two checkpoints, as a share of all training.", minimum=0, maximum=1
+        "margin", "float", 0.1, "Smallest distance of two checkpoints as a share of training.", minimum=0, maximum=1
     ),
     Option(
-        "curriculum", "bool", True, "Begin with checkpoints far apart and let the distance fall to the least.",
+        "curriculum", "bool", True, "Begin with distant checkpoints and reduce the distance to the margin.",
         advanced=True,
     ),
     Option(
@@ -126,7 +128,7 @@ TRAINING = (
         minimum=1,
         advanced=True,
     ),
-    Option("references", "int", 50, "Machine-written texts kept to measure single texts against.", minimum=1),
+    Option("references", "int", 50, "Machine-written texts stored as common references for single texts.", minimum=1),
     Option(
         "restarts",
         "int",

@@ -14,6 +14,7 @@ import numpy as np
 
 from evalapp.stats.ranking.glicko2 import TieRule
 from evalapp.stats.ranking.glicko2_games import play_games
+from evalapp.translation import gettext as _
 from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, Partial, Progress
 from scoring.ml.catalogue import PAPER, Entry, OptionValue
@@ -41,7 +42,6 @@ from scoring.ml.signature import SignatureField, text_hash
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.checks import cut_note
 from scoring.ml.training.estimate import compared_pairs, judged_texts, scoring_seconds, training_seconds
-from scoring.ml.training.finetune import FinetuneResult
 from scoring.ml.training.frame import PROBE_ROWS, Learned, make_artefact
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.record import list_groups
@@ -66,8 +66,10 @@ class Comparative(TrainedEvaluator, PairJudge):
             raise InvalidOption(
                 self.name,
                 "tie_rule",
-                "says what a draw counts, and of expected outcomes none is a draw: leave it out, or give "
-                "outcome=verdict with it",
+                _(
+                    "says what a draw counts, and of expected outcomes none is a draw: leave it out, or give "
+                    "outcome=verdict with it"
+                ),
             )
 
     @classmethod
@@ -106,7 +108,7 @@ class Comparative(TrainedEvaluator, PairJudge):
     @classmethod
     def train(cls, job: FitJob) -> Artefact:
         material = get_material(job)
-        trained = train_network(job, material)
+        network, result, notes = train_network(job, material)
         aspects = (material.aspect,) if material.aspect is not None else ()
         references = choose_references(job.train, material, job.integer("references"), job.rng("references"))
         state = {
@@ -116,14 +118,14 @@ class Comparative(TrainedEvaluator, PairJudge):
             "outcome": "verdict" if job.profile == PAPER else "expected",
         }
         learned = Learned(
-            trained.network,
-            FinetuneResult(trained.log, trained.metrics, trained.steps, trained.seconds),
+            network,
+            result,
             material.examples(),
             list_groups(job.train),
             list_groups(job.dev),
             aspects=aspects,
             state=state,
-            notes=trained.notes,
+            notes=notes,
             simulated=material.human.simulated if material.human is not None else 0,
         )
         return make_artefact(job, learned)
@@ -361,7 +363,8 @@ def _origins(job: FitJob, material: Material) -> list[str]:
 
 
 def choose_references(train: Dataset, material: Material, n: int, rng: np.random.Generator) -> list[Record]:
-    """Up to n distinct machine-written texts of the training data; without any, texts of any system."""
+    """Return up to `n` distinct machine-written texts of the `train` data in `material`, drawn by `rng`; without any,
+    texts of any system."""
     pool = material.samples.generated or tuple(r for r in train.outputs_with_context() if r.text.strip())
     distinct = {(record.item, record.text): record for record in pool}
     found = list(distinct.values())

@@ -70,8 +70,12 @@ def human_pairs(
     taus: Taus | None = None,
     track: RowTracker = without_progress,
 ) -> HumanPairs:
-    """The pairs of one aspect. Without ties, pairs that people only called tied are left out. `taus` are those of
-    `estimate_taus`, by default of this dataset; a held-out part takes those of the part that is learned from."""
+    """Return the human pairs of one `aspect` of a `dataset`. Without ties (`settings`), pairs with tied verdicts only
+    are left out.
+
+    `rng` draws pairs if there are too many. `taus` are thresholds of `estimate_taus`, by default of this dataset; a
+    held-out part takes those of the training part. `track` reports progress.
+    """
     empty: set[Key] = set()
     compared, simulated, identical = _from_comparisons(dataset, aspect, empty, track)
     rated = _with_texts(rated_records(dataset, aspect, cast(RatingMethod, settings.ratings), track), empty)
@@ -145,9 +149,12 @@ def _from_comparisons(dataset: Dataset, aspect: str, empty: set[Key], track: Row
 
 
 def estimate_tau(dataset: Dataset, aspect: str, method: str, several: bool) -> float:
-    """The difference up to which ratings are a tie: 0 for integer ratings of one person; for means over several and for
-    fractional ratings an eighth of the scale for raw ratings and ranks (0 to 1), half a standard deviation for
-    standardised ratings."""
+    """Return the difference up to which two ratings of an `aspect` count as tied.
+
+    0 for integer ratings by one person. For means of `several` ratings and for fractional ratings, an eighth of the
+    scale for raw ratings and ranks (0 to 1), half a standard deviation for z-scores; `method` says how ratings are made
+    comparable. The scale is that of the `dataset`.
+    """
     if not several:
         return 0.0
     if method in Z_METHODS:
@@ -172,7 +179,8 @@ class Taus:
 
 
 def estimate_taus(dataset: Dataset, aspect: str, settings: HumanSettings) -> Taus:
-    """The thresholds: the option `tau` for every pair, else estimated from the data."""
+    """Return the thresholds for an `aspect` of a `dataset`: the option `tau` of the `settings` for every pair, else
+    estimates."""
     if settings.tau is not None:
         return Taus(settings.tau, settings.tau, settings.tau)
     rows = [row for row in dataset.ratings if row.aspect == aspect and row.dialogue is None]

@@ -19,8 +19,8 @@ _SENTENCE_ENDS, _CLOSING = (".", "!", "?", "…"), "\"'”’»)"
 
 
 def cut_at_sentence(text: str, words: int | None) -> str:
-    """A text of more than `words` words ends at the sentence end nearest to that many; without one within half as many
-    words of it, at that many: a text that begins with "Oh." is not this word."""
+    """Truncate a `text` of more than `words` words at the nearest sentence end within half of that number, else after
+    that number of words: a text that begins with "Oh." must not become this word."""
     if words is None:
         return text
     pieces = text.split()
@@ -37,7 +37,7 @@ def cut_at_sentence(text: str, words: int | None) -> str:
 
 
 def _said(context: Context) -> bool:
-    """Whether there is a context; blank turns are none."""
+    """Whether a context has a turn that is not blank."""
     return any(turn.strip() for turn in ((context,) if isinstance(context, str) else context))
 
 
@@ -47,8 +47,8 @@ class PairReader:
     own:    [CLS] context_a + a [SEP] context_b + b [SEP], each side with half of the tokens.
     shared: [CLS] context [SEP] a [SEP] b [SEP] where both answer the same, non-empty context, else as own.
 
-    `inputs` "text" leaves the contexts out, "context" the texts. `words` cuts long texts at a sentence end first; who
-    lost words there counts as cut, as well.
+    `inputs` "text" leaves the contexts out, "context" the texts. `words` first truncates long texts at a sentence end;
+    they count as truncated as well.
     """
 
     def __init__(
@@ -84,10 +84,6 @@ class PairReader:
                 "its tokenizer does not end every text with one and the same token: choose pooling=mean or pooling=cls",
             )
         return two[-1], between
-
-    def segment(self, record: Record) -> Segment:
-        """One side: text, context, and the end at which the context is truncated."""
-        return self._segment(record)[0]
 
     def _segment(self, record: Record) -> tuple[Segment, bool]:
         """One side, and whether it lost words."""

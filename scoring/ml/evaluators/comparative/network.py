@@ -13,8 +13,6 @@ from scoring.ml.layers.pooling import Pooling, pool
 from scoring.ml.network import Network
 from scoring.ml.training.batches import as_inputs
 
-#: The classes, always of the first text against the second.
-WORSE, TIE, BETTER = 0, 1, 2
 DROPOUT = 0.1
 # A logit that no other reaches, finite in every number format.
 _NEVER = -1e4
@@ -23,10 +21,10 @@ _NEVER = -1e4
 class ComparativeNetwork(Network):
     """Logits over worse, tie, better; with `single` one logit for "written by a person".
 
-    `pooling` "cls": the first token through a dense layer and tanh, as BERT's own pooler, whose weights it takes
-    where the encoder has one. "mean": the mean of all tokens. "sides": the means a and b over the tokens of either
-    text as a, b, |a - b|, a * b; `separator` and `between` (`PairReader.separator`) tell where they stand.
-    Without `tie` that class is never chosen.
+    `pooling` "cls": the first token through a dense layer and tanh, as BERT's own pooler, whose weights it takes where
+    the encoder has one. "mean": the mean of all tokens. "sides": the means a and b over the tokens of either text as a,
+    b, |a - b|, a * b; `separator` and `between` (`PairReader.separator`) say where they are. Without `tie` that class
+    is never chosen.
     """
 
     def build(self, network: dict[str, Any], width: int) -> None:

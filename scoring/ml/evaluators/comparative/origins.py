@@ -12,7 +12,8 @@ NAMED = 5
 
 
 def counted_note(dataset: Dataset) -> str:
-    """The systems whose texts count as written by people, by machines and by neither, by their kinds."""
+    """Return a note that lists the systems of a `dataset` that count as human, as machine and as neither, by their
+    kinds."""
     kinds = {system.id: system.kind for system in dataset.systems}
     people, machines, neither = (
         sorted({o.system for o in dataset.outputs if o.text.strip() and kinds.get(o.system, "machine") in some})
@@ -24,8 +25,8 @@ def counted_note(dataset: Dataset) -> str:
 
 
 def both_note(dataset: Dataset, samples: Samples) -> str:
-    """A note about machine texts that equal a reference of their item, and how to change the system's kind; empty if
-    there are none."""
+    """Return a note about machine texts in `samples` that equal a reference of their item in the `dataset`, and how to
+    change the system's kind; empty if there are none."""
     references = {item.id: {_plain(text) for text in item.references} for item in dataset.items}
     equal = Counter(r.system for r in samples.generated if _plain(r.text) in references.get(r.item, ()))
     if not equal:

@@ -1,7 +1,7 @@
 """Training pairs that need no judgement: people's texts against generated ones, later checkpoints against earlier.
 
-Nothing is enumerated: pairs are drawn from a generator, so that n real and n generated texts cost nothing but their
-n. Pairs from people's judgements are in `human.py`.
+Nothing is enumerated: pairs are drawn, so that memory grows with the number of texts, not of pairs. Pairs from people's
+judgements are in `human.py`.
 
 Explained in docs/explanation/evaluators/comparative.md#strong-pairs.
 """
@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from evalapp.translation import gettext as _
 from scoring.ml.errors import TrainingDataError
 from scoring.ml.training.job import RowTracker, without_progress
 from scoring.ml.types import Dataset, Record
@@ -42,12 +43,13 @@ class Pair(NamedTuple):
     target: Target
 
     def mirrored(self) -> Pair:
-        """The same said from the other side."""
+        """The same pair with the sides exchanged."""
         return Pair(self.b, self.a, (self.target[2], self.target[1], self.target[0]))
 
 
 def smoothed(target: Target, smoothing: float, tie: bool) -> Target:
-    """Label smoothing: (1 - e) target + e / k over the k classes there are (3, or 2 without ties)."""
+    """Return label smoothing of a `target`: (1 - e) target + e / k, e = `smoothing`, k the number of classes: 3, or 2
+    without `tie`."""
     share = smoothing / (3 if tie else 2)
     worse, equal, better = ((1 - smoothing) * part + share for part in target)
     return (worse, equal if tie else 0.0, better)
@@ -133,7 +135,7 @@ class StrongPairs:
         # The kind of pair is drawn only once: redrawing it for repeated texts would make that kind rarer.
         kind = _pick(rng, 3 if self._ties else 2)
         draw = self._decisive if kind < 2 else self._choose_tie(rng)
-        for _ in range(_ATTEMPTS):
+        for _attempt in range(_ATTEMPTS):
             pair = draw(rng)
             if pair.a.text != pair.b.text:
                 return pair.mirrored() if kind == 1 else pair
@@ -187,8 +189,11 @@ def margin_floor(progress: float, least: float) -> float:
 
 
 def converged_steps(steps: Sequence[int], losses: Mapping[int, float] | None) -> frozenset[int]:
-    """The "almost converged" checkpoints: all from the first whose dev loss is within 1 % of the minimum, because later
-    ones are not better; without dev losses, those beyond 0.8 of the last step."""
+    """Return the "almost converged" checkpoints among `steps`: all from the first whose dev loss is within 1 % of the
+    minimum.
+
+    Without dev `losses`, those beyond 0.8 of the last step.
+    """
     ordered = sorted(steps)
     if not losses:
         return frozenset(step for step in ordered if step > CONVERGED_SHARE * ordered[-1])
@@ -253,7 +258,7 @@ class WeakPairs:
         return [self._one(rng, allowed) for _ in range(n)]
 
     def at_least(self, system: str, floor: float) -> list[Rung]:
-        """The rungs of a system at least so far apart, or its farthest."""
+        """The rungs of a system with at least the distance `floor`, or its most distant ones."""
         rungs = self.rungs[system]
         reach = min(floor, max(rung.margin for rung in rungs))
         return [rung for rung in rungs if rung.margin >= reach]
@@ -276,7 +281,7 @@ class WeakPairs:
 
 
 def _losses(system: str, meta: Mapping[str, object]) -> dict[int, float] | None:
-    """The dev losses a system's meta tells, without those that are no finite number: a step whose loss is not known."""
+    """The dev losses in a system's meta; a loss that is not finite counts as unknown."""
     said = meta.get("dev_losses")
     if said is None:
         return None
@@ -285,7 +290,9 @@ def _losses(system: str, meta: Mapping[str, object]) -> dict[int, float] | None:
     except (AttributeError, TypeError, ValueError):
         raise TrainingDataError(
             "comparative",
-            f'dev_losses of {system} must be numbers by training step, such as {{"100": 2.5}}, not {said!r}',
+            _('dev_losses of %(system)s must be numbers by training step, such as {"100": 2.5}, not %(said)r'),
+            system=system,
+            said=said,
         ) from None
     return {step: loss for step, loss in found.items() if math.isfinite(loss)} or None
 

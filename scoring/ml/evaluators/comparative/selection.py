@@ -42,8 +42,9 @@ def make_checks(
 ) -> list[Check]:
     """Compare each checkpoint, in the order of steps, with the `previous` ones before it, on the same inputs.
 
-    At most `pairs` common inputs, drawn by seed, which also decides in which half of them the newest text is second.
-    The first checkpoint is compared with nothing.
+    `evaluator` compares texts; `checkpoints` has the outputs of each step. At most `pairs` common inputs are drawn by
+    `seed`, which also decides in which half of them the newest text is second. The first checkpoint is compared with
+    nothing.
     """
     steps = sorted(checkpoints)
     texts = {step: {record.item: record for record in checkpoints[step]} for step in steps}
@@ -70,21 +71,32 @@ def select_checkpoint(
     patience: int = PATIENCE,
     seed: int = 13,
 ) -> Stop:
-    """The paper's stopping rule, applied to a finished training: stop when the newest checkpoint loses for `patience`
-    checks, and take the one before that run. See `evalapp.stats.planning.stopping`. It counts verdicts whatever the
-    evaluator's `outcome`, as during training; any object with `compare` works."""
+    """Apply the paper's stopping rule to a finished training: stop when the newest checkpoint loses for `patience`
+    checks, and take the one before that run (`evalapp.stats.planning.stopping`).
+
+    Any `evaluator` with `compare` works; verdicts count whatever its `outcome`, as during training. `checkpoints`,
+    `previous`, `pairs` and `seed` are as in `make_checks`.
+    """
     return early_stop(make_checks(evaluator, checkpoints, previous=previous, pairs=pairs, seed=seed), patience=patience)
 
 
 def select_variant(
     evaluator: Ranks, variants: Mapping[str, Sequence[Record]], *, seeds: int = 100, seed: int = 13
 ) -> SkillRatings:
-    """Ratings of all variants by the evaluator's `outcome`; `.order[0]` is the best."""
+    """Return ratings of all `variants` by the evaluator's `outcome`; `.order[0]` is the best.
+
+    `evaluator` rates the systems from their outputs in `seeds` simulations that begin with `seed`.
+    """
     return evaluator.rank(variants, seeds=seeds, seed=seed)
 
 
 def random_settings(space: Mapping[str, Sequence[Any]], n: int = SETTINGS, *, seed: int = 13) -> list[dict[str, Any]]:
-    """n different settings drawn uniformly from the product of the values; all settings if there are fewer."""
+    """Return `n` different settings, drawn uniformly by `seed` from the product of the values in `space`; all settings
+    if there are fewer.
+
+    >>> random_settings({"lr": [1, 2]}, 5)
+    [{'lr': 1}, {'lr': 2}]
+    """
     names = sorted(space)
     if not all(len(space[name]) for name in names):
         raise ValueError("every name needs at least one value")

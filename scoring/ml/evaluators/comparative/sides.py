@@ -12,11 +12,11 @@ PARTS = 4
 
 
 def number_sides(ids: torch.Tensor, mask: torch.Tensor, separator: int, between: int) -> torch.Tensor:
-    """(rows, tokens) 0 for tokens of the first text, 1 for the second, 2 elsewhere.
+    """Return (rows, tokens): 0 for tokens of the first text, 1 for the second, 2 elsewhere.
 
-    An input ends with one `separator` and has `between` separators between its texts, as in `[CLS] c [SEP] a [SEP] b
-    [SEP]` and `<s> c </s></s> a </s></s> b </s>`: the last text is the second, the one before it the first. In `[CLS] a
-    [SEP] b [SEP]` the first includes the class token.
+    `ids` and `mask` are (rows, tokens). An input ends with one `separator` and has `between` separators between its
+    texts, as in `[CLS] c [SEP] a [SEP] b [SEP]` and `<s> c </s></s> a </s></s> b </s>`: the last text is the second,
+    the one before it the first. In `[CLS] a [SEP] b [SEP]` the first includes the class token.
     """
     kept = mask.bool()
     ends = (ids == separator) & kept
@@ -29,8 +29,11 @@ def number_sides(ids: torch.Tensor, mask: torch.Tensor, separator: int, between:
 
 
 def pool_sides(hidden: torch.Tensor, sides: torch.Tensor) -> torch.Tensor:
-    """(rows, 4 width) from hidden (rows, tokens, width): the means a and b over the tokens of either text as a, b,
-    |a - b|, a * b. A text without tokens is a vector of zeros."""
+    """Return (rows, 4 width): a, b, |a - b| and a * b of the mean vectors a and b of both texts.
+
+    `hidden` is (rows, tokens, width), `sides` (rows, tokens) as from `number_sides`. A text without tokens is a vector
+    of zeros.
+    """
     means = []
     for side in (0, 1):
         kept = (sides == side).unsqueeze(-1).to(hidden.dtype)
@@ -39,7 +42,11 @@ def pool_sides(hidden: torch.Tensor, sides: torch.Tensor) -> torch.Tensor:
 
 
 def side_vectors(encoder: torch.nn.Module, batch: Batch, separator: int, between: int) -> torch.Tensor:
-    """As `pool_sides` of the encoder's last hidden states, without padding where that is faster; no gradients."""
+    """Return `pool_sides` of the last hidden states of `encoder` for a `batch`, without gradients, and without padding
+    where that is faster.
+
+    `separator` and `between` are those of `number_sides`.
+    """
     hidden = token_vectors(encoder, batch)
     mask = batch.attention_mask.bool()
     sides = number_sides(batch.input_ids, mask, separator, between)

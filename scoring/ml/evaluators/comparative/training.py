@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import torch
 
+from evalapp.translation import gettext as _
 from scoring.ml.engine import resolve_device
 from scoring.ml.errors import InvalidOption, TooFewData, TrainingDataError
 from scoring.ml.evaluators.comparative.batches import Draw, HeldOut, JudgedDraw, PairBatches, SupervisedDraw
@@ -20,7 +21,8 @@ from scoring.ml.evaluators.comparative.network import ComparativeNetwork
 from scoring.ml.evaluators.comparative.pairs import Pair, Samples, StrongPairs, WeakPairs
 from scoring.ml.network import NetworkConfig
 from scoring.ml.training.checks import refuse_nan
-from scoring.ml.training.finetune import FinetuneResult, FinetuneSettings, finetune
+from scoring.ml.training.curve import FinetuneResult
+from scoring.ml.training.finetune import FinetuneSettings, finetune
 from scoring.ml.training.frame import make_finetune_settings
 from scoring.ml.training.gold import choose_aspect
 from scoring.ml.training.job import FitJob
@@ -49,14 +51,16 @@ class Material:
         self.notes: list[str] = []
         self.tie = job.flag("tie") and job.flag("comparison")
         if job.number("smoothing") >= 1:
-            raise InvalidOption(job.name, "smoothing", "must be less than 1: at 1 nothing is left to learn")
+            raise InvalidOption(job.name, "smoothing", _("must be less than 1: at 1 nothing is left to learn"))
         if not job.flag("comparison"):
             self._only_strong()
         n_empty = sum(not output.text.strip() for output in job.train.outputs)
         if n_empty and n_empty == len(job.train.outputs):
-            raise TrainingDataError(job.name, f"all {n_empty:,} outputs are empty: upload outputs with a text")
+            raise TrainingDataError(
+                job.name, _("all %(n_empty)s outputs are empty: upload outputs with a text"), n_empty=f"{n_empty:,}"
+            )
         if n_empty:
-            self.notes.append(f"{n_empty:,} outputs are empty: left out")
+            self.notes.append(_("%(n_empty)s outputs are empty: left out") % {"n_empty": f"{n_empty:,}"})
         self.samples = Samples.of(job.train, job.track)
         self.strong = self._strong()
         self.weak = self._weak()
@@ -67,8 +71,12 @@ class Material:
         if self.human is None and n_items < LEAST_ITEMS:
             raise TooFewData(
                 job.name,
-                f"{n_items} items with texts are too few to learn from without people's judgements, it needs "
-                f"{LEAST_ITEMS}: upload more items, or judgements of their outputs",
+                _(
+                    "%(n_items)s items with texts are too few to learn from without people's judgements, it needs "
+                    "%(least_items)s: upload more items, or judgements of their outputs"
+                ),
+                n_items=n_items,
+                least_items=LEAST_ITEMS,
             )
 
     def _only_strong(self) -> None:
@@ -76,7 +84,7 @@ class Material:
         if asked or self.job.text("strong") == "no":
             raise TrainingDataError(
                 self.job.name,
-                "without comparison it learns from human and machine texts only: leave strong, weak and human at auto",
+                _("without comparison it learns from human and machine texts only: leave the other sources at auto"),
             )
 
     def _missing(self) -> list[str]:
@@ -98,8 +106,12 @@ class Material:
             real, generated = len(self.samples.real), len(self.samples.generated)
             raise TrainingDataError(
                 job.name,
-                f"strong pairs need texts of both origins, found {real} of people and {generated} of machines: load "
-                "references, and say with the systems' kinds which outputs people wrote",
+                _(
+                    "strong pairs need texts of both origins, found %(real)s of people and %(generated)s of "
+                    "machines: load references, and say with the systems' kinds which outputs people wrote"
+                ),
+                real=real,
+                generated=generated,
             )
         return None
 
@@ -119,9 +131,9 @@ class Material:
         else:
             reason = "no output has a step: load outputs of one system at several training steps"
         if job.text("weak") == "yes":
-            raise TrainingDataError(job.name, f"weak pairs are missing: {reason}")
+            raise TrainingDataError(job.name, _("weak pairs are missing: %(reason)s"), reason=reason)
         if weak.steps:
-            self.notes.append(f"no weak pairs: {reason}")
+            self.notes.append(_("no weak pairs: %(reason)s") % {"reason": reason})
         return None
 
     def find_weak_pairs(self, dataset: Dataset, samples: Samples) -> WeakPairs:
@@ -149,16 +161,22 @@ class Material:
             hint = self._few(aspect, found)
             if job.text("human") == "yes" or (self.strong is None and self.weak is None):
                 raise TooFewData(job.name, hint)
-            self.notes.append(f"no human pairs: {hint}")
+            self.notes.append(_("no human pairs: %(hint)s") % {"hint": hint})
             return None, None
         if not found.decided:
             raise TrainingDataError(job.name, self._all_tied(aspect, len(found.pairs)))
         if found.identical:
-            self.notes.append(f"{found.identical} judged pairs of identical texts were left out")
+            self.notes.append(
+                _("%(identical)s judged pairs of identical texts were left out") % {"identical": found.identical}
+            )
         return aspect, found
 
     def _few(self, aspect: str, found: HumanPairs) -> str:
-        hint = f"{len(found.pairs)} pairs of {aspect} that people judged are too few: at least {LEAST_HUMAN_PAIRS}"
+        hint = _("%(n_pairs)s pairs of %(aspect)s that people judged are too few: at least %(least_human_pairs)s") % {
+            "n_pairs": len(found.pairs),
+            "aspect": aspect,
+            "least_human_pairs": LEAST_HUMAN_PAIRS,
+        }
         systems = {output.system for output in self.job.train.outputs}
         if len(systems) < 2 and self.job.text("rating_pairs") == "context":
             hint += ". There is one system, so no two texts share a context: set rating_pairs to rater or all"
@@ -301,7 +319,8 @@ def _steps(n_pairs: int, batch_size: int, settings: FinetuneSettings) -> int:
 
 
 def network_sizes(job: FitJob, tie: bool) -> dict[str, Any]:
-    """The switches of the network, and how the encoder's tokenizer ends a text, if the network needs it."""
+    """Return the switches of the network of a `job`, with or without the class `tie`; and how the encoder's tokenizer
+    ends a text, if the network needs it."""
     sizes: dict[str, Any] = {"pooling": job.text("pooling"), "tie": tie, "single": not job.flag("comparison")}
     if sizes["pooling"] == "sides":
         separator, between = PairReader(job.encoder).separator
@@ -310,7 +329,11 @@ def network_sizes(job: FitJob, tie: bool) -> dict[str, Any]:
 
 
 def new_network(job: FitJob, tie: bool, attempt: int = 0) -> ComparativeNetwork:
-    """A network with new heads, from the encoder's weights or, without `pretrained`, from random ones."""
+    """Return a network of a `job` with new heads, from the encoder's weights or, without `pretrained`, from random
+    ones.
+
+    `tie` says whether texts may be tied; `attempt` changes the random numbers.
+    """
     torch.manual_seed(job.torch_seed(f"network:{attempt}"))
     sizes = network_sizes(job, tie)
     if job.flag("pretrained"):
@@ -320,24 +343,15 @@ def new_network(job: FitJob, tie: bool, attempt: int = 0) -> ComparativeNetwork:
     return ComparativeNetwork(config)
 
 
-@dataclass(frozen=True)
-class Trained:
-    """The network with its best weights, and the results of the training."""
-
-    network: ComparativeNetwork
-    log: tuple[Mapping[str, Any], ...]
-    metrics: Mapping[str, float]
-    steps: int
-    seconds: float
-    notes: tuple[str, ...]
-
-
 class _Collapsed(Exception):
     """After one epoch the network gives almost every pair the same verdict."""
 
 
-def train_network(job: FitJob, material: Material) -> Trained:
-    """Train all phases; a first phase that collapses restarts with other random numbers, up to `restarts` times."""
+def train_network(job: FitJob, material: Material) -> tuple[ComparativeNetwork, FinetuneResult, tuple[str, ...]]:
+    """Return the network of a `job`, its training curve and notes, after all phases of the `material`.
+
+    A first phase that collapses restarts with other random numbers, up to `restarts` times.
+    """
     path = job.folder / _RESTARTS
     attempt = int(json.loads(path.read_text(encoding="utf-8"))["attempt"]) if path.is_file() else 0
     while True:
@@ -353,7 +367,7 @@ def _phase_name(name: str, attempt: int) -> str:
     return name if attempt == 0 else f"{name}-{attempt + 1}"
 
 
-def _run(job: FitJob, material: Material, attempt: int) -> Trained:
+def _run(job: FitJob, material: Material, attempt: int) -> tuple[ComparativeNetwork, FinetuneResult, tuple[str, ...]]:
     for phase in material.phases():
         # Draw all held-out pairs before the first step; afterwards progress counts steps.
         material.held_out(phase.name)
@@ -362,20 +376,17 @@ def _run(job: FitJob, material: Material, attempt: int) -> Trained:
     log: list[Mapping[str, Any]] = []
     notes = list(material.notes)
     if attempt:
-        notes.append(f"the first epoch learned nothing {attempt} times; restarted with other random numbers")
+        notes.append(
+            _("the first epoch learned nothing %(attempt)s times; restarted with other random numbers")
+            % {"attempt": attempt}
+        )
     for number, phase in enumerate(material.phases()):
         check = number == 0 and attempt < job.integer("restarts")
         result = _train_phase(job, material, network, phase, attempt, check)
         results.append(result)
         log += [{"phase": phase.name, **row} for row in result.log]
-    return Trained(
-        network,
-        tuple(log),
-        results[-1].metrics,
-        sum(result.steps for result in results),
-        sum(result.seconds for result in results),
-        tuple(notes),
-    )
+    steps, seconds = sum(result.steps for result in results), sum(result.seconds for result in results)
+    return network, FinetuneResult(tuple(log), results[-1].metrics, steps, seconds), tuple(notes)
 
 
 def _train_phase(

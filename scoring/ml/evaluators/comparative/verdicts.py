@@ -48,42 +48,52 @@ def softmax(logits: Floats) -> Floats:
 
 
 def symmetrised(forward: Floats, backward: Floats) -> Floats:
-    """Mean of D(a, b) and the mirrored D(b, a): p(better) = (D_better(a, b) + D_worse(b, a)) / 2, and so on."""
+    """Return the mean of D(a, b) and the mirrored D(b, a): p(better) = (D_better(a, b) + D_worse(b, a)) / 2, and so on.
+
+    `forward` and `backward` are (n, 3) probabilities of both reading directions.
+    """
     return np.asarray((forward + backward[:, ::-1]) / 2)
 
 
 def decide_signs(probabilities: Floats) -> Signs:
-    """The most likely class as 1, 0, -1; exactly equal better and worse are a tie, so that swapping always mirrors."""
+    """Return (n,) the most likely class of `probabilities` (n, 3) as 1, 0 or -1.
+
+    Exactly equal better and worse are a tie, so that swapping the texts always mirrors the verdict.
+    """
     worse, tie, better = probabilities.T
     won, lost = better > np.maximum(worse, tie), worse > np.maximum(better, tie)
     return won.astype(np.int8) - lost.astype(np.int8)
 
 
 def swap_consistency(forward: Floats, backward: Floats) -> float:
-    """Share of pairs with verdict(a, b) = - verdict(b, a)."""
+    """Return the share of pairs with verdict(a, b) = - verdict(b, a), from `forward` and `backward` probabilities (n,
+    3); nan without pairs."""
     if not len(forward):
         return float("nan")
     return float((decide_signs(forward) == -decide_signs(backward)).mean())
 
 
 def count_points(signs: Signs) -> Floats:
-    """3 for a win, 1 for a tie, 0 for a loss."""
+    """Return the points of verdicts `signs` (n,): 3 for a win, 1 for a tie, 0 for a loss."""
     return np.asarray(POINTS)[signs.astype(np.int64) + 1]
 
 
 def expected_points(probabilities: Floats) -> Floats:
-    """The expected points of a comparison: 3 p(better) + p(tie)."""
+    """Return the expected points of comparisons with `probabilities` (n, 3): 3 p(better) + p(tie)."""
     _, tie, better = probabilities.T
     return POINTS[1] * tie + POINTS[2] * better
 
 
 def score_signs(signs: Signs) -> Floats:
-    """The game score of the first text: 1, 0.5 or 0."""
+    """Return the game score of the first text for verdicts `signs` (n,): 1, 0.5 or 0."""
     return (signs.astype(np.float64) + 1) / 2
 
 
 def expected_scores(probabilities: Floats) -> Floats:
-    """The expected game score of the first text, p(better) + p(tie) / 2, computed as (1 + p(better) - p(worse)) / 2:
-    exactly .5 if better and worse are equally likely, and always within 0 and 1."""
+    """Return the expected game score of the first text, p(better) + p(tie) / 2, from `probabilities` (n, 3).
+
+    Computed as (1 + p(better) - p(worse)) / 2: exactly .5 if better and worse are equally likely, and always within 0
+    and 1.
+    """
     worse, _, better = probabilities.T
     return (1 + (better - worse)) / 2

@@ -1,4 +1,4 @@
-"""The score's own arithmetic on plain arrays: equations 6 to 15 and the calibration figure (Gu, Wu & Yu 2021).
+"""Equations 6 to 15 and the calibration error on plain arrays (Gu, Wu & Yu 2021).
 
 Explained in docs/explanation/evaluators/perception.md#quantities.
 """
@@ -15,18 +15,24 @@ TINY = 1e-6
 
 
 def probability_of_generation(generated: Floats, reference: Floats) -> Floats:
-    """P_gen = 1 - P_ref = sigmoid(l1(T(x^)) - l1(T(x))) (eq 6, 7); any shape."""
+    """Return P_gen = 1 - P_ref = sigmoid(l1(T(x^)) - l1(T(x))) (eq 6, 7) from the grades of `generated` and `reference`
+    texts, of any shape."""
     gap = np.asarray(generated, dtype=np.float64) - np.asarray(reference, dtype=np.float64)
     return np.asarray(np.where(gap >= 0, 1 / (1 + np.exp(-np.abs(gap))), 1 - 1 / (1 + np.exp(-np.abs(gap)))))
 
 
 def model_certainty(passes: Floats) -> Floats:
-    """m = 1 - Var_k(P^(k)) (eq 8), population variance over the last axis; lies in .75..1."""
+    """Return m = 1 - Var_k(P^(k)) (eq 8), in .75..1: the population variance over the last axis of `passes` (...,
+    passes)."""
     return np.asarray(1.0 - np.asarray(passes, dtype=np.float64).var(axis=-1))
 
 
 def system_weights(certainty_of_data: Floats | None, certainty_of_model: Floats | None, n: int) -> Floats:
-    """w_i = (c_i + m_i) / sum_k (c_k + m_k) (eq 15); without one of the two the other alone, 1/n without both."""
+    """Return (n,) w_i = (c_i + m_i) / sum_k (c_k + m_k) (eq 15).
+
+    `certainty_of_data` is c and `certainty_of_model` m, (n,) each; if one is None the other counts alone, without both
+    each weight is 1/n.
+    """
     total = np.zeros(n)
     for part in (certainty_of_data, certainty_of_model):
         if part is not None:
@@ -36,7 +42,7 @@ def system_weights(certainty_of_data: Floats | None, certainty_of_model: Floats 
 
 
 def hinted(p_ref: Floats, confidence: Floats) -> Floats:
-    """p' = c P_ref + (1 - c) y with y = 1 (eq 10)."""
+    """Return p' = c P_ref + (1 - c) y with y = 1 (eq 10); c is `confidence`, P_ref is `p_ref`."""
     return confidence * p_ref + (1.0 - confidence)
 
 
@@ -46,8 +52,12 @@ def mean_negative_log(p: Floats) -> float:
 
 
 def expected_calibration_error(p_ref: Floats, bins: int = 10) -> float:
-    """Of the claim "the reference is the reference" with probability P_ref, always true: sum over equal bins of the
-    confidence max(P, 1 - P) of |accuracy - mean confidence| by the share of pairs in the bin."""
+    """Return the calibration error of the claim "the reference is the reference" with probability `p_ref` (n,), which
+    is always true.
+
+    It is the sum over equal `bins` of the confidence max(P, 1 - P) of |accuracy - mean confidence|, weighted by the
+    share of pairs in the bin.
+    """
     confidence = np.maximum(p_ref, 1 - p_ref)
     right = (p_ref >= 0.5).astype(np.float64)
     place = np.minimum(((confidence - 0.5) * 2 * bins).astype(int), bins - 1)

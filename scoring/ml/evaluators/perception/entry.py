@@ -1,4 +1,4 @@
-"""The catalogue's line of `perception`; no torch here."""
+"""The catalogue entry of `perception`. No torch here."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from scoring.ml import option_checks
 from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, Option, must_be_trained
-from scoring.ml.training.options import FINETUNING, GRADIENT_CHECKPOINTING, INPUTS, SCORING
+from scoring.ml.options import POOLING, SCORING
+from scoring.ml.training.options import FINETUNING, GRADIENT_CHECKPOINTING, INPUTS
 
 OPTIONS = (
     # Recomputed activations and a gradient of a gradient do not go together.
@@ -38,13 +39,7 @@ OPTIONS = (
         help="Input of the network: context and text, or the text alone. (Context alone could only give 1/2.)",
         choices=("both", "text"),
     ),
-    Option(
-        "pooling",
-        "str",
-        "mean",
-        "The text's vector: mean of its tokens, or its first token.",
-        choices=("mean", "cls"),
-    ),
+    POOLING,
     Option(
         "penalty",
         "str",
@@ -66,9 +61,9 @@ OPTIONS = (
         "confidence",
         "bool",
         True,
-        "Learn how sure the data let one be, with hints for the unsure (DeVries & Taylor); without it c = 1.",
+        "Learn the confidence c of each pair, with hints for unsure ones (DeVries & Taylor); without it c = 1.",
     ),
-    Option("budget", "float", 0.3, "Loss that confidence may cost; its weight adapts to it.", minimum=0, advanced=True),
+    Option("budget", "float", 0.3, "Target of the confidence loss; its weight adapts to it.", minimum=0, advanced=True),
     Option(
         "learning_rates",
         "str",

@@ -23,7 +23,6 @@ from scoring.ml.evaluators.perception.texts import (
     Texts,
     check_systems,
     count_different,
-    describe_left_out,
     encode_texts,
     find_texts,
     label_system,
@@ -43,7 +42,7 @@ from scoring.ml.network import NetworkConfig, check_architecture
 from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.checks import cut_note
-from scoring.ml.training.finetune import FinetuneResult
+from scoring.ml.training.curve import FinetuneResult
 from scoring.ml.training.frame import PROBE_ROWS, Learned, count_steps, estimate_finetuning, make_artefact, probe_rows
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.record import list_groups
@@ -77,11 +76,12 @@ class Perception(TrainedEvaluator):
         check_architecture(job.encoder)
         learned, held_out = split_dataset(job)
         check_learning_rates(job, learned, held_out)
-        _, texts = set_references_apart(job, whole)
+        texts = set_references_apart(job, whole)[1]
         if count_different(texts) == 1:
             raise TrainingDataError(
                 job.name,
-                f"all {len(texts.records):,} texts are the same: it would only memorise that text. Upload others",
+                _("all %(n_records)s texts are the same: it would only memorise that text. Upload others"),
+                n_records=f"{len(texts.records):,}",
             )
         systems = texts.systems
         counts = {name: len(texts.select_system(name).records) for name in systems}
@@ -94,19 +94,27 @@ class Perception(TrainedEvaluator):
         penalties = choose_penalties(job, learned, held_out)
         more = (PENALISED - 1) / job.integer("penalty_every")
         cost = sum(1 + more if penalty in TWICE else 1 for penalty in penalties)
-        notes = describe_left_out(whole)
+        notes = whole.omissions
         if penalties == UNCHOSEN and job.text("penalty") == "auto":
-            notes.append("no held-out texts to choose by: it learns with the gradient penalty (penalty=pair)")
+            notes.append(_("no held-out texts to choose by: it learns with the gradient penalty (penalty=pair)"))
         if texts.n_same:
-            notes.append(f"{texts.n_same} texts that equal their only reference are left out")
+            notes.append(_("%(n_same)s texts that equal their only reference are left out") % {"n_same": texts.n_same})
         few = [name for name, n in counts.items() if n < 100]
         if few and not shared:
-            notes.append(f"fewer than 100 texts of {', '.join(few)}: its discriminator will learn little")
+            notes.append(
+                _("fewer than 100 texts of %(few)s: its discriminator will learn little") % {"few": ", ".join(few)}
+            )
         if shared and len(systems) == 1:
-            notes.append(f"all texts are of {systems[0]}: the discriminator knows no other system, compare none by it")
+            notes.append(
+                _("all texts are of %(systems)s: the discriminator knows no other system, compare none by it")
+                % {"systems": systems[0]}
+            )
         constant = [name for name in systems if count_different(texts.select_system(name)) == 1]
         if constant and not shared:
-            notes.append(f"all texts of {', '.join(constant)} are the same: its discriminator memorises them")
+            notes.append(
+                _("all texts of %(constant)s are the same: its discriminator memorises them")
+                % {"constant": ", ".join(constant)}
+            )
         if not _drops(job.encoder):
             notes.append(NO_DROPOUT)
         examples = {"texts": len(texts.records), "systems": len(systems)}
@@ -137,7 +145,7 @@ class Perception(TrainedEvaluator):
             state["references"] = kept
         notes = (
             "A system's score falls as the discriminator improves: compare systems only under the same signature.",
-            *describe_left_out(whole),
+            *whole.omissions,
             *describe_penalty(trainer.accuracies, network),
             *(["The confidence branch collapsed: c is nearly 1 everywhere."] if _collapsed(found) else []),
         )
@@ -158,14 +166,13 @@ class Perception(TrainedEvaluator):
             # The penalty that was selected.
             SignatureField("gp", "gp", f"{self.net.settings['penalty']}/{self.settings['penalty_every']}"),
             SignatureField("cond", "cd", "yes" if self.settings["conditional"] else "no"),
-            SignatureField("ml", "ml", str(self.source.max_length(self.max_length))),
+            SignatureField("ml", "ml", str(self.longest)),
             SignatureField("unc", "un", f"{self.options['uncertainty']}/{passes}/{self.options['p_gen']}"),
         ]
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        encoder = self.artefact.network.encoder
-        assert encoder is not None
+        encoder = cast(PerceptionNetwork, self.artefact.network).tower(0)
         return (NO_DROPOUT,) if self._needs_passes and not has_dropout(encoder) else ()
 
     def undefined(self, record: Record) -> str:
@@ -207,9 +214,7 @@ class Perception(TrainedEvaluator):
         for tower, rows in self._towers(records):
             reading = self._read([records[row] for row in rows])
             passes = np.empty((len(reading.owner), n_passes))
-            encoder = self.net.encoder if tower == 0 else self.net.others[tower - 1]
-            assert encoder is not None
-            with monte_carlo(encoder) as state:
+            with monte_carlo(self.net.tower(tower)) as state:
                 for number in range(n_passes):
                     state.number = number
                     grades, _ = grade_sides(self.net, reading.sides, self._engine, tower, state, self.artefact.seed)
@@ -242,11 +247,8 @@ class Perception(TrainedEvaluator):
             weights[:] = 1.0
         return values, np.where(np.isnan(values), 0.0, weights)
 
-    def system_score(self, records: Sequence[Record]) -> float:
-        """P_sys = sum_i w_i P_gen,i (eq 14); nan without any defined text."""
-        return float(self.from_sums(self.system_statistics(records).sum(axis=0)))
-
     def system_statistics(self, records: Sequence[Record]) -> Floats:
+        """(n, 4) sums of P_sys = sum_i w_i P_gen,i (eq 14)."""
         return weighted_statistics(*self.system_weights(records))
 
     def from_sums(self, sums: Floats) -> Floats:
@@ -282,7 +284,7 @@ class Perception(TrainedEvaluator):
 
 def _looked_at(job: FitJob, texts: Texts) -> tuple[Sides, int]:
     """The probe as the network reads it, and the maximum number of tokens."""
-    tokenizer = PairTokenizer(job.encoder, max_length=job.optional_integer("max_length"))
+    tokenizer = job.tokenizer()
     some = Texts([texts.records[place] for place in probe_rows(len(texts.records))], 0, texts.pool[:PROBE_ROWS])
     return encode_texts(job, tokenizer, some), tokenizer.max_length
 
@@ -291,9 +293,7 @@ def _drops(source: EncoderSource) -> bool:
     """Whether an encoder has dropout, according to its configuration; weights are not read."""
     config = NetworkConfig(encoder=dict(source.config), network={}, attention="eager")
     with torch.device("meta"):
-        encoder = PerceptionNetwork(config).encoder
-    assert encoder is not None
-    return has_dropout(encoder)
+        return has_dropout(PerceptionNetwork(config).tower(0))
 
 
 def _collapsed(found: FinetuneResult) -> bool:

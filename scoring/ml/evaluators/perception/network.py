@@ -9,32 +9,31 @@ from typing import Any
 
 import torch
 
+from scoring.ml.encoders.forward import pooled_vectors
 from scoring.ml.engine import Batch
-from scoring.ml.layers.pooled import pooled_vectors
 from scoring.ml.layers.pooling import pool
-from scoring.ml.network import Network
+from scoring.ml.layers.towers import TowerNetwork
 
 TINY = 1e-6
 LAMBDA_START = 0.1
 Inputs = dict[str, torch.Tensor]
 
 
-class PerceptionNetwork(Network):
+class PerceptionNetwork(TowerNetwork):
     """`network`: pooling, confidence, penalty, penalty_weight, penalty_every, towers (1, or one per system).
 
     Training looks at the first tower only; further ones are trained as networks of their own and put in place.
     Buffers: `confidence_weight` is lambda of equation 13, which `adapt` moves; `steps` counts training steps.
     """
 
+    heads_by_tower = ("l1", "l2")
     confidence_weight: torch.Tensor
     steps: torch.Tensor
 
     def build(self, network: dict[str, Any], width: int) -> None:
         self.settings = dict(network)
         towers = int(network.get("towers", 1))
-        assert self.encoder is not None
-        encoder = self.encoder
-        self.others = torch.nn.ModuleList(_copy(encoder) for _ in range(towers - 1))
+        self.add_towers(towers)
         self.l1 = torch.nn.ModuleList(torch.nn.Linear(width, 1) for _ in range(towers))
         self.l2 = torch.nn.ModuleList(
             torch.nn.Sequential(torch.nn.Linear(width, width), torch.nn.Tanh(), torch.nn.Linear(width, 1))
@@ -46,16 +45,12 @@ class PerceptionNetwork(Network):
 
     def vectors(self, inputs: Inputs, tower: int = 0) -> torch.Tensor:
         """T(.): (rows, width)."""
-        encoder = self.encoder if tower == 0 else self.others[tower - 1]
-        assert encoder is not None
-        hidden = encoder(**inputs).last_hidden_state
+        hidden = self.tower(tower)(**inputs).last_hidden_state
         return pool(hidden, inputs["attention_mask"], "cls" if self.settings["pooling"] == "cls" else "mean")
 
     def read(self, batch: Batch, tower: int = 0) -> torch.Tensor:
         """T(.) at inference, over the encoder's unpadded forward where there is one; dropout has no place there."""
-        encoder = self.encoder if tower == 0 else self.others[tower - 1]
-        assert encoder is not None
-        vectors = pooled_vectors(encoder, batch, "cls" if self.settings["pooling"] == "cls" else "mean")
+        vectors = pooled_vectors(self.tower(tower), batch, "cls" if self.settings["pooling"] == "cls" else "mean")
         return vectors.to(next(self.l1.parameters()).dtype)
 
     def grade(self, vectors: torch.Tensor, tower: int = 0) -> torch.Tensor:
@@ -135,8 +130,10 @@ class PerceptionNetwork(Network):
 
 
 def gradient_penalty(value: torch.Tensor, by: list[torch.Tensor], masks: list[torch.Tensor | None]) -> torch.Tensor:
-    """mean over rows of (sqrt(sum of squares of d value_row / d by) - 1)^2, over all of `by` together; masked
-    positions are left out. The result can be differentiated again."""
+    """Return the mean over rows of (sqrt(sum of squares of d value_row / d by) - 1)^2, over all of `by` together.
+
+    `value` is (rows,); positions where the `masks` are 0 are left out. The result can be differentiated again.
+    """
     gradients = torch.autograd.grad(value.sum(), by, create_graph=True)
     squares = torch.zeros_like(value)
     for gradient, mask in zip(gradients, masks, strict=True):
@@ -173,9 +170,3 @@ def _padded(inputs: Inputs, longest: int) -> Inputs:
     words = inputs["inputs_embeds"] * inputs["attention_mask"].unsqueeze(-1)
     rest = {name: pad(value, (0, more)) for name, value in inputs.items() if name != "inputs_embeds"}
     return {"inputs_embeds": pad(words, (0, 0, 0, more)), **rest}
-
-
-def _copy(module: torch.nn.Module) -> torch.nn.Module:
-    import copy
-
-    return copy.deepcopy(module)

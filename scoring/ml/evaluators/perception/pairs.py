@@ -1,4 +1,4 @@
-"""(generation, reference) pairs as the network reads them, and their batches, drawn for each epoch."""
+"""Pairs of generation and reference as the network reads them, and the batches of each epoch."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from scoring.ml.types import Record
 
 @dataclass(frozen=True)
 class Sides:
-    """Generations and the references each may meet: generation i meets `references[first[i] : first[i] + n[i]]`,
-    without that at `same[i]`, which is the same text (-1: none is)."""
+    """Generations and the references that each may be compared with: generation i is compared with `references[first[i]
+    : first[i] + n[i]]`, except the one at `same[i]`, which is the same text (-1: none)."""
 
     generated: Encodings
     references: Encodings
@@ -33,7 +33,10 @@ class Sides:
 
 
 def encode_sides(tokenizer: PairTokenizer, records: Sequence[Record], *, with_context: bool) -> Sides:
-    """Records that have a reference each; a reference is read behind the same context as the text it meets."""
+    """Return the sides of `records` that have a reference each, tokenised by `tokenizer`.
+
+    `with_context` reads each text, and each reference, after the context of its record.
+    """
     rows: list[Record] = []
     place: dict[tuple[Any, ...], int] = {}
     first, n = [], []
@@ -62,7 +65,8 @@ def encode_sides(tokenizer: PairTokenizer, records: Sequence[Record], *, with_co
 
 
 def encode_pool(tokenizer: PairTokenizer, records: Sequence[Record], pool: Sequence[str]) -> Sides:
-    """The texts of records without context, and distinct references that each of them may be compared with."""
+    """Return the sides of `records`, tokenised by `tokenizer` without context; each may be compared with every distinct
+    reference in `pool`."""
     generated, references = tokenizer.texts([record.text for record in records]), tokenizer.texts(list(pool))
     places = {text.strip(): place for place, text in enumerate(pool)}
     n = len(records)
@@ -78,7 +82,7 @@ def encode_pool(tokenizer: PairTokenizer, records: Sequence[Record], pool: Seque
 
 
 def count_meetings(job: FitJob) -> int:
-    """How many references a generation meets in an epoch."""
+    """Return the number of references that each generation is compared with in an epoch of a `job`."""
     return 1 if job.flag("conditional") else job.integer("n_references")
 
 

@@ -65,7 +65,11 @@ class Reading:
 def grade_sides(
     network: PerceptionNetwork, sides: Sides, engine: Engine, tower: int, state: Any = None, seed: int = 0
 ) -> tuple[Any, Any]:
-    """l1 of generations and references, and their vectors: ((n,), (r,)), ((n, width), (r, width))."""
+    """Return l1 of generations and references, ((n,), (r,)), and their vectors, ((n, width), (r, width)).
+
+    `network` reads `sides` with its `tower` on the `engine`. With `state`, dropout is active as `monte_carlo` has it,
+    and `seed` sets its masks.
+    """
 
     def forward(batch: Batch) -> torch.Tensor:
         inputs = as_inputs(batch)

@@ -1,7 +1,7 @@
 """The robustness report: one evaluator over named kinds of texts, each against the original as its reference.
 
 Kinds are the caller's: machine-generated (MGE), written by people (HWE), by people and far in words from the original
-(LDHWE), by people with better wording (HWEBQ), adversarial (AE). Nothing here makes texts up (Gu, Wu & Yu 2021).
+(LDHWE), by people with better wording (HWEBQ), adversarial (AE). Source: Gu, Wu & Yu 2021.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class KindScore:
 def robustness(
     evaluator: Evaluator, kinds: Mapping[str, Sequence[Record]], *, progress: Callable[[int], None] | None = None
 ) -> list[KindScore]:
-    """One row per kind, in the order given; a kind without texts has n = 0 and nan.
+    """Return one row per kind, in the order given; a kind without texts has n = 0 and nan.
 
-    Where a score depends on the other texts of the call, the texts of all kinds are scored together. `progress` counts
-    texts; an exception it raises ends the work.
+    `kinds` has the records of each kind. If the score of the `evaluator` depends on the other texts of the call, the
+    texts of all kinds are scored together. `progress` counts texts; an exception it raises ends the work.
     """
     rows, done = [], 0
-    # What has no score of its own for a system has the mean, which need not be computed twice.
+    # A system score that is the mean need not be computed again.
     is_mean = evaluator.entry.system_score == "mean"
     together: Floats | None = None
     if evaluator.depends_on_batch:
@@ -69,9 +69,11 @@ def _share(progress: Callable[[int], None], before: int, n: int) -> Callable[[in
 
 
 def least_overlapping(original: str, others: Sequence[str]) -> int:
-    """The place of the text with the least share of word tokens in common with the original (Jaccard), first wins.
+    """Return the place in `others` of the text with the smallest share of word tokens in common with the `original`
+    (Jaccard); the first one wins. Raises ValueError without any text.
 
-    Raises ValueError without any text.
+    >>> least_overlapping("a cat sat", ["a cat ran", "dogs run"])
+    1
     """
     if not others:
         raise ValueError("no texts to choose from")

@@ -1,4 +1,4 @@
-"""Scores of systems by readers that were trained alike with several seeds: mean and spread."""
+"""Scores of systems by discriminators that differ only in their seed: mean and spread."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _OF_A_SEED = ("w", "seed")
 
 @dataclass(frozen=True, slots=True)
 class SystemOverSeeds:
-    """`values` are one reader's score of the system each, nan where it has none; `mean` and `sd` (n - 1) are over the
-    `n` that have one, nan without enough."""
+    """`values` has the system's score by each discriminator, nan if undefined; `mean` and `sd` (n - 1) are over the `n`
+    defined ones, nan without enough."""
 
     system: str
     n: int
@@ -27,10 +27,10 @@ class SystemOverSeeds:
 
 
 def scores_over_seeds(readers: Sequence[Evaluator], systems: Mapping[str, Sequence[Record]]) -> list[SystemOverSeeds]:
-    """`system_score` of every system by every reader, in the order of the systems.
+    """Return the `system_score` of each of the `systems` by each of the `readers`, in the order of the systems.
 
-    Raises ValueError without a reader, or where readers differ in more than seed and weights: a system's score falls as
-    a reader gets stronger, so that others are on another scale.
+    Raises ValueError without any, or if they differ in more than seed and weights: a system's score falls as a
+    discriminator gets stronger, so others have another scale.
     """
     if not readers:
         raise ValueError("no evaluator to score with")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from evalapp.translation import gettext as _
 from scoring.ml.base import get_references
 from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.errors import TooFewData, TrainingDataError
 from scoring.ml.evaluators.perception.pairs import Sides, encode_pool, encode_sides
+from scoring.ml.training.checks import left_out_notes
 from scoring.ml.training.job import FitJob, RowTracker, without_progress
 from scoring.ml.types import Dataset, Record
 
@@ -31,20 +33,27 @@ class Texts:
         return Texts([record for record in self.records if label_system(record) == name], 0, self.pool)
 
     @property
+    def omissions(self) -> list[str]:
+        """Notes on the outputs that are left out."""
+        return left_out_notes("outputs", self.n_empty, self.n_alone)
+
+    @property
     def systems(self) -> list[str]:
         """The systems with texts, in order."""
         return sorted({label_system(record) for record in self.records})
 
 
 def find_texts(job: FitJob, dataset: Dataset) -> Texts:
-    """The texts of one of the job's datasets, computed once."""
+    """Return the texts of a `dataset` of the `job`, computed once."""
     find = learnable if job.flag("conditional") else unconditional
     return job.once(f"texts of {id(dataset)}", lambda: find(dataset, job.track))
 
 
 def learnable(dataset: Dataset, track: RowTracker = without_progress) -> Texts:
-    """Non-empty outputs with references. References that equal the text are removed, and texts without any other
-    reference are left out."""
+    """Return the non-empty outputs of a `dataset` that have references; `track` reports progress.
+
+    References that equal the text are removed, and texts without any other reference are left out.
+    """
     found, same, empty, alone = [], 0, 0, 0
     for record in track(dataset.outputs_with_context()):
         references = tuple(text for text in get_references(record) if text.strip() != record.text.strip())
@@ -62,32 +71,24 @@ def learnable(dataset: Dataset, track: RowTracker = without_progress) -> Texts:
 
 
 def unconditional(dataset: Dataset, track: RowTracker = without_progress) -> Texts:
-    """All non-empty outputs, with or without references, and the distinct references of all items."""
+    """Return all non-empty outputs of a `dataset`, with or without references, and the distinct references of all
+    items; `track` reports progress."""
     pool = {text.strip(): text for item in dataset.items for text in item.references if text.strip()}
     found = [record for record in track(dataset.outputs_with_context()) if record.text.strip()]
     return Texts(found, 0, tuple(pool.values()), n_empty=len(dataset.outputs) - len(found))
 
 
-def describe_left_out(texts: Texts) -> list[str]:
-    """Notes on the outputs that are left out, by reason."""
-    found = []
-    if texts.n_empty:
-        found.append(f"{texts.n_empty:,} outputs are empty: left out")
-    if texts.n_alone:
-        found.append(f"{texts.n_alone:,} outputs have no reference: left out")
-    return found
-
-
 def count_different(texts: Texts) -> int:
+    """Return the number of different texts in `texts`."""
     return len({record.text.strip() for record in texts.records})
 
 
 def set_references_apart(job: FitJob, texts: Texts) -> tuple[list[str], Texts]:
-    """The references for scoring with an unconditional model, drawn once by seed, and the texts with the other
-    references to learn from: a reference seen in training would be recognised, and any text compared with it would look
-    worse than it is. ([], texts) for a conditional model.
+    """Return the references to score with, drawn once by seed, and the `texts` with the other references to learn from;
+    ([], texts) for a conditional model.
 
-    Raises `TrainingDataError` if there are not enough.
+    A reference seen in training would be recognised, and any text compared with it would look worse than it is. Raises
+    `TrainingDataError` if the `job` does not have enough references.
     """
     if job.flag("conditional"):
         return [], texts
@@ -95,8 +96,12 @@ def set_references_apart(job: FitJob, texts: Texts) -> tuple[list[str], Texts]:
     if len(texts.pool) <= n:
         raise TrainingDataError(
             job.name,
-            f"without condition it keeps {n} references to score with and learns from others; there are "
-            f"{len(texts.pool)} different ones: add references to the items, or take a smaller n_references",
+            _(
+                "without condition it keeps %(n)s references to score with and learns from others; there are "
+                "%(n_pool)s different ones: add references to the items, or take a smaller n_references"
+            ),
+            n=n,
+            n_pool=len(texts.pool),
         )
     order = job.rng("fixed references").permutation(len(texts.pool)).tolist()
     rest = tuple(texts.pool[place] for place in sorted(order[n:]))
@@ -105,37 +110,50 @@ def set_references_apart(job: FitJob, texts: Texts) -> tuple[list[str], Texts]:
         records = [record for record in records if record.text.strip() != rest[0].strip()]
     n_same = len(texts.records) - len(records)
     if not records:
-        raise TrainingDataError(job.name, "no output differs from its reference: add references")
+        raise TrainingDataError(job.name, _("no output differs from its reference: add references"))
     return [texts.pool[place] for place in order[:n]], Texts(records, n_same, rest)
 
 
 def encode_texts(job: FitJob, tokenizer: PairTokenizer, texts: Texts) -> Sides:
+    """Return the `texts` as the network of a `job` reads them, tokenised by `tokenizer`."""
     if job.flag("conditional"):
         return encode_sides(tokenizer, texts.records, with_context=job.text("inputs") == "both")
     return encode_pool(tokenizer, texts.records, texts.pool)
 
 
 def label_system(record: Record) -> str:
-    """The system, with its step: every checkpoint counts as a system."""
+    """Return the system of a `record`, with its step: every checkpoint counts as a system."""
     return record.system if record.step is None else f"{record.system} @ {record.step}"
 
 
 def check_systems(job: FitJob, texts: Texts) -> list[str]:
+    """Return the systems in `texts`. Raises `TrainingDataError` if the data of the `job` lack outputs or references,
+    and `TooFewData` if there are too few."""
     if not job.train.outputs:
-        raise TrainingDataError(job.name, "the data hold no outputs. Upload the texts of a system first.")
+        raise TrainingDataError(job.name, _("the data hold no outputs. Upload the texts of a system first."))
     if texts.n_empty == len(job.train.outputs):
-        raise TrainingDataError(job.name, f"all {texts.n_empty:,} outputs are empty: upload outputs with a text")
+        raise TrainingDataError(
+            job.name, _("all %(n_empty)s outputs are empty: upload outputs with a text"), n_empty=f"{texts.n_empty:,}"
+        )
     if not texts.records:
-        raise TrainingDataError(job.name, "no output has a reference that differs from it: add references to the items")
+        raise TrainingDataError(
+            job.name, _("no output has a reference that differs from it: add references to the items")
+        )
     systems = texts.systems
     if job.text("models") == "per_system":
         few = [name for name in systems if len(texts.select_system(name).records) < LEAST_PAIRS]
         if few:
             raise TooFewData(
-                job.name, f"{', '.join(few)}: fewer than {LEAST_PAIRS} texts with references; take models=shared"
+                job.name,
+                _("%(few)s: fewer than %(least_pairs)s texts with references; take models=shared"),
+                few=", ".join(few),
+                least_pairs=LEAST_PAIRS,
             )
     elif len(texts.records) < LEAST_PAIRS:
         raise TooFewData(
-            job.name, f"{len(texts.records)} texts with references are too few, it needs {LEAST_PAIRS}: upload more"
+            job.name,
+            _("%(n_records)s texts with references are too few, it needs %(least_pairs)s: upload more"),
+            n_records=len(texts.records),
+            least_pairs=LEAST_PAIRS,
         )
     return systems

@@ -10,8 +10,8 @@ from typing import Any, cast
 import numpy as np
 import torch
 
+from evalapp.translation import gettext as _
 from scoring.ml.encoders.source import EncoderSource
-from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.engine import Engine
 from scoring.ml.errors import InvalidOption, TrainingDataError
 from scoring.ml.evaluators.perception.arithmetic import (
@@ -25,7 +25,8 @@ from scoring.ml.evaluators.perception.pairs import PairBatches, Sides
 from scoring.ml.evaluators.perception.reading import Reading, grade_sides
 from scoring.ml.evaluators.perception.texts import Texts, encode_texts, find_texts, label_system
 from scoring.ml.network import Network
-from scoring.ml.training.finetune import FinetuneResult, finetune
+from scoring.ml.training.curve import FinetuneResult
+from scoring.ml.training.finetune import finetune
 from scoring.ml.training.frame import make_finetune_settings
 from scoring.ml.training.job import FitJob
 from scoring.ml.types import Dataset
@@ -52,7 +53,7 @@ class Trainer:
 
     def __init__(self, job: FitJob, texts: Texts, dev: Texts | None, kept: list[str]) -> None:
         self.job, self.texts, self.dev, self.kept = job, texts, dev, kept
-        self.tokenizer = PairTokenizer(job.encoder, max_length=job.optional_integer("max_length"))
+        self.tokenizer = job.tokenizer()
         self.tokenizer.tick = job.report_rows
         self.seconds, self.steps = 0.0, 0
         self.chosen: dict[str, float] = {}
@@ -88,7 +89,7 @@ class Trainer:
         metrics: dict[str, list[float]] = {}
         for tower, system in enumerate(systems):
             network, found = self._best(f"training {system}{how}", encoded[tower], penalty)
-            _move(network, whole, tower)
+            whole.copy_tower(network, tower)
             log += [{**row, "system": system} for row in found.log]
             for name, value in found.metrics.items():
                 metrics.setdefault(name, []).append(value)
@@ -157,11 +158,12 @@ class Trainer:
 
 
 def check_learning_rates(job: FitJob, learned: Dataset, held_out: Dataset | None) -> None:
-    """Raises `TrainingDataError` if a model has several learning rates and no held-out texts to choose by."""
+    """Raise `TrainingDataError` if a model of the `job` has several learning rates and no texts to choose by; `learned`
+    and `held_out` are the parts of its data."""
     lacking = _systems_without_held_out(job, learned, held_out)
     if lacking is not None and len(parse_learning_rates(job)) > 1:
         of = f" with texts of {', '.join(lacking)}" if lacking else ""
-        raise TrainingDataError(job.name, f"learning_rates are chosen on held-out data: give a dev part{of}")
+        raise TrainingDataError(job.name, _("learning_rates are chosen on held-out data: give a dev part%(of)s"), of=of)
 
 
 def _systems_without_held_out(job: FitJob, learned: Dataset, held_out: Dataset | None) -> list[str] | None:
@@ -176,7 +178,8 @@ def _systems_without_held_out(job: FitJob, learned: Dataset, held_out: Dataset |
 
 
 def choose_penalties(job: FitJob, learned: Dataset, held_out: Dataset | None) -> tuple[str, ...]:
-    """The penalties to train with; the last is where `auto` starts."""
+    """Return the penalties to train a `job` with; the last is where `auto` starts. `learned` and `held_out` are the
+    parts of its data."""
     asked = job.text("penalty")
     if asked != "auto":
         return (asked,)
@@ -194,7 +197,8 @@ def _or_least(value: float | None) -> float:
 
 
 def describe_penalty(accuracies: Mapping[str, float | None], network: PerceptionNetwork) -> list[str]:
-    """A note on the selected penalty and its accuracy."""
+    """Return a note on the penalty of the selected `network` and the accuracy with each (`accuracies`); empty if only
+    one was tried."""
     if len(accuracies) < 2:
         return []
     said = ", ".join(
@@ -206,6 +210,8 @@ def describe_penalty(accuracies: Mapping[str, float | None], network: Perception
 
 
 def parse_learning_rates(job: FitJob) -> list[float]:
+    """Return the learning rates of a `job`: those of the option `learning_rates`, else `learning_rate`. Raises
+    `InvalidOption`."""
     wish = job.options["learning_rates"]
     if wish is None:
         return [job.number("learning_rate")]
@@ -215,13 +221,20 @@ def parse_learning_rates(job: FitJob) -> list[float]:
         rates = []
     if not rates or not all(0 < rate <= 1 for rate in rates):
         raise InvalidOption(
-            job.name, "learning_rates", f"must be numbers above 0, up to 1, with commas between, not {wish!r}"
+            job.name,
+            "learning_rates",
+            _("must be numbers above 0, up to 1, with commas between, not %(wish)r"),
+            wish=wish,
         )
     return rates
 
 
 def judge_held_out(network: PerceptionNetwork, reading: Reading, pad_id: int) -> dict[str, float]:
-    """Log-loss, accuracy and calibration of held-out pairs, mean confidence, and the weight of the confidence loss."""
+    """Return log-loss, accuracy and calibration of the held-out pairs in `reading`, mean confidence, and the weight of
+    the confidence loss.
+
+    `network` reads them; `pad_id` is the padding token.
+    """
     engine = Engine(device=str(next(network.parameters()).device), pad_id=pad_id)
     grades, vectors = grade_sides(network, reading.sides, engine, 0)
     p_ref = 1.0 - probability_of_generation(grades[0][reading.owner], grades[1][reading.reference])
@@ -246,12 +259,3 @@ def _for_scoring(network: PerceptionNetwork, source: EncoderSource) -> Perceptio
         assert module is not None
         module.set_attn_implementation(source.attention)
     return network.eval()
-
-
-def _move(network: PerceptionNetwork, whole: PerceptionNetwork, tower: int) -> None:
-    target = whole.encoder if tower == 0 else whole.others[tower - 1]
-    assert target is not None
-    assert network.encoder is not None
-    target.load_state_dict(network.encoder.state_dict())
-    whole.l1[tower].load_state_dict(network.l1[0].state_dict())
-    whole.l2[tower].load_state_dict(network.l2[0].state_dict())

@@ -63,12 +63,13 @@ def choose_references(
     rng: np.random.Generator,
     read: Read | None = None,
 ) -> Annotation:
-    """Select references. First-fit: visit the candidates once in random order and add r if s(R + r) > s(R) + min_gain,
-    until there are `most`.
+    """Select references of an `item`. First-fit: visit the `candidates` once in random order and add r if s(R + r) >
+    s(R) + min_gain, until there are `most`.
 
-    Greedy: judge all candidates and add the best, repeatedly, while the gain exceeds min_gain. Blank candidates and
-    members of the set are skipped. If the set is empty at the start, the best candidate alone (greedy) or the first one
-    visited begins the set, with -1 as the reliability before it.
+    Greedy: judge all candidates and add the best, repeatedly, while the gain exceeds min_gain. `search` has the rule,
+    `judge` returns reliabilities s, `rng` draws the order. Blank candidates and members of the set are skipped. If the
+    set `start` is empty, the best candidate alone (greedy) or the first one visited begins the set, with -1 as the
+    reliability before it.
 
     `read` receives texts before they are judged: all of them for greedy; for first-fit the next candidates, at first as
     many as there are free places, then twice as many each time, so that a set that fills early does not pay for the
@@ -126,10 +127,10 @@ class _Ahead:
 
 
 def mix(one: Sequence[Annotation], two: Sequence[Annotation]) -> list[Annotation]:
-    """The union of two models' selections for each item, in the first model's order. Initial references of either model
-    do not count as added; the reliability is the first model's for its own selection.
+    """Return the union of the selections of two models, `one` and `two`, for each item, in the first model's order.
 
-    Raises ValueError if the annotations are not of the same items in the same order.
+    Initial references of either model do not count as added; the reliability is the first model's for its own
+    selection. Raises ValueError if the annotations are not of the same items in the same order.
     """
     if [a.item for a in one] != [b.item for b in two]:
         raise ValueError("the two annotations are not of the same items")

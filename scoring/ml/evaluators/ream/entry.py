@@ -1,4 +1,4 @@
-"""The catalogue's line of `ream`; no torch here."""
+"""The catalogue entry of `ream`. No torch here."""
 
 from __future__ import annotations
 
@@ -7,16 +7,8 @@ from dataclasses import replace
 from scoring.ml import option_checks
 from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, Option, must_be_trained
 from scoring.ml.metrics import pairwise_names
-from scoring.ml.training.options import (
-    BATCH_SIZE,
-    ENCODER,
-    EPOCHS,
-    LEARNING_RATE,
-    PATIENCE,
-    RATINGS,
-    SCORING,
-    TRAIN_DEVICE,
-)
+from scoring.ml.options import ENCODER, POOLING, SCORING
+from scoring.ml.training.options import BATCH_SIZE, EPOCHS, INPUTS, LEARNING_RATE, PATIENCE, RATINGS, TRAIN_DEVICE
 
 #: Ways to make negatives.
 NEGATIVES = ("remove", "add", "replace")
@@ -30,17 +22,11 @@ OPTIONS = (
         -1,
         "Layer of the encoder whose vectors are used: -1 the last, -2 the one before it.",
     ),
-    Option(
-        "pooling", "str", "mean", "A pair's vector: mean of its tokens, or its first token.", choices=("mean", "cls")
-    ),
-    Option(
-        "inputs",
-        "str",
-        "both",
-        "Input of the network: query and references; references alone; the query alone. The last two are controls: "
-        "they cannot know whether a reference answers its query.",
-        choices=("both", "text", "context"),
-        advanced=True,
+    POOLING,
+    replace(
+        INPUTS,
+        help="Input of the network: query and references; references alone; the query alone. The last two are "
+        "controls: they cannot know whether a reference answers its query.",
     ),
     Option(
         "metric",
@@ -81,7 +67,9 @@ OPTIONS = (
         "Kinds of negatives: any of remove, add, replace, with commas between.",
         check=option_checks.any_names(NEGATIVES),
     ),
-    Option("foreign", "int", 20, "Answers to other queries kept per item, for negatives.", minimum=1, advanced=True),
+    Option(
+        "foreign", "int", 20, "Answers to other queries for each item, used in negatives.", minimum=1, advanced=True
+    ),
     Option("weight_decay", "float", 1e-5, "L2 penalty of Adam (lambda).", minimum=0, advanced=True),
     Option("tune_encoder", "bool", False, "Also train the encoder: slower, for large data."),
     Option(

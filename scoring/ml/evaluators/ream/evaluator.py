@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from evalapp.stats.agreement.normalise import RatingMethod
+from evalapp.translation import gettext as _
 from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, PairEvaluator, Partial, Progress, Query, get_references
 from scoring.ml.engine import resolve_device
@@ -31,9 +32,9 @@ from scoring.ml.training.batches import as_inputs
 from scoring.ml.training.checks import cut_note
 from scoring.ml.training.frame import Learned, count_steps, make_artefact, make_loop_settings, probe_rows
 from scoring.ml.training.gold import choose_aspect
-from scoring.ml.training.job import FitJob, Plan
+from scoring.ml.training.job import FitJob, Plan, without_progress
 from scoring.ml.training.loop import train_loop
-from scoring.ml.training.record import list_groups, name_group
+from scoring.ml.training.record import list_groups, record_groups
 from scoring.ml.training.split import LEAST_GROUPS, hold_out_groups
 from scoring.ml.types import Dataset, Item, Record
 
@@ -59,9 +60,11 @@ class Ream(TrainedEvaluator):
         if job.flag("tune_encoder"):
             check_architecture(job.encoder)
             if layer != job.encoder.n_layers:
-                raise InvalidOption(job.name, "layer", "must be -1 where the encoder learns")
+                raise InvalidOption(job.name, "layer", _("must be -1 where the encoder learns"))
         if job.encoder.width % job.integer("heads"):
-            raise InvalidOption(job.name, "heads", f"must divide the encoder's width, {job.encoder.width}")
+            raise InvalidOption(
+                job.name, "heads", _("must divide the encoder's width, %(width)s"), width=job.encoder.width
+            )
         items = training.checked_items(job, aspect)
         sizes = training.parse_sizes(job)
         pairs = sum(len(item.references) + job.integer("foreign") for item in items)
@@ -69,7 +72,9 @@ class Ream(TrainedEvaluator):
         if not sets:
             raise TrainingDataError(
                 job.name,
-                f"no item has {min(sizes)} references, the least of sizes={job.text('sizes')}: add references",
+                _("no item has %(sizes)s references, the least of sizes=%(asked)s: add references"),
+                sizes=min(sizes),
+                asked=job.text("sizes"),
             )
         steps = count_steps(job, sets)
         n_kinds = len(training.parse_kinds(job)) if job.number("contrast") > 0 else 0
@@ -81,14 +86,19 @@ class Ream(TrainedEvaluator):
         few = sum(len(item.outputs) < 6 for item in items)
         notes = []
         if few:
-            notes.append(f"{few} items have fewer than 6 rated outputs: their reliabilities are very noisy")
+            notes.append(
+                _("%(few)s items have fewer than 6 rated outputs: their reliabilities are very noisy") % {"few": few}
+            )
         n_empty = sum(not text.strip() for item in items for text in item.outputs)
         if n_empty:
-            notes.append(f"{n_empty:,} rated outputs are empty: they have the metric's worst score")
+            notes.append(
+                _("%(n_empty)s rated outputs are empty: they have the metric's worst score")
+                % {"n_empty": f"{n_empty:,}"}
+            )
         reader = PairEncoder(job.encoder, Reading.from_options(job.encoder, job.options), device="cpu")
         some = [items[place] for place in probe_rows(len(items))]
         looked_at = reader.tokenize([replace(item.query, text=item.references[0]) for item in some])
-        notes += cut_note(looked_at.truncated, "pairs of query and reference", f"{reader.tokenizer.max_length} tokens")
+        notes += cut_note(looked_at.truncated, "pairs of query and reference", f"{reader.max_length} tokens")
         examples = {"items": len(items), "reference sets": sets, "pairs to encode": pairs}
         return Plan(examples, steps, float(seconds), tuple(notes), measured=False)
 
@@ -298,7 +308,7 @@ class _Training:
         items = training.checked_items(job, aspect)
         dev = [] if job.dev is None else training.query_items(job.dev, aspect, self.method, job.track)
         self.groups, self.dev_groups = list_groups(job.train), list_groups(job.dev)
-        groups = [name_group(item.query.group, item.query.item) for item in items]
+        groups = record_groups(item.query for item in items)
         if job.dev is None and len(set(groups)) >= LEAST_GROUPS:
             held_out = hold_out_groups(groups, job.seed)
             dev = [item for item, group in zip(items, groups, strict=True) if group in held_out]
@@ -311,12 +321,8 @@ class _Training:
     def run(self) -> Artefact:
         job = self.job
         torch.manual_seed(job.torch_seed("network"))
-        sizes = {
-            "width": job.encoder.width,
-            "attention_kind": job.text("attention_kind"),
-            "heads": job.integer("heads"),
-        }
-        network = ReamNetwork.from_source(job.encoder if self.tuned else None, sizes)
+        names = {"attention_kind": job.text("attention_kind"), "heads": job.integer("heads")}
+        network = ReamNetwork.from_source(job.encoder if self.tuned else None, {"width": job.encoder.width, **names})
         torch.nn.Module.to(network, self.device)
         encoder = PairEncoder(
             job.encoder,
@@ -324,42 +330,36 @@ class _Training:
             device=self.device,
             encoder=network.encoder if self.tuned else None,
         )
-        encoder.tokenizer.tick = job.report_rows
-        preparer = training.Preparer(job, self.metric, encoder)
-        prepared = preparer.prepare(self.items, "train")
-        sizes_wanted = training.parse_sizes(job)
-        samples, undefined = training.draw_samples(
-            prepared.gold, sizes_wanted, job.integer("combinations"), job.rng("sets"), job.track
-        )
+        encoder.tokenizing.tick = job.report_rows
+        prepared, samples, undefined = self._prepare(self.items, "train", encoder, job.integer("combinations"))
         if not samples:
             raise TrainingDataError(
                 job.name,
-                f"none of {len(undefined)} reference sets has a reliability: {self.metric.name} gives all answers "
-                "to a query the same score, whatever the references. Take another metric.",
+                _(
+                    "none of %(n_undefined)s reference sets has a reliability: %(metric)s gives all answers to a "
+                    "query the same score, whatever the references. Take another metric."
+                ),
+                n_undefined=len(undefined),
+                metric=self.metric.name,
             )
-        dev = preparer.prepare(self.dev, "dev") if self.dev else None
-        dev_samples: list[Sample] = []
-        without: list[tuple[int, Nodes]] = []
-        if dev is not None:
-            dev_samples, without = training.draw_samples(dev.gold, sizes_wanted, 2, job.rng("dev sets"))
+        dev, dev_samples, without = None, list[Sample](), list[tuple[int, Nodes]]()
+        if self.dev:
+            dev, dev_samples, without = self._prepare(self.dev, "dev", encoder, 2)
         epochs = self._epochs(network, prepared, samples, encoder)
         # From here on progress counts steps.
-        encoder.tokenizer.tick = None
+        encoder.tokenizing.tick = None
+
+        def judge(net: Network) -> dict[str, float]:
+            assert dev is not None
+            rng = job.rng("perturbations")
+            return _figures(training.report(net, self._fresh(dev, encoder), dev_samples, rng, without))
+
         settings = make_loop_settings(
             job,
             weight_decay=job.number("weight_decay"),
             better="mse",
             encoder_learning_rate=job.number("encoder_learning_rate") if self.tuned else None,
         )
-
-        def judge(net: Network) -> dict[str, float]:
-            assert dev is not None
-            found = training.report(net, self._fresh(dev, encoder), dev_samples, job.rng("perturbations"), without)
-            figures = {"mse": found.mse, "constant": found.constant, "r2": found.r2, "spearman": found.spearman}
-            if without:
-                figures |= {f"{name}_zero": value for name, value in found.zero.items()}
-            return figures | {f"accuracy_{kind}": value for kind, value in found.accuracy.items()}
-
         found = train_loop(
             network, epochs, settings, job, steps_per_epoch=epochs.steps, evaluate=judge if dev_samples else None
         )
@@ -377,6 +377,18 @@ class _Training:
         )
         return make_artefact(job, learned)
 
+    def _prepare(
+        self, items: Sequence[training.QueryItem], part: str, encoder: PairEncoder, per_size: int
+    ) -> tuple[training.Prepared, list[Sample], list[tuple[int, Nodes]]]:
+        """A part's items with gold and vectors, the sets drawn from them, and those without gold."""
+        job = self.job
+        prepared = training.Preparer(job, self.metric, encoder).prepare(items, part)
+        purpose, track = ("sets", job.track) if part == "train" else (f"{part} sets", without_progress)
+        samples, undefined = training.draw_samples(
+            prepared.gold, training.parse_sizes(job), per_size, job.rng(purpose), track
+        )
+        return prepared, samples, undefined
+
     def _epochs(
         self, network: ReamNetwork, prepared: training.Prepared, samples: Sequence[Sample], encoder: PairEncoder
     ) -> training.Epochs:
@@ -387,7 +399,7 @@ class _Training:
         def inputs(rows: Any) -> torch.Tensor:
             from scoring.ml.engine import collate
 
-            batch = collate(self.train_encodings.take(rows), encoder.tokenizer.pad_id, self.device)
+            batch = collate(self.train_encodings.take(rows), encoder.tokenizing.pad_id, self.device)
             return pool(network.hidden(**as_inputs(batch)), batch.attention_mask, encoder.pooling)
 
         return training.TunedEpochs(network, prepared, samples, self.job, self.device, inputs)
@@ -407,8 +419,16 @@ class _Training:
         if not self.tuned:
             return dev
         encodings = self._encodings(self.dev, "dev", encoder)
-        found = encoder.engine.map(encodings, encoder._forward).numpy()
+        found = encoder.engine.map(encodings, encoder.pool).numpy()
         return replace(dev, vectors=found)
+
+
+def _figures(found: training.ReliabilityReport) -> dict[str, float]:
+    """The metrics of an evaluation during training."""
+    figures = {"mse": found.mse, "constant": found.constant, "r2": found.r2, "spearman": found.spearman}
+    if found.n_undefined:
+        figures |= {f"{name}_zero": value for name, value in found.zero.items()}
+    return figures | {f"accuracy_{kind}": value for kind, value in found.accuracy.items()}
 
 
 def _on_cpu(network: ReamNetwork) -> ReamNetwork:
@@ -445,15 +465,25 @@ def _notes(
     notes = []
     n = float(np.mean([len(item.outputs) for item in items]))
     notes.append(
-        f"A gold reliability is a correlation over {n:.1f} answers on average and therefore noisy: its standard error "
-        f"is about {1 / max(n - 1, 1) ** 0.5:.2f}."
+        _(
+            "A gold reliability is a correlation over %(n)s answers on average and therefore noisy: its "
+            "standard error is about %(error)s."
+        )
+        % {"n": f"{n:.1f}", "error": f"{1 / max(n - 1, 1) ** 0.5:.2f}"}
     )
     if undefined:
-        notes.append(f"{undefined} reference sets had no gold reliability (constant scores) and were left out.")
+        notes.append(
+            _("%(undefined)s reference sets had no gold reliability (constant scores) and were left out.")
+            % {"undefined": undefined}
+        )
     if without:
         notes.append(
-            f"{without} held-out sets had none either: the metrics leave them out; _zero metrics use 0 as their gold."
+            _(
+                "%(without)s held-out sets had none either: the metrics leave them out; _zero metrics use 0 "
+                "as their gold."
+            )
+            % {"without": without}
         )
     if metrics.get("r2", 1.0) <= 0:
-        notes.append("On held-out items it predicts no better than the mean reliability of the set's size.")
+        notes.append(_("On held-out items it predicts no better than the mean reliability of the set's size."))
     return tuple(notes)

@@ -43,7 +43,7 @@ class ItemGold:
 
 
 def pearson_columns(columns: Floats, human: Floats) -> Floats:
-    """(k,) Pearson of each column of (n, k) with (n,); nan if either is constant or n < 3."""
+    """Return (k,) Pearson's r of each of the `columns` (n, k) with `human` (n,); nan if either is constant or n < 3."""
     if len(human) < 3:
         return np.full(columns.shape[1], np.nan)
     x = columns - columns.mean(axis=0)
@@ -59,7 +59,8 @@ def pearson_columns(columns: Floats, human: Floats) -> Floats:
 
 
 def draw_sets(n: int, sizes: Sequence[int], per_size: int, rng: np.random.Generator) -> list[Nodes]:
-    """`per_size` distinct sets of each size that n references can fill, or all if there are no more."""
+    """Return `per_size` distinct sets of each of the `sizes` that `n` references can fill, drawn by `rng`, or all if
+    there are no more."""
     found: list[Nodes] = []
     for size in sorted({size for size in sizes if 1 <= size <= n}):
         if math.comb(n, size) <= per_size:
@@ -73,12 +74,17 @@ def draw_sets(n: int, sizes: Sequence[int], per_size: int, rng: np.random.Genera
 
 
 def count_sets(queries: int, references: int, sizes: Sequence[int], per_size: int) -> int:
-    """The number of sets that `draw_sets` gives over all queries; it reproduces the paper's counts."""
+    """Return the number of sets that `draw_sets` gives over all `queries`, each with this number of `references`:
+    `per_size` for each of the `sizes`. It reproduces the paper's counts.
+
+    >>> count_sets(2, 3, [1, 3], 25)
+    8
+    """
     return queries * sum(min(per_size, math.comb(references, size)) for size in sizes if size <= references)
 
 
 class Sample(NamedTuple):
-    """A reference set of an item with its gold reliability."""
+    """A reference set of an item, with its gold reliability."""
 
     item: int
     nodes: Nodes
@@ -86,8 +92,8 @@ class Sample(NamedTuple):
 
 
 def worse_by_removal(sample: Sample, item: ItemGold) -> list[tuple[Nodes, float]]:
-    """The sets with one reference less whose gold reliability really is lower, with that
-    (docs/explanation/evaluators/ream.md#negatives)."""
+    """Return the sets with one reference less than the `sample` whose gold reliability for the `item` really is lower,
+    with that reliability (docs/explanation/evaluators/ream.md#negatives)."""
     nodes = sample.nodes
     if len(nodes) < 2:
         return []
@@ -99,9 +105,10 @@ def worse_by_removal(sample: Sample, item: ItemGold) -> list[tuple[Nodes, float]
 def draw_foreign(
     kind: str, sample: Sample, item: ItemGold, rng: np.random.Generator, *, gold: bool = True
 ) -> tuple[Nodes, float] | None:
-    """`add`: an answer to another query more; `replace`: one reference gives way to such an answer.
+    """Return a worse set made from a `sample` of an `item` with an answer to another query, and its gold reliability.
 
-    With its gold reliability, or nan where it is not wanted; None where there are no foreign answers.
+    `kind` add adds the answer, replace puts it in place of a reference; `rng` draws both. Without `gold` the
+    reliability is nan. None if there are no foreign answers.
     """
     n_foreign = item.metric.shape[1] - item.n_references
     if not n_foreign:

@@ -76,17 +76,6 @@ class GrownSet:
             found[at : at + step] = self._read(graph)
         return found
 
-    @torch.inference_mode()
-    def grown(self, x: torch.Tensor) -> GrownSet:
-        """R + r with the vector x (width,) of r."""
-        new = _sides(self.network, x[None])
-        logits = _logits(self.network, self.sides.target, new.source)  # (n, heads)
-        z = torch.lerp(self.z, new.values, torch.sigmoid(logits - self.log_sum)[..., None])
-        own = torch.cat([self._looking(new), _logits(self.network, new.target, new.source)[:, None]], dim=1)
-        sides = Sides(*(torch.cat(pair) for pair in zip(self.sides, new, strict=True)))
-        log_sum = torch.cat([torch.logaddexp(self.log_sum, logits), own.logsumexp(dim=1)])
-        return GrownSet(self.network, sides, torch.cat([z, self._own_mean(new)]), log_sum)
-
     def _looking(self, new: Sides) -> torch.Tensor:
         """(k, n, heads) logits of each new text looking at those of the set."""
         return _logits(self.network, new.target[:, None], self.sides.source[None])

@@ -209,7 +209,7 @@ class LiveReliability:
 
 
 def share_encoder(members: Sequence[Ream]) -> None:
-    """Let models with the same frozen encoder and reading settings share cached pairs."""
+    """Let `members` with the same frozen encoder and reading settings share cached pairs."""
     shared: dict[tuple[object, ...], PairEncoder] = {}
     for member in members:
         if member.settings["tune_encoder"] or member.artefact.encoder is None:

@@ -138,10 +138,12 @@ def ream_loss(
     margin: torch.Tensor,
     eta: float,
 ) -> torch.Tensor:
-    """mean (s - rho)^2 + eta mean max(0, margin - s(R) + s(R^-)) (eq 6 to 8 without the L2 term, which Adam has).
+    """Return mean (s - rho)^2 + eta mean max(0, margin - s(R) + s(R^-)) (eq 6 to 8 without the L2 term, which Adam
+    has).
 
-    `negatives` (k,) are the scores of worse sets, `owner` (k,) the sample each belongs to, `margin` (k,). The second
-    mean is over all negatives of the batch, so that a sample without one of a kind counts by those it has.
+    `predicted` s and `gold` rho are (n,). `negatives` (k,) are the scores of worse sets, `owner` (k,) the sample of
+    each, `margin` (k,), `eta` the weight. The second mean is over all negatives of the batch, so that a sample without
+    one kind counts by the others.
     """
     regression = (predicted - gold).pow(2).mean()
     if not len(negatives):

@@ -12,6 +12,7 @@ import torch
 
 from evalapp.stats.agreement.normalise import RatingMethod
 from evalapp.stats.correlation.coefficients import spearman
+from evalapp.translation import gettext as _
 from scoring.ml.base import PairEvaluator, Query, get_references
 from scoring.ml.encoders.kept import cached_vectors
 from scoring.ml.errors import TooFewData, TrainingDataError
@@ -30,7 +31,7 @@ from scoring.ml.evaluators.ream.vectors import PairEncoder, Vectors
 from scoring.ml.network import Network
 from scoring.ml.training.checks import refuse_nan
 from scoring.ml.training.gold import rated_records
-from scoring.ml.training.job import FitJob, RowTracker, TrainingProgress, without_progress
+from scoring.ml.training.job import FitJob, RowTracker, without_progress
 from scoring.ml.training.store import read_tensors, write_tensors
 from scoring.ml.types import Dataset, Record
 
@@ -59,7 +60,11 @@ class Prepared:
 def query_items(
     dataset: Dataset, aspect: str, method: RatingMethod, track: RowTracker = without_progress
 ) -> list[QueryItem]:
-    """Items with references and at least three rated outputs with different means."""
+    """Return the items of a `dataset` with references and at least three outputs with different mean ratings of an
+    `aspect`.
+
+    `method` makes ratings comparable; `track` reports progress.
+    """
     rated = rated_records(dataset, aspect, method, track)
     by_item: dict[str, list[int]] = {}
     for row, record in enumerate(rated.records):
@@ -78,19 +83,20 @@ def query_items(
 
 
 def parse_sizes(job: FitJob) -> tuple[int, ...]:
-    """The option `sizes` as numbers."""
+    """Return the option `sizes` of a `job` as numbers."""
     return tuple(int(part) for part in job.text("sizes").split(","))
 
 
 def parse_kinds(job: FitJob) -> tuple[str, ...]:
-    """The option `negatives` as names."""
+    """Return the option `negatives` of a `job` as names."""
     return tuple(part.strip() for part in job.text("negatives").split(",") if part.strip())
 
 
 def foreign_answers(
     items: Sequence[QueryItem], n: int, rng: np.random.Generator, track: RowTracker = without_progress
 ) -> list[tuple[str, ...]]:
-    """Up to `n` references of other items for each item, none equal to its own."""
+    """Return up to `n` references of other items for each of the `items`, none equal to its own, drawn by `rng`;
+    `track` reports progress."""
     pool = [(place, text) for place, item in enumerate(items) for text in item.references]
     found = []
     for place, item in enumerate(track(items)):
@@ -124,7 +130,7 @@ class Preparer:
             vectors = kept["vectors"].numpy()
         else:
             queries = [Query(item.outputs, texts) for item, texts in zip(items, columns, strict=True)]
-            metrics = self.metric.all_pairs(queries, progress=self._tick(f"{self.metric.name} of {part}"))
+            metrics = self.metric.all_pairs(queries, progress=self.job.report_phase(f"{self.metric.name} of {part}"))
             records = [
                 replace(item.query, text=text) for item, texts in zip(items, columns, strict=True) for text in texts
             ]
@@ -137,11 +143,8 @@ class Preparer:
     def _vectors(self, records: Sequence[Record], part: str) -> Vectors:
         """Of a frozen encoder they are kept in files that the folds of a cross-fitting share."""
         unique, where = self.encoder.tokenize(records).encodings.distinct()
-        tick = self._tick(f"vectors of {part}")
+        tick = self.job.report_phase(f"vectors of {part}")
         return np.asarray(cached_vectors(self.encoder, unique, self.job.texts, "fp32", tick), dtype=np.float32)[where]
-
-    def _tick(self, phase: str) -> Any:
-        return lambda done, total: self.job.report(TrainingProgress(done, total, phase=phase))
 
 
 def draw_samples(
@@ -151,7 +154,10 @@ def draw_samples(
     rng: np.random.Generator,
     track: RowTracker = without_progress,
 ) -> tuple[list[Sample], list[tuple[int, Nodes]]]:
-    """All training sets with a defined gold reliability, and those without, with the item's number."""
+    """Return all training sets with a defined gold reliability; and the sets without, with the number of their item.
+
+    `gold` has the items; `per_size` sets of each of the `sizes` are drawn by `rng`; `track` reports progress.
+    """
     samples: list[Sample] = []
     undefined: list[tuple[int, Nodes]] = []
     for number, item in enumerate(track(gold)):
@@ -247,7 +253,7 @@ class Epochs:
         """(n,) predicted reliabilities, with gradients. Sets of equal size are read together: attention costs the
         square of the largest set, and most sets are small."""
         by_size: dict[int, list[int]] = {}
-        for place, (_, nodes) in enumerate(sets):
+        for place, (_item, nodes) in enumerate(sets):
             by_size.setdefault(len(nodes), []).append(place)
         parts = [
             self.network(*self.sets.batch([sets[place] for place in places], self.device))
@@ -318,8 +324,8 @@ def report(
     rng: np.random.Generator,
     undefined: Sequence[tuple[int, Nodes]] = (),
 ) -> ReliabilityReport:
-    """The metrics on these samples; `rng` draws one perturbation of each kind per sample. `undefined`: drawn sets
-    without gold."""
+    """Return the metrics of a `network` on `samples` of `prepared` items; `rng` draws one perturbation of each kind per
+    sample. `undefined` are drawn sets without gold."""
     device = str(next(network.parameters()).device)
     sets = Sets(prepared)
     predicted = predict(network, sets, [(s.item, s.nodes) for s in samples], device)
@@ -354,7 +360,8 @@ def _figures(predicted: Floats, gold: Floats, size: npt.NDArray[np.int64]) -> di
 
 
 def predict(network: Network, sets: Sets, chosen: Sequence[tuple[int, Nodes]], device: str) -> Floats:
-    """(n,) predicted reliabilities; sets of like size together."""
+    """Return (n,) the reliabilities that a `network` on `device` predicts for the `chosen` (item, nodes) of `sets`;
+    sets of similar size are read together."""
     found = np.empty(len(chosen))
     order = np.argsort([len(nodes) for _, nodes in chosen], kind="stable")
     with torch.no_grad():
@@ -405,8 +412,8 @@ def _orderings(
 
 
 def checked_items(job: FitJob, aspect: str) -> list[QueryItem]:
-    """The items of the training part, made once for check and training. Raises `TrainingDataError` when there are too
-    few, or ratings are no numbers."""
+    """Return the items of the training part of a `job` for an `aspect`, computed once for check and training. Raises
+    `TrainingDataError` if there are too few, or if ratings are not numbers."""
     return job.once(f"items of {aspect}", lambda: _checked_items(job, aspect))
 
 
@@ -417,15 +424,19 @@ def _checked_items(job: FitJob, aspect: str) -> list[QueryItem]:
     if len(items) < 3:
         raise TooFewData(
             job.name,
-            f"{len(items)} items have references and three or more outputs that people rated differently for {aspect}; "
-            "it needs 3. Rate more systems per item, or add references.",
+            _(
+                "%(n_items)s items have references and three or more outputs that people rated differently "
+                "for %(aspect)s; it needs 3. Rate more systems per item, or add references."
+            ),
+            n_items=len(items),
+            aspect=aspect,
         )
     if not any(len(item.references) > 1 for item in items):
         raise TrainingDataError(
-            job.name, "every item has only one reference, so there are no sets to compare. Add references."
+            job.name, _("every item has only one reference, so there are no sets to compare. Add references.")
         )
     if not any(len({text.strip() for text in item.outputs}) > 1 for item in items):
         raise TrainingDataError(
-            job.name, "all outputs of an item are the same, item by item: no metric tells them apart. Upload others."
+            job.name, _("all outputs of an item are the same, item by item: no metric tells them apart. Upload others.")
         )
     return items

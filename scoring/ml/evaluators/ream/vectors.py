@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from scoring.ml.catalogue import OptionValue
-from scoring.ml.encoders.loading import load_model
+from scoring.ml.encoders.frozen import VectorEncoder
 from scoring.ml.encoders.source import EncoderSource
-from scoring.ml.encoders.tokenizing import PairTokenizer, read_context
-from scoring.ml.encodings import Encodings, Ints, Tokenized
-from scoring.ml.engine import Batch, Engine
+from scoring.ml.encoders.tokenizing import read_context
+from scoring.ml.encodings import Tokenized
 from scoring.ml.errors import EncoderError
-from scoring.ml.layers.pooled import pooled_vectors
 from scoring.ml.layers.pooling import Pooling
 from scoring.ml.types import Record
 
@@ -28,7 +26,8 @@ CACHED_PAIRS = 20_000
 
 
 def resolve_layer(source: EncoderSource, layer: int) -> int:
-    """1 .. n_layers from a number that may count from the end. Raises `EncoderError` outside."""
+    """Return the `layer` of the encoder of `source` as 1 .. n_layers; -1 is the last. Raises `EncoderError` for any
+    other number."""
     chosen = layer if layer > 0 else source.n_layers + 1 + layer
     if not 1 <= chosen <= source.n_layers:
         raise EncoderError(source.name, f"has layers 1 to {source.n_layers}, or -1 to -{source.n_layers}, not {layer}")
@@ -55,39 +54,25 @@ class Reading:
         )
 
 
-class PairEncoder:
+class PairEncoder(VectorEncoder):
     """x = the pooled hidden state of `[CLS] query [SEP] reference [SEP]` at one layer (eq 3).
 
-    Vectors are cached by pair, so that an edited reference costs one pass of the encoder.
+    Vectors are cached by pair, so that an edited reference costs one pass of the encoder. `encoder` is a trained one
+    to use instead of the source's.
     """
 
     def __init__(
-        self,
-        source: EncoderSource,
-        reading: Reading,
-        *,
-        device: str = "auto",
-        batch_tokens: int | None = None,
-        encoder: torch.nn.Module | None = None,
+        self, source: EncoderSource, reading: Reading, *, encoder: torch.nn.Module | None = None, **how: Any
     ) -> None:
-        self.source, self.layer, self.pooling, self.inputs = source, reading.layer, reading.pooling, reading.inputs
-        self.tokenizer = PairTokenizer(source, max_length=reading.max_length)
-        self.engine = Engine(device=device, batch_tokens=batch_tokens, pad_id=self.tokenizer.pad_id)
-        self._encoder = encoder
+        super().__init__(source, layer=reading.layer, max_length=reading.max_length, **how)
+        self.pooling, self.inputs = reading.pooling, reading.inputs
+        if encoder is not None:
+            self.model = encoder
         self._cache: OrderedDict[tuple[object, str], tuple[Vectors, bool]] = OrderedDict()
 
     @property
     def kept_as(self) -> str:
-        """Settings that change its vectors besides weights and token numbers."""
         return f"{self.pooling}:layer {self.layer}"
-
-    @property
-    def encoder(self) -> torch.nn.Module:
-        """The encoder up to the layer, on the engine's device."""
-        if self._encoder is None:
-            model: torch.nn.Module = load_model(self.source, layer=self.layer)
-            self._encoder = model.to(self.engine.device)
-        return self._encoder
 
     def knows(self, record: Record) -> bool:
         """Whether the pair is cached."""
@@ -96,11 +81,11 @@ class PairEncoder:
     def tokenize(self, records: Sequence[Record]) -> Tokenized:
         """`record.text` after its context, or only one of the two if `inputs` says so."""
         if self.inputs == "text":
-            return self.tokenizer.texts([record.text for record in records])
+            return self.tokenizing.texts([record.text for record in records])
         if self.inputs == "context":
             joined = [read_context(record)[0] for record in records]
-            return self.tokenizer.texts([text if isinstance(text, str) else " ".join(text) for text in joined])
-        return self.tokenizer.records(records)
+            return self.tokenizing.texts([text if isinstance(text, str) else " ".join(text) for text in joined])
+        return self.tokenizing.records(records)
 
     def vectors(self, records: Sequence[Record], tick: Tick | None = None) -> tuple[Vectors, npt.NDArray[np.bool_]]:
         """(n, width), and which pairs were truncated; cached pairs are not encoded again."""
@@ -133,15 +118,7 @@ class PairEncoder:
             return np.empty((0, self.source.width), dtype=np.float32), np.zeros(0, dtype=np.bool_)
         return np.stack([vector for vector, _ in both]), np.array([cut for _, cut in both])
 
-    def batches(self, encodings: Encodings) -> Iterator[tuple[Ints, Vectors]]:
-        """Rows and vectors of each batch; nothing of it is cached."""
-        for rows, output in self.engine.batches(encodings, self._forward):
-            yield rows, output.float().cpu().numpy()
-
-    def _forward(self, batch: Batch) -> torch.Tensor:
-        return pooled_vectors(self.encoder, batch, self.pooling)
-
 
 def as_pooling(text: object) -> Pooling:
-    """The option's value in its type."""
+    """Return the `text` of an option as its type."""
     return cast(Pooling, str(text))

@@ -1,23 +1,25 @@
-"""Options of `shared-bert` that cannot be followed, refused before any training."""
+"""Checks of the options of `shared-bert` before any training."""
 
 from __future__ import annotations
 
+from evalapp.translation import gettext as _
 from scoring.ml.encoders.loading import weight_names
 from scoring.ml.errors import EncoderError, InvalidOption, TrainingDataError
 from scoring.ml.training.job import FitJob
 
 
 def check_beta(job: FitJob, n_aspects: int, *, held_out: bool) -> None:
-    """Raises `TrainingDataError` for a grid without held-out outputs, and `InvalidOption` for what is no weight."""
+    """Raise `TrainingDataError` if the `job` has beta=grid but nothing `held_out`, and `InvalidOption` unless the
+    option has a weight for each of `n_aspects`."""
     wish = job.text("beta")
     if wish == "grid" and not held_out:
-        raise TrainingDataError(job.name, "beta=grid needs held-out data to choose on: give a dev part")
+        raise TrainingDataError(job.name, _("beta=grid needs held-out data to choose on: give a dev part"))
     if wish not in ("share", "grid"):
         beta_numbers(job.name, wish, n_aspects)
 
 
 def beta_numbers(name: str, text: str, n: int) -> tuple[float, ...]:
-    """The option `beta` as n weights. Raises `InvalidOption`."""
+    """Return the `text` of the option `beta` of the evaluator `name` as `n` weights. Raises `InvalidOption`."""
     try:
         values = tuple(float(part) for part in text.split(","))
     except ValueError:
@@ -25,12 +27,15 @@ def beta_numbers(name: str, text: str, n: int) -> tuple[float, ...]:
     if len(values) == 1:
         values *= n
     if len(values) != n or not all(0 < value < 1 for value in values):
-        raise InvalidOption(name, "beta", f"must be share, grid, or {n} numbers between 0 and 1, not {text!r}")
+        raise InvalidOption(
+            name, "beta", _("must be share, grid, or %(n)s numbers between 0 and 1, not %(text)r"), n=n, text=text
+        )
     return values
 
 
 def check_pooler(job: FitJob) -> None:
-    """Raises `EncoderError` where the encoder's own pooler is asked for and it has none, and one would be drawn."""
+    """Raise `EncoderError` if the `job` asks for the encoder's own pooler and it has none: transformers would
+    initialise one at random."""
     if job.text("pooling") != "pooler":
         return
     names = weight_names(job.encoder)

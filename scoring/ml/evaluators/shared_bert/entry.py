@@ -1,4 +1,4 @@
-"""The catalogue's line of `shared-bert`; no torch here."""
+"""The catalogue entry of `shared-bert`. No torch here."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from scoring.ml import option_checks
 from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, Option, must_be_trained
-from scoring.ml.training.options import BATCH_SIZE, EPOCHS, FINETUNING, LEARNING_RATE, RATINGS, SCORING
+from scoring.ml.options import SCORING
+from scoring.ml.training.options import BATCH_SIZE, EPOCHS, FINETUNING, LEARNING_RATE, RATINGS
 
 OPTIONS = (
     *(option for option in FINETUNING if option not in (BATCH_SIZE, EPOCHS, LEARNING_RATE)),
@@ -24,19 +25,22 @@ OPTIONS = (
         "threshold",
         "float",
         None,
-        "An output is good from this median on; none is seven tenths of the scale, rounded up (5 of 1 to 6). Where "
-        "ratings are finer than half points nothing is rounded up.",
+        "Lowest median rating of a good output; none is seven tenths of the scale, rounded up (5 of 1 to 6) unless "
+        "ratings are finer than half points.",
     ),
     Option(
         "beta",
         "str",
         "share",
-        "Weight of the good ones in the loss: `share` of the bad ones per aspect; `grid` chooses it on the dev part "
-        "with models of their own, five to twenty-five per cent around that share; or numbers with commas between.",
+        "Weight of good outputs in the loss: `share`, the share of bad ones per aspect; `grid`, the best on the dev "
+        "part of values up to 25 per cent around that share; or numbers with commas between.",
         check=option_checks.shares_or("share", "grid"),
     ),
     Option(
-        "shared", "bool", True, "One encoder for all aspects; without it one encoder each, the paper's rival system."
+        "shared",
+        "bool",
+        True,
+        "One encoder for all aspects; otherwise one for each, the system that the paper compares with.",
     ),
     Option(
         "pooling",
@@ -50,8 +54,8 @@ OPTIONS = (
         "inputs",
         "str",
         "both",
-        "What the network may read: output and reference; the output alone; the reference alone. The last two are "
-        "sentinels: they cannot know whether the two agree.",
+        "Input of the network: output and reference; the output alone; the reference alone. The last two are controls:"
+        " they cannot know whether the two agree.",
         choices=("both", "text", "reference"),
         advanced=True,
     ),
@@ -66,9 +70,9 @@ OPTIONS = (
         "split",
         "str",
         "group",
-        "How a dev part is taken where none is given, as from Python: by whole groups, or by rows as in the paper, "
-        "so that the same output may be in both parts. Trainings of a project always give a part of whole groups. "
-        "By rows, metrics are over rows, not outputs.",
+        "How a dev part is held out if none is given: by whole groups, or by rows as in the paper, where the same "
+        "output may be in both parts. Trainings of a project always hold out whole groups. With rows, metrics are over"
+        " rows, not outputs.",
         choices=("group", "row"),
         advanced=True,
     ),
@@ -79,7 +83,8 @@ ENTRIES = (
     Entry(
         name="shared-bert",
         kind="trained",
-        summary="One encoder reads output and reference; a head per aspect says how likely people find it good.",
+        summary="Probability that people rate the output as good, for each aspect; one encoder reads output and "
+        "reference.",
         build=must_be_trained,
         scale=(0.0, 1.0),
         needs=("references", "encoder"),

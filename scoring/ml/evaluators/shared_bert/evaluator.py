@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from evalapp.stats.agreement.normalise import RatingMethod
+from evalapp.translation import gettext as _
 from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, Partial, Progress, Scores, get_references
 from scoring.ml.encoders.tokenizing import PairTokenizer
@@ -31,7 +32,8 @@ from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.batches import RowBatches
 from scoring.ml.training.checks import cut_note, refuse_nan
-from scoring.ml.training.finetune import FinetuneResult, finetune
+from scoring.ml.training.curve import FinetuneResult
+from scoring.ml.training.finetune import finetune
 from scoring.ml.training.frame import (
     Learned,
     count_steps,
@@ -42,7 +44,7 @@ from scoring.ml.training.frame import (
 )
 from scoring.ml.training.gold import aspects_with
 from scoring.ml.training.job import FitJob, Plan
-from scoring.ml.training.record import list_groups, name_group
+from scoring.ml.training.record import list_groups, record_groups
 from scoring.ml.training.split import DEV_SHARE, split_dataset
 from scoring.ml.types import Dataset, Record
 
@@ -60,7 +62,7 @@ class Instances:
     references: tuple[str, ...]
 
     def take(self, rows: Ints) -> Instances:
-        """Some of the pairs."""
+        """The pairs of these rows."""
         return Instances(self.labelled, self.outputs[rows], tuple(self.references[int(row)] for row in rows))
 
     @classmethod
@@ -86,7 +88,7 @@ class SharedBert(TrainedEvaluator):
 
     @classmethod
     def plan(cls, job: FitJob) -> Plan:
-        train, dev, _ = get_instances(job)
+        train, dev = get_instances(job)[:2]
         check_architecture(job.encoder)
         check_pooler(job)
         labelled = train.labelled
@@ -97,8 +99,15 @@ class SharedBert(TrainedEvaluator):
             if min(good, bad) < LEAST_OF_A_CLASS:
                 raise TooFewData(
                     job.name,
-                    f"of {aspect}, {good} outputs are good (median {labelled.thresholds[place]:g} or more) and {bad} "
-                    f"are not; it needs {LEAST_OF_A_CLASS} of each. Rate more outputs, or set the option threshold.",
+                    _(
+                        "of %(aspect)s, %(good)s outputs are good (median %(threshold)s or more) and %(bad)s are "
+                        "not; it needs %(least)s of each. Rate more outputs, or set the option threshold."
+                    ),
+                    aspect=aspect,
+                    good=good,
+                    threshold=f"{labelled.thresholds[place]:g}",
+                    bad=bad,
+                    least=LEAST_OF_A_CLASS,
                 )
         pairs = _pairs_of_epoch(job, train, 0)
         n_pairs = len(pairs)
@@ -106,22 +115,25 @@ class SharedBert(TrainedEvaluator):
         if job.text("beta") == "grid":
             runs += len(BETA_GRID) * len(labelled.aspects)
         steps = count_steps(job, n_pairs) * runs
-        notes = _left_out(labelled)
+        notes = [*labelled.omissions]
         if labelled.n_merged:
-            notes.append(f"{labelled.n_merged} outputs repeat another system's text and were pooled with it")
+            notes.append(
+                _("%(n_merged)s outputs repeat another system's text and were pooled with it")
+                % {"n_merged": labelled.n_merged}
+            )
         if job.text("pooling") == "pooler" and job.options["encoder"] is None:
-            notes.append("the default encoder's pooler was never trained: pooling=mean suits it better")
+            notes.append(_("the default encoder's pooler was never trained: pooling=mean suits it better"))
         if not len(dev.outputs):
-            notes.append("nothing is held out, so the last epoch is kept")
+            notes.append(_("nothing is held out, so the last epoch is kept"))
         if job.dev is not None and job.text("split") == "row":
-            notes.append("split=row: the dev part consists of whole groups, so only its metrics are over rows")
+            notes.append(_("split=row: the dev part consists of whole groups, so only its metrics are over rows"))
         examples = {
             "rated outputs": len(np.unique(train.outputs)),
             "pairs with a reference": n_pairs,
             "held-out outputs": len(np.unique(dev.outputs)),
         }
         probe = train.take(pairs[probe_rows(n_pairs)])
-        reader = PairTokenizer(job.encoder, max_length=job.optional_integer("max_length"))
+        reader = job.tokenizer()
         looked_at = _read(job, probe, reader)
         notes += cut_note(looked_at.truncated, "pairs of output and reference", f"{reader.max_length} tokens")
         seconds = estimate_finetuning(job, float(looked_at.encodings.lengths.mean()), steps)
@@ -151,17 +163,20 @@ class SharedBert(TrainedEvaluator):
             dev_groups,
             aspects=labelled.aspects,
             state={"betas": list(betas), "thresholds": list(labelled.thresholds)},
-            notes=(*_left_out(labelled), *_leak(train, dev, test), *_notes(labelled, metrics)),
+            notes=(
+                *[*labelled.omissions],
+                *_leak(train, dev, test),
+                *_notes(labelled, metrics),
+            ),
             simulated=labelled.simulated,
         )
         return make_artefact(job, learned)
 
     def own_fields(self) -> list[SignatureField]:
-        longest = self.source.max_length(self.max_length)
         return [
             SignatureField("pool", "pl", str(self.settings["pooling"])),
             SignatureField("shared", "sh", "yes" if self.settings["shared"] else "no"),
-            SignatureField("ml", "ml", str(longest)),
+            SignatureField("ml", "ml", str(self.longest)),
             SignatureField("trunc", "tc", "right"),
             SignatureField("refs", "rf", str(self.options["references"])),
             SignatureField("of", "of", str(self.options["aspect"] or "mean")),
@@ -207,7 +222,7 @@ class _Trainer:
 
     def __init__(self, job: FitJob, train: Instances, dev: Instances) -> None:
         self.job, self.train_part, self.dev = job, train, dev
-        self.tokenizer = PairTokenizer(job.encoder, max_length=job.optional_integer("max_length"))
+        self.tokenizer = job.tokenizer()
         self.tokenizer.tick = job.report_rows
         self.encodings = _encode(job, train, self.tokenizer)
         self.dev_encodings = _encode(job, dev, self.tokenizer)
@@ -248,8 +263,8 @@ class _Trainer:
             return self._finetune(everything, betas, "training")
         towers = [self._finetune((place,), (betas[place],), f"training {self.aspects[place]}") for place in everything]
         whole = self._network(len(betas), shared=False)
-        for place, (tower, _) in enumerate(towers):
-            _move_tower(tower, whole, place)
+        for place in everything:
+            whole.copy_tower(towers[place][0], place)
         whole.eval()
         log = [{**row, "aspect": self.aspects[place]} for place in everything for row in towers[place][1].log]
         metrics = self.evaluate(whole, self.dev) if len(self.dev.outputs) else {}
@@ -328,13 +343,15 @@ class _Trainer:
 
 
 def best_factor(scores: Sequence[float]) -> float:
-    """The factor of `BETA_GRID` with the best score; ties go to the factor nearest to 1. On a small dev part several
-    factors often tie, and taking the first would always reduce the weight of good outputs."""
+    """Return the factor of `BETA_GRID` with the best of the `scores`; ties go to the factor nearest to 1.
+
+    On a small dev part several factors often tie, and taking the first would always reduce the weight of good outputs.
+    """
     return max(zip(BETA_GRID, scores, strict=True), key=lambda one: (one[1], -abs(one[0] - 1)))[0]
 
 
 def get_instances(job: FitJob) -> tuple[Instances, Instances, Instances]:
-    """As `_instances`, computed once for check and training."""
+    """Return the train, dev and test pairs of a `job`, computed once for check and training."""
     return job.once("instances", lambda: _instances(job))
 
 
@@ -368,16 +385,6 @@ def _instances(job: FitJob) -> tuple[Instances, Instances, Instances]:
     return labelled(train), labelled(held_out), nothing
 
 
-def _left_out(labelled: Labelled) -> list[str]:
-    """Notes on the outputs that are left out, by reason."""
-    found = []
-    if labelled.n_empty:
-        found.append(f"{labelled.n_empty:,} rated outputs are empty: left out")
-    if labelled.n_alone:
-        found.append(f"{labelled.n_alone:,} rated outputs have no reference: left out")
-    return found
-
-
 def _nothing_left(labelled: Labelled) -> str:
     """The error if no rated output is left, with the way out."""
     if not labelled.n_empty and not labelled.n_alone:
@@ -396,8 +403,7 @@ def _groups(job: FitJob, dev: Instances) -> tuple[tuple[str, ...], tuple[str, ..
     """The groups of the training data and of the held-out part; with a split by rows a group may be in both."""
     if job.dev is not None:
         return list_groups(job.train), list_groups(job.dev)
-    records = [dev.labelled.records[int(row)] for row in np.unique(dev.outputs)]
-    held = {name_group(record.group, record.item) for record in records}
+    held = set(record_groups(dev.labelled.records[int(row)] for row in np.unique(dev.outputs)))
     learned = [group for group in list_groups(job.train) if group not in held or job.text("split") == "row"]
     return tuple(learned), tuple(sorted(held))
 
@@ -405,7 +411,7 @@ def _groups(job: FitJob, dev: Instances) -> tuple[tuple[str, ...], tuple[str, ..
 def _aspects(job: FitJob) -> tuple[str, ...]:
     there = aspects_with(job.train, "ratings")
     if not there:
-        raise TrainingDataError(job.name, "the data hold no ratings. Collect some in a campaign, or load them.")
+        raise TrainingDataError(job.name, _("the data hold no ratings. Collect some in a campaign, or load them."))
     wish = job.options["aspects"] or job.aspect
     if wish is None:
         return tuple(sorted(there))
@@ -413,7 +419,10 @@ def _aspects(job: FitJob) -> tuple[str, ...]:
     unknown = [name for name in asked if name not in there]
     if unknown or not asked:
         raise TrainingDataError(
-            job.name, f"there are no ratings of {', '.join(unknown) or 'that aspect'}; there are: {', '.join(there)}"
+            job.name,
+            _("there are no ratings of %(unknown)s; there are: %(there)s"),
+            unknown=", ".join(unknown) or "that aspect",
+            there=", ".join(there),
         )
     return asked
 
@@ -470,16 +479,6 @@ def _combine(found: Floats, owners: Ints, n: int, how: str) -> Floats:
     return sums / np.bincount(owners, minlength=n)[:, None]
 
 
-def _move_tower(tower: SharedBertNetwork, whole: SharedBertNetwork, place: int) -> None:
-    target = whole.encoder if place == 0 else whole.others[place - 1]
-    assert target is not None
-    assert tower.encoder is not None
-    target.load_state_dict(tower.encoder.state_dict())
-    whole.heads[place].load_state_dict(tower.heads[0].state_dict())
-    if len(whole.dense):
-        whole.dense[place].load_state_dict(tower.dense[0].state_dict())
-
-
 def _leak(train: Instances, *held_out: Instances) -> tuple[str, ...]:
     """A note on splits by rows, in which the label of a held-out output is known from its other references."""
     if train.labelled is not held_out[0].labelled:
@@ -498,5 +497,8 @@ def _notes(labelled: Labelled, metrics: Mapping[str, Any]) -> tuple[str, ...]:
     notes = []
     for aspect in labelled.aspects:
         if metrics.get(f"collapsed_{aspect}"):
-            notes.append(f"{aspect}: more than 99 % of the held-out predictions are one class; the head collapsed.")
+            notes.append(
+                _("%(aspect)s: more than 99 %% of the held-out predictions are one class; the head collapsed.")
+                % {"aspect": aspect}
+            )
     return tuple(notes)

@@ -1,4 +1,4 @@
-"""From ratings to labels: median, pooled over systems that wrote the same, ceiling, threshold (Reddy 2022).
+"""From ratings to labels: median, pooled over systems with the same text, ceiling, threshold (Reddy 2022).
 
 Explained in docs/explanation/evaluators/shared-bert.md#labels.
 """
@@ -15,12 +15,13 @@ import numpy.typing as npt
 
 from evalapp.stats.agreement.normalise import Z_METHODS, RatingMethod
 from scoring.ml.base import get_references
+from scoring.ml.training.checks import left_out_notes
 from scoring.ml.training.gold import Key, output_key, rated_records
 from scoring.ml.training.job import RowTracker, without_progress
 from scoring.ml.types import Dataset, Record
 
 Floats = npt.NDArray[np.float64]
-#: Of the paper's grid: five to twenty-five per cent less or more than the share of negatives, and the share itself.
+#: The paper's grid of multiples of the share of negatives: up to 25 per cent less or more, and the share itself.
 BETA_GRID = (0.75, 0.80, 0.85, 0.90, 0.95, 1.0, 1.05, 1.10, 1.15, 1.20, 1.25)
 THRESHOLD_SHARE = 0.7
 
@@ -42,6 +43,11 @@ class Labelled:
     n_empty: int = 0
     n_alone: int = 0
 
+    @property
+    def omissions(self) -> list[str]:
+        """Notes on the rated outputs that are left out."""
+        return left_out_notes("rated outputs", self.n_empty, self.n_alone)
+
     def share_of_negatives(self, rows: npt.NDArray[np.int64] | None = None) -> Floats:
         """(aspects,) negatives / all, nan without any label. `rows`: only these, as often as each occurs (an output
         occurs once per reference)."""
@@ -60,10 +66,11 @@ class Rule:
 
 
 def make_rule(dataset: Dataset, aspect: str, method: RatingMethod, threshold: float | None = None) -> Rule:
-    """The rule of an aspect, by its scale and all its ratings in the data; parts of the data must share it.
+    """Return the rule of an `aspect`, by its scale and all its ratings in the `dataset`; parts of the data must share
+    it.
 
-    Only raw ratings in whole or half points are rounded up: on a fine scale from 0 to 1, everything but 0 would become
-    good.
+    `method` makes ratings comparable; `threshold` None is `default_threshold`. Only raw ratings in whole or half points
+    are rounded up: on a fine scale from 0 to 1, everything but 0 would become good.
     """
     if threshold is None:
         threshold = default_threshold(dataset, aspect, method)
@@ -78,10 +85,11 @@ def label_outputs(
     rules: Sequence[Rule] | None = None,
     track: RowTracker = without_progress,
 ) -> Labelled:
-    """Labels by the median over raters. Raters of systems with the same text for an item are pooled; raw medians are
-    rounded up, so that 4.5 counts as 5; good from the threshold on.
+    """Return labels of the outputs of a `dataset` for each of the `aspects`, by the median over raters.
 
-    `rules` None are those of the dataset, see `make_rule`. Outputs without text or references are left out.
+    Raters of systems with the same text for an item are pooled; raw medians are rounded up, so that 4.5 counts as 5;
+    good from the threshold on. `method` makes ratings comparable; `rules` None are those of the dataset (`make_rule`);
+    `track` reports progress. Outputs without text or references are left out.
     """
     rules = [make_rule(dataset, aspect, method) for aspect in aspects] if rules is None else rules
     pooled: dict[tuple[str, str], list[list[float]]] = {}
@@ -117,8 +125,11 @@ def label_outputs(
 
 
 def default_threshold(dataset: Dataset, aspect: str, method: RatingMethod) -> float:
-    """The lowest value that counts as good: min + 0.7 (max - min) of the aspect's scale, rounded up for ratings in
-    whole or half points (5 of 1..6, 4 of 1..5, 1 of 0..1); 0 for z-scores and 1/2 for ranks."""
+    """Return the lowest value of an `aspect` of a `dataset` that counts as good: min + 0.7 (max - min) of its scale,
+    rounded up for ratings in whole or half points (5 of 1..6, 4 of 1..5, 1 of 0..1).
+
+    With another `method` than raw it is 0 for z-scores and 1/2 for ranks.
+    """
     if method != "raw":
         return 0.0 if method in Z_METHODS else 0.5
     scale = next((known for known in dataset.aspects if known.name == aspect), None)
@@ -136,7 +147,8 @@ def _in_halves(dataset: Dataset, aspect: str) -> bool:
 
 
 def pairs_with_references(labelled: Labelled) -> tuple[list[tuple[int, str]], list[int]]:
-    """Instances as the paper counts them: (row of the output, reference), and their number per output."""
+    """Return the instances of `labelled` outputs as the paper counts them: (row of the output, reference), and their
+    number per output."""
     pairs = [(row, ref) for row, record in enumerate(labelled.records) for ref in get_references(record)]
     counts: dict[int, int] = defaultdict(int)
     for row, _ in pairs:

@@ -5,35 +5,34 @@ Explained in docs/explanation/evaluators/shared-bert.md#model.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch.nn import functional
 
+from scoring.ml.encoders.forward import pooled_vectors
 from scoring.ml.engine import Batch
-from scoring.ml.layers.pooled import pooled_vectors
 from scoring.ml.layers.pooling import pool
-from scoring.ml.network import Network
+from scoring.ml.layers.towers import TowerNetwork
 from scoring.ml.training.batches import as_inputs
 
 
-class SharedBertNetwork(Network):
+class SharedBertNetwork(TowerNetwork):
     """logits (rows, aspects). `network`: `aspects` (number), `pooling`, `shared`.
 
     With `pooling="pooler"` the encoder's own pooler (dense and tanh over the first token) feeds the head, as in the
     paper, whose head then has width x aspects weights; otherwise a new dense layer with tanh replaces it.
     """
 
+    heads_by_tower = ("heads", "dense")
+
     def build(self, network: dict[str, Any], width: int) -> None:
         self.aspects, self.pooling = int(network["aspects"]), str(network["pooling"])
         towers = 1 if network["shared"] else self.aspects
         heads = self.aspects if network["shared"] else 1
         own = self.pooling == "pooler"
-        assert self.encoder is not None
-        encoder = self.encoder
-        self.others = torch.nn.ModuleList(copy.deepcopy(encoder) for _ in range(towers - 1))
+        self.add_towers(towers)
         self.dense = torch.nn.ModuleList() if own else _layers(width, width, towers)
         self.heads = _layers(width, heads, towers)
         self.dropout = torch.nn.Dropout(0.1)
@@ -61,16 +60,12 @@ class SharedBertNetwork(Network):
             return found
         columns = []
         for number, head in enumerate(self.heads):
-            encoder = self.encoder if number == 0 else self.others[number - 1]
-            assert encoder is not None
-            vector = pooled_vectors(encoder, batch, "mean" if self.pooling == "mean" else "cls")
+            vector = pooled_vectors(self.tower(number), batch, "mean" if self.pooling == "mean" else "cls")
             columns.append(head(torch.tanh(self.dense[number](vector.to(next(head.parameters()).dtype)))))
         return torch.cat(columns, dim=-1)
 
     def _tower(self, number: int, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-        encoder = self.encoder if number == 0 else self.others[number - 1]
-        assert encoder is not None
-        output = encoder(**inputs)
+        output = self.tower(number)(**inputs)
         if self.pooling == "pooler":
             vector = output.pooler_output
         else:

@@ -43,10 +43,14 @@ class ClassReport:
 
 
 def classify(labels: ArrayLike, probabilities: ArrayLike, *, cut: float = 0.5) -> ClassReport:
-    """The figures of predictions p >= `cut` against 0/1 labels; rows with a missing label (nan) are left out.
+    """Return the figures of predictions p >= `cut` against 0/1 `labels` (n,); rows with a missing label (nan) are left
+    out. `probabilities` (n,) are those of label 1.
 
-    MCC = (TP TN - FP FN) / sqrt((TP+FP)(TP+FN)(TN+FP)(TN+FN)), 0 if all predictions are in one class;
-    AUROC = (sum of the positives' midranks - n+ (n+ + 1) / 2) / (n+ n-).
+    MCC = (TP TN - FP FN) / sqrt((TP+FP)(TP+FN)(TN+FP)(TN+FN)), 0 if all predictions are in one class; AUROC = (sum of
+    the positives' midranks - n+ (n+ + 1) / 2) / (n+ n-).
+
+    >>> classify([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.2]).auroc
+    0.75
     """
     y, p = np.asarray(labels, dtype=float), np.asarray(probabilities, dtype=float)
     known = np.isfinite(y) & np.isfinite(p)
@@ -104,7 +108,8 @@ class SeedComparison:
 
 
 def compare_over_seeds(a: Sequence[float], b: Sequence[float]) -> SeedComparison:
-    """`a[i]` and `b[i]` come of the same seed and split. Raises ValueError for unequal lengths or fewer than 2."""
+    """`a[i]` and `b[i]` are results with the same seed and split. Raises ValueError for unequal lengths or fewer than
+    2."""
     if len(a) != len(b) or len(a) < 2:
         raise ValueError(f"two models need the same seeds, at least 2: {len(a)} and {len(b)} given")
     x, y = np.asarray(a, dtype=float), np.asarray(b, dtype=float)

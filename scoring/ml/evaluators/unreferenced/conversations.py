@@ -31,20 +31,27 @@ class Conversation:
 
 
 def prepare(text: str, lower_case: bool) -> str:
-    """Single spaces between words, lower-cased where asked."""
+    """Return a `text` with single spaces between words, and with `lower_case` in lower case.
+
+    >>> prepare(" Hello  You ", True)
+    'hello you'
+    """
     text = " ".join(text.split())
     return text.lower() if lower_case else text
 
 
 def prepare_turns(turns: Iterable[str], lower_case: bool) -> tuple[str, ...]:
-    """The turns that say something; lines of a persona are no turns."""
+    """Return the prepared `turns` that are not blank, with `lower_case` in lower case; lines of a persona are no
+    turns."""
     found = (prepare(line, lower_case) for turn in turns for line in turn.splitlines())
     return tuple(line for line in found if line and not line.lower().startswith(PERSONA))
 
 
 def context_turns(record: Record, lower_case: bool) -> tuple[str, ...]:
-    """The context of a record: its turns, or its source if there are none. Grounding in addition to turns is not
-    read: MAUDE knows the dialogue only."""
+    """Return the context of a `record` with `lower_case` in lower case: its turns, or its source if there are none.
+
+    A source next to turns is not read: MAUDE knows the dialogue only.
+    """
     turns = prepare_turns(record.context, lower_case)
     if turns or not record.source:
         return turns
@@ -53,7 +60,8 @@ def context_turns(record: Record, lower_case: bool) -> tuple[str, ...]:
 
 
 def collect_conversations(dataset: Dataset, lower_case: bool) -> list[Conversation]:
-    """The dialogues of a dataset, or without any its contexts with each reference, in the order of their names.
+    """Return the dialogues of a `dataset`, or without any its contexts with each reference, in the order of their
+    names; with `lower_case` in lower case.
 
     Conversations without a reply are left out.
     """
@@ -77,8 +85,10 @@ def collect_conversations(dataset: Dataset, lower_case: bool) -> list[Conversati
 def split_conversations(
     conversations: Sequence[Conversation], seed: int, dev_share: float = DEV_SHARE
 ) -> tuple[list[Conversation], list[Conversation]]:
-    """Split by whole groups, by default 90:10. At least two groups are held out, because a false reply comes from
-    another group."""
+    """Return the `conversations` in two parts of whole groups, drawn by `seed`; the second has a share of `dev_share`.
+
+    At least two groups are held out, because a false reply comes from another group.
+    """
     groups = {one.group for one in conversations}
     share = min(max(dev_share, LEAST_HELD_OUT / max(len(groups), 1)), 0.5)
     held_out = hold_out_groups(groups, seed, share)
@@ -87,17 +97,17 @@ def split_conversations(
 
 
 def groups_in(conversations: Iterable[Conversation]) -> tuple[str, ...]:
-    """The split groups, sorted."""
+    """Return the split groups of `conversations`, sorted."""
     return tuple(sorted({one.group for one in conversations}))
 
 
 def flatten(turns: Sequence[str]) -> str:
-    """A context as one text."""
+    """Return the `turns` of a context as one text."""
     return " ".join(turns)
 
 
 def reply_records(conversations: Sequence[Conversation]) -> list[Record]:
-    """Every true reply as a record."""
+    """Return every true reply of the `conversations` as a record."""
     return [
         Record(one.turns[turn], context=one.turns[:turn], item=f"{one.id}@{turn}", group=one.group)
         for one in conversations

@@ -24,7 +24,8 @@ Corruption: TypeAlias = Callable[[Sequence[str], np.random.Generator], list[str]
 
 
 def drop_words(words: Sequence[str], rng: np.random.Generator) -> list[str]:
-    """Each word goes with probability .5; where all would go they are shuffled; of nothing remains "word"."""
+    """Drop each of the `words` with probability .5, drawn by `rng`. If all would be dropped they are shuffled; an empty
+    text becomes "word"."""
     if not words:
         return ["word"]
     kept = [word for word, stays in zip(words, rng.random(len(words)) >= DROP, strict=True) if stays]
@@ -32,12 +33,12 @@ def drop_words(words: Sequence[str], rng: np.random.Generator) -> list[str]:
 
 
 def shuffle_words(words: Sequence[str], rng: np.random.Generator) -> list[str]:
-    """All words in random order."""
+    """Return all `words` in random order, drawn by `rng`."""
     return [words[place] for place in rng.permutation(len(words))]
 
 
 def repeat_word(words: Sequence[str], rng: np.random.Generator) -> list[str]:
-    """One of the first two words fills everything from its place on; the length stays."""
+    """Repeat one of the first two `words`, drawn by `rng`, from its place to the end; the length stays."""
     if not words:
         return []
     place = int(rng.integers(min(2, len(words))))
@@ -60,8 +61,11 @@ def split_words(text: str) -> tuple[list[str], str]:
 
 
 def corrupt(text: str, kind: str, rng: np.random.Generator, *, keep_identical: bool) -> str | None:
-    """`text` broken in one way. A result that equals the text is redrawn up to five times, then None; with
-    `keep_identical` it is returned as it is, as the release does."""
+    """Return a `text` broken in one way: `kind` is a key of `CORRUPTIONS`, `rng` draws.
+
+    A result that equals the text is drawn again up to five times, then None is returned; with `keep_identical` it is
+    returned, as in the released code.
+    """
     words, joint = split_words(text)
     broken = CORRUPTIONS[kind]
     for _ in range(1 if keep_identical else 1 + TRIES):

@@ -53,11 +53,13 @@ def delta_table(
     tools: Tools | None = None,
     progress: Progress | None = None,
 ) -> list[Delta]:
-    """A row for every kind that can be made, over up to `n` true replies drawn at random.
+    """Return a row for every kind of change, over up to `n` true replies of the `conversations`, drawn by `seed` and
+    scored by `evaluator`.
 
     `tools` make replies of a model (to the own context, `model_false`, and to another, `rand_model`) and
-    back-translations (of the own reply and of another's); without them these rows are absent. Conversations should
-    not be those it learned from. Raises ValueError when there are fewer than two groups.
+    back-translations (of the own reply and of another's); without them these rows are absent. Conversations should not
+    be those it learned from. `progress(done, total)` counts texts. Raises ValueError if there are fewer than two
+    groups.
     """
     everyone = reply_records(conversations)
     if len({record.group for record in everyone}) < 2:

@@ -56,10 +56,11 @@ def score_dialogues(
     speaker: str | None = None,
     progress: Progress | None = None,
 ) -> list[DialogueScore]:
-    """The score of each dialogue: the mean over the model's turns (Sinha et al. 2020, section 5).
+    """Return the score of each of the `dialogues` by an `evaluator`: the mean over the model's turns (Sinha et al.
+    2020, section 5).
 
-    The model is `speaker`; by default the dialogue's own `system` where a speaker has its name, else every turn
-    counts. All turns of all dialogues are scored in one call.
+    The model is `speaker`; by default the dialogue's own `system` if a speaker has its name, else every turn counts.
+    All turns of all dialogues are scored in one call; `progress(done, total)` counts turns.
     """
     turns = []
     for dialogue in dialogues:
@@ -90,8 +91,11 @@ def context_bins(
     *,
     bins: Sequence[int] = BINS,
 ) -> list[ContextBin]:
-    """Mean, SD (n - 1) and Spearman's coefficient with `human` by number of turns in the context; undefined values
-    and empty bins are left out."""
+    """Return mean, SD (n - 1) and Spearman's coefficient with `human` of the `values` (n,) of `records`, by number of
+    turns in the context.
+
+    `bins` are the upper ends; undefined values and empty bins are left out.
+    """
     scores = np.asarray(values, dtype=np.float64)
     people = None if human is None else np.asarray(human, dtype=np.float64)
     lengths = np.array([sum(1 for turn in record.context if turn.strip()) for record in records])

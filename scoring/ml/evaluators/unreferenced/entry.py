@@ -1,4 +1,4 @@
-"""The catalogue's lines of MAUDE and its rivals. No torch here."""
+"""The catalogue entries of MAUDE and its rivals. No torch here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scoring.ml.evaluators.unreferenced.options import (
     TRANSITION,
     VECTORS,
 )
-from scoring.ml.training.options import SCORING
+from scoring.ml.options import SCORING
 
 _PLACE = "scoring.ml.evaluators.unreferenced"
 _FORMS = (
@@ -22,15 +22,15 @@ _FORMS = (
         "form",
         "str",
         "unreferenced",
-        "Which score: unreferenced (does the reply follow its context), referenced (is it like a reference), blended "
-        "(both; then a score holds among the texts scored together only).",
+        "Kind of score: unreferenced (does the reply follow its context), referenced (is it similar to a reference), "
+        "or blended (both; comparable only among texts scored together).",
         choices=("unreferenced", "referenced", "blended"),
     ),
     Option(
         "blend",
         "str",
         "min",
-        "How the two are blended.",
+        "How both scores are combined.",
         choices=("min", "max", "arithmetic", "geometric"),
         advanced=True,
     ),
@@ -71,7 +71,7 @@ BERT_NLI = replace(
 INFERSENT = replace(
     MAUDE,
     name="infersent",
-    summary="Whether a reply follows its dialogue: learned recurrent readers of context and reply, no reference.",
+    summary="Whether a reply follows its dialogue: learned recurrent encoders of context and reply, no reference.",
     citation="Conneau et al. 2017, Supervised Learning of Universal Sentence Representations; as in Sinha et al. 2020",
     implementation=f"{_PLACE}.infersent:InferSent",
     train_options=(*COMMON, *READER, DIFFERENCE, *CLASSIFIER),
@@ -83,7 +83,7 @@ INFERSENT = replace(
 RUBER = replace(
     MAUDE,
     name="ruber",
-    summary="Whether a reply follows its context, likeness to a reference, or both blended.",
+    summary="Whether a reply follows its context, its similarity to a reference, or both blended.",
     scale=(-1.0, 1.0),
     options=(*SCORING, *_FORMS),
     citation="Tao et al. 2018, RUBER: An Unsupervised Method for Automatic Evaluation of Open-Domain Dialog Systems",

@@ -29,7 +29,8 @@ from scoring.ml.evaluators.unreferenced.planning import check, get_sets
 from scoring.ml.evaluators.unreferenced.samples import TextTable
 from scoring.ml.evaluators.unreferenced.tools import get_tools
 from scoring.ml.evaluators.unreferenced.training import Epochs, missing_kinds, network_sizes, prepare_texts
-from scoring.ml.evaluators.unreferenced.vectors import Pooling, UtteranceEncoder, pad_contexts
+from scoring.ml.evaluators.unreferenced.vectors import UtteranceEncoder, pad_contexts
+from scoring.ml.layers.pooling import Pooling
 from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.frame import Learned, make_artefact, make_loop_settings
@@ -123,10 +124,9 @@ class UnreferencedEvaluator(TrainedEvaluator):
         fields = []
         if "pooling" in self.settings:
             fields.append(SignatureField("pool", "pool", str(self.settings["pooling"])))
-        length = self.source.max_length(self.max_length)
         return [
             *fields,
-            SignatureField("len", "len", str(length)),
+            SignatureField("len", "len", str(self.longest)),
             SignatureField("neg", "neg", str(len(cast("list[str]", self.artefact.state["negatives"])))),
             SignatureField("case", "c", "lc" if self.settings["lower_case"] else "mixed"),
         ]

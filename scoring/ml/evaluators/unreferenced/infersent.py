@@ -6,36 +6,25 @@ Explained in docs/explanation/evaluators/unreferenced.md#networks.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, cast
 
 from torch import Tensor, nn
 
 from scoring.ml.evaluators.unreferenced.frame import UnreferencedEvaluator
-from scoring.ml.evaluators.unreferenced.network import TokenReader, Tokens, UnreferencedNetwork, compared
+from scoring.ml.evaluators.unreferenced.network import TokenPairNetwork, Tokens, compared
 
 
-class InferSentNetwork(UnreferencedNetwork):
-    """Sizes: `vocabulary`, `embedding`, `hidden`, `cell`, `difference`."""
-
-    reads: ClassVar[Literal["vectors", "tokens"]] = "tokens"
-    flat: ClassVar[bool] = True
+class InferSentNetwork(TokenPairNetwork):
+    """Further size: `difference`."""
 
     def build_parts(self, network: dict[str, Any]) -> int:
-        words, embedding, hidden = (int(network[name]) for name in ("vocabulary", "embedding", "hidden"))
-        self.words = nn.Embedding(words, embedding)
-        self.query = TokenReader(embedding, hidden, str(network["cell"]))
-        self.reply = TokenReader(embedding, hidden, str(network["cell"]))
-        self.project = nn.Linear(2 * hidden, 2 * hidden, bias=False)
+        size = super().build_parts(network)
+        self.project = nn.Linear(size, size, bias=False)
         nn.init.xavier_uniform_(self.project.weight)
-        return 8 * hidden
+        return 4 * size
 
-    def contexts(self, texts: Tokens, lengths: Tensor) -> Tensor:
-        found: Tensor = self.project(self.query(self.words(texts.ids), texts.lengths))
-        return found[:, None, :]
-
-    def replies(self, texts: Tokens) -> Tensor:
-        found: Tensor = self.reply(self.words(texts.ids), texts.lengths)
-        return found
+    def read_context(self, texts: Tokens) -> Tensor:
+        return cast(Tensor, self.project(super().read_context(texts)))
 
     def features(self, c: Tensor, h: Tensor) -> Tensor:
         return compared(c, h, str(self.sizes["difference"]))

@@ -38,7 +38,7 @@ class LiveDialogue:
         return sum(self.scores) / len(self.scores) if self.scores else float("nan")
 
     def say(self, text: str) -> None:
-        """A turn of anybody. Blank ones and lines of a persona are no turns."""
+        """Add a turn of either speaker. Blank turns and lines of a persona are skipped."""
         for turn in prepare_turns([text], bool(self.evaluator.settings["lower_case"])):
             self.turns.append(turn)
             if not self._whole:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from evalapp.translation import gettext as _
 from scoring.ml.errors import InvalidOption
 from scoring.ml.training.job import FitJob
 
@@ -17,13 +18,13 @@ _OF_NCE = ("positive_weight", "paraphrased")
 
 
 def check_loss(job: FitJob) -> None:
-    """Raises `InvalidOption` for an option that the loss does not read."""
+    """Raise `InvalidOption` for an option of the `job` that its loss does not read."""
     if job.text("loss") != "hinge":
         return
     default = job.entry.parse_train_options(job.profile, {})
     for name in _OF_NCE:
         if job.options[name] != default[name]:
-            raise InvalidOption(job.name, name, "is not read by loss=hinge: leave it out, or take loss=nce")
+            raise InvalidOption(job.name, name, _("is not read by loss=hinge: leave it out, or take loss=nce"))
 
 
 def nce_loss(logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
@@ -38,9 +39,11 @@ def nce_loss(logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
 
 
 def hinge_loss(logits: Tensor, targets: Tensor, weights: Tensor, margin: float) -> Tensor:
-    """Mean over the false replies of max(0, margin - s(true) + s(false)), s = sigmoid(logit) (Tao et al. 2018).
+    """Return the mean over the false replies of max(0, margin - s(true) + s(false)), s = sigmoid(logit) (Tao et al.
+    2018).
 
-    The first reply of a row is the true one, compared with the false ones of the row.
+    `logits` and `weights` are (rows, replies), `targets` (replies,) 0 or 1. The first reply of a row is the true one,
+    compared with the false ones of the row.
     """
     scores = torch.sigmoid(logits)
     false = targets < 0.5

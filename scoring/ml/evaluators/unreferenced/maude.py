@@ -17,7 +17,7 @@ class Maude(UnreferencedEvaluator):
     network_class = MaudeNetwork
 
     def open_dialogue(self, turns: tuple[str, ...] | list[str] = ()) -> LiveDialogue:
-        """A conversation that has begun with `turns`; each further turn costs one utterance, however long it is."""
+        """A conversation that begins with `turns`; the cost of a further turn does not depend on its length."""
         live = LiveDialogue(self)
         for turn in turns:
             live.say(turn)

@@ -24,10 +24,6 @@ class Tokens(NamedTuple):
     lengths: Tensor
 
 
-#: (texts, width) cached vectors, or tokens.
-Texts: TypeAlias = "Tensor | Tokens"
-
-
 class VectorStore:
     """Cached vectors by row."""
 
@@ -59,8 +55,8 @@ Store: TypeAlias = VectorStore | TokenStore
 
 
 class Examples(NamedTuple):
-    """Contexts of a batch: `texts` are their turns end to end, `lengths` (contexts,) the turns of each; of each example
-    `owner` is its context and `position` how many turns it has read."""
+    """Contexts of a batch: `texts` are their turns end to end, `lengths` (contexts,) the turns of each; `owner`
+    (examples,) is the context of each example and `position` the number of turns before it."""
 
     texts: Any
     lengths: Tensor
@@ -89,7 +85,7 @@ class UnreferencedNetwork(Network):
         )
 
     def build_parts(self, network: dict[str, Any]) -> int:
-        """Make what lies below the classifier; return the number of features it gets."""
+        """Make the layers below the classifier; return the number of its features."""
         raise NotImplementedError
 
     def contexts(self, texts: Any, lengths: Tensor) -> Tensor:
@@ -106,7 +102,7 @@ class UnreferencedNetwork(Network):
         raise NotImplementedError
 
     def logits(self, c: Tensor, h: Tensor) -> Tensor:
-        """(...,) before the sigmoid. What `inputs` forbids is replaced by zeros."""
+        """(...,) before the sigmoid. Texts that the option `inputs` excludes are replaced by zeros."""
         inputs = self.sizes.get("inputs", "both")
         if inputs == "text":
             c = torch.zeros_like(c)
@@ -143,10 +139,37 @@ class UnreferencedNetwork(Network):
 
 
 def compared(c: Tensor, h: Tensor, difference: str) -> Tensor:
-    """[c, h, |c - h|, c * h] as released, or [h, c, h * c, h - c] as printed (Sinha et al. 2020, equations 3, 4)."""
+    """Return the features of a context vector `c` and a reply vector `h`: [c, h, |c - h|, c * h] as released, or with
+    `difference` signed [h, c, h * c, h - c] as printed (Sinha et al. 2020, equations 3, 4)."""
     if difference == "signed":
         return torch.cat([h, c, h * c, h - c], dim=-1)
     return torch.cat([c, h, (c - h).abs(), c * h], dim=-1)
+
+
+class TokenPairNetwork(UnreferencedNetwork):
+    """Base of networks with learned word embeddings: a recurrent reader of the context as one text, and one of the
+    reply. Sizes: `vocabulary`, `embedding`, `hidden`, `cell`."""
+
+    reads: ClassVar[Literal["vectors", "tokens"]] = "tokens"
+    flat: ClassVar[bool] = True
+
+    def build_parts(self, network: dict[str, Any]) -> int:
+        """Make embeddings and readers; return the size of a reader's vector."""
+        words, embedding, hidden = (int(network[name]) for name in ("vocabulary", "embedding", "hidden"))
+        self.words = nn.Embedding(words, embedding)
+        self.query = TokenReader(embedding, hidden, str(network["cell"]))
+        self.reply = TokenReader(embedding, hidden, str(network["cell"]))
+        return 2 * hidden
+
+    def contexts(self, texts: Tokens, lengths: Tensor) -> Tensor:
+        return self.read_context(texts)[:, None, :]
+
+    def read_context(self, texts: Tokens) -> Tensor:
+        """(contexts, size) the vector of each context."""
+        return cast(Tensor, self.query(self.words(texts.ids), texts.lengths))
+
+    def replies(self, texts: Tokens) -> Tensor:
+        return cast(Tensor, self.reply(self.words(texts.ids), texts.lengths))
 
 
 class TokenReader(nn.Module):

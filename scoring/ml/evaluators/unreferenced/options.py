@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from scoring.ml.catalogue import Option
+from scoring.ml.options import ENCODER, POOLING
 from scoring.ml.training.options import (
     BATCH_SIZE,
-    ENCODER,
     EPOCHS,
     INPUTS,
     LEARNING_RATE,
@@ -22,15 +22,15 @@ NEGATIVES = (
         "negatives",
         "str",
         "all",
-        "Kinds of false replies: all that can be had; syntax (words dropped, shuffled, repeated); semantics (a reply "
-        "of another conversation, of a model, or translated there and back).",
+        "Kinds of false replies: all available ones; syntax (words dropped, shuffled, repeated); semantics (a reply of"
+        " another conversation, of a model, or translated there and back).",
         choices=("all", "syntax", "semantics"),
     ),
     Option(
         "variants",
         "int",
         1,
-        "How many broken forms of each reply are made in advance; one is drawn at each epoch. Each costs encoding.",
+        "Number of broken forms made of each reply; one is drawn in each epoch. Each must be encoded.",
         minimum=1,
         advanced=True,
     ),
@@ -46,7 +46,7 @@ NEGATIVES = (
         "str",
         None,
         "Folder of a language model (sequence-to-sequence or causal) that answers contexts; its replies to other "
-        "conversations are false replies. None does without.",
+        "conversations are false replies. None makes no such replies.",
         advanced=True,
         names_model=True,
     ),
@@ -62,7 +62,7 @@ NEGATIVES = (
         "back_translator",
         "str",
         None,
-        "Folder of a translation model from there back.",
+        "Folder of a translation model back into the language of the texts.",
         advanced=True,
         names_model=True,
     ),
@@ -70,7 +70,7 @@ NEGATIVES = (
         "pool_size",
         "int",
         2000,
-        "How many replies the generator and the translators make; they are slow.",
+        "Number of replies that generator and translators make; they are slow.",
         minimum=10,
         advanced=True,
     ),
@@ -87,7 +87,7 @@ NEGATIVES = (
 )
 LOSS = (
     Option("loss", "str", "nce", "nce (binary cross-entropy) or hinge.", choices=("nce", "hinge"), advanced=True),
-    Option("margin", "float", 0.5, "Of the hinge loss: how far true and false replies should lie apart.", minimum=0,
+    Option("margin", "float", 0.5, "Margin between true and false replies in the hinge loss.", minimum=0,
            advanced=True),
     Option(
         "positive_weight",
@@ -103,28 +103,21 @@ TEXT = (
     replace(MAX_LENGTH, help="Longest text in tokens; none is what the encoder reads.", advanced=True),
 )
 TRAINING = (
-    replace(BATCH_SIZE, default=128, help="True replies in one step, about."),
-    replace(EPOCHS, default=20, help="Passes over the training data at most."),
+    replace(BATCH_SIZE, default=128, help="Approximate number of true replies in one step."),
+    replace(EPOCHS, default=20, help="Largest number of passes over the training data."),
     replace(LEARNING_RATE, default=1e-3),
     replace(PATIENCE, default=3),
     MAX_STEPS,
-    Option("max_grad_norm", "float", 0.5, "Longer gradients are shortened to this length.", minimum=0, advanced=True),
+    Option("max_grad_norm", "float", 0.5, "Largest norm of the gradient.", minimum=0, advanced=True),
     TRAIN_DEVICE,
 )
 VECTORS = (
-    Option(
-        "pooling",
-        "str",
-        "mean",
-        "The vector of a text: the mean over its tokens, or the class token's.",
-        choices=("mean", "cls"),
-        advanced=True,
-    ),
+    replace(POOLING, advanced=True),
     Option(
         "cache_dtype",
         "str",
         "fp16",
-        "Number format of the vectors kept on disk during training.",
+        "Number format of the vectors cached on disk during training.",
         choices=("fp16", "fp32"),
         advanced=True,
     ),
@@ -133,7 +126,7 @@ DIFFERENCE = Option(
     "difference",
     "str",
     "abs",
-    "How context and reply are subtracted: abs as released, signed as printed.",
+    "Difference of context and reply: absolute as in the released code, or signed as in the paper.",
     choices=("abs", "signed"),
     advanced=True,
 )
@@ -142,9 +135,9 @@ CLASSIFIER = (
     Option("dropout", "float", 0.2, "Dropout in the classifier.", minimum=0, maximum=0.9, advanced=True),
 )
 TRANSITION = (
-    Option("down", "int", 300, "Width to which utterance vectors are brought.", minimum=1, advanced=True),
+    Option("down", "int", 300, "Width of the projected utterance vectors.", minimum=1, advanced=True),
     Option("hidden", "int", 300, "Width of the recurrent layers.", minimum=1, advanced=True),
-    Option("layers", "int", 1, "How many recurrent layers.", minimum=1),
+    Option("layers", "int", 1, "Number of recurrent layers.", minimum=1),
     Option(
         "bidirectional",
         "bool",
@@ -155,8 +148,8 @@ TRANSITION = (
         "batches",
         "str",
         "conversations",
-        "What is put together in a batch: whole conversations, each read once for all its replies (fast; in one "
-        "direction only), or single replies.",
+        "Content of a batch: whole conversations, each read once for all its replies (fast; in one direction only), or"
+        " single replies.",
         choices=("conversations", "replies"),
         advanced=True,
     ),
@@ -178,7 +171,7 @@ TRANSITION = (
 READER = (
     Option("embedding", "int", 128, "Width of the word embeddings, which start at random.", minimum=1, advanced=True),
     Option("hidden", "int", 128, "Width of the recurrent layer in each direction.", minimum=1, advanced=True),
-    Option("cell", "str", "lstm", "The recurrent layer's kind.", choices=("lstm", "gru"), advanced=True),
+    Option("cell", "str", "lstm", "Type of the recurrent layer.", choices=("lstm", "gru"), advanced=True),
 )
 COMMON = (ENCODER, INPUTS, *NEGATIVES, *LOSS, *TEXT, *TRAINING)
 #: Settings that the released code and its logged runs share.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from evalapp.translation import gettext as _
 from scoring.ml.engine import resolve_device
 from scoring.ml.errors import EncoderError, InvalidOption, TrainingDataError
 from scoring.ml.evaluators.unreferenced.conversations import (
@@ -37,7 +38,7 @@ class Sets:
 
 
 def get_sets(job: FitJob) -> Sets:
-    """The conversations of both parts; without a dev part, a tenth of the groups is held out.
+    """Return the conversations of both parts of a `job`; without a dev part, a tenth of the groups is held out.
 
     Raises `TrainingDataError` if there are too few.
     """
@@ -56,8 +57,11 @@ def get_sets(job: FitJob) -> Sets:
 
 
 def check(job: FitJob, *, reads: str, flat: bool) -> Plan:
-    """Counts, steps, seconds and warnings. Raises `TrainingDataError` naming what is missing, `InvalidOption` for tools
-    that are not folders or do not fit together, and `EncoderError` for folders without such a model."""
+    """Return the plan of a `job`: counts, steps, seconds and warnings. `reads` and `flat` are those of the network.
+
+    Raises `TrainingDataError` naming what is missing, `InvalidOption` for tools that are not folders or do not fit
+    together, and `EncoderError` for folders without such a model.
+    """
     if reads == "tokens" and job.encoder.words is None:
         raise EncoderError(job.encoder.name, "its config.json does not say vocab_size: copy the folder again")
     _check_tools(job)
@@ -73,16 +77,17 @@ def check(job: FitJob, *, reads: str, flat: bool) -> Plan:
         encoding = _encoding_seconds(job, sets, len(broken) * job.integer("variants"), flat=flat)
         seconds += encoding
         notes.append(
-            f"About {encoding / seconds:.0%} of the time is spent encoding every text once; vectors are cached on disk."
+            _("About %(encoding)s of the time is spent encoding every text once; vectors are cached on disk.")
+            % {"encoding": f"{encoding / seconds:.0%}"}
         )
     if job.optional_integer("patience") is not None:
-        notes.append("It stops earlier when the held-out part no longer improves.")
+        notes.append(_("It stops earlier when the held-out part no longer improves."))
     everyone = (*sets.train, *sets.dev)
     repeated = len(everyone) - len({one.turns for one in everyone})
     if repeated:
-        notes.append(f"{repeated:,} conversations repeat another one word for word.")
+        notes.append(_("%(repeated)s conversations repeat another one word for word.") % {"repeated": f"{repeated:,}"})
     if any(kind in kinds for kind in SEMANTIC) and not _there(job, "model_false"):
-        notes.append("Replies of models and back-translations are left out unless their models are named.")
+        notes.append(_("Replies of models and back-translations are left out unless their models are named."))
     examples = {"conversations": len(sets.train), "true replies": n, "false replies per true reply": n_false}
     return Plan(examples, steps, seconds, tuple(notes))
 
@@ -91,21 +96,28 @@ def _enough(job: FitJob, conversations: Sequence[Conversation]) -> None:
     if not conversations:
         raise TrainingDataError(
             job.name,
-            "the data hold no dialogue of two turns, and no item with a context and a reference. Upload dialogues, or "
-            "references to items with a context.",
+            _(
+                "the data hold no dialogue of two turns, and no item with a context and a reference. Upload dialogues, "
+                "or references to items with a context."
+            ),
         )
     groups = len({one.group for one in conversations})
     if groups < LEAST:
         raise TrainingDataError(
             job.name,
-            f"{groups} conversations are too few: it needs at least {LEAST} (or items of {LEAST} groups), and is of "
-            "use from some thousand on.",
+            _(
+                "%(groups)s conversations are too few: it needs at least %(least)s (or items of %(least)s "
+                "groups), and is of use from some thousand on."
+            ),
+            groups=groups,
+            least=LEAST,
         )
     replies = {turn for one in conversations for turn in one.turns[one.first :]}
     if len(replies) < LEAST:
         raise TrainingDataError(
             job.name,
-            f"there are {len(replies)} different replies: false replies cannot be drawn. Add other conversations.",
+            _("there are %(n_replies)s different replies: false replies cannot be drawn. Add other conversations."),
+            n_replies=len(replies),
         )
 
 
@@ -115,13 +127,13 @@ def _check_tools(job: FitJob) -> None:
     there, back = job.options["translator"], job.options["back_translator"]
     if bool(there) != bool(back):
         missing = "back_translator" if there else "translator"
-        raise InvalidOption(job.name, missing, "is missing: translations go there and back, so name both folders")
+        raise InvalidOption(job.name, missing, _("is missing: translations go there and back, so name both folders"))
     if float(str(job.options["paraphrased"])) > 0 and not there:
-        raise InvalidOption(job.name, "paraphrased", "needs translator and back_translator: name their folders")
+        raise InvalidOption(job.name, "paraphrased", _("needs translator and back_translator: name their folders"))
     for option in ("generator", "translator", "back_translator"):
         folder = job.options[option]
         if folder and not (Path(str(folder)) / "config.json").is_file():
-            raise InvalidOption(job.name, option, f"{folder!r} is no folder of a transformers model")
+            raise InvalidOption(job.name, option, _("%(folder)r is no folder of a transformers model"), folder=folder)
         if folder:
             LocalTextModel(str(folder), device=job.text("train_device")).check()
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,32 +25,18 @@ from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.engine import deduplicate
 from scoring.ml.evaluators.unreferenced.conversations import prepare
 from scoring.ml.evaluators.unreferenced.frame import UnreferencedEvaluator
-from scoring.ml.evaluators.unreferenced.network import TokenReader, Tokens, UnreferencedNetwork
+from scoring.ml.evaluators.unreferenced.network import TokenPairNetwork
 from scoring.ml.signature import SignatureField
 from scoring.ml.types import Record
 
 
-class RuberNetwork(UnreferencedNetwork):
-    """Sizes: `vocabulary`, `embedding`, `hidden`, `cell`."""
-
-    reads: ClassVar[Literal["vectors", "tokens"]] = "tokens"
-    flat: ClassVar[bool] = True
+class RuberNetwork(TokenPairNetwork):
+    """Compares both vectors by a learned matrix."""
 
     def build_parts(self, network: dict[str, Any]) -> int:
-        words, embedding, hidden = (int(network[name]) for name in ("vocabulary", "embedding", "hidden"))
-        self.words = nn.Embedding(words, embedding)
-        self.query = TokenReader(embedding, hidden, str(network["cell"]))
-        self.reply = TokenReader(embedding, hidden, str(network["cell"]))
-        self.match = nn.Parameter(torch.zeros(2 * hidden, 2 * hidden))
-        return 4 * hidden + 1
-
-    def contexts(self, texts: Tokens, lengths: Tensor) -> Tensor:
-        found: Tensor = self.query(self.words(texts.ids), texts.lengths)
-        return found[:, None, :]
-
-    def replies(self, texts: Tokens) -> Tensor:
-        found: Tensor = self.reply(self.words(texts.ids), texts.lengths)
-        return found
+        size = super().build_parts(network)
+        self.match = nn.Parameter(torch.zeros(size, size))
+        return 2 * size + 1
 
     def features(self, c: Tensor, h: Tensor) -> Tensor:
         fit = ((c @ self.match) * h).sum(dim=-1, keepdim=True)
@@ -132,7 +118,7 @@ class Ruber(UnreferencedEvaluator):
         """(texts, 2 width) unit vectors: largest and least value of each feature over a text's words."""
         source = self.source
         tokenizer = PairTokenizer(source)
-        # What the encoder can read at once is no limit here: its words are looked up, each by itself.
+        # No length limit: each word is looked up on its own.
         tokenizer.max_length = sys.maxsize
         found = tokenizer.texts(texts).encodings
         special = np.array(tokenizer.tokenizer.all_special_ids)
@@ -154,7 +140,8 @@ def unit_range(values: Floats) -> Floats:
 
 
 def blend(unreferenced: Floats, referenced: Floats, how: str) -> Floats:
-    """min, max, arithmetic or geometric mean of both, each brought to 0..1 over the set (Tao et al. 2018)."""
+    """Return the blend of `unreferenced` and `referenced` scores (n,), each brought to 0..1 over the set (Tao et al.
+    2018); `how` is min, max, arithmetic or geometric."""
     u, r = unit_range(unreferenced), unit_range(referenced)
     found = {
         "min": lambda: np.minimum(u, r),

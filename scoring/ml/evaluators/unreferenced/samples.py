@@ -134,9 +134,10 @@ def make_samples(
     made: Made | None = None,
     tick: Tick = lambda done, total: None,
 ) -> Samples:
-    """All true replies with their broken forms; new texts are added to `table`.
+    """Return all true replies of the `conversations` with their broken forms; new texts are added to `table`.
 
-    `rng(purpose)` gives a generator. `tick(done, total)` counts replies.
+    `options` has the kinds, `made` the texts of models. `rng(purpose)` returns a generator. `tick(done, total)` counts
+    replies.
     """
     kinds, variants, keep_identical = options.kinds, options.variants, options.keep_identical
     found = _true_replies(conversations, table, options.flat)
@@ -208,7 +209,7 @@ def draw_replies(
     paraphrased: float = 0.0,
     keep_identical: bool = False,
 ) -> Replies:
-    """Draw a false reply of each kind for every true reply.
+    """Draw a false reply of each kind for every true reply of the `samples`, by `rng`.
 
     `positive_weight` None gives the true replies of a row together the weight of its false ones. With probability
     `paraphrased`, a back-translation is added as a second true reply. A drawn reply is never from the example's own
@@ -260,7 +261,8 @@ def _draw_from(
 
 
 def cut_batches(samples: Samples, batch_size: int, rng: np.random.Generator, *, whole: bool, sort: bool) -> list[Ints]:
-    """The examples of each batch of an epoch, about `batch_size` replies each.
+    """Return the examples of each batch of an epoch of `samples`, about `batch_size` replies each, in an order drawn by
+    `rng`.
 
     `whole` keeps the replies of a conversation together. `sort` puts contexts of similar length together.
     """
@@ -280,7 +282,8 @@ def cut_batches(samples: Samples, batch_size: int, rng: np.random.Generator, *, 
 
 
 def select_contexts(samples: Samples, examples: Ints) -> ContextRows:
-    """The contexts of these examples; a shared conversation is read once, up to the last turn needed."""
+    """Return the contexts of these `examples` of the `samples`; a shared conversation is read once, up to the last turn
+    needed."""
     starts, lengths = samples.starts[examples], samples.lengths[examples]
     if not samples.shared:
         rows = samples.context_rows[ragged_places(starts, lengths)]

@@ -1,6 +1,6 @@
-"""Models that make texts for false replies: any generator of replies, any pair of translators, from local folders.
+"""Models that make texts for false replies: a generator of replies and a pair of translators, from local folders.
 
-Both are used as plain functions of texts, so that a caller of the library may give functions of its own.
+Both are plain functions of texts, so that users of the library may pass their own.
 """
 
 from __future__ import annotations
@@ -142,8 +142,8 @@ def get_tools(job: FitJob) -> Tools:
 
 
 def make_texts(maker: TextMaker, texts: Sequence[str], job: FitJob, purpose: str) -> list[str]:
-    """The texts that `maker` makes, stored in the job's folder lot by lot, so that a resumed training continues
-    there."""
+    """Return the text that `maker` makes of each of the `texts`. They are stored in the folder of the `job` lot by lot,
+    so that a resumed training continues there; `purpose` names the phase and the file."""
     folder = job.folder / "made"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{purpose}-{text_hash(texts)}.jsonl"

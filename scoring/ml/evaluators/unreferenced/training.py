@@ -12,6 +12,7 @@ from typing import Any, Literal, cast
 import numpy as np
 import torch
 
+from evalapp.translation import gettext as _
 from scoring.ml.encoders.kept import cached_vectors
 from scoring.ml.encodings import Encodings, Ints
 from scoring.ml.engine import resolve_device
@@ -31,7 +32,8 @@ from scoring.ml.evaluators.unreferenced.samples import (
     select_contexts,
 )
 from scoring.ml.evaluators.unreferenced.tools import Tools, make_texts
-from scoring.ml.evaluators.unreferenced.vectors import Pooling, UtteranceEncoder, pad_contexts
+from scoring.ml.evaluators.unreferenced.vectors import UtteranceEncoder, pad_contexts
+from scoring.ml.layers.pooling import Pooling
 from scoring.ml.network import Network
 from scoring.ml.training.job import FitJob, TrainingProgress
 
@@ -54,21 +56,19 @@ class Prepared:
 
 
 def network_sizes(job: FitJob) -> dict[str, Any]:
+    """Return the sizes of the network of a `job`."""
     sizes: dict[str, Any] = {name: job.options[name] for name in SIZES if name in job.options}
     return {**sizes, "vector": job.encoder.width, "vocabulary": int(job.encoder.config.get("vocab_size", 0))}
 
 
 def prepare_texts(network: type[UnreferencedNetwork], job: FitJob, sets: Sets, tools: Tools) -> Prepared:
+    """Return both `sets` of a `job` as samples over one store of texts, which the `network` reads; `tools` make further
+    texts."""
     table = TextTable()
     kinds = KINDS[job.text("negatives")]
     parts: list[Samples] = []
     for name, conversations in (("train", sets.train), ("dev", sets.dev)):
         made = _made_texts(job, conversations, tools, kinds, name)
-        phase = f"breaking replies ({name})"
-
-        def tick(done: int, total: int, phase: str = phase) -> None:
-            job.report(TrainingProgress(done, total, phase=phase))
-
         parts.append(
             make_samples(
                 conversations,
@@ -81,7 +81,7 @@ def prepare_texts(network: type[UnreferencedNetwork], job: FitJob, sets: Sets, t
                 ),
                 rng=lambda purpose, name=name: job.rng(f"{name}:{purpose}"),  # type: ignore[misc]
                 made=made,
-                tick=tick,
+                tick=job.report_phase(f"breaking replies ({name})"),
             )
         )
     store, parts = _make_store(network, job, table, parts)
@@ -137,11 +137,8 @@ def _make_store(
     elif job.options.get("bidirectional"):
         found = [replace(part, shared=False) for part in parts]
 
-    def tick(done: int, total: int) -> None:
-        job.report(TrainingProgress(done, total, phase="encoding"))
-
     dtype: Literal["fp16", "fp32"] = "fp32" if job.text("cache_dtype") == "fp32" else "fp16"
-    vectors = cached_vectors(encoder, encodings, job.texts, dtype, tick)
+    vectors = cached_vectors(encoder, encodings, job.texts, dtype, job.report_phase("encoding"))
     return VectorStore(vectors, device), found
 
 
@@ -155,12 +152,12 @@ def _tokenized(encoder: UtteranceEncoder, table: TextTable, job: FitJob) -> Enco
 
 
 def missing_kinds(samples: Samples) -> list[str]:
-    """Notes on kinds of false replies that were not available."""
+    """Return notes on kinds of false replies that were not available for the `samples`."""
     notes = []
     if "rand_utt" in samples.kinds and "model_false" not in samples.kinds:
-        notes.append("No generator was named: it saw no replies of models as false ones.")
+        notes.append(_("No generator was named: it saw no replies of models as false ones."))
     if "rand_utt" in samples.kinds and "rand_back" not in samples.kinds:
-        notes.append("No translators were named: it saw no back-translated replies.")
+        notes.append(_("No translators were named: it saw no back-translated replies."))
     return notes
 
 

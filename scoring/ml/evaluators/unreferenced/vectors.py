@@ -3,57 +3,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
-from scoring.ml.encoders.forward import first_vectors, token_vectors
-from scoring.ml.encoders.loading import load_model
+from scoring.ml.encoders.frozen import VectorEncoder
 from scoring.ml.encoders.source import EncoderSource
-from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.encodings import Encodings, Ints, Tokenized, ragged_places
-from scoring.ml.engine import Batch, Dtype, Engine
+from scoring.ml.layers.pooling import Pooling
 
-Pooling: TypeAlias = Literal["cls", "mean"]
 Tick: TypeAlias = Callable[[int, int], object]
 
 
-class UtteranceEncoder:
-    """A frozen encoder that makes one vector of a text: its class token's, or the mean over all of its tokens."""
+class UtteranceEncoder(VectorEncoder):
+    """A frozen encoder that makes one vector of a text; the other arguments are those of `FrozenEncoder`."""
 
-    def __init__(
-        self,
-        source: EncoderSource,
-        *,
-        pooling: Pooling = "mean",
-        max_length: int | None = None,
-        dtype: Dtype = "fp32",
-        device: str = "auto",
-        batch_tokens: int | None = None,
-    ) -> None:
-        self.source, self.pooling, self.dtype = source, pooling, dtype
-        self.tokenizing = PairTokenizer(source, max_length=max_length)
-        self._device, self._batch_tokens = device, batch_tokens
+    def __init__(self, source: EncoderSource, *, pooling: Pooling = "mean", **how: Any) -> None:
+        super().__init__(source, **how)
+        self.pooling = pooling
 
     @property
     def kept_as(self) -> str:
-        """Settings that change its vectors besides weights and token numbers."""
         return f"{self.pooling}:{self.dtype}"
-
-    @cached_property
-    def engine(self) -> Engine:
-        """The engine all batches go through."""
-        return Engine(device=self._device, batch_tokens=self._batch_tokens, pad_id=self.tokenizing.pad_id)
-
-    @cached_property
-    def model(self) -> torch.nn.Module:
-        """The encoder on the engine's device."""
-        model: torch.nn.Module = load_model(self.source, dtype=self.dtype)
-        return model.to(self.engine.device)
 
     def tokenize(self, texts: Sequence[str], left: Sequence[bool] | None = None) -> Tokenized:
         """Token numbers; long texts lose their end, or their beginning where `left`."""
@@ -71,26 +44,12 @@ class UtteranceEncoder:
             tick(done, len(encodings))
         return found
 
-    def batches(self, encodings: Encodings) -> Iterator[tuple[Ints, npt.NDArray[np.float32]]]:
-        """Rows and vectors of each batch."""
-        for rows, vectors in self.engine.batches(encodings, self._pooled):
-            yield rows, vectors.float().cpu().numpy()
-
-    def _pooled(self, batch: Batch) -> torch.Tensor:
-        if self.pooling == "cls":
-            return first_vectors(self.model, batch)
-        hidden = token_vectors(self.model, batch)
-        lengths = torch.from_numpy(batch.lengths).to(hidden.device)
-        owner = torch.repeat_interleave(torch.arange(len(lengths), device=hidden.device), lengths)
-        sums = torch.zeros((len(lengths), hidden.shape[1]), dtype=torch.float32, device=hidden.device)
-        return sums.index_add_(0, owner, hidden.float()) / lengths[:, None]
-
 
 def pad_contexts(encodings: Encodings, rows: Ints, starts: Ints, lengths: Ints, pad_id: int) -> tuple[Encodings, Ints]:
-    """Turns padded to the longest of their context, as the released MAUDE feeds them: padding counts as text.
+    """Pad each turn to the longest of its context, as the released MAUDE does: padding counts as text.
 
-    Context i owns `lengths[i]` of `rows` from `starts[i]`. Returns the distinct padded turns behind the encodings
-    given, and for every turn of every context, end to end, its row among them.
+    Context i owns `lengths[i]` of `rows` from `starts[i]`. Returns the distinct turns, padded with `pad_id`, after the
+    given `encodings`; and for every turn of every context, end to end, its row in the result.
     """
     flat = rows[ragged_places(starts, lengths)]
     begins = np.cumsum(lengths) - lengths

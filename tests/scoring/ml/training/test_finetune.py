@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from scoring.ml.network import Network
-from scoring.ml.training.finetune import FinetuneResult, FinetuneSettings, finetune
+from scoring.ml.training.curve import FinetuneResult
+from scoring.ml.training.finetune import FinetuneSettings, finetune
 from scoring.ml.training.fit import make_job
 from tests.scoring.ml.training.steps import steps_taken
 from tests.scoring.ml.training.toy import toy_data

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from scoring.ml.network import Network
-from scoring.ml.training.finetune import FinetuneResult
+from scoring.ml.training.curve import FinetuneResult
 from scoring.ml.training.fit import make_job
 from scoring.ml.training.loop import LoopSettings, train_loop
 from tests.scoring.ml.training.toy import toy_data

@@ -159,7 +159,7 @@ def test_interrupted_training_of_two_ends_with_the_same_weights(
     drawn = [torch.load(path, weights_only=False) for path in states]
     assert not torch.equal(drawn[0]["cpu"], drawn[1]["cpu"])
     # A step is reported before it is saved: the one whose report failed was not saved, earlier ones were.
-    killed = r"process 2 of the 2 that share the training was killed by SIGKILL.*goes on from the last one"
+    killed = r"process 2 of the 2 that share the training was killed by SIGKILL.*continues from the last one"
     told = cut_off(7, lambda: started[1].popen.kill(), ProcessDied, killed)
     assert told[0] == 3
     with pytest.raises(InvalidOption, match="other processes"):

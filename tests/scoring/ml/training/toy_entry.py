@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from scoring.ml.catalogue import RECOMMENDED, Entry, Option, must_be_trained
-from scoring.ml.training.options import FINETUNING, LEARNING_RATE, SCORING
+from scoring.ml.options import SCORING
+from scoring.ml.training.options import FINETUNING, LEARNING_RATE
 
 ENTRY = Entry(
     name="toy",

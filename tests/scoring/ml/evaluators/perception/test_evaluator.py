@@ -22,7 +22,7 @@ from scoring.ml.evaluators.perception.robustness import least_overlapping, robus
 from scoring.ml.evaluators.perception.texts import learnable, set_references_apart, unconditional
 from scoring.ml.evaluators.perception.training import Trainer, judge_held_out
 from scoring.ml.training import finetune
-from scoring.ml.training.finetune import FinetuneResult
+from scoring.ml.training.curve import FinetuneResult
 from scoring.ml.training.fit import make_job
 from scoring.ml.types import Dataset, Item, Output, Record
 from tests.scoring.ml.tiny import copy_as_another_kind, tiny_encoder
