@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 
+from evalapp.translation import gettext as _
 from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, Partial, Progress, weighted_mean, weighted_statistics
 from scoring.ml.encoders.source import EncoderSource
