@@ -36,7 +36,7 @@ class Query(NamedTuple):
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of one call with reasons and counts.
+    """The scores of a call with reasons and counts.
 
     `values` (n,), nan = undefined; `reasons` then says why ("" if defined). `components` are further columns of the
     same length, such as precision and recall. Counts are of records.
@@ -97,7 +97,7 @@ class Partial:
 
 @dataclass
 class _Work:
-    """The records of one call: `rows` are measured, row `rows[i]` as `unique[places[i]]`; `blank` rows get the worst
+    """The records of a call: `rows` are measured, row `rows[i]` as `unique[places[i]]`; `blank` rows get the worst
     value; all others have a reason."""
 
     reasons: list[str]
@@ -152,7 +152,7 @@ class Evaluator(ABC):
         return ()
 
     def remarks_on(self, records: Sequence[Record]) -> tuple[str, ...]:
-        """Remarks about the scores of these records, one short sentence each; usually none."""
+        """Remarks about the scores of the `records`, one short sentence each; usually none."""
         return ()
 
     @property

@@ -106,7 +106,7 @@ class Entry:
 
     `build` makes the evaluator (a `base.Evaluator`). `scale` is the range of a score (None = open); `level` is where
     the evaluator is defined; `system_score` says whether a system's score is the mean over its texts or computed from
-    all of them together. `options` are the options of scoring. Learned evaluators also have `implementation` and
+    all together. `options` are the options of scoring. Learned evaluators also have `implementation` and
     `cross_fitted`, the classes for one model and for one model per fold ("module:class", imported on demand),
     `train_options`, the data they need (`train_needs`) and defaults that differ by profile. `aspect`: whether it learns
     none, one or many of the rated aspects. `compares`: it has `compare` and `rank`.

@@ -33,7 +33,7 @@ Row: TypeAlias = dict[str, Any]
 T = TypeVar("T")
 _Steps: TypeAlias = Mapping[tuple[str, str], Sequence[int | None]]
 _Files: TypeAlias = Mapping[str, Sequence[tuple[Path, FileName]]]
-#: File endings of data: a file with one of these that is not read is an error.
+#: File endings of data: an unread file with such an ending is an error.
 # `excluded` is a table of the format that nothing reads: outputs that were taken out, with the reason.
 _UNREAD = ("excluded",)
 _DATA = (

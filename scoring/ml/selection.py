@@ -145,7 +145,7 @@ class SelectionReport:
 
 def find_choices(dataset: Dataset, variants: Mapping[str, Sequence[str]] | None = None) -> list[Choice]:
     """Return the choices in a `dataset`: every system with at least two steps, and every group of systems that are
-    variants of one (`variants`, or the same `variant_of` in their meta)."""
+    variants of an architecture (`variants`, or the same `variant_of` in their meta)."""
     by_step: dict[str, _Outputs] = defaultdict(lambda: defaultdict(dict))
     by_system: _Outputs = defaultdict(dict)
     for record in dataset.outputs_with_context():
@@ -186,7 +186,7 @@ def selection_report(
     compare with human scores of an `aspect`.
 
     The pick is the candidate with the highest system score; evaluators that compare pick a step by the early-stopping
-    rule and a variant by skill rating. Candidates are compared on the items that all of them have; `variants` are as in
+    rule and a variant by skill rating. Candidates are compared on the items that all have; `variants` are as in
     `find_choices`. The human score of a candidate is its mean rating, or without ratings its win rate. Parts in which
     some candidate has no human score are left out. An exception raised by `progress` ends the work. Raises
     `SelectionError` if nothing remains.

@@ -148,7 +148,7 @@ class TrainedEvaluator(Evaluator):
     def recognise(self, items: Iterable[tuple[str, str, str]]) -> None:
         """Set the items of other data: name, present group ("" for none) and content hash (`hash_content`). Names mean
         nothing there, so from now on exactly the groups with content from the training data count as seen. If several
-        items have the same content and some of them have a known name, only those count: one context may occur in
+        items have the same content and some have a known name, only those count: one context may occur in
         groups inside and outside the training data. Evaluators saved before content hashes were noted compare names, as
         in `regroup`."""
         contents, names = frozenset(self.record.contents), self._seen_items

@@ -123,7 +123,7 @@ class BertScore(EncoderPairEvaluator):
         return (parts[self.option_text("component")].copy(), *parts.values())
 
     def _weighted_side(self, vectors: TokenVectors, texts: list[int], weights: Floats) -> Side:
-        """The tokens of these texts; if all tokens of a text have idf 0, they get equal weights."""
+        """The tokens of the texts; if all tokens of a text have idf 0, they get equal weights."""
         side = self.side(vectors, texts, weights, content_only=False)
         text = np.repeat(np.arange(len(texts)), side.lengths)
         weightless = (np.bincount(text, weights=side.weights, minlength=len(texts)) == 0)[text]

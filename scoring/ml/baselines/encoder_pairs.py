@@ -79,7 +79,7 @@ class EncoderPairEvaluator(PairEvaluator):
     def chunk_matrices(
         self, vectors: TokenVectors, queries: Sequence[TextRows], weights: Floats
     ) -> Iterator[tuple[Floats, ...]]:
-        """`matrices` of many queries, for measures that are faster in bulk."""
+        """`matrices` of multiple queries, for measures that are faster in bulk."""
         return (self.matrices(vectors, query, weights) for query in queries)
 
     def token_weights(self, tokenized: Tokenized, rows: Sequence[TextRows]) -> Floats:
@@ -129,7 +129,7 @@ class EncoderPairEvaluator(PairEvaluator):
         return Partial(values, cut, dict(zip(self.component_names, components, strict=True)))
 
     def side(self, vectors: TokenVectors, texts: list[int], token_weights: Floats, *, content_only: bool) -> Side:
-        """The tokens of these texts; special tokens are left out, or remain with weight 0."""
+        """The tokens of the texts; special tokens are left out, or remain with weight 0."""
         rows = vectors.rows(texts)
         lengths = vectors.lengths[texts]
         weights = token_weights[vectors.ids[rows]]
@@ -145,7 +145,7 @@ class EncoderPairEvaluator(PairEvaluator):
     def _stream(
         self, texts: Sequence[str], rows: Sequence[TextRows], tokenized: Tokenized
     ) -> Iterator[tuple[Floats, ...]]:
-        """The matrices of each query; only the vectors of one chunk of queries are in memory at a time."""
+        """The matrices of each query; only the vectors of a single chunk of queries are in memory at a time."""
         weights = self.token_weights(tokenized, rows)
         worst = (self.worst, *(self.worst_component(name) for name in self.component_names))
         blank = np.array([not text.strip() for text in texts])

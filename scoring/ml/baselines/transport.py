@@ -25,7 +25,7 @@ class Problem(NamedTuple):
 def transport_costs(problems: Sequence[Problem]) -> Floats:
     """(problems,) the least cost of each, min over F >= 0 of sum F * cost with row sums supply, column sums demand.
 
-    Exact up to the solver's tolerance (1e-7): the linear programs of several problems form one block-diagonal program
+    Exact up to the solver's tolerance (1e-7): the linear programs of multiple problems form one block-diagonal program
     for the dual simplex of HiGHS.
     """
     values = np.empty(len(problems))

@@ -28,7 +28,7 @@ GPU_BATCH_TOKENS = 8192
 
 
 class Window(NamedTuple):
-    """A part of one input: tokens `begin` to `end`; those from `scored` on count here."""
+    """A part of an input: tokens `begin` to `end`; those from `scored` on count here."""
 
     row: int
     begin: int

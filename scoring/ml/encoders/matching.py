@@ -15,7 +15,7 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 
 
 class Side(NamedTuple):
-    """The tokens of several texts, concatenated: vectors (tokens, width), weights (tokens,), tokens per text.
+    """The tokens of multiple texts, concatenated: vectors (tokens, width), weights (tokens,), tokens per text.
 
     Every text has at least one token; a weight of 0 lets a token be matched without matching itself.
     """

@@ -31,12 +31,12 @@ class TokenVectors:
     lengths: Ints  # (texts,)
 
     def rows(self, texts: Sequence[int]) -> Ints:
-        """The row numbers of these texts, concatenated."""
+        """The row numbers of the texts, concatenated."""
         return ragged_places(self.starts[list(texts)], self.lengths[list(texts)])
 
 
 class TextEncoder(FrozenEncoder):
-    """Hidden states of one layer for every token of a text, including special tokens."""
+    """Hidden states of a layer for every token of a text, including special tokens."""
 
     @property
     def tokenizer(self) -> Any:

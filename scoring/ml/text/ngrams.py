@@ -2,7 +2,7 @@
 
 The clipped count of a pair, sum over g of min(c_hyp(g), c_ref(g)), is the size of the intersection of two sets if the
 k-th occurrence of an n-gram in a text counts as a separate element (g, k). Per query the elements of the hypotheses are
-numbered, texts become 0/1 rows, and one sparse matrix product counts the intersections of several queries; its cost is
+numbered, texts become 0/1 rows, and one sparse matrix product counts the intersections of multiple queries; its cost is
 the number of matches. Clipping against the maximum over references is the intersection with the union of their sets.
 """
 
@@ -36,7 +36,8 @@ class Side(NamedTuple):
 
 
 class Elements(NamedTuple):
-    """Occurrences of one order: text and column of each, sorted by text. Each query has its own columns."""
+    """Occurrences of n-grams with the same order: text and column of each, sorted by text. Each query has its own
+    columns."""
 
     text: Ints
     column: Ints
@@ -97,7 +98,7 @@ def union_matches(table: TokenTable, queries: Sequence[TextQuery], order: int) -
 
 
 def totals(lengths: Ints, order: int) -> Floats:
-    """(order, n) the number of n-grams in texts of these lengths."""
+    """(order, n) the number of n-grams in texts with such `lengths`, up to `order`."""
     return np.maximum(lengths[None, :] - np.arange(order)[:, None], 0).astype(np.float64)
 
 

@@ -1,4 +1,5 @@
-"""The model card of a trained evaluator, written from its training record."""
+"""The model card of a trained evaluator, written from its training record. It stays in English: it is a file of the
+artefact, which travels between installations."""
 
 from __future__ import annotations
 
@@ -8,7 +9,6 @@ from typing import Any, TypeAlias
 
 from evalapp.markup import escape_markdown, one_line
 from evalapp.stats.resampling.bootstrap import FEW_CLUSTERS
-from evalapp.translation import gettext as _
 from scoring.ml.artefact import Artefact
 from scoring.ml.catalogue import Entry
 
@@ -193,8 +193,6 @@ def _cell(estimate: Mapping[str, Any]) -> str:
 def _limits(entry: Entry, artefact: Artefact) -> list[str]:
     limits = list(artefact.record.notes)
     if entry.aspect != "none":
-        limits.append(
-            _("It learned from these raters' judgements of these systems; agreement may differ on other data.")
-        )
-    limits.append(_("Scores on its training groups are no evidence; split.json names the groups."))
+        limits.append("It learned from these raters' judgements of these systems; agreement may differ on other data.")
+    limits.append("Scores on its training groups are no evidence; split.json names the groups.")
     return limits

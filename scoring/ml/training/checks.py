@@ -20,7 +20,7 @@ LOOKED_AT = 2000
 
 
 def refuse_nan(name: str, dataset: Dataset, aspects: Collection[str]) -> None:
-    """Raise `TrainingDataError` for the evaluator `name` if ratings of these `aspects` in a `dataset` are nan or
+    """Raise `TrainingDataError` for the evaluator `name` if ratings of the `aspects` in a `dataset` are nan or
     infinite, which only datasets made in memory can contain."""
     for aspect in aspects:
         absent = sum(row.aspect == aspect and not math.isfinite(row.value) for row in dataset.ratings)

@@ -101,8 +101,8 @@ def finetune(
     `settings` say when the training ends and which metric of `evaluate` chooses the weights. A loss or weights that are
     not finite end the training: the last row of its log then has `diverged`, and `kept`, the step of the best weights
     or None; without best weights, `network` is not usable. `after_step(network, step)` may change buffers of the
-    network only. Of several processes, only the first calls `evaluate`; all other parts of an evaluator must behave
-    identically in each process.
+    network only. If several processes share the training, only the first calls `evaluate`; all other parts of an
+    evaluator must behave identically in each process.
     """
     folder = job.phase_folder(phase)
     done = read_result(folder, network)

@@ -95,7 +95,8 @@ def fit(
     above 1, that many processes of this machine share the training; they end with this one.
 
     Raises `UnknownEvaluator`, `InvalidOption`, `EncoderError`, and `TrainingDataError` before any training if the data
-    lack something; `TrainingDiverged` if there are no usable weights; `ProcessDied` if one of several processes failed.
+    lack something; `TrainingDiverged` if there are no usable weights; `ProcessDied` if a process of a shared training
+    failed.
 
         evaluator = fit("shared-bert", read_dataset("folder"), aspect="quality")
         evaluator.save_pretrained("my-evaluator")

@@ -57,7 +57,7 @@ def rated_records(
     """Return the rated outputs of an `aspect` in the order of `dataset.outputs`. Ratings of dialogues are left out; of
     repeated ratings of an output by the same rater the first counts.
 
-    `method` makes ratings comparable. A rater of several campaigns is one person in z-scores; ranks stay within a row.
+    `method` makes ratings comparable. A rater of multiple campaigns is one person in z-scores; ranks stay within a row.
     Ratings without a z-score (`normalise_ratings`) are left out. `track` reports progress.
     """
     rows = [r for r in dataset.ratings if r.aspect == aspect and r.dialogue is None]

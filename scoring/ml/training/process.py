@@ -1,4 +1,4 @@
-"""One of several processes that share a training: `python -m scoring.ml.training.process MEETING`, started by
+"""A process that shares a training with others: `python -m scoring.ml.training.process MEETING`, started by
 `several.py`.
 
 Standard input: the job (its length in 8 bytes, then a pickle), then a byte for every report that was received. Standard

@@ -80,7 +80,7 @@ def record_groups(records: Iterable[Record]) -> list[str]:
 
 
 def grouped_items(record: TrainingRecord, *datasets: Dataset | None) -> tuple[str, ...]:
-    """The items of these data, sorted, that belong to one of the record's groups without naming it."""
+    """The items of the data, sorted, that belong to one of the record's groups without naming it."""
     groups = {*record.groups, *record.dev_groups}
     found = (item for dataset in datasets if dataset is not None for item in dataset.items)
     return tuple(sorted({item.id for item in found if item.group in groups}))
@@ -179,7 +179,7 @@ def correlations_with_people(
     """Return segment-level coefficients on a `dataset` with 95 % intervals (bootstrap over `n_groups` split groups,
     drawn by `seed`), one row per aspect and evaluator.
 
-    Each of the `evaluators` scores each output once for all `aspects`; evaluators of several aspects give a score per
+    Each of the `evaluators` scores each output once for all `aspects`; evaluators of multiple aspects give a score per
     aspect. `progress(done, total)` counts scored records; an exception it raises ends the work.
     """
     rated = {aspect: rated_records(dataset, aspect) for aspect in aspects}

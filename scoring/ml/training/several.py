@@ -72,8 +72,8 @@ def train_together(job: FitJob) -> None:
     as phases of a finished training.
 
     Each process trains the whole job with its rows of every batch; `job.report` receives the reports of the first one.
-    An exception that it raises ends all processes, and so does the end of this process. Raises `ProcessDied` if one of
-    them fails, and `ScoringError` with the reason if one of them refuses the job.
+    An exception that it raises ends all processes, and so does the end of this process. Raises `ProcessDied` if a
+    process fails, and `ScoringError` with the reason if one refuses the job.
     """
     done = job.folder / SHARED
     if done.is_file():

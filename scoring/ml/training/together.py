@@ -1,4 +1,4 @@
-"""The group of processes that share a training, seen from one of them; each has its rows of every batch."""
+"""The group of processes that share a training, as each process sees it; each has its rows of every batch."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Together:
         return found
 
     def mean(self, value: float) -> float:
-        """The mean of the processes' values, equal in all of them."""
+        """The mean of the processes' values, equal in all."""
         if self.processes == 1:
             return value
         total = torch.tensor(value, dtype=torch.float64)

@@ -119,7 +119,7 @@ def verdicts_like_people(
     and scores that differ by at most a threshold are tied (`ties`: the origin of the threshold). `n_pairs`, `n_decided`
     and `n_tied` are counts of human verdicts; `n_missing` pairs lack a score. Aspects without pairs have no row.
 
-    Each of the `evaluators` reads each output or pair once for all `aspects`; evaluators of several aspects give a
+    Each of the `evaluators` reads each output or pair once for all `aspects`; evaluators of multiple aspects give a
     score per aspect. `progress(done, total)` counts records or pairs; an exception it raises ends the work.
     """
     pairs = {aspect: peoples_pairs(dataset, aspect) for aspect in aspects}

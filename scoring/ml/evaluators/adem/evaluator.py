@@ -310,7 +310,7 @@ def _hold_out(part: _Part, job: FitJob) -> _Part:
 
 
 def _groups(part: _Part, rows: np.ndarray[Any, np.dtype[np.bool_]]) -> tuple[str, ...]:
-    """The split groups of these records, sorted."""
+    """The split groups of the records, sorted."""
     return tuple(sorted(set(record_groups(compress(part.records, rows)))))
 
 

@@ -20,7 +20,7 @@ class Components(NamedTuple):
     y: Floats
 
     def take(self, rows: npt.NDArray[np.intp]) -> Components:
-        """The components of these rows."""
+        """The components of the rows."""
         return Components(self.c[rows], self.r[rows], self.y[rows])
 
 

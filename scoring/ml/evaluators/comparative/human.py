@@ -70,7 +70,7 @@ def human_pairs(
     taus: Taus | None = None,
     track: RowTracker = without_progress,
 ) -> HumanPairs:
-    """Return the human pairs of one `aspect` of a `dataset`. Without ties (`settings`), pairs with tied verdicts only
+    """Return the human pairs of an `aspect` in a `dataset`. Without ties (`settings`), pairs with tied verdicts only
     are left out.
 
     `rng` draws pairs if there are too many. `taus` are thresholds of `estimate_taus`, by default of this dataset; a

@@ -106,9 +106,9 @@ class StrongPairs:
     """Real against generated texts (better, worse), and ties within each.
 
     The three classes (two without ties) are equally frequent, however often texts repeat. Half of the ties are real
-    against real, half generated against generated from one checkpoint of one system; if one kind lacks two different
-    texts, only the other occurs. `same_context` is the share of pairs within one item, if items hold both texts; a
-    checkpoint has one text per item, so generated ties cross contexts.
+    against real, half generated against generated from one checkpoint of a single system; if one kind lacks two
+    different texts, only the other occurs. `same_context` is the share of pairs within one item, if items hold both
+    texts; a checkpoint has one text per item, so generated ties cross contexts.
     """
 
     def __init__(self, samples: Samples, *, same_context: float, tie: bool) -> None:

@@ -1,4 +1,4 @@
-"""Selection with the comparative evaluator: when to stop a training, and which of several settings to take.
+"""Selection with the comparative evaluator: when to stop a training, and which settings to take.
 
 `scoring.ml.selection` measures the quality of such choices for any evaluator.
 """
@@ -43,7 +43,7 @@ def make_checks(
     """Compare each checkpoint, in the order of steps, with the `previous` ones before it, on the same inputs.
 
     `evaluator` compares texts; `checkpoints` has the outputs of each step. At most `pairs` common inputs are drawn by
-    `seed`, which also decides in which half of them the newest text is second. The first checkpoint is compared with
+    `seed`, which also decides in which half the newest text is second. The first checkpoint is compared with
     nothing.
     """
     steps = sorted(checkpoints)

@@ -1,4 +1,4 @@
-"""Separate vectors of the two texts of a pair, from the tokens of one input. Imports torch."""
+"""Separate vectors of the two texts of a pair, from the tokens of an input. Imports torch."""
 
 from __future__ import annotations
 

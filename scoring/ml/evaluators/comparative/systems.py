@@ -77,7 +77,7 @@ class PairJudge(ABC):
     def judge_from_either_side(
         self, a: Sequence[Record], b: Sequence[Record], seed: int, progress: Progress | None
     ) -> Verdicts:
-        """As `judge`. If pairs are read in one direction only, half of them, drawn by seed, are read from the other
+        """As `judge`. If pairs are read in one direction only, half, drawn by seed, are read from the other
         side: otherwise a text's place would depend on system names or the order of rows."""
         if self.mirrors:
             return self.judge(a, b, progress=progress)

@@ -1,4 +1,4 @@
-"""Verdicts on pairs from class probabilities of one or both reading directions. Plain arrays, no torch.
+"""Verdicts on pairs from class probabilities in one or both reading directions. Plain arrays, no torch.
 
 Explained in docs/explanation/evaluators/comparative.md#verdicts.
 """

@@ -60,7 +60,7 @@ class Trainer:
         self.accuracies: dict[str, float | None] = {}
 
     def train_best(self, penalties: Sequence[str], systems: list[str]) -> tuple[PerceptionNetwork, FinetuneResult]:
-        """The selected network and its training curve. Of several penalties, given from least to most, the one with the
+        """The selected network and its training curve. Among the penalties, given from least to most, the one with the
         highest accuracy on held-out pairs wins; ties go to the least. All systems share the penalty, because they are
         compared."""
         # Encode everything before the first step; afterwards progress counts steps.

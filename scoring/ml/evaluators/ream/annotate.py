@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-#: Gives the reliabilities of several sets of texts for a query.
+#: Gives the reliabilities of multiple sets of texts for a query.
 Judge: TypeAlias = Callable[[Sequence[Sequence[str]]], Iterable[float]]
 #: Prepares texts for the judge, several at a time.
 Read: TypeAlias = Callable[[Sequence[str]], object]
@@ -71,7 +71,7 @@ def choose_references(
     set `start` is empty, the best candidate alone (greedy) or the first one visited begins the set, with -1 as the
     reliability before it.
 
-    `read` receives texts before they are judged: all of them for greedy; for first-fit the next candidates, at first as
+    `read` receives texts before they are judged: all for greedy; for first-fit the next candidates, at first as
     many as there are free places, then twice as many each time, so that a set that fills early does not pay for the
     rest.
     """

@@ -145,8 +145,8 @@ class Ream(TrainedEvaluator):
         return float(self.reliabilities(Record("", context=turns, source=source), [references])[0])
 
     def reliabilities(self, query: Record, sets: Sequence[Sequence[str]]) -> Floats:
-        """(n,) s(q, R) of several reference sets for a query; the text of `query` is ignored. Texts read before need no
-        pass of the encoder. Blank and repeated references do not count."""
+        """(n,) s(q, R) of multiple reference sets for a query; the text of `query` is ignored. Texts read before need
+        no pass of the encoder. Blank and repeated references do not count."""
         if any(isinstance(texts, str) for texts in sets):
             raise InvalidRecords("references are a list of texts, not one text")
         cleaned = [list(dict.fromkeys(text for text in texts if text.strip())) for texts in sets]

@@ -62,7 +62,7 @@ class Instances:
     references: tuple[str, ...]
 
     def take(self, rows: Ints) -> Instances:
-        """The pairs of these rows."""
+        """The pairs of the rows."""
         return Instances(self.labelled, self.outputs[rows], tuple(self.references[int(row)] for row in rows))
 
     @classmethod

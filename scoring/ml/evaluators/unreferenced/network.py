@@ -42,7 +42,7 @@ class TokenStore:
         self.encodings, self.device = encodings, device
 
     def take(self, rows: Ints) -> Tokens:
-        """The texts of these rows, padded to the longest."""
+        """The texts of the rows, padded to the longest."""
         lengths = self.encodings.lengths[rows]
         ids = np.zeros((len(rows), int(lengths.max()) if len(rows) else 0), dtype=np.int64)
         ids[np.arange(ids.shape[1]) < lengths[:, None]] = self.encodings.ids[

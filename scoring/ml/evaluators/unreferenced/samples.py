@@ -282,7 +282,7 @@ def cut_batches(samples: Samples, batch_size: int, rng: np.random.Generator, *, 
 
 
 def select_contexts(samples: Samples, examples: Ints) -> ContextRows:
-    """Return the contexts of these `examples` of the `samples`; a shared conversation is read once, up to the last turn
+    """Return the contexts of the `examples` of the `samples`; a shared conversation is read once, up to the last turn
     needed."""
     starts, lengths = samples.starts[examples], samples.lengths[examples]
     if not samples.shared:
