@@ -335,7 +335,7 @@ def _named(folder: Path, name: str) -> EncoderSource:
         raise ArtefactError(
             str(folder),
             f"needs the encoder in {name}, which does not exist: restore that folder, or name its location: "
-            'where it is: load(folder, encoder="PATH")',
+            'load(folder, encoder="PATH")',
         )
     return find_encoder(name)
 

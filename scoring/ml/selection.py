@@ -194,8 +194,8 @@ def selection_report(
     choices = find_choices(dataset, variants)
     if not choices:
         raise SelectionError(
-            "there is nothing to choose from: load outputs of one system at several steps, or name systems that are "
-            f"variants of one (meta {VARIANT_OF!r})"
+            "there is nothing to choose from: load outputs of a system at different steps, or name systems that are "
+            f"variants of each other (meta {VARIANT_OF!r})"
         )
     human = _Human(dataset, aspect)
     usable = [_judged_parts(choice, human, runs, seed) for choice in choices]

@@ -193,6 +193,8 @@ def _cell(estimate: Mapping[str, Any]) -> str:
 def _limits(entry: Entry, artefact: Artefact) -> list[str]:
     limits = list(artefact.record.notes)
     if entry.aspect != "none":
-        limits.append("It learned from these raters' judgements of these systems; agreement may differ on other data.")
+        limits.append(
+            "It learned from certain raters' judgements about certain systems; agreement may differ on other data."
+        )
     limits.append("Scores on its training groups are no evidence; split.json names the groups.")
     return limits

@@ -20,7 +20,7 @@ RATINGS = Option(
     "ratings",
     "str",
     "raw",
-    "How ratings of several raters are made comparable: raw; z-scores per rater (z-shrunk: mean and spread shrunk "
+    "How ratings by different raters are made comparable: raw; z-scores per rater (z-shrunk: mean and spread shrunk "
     "towards those of all raters); rank within an item.",
     choices=("raw", "z", "z-shrunk", "rank"),
 )

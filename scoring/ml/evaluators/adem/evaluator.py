@@ -298,7 +298,7 @@ def _enough(job: FitJob, aspect: str, part: _Part) -> None:
         )
     if len(_groups(part, taught)) < 2:
         raise TrainingDataError(
-            job.name, _("all rated outputs belong to the same group: rate outputs of several items")
+            job.name, _("all rated outputs belong to the same group: rate outputs of different items")
         )
 
 

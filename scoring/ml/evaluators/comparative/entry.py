@@ -54,7 +54,7 @@ TRAINING = (
         "tau",
         "float",
         None,
-        "Ratings that differ by at most this are a tie; none is 0 for integer ratings of one person, and an eighth of "
+        "Ratings that differ by at most this are a tie; none is 0 for integer ratings by one person, and an eighth of "
         "the scale for means over several raters and for fractional ratings.",
         minimum=0,
     ),

@@ -90,7 +90,7 @@ class Material:
     def _missing(self) -> list[str]:
         said = {
             "strong": "Strong pairs need references (or outputs of human systems) and outputs of machines.",
-            "weak": "Weak pairs need outputs of one system at several steps.",
+            "weak": "Weak pairs need outputs of a system at different steps.",
             "human": "People's pairs need ratings or comparisons.",
         }
         return [text if self.job.text(name) != "no" else f"{name} is switched off." for name, text in said.items()]
@@ -125,11 +125,11 @@ class Material:
         if weak.steps:
             found = "; ".join(f"{name}: {', '.join(map(str, steps))}" for name, steps in sorted(weak.steps.items()))
             reason = (
-                f"no two checkpoints of one system are {job.number('margin'):.0%} of its training apart without both "
+                f"no two checkpoints of a system are {job.number('margin'):.0%} of its training apart without both "
                 f"being almost converged (steps found: {found})"
             )
         else:
-            reason = "no output has a step: load outputs of one system at several training steps"
+            reason = "no output has a step: load outputs of a system at different training steps"
         if job.text("weak") == "yes":
             raise TrainingDataError(job.name, _("weak pairs are missing: %(reason)s"), reason=reason)
         if weak.steps:

@@ -96,7 +96,7 @@ ENTRIES = (
                 "p_gen",
                 "str",
                 "single",
-                "Probability in a system's score: of one pass without dropout, or the mean over passes with dropout.",
+                "Probability in a system's score: from a pass without dropout, or the mean over passes with dropout.",
                 choices=("single", "mc_mean"),
                 advanced=True,
             ),

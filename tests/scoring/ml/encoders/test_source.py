@@ -58,7 +58,7 @@ def test_configuration_that_is_not_an_object_is_invalid(tmp_path, file, content)
 @pytest.mark.parametrize("wrong", ["32", [32], 1.5, True, float("inf")])
 def test_non_integer_sizes_are_named(tmp_path, wrong):
     source = find_encoder(make(tmp_path / "mine", {"hidden_size": wrong, "type_vocab_size": wrong}))
-    with pytest.raises(EncoderError, match=r"says hidden_size: .*, which is no whole number"):
+    with pytest.raises(EncoderError, match=r"says hidden_size: .*, which is not a whole number"):
         _ = source.width
     with pytest.raises(EncoderError, match="says type_vocab_size: "):
         _ = source.type_vocabulary
