@@ -128,6 +128,8 @@ def finetune(
         callbacks=[keeper],
     )
     trainer.remove_callback(PrinterCallback)
+    # A new accelerator has nothing to free, but would collect the garbage of the whole process, which takes seconds.
+    trainer.accelerator.free_memory = lambda *objects: list(objects)
     if not together.first:
         # Otherwise dropout would be the same in all processes.
         set_seed(job.torch_seed(f"{phase}:process {together.rank}"))
