@@ -23,12 +23,13 @@ from scoring.ml.baselines.encoder_pairs import (
     TextRows,
     unit_vectors,
 )
-from scoring.ml.catalogue import Entry, Option, OptionValue
+from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.encoders.matching import Side, greedy_match
 from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.encoders.text_encoder import TokenVectors
 from scoring.ml.encodings import Tokenized
 from scoring.ml.errors import InvalidOption
+from scoring.ml.options import choice, flag
 from scoring.ml.signature import SignatureField, yes_no
 
 COMPONENTS = ("precision", "recall", "f1")
@@ -153,9 +154,9 @@ ENTRIES = (
         needs=("references", "encoder"),
         options=(
             *ENCODER_OPTIONS,
-            Option("component", "str", "f1", "Which of the three is the score.", choices=COMPONENTS),
-            Option("idf", "bool", False, "Weight tokens by rarity among the references of the call."),
-            Option("rescale", "bool", False, "Rescale with the encoder's published constants."),
+            choice("component", COMPONENTS, "Which of the three is the score.", default="f1"),
+            flag("idf", False, "Weight tokens by rarity among the references of the call."),
+            flag("rescale", False, "Rescale with the encoder's published constants."),
         ),
         citation="Zhang et al. 2020, BERTScore: evaluating text generation with BERT",
     ),

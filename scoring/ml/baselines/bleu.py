@@ -17,22 +17,22 @@ import numpy as np
 from scoring.ml.base import Floats, Partial, Progress, group_by_references
 from scoring.ml.baselines.bleu_statistics import SMOOTHING, Smoothing, bleu, orders_needed
 from scoring.ml.baselines.words import TOKEN_OPTIONS, WordMetric
-from scoring.ml.catalogue import Entry, Option, OptionValue
+from scoring.ml.catalogue import Entry, OptionValue
+from scoring.ml.options import choice, flag, number
 from scoring.ml.signature import SignatureField, yes_no
 from scoring.ml.text.ngrams import index_queries, totals, union_matches
 from scoring.ml.text.tokens import token_table
 from scoring.ml.types import Record
 
 SMOOTH_OPTIONS = (
-    Option(
+    choice(
         "smooth",
-        "str",
-        "exp",
+        SMOOTHING,
         "Smoothing of orders without a match: sacrebleu's exp, floor, add-k, none; NLTK's method0 to 5, method7.",
-        choices=SMOOTHING,
+        default="exp",
     ),
-    Option("smooth_value", "float", None, "Floor (.1), added count (1) or epsilon of method1 (.1).", minimum=0),
-    Option("effective_order", "bool", True, "Stop at the longest n-gram the text has (sacrebleu's smoothings)."),
+    number("smooth_value", None, "Floor (.1), added count (1) or epsilon of method1 (.1).", minimum=0),
+    flag("effective_order", True, "Stop at the longest n-gram the text has (sacrebleu's smoothings)."),
 )
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from evalapp.translation import gettext as _
 from scoring.ml.base import Floats, PairEvaluator, Partial, Progress, Query, group_by_references, scatter_best
-from scoring.ml.catalogue import Entry, Option, OptionValue
+from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.encoders.forward import sequence_logits
 from scoring.ml.encoders.loading import load_pretrained
 from scoring.ml.encoders.source import find_encoder
@@ -22,7 +22,7 @@ from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.encoders.unknown import UnknownTokens
 from scoring.ml.engine import Batch, Dtype, Engine
 from scoring.ml.errors import EncoderError
-from scoring.ml.options import SCORING
+from scoring.ml.options import SCORING, integer, text
 from scoring.ml.signature import SignatureField
 from scoring.ml.types import Record
 
@@ -139,16 +139,15 @@ ENTRIES = (
         scale=(None, None),
         needs=("references", "encoder"),
         options=(
-            Option(
+            text(
                 "encoder",
-                "str",
                 None,
                 "Folder of a sequence classifier with one label; there is no default.",
                 names_model=True,
                 needed="must name a checkpoint, because there is no default: the folder of a BLEURT converted to "
                 "transformers (a sequence classifier with one label, model.safetensors and tokenizer)",
             ),
-            Option("max_length", "int", None, "Longest pair in tokens; none is what the model reads.", minimum=5),
+            integer("max_length", None, "Longest pair in tokens; none is what the model reads.", minimum=5),
             *SCORING,
         ),
         citation="Sellam et al. 2020, BLEURT: learning robust metrics for text generation",

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from scoring.ml.base import Floats, PairEvaluator, Query, group_by_references, within
-from scoring.ml.catalogue import Entry, Option
+from scoring.ml.catalogue import Entry
+from scoring.ml.options import flag, integer, number
 from scoring.ml.signature import SignatureField
 from scoring.ml.text.ngrams import index_queries, pair_matches, totals
 from scoring.ml.text.tokens import character_table, sequence_table
@@ -120,10 +121,10 @@ ENTRIES = (
         scale=(0.0, 100.0),
         needs=("references",),
         options=(
-            Option("char_order", "int", 6, "Longest character n-gram.", minimum=1),
-            Option("word_order", "int", 0, "Longest word n-gram; 2 gives chrF++.", minimum=0),
-            Option("beta", "float", 2.0, "Weight of recall.", minimum=0),
-            Option("lowercase", "bool", False, "Ignore case."),
+            integer("char_order", 6, "Longest character n-gram.", minimum=1),
+            integer("word_order", 0, "Longest word n-gram; 2 gives chrF++.", minimum=0),
+            number("beta", 2.0, "Weight of recall.", minimum=0),
+            flag("lowercase", False, "Ignore case."),
         ),
         system_score="corpus",
         citation="Popovic 2015, chrF: character n-gram F-score for automatic MT evaluation",

@@ -12,7 +12,8 @@ import numpy as np
 
 from scoring.ml.base import Floats, Partial, Progress
 from scoring.ml.baselines.words import TOKEN_OPTIONS, WordMetric
-from scoring.ml.catalogue import Entry, Option, OptionValue
+from scoring.ml.catalogue import Entry, OptionValue
+from scoring.ml.options import flag, integer
 from scoring.ml.signature import SignatureField
 from scoring.ml.types import Record
 
@@ -82,18 +83,13 @@ ENTRIES = tuple(
         scale=(0.0, None),
         options=(
             *TOKEN_OPTIONS,
-            Option(
+            flag(
                 "expected",
-                "bool",
                 False,
                 "Divide by the number expected by chance (EAD), against the length bias; the result may exceed 1.",
             ),
-            Option(
-                "vocabulary",
-                "int",
-                30522,
-                "Vocabulary size V of EAD: how many different n-grams there can be.",
-                minimum=2,
+            integer(
+                "vocabulary", 30522, "Vocabulary size V of EAD: how many different n-grams there can be.", minimum=2
             ),
         ),
         level="system",

@@ -18,22 +18,22 @@ from scoring.ml.base import (
     group_by_references,
     scatter_best,
 )
-from scoring.ml.catalogue import Entry, Option, OptionValue
+from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.encoders.matching import Side
 from scoring.ml.encoders.source import EncoderSource, find_encoder
 from scoring.ml.encoders.text_encoder import TextEncoder, TokenVectors
 from scoring.ml.encoders.unknown import UnknownTokens
 from scoring.ml.encodings import Tokenized
 from scoring.ml.engine import Dtype
-from scoring.ml.options import ENCODER, SCORING
+from scoring.ml.options import ENCODER, SCORING, integer
 from scoring.ml.signature import SignatureField
 from scoring.ml.text.ngrams import index_queries
 from scoring.ml.types import Record
 
 ENCODER_OPTIONS = (
     ENCODER,
-    Option("layer", "int", None, "Layer whose vectors are used, 0 = embeddings; none is the metric's own.", minimum=0),
-    Option("max_length", "int", None, "Longest text in tokens; none is what the encoder reads.", minimum=3),
+    integer("layer", None, "Layer whose vectors are used, 0 = embeddings; none is the metric's own.", minimum=0),
+    integer("max_length", None, "Longest text in tokens; none is what the encoder reads.", minimum=3),
     *SCORING,
 )
 TextRows: TypeAlias = tuple[list[int], list[int]]

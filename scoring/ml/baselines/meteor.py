@@ -15,8 +15,9 @@ import numpy as np
 from evalapp.translation import gettext as _
 from scoring.ml.base import Floats, PairEvaluator, Query
 from scoring.ml.baselines.words import TOKEN_OPTIONS, WordMetric
-from scoring.ml.catalogue import Entry, Option, OptionValue
+from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.errors import InvalidOption
+from scoring.ml.options import choice, number
 from scoring.ml.signature import SignatureField
 from scoring.ml.text.ngrams import index_queries
 from scoring.ml.text.tokens import tokenize
@@ -223,17 +224,15 @@ ENTRIES = (
         identical_is_best=False,
         needs=("references",),
         options=(
-            Option(
+            choice(
                 "synonyms",
-                "str",
-                "auto",
+                ("auto", "wordnet", "none"),
                 "auto: those of WordNet if this machine has it; wordnet: fail without it; none: words and stems only.",
-                choices=("auto", "wordnet", "none"),
             ),
             *TOKEN_OPTIONS[:2],
-            Option("alpha", "float", 0.9, "Weight of recall in F, 0 to 1.", minimum=0, maximum=1),
-            Option("beta", "float", 3.0, "Power of the penalty for scattered matches.", minimum=0),
-            Option("gamma", "float", 0.5, "Weight of that penalty.", minimum=0, maximum=1),
+            number("alpha", 0.9, "Weight of recall in F, 0 to 1.", minimum=0, maximum=1),
+            number("beta", 3.0, "Power of the penalty for scattered matches.", minimum=0),
+            number("gamma", 0.5, "Weight of that penalty.", minimum=0, maximum=1),
         ),
         citation="Banerjee & Lavie 2005, METEOR: an automatic metric for MT evaluation; Lavie & Agarwal 2007",
     ),

@@ -20,11 +20,12 @@ from evalapp.translation import gettext as _
 from scoring.ml.base import Floats
 from scoring.ml.baselines.encoder_pairs import ENCODER_OPTIONS, EncoderPairEvaluator, TextRows
 from scoring.ml.baselines.transport import Problem, transport_costs
-from scoring.ml.catalogue import Entry, Option, OptionValue
+from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.encoders.text_encoder import TextEncoder, TokenVectors
 from scoring.ml.encodings import Tokenized
 from scoring.ml.engine import Batch
 from scoring.ml.errors import EncoderError
+from scoring.ml.options import choice, flag, integer, text
 from scoring.ml.signature import SignatureField, text_hash, yes_no
 
 if TYPE_CHECKING:
@@ -273,15 +274,13 @@ ENTRIES = (
         needs=("references", "encoder"),
         options=(
             *ENCODER_OPTIONS,
-            Option("n_gram", "int", 1, "Words moved together: 1 or 2.", minimum=1),
-            Option("layers", "int", 1, "Last layers taken: 1, or 5 for minimum, mean and maximum of five.", minimum=1),
-            Option("idf", "bool", True, "Weight tokens by rarity in the call, texts and references apart."),
-            Option("remove_subwords", "bool", True, "Leave out continuations of words."),
-            Option("stop_words", "str", "", "Words without mass, separated by spaces."),
-            Option(
-                "cost", "str", "euclidean", "Distance of two vectors, or its square.", choices=("euclidean", "squared")
-            ),
-            Option("form", "str", "inverse", "inverse: 1 / (1 + D); linear: 1 - D.", choices=("inverse", "linear")),
+            integer("n_gram", 1, "Words moved together: 1 or 2.", minimum=1),
+            integer("layers", 1, "Last layers taken: 1, or 5 for minimum, mean and maximum of five.", minimum=1),
+            flag("idf", True, "Weight tokens by rarity in the call, texts and references apart."),
+            flag("remove_subwords", True, "Leave out continuations of words."),
+            text("stop_words", "", "Words without mass, separated by spaces."),
+            choice("cost", ("euclidean", "squared"), "Distance of two vectors, or its square."),
+            choice("form", ("inverse", "linear"), "inverse: 1 / (1 + D); linear: 1 - D."),
         ),
         citation="Zhao et al. 2019, MoverScore: text generation evaluating with contextualized embeddings",
     ),

@@ -19,13 +19,13 @@ import numpy as np
 from evalapp.translation import gettext as _
 from scoring.ml.base import Floats, Partial, Progress, Scores, get_references
 from scoring.ml.baselines.words import TOKEN_OPTIONS, WordMetric
-from scoring.ml.catalogue import Entry, Option, OptionValue
+from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.encoders.causal import CausalModel
 from scoring.ml.encoders.source import find_encoder
 from scoring.ml.encoders.unknown import UnknownTokens
 from scoring.ml.engine import Dtype
 from scoring.ml.errors import InvalidOption, ScoringError
-from scoring.ml.options import SCORING
+from scoring.ml.options import SCORING, flag, integer, text
 from scoring.ml.signature import SignatureField, yes_no
 from scoring.ml.text.word_ngrams import HEADER, WordNgrams
 from scoring.ml.types import Record, check_records
@@ -271,16 +271,14 @@ ENTRIES = (
         identical_is_best=False,
         needs=("references",),
         options=(
-            Option("encoder", "str", None, _MODEL, names_model=True),
-            Option("context", "bool", False, "Score a text as the answer to its context; needs a causal model."),
-            Option("order", "int", 3, "Longest n-gram.", minimum=1),
-            Option("folds", "int", 5, "Parts of the items; a text is scored by a model of the other parts.", minimum=2),
+            text("encoder", None, _MODEL, names_model=True),
+            flag("context", False, "Score a text as the answer to its context; needs a causal model."),
+            integer("order", 3, "Longest n-gram.", minimum=1),
+            integer("folds", 5, "Parts of the items; a text is scored by a model of the other parts.", minimum=2),
             *TOKEN_OPTIONS[:2],
-            Option("lowercase", "bool", True, "Ignore case in n-grams."),
-            Option(
-                "max_length", "int", None, "Longest window of a causal model; none is its own, up to 2,048.", minimum=2
-            ),
-            Option("stride", "int", None, "Step of the windows of a longer text; none is half a window.", minimum=1),
+            flag("lowercase", True, "Ignore case in n-grams."),
+            integer("max_length", None, "Longest window of a causal model; none is its own, up to 2,048.", minimum=2),
+            integer("stride", None, "Step of the windows of a longer text; none is half a window.", minimum=1),
             *SCORING,
         ),
         system_score="corpus",

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from scoring.ml.base import Floats, PairEvaluator, Query, get_references
-from scoring.ml.catalogue import Entry, Option, OptionValue
+from scoring.ml.catalogue import Entry, OptionValue
+from scoring.ml.options import choice, number, text
 from scoring.ml.signature import SignatureField
 from scoring.ml.text.ngrams import index_queries
 from scoring.ml.text.tokens import is_mostly, rouge_tokenizer_for, token_table
@@ -107,15 +108,13 @@ ENTRIES = (
         scale=(0.0, 1.0),
         needs=("references",),
         options=(
-            Option(
+            choice(
                 "tokenize",
-                "str",
-                "auto",
+                ("auto", "unicode", "rouge-score"),
                 "rouge-score: that package's tokens; unicode: words of any script; auto: by `lang`.",
-                choices=("auto", "unicode", "rouge-score"),
             ),
-            Option("lang", "str", "en", "Language of the texts: auto takes the tokens of rouge-score for en."),
-            Option("beta", "float", 1.0, "Weight of recall; 1.2 in older papers.", minimum=0),
+            text("lang", "en", "Language of the texts: auto takes the tokens of rouge-score for en."),
+            number("beta", 1.0, "Weight of recall; 1.2 in older papers.", minimum=0),
         ),
         citation="Lin 2004, ROUGE: a package for automatic evaluation of summaries",
     ),

@@ -12,7 +12,8 @@ import numpy as np
 
 from evalapp.words import split_words
 from scoring.ml.base import Evaluator, Partial, Progress
-from scoring.ml.catalogue import Entry, Option
+from scoring.ml.catalogue import Entry
+from scoring.ml.options import integer
 from scoring.ml.signature import SignatureField
 from scoring.ml.types import Record
 
@@ -103,6 +104,6 @@ ENTRIES = (
         summary="A random number that depends on item, system and text only.",
         build=Random,
         scale=(0.0, 1.0),
-        options=(Option("seed", "int", 13, "Another seed gives other numbers."),),
+        options=(integer("seed", 13, "Another seed gives other numbers."),),
     ),
 )

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from scoring.ml.base import Evaluator
-from scoring.ml.catalogue import Entry, Option, OptionValue
+from scoring.ml.catalogue import Entry, OptionValue
+from scoring.ml.options import choice, flag, text
 from scoring.ml.text.tokens import BLEU_TOKENIZERS, TokenTable, token_table, tokenizer_for, unspaced_remark
 from scoring.ml.types import Record
 
 TOKEN_OPTIONS = (
-    Option(
+    choice(
         "tokenize",
-        "str",
-        "auto",
+        ("auto", *BLEU_TOKENIZERS),
         "Tokeniser: 13a, zh, char or none (white space only); auto takes the one of `lang`.",
-        choices=("auto", *BLEU_TOKENIZERS),
     ),
-    Option("lang", "str", "en", "Language of the texts; zh uses the tokeniser zh, ja th lo km my use char."),
-    Option("lowercase", "bool", False, "Ignore case."),
+    text("lang", "en", "Language of the texts; zh uses the tokeniser zh, ja th lo km my use char."),
+    flag("lowercase", False, "Ignore case."),
 )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, Option, must_be_trained
-from scoring.ml.options import ENCODER, POOLING, SCORING
+from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, must_be_trained
+from scoring.ml.options import ENCODER, POOLING, SCORING, choice, flag, integer, number
 from scoring.ml.training.options import (
     BATCH_SIZE,
     EPOCHS,
@@ -19,33 +19,29 @@ from scoring.ml.training.options import (
 )
 
 _OPTIONS = (
-    Option(
+    choice(
         "method",
-        "str",
-        "ridge",
+        ("ridge", "gradient"),
         "How the two matrices are found: ridge solves for both at once; gradient descends, as in the paper.",
-        choices=("ridge", "gradient"),
     ),
-    Option("components", "int", 50, "Principal components kept of the text vectors.", minimum=1, advanced=True),
-    Option(
+    integer("components", 50, "Principal components kept of the text vectors.", minimum=1, advanced=True),
+    flag(
         "affine",
-        "bool",
         True,
         "A constant in addition to each vector's components, so that a score may depend on a single text.",
         advanced=True,
     ),
-    Option(
+    number(
         "l2",
-        "float",
         None,
         "Weight of squares: of the distance from the identity with ridge (none: the best of a grid on the held-out "
         "part), of the matrices themselves with gradient (none is .01).",
         minimum=0,
         advanced=True,
     ),
-    Option("l1", "float", 0.0, "Weight of absolute values; gradient only.", minimum=0, advanced=True),
+    number("l1", 0.0, "Weight of absolute values; gradient only.", minimum=0, advanced=True),
     replace(POOLING, advanced=True),
-)  # fmt: skip
+)
 ADEM = Entry(
     name="adem",
     kind="trained",

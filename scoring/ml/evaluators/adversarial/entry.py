@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, Option, must_be_trained
-from scoring.ml.options import POOLING, SCORING
+from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, must_be_trained
+from scoring.ml.options import POOLING, SCORING, choice, flag
 from scoring.ml.training.options import FINETUNING, INPUTS
 
 OPTIONS = (
     *FINETUNING,
     INPUTS,
     POOLING,
-    Option(
+    choice(
         "balance",
-        "str",
-        "draw",
+        ("draw", "weight"),
         "How human and machine texts are balanced: draw reads equally many of both in each epoch; weight reads all and"
         " weights the classes.",
-        choices=("draw", "weight"),
     ),
-    Option(
+    flag(
         "systems_alike",
-        "bool",
         True,
         "Balance the systems among the machine texts as well; otherwise each counts by its number of texts.",
         advanced=True,

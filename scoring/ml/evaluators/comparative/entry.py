@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from scoring.ml import option_checks
-from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, Option, must_be_trained
-from scoring.ml.options import SCORING
+from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, must_be_trained
+from scoring.ml.options import SCORING, choice, flag, integer, number
 from scoring.ml.training.options import FINETUNING, INPUTS, RATINGS
 
 _SOURCE = ("auto", "yes", "no")
@@ -12,179 +12,152 @@ _SOURCE = ("auto", "yes", "no")
 TRAINING = (
     *FINETUNING,
     INPUTS,
-    Option(
+    choice(
         "form",
-        "str",
-        "shared",
+        ("own", "shared"),
         "Input of a pair: own puts the context before each text; shared reads a common context once, which leaves more"
         " room for the texts.",
-        choices=("own", "shared"),
+        default="shared",
     ),
-    Option(
+    choice(
         "strong",
-        "str",
-        "auto",
+        _SOURCE,
         "Learn that texts written by people are better than generated ones; auto if both are available, yes requires "
         "them.",
-        choices=_SOURCE,
+        default="auto",
     ),
-    Option(
+    choice(
         "weak",
-        "str",
-        "auto",
+        _SOURCE,
         "Learn that later checkpoints are better than earlier ones; auto if outputs have steps, yes requires them.",
-        choices=_SOURCE,
+        default="auto",
     ),
-    Option(
+    choice(
         "human",
-        "str",
-        "auto",
+        _SOURCE,
         "Learn from human ratings and comparisons, after everything else; auto if there are any, yes requires them.",
-        choices=_SOURCE,
+        default="auto",
     ),
     RATINGS,
-    Option(
+    choice(
         "rating_pairs",
-        "str",
-        "both",
+        ("context", "rater", "both", "all"),
         "Rated texts to pair: of the same context; by the same rater; both; or all pairs, as in the paper.",
-        choices=("context", "rater", "both", "all"),
+        default="both",
     ),
-    Option(
+    number(
         "tau",
-        "float",
         None,
         "Ratings that differ by at most this are a tie; none is 0 for integer ratings by one person, and an eighth of "
         "the scale for means over several raters and for fractional ratings.",
         minimum=0,
     ),
-    Option("human_pairs", "int", 20000, "Largest number of pairs from ratings, drawn by seed.", minimum=1),
-    Option("human_epochs", "int", 2, "Passes over human verdicts after the other pairs.", minimum=1),
-    Option(
+    integer("human_pairs", 20000, "Largest number of pairs from ratings, drawn by seed.", minimum=1),
+    integer("human_epochs", 2, "Passes over human verdicts after the other pairs.", minimum=1),
+    number(
         "human_learning_rate",
-        "float",
         1e-5,
         "Step size for human verdicts after the other pairs; without other pairs, epochs and learning_rate apply.",
         minimum=0,
         maximum=1,
     ),
-    Option(
+    integer(
         "pairs_per_epoch",
-        "int",
         None,
         "Strong and weak pairs drawn for one epoch; none is four for each text, at most 20,000.",
         minimum=1,
     ),
-    Option(
+    number(
         "same_context",
-        "float",
         0.8,
         "Share of drawn pairs whose texts answer the same context.",
         minimum=0,
         maximum=1,
         advanced=True,
     ),
-    Option(
-        "margin", "float", 0.1, "Smallest distance of two checkpoints as a share of training.", minimum=0, maximum=1
-    ),
-    Option(
-        "curriculum", "bool", True, "Begin with distant checkpoints and reduce the distance to the margin.",
-        advanced=True,
-    ),
-    Option(
+    number("margin", 0.1, "Smallest distance of two checkpoints as a share of training.", minimum=0, maximum=1),
+    flag("curriculum", True, "Begin with distant checkpoints and reduce the distance to the margin.", advanced=True),
+    number(
         "smoothing",
-        "float",
         0.1,
         "Label smoothing of weak pairs; at 1 nothing would be left to learn.",
         minimum=0,
         advanced=True,
         check=option_checks.below_one,
     ),
-    Option("tie", "bool", True, "Whether it may call two texts indistinguishable."),
-    Option(
+    flag("tie", True, "Whether it may call two texts indistinguishable."),
+    flag(
         "comparison",
-        "bool",
         True,
         "Compare two texts. Without it each text is classified alone as human or machine-written: the adversarial "
         "evaluator, as a baseline.",
         advanced=True,
     ),
-    Option("pretrained", "bool", True, "Start from the encoder's weights, not from random ones.", advanced=True),
-    Option(
+    flag("pretrained", True, "Start from the encoder's weights, not from random ones.", advanced=True),
+    choice(
         "pooling",
-        "str",
-        "cls",
+        ("cls", "mean", "sides"),
         "How a pair becomes one vector: the first token's, the mean of all tokens, or the mean of each text's "
         "tokens with their distance and product.",
-        choices=("cls", "mean", "sides"),
         advanced=True,
     ),
-    Option(
+    integer(
         "words",
-        "int",
         None,
         "Truncate longer texts at the sentence end nearest to this number of words; none truncates only at the "
         "encoder's maximum length.",
         minimum=1,
         advanced=True,
     ),
-    Option("references", "int", 50, "Machine-written texts stored as common references for single texts.", minimum=1),
-    Option(
+    integer("references", 50, "Machine-written texts stored as common references for single texts.", minimum=1),
+    integer(
         "restarts",
-        "int",
         0,
         "Largest number of restarts with other random numbers, if after one epoch the held-out accuracy is within two "
         "points of always giving the same verdict.",
         minimum=0,
         advanced=True,
     ),
-)  # fmt: skip
+)
 
 APPLYING = (
     *SCORING,
-    Option(
+    choice(
         "by",
-        "str",
-        "references",
+        ("references", "skill"),
         "Score of a single text: its verdicts against common machine-written references, or its skill rating among "
         "all texts given.",
-        choices=("references", "skill"),
     ),
-    Option(
+    choice(
         "points",
-        "str",
-        "sum",
+        ("sum", "share"),
         "3 for a won, 1 for a tied comparison: as their sum (0 to 150), or as the share of the most (0 to 1).",
-        choices=("sum", "share"),
     ),
-    Option("n_references", "int", None, "Use only this number of references; none is all.", minimum=1),
-    Option(
+    integer("n_references", None, "Use only this number of references; none is all.", minimum=1),
+    flag(
         "symmetric",
-        "bool",
         None,
         "Read every pair in both directions and average; none is the profile's default (recommended yes, paper no).",
         advanced=True,
     ),
-    Option(
+    choice(
         "outcome",
-        "str",
-        None,
+        ("verdict", "expected"),
         "Outcome of a comparison: verdict, the most likely of better, tie and worse; or expected, the expectation: "
         "p(better) + p(tie) / 2 of a game, 3 p(better) + p(tie) points. None is the default of the training's profile "
         "(recommended expected, paper verdict); evaluators of earlier versions count verdicts.",
-        choices=("verdict", "expected"),
+        default=None,
     ),
-    Option(
+    choice(
         "tie_rule",
-        "str",
-        None,
+        ("half", "paper"),
         "Value of a draw in skill ratings: half a win, or the paper's tenth of a win or loss; none is the profile's. "
         "Only with outcome=verdict, because expected outcomes have no draws.",
-        choices=("half", "paper"),
         advanced=True,
+        default=None,
     ),
-    Option("plays", "int", None, "Games of a skill rating of texts; none is 50 for each text.", minimum=1),
-    Option("seed", "int", 13, "Draws the games of skill ratings.", minimum=0),
+    integer("plays", None, "Games of a skill rating of texts; none is 50 for each text.", minimum=1),
+    integer("seed", 13, "Draws the games of skill ratings.", minimum=0),
 )
 
 ENTRIES = (

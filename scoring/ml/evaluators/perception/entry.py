@@ -5,30 +5,26 @@ from __future__ import annotations
 from dataclasses import replace
 
 from scoring.ml import option_checks
-from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, Option, must_be_trained
-from scoring.ml.options import POOLING, SCORING
+from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, must_be_trained
+from scoring.ml.options import POOLING, SCORING, choice, flag, integer, number, text
 from scoring.ml.training.options import FINETUNING, GRADIENT_CHECKPOINTING, INPUTS
 
 OPTIONS = (
     # Recomputed activations and a gradient of a gradient do not go together.
     *(option for option in FINETUNING if option != GRADIENT_CHECKPOINTING),
-    Option(
+    choice(
         "models",
-        "str",
-        "shared",
+        ("shared", "per_system"),
         "One model for all systems, which makes them comparable; or one model for each system, as in the paper.",
-        choices=("shared", "per_system"),
     ),
-    Option(
+    flag(
         "conditional",
-        "bool",
         True,
         "Read each text after its context and against references of the same item; otherwise texts are read alone and "
         "against references of any item.",
     ),
-    Option(
+    integer(
         "n_references",
-        "int",
         4,
         "Number of references per text if not conditional: redrawn in every epoch of training; in scoring the same for "
         "all texts, and not part of the training.",
@@ -40,33 +36,28 @@ OPTIONS = (
         choices=("both", "text"),
     ),
     POOLING,
-    Option(
+    choice(
         "penalty",
-        "str",
-        "auto",
+        ("auto", "pair", "interpolate", "pooled", "none"),
         "Gradient penalty: on the embeddings of both texts (pair, equation 5); between the two (as WGAN-GP); on the "
         "pooled vectors (cheap, only bounds the last layer); none. auto trains with pair and with none, and keeps pair "
         "where more held-out pairs are right by it; without held-out texts it is pair.",
-        choices=("auto", "pair", "interpolate", "pooled", "none"),
     ),
-    Option("penalty_weight", "float", 10.0, "Weight of the gradient penalty (WGAN-GP's 10).", minimum=0),
-    Option(
+    number("penalty_weight", 10.0, "Weight of the gradient penalty (WGAN-GP's 10).", minimum=0),
+    integer(
         "penalty_every",
-        "int",
         4,
         "Apply the penalty at every n-th step with n times the weight: nearly as good and much faster.",
         minimum=1,
     ),
-    Option(
+    flag(
         "confidence",
-        "bool",
         True,
         "Learn the confidence c of each pair, with hints for unsure ones (DeVries & Taylor); without it c = 1.",
     ),
-    Option("budget", "float", 0.3, "Target of the confidence loss; its weight adapts to it.", minimum=0, advanced=True),
-    Option(
+    number("budget", 0.3, "Target of the confidence loss; its weight adapts to it.", minimum=0, advanced=True),
+    text(
         "learning_rates",
-        "str",
         None,
         "Learning rates with commas between, the best on the dev part is kept; none takes learning_rate.",
         advanced=True,
@@ -84,20 +75,16 @@ ENTRIES = (
         needs=("references", "encoder"),
         options=(
             *SCORING,
-            Option(
+            choice(
                 "uncertainty",
-                "str",
-                "both",
+                ("both", "data", "model", "none"),
                 "Weights of a system's texts in its score: certainty of data and model, either alone, or none.",
-                choices=("both", "data", "model", "none"),
             ),
-            Option("mc_passes", "int", 20, "Passes with dropout behind the model's certainty.", minimum=2),
-            Option(
+            integer("mc_passes", 20, "Passes with dropout behind the model's certainty.", minimum=2),
+            choice(
                 "p_gen",
-                "str",
-                "single",
+                ("single", "mc_mean"),
                 "Probability in a system's score: from a pass without dropout, or the mean over passes with dropout.",
-                choices=("single", "mc_mean"),
                 advanced=True,
             ),
         ),

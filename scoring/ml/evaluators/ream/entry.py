@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from scoring.ml import option_checks
-from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, Option, must_be_trained
+from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, must_be_trained
 from scoring.ml.metrics import pairwise_names
-from scoring.ml.options import ENCODER, POOLING, SCORING
+from scoring.ml.options import ENCODER, POOLING, SCORING, choice, flag, integer, number, text
 from scoring.ml.training.options import BATCH_SIZE, EPOCHS, INPUTS, LEARNING_RATE, PATIENCE, RATINGS, TRAIN_DEVICE
 
 #: Ways to make negatives.
@@ -15,71 +15,43 @@ NEGATIVES = ("remove", "add", "replace")
 
 OPTIONS = (
     ENCODER,
-    Option("max_length", "int", 128, "Longest pair of query and reference in tokens.", minimum=8),
-    Option(
-        "layer",
-        "int",
-        -1,
-        "Layer of the encoder whose vectors are used: -1 the last, -2 the one before it.",
-    ),
+    integer("max_length", 128, "Longest pair of query and reference in tokens.", minimum=8),
+    integer("layer", -1, "Layer of the encoder whose vectors are used: -1 the last, -2 the one before it."),
     POOLING,
     replace(
         INPUTS,
         help="Input of the network: query and references; references alone; the query alone. The last two are "
         "controls: they cannot know whether a reference answers its query.",
     ),
-    Option(
-        "metric",
-        "str",
-        "bleu-star",
-        "The multi-reference metric whose reliability is learned.",
-        choices=pairwise_names(),
-    ),
+    choice("metric", pairwise_names(), "The multi-reference metric whose reliability is learned.", default="bleu-star"),
     RATINGS,
-    Option(
+    text(
         "sizes",
-        "str",
         "1,2,3,5,7,10",
         "Sizes of the reference sets drawn for training, with commas between; those an item cannot fill are left out.",
         check=option_checks.whole_numbers,
     ),
-    Option("combinations", "int", 25, "Sets drawn of each size and item.", minimum=1),
-    Option(
+    integer("combinations", 25, "Sets drawn of each size and item.", minimum=1),
+    choice(
         "attention_kind",
-        "str",
-        "gatv2",
+        ("gatv2", "gat"),
         "Graph attention whose ranking of neighbours depends on the node (gatv2), or the paper's (gat).",
-        choices=("gatv2", "gat"),
     ),
-    Option("heads", "int", 4, "Heads of the attention.", minimum=1),
-    Option("margin", "float", 0.05, "Margin of the contrastive loss.", minimum=0),
-    Option(
-        "gold_margin",
-        "bool",
-        False,
-        "Take the true difference of the two reliabilities as margin instead.",
-    ),
-    Option("contrast", "float", 1.0, "Weight of the contrastive loss (eta).", minimum=0),
-    Option(
+    integer("heads", 4, "Heads of the attention.", minimum=1),
+    number("margin", 0.05, "Margin of the contrastive loss.", minimum=0),
+    flag("gold_margin", False, "Take the true difference of the two reliabilities as margin instead."),
+    number("contrast", 1.0, "Weight of the contrastive loss (eta).", minimum=0),
+    text(
         "negatives",
-        "str",
         "remove,add,replace",
         "Kinds of negatives: any of remove, add, replace, with commas between.",
         check=option_checks.any_names(NEGATIVES),
     ),
-    Option(
-        "foreign", "int", 20, "Answers to other queries for each item, used in negatives.", minimum=1, advanced=True
-    ),
-    Option("weight_decay", "float", 1e-5, "L2 penalty of Adam (lambda).", minimum=0, advanced=True),
-    Option("tune_encoder", "bool", False, "Also train the encoder: slower, for large data."),
-    Option(
-        "encoder_learning_rate",
-        "float",
-        2e-5,
-        "Step size of the encoder, where it learns.",
-        minimum=0,
-        maximum=1,
-        advanced=True,
+    integer("foreign", 20, "Answers to other queries for each item, used in negatives.", minimum=1, advanced=True),
+    number("weight_decay", 1e-5, "L2 penalty of Adam (lambda).", minimum=0, advanced=True),
+    flag("tune_encoder", False, "Also train the encoder: slower, for large data."),
+    number(
+        "encoder_learning_rate", 2e-5, "Step size of the encoder, where it learns.", minimum=0, maximum=1, advanced=True
     ),
     replace(BATCH_SIZE, default=128),
     replace(EPOCHS, default=50),
@@ -98,19 +70,11 @@ ENTRIES = (
         needs=("references", "encoder"),
         options=(
             *SCORING,
-            Option(
-                "use",
-                "str",
-                "selected",
-                "Score with the references it selects from the item's, or with all.",
-                choices=("selected", "all"),
-            ),
-            Option(
+            choice("use", ("selected", "all"), "Score with the references it selects from the item's, or with all."),
+            choice(
                 "attention",
-                "str",
-                "dense",
+                ("dense", "pyg"),
                 "How the attention is computed: masked matrices, or edge lists of torch-geometric for very large sets.",
-                choices=("dense", "pyg"),
                 advanced=True,
             ),
         ),

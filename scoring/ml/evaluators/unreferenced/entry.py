@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, Option, must_be_trained
+from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, must_be_trained
 from scoring.ml.evaluators.unreferenced.options import (
     CLASSIFIER,
     COMMON,
@@ -14,26 +14,17 @@ from scoring.ml.evaluators.unreferenced.options import (
     TRANSITION,
     VECTORS,
 )
-from scoring.ml.options import SCORING
+from scoring.ml.options import SCORING, choice
 
 _PLACE = "scoring.ml.evaluators.unreferenced"
 _FORMS = (
-    Option(
+    choice(
         "form",
-        "str",
-        "unreferenced",
+        ("unreferenced", "referenced", "blended"),
         "Kind of score: unreferenced (does the reply follow its context), referenced (is it similar to a reference), "
         "or blended (both; comparable only among texts scored together).",
-        choices=("unreferenced", "referenced", "blended"),
     ),
-    Option(
-        "blend",
-        "str",
-        "min",
-        "How both scores are combined.",
-        choices=("min", "max", "arithmetic", "geometric"),
-        advanced=True,
-    ),
+    choice("blend", ("min", "max", "arithmetic", "geometric"), "How both scores are combined.", advanced=True),
 )
 MAUDE = Entry(
     name="maude",
