@@ -38,7 +38,7 @@ class PairClassifier(Evaluator):
     """The first logit of a classifier over context and text."""
 
     def __init__(self, folder: str) -> None:
-        super().__init__(Entry(name="pairs", kind="baseline", summary="", build=PairClassifier, scale=(None, None)), {})
+        super().__init__(Entry(name="pairs", summary="", build=PairClassifier, scale=(None, None)), {})
         self.tokenizer = PairTokenizer(find_encoder(folder))
         self.engine = Engine(device="cpu", pad_id=self.tokenizer.pad_id)
         self.model = AutoModelForSequenceClassification.from_pretrained(folder).eval()

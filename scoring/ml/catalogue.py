@@ -113,15 +113,14 @@ class Entry:
     """
 
     name: str
-    kind: Kind
     summary: str
-    build: Callable[[Entry, dict[str, OptionValue]], Any]
     scale: tuple[float | None, float | None]
+    kind: Kind = "baseline"
+    build: Callable[[Entry, dict[str, OptionValue]], Any] = must_be_trained
     needs: tuple[Need, ...] = ()
     options: tuple[Option, ...] = ()
     level: Literal["segment", "system"] = "segment"
     system_score: Literal["mean", "corpus"] = "mean"
-    higher_is_better: bool = True
     profiles: tuple[str, ...] = ()
     citation: str = ""
     implementation: str = ""

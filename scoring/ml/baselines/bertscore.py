@@ -147,7 +147,6 @@ class BertScore(EncoderPairEvaluator):
 ENTRIES = (
     Entry(
         name="bertscore",
-        kind="baseline",
         summary="Greedy matching of contextual token vectors, best reference.",
         build=BertScore,
         scale=(0.0, 1.0),

@@ -171,7 +171,6 @@ ENTRIES = (
     *(
         Entry(
             name=f"bleu-{order}",
-            kind="baseline",
             summary=f"Sentence BLEU up to {order}-grams, references taken together.",
             build=partial(SentenceBleu, orders=(order,)),
             scale=(0.0, 100.0),
@@ -183,7 +182,6 @@ ENTRIES = (
     ),
     Entry(
         name="bleu-avg",
-        kind="baseline",
         summary="Mean of sentence BLEU-2, BLEU-3 and BLEU-4.",
         build=partial(SentenceBleu, orders=(2, 3, 4)),
         scale=(0.0, 100.0),
@@ -193,7 +191,6 @@ ENTRIES = (
     ),
     Entry(
         name="bleu-corpus",
-        kind="baseline",
         summary="Corpus BLEU of a system, references taken together; per text its sentence BLEU-4.",
         build=CorpusBleu,
         scale=(0.0, 100.0),

@@ -49,7 +49,6 @@ class BleuStar(WordMetric, PairEvaluator):
 ENTRIES = (
     Entry(
         name="bleu-star",
-        kind="baseline",
         summary="Best sentence BLEU over single references.",
         build=BleuStar,
         scale=(0.0, 100.0),

@@ -133,7 +133,6 @@ class Bleurt(PairEvaluator):
 ENTRIES = (
     Entry(
         name="bleurt",
-        kind="baseline",
         summary="A regression checkpoint reads reference and text, best reference; the checkpoint must be given.",
         build=Bleurt,
         scale=(None, None),

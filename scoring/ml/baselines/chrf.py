@@ -115,7 +115,6 @@ class Chrf(PairEvaluator):
 ENTRIES = (
     Entry(
         name="chrf",
-        kind="baseline",
         summary="F-score of character n-grams, best reference.",
         build=Chrf,
         scale=(0.0, 100.0),

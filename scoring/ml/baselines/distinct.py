@@ -76,7 +76,6 @@ class Distinct(WordMetric):
 ENTRIES = tuple(
     Entry(
         name=f"distinct-{order}",
-        kind="baseline",
         summary=f"Share of different {order}-grams among all of a system's; per text within the text.",
         build=partial(Distinct, order=order),
         # EAD may exceed 1.

@@ -60,7 +60,6 @@ class EmbeddingGreedy(EmbeddingMetric):
 ENTRIES = tuple(
     Entry(
         name=f"embedding-{name}",
-        kind="baseline",
         summary=summary,
         build=build,
         scale=(-1.0, 1.0),

@@ -216,7 +216,6 @@ def _porter() -> Callable[[str], str]:
 ENTRIES = (
     Entry(
         name="meteor",
-        kind="baseline",
         summary="Words aligned by form, stem and synonym, with a penalty for scattered matches; best reference. "
         "Identical texts of n words reach its maximum, 1 − gamma / n^beta, which is less than 1.",
         build=Meteor,

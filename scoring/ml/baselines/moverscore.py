@@ -267,7 +267,6 @@ def _padded(values: Iterable[bool], size: int) -> npt.NDArray[np.bool_]:
 ENTRIES = (
     Entry(
         name="moverscore",
-        kind="baseline",
         summary="Least work of moving contextual word vectors onto the reference's, best reference.",
         build=MoverScore,
         scale=(0.0, 1.0),

@@ -264,7 +264,6 @@ _MODEL = "Folder of a causal model or a saved n-gram model; none: n-grams of the
 ENTRIES = (
     Entry(
         name="perplexity",
-        kind="baseline",
         summary="Mean log-probability of a text's tokens under a language model; n-grams of the references by default.",
         build=Perplexity,
         scale=(None, 0.0),

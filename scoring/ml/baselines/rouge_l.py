@@ -102,7 +102,6 @@ def _is_lost(text: str) -> bool:
 ENTRIES = (
     Entry(
         name="rouge-l",
-        kind="baseline",
         summary="Longest common subsequence of tokens, best reference, any script.",
         build=RougeL,
         scale=(0.0, 1.0),

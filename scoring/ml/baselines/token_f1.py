@@ -38,7 +38,6 @@ class TokenF1(PairEvaluator):
 ENTRIES = (
     Entry(
         name="token-f1",
-        kind="baseline",
         summary="Best F1 of word tokens over the references.",
         build=TokenF1,
         scale=(0.0, 1.0),

@@ -31,7 +31,6 @@ class WordJaccard(PairEvaluator):
 ENTRIES = (
     Entry(
         name="word-jaccard",
-        kind="baseline",
         summary="Best Jaccard similarity of word sets over the references.",
         build=WordJaccard,
         scale=(0.0, 1.0),

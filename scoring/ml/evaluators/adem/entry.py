@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, must_be_trained
+from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry
 from scoring.ml.options import ENCODER, POOLING, SCORING, choice, flag, integer, number
 from scoring.ml.training.options import (
     BATCH_SIZE,
@@ -47,7 +47,6 @@ ADEM = Entry(
     kind="trained",
     summary="Predicts human ratings from products of context, reference and reply: two matrices on frozen text "
     "vectors.",
-    build=must_be_trained,
     scale=(None, None),
     needs=("references", "context", "encoder"),
     options=SCORING,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, must_be_trained
+from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry
 from scoring.ml.options import POOLING, SCORING, choice, flag
 from scoring.ml.training.options import FINETUNING, INPUTS
 
@@ -29,7 +29,6 @@ ENTRIES = (
         name="adversarial",
         kind="trained",
         summary="Probability that a person wrote the text, by a trained discriminator; it never compares two texts.",
-        build=must_be_trained,
         scale=(0.0, 1.0),
         needs=("encoder",),
         options=SCORING,

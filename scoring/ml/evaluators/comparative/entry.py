@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scoring.ml import option_checks
-from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, must_be_trained
+from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry
 from scoring.ml.options import SCORING, choice, flag, integer, number
 from scoring.ml.training.options import FINETUNING, INPUTS, RATINGS
 
@@ -166,7 +166,6 @@ ENTRIES = (
         kind="trained",
         summary="Which of two texts is better, or neither: learned from human and machine texts, from earlier and "
         "later checkpoints, and from human verdicts.",
-        build=must_be_trained,
         scale=(0.0, 150.0),
         needs=("encoder",),
         options=APPLYING,

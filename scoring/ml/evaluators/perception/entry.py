@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from scoring.ml import option_checks
-from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, must_be_trained
+from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry
 from scoring.ml.options import POOLING, SCORING, choice, flag, integer, number, text
 from scoring.ml.training.options import FINETUNING, GRADIENT_CHECKPOINTING, INPUTS
 
@@ -70,7 +70,6 @@ ENTRIES = (
         name="perception",
         kind="trained",
         summary="How often a trained discriminator takes a system's text for a reference; 0.5 is chance level.",
-        build=must_be_trained,
         scale=(0.0, 1.0),
         needs=("references", "encoder"),
         options=(

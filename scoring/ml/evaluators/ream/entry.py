@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from scoring.ml import option_checks
-from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, must_be_trained
+from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry
 from scoring.ml.metrics import pairwise_names
 from scoring.ml.options import ENCODER, POOLING, SCORING, choice, flag, integer, number, text
 from scoring.ml.training.options import BATCH_SIZE, EPOCHS, INPUTS, LEARNING_RATE, PATIENCE, RATINGS, TRAIN_DEVICE
@@ -65,7 +65,6 @@ ENTRIES = (
         name="ream",
         kind="trained",
         summary="Predicts how well a metric with given references agrees with people; selects helpful references.",
-        build=must_be_trained,
         scale=(None, None),
         needs=("references", "encoder"),
         options=(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from scoring.ml import option_checks
-from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, must_be_trained
+from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry
 from scoring.ml.options import SCORING, choice, flag, integer, number, text
 from scoring.ml.training.options import BATCH_SIZE, EPOCHS, FINETUNING, LEARNING_RATE, RATINGS
 
@@ -68,7 +68,6 @@ ENTRIES = (
         kind="trained",
         summary="Probability that people rate the output as good, for each aspect; one encoder reads output and "
         "reference.",
-        build=must_be_trained,
         scale=(0.0, 1.0),
         needs=("references", "encoder"),
         options=(

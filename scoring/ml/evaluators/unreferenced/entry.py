@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, must_be_trained
+from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry
 from scoring.ml.evaluators.unreferenced.options import (
     CLASSIFIER,
     COMMON,
@@ -30,7 +30,6 @@ MAUDE = Entry(
     name="maude",
     kind="trained",
     summary="Whether a reply follows its dialogue: a recurrent network over frozen utterance vectors, no reference.",
-    build=must_be_trained,
     scale=(0.0, 1.0),
     needs=("context", "encoder"),
     options=SCORING,

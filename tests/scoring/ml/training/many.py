@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from scoring.ml.artefact import Artefact, weights_hash
-from scoring.ml.catalogue import RECOMMENDED, Entry, must_be_trained
+from scoring.ml.catalogue import RECOMMENDED, Entry
 from scoring.ml.errors import ScoringError
 from scoring.ml.registry import get_entry
 from scoring.ml.training import finetune
@@ -68,7 +68,6 @@ MANY = Entry(
     name="many",
     kind="trained",
     summary="Several trainings in one.",
-    build=must_be_trained,
     scale=(None, None),
     profiles=(RECOMMENDED,),
     implementation="tests.scoring.ml.training.many:Many",

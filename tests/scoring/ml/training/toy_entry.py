@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scoring.ml.catalogue import RECOMMENDED, Entry, Option, must_be_trained
+from scoring.ml.catalogue import RECOMMENDED, Entry, Option
 from scoring.ml.options import SCORING
 from scoring.ml.training.options import FINETUNING, LEARNING_RATE
 
@@ -12,7 +12,6 @@ ENTRY = Entry(
     name="toy",
     kind="trained",
     summary="A number regressed on one vector.",
-    build=must_be_trained,
     scale=(None, None),
     needs=("encoder",),
     options=SCORING,
