@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -93,19 +92,10 @@ class BertScore(EncoderPairEvaluator):
     def token_weights(self, tokenized: Tokenized, rows: Sequence[TextRows]) -> Floats:
         """With `idf` its weights, from the distinct references of the call's texts that are not empty; unseen
         tokens get log(N + 1)."""
-        weights = self.plain_weights()
-        if not self.options["idf"]:
-            return weights
         documents = {ref for _, refs in rows for ref in refs}
-        if len(documents) < 2:
-            return weights
-        counts: Counter[int] = Counter()
-        for document in documents:
-            counts.update(set(tokenized.encodings[document].ids))
-        weights[:] = math.log(len(documents) + 1)
-        for token, count in counts.items():
-            weights[token] = math.log((len(documents) + 1) / (count + 1))
-        return weights
+        if not self.options["idf"] or len(documents) < 2:
+            return self.plain_weights()
+        return self.rarity_weights(tokenized, documents)
 
     def finish(self, vectors: TokenVectors) -> TokenVectors:
         return unit_vectors(vectors)

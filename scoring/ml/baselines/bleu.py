@@ -97,12 +97,8 @@ def sentence_statistics(records: Sequence[Record], order: int, tokenizer: str, l
     return stats
 
 
-class SentenceBleu(WordMetric):
-    """BLEU-1 ... BLEU-4 of each text: BP * exp(mean over i <= n of log p_i), in 0..100."""
-
-    def __init__(self, entry: Entry, options: dict[str, OptionValue], *, orders: Sequence[int]) -> None:
-        super().__init__(entry, options)
-        self.orders = tuple(orders)
+class BleuMetric(WordMetric):
+    """Base of the family, with `TOKEN_OPTIONS` and `SMOOTH_OPTIONS`."""
 
     @property
     def scale(self) -> tuple[float | None, float | None]:
@@ -110,6 +106,14 @@ class SentenceBleu(WordMetric):
 
     def signature_fields(self) -> list[SignatureField]:
         return bleu_fields(self.options, self.tokenizer)
+
+
+class SentenceBleu(BleuMetric):
+    """BLEU-1 ... BLEU-4 of each text: BP * exp(mean over i <= n of log p_i), in 0..100."""
+
+    def __init__(self, entry: Entry, options: dict[str, OptionValue], *, orders: Sequence[int]) -> None:
+        super().__init__(entry, options)
+        self.orders = tuple(orders)
 
     def statistics(self, records: Sequence[Record]) -> Statistics:
         """The sufficient statistics of the records, all orders the smoothing needs."""

@@ -10,24 +10,16 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from scoring.ml.base import Floats, PairEvaluator, Query
-from scoring.ml.baselines.bleu import SMOOTH_OPTIONS, bleu_fields, bleu_scale, get_smoothing
+from scoring.ml.baselines.bleu import SMOOTH_OPTIONS, BleuMetric, get_smoothing
 from scoring.ml.baselines.bleu_statistics import bleu, orders_needed
-from scoring.ml.baselines.words import TOKEN_OPTIONS, WordMetric
+from scoring.ml.baselines.words import TOKEN_OPTIONS
 from scoring.ml.catalogue import Entry
-from scoring.ml.signature import SignatureField
 from scoring.ml.text.ngrams import index_queries, pair_matches, totals
 
 
-class BleuStar(WordMetric, PairEvaluator):
+class BleuStar(BleuMetric, PairEvaluator):
     """m(y, R) = max over r of BLEU-4(y, r), in 0..100; by default sacrebleu's `sentence_score` with exp
     smoothing and effective order, equal to 1e-9."""
-
-    @property
-    def scale(self) -> tuple[float | None, float | None]:
-        return bleu_scale(self.options)
-
-    def signature_fields(self) -> list[SignatureField]:
-        return bleu_fields(self.options, self.tokenizer)
 
     def pair_matrices(self, queries: Sequence[Query]) -> Iterator[Floats]:
         smoothing = get_smoothing(self.options)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TypeAlias
 
@@ -91,6 +93,14 @@ class EncoderPairEvaluator(PairEvaluator):
         special = self.encoder.special_ids
         weights = np.ones(self.encoder.n_tokens)
         weights[special] = 0.0
+        return weights
+
+    def rarity_weights(self, tokenized: Tokenized, documents: Collection[int]) -> Floats:
+        """(vocabulary,) log((N + 1) / (df + 1)) of each token over these N documents; unseen tokens get log(N + 1)."""
+        counts = Counter(token for document in documents for token in set(tokenized.encodings[document].ids))
+        weights = np.full(self.encoder.n_tokens, math.log(len(documents) + 1))
+        for token, count in counts.items():
+            weights[token] = math.log((len(documents) + 1) / (count + 1))
         return weights
 
     def finish(self, vectors: TokenVectors) -> TokenVectors:

@@ -5,10 +5,8 @@ Explained in docs/explanation/evaluators/embedding-similarity.md#moverscore.
 
 from __future__ import annotations
 
-import math
 import string
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -125,17 +123,10 @@ class MoverScore(EncoderPairEvaluator):
 
     def token_weights(self, tokenized: Tokenized, rows: Sequence[TextRows]) -> Floats:
         """(2, vocabulary) masses of tokens in hypotheses and in references."""
-        weights = np.ones((2, self.encoder.n_tokens))
-        if self.options["idf"]:
-            for side in (0, 1):
-                documents = {text for row in rows for text in row[side]}
-                counts: Counter[int] = Counter()
-                for document in documents:
-                    counts.update(set(tokenized.encodings[document].ids))
-                weights[side] = math.log(len(documents) + 1)
-                for token, count in counts.items():
-                    weights[side, token] = math.log((len(documents) + 1) / (count + 1))
-        return weights
+        if not self.options["idf"]:
+            return np.ones((2, self.encoder.n_tokens))
+        sides = ({text for row in rows for text in row[side]} for side in (0, 1))
+        return np.stack([self.rarity_weights(tokenized, documents) for documents in sides])
 
     def matrices(self, vectors: TokenVectors, query: TextRows, weights: Floats) -> tuple[Floats, ...]:
         return next(self.chunk_matrices(vectors, [query], weights))

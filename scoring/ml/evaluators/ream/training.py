@@ -177,14 +177,19 @@ class Sets:
         self.prepared = prepared
         self.vectors = torch.from_numpy(prepared.vectors)
 
-    def batch(self, sets: Sequence[tuple[int, Nodes]], device: str) -> tuple[torch.Tensor, torch.Tensor]:
-        """x (sets, n, width) and mask (sets, n) of (item, nodes)."""
+    def pad(self, sets: Sequence[tuple[int, Nodes]]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """(sets, n) the rows of the vectors of (item, nodes), and which of the places are filled."""
         longest = max(len(nodes) for _, nodes in sets)
         rows = np.zeros((len(sets), longest), dtype=np.int64)
         mask = np.zeros((len(sets), longest), dtype=np.bool_)
         for place, (item, nodes) in enumerate(sets):
             rows[place, : len(nodes)] = self.prepared.start[item] + np.array(nodes)
             mask[place, : len(nodes)] = True
+        return rows, mask
+
+    def batch(self, sets: Sequence[tuple[int, Nodes]], device: str) -> tuple[torch.Tensor, torch.Tensor]:
+        """x (sets, n, width) and mask (sets, n) of (item, nodes)."""
+        rows, mask = self.pad(sets)
         return self.vectors[torch.from_numpy(rows)].to(device), torch.from_numpy(mask).to(device)
 
 
@@ -282,12 +287,7 @@ class TunedEpochs(Epochs):
 
     def predict_sets(self, sets: Sequence[tuple[int, Nodes]]) -> torch.Tensor:
         """(n,) predicted reliabilities, with gradients that reach the encoder."""
-        longest = max(len(nodes) for _, nodes in sets)
-        rows = np.zeros((len(sets), longest), dtype=np.int64)
-        mask = np.zeros((len(sets), longest), dtype=np.bool_)
-        for place, (item, nodes) in enumerate(sets):
-            rows[place, : len(nodes)] = self.prepared.start[item] + np.array(nodes)
-            mask[place, : len(nodes)] = True
+        rows, mask = self.sets.pad(sets)
         needed, where = np.unique(rows[mask], return_inverse=True)
         found = self.inputs(needed)
         spread = torch.zeros(rows.shape, dtype=torch.int64)
