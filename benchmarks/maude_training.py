@@ -31,7 +31,7 @@ from scoring.ml.evaluators.unreferenced.network import VectorStore
 from scoring.ml.evaluators.unreferenced.planning import get_sets
 from scoring.ml.evaluators.unreferenced.samples import KINDS, SampleOptions, TextTable, make_samples
 from scoring.ml.evaluators.unreferenced.tools import Tools
-from scoring.ml.evaluators.unreferenced.training import Epochs, Prepared, network_sizes, prepare_texts
+from scoring.ml.evaluators.unreferenced.training import Epochs, TrainingTexts, network_sizes, prepare_texts
 from scoring.ml.evaluators.unreferenced.vectors import UtteranceEncoder
 from scoring.ml.registry import get_entry
 from scoring.ml.training.job import FitJob
@@ -73,7 +73,7 @@ def own_dialogues(n: int, seed: int) -> Dataset:
     return Dataset("own", dialogues=tuple(talk))
 
 
-def time_steps(job: FitJob, prepared: Prepared, steps: int | None) -> tuple[float, int]:
+def time_steps(job: FitJob, prepared: TrainingTexts, steps: int | None) -> tuple[float, int]:
     """Seconds and number of the first steps of an epoch, or of all."""
     torch.manual_seed(1)
     network = MaudeNetwork.from_source(None, network_sizes(job)).train()
@@ -89,7 +89,7 @@ def time_steps(job: FitJob, prepared: Prepared, steps: int | None) -> tuple[floa
     return time.perf_counter() - began, n
 
 
-def in_the_loop(job: FitJob) -> Prepared:
+def in_the_loop(job: FitJob) -> TrainingTexts:
     table, sets = TextTable(), get_sets(job)
     parts = [
         make_samples(
@@ -99,7 +99,7 @@ def in_the_loop(job: FitJob) -> Prepared:
         for name, part in (("train", sets.train), ("dev", sets.dev))
     ]  # fmt: skip
     apart = [replace(part, shared=False) for part in parts]
-    return Prepared(apart[0], apart[1], EncodingStore(UtteranceEncoder(job.encoder), table.texts), len(table))
+    return TrainingTexts(apart[0], apart[1], EncodingStore(UtteranceEncoder(job.encoder), table.texts), len(table))
 
 
 def main() -> None:

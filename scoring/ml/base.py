@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scoring.ml.catalogue import Entry, OptionValue
-from scoring.ml.encoders.unknown import Known, UnknownTokens
+from scoring.ml.encoders.unknown import Coverage, UnknownTokens
 from scoring.ml.signature import VERSION, SignatureField, render
 from scoring.ml.types import Record, check_records
 
@@ -252,20 +252,20 @@ class Evaluator(ABC):
         """The texts of a record that the encoder reads."""
         return (record.text, *(get_references(record) if "references" in self.entry.needs else ()))
 
-    def _readings(self, records: Sequence[Record]) -> dict[str, Known] | None:
+    def _readings(self, records: Sequence[Record]) -> dict[str, Coverage] | None:
         """How much of each text the encoder knows; None without an encoder."""
         reader = self.unknown_tokens
         return None if reader is None else reader.look(text for record in records for text in self.texts_read(record))
 
-    def _unreadable(self, record: Record, readings: Mapping[str, Known]) -> str:
+    def _unreadable(self, record: Record, readings: Mapping[str, Coverage]) -> str:
         """The reason why unknown words prevent a score, "" otherwise."""
         reader = self.unknown_tokens
         if reader is None:
             return ""
-        if readings[record.text] == Known.NONE:
+        if readings[record.text] == Coverage.NONE:
             return f"text: {reader.reason}"
         references = [text for text in get_references(record) if text in readings]
-        if references and all(readings[text] == Known.NONE for text in references):
+        if references and all(readings[text] == Coverage.NONE for text in references):
             return f"references: {reader.reason}"
         return ""
 
@@ -368,9 +368,9 @@ def get_references(record: Record) -> tuple[str, ...]:
     return tuple(text for text in record.references if text.strip())
 
 
-def _drop_unreadable(record: Record, readings: Mapping[str, Known]) -> Record:
+def _drop_unreadable(record: Record, readings: Mapping[str, Coverage]) -> Record:
     """The record without references that the encoder does not know at all, unless none would remain."""
-    kept = tuple(text for text in record.references if readings.get(text) != Known.NONE)
+    kept = tuple(text for text in record.references if readings.get(text) != Coverage.NONE)
     return record if len(kept) in (0, len(record.references)) else replace(record, references=kept)
 
 

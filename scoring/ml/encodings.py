@@ -115,7 +115,7 @@ class Encodings(Sequence[Encoding]):
 
 
 @dataclass(frozen=True, slots=True)
-class Tokenized:
+class TokenizedTexts:
     """Texts as token numbers; `truncated` marks the truncated ones."""
 
     encodings: Encodings

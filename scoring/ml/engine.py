@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from scoring.ml.encodings import Encoding as Encoding
 from scoring.ml.encodings import Encodings as Encodings
-from scoring.ml.encodings import Tokenized
+from scoring.ml.encodings import TokenizedTexts
 from scoring.ml.errors import ScoringError
 from scoring.ml.option_checks import device as check_device
 
@@ -197,7 +197,7 @@ class Engine:
     def score(
         self,
         items: Sequence[T],
-        tokenize: Callable[[Sequence[T]], Tokenized],
+        tokenize: Callable[[Sequence[T]], TokenizedTexts],
         forward: Forward,
         *,
         progress: Callable[[int, int], object] | None = None,

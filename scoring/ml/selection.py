@@ -23,7 +23,7 @@ from evalapp.stats.ranking.glicko2 import TieRule
 from evalapp.stats.ranking.skill import VerdictTable, rank_by_games
 from scoring.ml.base import Evaluator
 from scoring.ml.errors import ScoringError
-from scoring.ml.training.gold import compared_records, output_key, rated_records
+from scoring.ml.training.gold import collect_compared_pairs, collect_rated_outputs, output_key
 from scoring.ml.training.record import name_group
 from scoring.ml.types import Dataset, Record
 
@@ -276,9 +276,9 @@ class _Human:
     """People's scores of candidates."""
 
     def __init__(self, dataset: Dataset, aspect: str) -> None:
-        rated = rated_records(dataset, aspect)
+        rated = collect_rated_outputs(dataset, aspect)
         self.means = {output_key(r): float(v.mean()) for r, v in zip(rated.records, rated.values, strict=True)}
-        self.compared = [] if self.means else compared_records(dataset, aspect)
+        self.compared = [] if self.means else collect_compared_pairs(dataset, aspect)
         self.simulated = rated.simulated + sum(row.simulated for row in self.compared)
 
     def scores(self, choice: Choice, items: Sequence[str]) -> dict[str, float] | None:

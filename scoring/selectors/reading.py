@@ -31,7 +31,7 @@ def warn_unreadable(
 ) -> str:
     """Return a warning if the encoder does not know the words of many texts, else "". Also "" without an encoder, and
     if its tokenizer cannot be read."""
-    from scoring.ml.encoders.unknown import Known, UnknownTokens
+    from scoring.ml.encoders.unknown import Coverage, UnknownTokens
     from scoring.ml.errors import ScoringError
 
     try:
@@ -48,7 +48,7 @@ def warn_unreadable(
     ]
     known = reader.look(texts)
     counts = Counter(known[text] for text in texts)
-    n_unreadable, n_partly = counts[Known.NONE], counts[Known.SOME]
+    n_unreadable, n_partly = counts[Coverage.NONE], counts[Coverage.SOME]
     if n_unreadable < UNREADABLE * len(texts) and n_partly < PARTLY * len(texts):
         return ""
     text = _(

@@ -29,7 +29,7 @@ from scoring.ml.base import PairEvaluator, Query
 from scoring.ml.evaluators.ream.annotate import Search, choose_references
 from scoring.ml.evaluators.ream.evaluator import Ream
 from scoring.ml.evaluators.ream.gold import ItemGold
-from scoring.ml.training.gold import rated_records
+from scoring.ml.training.gold import collect_rated_outputs
 
 MOST = 10
 SETS = ("raw", "random", "ream", "transfer", "mix", "oracle", "all")
@@ -94,7 +94,7 @@ class Golds:
         found = load(metric)
         assert isinstance(found, PairEvaluator)
         self.metric = found
-        rated = rated_records(data, source.aspect, source.ratings)
+        rated = collect_rated_outputs(data, source.aspect, source.ratings)
         self.outputs: dict[str, list[tuple[str, float]]] = {}
         for record, mean in zip(rated.records, rated.means(), strict=True):
             self.outputs.setdefault(record.item, []).append((record.text, float(mean)))

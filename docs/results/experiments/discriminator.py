@@ -17,7 +17,7 @@ from scoring.ml import Dataset, Item, Output, Record, cross_fit, fit, load
 from scoring.ml.evaluators.perception.evaluator import Perception
 from scoring.ml.evaluators.perception.robustness import least_overlapping, robustness
 from scoring.ml.training.cross_fit import fold_parts
-from scoring.ml.training.gold import rated_records
+from scoring.ml.training.gold import collect_rated_outputs
 from scoring.ml.training.record import name_group
 
 ASPECTS = ("quality", "naturalness")
@@ -136,7 +136,7 @@ def rank_outputs(data: Dataset) -> dict[str, np.ndarray]:
     """Mean rank of each output within what one person rated together, by aspect: raw magnitudes have outliers."""
     found = {}
     for aspect in ASPECTS:
-        rated = rated_records(data, aspect, "rank")
+        rated = collect_rated_outputs(data, aspect, "rank")
         found[aspect] = fill_matrix(data, rated.records, rated.means().tolist())
     return found
 

@@ -17,7 +17,7 @@ from scoring.ml.cross_fitted import CrossFitted
 from scoring.ml.evaluators.ream import training
 from scoring.ml.evaluators.ream.entry import NEGATIVES
 from scoring.ml.evaluators.ream.evaluator import Ream
-from scoring.ml.training.gold import rated_records
+from scoring.ml.training.gold import collect_rated_outputs
 from scoring.ml.training.job import FitJob
 from scoring.ml.training.record import name_group
 
@@ -227,7 +227,7 @@ def rated_columns(
     data: Dataset, source: Source, known: Chosen
 ) -> tuple[list[Record], np.ndarray, tuple[np.ndarray, ...]]:
     """Rated outputs of items with references; mean ratings; item, system and group of each."""
-    rated = rated_records(data, source.aspect, source.ratings)
+    rated = collect_rated_outputs(data, source.aspect, source.ratings)
     used = [place for place, record in enumerate(rated.records) if known.get(record.item)]
     records = [rated.records[place] for place in used]
     columns = (

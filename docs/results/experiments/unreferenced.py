@@ -16,7 +16,7 @@ from scoring.ml import Dataset, fit, load
 from scoring.ml.evaluators.unreferenced.conversations import collect_conversations
 from scoring.ml.evaluators.unreferenced.delta import GROUPS, delta_table
 from scoring.ml.evaluators.unreferenced.dialogues import context_bins
-from scoring.ml.training.gold import Rated, rated_records
+from scoring.ml.training.gold import RatedOutputs, collect_rated_outputs
 
 RESAMPLES = 1000
 #: Kinds of changed replies that should score lower than the true one.
@@ -37,16 +37,16 @@ def compute(run: Run) -> None:
                 run.once(setting, seed, lambda m=model, s=spec, seed=seed: train_one(run, m, s, seed, part))
 
 
-def read_rated(run: Run) -> Iterator[tuple[str, Rated]]:
+def read_rated(run: Run) -> Iterator[tuple[str, RatedOutputs]]:
     """The rated sets without the systems left out."""
     for test in run.settings["tests"]:
         data, without = run.read(test["set"]), test.get("without", ())
         outputs = tuple(entry for entry in data.outputs if entry.system not in without)
         ratings = tuple(entry for entry in data.ratings if entry.system not in without)
-        yield test["set"], rated_records(replace(data, outputs=outputs, ratings=ratings), test["aspect"])
+        yield test["set"], collect_rated_outputs(replace(data, outputs=outputs, ratings=ratings), test["aspect"])
 
 
-def average_ratings(rated: Rated) -> Result:
+def average_ratings(rated: RatedOutputs) -> Result:
     """Mean rating of each output, and the number of its group."""
     groups = [record.group or f"item:{record.item}" for record in rated.records]
     return {"means": rated.means(), "groups": np.unique(groups, return_inverse=True)[1]}

@@ -17,7 +17,7 @@ from evalapp.stats.correlation.coefficients import spearman
 from evalapp.stats.ranking.systems import rank_by_win_rate
 from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.ml import Dataset, Output, Record, System, fit, load
-from scoring.ml.training.gold import compared_records, output_key
+from scoring.ml.training.gold import collect_compared_pairs, output_key
 from scoring.ml.training.record import name_group
 
 SPLIT_SEED, DEV_SHARE, RESAMPLES = 13, 0.125, 2000
@@ -91,7 +91,7 @@ def list_pairs(data: Dataset, aspect: str) -> list[tuple[Record, Record, int, st
     """Each compared pair with its majority verdict and group; without pairs of equal texts or without a majority."""
     votes: dict[Any, Counter[int]] = {}
     sides: dict[Any, tuple[Record, Record]] = {}
-    for entry in compared_records(data, aspect):
+    for entry in collect_compared_pairs(data, aspect):
         ordered = entry.a.system <= entry.b.system
         a, b, sign = (entry.a, entry.b, entry.sign) if ordered else (entry.b, entry.a, -entry.sign)
         key = (output_key(a), output_key(b))

@@ -26,7 +26,7 @@ from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.encoders.matching import Side, greedy_match
 from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.encoders.text_encoder import TokenVectors
-from scoring.ml.encodings import Tokenized
+from scoring.ml.encodings import TokenizedTexts
 from scoring.ml.errors import InvalidOption
 from scoring.ml.options import choice, flag
 from scoring.ml.signature import SignatureField, yes_no
@@ -89,7 +89,7 @@ class BertScore(EncoderPairEvaluator):
             SignatureField("of", "of", component),
         ]
 
-    def token_weights(self, tokenized: Tokenized, rows: Sequence[TextRows]) -> Floats:
+    def token_weights(self, tokenized: TokenizedTexts, rows: Sequence[TextRows]) -> Floats:
         """With `idf` its weights, from the distinct references of the call's texts that are not empty; unseen
         tokens get log(N + 1)."""
         documents = {ref for _, refs in rows for ref in refs}

@@ -25,7 +25,7 @@ from scoring.ml.encoders.matching import Side
 from scoring.ml.encoders.source import EncoderSource, find_encoder
 from scoring.ml.encoders.text_encoder import TextEncoder, TokenVectors
 from scoring.ml.encoders.unknown import UnknownTokens
-from scoring.ml.encodings import Tokenized
+from scoring.ml.encodings import TokenizedTexts
 from scoring.ml.engine import Dtype
 from scoring.ml.options import ENCODER, SCORING, integer
 from scoring.ml.signature import SignatureField
@@ -84,7 +84,7 @@ class EncoderPairEvaluator(PairEvaluator):
         """`matrices` of multiple queries, for measures that are faster in bulk."""
         return (self.matrices(vectors, query, weights) for query in queries)
 
-    def token_weights(self, tokenized: Tokenized, rows: Sequence[TextRows]) -> Floats:
+    def token_weights(self, tokenized: TokenizedTexts, rows: Sequence[TextRows]) -> Floats:
         """(vocabulary,) the weight of each token in this call."""
         return self.plain_weights()
 
@@ -95,7 +95,7 @@ class EncoderPairEvaluator(PairEvaluator):
         weights[special] = 0.0
         return weights
 
-    def rarity_weights(self, tokenized: Tokenized, documents: Collection[int]) -> Floats:
+    def rarity_weights(self, tokenized: TokenizedTexts, documents: Collection[int]) -> Floats:
         """(vocabulary,) log((N + 1) / (df + 1)) of each token over these N documents; unseen tokens get log(N + 1)."""
         counts = Counter(token for document in documents for token in set(tokenized.encodings[document].ids))
         weights = np.full(self.encoder.n_tokens, math.log(len(documents) + 1))
@@ -153,7 +153,7 @@ class EncoderPairEvaluator(PairEvaluator):
         return Side(vectors.vectors[rows], weights, lengths.astype(np.int64))
 
     def _stream(
-        self, texts: Sequence[str], rows: Sequence[TextRows], tokenized: Tokenized
+        self, texts: Sequence[str], rows: Sequence[TextRows], tokenized: TokenizedTexts
     ) -> Iterator[tuple[Floats, ...]]:
         """The matrices of each query; only the vectors of a single chunk of queries are in memory at a time."""
         weights = self.token_weights(tokenized, rows)
@@ -173,7 +173,7 @@ class EncoderPairEvaluator(PairEvaluator):
                     part[:, blank[refs]] = low
                 yield parts
 
-    def _chunks(self, rows: Sequence[TextRows], tokenized: Tokenized) -> Iterator[list[TextRows]]:
+    def _chunks(self, rows: Sequence[TextRows], tokenized: TokenizedTexts) -> Iterator[list[TextRows]]:
         lengths = tokenized.encodings.lengths
         budget = max(1, CHUNK_VALUES // self.source.width)
         chunk: list[TextRows] = []

@@ -20,7 +20,7 @@ from scoring.ml.baselines.encoder_pairs import ENCODER_OPTIONS, EncoderPairEvalu
 from scoring.ml.baselines.transport import Problem, transport_costs
 from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.encoders.text_encoder import TextEncoder, TokenVectors
-from scoring.ml.encodings import Tokenized
+from scoring.ml.encodings import TokenizedTexts
 from scoring.ml.engine import Batch
 from scoring.ml.errors import EncoderError
 from scoring.ml.options import choice, flag, integer, text
@@ -121,7 +121,7 @@ class MoverScore(EncoderPairEvaluator):
             SignatureField("form", "f", self.option_text("form")),
         ]
 
-    def token_weights(self, tokenized: Tokenized, rows: Sequence[TextRows]) -> Floats:
+    def token_weights(self, tokenized: TokenizedTexts, rows: Sequence[TextRows]) -> Floats:
         """(2, vocabulary) masses of tokens in hypotheses and in references."""
         if not self.options["idf"]:
             return np.ones((2, self.encoder.n_tokens))

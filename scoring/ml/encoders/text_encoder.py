@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from scoring.ml.encoders.forward import token_vectors
 from scoring.ml.encoders.frozen import FrozenEncoder
-from scoring.ml.encodings import Encoding, Encodings, Tokenized, ragged_places
+from scoring.ml.encodings import Encoding, Encodings, TokenizedTexts, ragged_places
 from scoring.ml.engine import Batch
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class TextEncoder(FrozenEncoder):
         """One more than the largest number of a token: a vocabulary may leave numbers out."""
         return max(*self.tokenizer.get_vocab().values(), *self.special_ids.tolist(), len(self.tokenizer) - 1) + 1
 
-    def tokenize(self, texts: Sequence[str]) -> Tokenized:
+    def tokenize(self, texts: Sequence[str]) -> TokenizedTexts:
         """Token numbers with special tokens; a text beyond `max_length` loses its end."""
         # RoBERTa's vocabulary distinguishes a word at the beginning from one after a space; texts begin as if after a
         # space.

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from scoring.ml.encoders.loading import foreign_tokenizer, load_tokenizer
 from scoring.ml.encoders.source import EncoderSource
-from scoring.ml.encodings import Encodings, Ints, TokenIds, Tokenized, ragged_places
+from scoring.ml.encodings import Encodings, Ints, TokenIds, TokenizedTexts, ragged_places
 from scoring.ml.errors import EncoderError
 from scoring.ml.types import Record
 
@@ -98,7 +98,7 @@ class PairTokenizer:
         pad = self.tokenizer.pad_token_id
         return 0 if pad is None else int(pad)
 
-    def texts(self, texts: Sequence[str], *, cut: Cut | Sequence[Cut] = "right") -> Tokenized:
+    def texts(self, texts: Sequence[str], *, cut: Cut | Sequence[Cut] = "right") -> TokenizedTexts:
         """`[CLS] text [SEP]`; a longer text is truncated at the requested end."""
         template = self._single
         piece = self._pieces(texts, template.types[0])
@@ -106,7 +106,7 @@ class PairTokenizer:
         kept = piece.keep(_full(len(texts), budget), _from_end(cut, len(texts)))
         return self._compose([piece], [kept], template)
 
-    def pairs(self, firsts: Sequence[Context], seconds: Sequence[str], *, cut: Cut | Sequence[Cut]) -> Tokenized:
+    def pairs(self, firsts: Sequence[Context], seconds: Sequence[str], *, cut: Cut | Sequence[Cut]) -> TokenizedTexts:
         """`[CLS] first [SEP] second [SEP]`; `cut` is the end at which firsts are truncated, for all or for each."""
         template = self._pair
         first = self._pieces([self._joined(context) for context in firsts], template.types[0])
@@ -117,13 +117,13 @@ class PairTokenizer:
         kept_first = first.keep(budget - kept_second.lengths, _from_end(cut, len(firsts)))
         return self._compose([first, second], [kept_first, kept_second], template)
 
-    def records(self, records: Sequence[Record]) -> Tokenized:
+    def records(self, records: Sequence[Record]) -> TokenizedTexts:
         """Pairs of each record's context and text; see `read_context`."""
         contexts = [read_context(record) for record in records]
         cuts = [cut for _, cut in contexts]
         return self.pairs([context for context, _ in contexts], [record.text for record in records], cut=cuts)
 
-    def segments(self, firsts: Sequence[Segment], seconds: Sequence[Segment]) -> Tokenized:
+    def segments(self, firsts: Sequence[Segment], seconds: Sequence[Segment]) -> TokenizedTexts:
         """`[CLS] context + text [SEP] context + text [SEP]`; each side may use half of the tokens."""
         template = self._pair
         budget = self._budget(template.size, 2) // 2
@@ -144,7 +144,7 @@ class PairTokenizer:
 
     def triples(
         self, contexts: Sequence[Context], firsts: Sequence[str], seconds: Sequence[str], *, cut: Cut | Sequence[Cut]
-    ) -> Tokenized:
+    ) -> TokenizedTexts:
         """`[CLS] context [SEP] first [SEP] second [SEP]`: two texts that answer the same context.
 
         Token types 0, 0, 1. The two texts together keep up to half of the tokens, then each up to a quarter, and lose
@@ -197,7 +197,7 @@ class PairTokenizer:
             ids[np.isin(ids, self.tokenizer.all_special_ids)] = unknown
         return _Piece(ids, starts[places], lengths[places], type_id)
 
-    def _compose(self, whole: Sequence[_Piece], kept: Sequence[_Piece], template: _Template) -> Tokenized:
+    def _compose(self, whole: Sequence[_Piece], kept: Sequence[_Piece], template: _Template) -> TokenizedTexts:
         """Marks and texts in turn, end to end."""
         n = len(kept[0].lengths)
         parts: list[_Piece] = []
@@ -224,7 +224,7 @@ class PairTokenizer:
         cut = np.zeros(n, dtype=np.bool_)
         for before, after in zip(whole, kept, strict=True):
             cut |= after.lengths < before.lengths
-        return Tokenized(Encodings(ids, lengths, types), cut)
+        return TokenizedTexts(Encodings(ids, lengths, types), cut)
 
     @cached_property
     def _typed(self) -> bool:

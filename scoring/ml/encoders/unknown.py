@@ -20,7 +20,7 @@ _LONG_WORD = re.compile(r"\w{101}")
 _TEXTS_AT_A_TIME = 1024
 
 
-class Known(IntEnum):
+class Coverage(IntEnum):
     """How much of a text an encoder's tokenizer knows. A text without a known token that has a letter is unknown:
     digits and punctuation next to unknown words carry no information."""
 
@@ -58,9 +58,9 @@ class UnknownTokens:
         """The reason why a text of unknown tokens has no score."""
         return f"the encoder {self.name} knows no word of it: choose one that reads this language"
 
-    def look(self, texts: Iterable[str]) -> dict[str, Known]:
+    def look(self, texts: Iterable[str]) -> dict[str, Coverage]:
         """How much of each distinct text is known; blank texts are known."""
-        found = dict.fromkeys(texts, Known.ALL)
+        found = dict.fromkeys(texts, Coverage.ALL)
         if self.unknown is None:
             return found
         doubtful = [text for text in found if text.strip() and not self._surely_known(text)]
@@ -73,7 +73,7 @@ class UnknownTokens:
     def describe(self, texts: Iterable[str], noun: str = "texts") -> str:
         """A sentence (without full stop) that counts the distinct texts with unknown words; "" if there are none."""
         known = self.look(text for text in texts if text.strip())
-        n = sum(found != Known.ALL for found in known.values())
+        n = sum(found != Coverage.ALL for found in known.values())
         if not n:
             return ""
         return (
@@ -81,10 +81,10 @@ class UnknownTokens:
             "cannot distinguish these words"
         )
 
-    def _judge(self, ids: Sequence[int]) -> Known:
+    def _judge(self, ids: Sequence[int]) -> Coverage:
         if self.unknown not in ids:
-            return Known.ALL
-        return Known.SOME if self._has_letter[list(ids)].any() else Known.NONE
+            return Coverage.ALL
+        return Coverage.SOME if self._has_letter[list(ids)].any() else Coverage.NONE
 
     def _surely_known(self, text: str) -> bool:
         return text.isascii() and self._knows_ascii and _LONG_WORD.search(text) is None

@@ -33,21 +33,21 @@ def refuse_nan(name: str, dataset: Dataset, aspects: Collection[str]) -> None:
             )
 
 
-def cut_note(truncated: npt.NDArray[np.bool_], nouns: str, limit: str) -> list[str]:
+def describe_truncation(truncated: npt.NDArray[np.bool_], nouns: str, limit: str) -> list[str]:
     """Return a note for the dry check about `nouns` in the probe that are longer than `limit`; empty if none is
     `truncated`, which has a flag for each."""
     n = int(truncated.sum())
     return [f"{n:,} of {len(truncated):,} {nouns} examined are longer than {limit} and are truncated"] if n else []
 
 
-def left_out_notes(nouns: str, n_empty: int, n_alone: int) -> list[str]:
+def describe_left_out(nouns: str, n_empty: int, n_alone: int) -> list[str]:
     """Notes on the texts that are left out: `n_empty` without a text, `n_alone` without a reference; `nouns` names
     them."""
     reasons = {"are empty": n_empty, "have no reference": n_alone}
     return [f"{n:,} {nouns} {reason}: left out" for reason, n in reasons.items() if n]
 
 
-def unknown_note(job: FitJob) -> list[str]:
+def describe_unknown_words(job: FitJob) -> list[str]:
     """Return a note about words that the encoder of a `job` does not know, from the first texts of the data; empty if
     there are none, or if its tokenizer cannot tell."""
     from scoring.ml.encoders.unknown import UnknownTokens

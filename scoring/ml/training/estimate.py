@@ -56,14 +56,14 @@ def scoring_seconds(source: EncoderSource, n_tokens: float, device: str = "auto"
     return training_seconds(source, n_tokens, device) / 3
 
 
-def judged_texts(dataset: Dataset | None, aspect: str | None) -> int:
+def count_rated_outputs(dataset: Dataset | None, aspect: str | None) -> int:
     """Return the number of held-out outputs in a `dataset` with ratings of an `aspect`, or of any: each is scored for
     the card."""
     rows = dataset.ratings if dataset is not None else ()
     return len({(r.item, r.system, r.step) for r in rows if r.item and aspect in (None, r.aspect)})
 
 
-def compared_pairs(dataset: Dataset | None, aspect: str | None) -> set[tuple[_Key, _Key]]:
+def find_compared_pairs(dataset: Dataset | None, aspect: str | None) -> set[tuple[_Key, _Key]]:
     """Return the held-out pairs of outputs in a `dataset` with comparisons of an `aspect`, or of any: the card
     evaluates each."""
     rows = dataset.comparisons if dataset is not None else ()
@@ -86,7 +86,7 @@ def held_out_seconds(job: FitJob) -> float:
     readings: Counter[_Key] = Counter(
         {(r.item, r.system, r.step) for r in dev.ratings if r.item and job.aspect in (None, r.aspect)}
     )
-    compared = [key for pair in compared_pairs(dev, job.aspect) for key in pair]
+    compared = [key for pair in find_compared_pairs(dev, job.aspect) for key in pair]
     readings.update(compared * 2 if job.entry.compares else set(compared))
     tokens_of_item = {item.id: sum(map(estimate_tokens, (*item.references, *item.context))) for item in dev.items}
     tokens = [

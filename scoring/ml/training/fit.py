@@ -48,7 +48,7 @@ def plan(
 def dry_check(job: FitJob) -> Plan:
     """Return the plan of a `job`, with time estimate and notes. Raises the errors of invalid data and options."""
     from scoring.ml.encoders.loading import check_encoder
-    from scoring.ml.training.checks import check_processes, check_train_device, unknown_note
+    from scoring.ml.training.checks import check_processes, check_train_device, describe_unknown_words
     from scoring.ml.training.estimate import estimate_range, held_out_seconds
 
     check_train_device(job)
@@ -56,7 +56,7 @@ def dry_check(job: FitJob) -> Plan:
     if "encoder" in job.entry.needs:
         check_encoder(job.encoder)
     found: Plan = job.entry.load_implementation().plan(job)
-    found = replace(found, notes=(*found.notes, *unknown_note(job)))
+    found = replace(found, notes=(*found.notes, *describe_unknown_words(job)))
     if found.seconds is not None and not found.afterwards:
         after = held_out_seconds(job)
         found = replace(found, seconds=found.seconds + after, afterwards=after)
@@ -111,9 +111,9 @@ def fit(
 def run_job(job: FitJob) -> TrainedEvaluator:
     """Return the trained evaluator of a `job`, after dry check, training, agreement with people on the held-out part,
     and fixtures."""
-    from scoring.ml.training.checks import unknown_note
+    from scoring.ml.training.checks import describe_unknown_words
     from scoring.ml.training.claim import claim_folder
-    from scoring.ml.training.record import grouped_items, hash_contents
+    from scoring.ml.training.record import hash_contents, list_grouped_items
 
     implementation: type[TrainedEvaluator] = job.entry.load_implementation()
     dry_check(job)
@@ -123,8 +123,8 @@ def run_job(job: FitJob) -> TrainedEvaluator:
 
         train_together(job)
     artefact = implementation.train(job)
-    notes = [*_check_numbers(job, artefact), *unknown_note(job)]
-    seen = grouped_items(artefact.record, job.train, job.dev)
+    notes = [*_check_numbers(job, artefact), *describe_unknown_words(job)]
+    seen = list_grouped_items(artefact.record, job.train, job.dev)
     contents = hash_contents(artefact.record, job.train, job.dev)
     record = replace(artefact.record, items=seen, contents=contents, notes=(*artefact.record.notes, *notes))
     artefact = replace(artefact, record=record)
@@ -137,18 +137,18 @@ def run_job(job: FitJob) -> TrainedEvaluator:
 
 def _agreement(job: FitJob, evaluator: TrainedEvaluator, held_out: Dataset) -> TrainingRecord:
     """The record with agreement with people on the held-out part, if it has ratings or comparisons."""
-    from scoring.ml.training.record import correlations_with_people
-    from scoring.ml.training.verdicts import verdicts_like_people
+    from scoring.ml.training.record import correlate_with_people
+    from scoring.ml.training.verdicts import compare_with_people
 
     record = evaluator.record
     if held_out.ratings:
         listed, aspects = _listed(evaluator), evaluator.aspects or _aspects(held_out.ratings)
         track = job.report_phase("held-out scores")
-        record = replace(record, correlations=correlations_with_people(listed, held_out, aspects, progress=track))
+        record = replace(record, correlations=correlate_with_people(listed, held_out, aspects, progress=track))
     if held_out.comparisons:
         listed, aspects = _listed(evaluator), evaluator.aspects or _aspects(held_out.comparisons)
         track = job.report_phase("held-out comparisons")
-        record = replace(record, verdicts=verdicts_like_people(listed, held_out, aspects, progress=track))
+        record = replace(record, verdicts=compare_with_people(listed, held_out, aspects, progress=track))
     return record
 
 
@@ -176,7 +176,7 @@ def _aspects(judgements: Sequence[Rating | Comparison]) -> Sequence[str]:
     return tuple(dict.fromkeys(row.aspect for row in judgements))
 
 
-def checked_seed(name: str, seed: object) -> int:
+def check_seed(name: str, seed: object) -> int:
     """Return the `seed` of a training of the evaluator `name` as int. Raises `InvalidOption` for values that not every
     library accepts."""
     if isinstance(seed, bool) or not isinstance(seed, Integral) or not 0 <= int(seed) <= GREATEST_SEED:
@@ -215,7 +215,7 @@ def make_job(
     aspect = given.pop("aspect", None)
     if given.get("encoder") is None:
         given.pop("encoder", None)
-    seed = checked_seed(name, seed)
+    seed = check_seed(name, seed)
     if aspect is not None and entry.aspect == "none":
         raise InvalidOption(name, "aspect", _("is not for it: it learns no aspect"))
     parsed = entry.parse_train_options(profile, given)

@@ -25,7 +25,7 @@ PROBE_ROWS = 64
 
 
 @dataclass(frozen=True)
-class Learned:
+class TrainingResult:
     """The result of a training that differs between evaluators; `make_artefact` adds the rest."""
 
     network: Network
@@ -40,7 +40,7 @@ class Learned:
     embedded: bool = True
 
 
-def make_artefact(job: FitJob, learned: Learned) -> Artefact:
+def make_artefact(job: FitJob, learned: TrainingResult) -> Artefact:
     """Return the artefact of a finished training from its `job` and result (`learned`), with its record. `fit` adds
     agreement with people and fixtures."""
     result = learned.result

@@ -23,7 +23,7 @@ Key: TypeAlias = tuple[str, str, int | None]
 
 
 @dataclass(frozen=True)
-class Rated:
+class RatedOutputs:
     """Rated outputs of an aspect: `values[i]` holds the ratings of `records[i]`, made comparable by `method`."""
 
     records: list[Record]
@@ -36,7 +36,7 @@ class Rated:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedPair:
     """A rater's verdict: `sign` 1 = a is better, 0 = tie, -1 = b is better."""
 
     a: Record
@@ -51,9 +51,9 @@ def output_key(record: Record) -> Key:
     return (record.item, record.system, record.step)
 
 
-def rated_records(
+def collect_rated_outputs(
     dataset: Dataset, aspect: str, method: RatingMethod = "raw", track: RowTracker = without_progress
-) -> Rated:
+) -> RatedOutputs:
     """Return the rated outputs of an `aspect` in the order of `dataset.outputs`. Ratings of dialogues are left out; of
     repeated ratings of an output by the same rater the first counts.
 
@@ -62,7 +62,7 @@ def rated_records(
     """
     rows = [r for r in dataset.ratings if r.aspect == aspect and r.dialogue is None]
     if not rows:
-        return Rated([], [], 0)
+        return RatedOutputs([], [], 0)
     people, places = resolve_raters({row.rater for row in rows})
     rows = _drop_repeats(rows, lambda row: (row.item, row.system, row.step, people[row.rater]), places)
     person = people if method in Z_METHODS else {}
@@ -78,7 +78,7 @@ def rated_records(
             continue  # A nan rating stays, so that the training refuses it.
         of_output[(row.item or "", row.system or "", row.step)].append(float(value))
     records = [record for record in track(dataset.outputs_with_context()) if output_key(record) in of_output]
-    return Rated(
+    return RatedOutputs(
         records,
         [np.array(of_output[output_key(record)]) for record in track(records)],
         sum(row.simulated for row, value in zip(rows, values, strict=True) if not np.isnan(value)),
@@ -95,7 +95,9 @@ def _drop_repeats(rows: list[Row], what: Callable[[Row], Hashable], places: Mapp
     return [row for row in rows if row.rater == first[what(row)]]
 
 
-def compared_records(dataset: Dataset, aspect: str | None, track: RowTracker = without_progress) -> list[Compared]:
+def collect_compared_pairs(
+    dataset: Dataset, aspect: str | None, track: RowTracker = without_progress
+) -> list[ComparedPair]:
     """Return the verdicts in a `dataset` on pairs of outputs, and on outputs and references with known text. `both_bad`
     is a tie.
 
@@ -121,7 +123,7 @@ def compared_records(dataset: Dataset, aspect: str | None, track: RowTracker = w
             b = of_key[(row.item, row.system_b, row.step_b)]
         if b is None:
             continue
-        found.append(Compared(a, b, signs[row.verdict], row.rater, row.simulated))
+        found.append(ComparedPair(a, b, signs[row.verdict], row.rater, row.simulated))
     return found
 
 

@@ -17,7 +17,7 @@ from evalapp.stats.correlation.meta_evaluation import CorrelationSettings, corre
 from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.ml.base import Evaluator, Floats, Progress
 from scoring.ml.signature import VERSION
-from scoring.ml.training.gold import rated_records
+from scoring.ml.training.gold import collect_rated_outputs
 from scoring.ml.training.job import RowTracker, without_progress
 from scoring.ml.types import Dataset, Record
 
@@ -33,7 +33,7 @@ class TrainingRecord:
     """Plain values only. `groups` are the split groups of the training data (`dev_groups`: those that chose its epoch
     or options), so that scores of training items can be marked. `items` are their items that shared a group with
     others, in case one is moved later; `contents` the content hashes of their items and dialogues (`hash_content`), by
-    which other data are matched. `correlations` with ratings and `verdicts` on comparisons (`verdicts_like_people`) are
+    which other data are matched. `correlations` with ratings and `verdicts` on comparisons (`compare_with_people`) are
     measured on the held-out part. `log` is the training curve."""
 
     dataset: str
@@ -79,7 +79,7 @@ def record_groups(records: Iterable[Record]) -> list[str]:
     return [name_group(record.group, record.item) for record in records]
 
 
-def grouped_items(record: TrainingRecord, *datasets: Dataset | None) -> tuple[str, ...]:
+def list_grouped_items(record: TrainingRecord, *datasets: Dataset | None) -> tuple[str, ...]:
     """The items of the data, sorted, that belong to one of the record's groups without naming it."""
     groups = {*record.groups, *record.dev_groups}
     found = (item for dataset in datasets if dataset is not None for item in dataset.items)
@@ -168,7 +168,7 @@ def _installed() -> dict[str, str]:
     return {name: version(name) for name in ("torch", "transformers", "numpy")}
 
 
-def correlations_with_people(
+def correlate_with_people(
     evaluators: Sequence[Evaluator],
     dataset: Dataset,
     aspects: Sequence[str],
@@ -182,7 +182,7 @@ def correlations_with_people(
     Each of the `evaluators` scores each output once for all `aspects`; evaluators of multiple aspects give a score per
     aspect. `progress(done, total)` counts scored records; an exception it raises ends the work.
     """
-    rated = {aspect: rated_records(dataset, aspect) for aspect in aspects}
+    rated = {aspect: collect_rated_outputs(dataset, aspect) for aspect in aspects}
     rated = {aspect: found for aspect, found in rated.items() if len(found.records) >= 3}
     if not rated:
         return ()

@@ -21,7 +21,7 @@ from evalapp.stats.correlation.verdicts import (
 )
 from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.ml.base import Evaluator, Floats, Progress
-from scoring.ml.training.gold import Compared, compared_records, output_key
+from scoring.ml.training.gold import ComparedPair, collect_compared_pairs, output_key
 from scoring.ml.training.record import Row, record_groups, score_by_aspect
 from scoring.ml.types import Dataset, Record
 
@@ -46,7 +46,7 @@ class GivesVerdicts(Protocol):
 
 
 @dataclass(frozen=True)
-class PeoplesPairs:
+class JudgedPairs:
     """Compared pairs of outputs for an aspect, each once: `sign` (p,) is the most frequent human verdict on the first
     text, 1 better, 0 tied, -1 worse; `group` (p,) numbers the split groups of their items. `n_split` pairs without a
     single most frequent verdict and `n_identical` pairs of equal texts are left out. `simulated` counts judgements of
@@ -60,11 +60,11 @@ class PeoplesPairs:
     simulated: int
 
 
-def peoples_pairs(dataset: Dataset, aspect: str) -> PeoplesPairs:
+def collect_pairs(dataset: Dataset, aspect: str) -> JudgedPairs:
     """Return the compared pairs of an `aspect` in a `dataset`, in an order independent of the rows. Comparisons with a
     reference, repeated judgements of a pair by the same person, and "cannot decide" do not count."""
     between = tuple(row for row in dataset.comparisons if row.aspect == aspect and row.system_b is not None)
-    rows = _first_judgements(compared_records(replace(dataset, comparisons=between), aspect))
+    rows = _first_judgements(collect_compared_pairs(replace(dataset, comparisons=between), aspect))
     n_judged = len({_pair(row) for row in rows})
     rows = [row for row in rows if row.a.text != row.b.text]
     known = {output_key(record): record for row in rows for record in (row.a, row.b)}
@@ -82,27 +82,27 @@ def peoples_pairs(dataset: Dataset, aspect: str) -> PeoplesPairs:
     )
     groups = np.array(record_groups(record for record, _ in texts), dtype=object)
     simulated = np.array([row.simulated for row in rows], dtype=np.bool_)
-    return PeoplesPairs(
+    return JudgedPairs(
         texts, pairs.sign[agreed], np.unique(groups, return_inverse=True)[1].reshape(-1).astype(np.int64),
         n_split=len(pairs) - len(texts), n_identical=n_judged - len(pairs),
         simulated=int((simulated & agreed[pairs.of]).sum()),
     )  # fmt: skip
 
 
-def _pair(row: Compared) -> frozenset[object]:
+def _pair(row: ComparedPair) -> frozenset[object]:
     return frozenset((output_key(row.a), output_key(row.b)))
 
 
-def _first_judgements(rows: Sequence[Compared]) -> list[Compared]:
+def _first_judgements(rows: Sequence[ComparedPair]) -> list[ComparedPair]:
     """Each person's first judgement of two outputs."""
     people, place = resolve_raters({row.rater for row in rows})
-    found: dict[tuple[str, frozenset[object]], Compared] = {}
+    found: dict[tuple[str, frozenset[object]], ComparedPair] = {}
     for row in sorted(rows, key=lambda row: place[row.rater]):
         found.setdefault((people[row.rater], _pair(row)), row)
     return list(found.values())
 
 
-def verdicts_like_people(
+def compare_with_people(
     evaluators: Sequence[Evaluator],
     dataset: Dataset,
     aspects: Sequence[str],
@@ -122,7 +122,7 @@ def verdicts_like_people(
     Each of the `evaluators` reads each output or pair once for all `aspects`; evaluators of multiple aspects give a
     score per aspect. `progress(done, total)` counts records or pairs; an exception it raises ends the work.
     """
-    pairs = {aspect: peoples_pairs(dataset, aspect) for aspect in aspects}
+    pairs = {aspect: collect_pairs(dataset, aspect) for aspect in aspects}
     pairs = {aspect: found for aspect, found in pairs.items() if found.texts}
     if not pairs:
         return ()
@@ -140,7 +140,7 @@ def verdicts_like_people(
 
 
 def _own_verdicts(
-    evaluator: GivesVerdicts, pairs: Mapping[str, PeoplesPairs], seed: int, progress: Progress | None
+    evaluator: GivesVerdicts, pairs: Mapping[str, JudgedPairs], seed: int, progress: Progress | None
 ) -> dict[str, tuple[Floats, Ints | None]]:
     """The preference for the first text of each aspect's pairs, and the verdicts."""
     distinct = dict.fromkeys(pair for found in pairs.values() for pair in found.texts)
@@ -153,7 +153,7 @@ def _own_verdicts(
 
 
 def _differences(
-    evaluator: Evaluator, pairs: Mapping[str, PeoplesPairs], progress: Progress | None
+    evaluator: Evaluator, pairs: Mapping[str, JudgedPairs], progress: Progress | None
 ) -> dict[str, tuple[Floats, Ints | None]]:
     """The first text's score minus the second's, for each aspect's pairs."""
     records = {
@@ -169,7 +169,7 @@ def _differences(
     return differences
 
 
-def _figures(pairs: PeoplesPairs, margin: Floats, signs: Ints | None, seed: int) -> dict[str, Any]:
+def _figures(pairs: JudgedPairs, margin: Floats, signs: Ints | None, seed: int) -> dict[str, Any]:
     found = agree_on_pairs(margin, pairs.sign, folds=FOLDS, bootstrap=Bootstrap(cluster=pairs.group, seed=seed))
     if signs is None:
         verdicts, ties = _by_threshold(found)

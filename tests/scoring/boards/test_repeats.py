@@ -10,7 +10,7 @@ from annotation.exporters.aggregated import Aggregator
 from scoring.boards.data.columns import Comparisons, Units
 from scoring.boards.metrics.people import People
 from scoring.boards.systems.rankings import systems_by_comparisons, systems_by_ratings
-from scoring.ml.training.gold import compared_records, rated_records
+from scoring.ml.training.gold import collect_compared_pairs, collect_rated_outputs
 from scoring.ml.types import Comparison, Dataset, Item, Output, Rating, System
 from tests.evalapp.stats.rated import make_ratings
 
@@ -57,8 +57,8 @@ def test_training_and_aggregated_exports():
         "few", systems=(System("a"), System("b")), items=(Item("i1"), Item("i2")), ratings=ratings,
         outputs=(Output("i1", "a", "x"), Output("i1", "b", "y"), Output("i2", "a", "z")), comparisons=comparisons,
     )  # fmt: skip
-    assert rated_records(data, "q").means().tolist() == [1.5, 3]
-    assert [row.rater for row in compared_records(data, "q")] == ["r7", "s#1"]
+    assert collect_rated_outputs(data, "q").means().tolist() == [1.5, 3]
+    assert [row.rater for row in collect_compared_pairs(data, "q")] == ["r7", "s#1"]
     aggregator, made = Aggregator(), []
     for item, system, rater, value in sorted(ROWS):
         row = {"item": item, "system": system, "rater": rater, "aspect": "q", "value": value, "simulated": False}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scoring.ml import DatasetError, read_dataset
-from scoring.ml.training.gold import compared_records
+from scoring.ml.training.gold import collect_compared_pairs
 
 HEADER = {"name": "toy", "task": "dialogue", "lang": "en", "aspects": [{"name": "overall", "min": 1, "max": 5}]}
 ITEM = {"id": "i1", "context": ["hi", "hello"], "source": None, "references": ["r1", "r2"], "group": "g", "meta": {}}
@@ -52,7 +52,7 @@ def test_reads_all_kinds_of_rows(tmp_path):
     # If omitted, it means the output without a step, or the only one: docs/reference/interchange-format.md.
     assert (data.comparisons[0].step_a, data.comparisons[0].step_b) == (None, 3)
     # The rows can be used in training: once, a row for an output with a step was skipped or raised a KeyError.
-    assert [(row.a.system, row.b.step) for row in compared_records(data, "overall")] == [("s", 3)]
+    assert [(row.a.system, row.b.step) for row in collect_compared_pairs(data, "overall")] == [("s", 3)]
 
 
 def test_tables_and_gzip_equal_jsonl(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from scoring.ml import engine as module
-from scoring.ml.encodings import Encodings, Tokenized
+from scoring.ml.encodings import Encodings, TokenizedTexts
 from scoring.ml.engine import Encoding, Engine, collate, deduplicate, plan_batches, resolve_device
 from scoring.ml.errors import ScoringError
 
@@ -150,15 +150,17 @@ def test_device():
         resolve_device("foo")
 
 
-def tokenize(items: list[int]) -> Tokenized:
-    return Tokenized(Encodings.of([Encoding((item, 1)) for item in items]), np.array([item % 2 == 0 for item in items]))
+def tokenize(items: list[int]) -> TokenizedTexts:
+    return TokenizedTexts(
+        Encodings.of([Encoding((item, 1)) for item in items]), np.array([item % 2 == 0 for item in items])
+    )
 
 
 def test_items_are_tokenised_in_chunks_and_progress_reaches_the_end(monkeypatch):
     monkeypatch.setattr(module, "CHUNK_ITEMS", 10)
     sizes, seen = [], []
 
-    def counted(items: list[int]) -> Tokenized:
+    def counted(items: list[int]) -> TokenizedTexts:
         sizes.append(len(items))
         return tokenize(items)
 

@@ -12,7 +12,7 @@ import pytest
 
 from evalapp.words import split_words
 from scoring.ml import Record, fit, load, read_dataset
-from scoring.ml.encoders.unknown import Known, UnknownTokens
+from scoring.ml.encoders.unknown import Coverage, UnknownTokens
 from scoring.ml.registry import catalogue
 from tests.scoring.ml.baselines.test_bleurt import save_regression
 from tests.scoring.ml.everything import SMALLEST, write_everything
@@ -160,9 +160,10 @@ def test_reading_of_texts(tiny_family):
     found = reader.look(texts)
     # A digit next to unknown words does not make them known; text that looks like the unknown token is text.
     assert [found[text] for text in texts] == [
-        Known.ALL, Known.SOME, Known.NONE, Known.NONE, Known.ALL, Known.SOME, Known.NONE, found["[UNK]"],
+        Coverage.ALL, Coverage.SOME, Coverage.NONE, Coverage.NONE, Coverage.ALL, Coverage.SOME, Coverage.NONE,
+        found["[UNK]"],
     ]  # fmt: skip
-    assert found["[UNK]"] != Known.NONE
+    assert found["[UNK]"] != Coverage.NONE
     assert UnknownTokens.from_folder("bytes", Path(tiny_family("roberta"))).look(texts) == dict.fromkeys(texts, 0)
     assert UnknownTokens.from_folder("none", source.parent) is None
 
@@ -187,7 +188,7 @@ def test_unknown_words_are_counted_and_unreadable_references_do_not_count():
 def test_trainings_and_games_count_texts_with_unknown_words(monkeypatch):
     """The installed MiniLM knows no Thai: reported before a training, in its card, and with a ranking by games."""
     from scoring.ml.encoders.source import find_encoder
-    from scoring.ml.training.checks import unknown_note
+    from scoring.ml.training.checks import describe_unknown_words
     from scoring.ml.types import Dataset, Item, Output
     from scoring.pipelines import games
 
@@ -196,11 +197,11 @@ def test_trainings_and_games_count_texts_with_unknown_words(monkeypatch):
     outputs = tuple(Output("i", f"s{k}", text) for k, text in enumerate((english, thai, thai, " ")))
     data = Dataset("d", items=(Item("i", (f"{english} {thai}",), None, (english,), "i"),), outputs=outputs)
     job = SimpleNamespace(entry=SimpleNamespace(needs=("encoder",)), encoder=find_encoder(), train=data)
-    assert unknown_note(job) == [f"2 of 3 different texts of the training data {said}"]
+    assert describe_unknown_words(job) == [f"2 of 3 different texts of the training data {said}"]
     job.train = Dataset("d", outputs=outputs[:1])
-    assert unknown_note(job) == []
+    assert describe_unknown_words(job) == []
     job.entry.needs = ()
-    assert unknown_note(job) == []
+    assert describe_unknown_words(job) == []
     monkeypatch.setattr(games, "systems_by_games", lambda *_, **__: {"rows": [1], "extras": {}, "findings": []})
     monkeypatch.setattr(games, "_met", lambda *_: None)
     monkeypatch.setattr(games, "compare_with_people", lambda *_: [])

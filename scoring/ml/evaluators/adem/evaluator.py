@@ -36,8 +36,8 @@ from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.curve import FinetuneResult
 from scoring.ml.training.estimate import estimate_tokens, scoring_seconds
-from scoring.ml.training.frame import Learned, count_steps, make_artefact, make_loop_settings
-from scoring.ml.training.gold import choose_aspect, rated_records
+from scoring.ml.training.frame import TrainingResult, count_steps, make_artefact, make_loop_settings
+from scoring.ml.training.gold import choose_aspect, collect_rated_outputs
 from scoring.ml.training.job import FitJob, Plan, TrainingProgress
 from scoring.ml.training.loop import train_loop
 from scoring.ml.training.record import list_groups, record_groups
@@ -109,7 +109,7 @@ class Adem(TrainedEvaluator):
         if part.cut_off and job.text("method") == "gradient":
             dev_groups = _groups(part, part.held)
             groups = tuple(group for group in groups if group not in dev_groups)
-        learned = Learned(
+        learned = TrainingResult(
             network.eval(),
             found,
             {"rated outputs": len(part.records)},
@@ -240,7 +240,7 @@ def _check(job: FitJob) -> tuple[str, _Part]:
     for dataset, is_dev in ((job.train, False), (job.dev, True)):
         if dataset is None:
             continue
-        rated = rated_records(dataset, aspect, method)
+        rated = collect_rated_outputs(dataset, aspect, method)
         simulated += 0 if is_dev else rated.simulated
         for record, label in zip(rated.records, rated.means(), strict=True):
             lack = _lack(record)

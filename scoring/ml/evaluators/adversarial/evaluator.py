@@ -29,7 +29,13 @@ from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.batches import RowBatches, as_inputs
 from scoring.ml.training.finetune import finetune
-from scoring.ml.training.frame import Learned, count_steps, estimate_finetuning, make_artefact, make_finetune_settings
+from scoring.ml.training.frame import (
+    TrainingResult,
+    count_steps,
+    estimate_finetuning,
+    make_artefact,
+    make_finetune_settings,
+)
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.record import list_groups
 from scoring.ml.training.split import split_dataset
@@ -119,7 +125,9 @@ class Adversarial(TrainedEvaluator):
         )
         examples = {"texts of people": texts.n_people, "texts of machines": texts.n_machines}
         notes = _notes(found.metrics)
-        return make_artefact(job, Learned(network, found, examples, material.groups, material.dev_groups, notes=notes))
+        return make_artefact(
+            job, TrainingResult(network, found, examples, material.groups, material.dev_groups, notes=notes)
+        )
 
     def own_fields(self) -> list[SignatureField]:
         return [

@@ -22,7 +22,7 @@ from scoring.ml.engine import Engine
 from scoring.ml.errors import ArtefactError, InvalidCall, InvalidOption
 from scoring.ml.evaluators.comparative.inputs import Form, PairReader
 from scoring.ml.evaluators.comparative.network import ComparativeNetwork
-from scoring.ml.evaluators.comparative.origins import both_note, counted_note
+from scoring.ml.evaluators.comparative.origins import describe_origins, describe_shared_texts
 from scoring.ml.evaluators.comparative.systems import PairJudge
 from scoring.ml.evaluators.comparative.training import Material, get_material, network_sizes, train_network
 from scoring.ml.evaluators.comparative.verdicts import (
@@ -35,14 +35,14 @@ from scoring.ml.evaluators.comparative.verdicts import (
     score_signs,
     softmax,
     swap_consistency,
-    symmetrised,
+    symmetrise,
 )
 from scoring.ml.network import check_architecture
 from scoring.ml.signature import SignatureField, text_hash
 from scoring.ml.trained import TrainedEvaluator
-from scoring.ml.training.checks import cut_note
-from scoring.ml.training.estimate import compared_pairs, judged_texts, scoring_seconds, training_seconds
-from scoring.ml.training.frame import PROBE_ROWS, Learned, make_artefact
+from scoring.ml.training.checks import describe_truncation
+from scoring.ml.training.estimate import count_rated_outputs, find_compared_pairs, scoring_seconds, training_seconds
+from scoring.ml.training.frame import PROBE_ROWS, TrainingResult, make_artefact
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.record import list_groups
 from scoring.ml.types import Dataset, Record, check_records
@@ -91,9 +91,9 @@ class Comparative(TrainedEvaluator, PairJudge):
         device = job.text("train_device")
         # After training, each held-out text is compared with each reference in both directions, often for longer than
         # the training itself, and each compared pair is read.
-        meetings = judged_texts(job.dev, material.aspect) * job.integer("references")
+        meetings = count_rated_outputs(job.dev, material.aspect) * job.integer("references")
         if job.flag("comparison"):
-            meetings += len(compared_pairs(job.dev, material.aspect))
+            meetings += len(find_compared_pairs(job.dev, material.aspect))
         after = scoring_seconds(job.encoder, longest * meetings * (1 if job.profile == PAPER else 2), device)
         seconds = training_seconds(job.encoder, tokens, device) + after
         steps = sum(phase.steps for phase in phases)
@@ -102,7 +102,7 @@ class Comparative(TrainedEvaluator, PairJudge):
             "" if words is None else f" or {words} words a text"
         )
         nouns = "pairs of texts" if job.flag("comparison") else "texts"
-        notes = (*material.notes, *_origins(job, material), *cut_note(np.concatenate(cut), nouns, limit))
+        notes = (*material.notes, *_origins(job, material), *describe_truncation(np.concatenate(cut), nouns, limit))
         return Plan(material.examples(), steps, seconds, notes, after)
 
     @classmethod
@@ -117,7 +117,7 @@ class Comparative(TrainedEvaluator, PairJudge):
             # The outcome is stored so that a later change of the profile does not change scores and signature.
             "outcome": "verdict" if job.profile == PAPER else "expected",
         }
-        learned = Learned(
+        learned = TrainingResult(
             network,
             result,
             material.examples(),
@@ -269,7 +269,7 @@ class Comparative(TrainedEvaluator, PairJudge):
         if not self.symmetric:
             return found, cut, None
         consistency = swap_consistency(found[:n], found[n:]) if n else None
-        return symmetrised(found[:n], found[n:]), cut[:n] | cut[n:], consistency
+        return symmetrise(found[:n], found[n:]), cut[:n] | cut[n:], consistency
 
     def _singles(self, records: Sequence[Record], progress: Progress | None) -> tuple[Floats, Any]:
         """Without comparison: the logit of "written by a person", and truncation."""
@@ -358,8 +358,8 @@ def _origins(job: FitJob, material: Material) -> list[str]:
     """Notes about human and machine texts, if it learns from them or would if both were present."""
     if job.text("strong") == "no":
         return []
-    both = both_note(job.train, material.samples) if material.strong is not None else ""
-    return [counted_note(job.train), *([both] if both else [])]
+    both = describe_shared_texts(job.train, material.samples) if material.strong is not None else ""
+    return [describe_origins(job.train), *([both] if both else [])]
 
 
 def choose_references(train: Dataset, material: Material, n: int, rng: np.random.Generator) -> list[Record]:

@@ -15,7 +15,7 @@ import numpy as np
 from evalapp.stats.agreement.judged import resolve_raters
 from evalapp.stats.agreement.normalise import Z_METHODS, RatingMethod
 from scoring.ml.evaluators.comparative.pairs import BETTER_TARGET, TIE_TARGET, WORSE_TARGET, Pair, Target
-from scoring.ml.training.gold import Key, Rated, compared_records, output_key, rated_records
+from scoring.ml.training.gold import Key, RatedOutputs, collect_compared_pairs, collect_rated_outputs, output_key
 from scoring.ml.training.job import RowTracker, without_progress
 from scoring.ml.types import Dataset, Record
 
@@ -78,7 +78,7 @@ def human_pairs(
     """
     empty: set[Key] = set()
     compared, simulated, identical = _from_comparisons(dataset, aspect, empty, track)
-    rated = _with_texts(rated_records(dataset, aspect, cast(RatingMethod, settings.ratings), track), empty)
+    rated = _with_texts(collect_rated_outputs(dataset, aspect, cast(RatingMethod, settings.ratings), track), empty)
     by_rating: list[Pair] = []
     if len(rated.records) > 1:
         simulated += rated.simulated
@@ -100,13 +100,15 @@ def human_pairs(
     )
 
 
-def _with_texts(rated: Rated, empty: set[Key]) -> Rated:
+def _with_texts(rated: RatedOutputs, empty: set[Key]) -> RatedOutputs:
     """The rated outputs without blank ones, whose keys are added to `empty`."""
     places = [place for place, record in enumerate(rated.records) if record.text.strip()]
     if len(places) == len(rated.records):
         return rated
     empty.update(output_key(record) for record in rated.records if not record.text.strip())
-    return Rated([rated.records[place] for place in places], [rated.values[place] for place in places], rated.simulated)
+    return RatedOutputs(
+        [rated.records[place] for place in places], [rated.values[place] for place in places], rated.simulated
+    )
 
 
 def _without_ties(pairs: list[Pair], tie: bool) -> list[Pair]:
@@ -125,7 +127,7 @@ def _from_comparisons(dataset: Dataset, aspect: str, empty: set[Key], track: Row
     votes: dict[tuple[_Key, _Key], list[float]] = {}
     sides: dict[tuple[_Key, _Key], tuple[Record, Record]] = {}
     simulated = 0
-    for row in track(compared_records(dataset, aspect, track)):
+    for row in track(collect_compared_pairs(dataset, aspect, track)):
         a, b, sign = row.a, row.b, row.sign
         blank = [output_key(record) for record in (a, b) if not record.text.strip()]
         if blank:
@@ -202,7 +204,7 @@ def _verdict(difference: float, tau: float) -> Target:
 def _from_ratings(
     dataset: Dataset,
     aspect: str,
-    rated: Rated,
+    rated: RatedOutputs,
     settings: HumanSettings,
     rng: np.random.Generator,
     taus: Taus,
@@ -244,7 +246,7 @@ def _from_ratings(
 def _same_rater(
     dataset: Dataset,
     aspect: str,
-    rated: Rated,
+    rated: RatedOutputs,
     tau: float,
     most: int,
     rng: np.random.Generator,
@@ -254,12 +256,12 @@ def _same_rater(
 ) -> list[tuple[int, int, float, float]]:
     """Pairs of texts rated by the same person, in any campaign, with that person's two ratings: of different contexts,
     or `anywhere`. Of repeated ratings the first counts."""
-    get_run_folder = {output_key(record): place for place, record in enumerate(track(rated.records))}
+    place_of = {output_key(record): place for place, record in enumerate(track(rated.records))}
     rows = [row for row in dataset.ratings if row.aspect == aspect and row.dialogue is None]
     people, order = resolve_raters({row.rater for row in rows})
     first: dict[str, dict[int, float]] = defaultdict(dict)
     for row in track(sorted(rows, key=lambda row: order[row.rater])):
-        place = get_run_folder.get((row.item or "", row.system or "", row.step))
+        place = place_of.get((row.item or "", row.system or "", row.step))
         if place is not None:
             first[people[row.rater]].setdefault(place, row.value)
     of_rater = {person: list(values.items()) for person, values in first.items()}

@@ -10,7 +10,7 @@ import numpy as np
 
 from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.encoders.tokenizing import Context, Cut, PairTokenizer, Segment, read_context
-from scoring.ml.encodings import Encodings, Tokenized
+from scoring.ml.encodings import Encodings, TokenizedTexts
 from scoring.ml.errors import EncoderError
 from scoring.ml.types import Record
 
@@ -93,7 +93,7 @@ class PairReader:
         text = cut_at_sentence(record.text, self.words)
         return Segment(text, context, cut), text is not record.text and len(text.split()) < len(record.text.split())
 
-    def pairs(self, firsts: Sequence[Record], seconds: Sequence[Record]) -> Tokenized:
+    def pairs(self, firsts: Sequence[Record], seconds: Sequence[Record]) -> TokenizedTexts:
         """Firsts against seconds, in their order."""
         known: dict[int, tuple[Segment, bool]] = {}
 
@@ -107,15 +107,15 @@ class PairReader:
         one, two = ([segment for segment, _ in each] for each in sides)
         shortened = np.array([a or b for (_, a), (_, b) in zip(*sides, strict=True)], dtype=np.bool_)
         found = self._read(one, two)
-        return Tokenized(found.encodings, found.truncated | shortened)
+        return TokenizedTexts(found.encodings, found.truncated | shortened)
 
-    def _read(self, one: list[Segment], two: list[Segment]) -> Tokenized:
+    def _read(self, one: list[Segment], two: list[Segment]) -> TokenizedTexts:
         """Sides against sides, in their order."""
         if self.form == "own":
             return self.tokenizer.segments(one, two)
         shared = np.array([a.context == b.context and _said(a.context) for a, b in zip(one, two, strict=True)], bool)
         together, apart = np.flatnonzero(shared), np.flatnonzero(~shared)
-        parts: list[Tokenized] = []
+        parts: list[TokenizedTexts] = []
         if len(together):
             contexts: list[Context] = [one[row].context for row in together]
             cuts: list[Cut] = [one[row].cut for row in together]
@@ -125,11 +125,11 @@ class PairReader:
             parts.append(self.tokenizer.segments([one[row] for row in apart], [two[row] for row in apart]))
         order = np.argsort(np.concatenate([together, apart]), kind="stable")
         joined = Encodings.join(part.encodings for part in parts)
-        return Tokenized(joined.take(order), np.concatenate([part.truncated for part in parts])[order])
+        return TokenizedTexts(joined.take(order), np.concatenate([part.truncated for part in parts])[order])
 
-    def singles(self, records: Sequence[Record]) -> Tokenized:
+    def singles(self, records: Sequence[Record]) -> TokenizedTexts:
         """[CLS] context [SEP] text [SEP], for the evaluator without comparison."""
         sides = [self._segment(record) for record in records]
         cuts: list[Cut] = [side.cut for side, _ in sides]
         found = self.tokenizer.pairs([side.context for side, _ in sides], [side.text for side, _ in sides], cut=cuts)
-        return Tokenized(found.encodings, found.truncated | np.array([cut for _, cut in sides], dtype=np.bool_))
+        return TokenizedTexts(found.encodings, found.truncated | np.array([cut for _, cut in sides], dtype=np.bool_))

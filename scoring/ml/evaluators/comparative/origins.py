@@ -11,7 +11,7 @@ from scoring.ml.types import Dataset
 NAMED = 5
 
 
-def counted_note(dataset: Dataset) -> str:
+def describe_origins(dataset: Dataset) -> str:
     """Return a note that lists the systems of a `dataset` that count as human, as machine and as neither, by their
     kinds."""
     kinds = {system.id: system.kind for system in dataset.systems}
@@ -24,7 +24,7 @@ def counted_note(dataset: Dataset) -> str:
     return f"texts {said}; as neither: {_named(neither)}" if neither else f"texts {said}"
 
 
-def both_note(dataset: Dataset, samples: Samples) -> str:
+def describe_shared_texts(dataset: Dataset, samples: Samples) -> str:
     """Return a note about machine texts in `samples` that equal a reference of their item in the `dataset`, and how to
     change the system's kind; empty if there are none."""
     references = {item.id: {_plain(text) for text in item.references} for item in dataset.items}

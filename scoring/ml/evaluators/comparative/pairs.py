@@ -47,7 +47,7 @@ class Pair(NamedTuple):
         return Pair(self.b, self.a, (self.target[2], self.target[1], self.target[0]))
 
 
-def smoothed(target: Target, smoothing: float, tie: bool) -> Target:
+def smooth_target(target: Target, smoothing: float, tie: bool) -> Target:
     """Return label smoothing of a `target`: (1 - e) target + e / k, e = `smoothing`, k the number of classes: 3, or 2
     without `tie`."""
     share = smoothing / (3 if tie else 2)
@@ -225,7 +225,7 @@ class WeakPairs:
         tie: bool,
     ) -> None:
         self.margin, self.curriculum, self.same_context = margin, curriculum, same_context
-        self._target = smoothed(BETTER_TARGET, smoothing, tie)
+        self._target = smooth_target(BETTER_TARGET, smoothing, tie)
         metas = {system.id: system.meta for system in dataset.systems}
         self._texts: dict[tuple[str, int], dict[str, Record]] = defaultdict(dict)
         for record in samples.generated:

@@ -47,7 +47,7 @@ def softmax(logits: Floats) -> Floats:
     return np.asarray(grown / grown.sum(axis=1, keepdims=True))
 
 
-def symmetrised(forward: Floats, backward: Floats) -> Floats:
+def symmetrise(forward: Floats, backward: Floats) -> Floats:
     """Return the mean of D(a, b) and the mirrored D(b, a): p(better) = (D_better(a, b) + D_worse(b, a)) / 2, and so on.
 
     `forward` and `backward` are (n, 3) probabilities of both reading directions.

@@ -42,9 +42,16 @@ from scoring.ml.layers.counter_dropout import has_dropout, monte_carlo
 from scoring.ml.network import NetworkConfig, check_architecture
 from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
-from scoring.ml.training.checks import cut_note
+from scoring.ml.training.checks import describe_truncation
 from scoring.ml.training.curve import FinetuneResult
-from scoring.ml.training.frame import PROBE_ROWS, Learned, count_steps, estimate_finetuning, make_artefact, probe_rows
+from scoring.ml.training.frame import (
+    PROBE_ROWS,
+    TrainingResult,
+    count_steps,
+    estimate_finetuning,
+    make_artefact,
+    probe_rows,
+)
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.record import list_groups
 from scoring.ml.training.split import split_dataset
@@ -121,7 +128,7 @@ class Perception(TrainedEvaluator):
         examples = {"texts": len(texts.records), "systems": len(systems)}
         looked_at, longest_read = _looked_at(job, texts)
         cut = np.concatenate([looked_at.truncated, looked_at.reference_truncated])
-        notes += cut_note(cut, "texts and references", f"{longest_read} tokens")
+        notes += describe_truncation(cut, "texts and references", f"{longest_read} tokens")
         tokens = float(looked_at.generated.lengths.mean() + looked_at.references.lengths.mean())
         seconds = cost * estimate_finetuning(job, tokens, steps)
         return Plan(examples, steps * len(penalties), seconds, tuple(notes))
@@ -152,7 +159,9 @@ class Perception(TrainedEvaluator):
         )
         examples = {"texts": len(texts.records), "systems": len(systems)}
         groups, dev_groups = list_groups(learned), list_groups(held_out)
-        return make_artefact(job, Learned(network, found, examples, groups, dev_groups, state=state, notes=notes))
+        return make_artefact(
+            job, TrainingResult(network, found, examples, groups, dev_groups, state=state, notes=notes)
+        )
 
     @property
     def net(self) -> PerceptionNetwork:

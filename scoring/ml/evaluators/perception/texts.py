@@ -9,7 +9,7 @@ from scoring.ml.base import get_references
 from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.errors import TooFewData, TrainingDataError
 from scoring.ml.evaluators.perception.pairs import Sides, encode_pool, encode_sides
-from scoring.ml.training.checks import left_out_notes
+from scoring.ml.training.checks import describe_left_out
 from scoring.ml.training.job import FitJob, RowTracker, without_progress
 from scoring.ml.types import Dataset, Record
 
@@ -35,7 +35,7 @@ class Texts:
     @property
     def omissions(self) -> list[str]:
         """Notes on the outputs that are left out."""
-        return left_out_notes("outputs", self.n_empty, self.n_alone)
+        return describe_left_out("outputs", self.n_empty, self.n_alone)
 
     @property
     def systems(self) -> list[str]:

@@ -40,7 +40,7 @@ DEV_REFERENCES = 32
 
 
 @dataclass(frozen=True)
-class Encoded:
+class EncodedTexts:
     """The training data of a network, the system of each text, and the held-out texts."""
 
     sides: Sides
@@ -80,7 +80,7 @@ class Trainer:
         return _for_scoring(network, self.job.encoder), replace(found, steps=self.steps, seconds=self.seconds)
 
     def _train(
-        self, systems: Sequence[str], encoded: Sequence[Encoded], penalty: str, how: str
+        self, systems: Sequence[str], encoded: Sequence[EncodedTexts], penalty: str, how: str
     ) -> tuple[PerceptionNetwork, FinetuneResult]:
         if self.job.text("models") == "shared":
             return self._best(f"training{how}", encoded[0], penalty)
@@ -96,15 +96,15 @@ class Trainer:
         means = {name: float(np.mean(values)) for name, values in metrics.items()}
         return whole.eval(), FinetuneResult(tuple(log), means, self.steps, self.seconds)
 
-    def _encoded(self, texts: Texts, dev: Texts | None) -> Encoded:
+    def _encoded(self, texts: Texts, dev: Texts | None) -> EncodedTexts:
         """The texts to learn from and the held-out texts, if any, as the network reads them."""
         sides = encode_texts(self.job, self.tokenizer, texts)
         reading = None
         if dev is not None and dev.records:
             reading = Reading(encode_texts(self.job, self.tokenizer, self._with_dev_references(dev)))
-        return Encoded(sides, [label_system(record) for record in texts.records], reading)
+        return EncodedTexts(sides, [label_system(record) for record in texts.records], reading)
 
-    def _best(self, phase: str, encoded: Encoded, penalty: str) -> tuple[PerceptionNetwork, FinetuneResult]:
+    def _best(self, phase: str, encoded: EncodedTexts, penalty: str) -> tuple[PerceptionNetwork, FinetuneResult]:
         rates = parse_learning_rates(self.job)
         tried = []
         for rate in rates:
@@ -116,7 +116,7 @@ class Trainer:
         return network, found
 
     def _finetune(
-        self, phase: str, encoded: Encoded, rate: float, penalty: str
+        self, phase: str, encoded: EncodedTexts, rate: float, penalty: str
     ) -> tuple[PerceptionNetwork, FinetuneResult]:
         job, reading = self.job, encoded.held_out
         batches = PairBatches(encoded.sides, encoded.systems, job, pad_id=self.tokenizer.pad_id, phase=phase)

@@ -29,8 +29,8 @@ from scoring.ml.network import Network, check_architecture
 from scoring.ml.signature import SignatureField, text_hash
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.batches import as_inputs
-from scoring.ml.training.checks import cut_note
-from scoring.ml.training.frame import Learned, count_steps, make_artefact, make_loop_settings, probe_rows
+from scoring.ml.training.checks import describe_truncation
+from scoring.ml.training.frame import TrainingResult, count_steps, make_artefact, make_loop_settings, probe_rows
 from scoring.ml.training.gold import choose_aspect
 from scoring.ml.training.job import FitJob, Plan, without_progress
 from scoring.ml.training.loop import train_loop
@@ -65,7 +65,7 @@ class Ream(TrainedEvaluator):
             raise InvalidOption(
                 job.name, "heads", _("must divide the encoder's width, %(width)s"), width=job.encoder.width
             )
-        items = training.checked_items(job, aspect)
+        items = training.find_items(job, aspect)
         sizes = training.parse_sizes(job)
         pairs = sum(len(item.references) + job.integer("foreign") for item in items)
         sets = sum(_n_sets(len(item.references), sizes, job.integer("combinations")) for item in items)
@@ -98,7 +98,7 @@ class Ream(TrainedEvaluator):
         reader = PairEncoder(job.encoder, Reading.from_options(job.encoder, job.options), device="cpu")
         some = [items[place] for place in probe_rows(len(items))]
         looked_at = reader.tokenize([replace(item.query, text=item.references[0]) for item in some])
-        notes += cut_note(looked_at.truncated, "pairs of query and reference", f"{reader.max_length} tokens")
+        notes += describe_truncation(looked_at.truncated, "pairs of query and reference", f"{reader.max_length} tokens")
         examples = {"items": len(items), "reference sets": sets, "pairs to encode": pairs}
         return Plan(examples, steps, float(seconds), tuple(notes), measured=False)
 
@@ -305,7 +305,7 @@ class _Training:
         self.method = cast(RatingMethod, job.text("ratings"))
         self.device = resolve_device(job.text("train_device"))
         self.tuned = job.flag("tune_encoder")
-        items = training.checked_items(job, aspect)
+        items = training.find_items(job, aspect)
         dev = [] if job.dev is None else training.query_items(job.dev, aspect, self.method, job.track)
         self.groups, self.dev_groups = list_groups(job.train), list_groups(job.dev)
         groups = record_groups(item.query for item in items)
@@ -363,7 +363,7 @@ class _Training:
         found = train_loop(
             network, epochs, settings, job, steps_per_epoch=epochs.steps, evaluate=judge if dev_samples else None
         )
-        learned = Learned(
+        learned = TrainingResult(
             _on_cpu(network),
             found,
             {"items": len(self.items), "reference sets": len(samples), "held-out sets": len(dev_samples)},
@@ -379,7 +379,7 @@ class _Training:
 
     def _prepare(
         self, items: Sequence[training.QueryItem], part: str, encoder: PairEncoder, per_size: int
-    ) -> tuple[training.Prepared, list[Sample], list[tuple[int, Nodes]]]:
+    ) -> tuple[training.PreparedItems, list[Sample], list[tuple[int, Nodes]]]:
         """A part's items with gold and vectors, the sets drawn from them, and those without gold."""
         job = self.job
         prepared = training.Preparer(job, self.metric, encoder).prepare(items, part)
@@ -390,7 +390,7 @@ class _Training:
         return prepared, samples, undefined
 
     def _epochs(
-        self, network: ReamNetwork, prepared: training.Prepared, samples: Sequence[Sample], encoder: PairEncoder
+        self, network: ReamNetwork, prepared: training.PreparedItems, samples: Sequence[Sample], encoder: PairEncoder
     ) -> training.Epochs:
         if not self.tuned:
             return training.Epochs(network, prepared, samples, self.job, self.device)
@@ -414,7 +414,7 @@ class _Training:
         ]
         return encoder.tokenize(records).encodings
 
-    def _fresh(self, dev: training.Prepared, encoder: PairEncoder) -> training.Prepared:
+    def _fresh(self, dev: training.PreparedItems, encoder: PairEncoder) -> training.PreparedItems:
         """The held-out pairs with vectors of the current encoder, if it learns."""
         if not self.tuned:
             return dev

@@ -43,7 +43,7 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class ReliabilityUpdate:
     """Reliabilities of a set, of the set with a text being written, and with each candidate; None if there is nothing
     to rate: the empty set, a blank text, or references not all read in time. `left` texts were not read in time; the
     next call continues there. `notes` are for users."""
@@ -55,7 +55,7 @@ class Written:
     notes: tuple[str, ...]
 
 
-class Known(NamedTuple):
+class CachedSet(NamedTuple):
     """A set's state in one model, and its values with one more text."""
 
     grown: GrownSet
@@ -76,7 +76,7 @@ class LiveReliability:
             raise ScoringError(detail)
         self.evaluator, self.members, self.nodes = evaluator, [cast(Ream, member) for member in found], nodes
         share_encoder(self.members)
-        self._sets: OrderedDict[Key, Known] = OrderedDict()
+        self._sets: OrderedDict[Key, CachedSet] = OrderedDict()
         self._groups: dict[str, str] = {}
 
     @cached_property
@@ -113,7 +113,7 @@ class LiveReliability:
         text: str = "",
         candidates: Sequence[str] = (),
         in_time: Callable[[], bool] = lambda: True,
-    ) -> Written:
+    ) -> ReliabilityUpdate:
         """The reliability now, with the text, and with each candidate, in this order, while `in_time()`. Cached texts
         cost nothing; each call reads at least some of the others."""
         base = _clean(references)
@@ -121,7 +121,7 @@ class LiveReliability:
         left = self._read(query, base, in_time)
         if left:
             note = f"the references are being read: {len(base) - left} of {len(base)}"
-            return Written(None, None, {}, left + len(wanted), (note,))
+            return ReliabilityUpdate(None, None, {}, left + len(wanted), (note,))
         now = self._now(query, base)
         with_text: float | None = None
         if text.strip():
@@ -130,7 +130,7 @@ class LiveReliability:
         reached = [each for each in wanted if self._knows(query, each)]
         found: dict[str, float | None] = {each: now for each in _clean(candidates) if each in base}
         found |= dict(zip(reached, self._with_each(query, base, reached), strict=True))
-        return Written(now, with_text, found, len(wanted) - len(reached), tuple(self._notes(query, text)))
+        return ReliabilityUpdate(now, with_text, found, len(wanted) - len(reached), tuple(self._notes(query, text)))
 
     def chosen(self, query: Record) -> list[int]:
         """The models that rate this query."""
@@ -172,13 +172,13 @@ class LiveReliability:
             rows.append([known.values[text] for text in texts])
         return [None if math.isnan(value) else float(value) for value in np.mean(rows, axis=0)]
 
-    def _set(self, query: Record, texts: Sequence[str], number: int) -> Known:
+    def _set(self, query: Record, texts: Sequence[str], number: int) -> CachedSet:
         """The set's state in this model, computed if it is not cached."""
         key = Key(query.context, query.source, tuple(sorted(texts)), number)
         found = self._sets.get(key)
         if found is None:
             network = cast(ReamNetwork, self.members[number].network)
-            found = Known(GrownSet.of(network, self._vectors(query, key.texts, number)), {})
+            found = CachedSet(GrownSet.of(network, self._vectors(query, key.texts, number)), {})
             self._sets[key] = found
         self._sets.move_to_end(key)
         kept = sum(len(each.grown) for each in self._sets.values())

@@ -30,7 +30,7 @@ from scoring.ml.evaluators.ream.network import ReamNetwork, ream_loss
 from scoring.ml.evaluators.ream.vectors import PairEncoder, Vectors
 from scoring.ml.network import Network
 from scoring.ml.training.checks import refuse_nan
-from scoring.ml.training.gold import rated_records
+from scoring.ml.training.gold import collect_rated_outputs
 from scoring.ml.training.job import FitJob, RowTracker, without_progress
 from scoring.ml.training.store import read_tensors, write_tensors
 from scoring.ml.types import Dataset, Record
@@ -49,7 +49,7 @@ class QueryItem:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedItems:
     """Items with gold and vectors; node k of item i is row `start[i] + k` of `vectors`."""
 
     gold: list[ItemGold]
@@ -65,7 +65,7 @@ def query_items(
 
     `method` makes ratings comparable; `track` reports progress.
     """
-    rated = rated_records(dataset, aspect, method, track)
+    rated = collect_rated_outputs(dataset, aspect, method, track)
     by_item: dict[str, list[int]] = {}
     for row, record in enumerate(rated.records):
         by_item.setdefault(record.item, []).append(row)
@@ -118,7 +118,7 @@ class Preparer:
     def __init__(self, job: FitJob, metric: PairEvaluator, encoder: PairEncoder) -> None:
         self.job, self.metric, self.encoder = job, metric, encoder
 
-    def prepare(self, items: Sequence[QueryItem], part: str) -> Prepared:
+    def prepare(self, items: Sequence[QueryItem], part: str) -> PreparedItems:
         """`part` names the file: train or dev."""
         foreign = foreign_answers(items, self.job.integer("foreign"), self.job.rng(f"foreign:{part}"), self.job.track)
         columns = [(*item.references, *more) for item, more in zip(items, foreign, strict=True)]
@@ -138,7 +138,7 @@ class Preparer:
             tensors = {f"metric.{place}": torch.from_numpy(matrix) for place, matrix in enumerate(metrics)}
             write_tensors(path, {**tensors, "vectors": torch.from_numpy(vectors)})
         gold = [ItemGold(matrix, item.human, len(item.references)) for matrix, item in zip(metrics, items, strict=True)]
-        return Prepared(gold, [int(at) for at in start[:-1]], vectors)
+        return PreparedItems(gold, [int(at) for at in start[:-1]], vectors)
 
     def _vectors(self, records: Sequence[Record], part: str) -> Vectors:
         """Of a frozen encoder they are kept in files that the folds of a cross-fitting share."""
@@ -173,7 +173,7 @@ def draw_samples(
 class Sets:
     """Reference sets as padded tensors of their vectors."""
 
-    def __init__(self, prepared: Prepared) -> None:
+    def __init__(self, prepared: PreparedItems) -> None:
         self.prepared = prepared
         self.vectors = torch.from_numpy(prepared.vectors)
 
@@ -197,7 +197,7 @@ class Epochs:
     """The losses of an epoch: samples in random order, with newly drawn negatives."""
 
     def __init__(
-        self, network: ReamNetwork, prepared: Prepared, samples: Sequence[Sample], job: FitJob, device: str
+        self, network: ReamNetwork, prepared: PreparedItems, samples: Sequence[Sample], job: FitJob, device: str
     ) -> None:
         self.network, self.prepared, self.samples, self.job, self.device = network, prepared, samples, job, device
         self.sets = Sets(prepared)
@@ -275,7 +275,7 @@ class TunedEpochs(Epochs):
     def __init__(
         self,
         network: ReamNetwork,
-        prepared: Prepared,
+        prepared: PreparedItems,
         samples: Sequence[Sample],
         job: FitJob,
         device: str,
@@ -319,7 +319,7 @@ class ReliabilityReport:
 
 def report(
     network: Network,
-    prepared: Prepared,
+    prepared: PreparedItems,
     samples: Sequence[Sample],
     rng: np.random.Generator,
     undefined: Sequence[tuple[int, Nodes]] = (),
@@ -375,7 +375,7 @@ def predict(network: Network, sets: Sets, chosen: Sequence[tuple[int, Nodes]], d
 def _orderings(
     kind: str,
     network: Network,
-    prepared: Prepared,
+    prepared: PreparedItems,
     sets: Sets,
     samples: Sequence[Sample],
     predicted: Floats,
@@ -411,7 +411,7 @@ def _orderings(
     return right
 
 
-def checked_items(job: FitJob, aspect: str) -> list[QueryItem]:
+def find_items(job: FitJob, aspect: str) -> list[QueryItem]:
     """Return the items of the training part of a `job` for an `aspect`, computed once for check and training. Raises
     `TrainingDataError` if there are too few, or if ratings are not numbers."""
     return job.once(f"items of {aspect}", lambda: _checked_items(job, aspect))

@@ -15,7 +15,7 @@ from scoring.ml.catalogue import OptionValue
 from scoring.ml.encoders.frozen import VectorEncoder
 from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.encoders.tokenizing import read_context
-from scoring.ml.encodings import Tokenized
+from scoring.ml.encodings import TokenizedTexts
 from scoring.ml.errors import EncoderError
 from scoring.ml.layers.pooling import Pooling
 from scoring.ml.types import Record
@@ -78,7 +78,7 @@ class PairEncoder(VectorEncoder):
         """Whether the pair is cached."""
         return ((record.context, record.source), record.text) in self._cache
 
-    def tokenize(self, records: Sequence[Record]) -> Tokenized:
+    def tokenize(self, records: Sequence[Record]) -> TokenizedTexts:
         """`record.text` after its context, or only one of the two if `inputs` says so."""
         if self.inputs == "text":
             return self.tokenizing.texts([record.text for record in records])

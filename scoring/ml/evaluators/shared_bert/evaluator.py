@@ -14,13 +14,13 @@ from evalapp.translation import gettext as _
 from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, Partial, Progress, Scores, get_references
 from scoring.ml.encoders.tokenizing import PairTokenizer
-from scoring.ml.encodings import Encodings, Ints, Tokenized
+from scoring.ml.encodings import Encodings, Ints, TokenizedTexts
 from scoring.ml.engine import Batch, Engine
 from scoring.ml.errors import TooFewData, TrainingDataError
 from scoring.ml.evaluators.shared_bert.checks import beta_numbers, check_beta, check_pooler
 from scoring.ml.evaluators.shared_bert.labels import (
     BETA_GRID,
-    Labelled,
+    LabelledOutputs,
     label_outputs,
     make_rule,
     pairs_with_references,
@@ -31,11 +31,11 @@ from scoring.ml.network import Network, check_architecture
 from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.batches import RowBatches
-from scoring.ml.training.checks import cut_note, refuse_nan
+from scoring.ml.training.checks import describe_truncation, refuse_nan
 from scoring.ml.training.curve import FinetuneResult
 from scoring.ml.training.finetune import finetune
 from scoring.ml.training.frame import (
-    Learned,
+    TrainingResult,
     count_steps,
     estimate_finetuning,
     make_artefact,
@@ -57,7 +57,7 @@ LEAST_OF_A_CLASS = 2
 class Instances:
     """(output, reference) pairs: `outputs` (n,) rows of `labelled`, `references` (n,) texts."""
 
-    labelled: Labelled
+    labelled: LabelledOutputs
     outputs: Ints
     references: tuple[str, ...]
 
@@ -66,7 +66,7 @@ class Instances:
         return Instances(self.labelled, self.outputs[rows], tuple(self.references[int(row)] for row in rows))
 
     @classmethod
-    def of(cls, labelled: Labelled) -> Instances:
+    def of(cls, labelled: LabelledOutputs) -> Instances:
         """Every rated output with each of its references."""
         pairs, _ = pairs_with_references(labelled)
         return cls(labelled, np.array([row for row, _ in pairs], dtype=np.int64), tuple(ref for _, ref in pairs))
@@ -135,7 +135,9 @@ class SharedBert(TrainedEvaluator):
         probe = train.take(pairs[probe_rows(n_pairs)])
         reader = job.tokenizer()
         looked_at = _read(job, probe, reader)
-        notes += cut_note(looked_at.truncated, "pairs of output and reference", f"{reader.max_length} tokens")
+        notes += describe_truncation(
+            looked_at.truncated, "pairs of output and reference", f"{reader.max_length} tokens"
+        )
         seconds = estimate_finetuning(job, float(looked_at.encodings.lengths.mean()), steps)
         return Plan(examples, steps, seconds, tuple(notes))
 
@@ -155,7 +157,7 @@ class SharedBert(TrainedEvaluator):
             "rated outputs": len(np.unique(train.outputs)),
             "pairs of output and reference": len(train.outputs),
         }
-        learned = Learned(
+        learned = TrainingResult(
             network,
             FinetuneResult(found.log, metrics, trainer.steps, trainer.seconds),
             examples,
@@ -385,7 +387,7 @@ def _instances(job: FitJob) -> tuple[Instances, Instances, Instances]:
     return labelled(train), labelled(held_out), nothing
 
 
-def _nothing_left(labelled: Labelled) -> str:
+def _nothing_left(labelled: LabelledOutputs) -> str:
     """The error if no rated output is left, with the way out."""
     if not labelled.n_empty and not labelled.n_alone:
         return "no output is rated, and it does not learn from ratings of dialogues: rate outputs"
@@ -432,7 +434,7 @@ def _encode(job: FitJob, part: Instances, tokenizer: PairTokenizer) -> Encodings
     return _read(job, part, tokenizer).encodings
 
 
-def _read(job: FitJob, part: Instances, tokenizer: PairTokenizer) -> Tokenized:
+def _read(job: FitJob, part: Instances, tokenizer: PairTokenizer) -> TokenizedTexts:
     """The tokenised pairs, and which were truncated."""
     texts = [part.labelled.records[int(row)].text for row in part.outputs]
     return _tokenize(tokenizer, job.text("inputs"), texts, part.references)
@@ -451,7 +453,7 @@ def _pairs_of_epoch(job: FitJob, part: Instances, epoch: int) -> Ints:
     return np.sort(order[place < most])
 
 
-def _tokenize(tokenizer: PairTokenizer, inputs: str, texts: Sequence[str], references: Sequence[str]) -> Tokenized:
+def _tokenize(tokenizer: PairTokenizer, inputs: str, texts: Sequence[str], references: Sequence[str]) -> TokenizedTexts:
     if inputs == "text":
         return tokenizer.texts(texts)
     if inputs == "reference":
@@ -493,7 +495,7 @@ def _leak(train: Instances, *held_out: Instances) -> tuple[str, ...]:
     )
 
 
-def _notes(labelled: Labelled, metrics: Mapping[str, Any]) -> tuple[str, ...]:
+def _notes(labelled: LabelledOutputs, metrics: Mapping[str, Any]) -> tuple[str, ...]:
     notes = []
     for aspect in labelled.aspects:
         if metrics.get(f"collapsed_{aspect}"):

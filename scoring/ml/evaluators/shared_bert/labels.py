@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from evalapp.stats.agreement.normalise import Z_METHODS, RatingMethod
 from scoring.ml.base import get_references
-from scoring.ml.training.checks import left_out_notes
-from scoring.ml.training.gold import Key, output_key, rated_records
+from scoring.ml.training.checks import describe_left_out
+from scoring.ml.training.gold import Key, collect_rated_outputs, output_key
 from scoring.ml.training.job import RowTracker, without_progress
 from scoring.ml.types import Dataset, Record
 
@@ -27,7 +27,7 @@ THRESHOLD_SHARE = 0.7
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabelledOutputs:
     """Distinct rated outputs: `labels` (n, aspects) 1 = good, 0 = not, nan = not rated for that aspect.
 
     `n_merged` outputs repeat the text of another system for the same item and were pooled with it; `n_empty` outputs
@@ -46,7 +46,7 @@ class Labelled:
     @property
     def omissions(self) -> list[str]:
         """Notes on the rated outputs that are left out."""
-        return left_out_notes("rated outputs", self.n_empty, self.n_alone)
+        return describe_left_out("rated outputs", self.n_empty, self.n_alone)
 
     def share_of_negatives(self, rows: npt.NDArray[np.int64] | None = None) -> Floats:
         """(aspects,) negatives / all, nan without any label. `rows`: only these, as often as each occurs (an output
@@ -84,7 +84,7 @@ def label_outputs(
     method: RatingMethod = "raw",
     rules: Sequence[Rule] | None = None,
     track: RowTracker = without_progress,
-) -> Labelled:
+) -> LabelledOutputs:
     """Return labels of the outputs of a `dataset` for each of the `aspects`, by the median over raters.
 
     Raters of systems with the same text for an item are pooled; raw medians are rounded up, so that 4.5 counts as 5;
@@ -99,7 +99,7 @@ def label_outputs(
     empty: set[Key] = set()
     alone: set[Key] = set()
     for place, aspect in enumerate(aspects):
-        rated = rated_records(dataset, aspect, method, track)
+        rated = collect_rated_outputs(dataset, aspect, method, track)
         simulated += rated.simulated
         for record, values in zip(track(rated.records), rated.values, strict=True):
             if not record.text.strip():
@@ -119,7 +119,7 @@ def label_outputs(
                 labels[row, place] = float(_level(ratings, rules[place]) >= rules[place].threshold)
     thresholds = tuple(rule.threshold for rule in rules)
     merged = len(keys) - len(pooled)
-    return Labelled(
+    return LabelledOutputs(
         list(record_of.values()), labels, tuple(aspects), thresholds, simulated, merged, len(empty), len(alone)
     )
 
@@ -146,7 +146,7 @@ def _in_halves(dataset: Dataset, aspect: str) -> bool:
     return all(float(2 * row.value).is_integer() for row in dataset.ratings if row.aspect == aspect)
 
 
-def pairs_with_references(labelled: Labelled) -> tuple[list[tuple[int, str]], list[int]]:
+def pairs_with_references(labelled: LabelledOutputs) -> tuple[list[tuple[int, str]], list[int]]:
     """Return the instances of `labelled` outputs as the paper counts them: (row of the output, reference), and their
     number per output."""
     pairs = [(row, ref) for row, record in enumerate(labelled.records) for ref in get_references(record)]

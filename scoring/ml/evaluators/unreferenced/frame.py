@@ -33,7 +33,7 @@ from scoring.ml.evaluators.unreferenced.vectors import UtteranceEncoder, pad_con
 from scoring.ml.layers.pooling import Pooling
 from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
-from scoring.ml.training.frame import Learned, make_artefact, make_loop_settings
+from scoring.ml.training.frame import TrainingResult, make_artefact, make_loop_settings
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.loop import train_loop
 from scoring.ml.types import Record
@@ -77,7 +77,7 @@ class UnreferencedEvaluator(TrainedEvaluator):
             "held-out true replies": len(prepared.dev),
             "distinct texts": prepared.n_texts,
         }
-        learned = Learned(
+        learned = TrainingResult(
             network,
             found,
             examples,

@@ -107,7 +107,7 @@ class Replies:
 
 
 @dataclass(frozen=True)
-class Made:
+class GeneratedTexts:
     """Texts that models made, by conversation and turn: replies to the context, and true replies translated back."""
 
     generated: Mapping[tuple[int, int], str] = field(default_factory=dict)
@@ -131,7 +131,7 @@ def make_samples(
     options: SampleOptions,
     *,
     rng: Rng,
-    made: Made | None = None,
+    made: GeneratedTexts | None = None,
     tick: Tick = lambda done, total: None,
 ) -> Samples:
     """Return all true replies of the `conversations` with their broken forms; new texts are added to `table`.
@@ -154,20 +154,20 @@ def make_samples(
             if place % 256 == 0:
                 tick(turn * n + place, len(wanted) * n)
         broken[kind] = rows
-    made = made or Made()
-    get_run_folder = {key: place for place, key in enumerate(_keys(conversations))}
+    made = made or GeneratedTexts()
+    place_of = {key: place for place, key in enumerate(_keys(conversations))}
     pools: dict[str, Pool] = {}
     if "rand_utt" in kinds:
         pools["rand_utt"] = Pool(found.reply, found.group)
     for kind, texts in (("model_false", made.generated), ("rand_back", made.back_translated)):
         if kind in kinds and texts:
-            places = np.array([get_run_folder[key] for key in texts], dtype=np.int64)
+            places = np.array([place_of[key] for key in texts], dtype=np.int64)
             pools[kind] = Pool(np.array([table.add(text) for text in texts.values()]), found.group[places])
     paraphrase = None
     if made.back_translated:
         paraphrase = np.full(n, -1, dtype=np.int64)
         for key, text in made.back_translated.items():
-            paraphrase[get_run_folder[key]] = table.add(text)
+            paraphrase[place_of[key]] = table.add(text)
     return Samples(
         found.context_rows, found.starts, found.lengths, found.conversation, found.group, found.reply,
         broken, pools, paraphrase, found.shared,

@@ -21,7 +21,7 @@ from scoring.ml.evaluators.unreferenced.network import Examples, Store, TokenSto
 from scoring.ml.evaluators.unreferenced.planning import Sets
 from scoring.ml.evaluators.unreferenced.samples import (
     KINDS,
-    Made,
+    GeneratedTexts,
     Replies,
     SampleOptions,
     Samples,
@@ -46,7 +46,7 @@ SIZES = (
 
 
 @dataclass(frozen=True)
-class Prepared:
+class TrainingTexts:
     """Both parts as samples over one store of texts."""
 
     train: Samples
@@ -61,7 +61,7 @@ def network_sizes(job: FitJob) -> dict[str, Any]:
     return {**sizes, "vector": job.encoder.width, "vocabulary": int(job.encoder.config.get("vocab_size", 0))}
 
 
-def prepare_texts(network: type[UnreferencedNetwork], job: FitJob, sets: Sets, tools: Tools) -> Prepared:
+def prepare_texts(network: type[UnreferencedNetwork], job: FitJob, sets: Sets, tools: Tools) -> TrainingTexts:
     """Return both `sets` of a `job` as samples over one store of texts, which the `network` reads; `tools` make further
     texts."""
     table = TextTable()
@@ -85,12 +85,12 @@ def prepare_texts(network: type[UnreferencedNetwork], job: FitJob, sets: Sets, t
             )
         )
     store, parts = _make_store(network, job, table, parts)
-    return Prepared(parts[0], parts[1], store, len(table))
+    return TrainingTexts(parts[0], parts[1], store, len(table))
 
 
 def _made_texts(
     job: FitJob, conversations: Sequence[Conversation], tools: Tools, kinds: Sequence[str], name: str
-) -> Made:
+) -> GeneratedTexts:
     """Replies of the generator and back-translations for up to `pool_size` places of the conversations."""
     keys = [(number, turn) for number, one in enumerate(conversations) for turn in range(one.first, len(one.turns))]
     size = job.integer("pool_size") if name == "train" else job.integer("pool_size") // 4
@@ -109,7 +109,7 @@ def _made_texts(
     if tools.back_translate is not None and ("rand_back" in kinds or job.number("paraphrased") > 0):
         replies = [conversations[number].turns[turn] for number, turn in places]
         back = kept(make_texts(tools.back_translate, replies, job, f"translating back ({name})"))
-    return Made(generated, back)
+    return GeneratedTexts(generated, back)
 
 
 def _make_store(
@@ -164,7 +164,7 @@ def missing_kinds(samples: Samples) -> list[str]:
 class Epochs:
     """The losses of each epoch, and the metrics on the held-out part."""
 
-    def __init__(self, job: FitJob, prepared: Prepared) -> None:
+    def __init__(self, job: FitJob, prepared: TrainingTexts) -> None:
         self.job, self.prepared = job, prepared
         shared = prepared.train.shared and job.options.get("batches") == "conversations"
         self.whole = shared

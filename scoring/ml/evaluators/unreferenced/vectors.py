@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from scoring.ml.encoders.frozen import VectorEncoder
 from scoring.ml.encoders.source import EncoderSource
-from scoring.ml.encodings import Encodings, Ints, Tokenized, ragged_places
+from scoring.ml.encodings import Encodings, Ints, TokenizedTexts, ragged_places
 from scoring.ml.layers.pooling import Pooling
 
 Tick: TypeAlias = Callable[[int, int], object]
@@ -28,7 +28,7 @@ class UtteranceEncoder(VectorEncoder):
     def kept_as(self) -> str:
         return f"{self.pooling}:{self.dtype}"
 
-    def tokenize(self, texts: Sequence[str], left: Sequence[bool] | None = None) -> Tokenized:
+    def tokenize(self, texts: Sequence[str], left: Sequence[bool] | None = None) -> TokenizedTexts:
         """Token numbers; long texts lose their end, or their beginning where `left`."""
         if left is None or not any(left):
             return self.tokenizing.texts(texts)

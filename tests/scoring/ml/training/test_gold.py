@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scoring.ml.training.gold import rated_records
+from scoring.ml.training.gold import collect_rated_outputs
 from scoring.ml.types import Dataset, Item, Output, Rating
 
 VALUES = {"r": (1, 2, 4), "r@12": (2, 5, 5), "s": (3, 3, 1)}
@@ -26,7 +26,7 @@ def labels(names: dict[str, str], method) -> np.ndarray:
     )
     outputs = tuple(Output(item, system, "text") for item, system in places)
     items = tuple(Item(name, ("context",), group=name) for name in ("i1", "i2"))
-    found = rated_records(Dataset("d", items=items, outputs=outputs, ratings=ratings), "q", method)
+    found = collect_rated_outputs(Dataset("d", items=items, outputs=outputs, ratings=ratings), "q", method)
     return np.concatenate(found.values)
 
 

@@ -12,7 +12,7 @@ import pytest
 from evalapp.stats.correlation.coefficients import pearson
 from scoring.ml import Dataset, Dialogue, Item, Output, Rating, Record, load
 from scoring.ml.base import Evaluator
-from scoring.ml.training.record import correlations_with_people, hash_content, hash_contents
+from scoring.ml.training.record import correlate_with_people, hash_content, hash_contents
 
 N = 12
 
@@ -42,7 +42,7 @@ class Counting:
 
 
 def list_rows(evaluator: Counting) -> dict[str, float]:
-    found = correlations_with_people([cast(Evaluator, evaluator)], dataset(), ["clear", "short", "rare"])
+    found = correlate_with_people([cast(Evaluator, evaluator)], dataset(), ["clear", "short", "rare"])
     return {row["aspect"]: row["pearson"]["value"] for row in found}
 
 
@@ -75,12 +75,12 @@ def test_scores_that_depend_on_other_texts_are_computed_per_aspect() -> None:
 
 def test_nothing_is_scored_with_too_few_judgements() -> None:
     evaluator = Counting(many=False)
-    assert correlations_with_people([cast(Evaluator, evaluator)], dataset(), ["rare", "unheard of"]) == ()
+    assert correlate_with_people([cast(Evaluator, evaluator)], dataset(), ["rare", "unheard of"]) == ()
     assert evaluator.asked == []
 
 
 def test_baselines_are_included() -> None:
-    rows = correlations_with_people([load("length"), load("random")], dataset(), ["clear"])
+    rows = correlate_with_people([load("length"), load("random")], dataset(), ["clear"])
     assert [row["evaluator"] for row in rows] == ["length", "random"]
 
 

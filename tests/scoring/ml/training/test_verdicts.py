@@ -12,7 +12,7 @@ import pytest
 
 from scoring.ml import fit, load
 from scoring.ml.base import Evaluator
-from scoring.ml.training.verdicts import peoples_pairs, verdicts_like_people
+from scoring.ml.training.verdicts import collect_pairs, compare_with_people
 from scoring.ml.types import Comparison, Dataset, Item, Output, Record
 from tests.scoring.ml.evaluators.comparative.data import make
 from tests.scoring.ml.tiny import tiny_encoder
@@ -80,12 +80,12 @@ class Judge(Words):
 
 
 def list_rows(evaluator: Words, data: Dataset | None = None, aspects: Sequence[str] = ("clear",)) -> list[Any]:
-    found = verdicts_like_people([cast(Evaluator, evaluator)], dataset() if data is None else data, aspects)
+    found = compare_with_people([cast(Evaluator, evaluator)], dataset() if data is None else data, aspects)
     return [dict(row) for row in found]
 
 
 def test_human_verdict_is_the_majority() -> None:
-    pairs = peoples_pairs(dataset(), "clear")
+    pairs = collect_pairs(dataset(), "clear")
     assert [(a.item, a.system, b.system) for a, b in pairs.texts] == [(f"i{n}", "a", "b") for n in (0, 1, 2, 3, 8)]
     assert pairs.sign.tolist() == [1, 1, -1, 0, -1]
     assert (pairs.n_split, pairs.n_identical, pairs.simulated) == (1, 1, 0)
@@ -192,7 +192,7 @@ def stop(*_: object) -> None:
 
 def test_progress_callback_may_stop_the_work() -> None:
     with pytest.raises(Stop):
-        verdicts_like_people([load("length")], dataset(), ["clear"], progress=stop)
+        compare_with_people([load("length")], dataset(), ["clear"], progress=stop)
 
 
 def compared(data: Dataset) -> Dataset:

@@ -17,7 +17,7 @@ from scoring.ml.layers.pooling import pool
 from scoring.ml.network import Network
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.finetune import FinetuneSettings, finetune
-from scoring.ml.training.gold import choose_aspect, rated_records
+from scoring.ml.training.gold import choose_aspect, collect_rated_outputs
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.loop import LoopSettings, train_loop
 from scoring.ml.training.record import TrainingRecord, data_hash, library_versions, list_groups
@@ -67,7 +67,7 @@ class Toy(TrainedEvaluator):
     @classmethod
     def plan(cls, job: FitJob) -> Plan:
         aspect = choose_aspect(job.name, job.train, job.aspect, ("ratings",))
-        n = len(rated_records(job.train, aspect).records)
+        n = len(collect_rated_outputs(job.train, aspect).records)
         if n < 4:
             raise TrainingDataError(job.name, f"{n} rated outputs are too few: rate at least 4")
         return Plan({"rated outputs": n}, -(-n // 4) * job.integer("epochs"), None)
@@ -75,7 +75,7 @@ class Toy(TrainedEvaluator):
     @classmethod
     def train(cls, job: FitJob) -> Artefact:
         aspect = choose_aspect(job.name, job.train, job.aspect, ("ratings",))
-        rated = rated_records(job.train, aspect)
+        rated = collect_rated_outputs(job.train, aspect)
         labels = torch.tensor(rated.means(), dtype=torch.float32)
         torch.manual_seed(job.torch_seed("network"))
         frozen = job.flag("frozen")

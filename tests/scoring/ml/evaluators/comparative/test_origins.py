@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from scoring.ml import plan
-from scoring.ml.evaluators.comparative.origins import both_note, counted_note
+from scoring.ml.evaluators.comparative.origins import describe_origins, describe_shared_texts
 from scoring.ml.evaluators.comparative.pairs import Samples
 from scoring.ml.types import Dataset, Item, Output, System
 from tests.scoring.ml.evaluators.comparative.data import make
@@ -64,14 +64,14 @@ def test_many_systems_are_abbreviated() -> None:
     data = Dataset(
         "d", items=items, outputs=tuple(outputs), systems=(System("person", "human"), System("shuffled", "control"))
     )
-    assert counted_note(data) == (
+    assert describe_origins(data) == (
         "texts counted as human: the references, person; as machine-written: m0, m1, m2, m3, m4 and 4 more; "
         "as neither: shuffled"
     )
-    assert both_note(data, Samples.of(data)).startswith(
+    assert describe_shared_texts(data, Samples.of(data)).startswith(
         "9 machine texts equal a reference of their item, so they are learned as both human and machine-written "
         "(2 of m7, 1 of m0, 1 of m1, 1 of m2, 1 of m3 and 3 more). If one of the systems is human, set the "
         'system\'s kind: on the page Items, Systems; with manage.py load --system-kind "m7=human"; '
     )
     unlike = replace(data, outputs=data.outputs[-1:])
-    assert both_note(unlike, Samples.of(unlike)) == ""
+    assert describe_shared_texts(unlike, Samples.of(unlike)) == ""

@@ -20,7 +20,7 @@ from scoring.ml.evaluators.comparative.pairs import (
     WeakPairs,
     converged_steps,
     margin_floor,
-    smoothed,
+    smooth_target,
 )
 from scoring.ml.types import Dataset, Item, Output, System
 from tests.scoring.ml.evaluators.comparative.data import make
@@ -177,9 +177,9 @@ def test_unreadable_dev_losses_are_named(said):
 
 
 def test_smoothing():
-    assert smoothed(BETTER_TARGET, 0.1, True) == pytest.approx((0.1 / 3, 0.1 / 3, 0.9 + 0.1 / 3))
-    assert smoothed(BETTER_TARGET, 0.1, False) == pytest.approx((0.05, 0.0, 0.95))
-    assert smoothed(BETTER_TARGET, 0.0, True) == BETTER_TARGET
+    assert smooth_target(BETTER_TARGET, 0.1, True) == pytest.approx((0.1 / 3, 0.1 / 3, 0.9 + 0.1 / 3))
+    assert smooth_target(BETTER_TARGET, 0.1, False) == pytest.approx((0.05, 0.0, 0.95))
+    assert smooth_target(BETTER_TARGET, 0.0, True) == BETTER_TARGET
 
 
 def test_pair_seen_from_the_other_side():

@@ -13,7 +13,7 @@ from scoring.ml.evaluators.comparative.verdicts import (
     score_signs,
     softmax,
     swap_consistency,
-    symmetrised,
+    symmetrise,
 )
 
 FORWARD = np.array([[0.1, 0.2, 0.7], [0.5, 0.3, 0.2], [0.2, 0.5, 0.3]])
@@ -32,15 +32,15 @@ def test_outcomes_by_hand():
     np.testing.assert_array_equal(expected_points(certain), count_points(decide_signs(certain)))
     np.testing.assert_array_equal(expected_scores(certain), score_signs(decide_signs(certain)))
     odd = np.random.default_rng(1).dirichlet(np.ones(3), 500)
-    assert (expected_scores(symmetrised(odd, odd)) == 0.5).all()
+    assert (expected_scores(symmetrise(odd, odd)) == 0.5).all()
 
 
 def test_merging_both_readings_by_hand():
-    found = symmetrised(FORWARD, BACKWARD)
+    found = symmetrise(FORWARD, BACKWARD)
     np.testing.assert_allclose(found[0], [(0.1 + 0.4) / 2, 0.25, (0.7 + 0.3) / 2])
     np.testing.assert_allclose(found.sum(axis=1), 1)
     np.testing.assert_array_equal(decide_signs(found), [1, -1, 0])
-    np.testing.assert_array_equal(decide_signs(symmetrised(BACKWARD, FORWARD)), [-1, 1, 0])
+    np.testing.assert_array_equal(decide_signs(symmetrise(BACKWARD, FORWARD)), [-1, 1, 0])
 
 
 def test_swap_consistency_is_the_share_of_reversed_verdicts():

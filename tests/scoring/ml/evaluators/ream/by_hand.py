@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from scoring.ml.evaluators.ream.gold import ItemGold
-from scoring.ml.evaluators.ream.training import Prepared
+from scoring.ml.evaluators.ream.training import PreparedItems
 from scoring.ml.registry import get_entry
 from scoring.ml.training.job import FitJob
 from scoring.ml.types import Dataset
@@ -28,7 +28,7 @@ class Total(torch.nn.Module):
         return self.weight * (x[..., 0] * mask).sum(dim=1)
 
 
-def prepared() -> Prepared:
+def prepared() -> PreparedItems:
     """Items A and B with two references and one answer to another query each. Scores of the three outputs are the
     columns; the human scores are 1, 2, 3.
 
@@ -39,7 +39,7 @@ def prepared() -> Prepared:
     a = np.array([[0.0, 3.0, 4.0], [2.0, 2.0, 0.0], [4.0, 1.0, 0.0]])
     b = np.array([[4.0, 1.0, 0.0], [2.0, 2.0, 0.0], [0.0, 3.0, 4.0]])
     vectors = np.array([[0.8], [-0.3], [-0.4], [-1.1], [0.7], [-1.2]], dtype=np.float32)
-    return Prepared([ItemGold(a, PEOPLE, 2), ItemGold(b, PEOPLE, 2)], [0, 3], vectors)
+    return PreparedItems([ItemGold(a, PEOPLE, 2), ItemGold(b, PEOPLE, 2)], [0, 3], vectors)
 
 
 def job(folder: Path, **options: Any) -> FitJob:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from scoring.ml.evaluators.ream.gold import ItemGold, Sample
-from scoring.ml.evaluators.ream.training import Prepared, draw_samples, report
+from scoring.ml.evaluators.ream.training import PreparedItems, draw_samples, report
 from tests.scoring.ml.evaluators.ream.by_hand import PEOPLE, Total, prepared
 
 #: Predicted .8, .7, .5 and -.4.
@@ -63,7 +63,7 @@ def test_sets_with_equal_scores_for_all_have_no_gold() -> None:
 def test_changes_without_effect_on_reliability_make_no_pair() -> None:
     """A worthless stranger next to the reference: there is nothing to distinguish."""
     scores = np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]])
-    given = Prepared([ItemGold(scores, PEOPLE, 1)], [0], np.array([[0.5], [0.1]], dtype=np.float32))
+    given = PreparedItems([ItemGold(scores, PEOPLE, 1)], [0], np.array([[0.5], [0.1]], dtype=np.float32))
     found = report(Total(), given, [Sample(0, (0,), 1.0)], np.random.default_rng(1))  # type: ignore[arg-type]
     # Alone it is constant: no reliability either. And the only reference cannot be removed.
     assert found.n_pairs == {"remove": 0, "add": 0, "replace": 0}

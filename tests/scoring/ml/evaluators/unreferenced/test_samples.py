@@ -15,7 +15,7 @@ from scoring.ml.evaluators.unreferenced.conversations import (
 )
 from scoring.ml.evaluators.unreferenced.samples import (
     KINDS,
-    Made,
+    GeneratedTexts,
     SampleOptions,
     Samples,
     TextTable,
@@ -33,7 +33,7 @@ TALK = [
 ]
 
 
-def made(flat: bool = False, *, texts: Made | None = None, variants: int = 2) -> tuple[Samples, TextTable]:
+def made(flat: bool = False, *, texts: GeneratedTexts | None = None, variants: int = 2) -> tuple[Samples, TextTable]:
     table = TextTable()
     samples = make_samples(
         TALK, table, SampleOptions(KINDS["all"], flat, variants),
@@ -88,7 +88,7 @@ def test_random_replies_come_from_other_groups_and_are_drawn_each_epoch() -> Non
 
 
 def test_generated_texts_become_false_and_true_replies() -> None:
-    texts = Made(
+    texts = GeneratedTexts(
         generated={(0, 1): "i am a model", (1, 1): "so am i"},
         back_translated={(0, 2): "how do you do today", (1, 1): "a good morning indeed"},
     )
