@@ -236,7 +236,7 @@ def test_moved_frozen_encoder_can_be_named(tmp_path: Path, monkeypatch: pytest.M
     assert isinstance(member, TrainedEvaluator)
     CrossFitted(member.entry, [member, member]).save_pretrained(tmp_path / "folds")
     shutil.move(tmp_path / "moved", tmp_path / "again")
-    with pytest.raises(ArtefactError, match="where there is none now"):
+    with pytest.raises(ArtefactError, match="which does not exist"):
         load(tmp_path / "folds")
     folds = load(tmp_path / "folds", encoder=str(tmp_path / "again"))
     np.testing.assert_allclose(folds.score(RECORDS), before, atol=1e-12)

@@ -179,7 +179,7 @@ def test_diverging_training_suggests_a_remedy(toy):
     run = execute_run(start_training(project=toy.project, wishes=wishes, send=False).pk)
     assert run.state == Run.State.FAILED
     assert "the training diverged" in run.error
-    assert "Take a smaller learning_rate" in run.error
+    assert "Use a smaller learning_rate" in run.error
 
 
 def test_cancelled_training_continues_where_it_stopped(toy, monkeypatch):

@@ -216,7 +216,7 @@ def test_training_at_too_large_a_rate_is_explained(tmp_path: Path, encoder: str,
     held_out = toy_data(4, seed=9) if dev else None
     given = {"encoder": encoder, "dev": held_out, "frozen": frozen, "learning_rate": 1e30, "folder": tmp_path}
     steps: list[int] = []
-    with pytest.raises(TrainingDiverged, match="Take a smaller learning_rate"):
+    with pytest.raises(TrainingDiverged, match="Use a smaller learning_rate"):
         fit("toy", toy_data(), epochs=10, progress=lambda p: steps.append(p.done), **given)
     assert max(steps) < 10  # not to the end of all epochs
     with pytest.raises(TrainingDiverged):
