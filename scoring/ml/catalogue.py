@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Literal, NoReturn, TypeAlias
+from typing import Any, Literal, NoReturn, TypeAlias, cast
 
 from evalapp.translation import gettext as _
 from scoring.ml.errors import InvalidOption, InvalidOptions, NotTrained
@@ -96,8 +96,7 @@ def must_be_trained(entry: Entry, options: dict[str, OptionValue]) -> NoReturn:
 
 def _load_class(place: str) -> type[Any]:
     module, _, name = place.partition(":")
-    found: type[Any] = getattr(import_module(module), name)
-    return found
+    return cast("type[Any]", getattr(import_module(module), name))
 
 
 @dataclass(frozen=True, slots=True)

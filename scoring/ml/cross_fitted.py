@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol, Self, runtime_checkable
+from typing import Protocol, Self, cast, runtime_checkable
 
 import numpy as np
 
@@ -229,8 +229,7 @@ class CrossFitted(Evaluator):
 def join_folds(members: Sequence[TrainedEvaluator]) -> CrossFitted:
     """Return the models of all folds, `members`, as one evaluator of the class that their entry names."""
     entry = members[0].entry
-    found: CrossFitted = entry.load_cross_fitted()(entry, members)
-    return found
+    return cast(CrossFitted, entry.load_cross_fitted()(entry, members))
 
 
 def _join_values(values: Sequence[str]) -> str:

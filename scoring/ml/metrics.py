@@ -8,7 +8,7 @@ from __future__ import annotations
 import pkgutil
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 from scoring.ml import baselines
 from scoring.ml.base import Evaluator, PairEvaluator
@@ -47,5 +47,4 @@ def build_pairwise(name: str, options: dict[str, Any]) -> PairEvaluator:
 def build(entry: Entry, options: dict[str, Any]) -> Evaluator:
     """Build the evaluator of an `entry` with these `options`. Raises `InvalidOption`, and `NotTrained` for one that
     must be trained."""
-    evaluator: Evaluator = entry.build(entry, entry.parse_options(options))
-    return evaluator
+    return cast(Evaluator, entry.build(entry, entry.parse_options(options)))

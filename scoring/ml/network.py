@@ -6,7 +6,7 @@ Imports torch; only evaluators' implementations may import this module.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import torch
 from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
@@ -131,8 +131,7 @@ class Network(PreTrainedModel):
             given["input_ids"] = input_ids
         if token_type_ids is not None:
             given["token_type_ids"] = token_type_ids
-        output: torch.Tensor = self.encoder(**given).last_hidden_state
-        return output
+        return cast("torch.Tensor", self.encoder(**given).last_hidden_state)
 
 
 def check_architecture(source: EncoderSource) -> None:

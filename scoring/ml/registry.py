@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from scoring.ml.base import ARTIFACT, Evaluator
 from scoring.ml.catalogue import Entry
@@ -87,8 +87,7 @@ def _load_saved(
         own = {name: value for name, value in options.items() if name != "encoder"}
         encoder = None if options.get("encoder") is None else str(options["encoder"])
         kind = entry.load_cross_fitted() if "folds" in content else entry.load_implementation()
-        evaluator: Evaluator = kind.from_folder(entry, folder, own, verify=verify, encoder=encoder)
-        return evaluator
+        return cast(Evaluator, kind.from_folder(entry, folder, own, verify=verify, encoder=encoder))
     if "options" not in content:
         message = f"{ARTIFACT} names the evaluator {entry.name}, which is never trained; save the evaluator again"
         raise ArtefactError(str(folder), message)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -209,8 +209,7 @@ def _porter() -> Callable[[str], str]:
     """Porter's stemmer with nltk's extensions; nltk is imported on first use because that takes a while."""
     from nltk.stem.porter import PorterStemmer
 
-    stem: Callable[[str], str] = cache(PorterStemmer().stem)
-    return stem
+    return cast("Callable[[str], str]", cache(PorterStemmer().stem))
 
 
 ENTRIES = (

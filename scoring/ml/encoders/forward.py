@@ -126,8 +126,7 @@ def sequence_logits(model: nn.Module, batch: Batch) -> Tensor:
     kind = type(model).__name__.removesuffix("ForSequenceClassification")
     encoder = getattr(own, own.base_model_prefix, None)
     if encoder is None or kind not in {"Bert", "Roberta", "XLMRoberta", "Camembert", "DistilBert"}:
-        logits: Tensor = model(**_arguments(batch)).logits
-        return logits
+        return cast("Tensor", model(**_arguments(batch)).logits)
     first = first_vectors(encoder, batch)
     if kind == "DistilBert":
         first = own.dropout(own.pre_classifier(first).relu())
@@ -214,10 +213,8 @@ def _in_place(activation: Any) -> Callable[[Tensor], Tensor]:
     import torch
 
     if type(activation).__name__ == "GELUActivation" and getattr(activation, "act", None) is torch.nn.functional.gelu:
-        found: Callable[[Tensor], Tensor] = torch.ops.aten.gelu_.default
-        return found
-    plain: Callable[[Tensor], Tensor] = activation
-    return plain
+        return cast("Callable[[Tensor], Tensor]", torch.ops.aten.gelu_.default)
+    return cast("Callable[[Tensor], Tensor]", activation)
 
 
 def _groups(lengths: Ints) -> list[_Group]:
@@ -245,8 +242,7 @@ def _embed(parts: _Parts, batch: Batch) -> Tensor:
             kinds = batch.token_type_ids
             hidden += parts.types(kinds.flatten() if whole else kinds[mask])
     hidden += parts.positions(torch.from_numpy(positions))
-    normed: Tensor = parts.norm(hidden)
-    return normed
+    return cast("Tensor", parts.norm(hidden))
 
 
 def _attend(layer: _Layer, hidden: Tensor, groups: list[_Group], *, firsts: Tensor | None = None) -> Tensor:
@@ -313,12 +309,10 @@ def _attended(layer: _Layer, found: Tensor, hidden: Tensor) -> Tensor:
     """The output of the attention, with residual and norm."""
     attended = layer.out(found)
     attended += hidden
-    normed: Tensor = layer.attention_norm(attended)
-    return normed
+    return cast("Tensor", layer.attention_norm(attended))
 
 
 def _feed_forward(layer: _Layer, hidden: Tensor) -> Tensor:
     raised = layer.down(layer.activation(layer.up(hidden)))
     raised += hidden
-    normed: Tensor = layer.output_norm(raised)
-    return normed
+    return cast("Tensor", layer.output_norm(raised))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.engine import Dtype
@@ -154,8 +154,7 @@ def read_model(name: str, folder: Path, kind: AutoKind, **options: Any) -> PreTr
     if other:
         message = f"{folder} holds weights of other sizes than its config.json says, {_some(other)}: {_AGAIN}"
         raise EncoderError(name, message)
-    read: PreTrainedModel = model.eval()
-    return read
+    return cast("PreTrainedModel", model.eval())
 
 
 def weight_names(source: EncoderSource) -> frozenset[str]:

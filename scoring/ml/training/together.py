@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 import torch.distributed as dist
@@ -53,8 +53,7 @@ class Together:
         dist.broadcast_object_list(said, src=0)
         if said[1] is not None:
             raise said[1]
-        found: T = said[0]
-        return found
+        return cast(T, said[0])
 
     def mean(self, value: float) -> float:
         """The mean of the processes' values, equal in all."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -66,8 +66,7 @@ class ComparativeNetwork(Network):
             return self._logits(first_vectors(self.encoder, batch))
         if self.encoder is not None and not self.training and self.pooling == "sides":
             return self._logits(side_vectors(self.encoder, batch, *self.marks))
-        logits: torch.Tensor = self(**as_inputs(batch))["logits"]
-        return logits
+        return cast("torch.Tensor", self(**as_inputs(batch))["logits"])
 
     def _pooled(self, **inputs: torch.Tensor) -> torch.Tensor:
         hidden, mask = self.hidden(**inputs), inputs["attention_mask"]

@@ -5,7 +5,7 @@ Explained in docs/explanation/evaluators/perception.md#loss.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -55,8 +55,7 @@ class PerceptionNetwork(TowerNetwork):
 
     def grade(self, vectors: torch.Tensor, tower: int = 0) -> torch.Tensor:
         """l1(T(.)): (rows,)."""
-        found: torch.Tensor = self.l1[tower](vectors).squeeze(-1)
-        return found
+        return cast("torch.Tensor", self.l1[tower](vectors).squeeze(-1))
 
     def confide(self, both: torch.Tensor, tower: int = 0) -> torch.Tensor:
         """c = sigmoid(l2(T(x^) + T(x))): (rows,)."""

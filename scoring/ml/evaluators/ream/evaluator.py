@@ -186,8 +186,7 @@ class Ream(TrainedEvaluator):
                 self.pair_encoder.vectors([replace(query, text=text) for text in ahead])
 
             def judge(sets: Sequence[Sequence[str]], query: Record = query) -> list[float]:
-                found: list[float] = self.reliabilities(query, sets).tolist()
-                return found
+                return cast("list[float]", self.reliabilities(query, sets).tolist())
 
             found.append(choose_references(item.id, own, texts, judge, Search(**search), rng=rng, read=read))
             if progress is not None:

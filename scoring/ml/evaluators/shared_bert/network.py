@@ -6,7 +6,7 @@ Explained in docs/explanation/evaluators/shared-bert.md#model.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.nn import functional
@@ -56,8 +56,7 @@ class SharedBertNetwork(TowerNetwork):
     def judge(self, batch: Batch) -> torch.Tensor:
         """logits (rows, aspects) at inference, over the encoder's unpadded forward where there is one."""
         if self.pooling == "pooler":
-            found: torch.Tensor = self(**as_inputs(batch))["logits"]
-            return found
+            return cast("torch.Tensor", self(**as_inputs(batch))["logits"])
         columns = []
         for number, head in enumerate(self.heads):
             vector = pooled_vectors(self.tower(number), batch, "mean" if self.pooling == "mean" else "cls")
@@ -72,8 +71,7 @@ class SharedBertNetwork(TowerNetwork):
             hidden = output.last_hidden_state
             how = "mean" if self.pooling == "mean" else "cls"
             vector = torch.tanh(self.dense[number](pool(hidden, inputs["attention_mask"], how)))  # type: ignore[arg-type]
-        found: torch.Tensor = self.heads[number](self.dropout(vector))
-        return found
+        return cast("torch.Tensor", self.heads[number](self.dropout(vector)))
 
 
 def balanced_cross_entropy(logits: torch.Tensor, labels: torch.Tensor, beta: torch.Tensor) -> torch.Tensor:

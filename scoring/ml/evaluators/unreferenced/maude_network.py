@@ -6,7 +6,7 @@ reply. Explained in docs/explanation/evaluators/unreferenced.md#networks.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -56,8 +56,7 @@ class MaudeNetwork(UnreferencedNetwork):
         padded = x.new_zeros((*places.shape, x.shape[1])).masked_scatter(places[:, :, None], x)
         if not self.bidirectional:
             # Padding comes last and never affects a turn.
-            states: Tensor = self.transition(padded)[0]
-            return states
+            return cast(Tensor, self.transition(padded)[0])
         packed = nn.utils.rnn.pack_padded_sequence(padded, lengths.cpu(), batch_first=True, enforce_sorted=False)
         found, _ = nn.utils.rnn.pad_packed_sequence(
             self.transition(packed)[0], batch_first=True, total_length=places.shape[1]
@@ -73,15 +72,13 @@ class MaudeNetwork(UnreferencedNetwork):
         return whole[:, None, :].expand(-1, states.shape[1], -1)
 
     def _project(self, largest: Tensor) -> Tensor:
-        projected: Tensor = self.project(largest)
-        return projected
+        return cast(Tensor, self.project(largest))
 
     def _cast(self, vectors: Tensor) -> Tensor:
         return vectors.to(self.down.weight.dtype)
 
     def replies(self, texts: Tensor) -> Tensor:
-        found: Tensor = self.down(self._cast(texts))
-        return found
+        return cast(Tensor, self.down(self._cast(texts)))
 
     def features(self, c: Tensor, h: Tensor) -> Tensor:
         return compared(c, h, str(self.sizes["difference"]))
