@@ -186,4 +186,4 @@ class TokenReader(nn.Module):
         states, _ = self.recurrent(packed)
         found, _ = nn.utils.rnn.pad_packed_sequence(states, batch_first=True)
         padding = torch.arange(found.shape[1])[None, :] >= lengths[:, None]
-        return cast(Tensor, found.masked_fill(padding.to(found.device)[:, :, None], float("-inf")).amax(dim=1))
+        return found.masked_fill(padding.to(found.device)[:, :, None], float("-inf")).amax(dim=1)
