@@ -79,7 +79,7 @@ class ApplyForm(forms.Form):
 
 
 def _option_field(option: Any, default: Any) -> forms.Field:
-    common: dict[str, Any] = {"label": make_label(option), "help_text": option.help, "required": bool(option.needed)}
+    common: dict[str, Any] = {"label": make_label(option), "help_text": _(option.help), "required": bool(option.needed)}
     if option.names_model:
         default_choice = [] if option.needed else [("", _("default"))]
         choices = [*default_choice, *((name, name) for name in settings.ENCODERS)]

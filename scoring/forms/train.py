@@ -55,7 +55,7 @@ class TrainForm(forms.Form):
             if option.name in OWN:
                 continue
             if option.names_model and not settings.ENCODERS:
-                self.lacking.append((make_label(option), option.help, _(NOT_INSTALLED)))
+                self.lacking.append((make_label(option), _(option.help), _(NOT_INSTALLED)))
             else:
                 self.fields[f"option_{option.name}"] = self._option_field(option)
         self._add_data(project)
@@ -157,7 +157,7 @@ class TrainForm(forms.Form):
             default = _("Empty: %(value)s.") % {"value": listed}
         common: dict[str, Any] = {
             "label": make_label(option),
-            "help_text": f"{option.help} {default}",
+            "help_text": f"{_(option.help)} {default}",
             "required": False,
         }
         if option.names_model:

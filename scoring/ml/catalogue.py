@@ -25,7 +25,8 @@ PAPER, RECOMMENDED = "paper", "recommended"
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A keyword of `load(name, ...)` or `fit(name, ...)`: type, default and help text."""
+    """A keyword of `load(name, ...)` or `fit(name, ...)`: type, default and help text, which pages show through
+    gettext."""
 
     name: str
     type: Literal["bool", "int", "float", "str"]
@@ -101,7 +102,7 @@ def _load_class(place: str) -> type[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An evaluator in the catalogue.
+    """An evaluator in the catalogue; pages show its summary through gettext.
 
     `build` makes the evaluator (a `base.Evaluator`). `scale` is the range of a score (None = open); `level` is where
     the evaluator is defined; `system_score` says whether a system's score is the mean over its texts or computed from

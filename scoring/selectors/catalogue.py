@@ -79,7 +79,7 @@ def entry_as_dict(entry: Entry) -> dict[str, Any]:
     return {
         "name": entry.name,
         "kind": entry.kind,
-        "summary": entry.summary,
+        "summary": _(entry.summary),
         "needs": list(entry.needs),
         "level": entry.level,
         "scale": list(entry.scale),
@@ -99,7 +99,7 @@ def _option_as_dict(option: Any) -> dict[str, Any]:
         "name": option.name,
         "type": option.type,
         "default": option.default,
-        "help": option.help,
+        "help": _(option.help),
         "choices": list(option.choices),
         "advanced": option.advanced,
     }
