@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm, PasswordResetForm, SetPasswordForm
+from django.utils.translation import gettext_lazy as _
 
 from evalapp.common.errors import EvalappError
 
@@ -68,9 +69,11 @@ class KeepTokens(forms.Form):
 
     keep_tokens = forms.BooleanField(
         required=False,
-        label="Keep my API tokens working",
-        help_text="If not ticked, all of them are revoked, and programs that use them stop. Keep them only if nobody "
-        "else can have seen them.",
+        label=_("Keep my API tokens"),
+        help_text=_(
+            "Otherwise all tokens are revoked, and programs that use them stop working. Keep them only if no one else "
+            "can have seen them."
+        ),
     )
 
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
@@ -102,34 +105,34 @@ class JoinForm(forms.Form):
     """A new account by invitation."""
 
     username = forms.CharField(
-        label="User name",
+        label=_("User name"),
         max_length=150,
-        help_text="Letters, digits and @ . + - _",
+        help_text=_("Letters, digits and @ . + - _"),
         widget=forms.TextInput(attrs={"autocomplete": "username", "autocapitalize": "none"}),
     )
     email = forms.EmailField(
-        label="E-mail",
+        label=_("E-mail"),
         required=False,
-        help_text="Only for resetting the password.",
+        help_text=_("Only used to reset the password."),
         widget=forms.EmailInput(attrs={"autocomplete": "email"}),
     )
     password = forms.CharField(
-        label="Password",
+        label=_("Password"),
         strip=False,
-        help_text="At least 10 characters.",
+        help_text=_("At least 10 characters."),
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
     )
 
 
 class TokenForm(forms.Form):
-    name = forms.CharField(max_length=100, help_text="Where it is used, such as “training script”.")
+    name = forms.CharField(max_length=100, help_text=_("Where the token is used, for example “training script”."))
     scopes = forms.MultipleChoiceField(
         label="May", choices=list(SCOPES.items()), widget=forms.CheckboxSelectMultiple, initial=["read"]
     )
     project = forms.ModelChoiceField(
-        queryset=Project.objects.none(), required=False, empty_label="All my projects", label="In"
+        queryset=Project.objects.none(), required=False, empty_label=_("All my projects"), label=_("Project")
     )
-    days = forms.IntegerField(label="Valid for (days)", initial=90, min_value=1, max_value=365)
+    days = forms.IntegerField(label=_("Valid for (days)"), initial=90, min_value=1, max_value=365)
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -158,9 +161,9 @@ class ProjectForm(forms.ModelForm):
 
 class NewProjectForm(ProjectForm):
     slug = forms.CharField(
-        label="Short name",
+        label=_("Short name"),
         max_length=63,
-        help_text="For addresses and commands: a-z, 0-9 and hyphens. It stays.",
+        help_text=_("Used in addresses and commands: a-z, 0-9 and hyphens. It cannot be changed later."),
         widget=forms.TextInput(attrs={"autocapitalize": "none", "spellcheck": "false"}),
     )
     field_order = ["name", "slug"]
@@ -171,13 +174,14 @@ class NewProjectForm(ProjectForm):
 
 class DeleteForm(forms.Form):
     confirmation = forms.CharField(
-        label="Short name of the project", widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"})
+        label=_("Short name of the project"),
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
 
 
 class CloseForm(forms.Form):
     password = forms.CharField(
-        label="Your password", strip=False, widget=forms.PasswordInput(attrs={"autocomplete": "current-password"})
+        label=_("Your password"), strip=False, widget=forms.PasswordInput(attrs={"autocomplete": "current-password"})
     )
 
 
@@ -187,15 +191,17 @@ class InvitationForm(forms.Form):
         initial=Role.ANNOTATOR,
         widget=forms.RadioSelect,
     )
-    label = forms.CharField(required=False, max_length=100, help_text="For you: who gets it.")
-    max_uses = forms.IntegerField(label="For how many people", initial=1, min_value=1, max_value=10_000)
-    days = forms.IntegerField(label="Valid for (days)", initial=14, min_value=1, max_value=365)
+    label = forms.CharField(required=False, max_length=100, help_text=_("A note for you: who gets this invitation."))
+    max_uses = forms.IntegerField(label=_("Number of people"), initial=1, min_value=1, max_value=10_000)
+    days = forms.IntegerField(label=_("Valid for (days)"), initial=14, min_value=1, max_value=365)
     landing = forms.CharField(
-        label="Leads to",
+        label=_("First page"),
         required=False,
         max_length=200,
-        help_text="A page of this site, such as /my/. Empty: their first page. "
-        "The page of one campaign limits annotators to it.",
+        help_text=_(
+            "A page of this site, such as /my/. Empty: the overview. The page of a campaign limits annotators to that "
+            "campaign."
+        ),
     )
 
 

@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 
 from evalapp.common.errors import TooMany
 
@@ -72,7 +73,9 @@ def check(limit: Limit, key: str) -> None:
     found = AttemptCount.objects.filter(key=digest, window=window).values_list("count", flat=True).first()
     if found is not None and found >= limit.most:
         wait = limit.seconds - int(time.time() % limit.seconds)
-        raise TooMany(f"Too many attempts. Try again in {max(1, wait // 60)} min.", wait=wait)
+        raise TooMany(
+            _("Too many attempts. Try again in %(minutes)d min.") % {"minutes": max(1, wait // 60)}, wait=wait
+        )
 
 
 def count(limit: Limit, key: str) -> None:

@@ -10,6 +10,7 @@ from django.core.validators import RegexValidator
 from django.db import models
 from django.urls import Resolver404, ResolverMatch, get_script_prefix, resolve
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from .roles import ROLES_FOR, Need, Role, need_to_give
 
@@ -27,9 +28,9 @@ class User(AbstractUser):
     """A person. `theme` and `keys` are display settings kept on the server so that they follow the person."""
 
     class Theme(models.TextChoices):
-        SYSTEM = "system", "As the system"
-        LIGHT = "light", "Light"
-        DARK = "dark", "Dark"
+        SYSTEM = "system", _("Same as the system")
+        LIGHT = "light", _("Light")
+        DARK = "dark", _("Dark")
 
     theme = models.CharField(max_length=6, choices=Theme.choices, default=Theme.SYSTEM)
     preferences = models.JSONField(default=dict, blank=True)
@@ -135,10 +136,10 @@ class Invitation(models.Model):
 
     class State(models.TextChoices):
         OPEN = "open", "Open"
-        REVOKED = "revoked", "Revoked"
-        EXPIRED = "expired", "Expired"
-        USED = "used", "Used up"
-        ENDED = "ended", "Ended: its maker may not invite any more"
+        REVOKED = "revoked", _("Revoked")
+        EXPIRED = "expired", _("Expired")
+        USED = "used", _("Used up")
+        ENDED = "ended", _("Ended: its creator may no longer invite people")
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="invitations")
     role = models.CharField(max_length=10, choices=Role.choices)

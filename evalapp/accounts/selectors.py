@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from evalapp.common.errors import NotAllowed, NotThere
 from evalapp.common.models import AuditEvent
@@ -24,25 +25,32 @@ def get_project(*, user: User | AnonymousUser, slug: str, need: Need = "read") -
         role=Subquery(mine.values("role")[:1]), invited_to=Subquery(mine.values("campaigns")[:1])
     ).first()
     if project is None or not user.is_authenticated:
-        raise NotThere(f"There is no project “{slug}” that you can see.")
+        raise NotThere(_("Project “%(slug)s” not found.") % {"slug": slug})
     role = project.role
     if not user.is_superuser:
         if role is None:
-            raise NotThere(f"There is no project “{slug}” that you can see.")
+            raise NotThere(_("Project “%(slug)s” not found.") % {"slug": slug})
         if role not in ROLES_FOR[need]:
-            raise NotAllowed(f"As {role} of this project you may not do this. Ask one of its owners.")
+            raise NotAllowed(
+                _("Your role in this project (%(role)s) does not allow this. Ask one of its owners.") % {"role": role}
+            )
     token = getattr(user, "api_token", None)
     if token is not None:
         check_token(token, project, need)
     return project
 
 
+def _missing_scope(need: str) -> str:
+    text = _("This token does not have the scope “%(scope)s”. Create one that does under Account, Tokens.")
+    return text % {"scope": need}
+
+
 def check_token(token: object, project: Project, need: Need) -> None:
     """An API token narrows what its user may do: to its project and to its scopes."""
     if token.project_id not in (None, project.pk):  # type: ignore[attr-defined]
-        raise NotThere(f"There is no project “{project.slug}” that this token can see.")
+        raise NotThere(_("This token has no access to project “%(slug)s”.") % {"slug": project.slug})
     if need != "member" and need not in token.scopes and "manage" not in token.scopes:  # type: ignore[attr-defined]
-        raise NotAllowed(f"This token lacks the scope “{need}”. Make one with it under Account, Tokens.")
+        raise NotAllowed(_missing_scope(need))
 
 
 def may_enter(*, user: User | AnonymousUser, project_id: int, campaign: str) -> bool:
@@ -69,9 +77,11 @@ def check_scope(user: User, need: Need) -> None:
     if token is None:
         return
     if token.project_id is not None:
-        raise NotAllowed("This token is bound to one project. Make one without a project under Account, Tokens.")
+        raise NotAllowed(
+            _("This token is limited to one project. Create a token for all projects under Account, Tokens.")
+        )
     if not {need, "manage"} & set(token.scopes):
-        raise NotAllowed(f"This token lacks the scope “{need}”. Make one with it under Account, Tokens.")
+        raise NotAllowed(_missing_scope(need))
 
 
 def my_projects(user: User | AnonymousUser) -> QuerySet[Project]:

@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse, UnreadablePostError
 from django.shortcuts import render
+from django.utils.translation import gettext as _
 from rest_framework.exceptions import AuthenticationFailed
 
 from evalapp.accounts.authentication import TokenAuthentication
@@ -42,7 +43,9 @@ class BodyLimit:
         if getattr(request.META.get("wsgi.input"), "failed", False):  # see evalapp.ops.web
             for handler in request.upload_handlers:  # else half a file stays until the next garbage collection
                 handler.upload_interrupted()
-            return refuse(request, TooSlow("The body stopped or came too slowly. Send it again on a faster line."))
+            return refuse(
+                request, TooSlow(_("The upload stopped or was too slow. Send it again over a faster connection."))
+            )
         return response
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
@@ -51,7 +54,7 @@ class BodyLimit:
 
     def check(self, request: HttpRequest) -> None:
         if "HTTP_TRANSFER_ENCODING" in request.META:
-            raise LengthMissing("Send the body with its Content-Length, not in chunks.")
+            raise LengthMissing(_("Send the body with a Content-Length, not in chunks."))
         length = request.META.get("CONTENT_LENGTH") or "0"
         size = int(length) if length.isdecimal() else 0
         is_upload = self.large.fullmatch(request.path_info) is not None
@@ -61,12 +64,11 @@ class BodyLimit:
             if found := _PROJECT.match(request.path_info):
                 get_project(user=user, slug=found[1], need="write")
             if not is_upload and not self.long.fullmatch(request.path_info):
-                most = f"At most {SMALL_BODY // 1024} KB are taken at this address"
-                raise TooLarge(f"{most}; this is {size / 1024:,.0f} KB. Shorten it.")
+                text = _("This address accepts at most %(most)d KB, and this is %(size)s KB. Shorten it.")
+                raise TooLarge(text % {"most": SMALL_BODY // 1024, "size": f"{size / 1024:,.0f}"})
         if size > limit:
-            raise TooLarge(
-                f"At most {limit // 1_000_000:,} MB are taken here; this is {size / 1e6:,.1f} MB. Split or compress it."
-            )
+            text = _("At most %(most)s MB are accepted, and this is %(size)s MB. Split or compress it.")
+            raise TooLarge(text % {"most": f"{limit // 1_000_000:,}", "size": f"{size / 1e6:,.1f}"})
         if is_upload and size > SMALL_BODY:
             check_room(size)
 
@@ -80,8 +82,9 @@ def find_sender(request: HttpRequest) -> Any:
     except AuthenticationFailed as error:
         raise SignInFirst(str(error.detail)) from error
     if found is None:
-        limit = f"Without a sign-in at most {SMALL_BODY // 1024} KB are taken."
-        raise SignInFirst(f"{limit} {SIGN_IN}" if request.path_info.startswith("/api/") else f"{limit} Sign in first.")
+        text = _("Without signing in, at most %(most)d KB are accepted.") % {"most": SMALL_BODY // 1024}
+        way_out = SIGN_IN if request.path_info.startswith("/api/") else _("Sign in first.")
+        raise SignInFirst(" ".join([text, way_out]))
     return found[0]
 
 

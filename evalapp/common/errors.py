@@ -1,15 +1,18 @@
-"""The small family of domain errors. Each carries its facts as fields and says the way out in its text;
-pages, API and commands render the same error in their own form."""
+"""Errors for users. Pages, API and commands show the same error, each in its own form. The message says what is wrong
+and what to do; details are fields."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
+
+from django.utils.translation import gettext_lazy as _
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing wrong with an input: where it is and what to do. `line` counts from 1."""
+    """An error in an input: its place and how to correct it. `line` counts from 1."""
 
     message: str
     field: str = ""
@@ -25,81 +28,81 @@ class Fault:
 
 
 class EvalappError(Exception):
-    """A mistake or a state that the person can do something about. `status` is its HTTP status."""
+    """An error that the user can correct. `status` is its HTTP status, `code` its type in the API."""
 
     status = 400
     code = "error"
-    title = "That did not work"
+    title: Any = _("The request failed")
 
     def __init__(self, detail: str, *, faults: Sequence[Fault] = (), **extra: object) -> None:
         super().__init__(detail)
         self.detail = detail
         self.faults = list(faults)
-        self.extra = extra  # further members of the problem document, JSON-ready
+        self.extra = extra  # additional members of the problem document, JSON-ready
 
     @property
-    def untold(self) -> list[Fault]:
-        """The faults that the detail does not say in the same words."""
+    def unmentioned_faults(self) -> list[Fault]:
+        """The faults that `detail` does not contain."""
         return [fault for fault in self.faults if str(fault) not in self.detail]
 
 
 class BadInput(EvalappError):
-    code, title = "bad-input", "The input has faults"
+    code, title = "bad-input", _("The input has faults")
 
 
 class SignInFirst(EvalappError):
-    status, code, title = 401, "not-authenticated", "You are not signed in"
+    status, code, title = 401, "not-authenticated", _("You are not signed in")
 
 
 class TooSlow(EvalappError):
-    status, code, title = 408, "too-slow", "The upload came too slowly"
+    status, code, title = 408, "too-slow", _("The upload was too slow")
 
 
 class LengthMissing(EvalappError):
-    status, code, title = 411, "length-missing", "The length of the upload is missing"
+    status, code, title = 411, "length-missing", _("The length of the upload is missing")
 
 
 class TooLarge(EvalappError):
-    status, code, title = 413, "too-large", "The upload is too large"
+    status, code, title = 413, "too-large", _("The upload is too large")
 
 
 class Unsupported(EvalappError):
-    status, code, title = 415, "unsupported", "This kind of content is not read here"
+    status, code, title = 415, "unsupported", _("Unsupported content type")
 
 
 class NotAllowed(EvalappError):
-    status, code, title = 403, "not-allowed", "Your role does not allow this"
+    status, code, title = 403, "not-allowed", _("Your role does not allow this")
 
 
 class NotThere(EvalappError):
-    status, code, title = 404, "not-found", "Nothing is there"
+    status, code, title = 404, "not-found", _("Not found")
 
 
 class Conflict(EvalappError):
-    status, code, title = 409, "conflict", "Something is in the way"
+    status, code, title = 409, "conflict", _("Not possible in the current state")
 
 
 class InProgress(Conflict):
-    code, title = "in-progress", "The same request is still being worked on"
+    code, title = "in-progress", _("The same request is still in progress")
 
 
 class KeyReused(Conflict):
-    code, title = "key-reused", "This idempotency key belongs to another request"
+    code, title = "key-reused", _("The idempotency key was used for another request")
 
 
 class TooMany(EvalappError):
-    status, code, title = 429, "too-many", "Too many requests"
+    status, code, title = 429, "too-many", _("Too many requests")
 
 
 class Unavailable(EvalappError):
-    status, code, title = 503, "unavailable", "A part of the installation is not running"
+    status, code, title = 503, "unavailable", _("A part of the installation is not running")
 
 
 class NoRoom(EvalappError):
-    status, code, title = 507, "no-room", "The server has no room for this"
+    status, code, title = 507, "no-room", _("The server is out of disk space")
 
 
 class Busy(Unavailable):
-    """It runs and is at something else: `wait` says in how many seconds to ask again."""
+    """A part is running but busy; `wait` is the number of seconds after which to retry."""
 
-    code, title = "busy", "This part of the installation is busy"
+    code, title = "busy", _("This part of the installation is busy")

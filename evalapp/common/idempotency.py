@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db import IntegrityError
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from .errors import InProgress, KeyReused
 from .models import IdempotencyKey
@@ -39,8 +40,10 @@ def begin_request(*, user: Any, token: int, key: str, request: str) -> Idempoten
                 return row
             if not _is_left(row, now):
                 raise InProgress(
-                    "The first request under this idempotency key has not been answered yet. Send the same one again "
-                    "in a moment; its answer will be that of the first.",
+                    _(
+                        "The first request with this idempotency key is still in progress. Send it again in a moment "
+                        "to get the response to the first."
+                    ),
                     wait=WAIT_SECONDS,
                 )
         anew |= {"status": None, "body": "", "answer": "", "location": ""}
@@ -56,7 +59,8 @@ def _is_left(row: IdempotencyKey, now: datetime) -> bool:
 
 def reused(row: IdempotencyKey) -> KeyReused:
     return KeyReused(
-        f"It was used for {row.request} before, and this is another address or body. Make a new key for a new request."
+        _("The key was used for %(request)s with another address or body. Use a new key for each new request.")
+        % {"request": row.request}
     )
 
 

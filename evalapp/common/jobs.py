@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from .errors import BadInput
 from .hooks import load_target
 from .params import read_params
@@ -75,7 +77,9 @@ def register(job: Job) -> None:
 
 def get_job(kind: str) -> Job:
     if kind not in _JOBS:
-        raise BadInput(f"There is no job of kind “{kind}”. There are: {', '.join(sorted(_JOBS))}.")
+        raise BadInput(
+            _("Unknown kind of run “%(kind)s”. Known: %(kinds)s.") % {"kind": kind, "kinds": ", ".join(sorted(_JOBS))}
+        )
     return _JOBS[kind]
 
 

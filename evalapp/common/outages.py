@@ -13,6 +13,8 @@ from typing import TypeVar
 import django.db
 from django.conf import settings
 from django.db import connection
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
 
 from .errors import BadInput, Unavailable
 
@@ -38,19 +40,19 @@ _NUL = ("NUL (0x00)", "\\u0000")
 
 
 class DatabaseGone(Unavailable):
-    title = "The database cannot be reached"
+    title = _lazy("The database cannot be reached")
 
 
 class DatabaseBusy(Unavailable):
-    title = "The database is busy"
+    title = _lazy("The database is busy")
 
 
 class DatabaseDamaged(Unavailable):
-    title = "The database file is damaged"
+    title = _lazy("The database file is damaged")
 
 
 class DiskFull(Unavailable):
-    title = "The disk is full"
+    title = _lazy("The disk is full")
 
 
 def explain(error: BaseException) -> Unavailable | None:
@@ -70,7 +72,7 @@ def explain_damage(error: BaseException) -> DatabaseDamaged | None:
 def unstorable(error: BaseException) -> BadInput | None:
     """PostgreSQL neither stores nor looks for a text with the character NUL; whoever sent one is told so."""
     if isinstance(error, (ValueError, django.db.DataError)) and any(words in str(error) for words in _NUL):
-        return BadInput("A text has the character NUL, which is no part of any text here. Leave it out.")
+        return BadInput(_("A text contains the character NUL, which cannot be stored. Remove it."))
     return None
 
 
@@ -93,27 +95,28 @@ def _explain(error: BaseException) -> Unavailable | None:
     is_database = isinstance(error, (django.db.Error, driver.Error))
     if _is_full(error, text, code):
         return DiskFull(
-            "There is no room left on the server's disk. Nothing was stored by halves; free some room, then try again."
+            _("The disk of the server is full. Nothing was stored incompletely. Free some space, then try again.")
         )
     if not is_database:
         return None
     if any(words in text for words in _DAMAGED_WORDS):
         return DatabaseDamaged(
-            f"The database file {connection.settings_dict['NAME']} is damaged or is no database. Stop everything, move "
-            "it and the files that begin with its name to another folder, then restore a backup: "
-            "python manage.py restore FILE --replace"
+            _(
+                "The database file %(file)s is damaged or is not a database. Stop all processes, move it and the files "
+                "that begin with its name to another folder, then restore a backup: "
+                "python manage.py restore FILE --replace"
+            )
+            % {"file": connection.settings_dict["NAME"]}
         )
     if code.startswith(_BUSY) or "database is locked" in text or "table is locked" in text:
         return DatabaseBusy(
-            "Too much is written to the server's database at once. Nothing was stored by halves; try again in a moment."
+            _("Too many processes write to the database. Nothing was stored incompletely. Try again in a moment.")
         )
     lost = isinstance(error, (django.db.InterfaceError, driver.InterfaceError)) or (
         isinstance(error, (django.db.OperationalError, driver.OperationalError)) and not code
     )
     if code.startswith(_GONE) or (lost and connection.vendor == "postgresql") or _is_file_trouble(text):
-        return DatabaseGone(
-            "The server's database does not answer. Nothing was stored by halves; try again in a moment."
-        )
+        return DatabaseGone(_("The database does not answer. Nothing was stored incompletely. Try again in a moment."))
     return None
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.db.models import Q, QuerySet
+from django.utils.translation import gettext as _
 from rest_framework.pagination import BasePagination
 from rest_framework.response import Response
 
@@ -103,7 +104,7 @@ class KeysetPagination(BasePagination):
         self.request = request
         limit = request.query_params.get("limit", "50")
         if not limit.isdecimal() or len(limit) > 9 or not 1 <= int(limit) <= MAX_SIZE:
-            raise BadInput(f"limit must be a whole number from 1 to {MAX_SIZE}.")
+            raise BadInput(_("limit must be a whole number from 1 to %(most)d.") % {"most": MAX_SIZE})
         self.page = keyset(
             queryset,
             order=getattr(view, "keyset_order", ("pk",)),

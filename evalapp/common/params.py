@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, Field, field, fields
 from typing import Any, TypeVar
 
+from django.utils.translation import gettext as _
+
 from .errors import BadInput, Fault
 
 T = TypeVar("T")
@@ -84,7 +86,7 @@ def read_params(kind: type[T], params: Mapping[str, Any]) -> T:
     every member that is unknown, missing, of another type or beyond its bounds."""
     known = {one.name: one for one in fields(kind)}  # type: ignore[arg-type]
     faults = [
-        Fault(f"{name} is not known here. There are: {', '.join(known)}.", field=name)
+        Fault(_("%(name)s is unknown. Known: %(known)s.") % {"name": name, "known": ", ".join(known)}, field=name)
         for name in sorted(set(params) - set(known))
     ]
     values = {name: value for name, value in params.items() if name in known}
@@ -93,12 +95,12 @@ def read_params(kind: type[T], params: Mapping[str, Any]) -> T:
         if fits(value) or (value is None and _takes_null(known[name])):
             faults += _bound_faults(known[name], value)
         else:
-            faults.append(Fault(f"{name} is {noun}.", field=name))
+            faults.append(Fault(_("%(name)s must be %(noun)s.") % {"name": name, "noun": noun}, field=name))
     for name, one in known.items():
         if _is_needed(one) and values.get(name, "") in ("", []):
-            faults.append(Fault(one.metadata.get("needed") or f"{name} is missing.", field=name))
+            faults.append(Fault(one.metadata.get("needed") or _("%(name)s is missing.") % {"name": name}, field=name))
     if faults:
-        raise BadInput("The request has faults. " + " ".join(fault.message for fault in faults), faults=faults)
+        raise BadInput(_("The request has faults.") + " " + " ".join(fault.message for fault in faults), faults=faults)
     return kind(**{n: tuple(v) if str(known[n].type).startswith("tuple") else v for n, v in values.items()})
 
 
@@ -125,15 +127,21 @@ def _bound_faults(one: Field[Any], value: Any) -> list[Fault]:
     if value is None:
         return []
     if choices and value not in choices:
-        text = f"{one.name} is one of {', '.join(choice for choice in choices if choice)}, not “{value}”."
-        return [Fault(text, field=one.name)]
+        text = _("%(name)s must be one of %(choices)s, not “%(value)s”.")
+        known = ", ".join(choice for choice in choices if choice)
+        return [Fault(text % {"name": one.name, "choices": known, "value": value}, field=one.name)]
     size, noun, repeated = value, _shape(one)[1], False
     if isinstance(value, list | tuple):
         size, noun = len(value), "a list of different names,"
         repeated = low is not None and len(set(value)) < size
     if repeated or (low is not None and size < low) or (high is not None and size > high):
-        bounds = f"from {low} to {high}" if None not in (low, high) else f"of at least {low}"
-        return [Fault(f"{one.name} is {noun} {bounds}.", field=one.name)]
+        bounded = None not in (low, high)
+        text = (
+            _("%(name)s must be %(noun)s from %(low)s to %(high)s.")
+            if bounded
+            else _("%(name)s must be %(noun)s of at least %(low)s.")
+        )
+        return [Fault(text % {"name": one.name, "noun": noun, "low": low, "high": high}, field=one.name)]
     return []
 
 

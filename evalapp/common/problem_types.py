@@ -46,7 +46,7 @@ PROBLEM_TYPES = (
         "Send Accept: application/json, or leave the header out.",
     ),
     ProblemType(
-        "too-slow", 408, "The upload came too slowly", "The body did not arrive within the time that `detail` names.",
+        "too-slow", 408, "The upload was too slow", "The body did not arrive within the time that `detail` names.",
         "Send it over a faster connection or in smaller parts. A proxy that buffers requests helps slow senders.",
     ),
     ProblemType(
@@ -58,7 +58,7 @@ PROBLEM_TYPES = (
         "Compress the files (gzip), send them in several requests, or raise MAX_UPLOAD_BYTES.",
     ),
     ProblemType(
-        "unsupported", 415, "This kind of content is not read here", "The content type or encoding is not supported.",
+        "unsupported", 415, "Unsupported content type", "The content type or encoding is not supported.",
         "`detail` names the types that are.",
     ),
     ProblemType(
@@ -87,7 +87,7 @@ PROBLEM_TYPES = (
         "Programs send a token in the header Authorization instead of a cookie.",
     ),
     ProblemType(
-        "not-found", 404, "Nothing is there",
+        "not-found", 404, "Not found",
         "The address is wrong, the object was deleted, or it is not yours to see.",
         "Check the address and the project. Objects of projects in which you have no role look the same.",
     ),
@@ -101,16 +101,16 @@ PROBLEM_TYPES = (
     ),
     # ---- the state of things
     ProblemType(
-        "conflict", 409, "Something is in the way",
+        "conflict", 409, "Not possible in the current state",
         "The request is well formed and cannot be done in the present state.",
         "`detail` says what must change first.",
     ),
     ProblemType(
-        "in-progress", 409, "The same request is still being worked on",
+        "in-progress", 409, "The same request is still in progress",
         "A request with the same Idempotency-Key has not ended yet.", "Send it again after the seconds of Retry-After.",
     ),
     ProblemType(
-        "key-reused", 409, "This idempotency key belongs to another request",
+        "key-reused", 409, "The idempotency key was used for another request",
         "The Idempotency-Key was used within the last 24 hours for another request.", "Make a new key, best a UUID.",
     ),
     ProblemType(
@@ -169,8 +169,8 @@ PROBLEM_TYPES = (
         "Try again after `wait` seconds.",
     ),
     ProblemType(
-        "no-room", 507, "The server has no room for this", "The disk of the installation is nearly full.",
+        "no-room", 507, "The server is out of disk space", "The disk of the installation is nearly full.",
         "Whoever runs the installation frees space; then send it again.",
     ),
-    ProblemType("error", 400, "That did not work", "A refusal without a code of its own.", "`detail` says why."),
+    ProblemType("error", 400, "The request failed", "A refusal without a code of its own.", "`detail` says why."),
 )  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import Http404
+from django.utils.translation import gettext as _
 from rest_framework import exceptions, status
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
@@ -26,7 +27,13 @@ DOCUMENTATION = "/docs/errors"
 
 
 def problem(code: str, title: str, status_code: int, detail: str, errors: list | None = None, **extra: Any) -> dict:
-    body = {"type": f"{DOCUMENTATION}#{code}", "title": title, "status": status_code, "detail": _short(detail), **extra}
+    body = {
+        "type": f"{DOCUMENTATION}#{code}",
+        "title": str(title),
+        "status": status_code,
+        "detail": _short(detail),
+        **extra,
+    }
     if errors:
         body["errors"] = [{key: _short(value) for key, value in error.items()} for error in errors[:MOST_ERRORS]]
     if errors and len(errors) > MOST_ERRORS:
@@ -78,9 +85,9 @@ def exception_handler(error: Exception, context: dict) -> Response | None:
     headers: dict[str, str] = {}
     error = unstorable(error) or error
     if isinstance(error, Http404):
-        error = NotThere("No such object, or it is not yours to see.")
+        error = NotThere(_("Not found, or you have no access to it."))
     elif isinstance(error, PermissionDenied):
-        error = NotAllowed(str(error) or "Ask an owner of the project for a role that may do this.")
+        error = NotAllowed(str(error) or _("Ask an owner of the project for a role that may do this."))
     if isinstance(error, EvalappError):
         body = from_domain(error)
         headers |= wait_headers(error)

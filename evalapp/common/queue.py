@@ -17,6 +17,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from . import audit
 from .errors import Conflict
@@ -173,7 +174,7 @@ def cancel_run(*, run: Run, user: Any = None) -> Run:
         )
         if not waiting and not running:
             run.refresh_from_db()
-            raise Conflict(f"The run has already ended: {run.get_state_display().lower()}.")
+            raise Conflict(_("The run has already ended: %(state)s.") % {"state": run.get_state_display().lower()})
         audit.record(verb="run.cancelled", project=run.project, actor=user, object=run)
         # The user's name is in the audit, where it can be erased; the log keeps its text.
         RunLog.objects.create(run=run, text="Cancelled before it began." if waiting else "Cancelled: it is to stop.")
@@ -187,7 +188,7 @@ def retry_run(*, run: Run, user: Any = None) -> Run:
     """Put a failed or cancelled run back into the queue with new attempts, unless its input has been removed."""
     job = find_job(run.kind)
     if run.state in (Run.State.FAILED, Run.State.CANCELLED) and job is not None and job.is_spent(run):
-        raise Conflict("What was sent for this run is gone. Send it again.")
+        raise Conflict(_("The input of this run has been removed. Send it again."))
     try:
         with transaction.atomic():
             changed = Run.objects.filter(pk=run.pk, state__in=[Run.State.FAILED, Run.State.CANCELLED]).update(
@@ -197,10 +198,10 @@ def retry_run(*, run: Run, user: Any = None) -> Run:
                 input_hash=input_hash(run.kind, run.project_id, run.params),
             )  # fmt: skip
             if not changed:
-                raise Conflict("Only a failed or cancelled run can be tried again.")
+                raise Conflict(_("Only a failed or cancelled run can be retried."))
             audit.record(verb="run.retried", project=run.project, actor=user, object=run)
     except IntegrityError as error:
-        raise Conflict("The same work is already waiting or running.") from error
+        raise Conflict(_("An identical run is already waiting or running.")) from error
     run.refresh_from_db()
     transaction.on_commit(lambda: send_run(run))
     return run

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from .errors import NoRoom
 
@@ -20,7 +21,9 @@ def check_room(size: int = 0) -> None:
     left = shutil.disk_usage(settings.DATA_DIR).free - needed
     if left < settings.MIN_FREE_BYTES or (not shared and shutil.disk_usage(temporary).free < size):
         raise NoRoom(
-            "The disk of the server is nearly full, so uploads are refused for now. Nothing was stored. Ask the people "
-            f"who run this installation to free some: {settings.MIN_FREE_BYTES // 1_000_000:,} MB must stay free "
-            "(MIN_FREE_MB)."
+            _(
+                "The disk of the server is nearly full, so uploads are refused. Nothing was stored. Ask the operators "
+                "of this installation to free some space: %(free)s MB must stay free (MIN_FREE_MB)."
+            )
+            % {"free": f"{settings.MIN_FREE_BYTES // 1_000_000:,}"}
         )

@@ -221,7 +221,7 @@ def execute_run(run_id: int, *, echo: Callable[[str], None] | None = None, by_wo
         if (outage := outages.explain(error)) is None or connection.in_atomic_block:
             raise
         # Perhaps it was claimed and only the answer got lost.
-        outages.persist(lambda: give_back_run(run_id, outage.title), PATIENCE)
+        outages.persist(lambda: give_back_run(run_id, str(outage.title)), PATIENCE)
         return None
     if run is None:
         return None
@@ -321,4 +321,4 @@ def _after_outage(run: Run, context: RunContext, outage: Unavailable, error: Exc
     if isinstance(outage, outages.DiskFull):
         context.log(f"{outage.title}: {error}")
         return Run.State.FAILED.value, {"error": outage.detail}
-    return Run.State.QUEUED.value, {"why": outage.title}
+    return Run.State.QUEUED.value, {"why": str(outage.title)}

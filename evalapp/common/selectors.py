@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
 
 from evalapp.accounts.models import Project
 from evalapp.accounts.roles import Need
@@ -18,11 +19,11 @@ def find_run(*, user: Any, pk: int, need: Need = "read", slug: str | None = None
     """The run if the user may `need` its project, and if it belongs to `slug` where one is given."""
     run = Run.objects.select_related("project", "created_by").filter(pk=pk).first()
     if run is None or (slug is not None and run.project.slug != slug):
-        raise NotThere("There is no such run that you can see.")
+        raise NotThere(_("Run not found."))
     try:
         run.project = get_project(user=user, slug=run.project.slug, need=need)
     except NotThere as error:
-        raise NotThere("There is no such run that you can see.") from error
+        raise NotThere(_("Run not found.")) from error
     return run
 
 

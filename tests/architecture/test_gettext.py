@@ -21,37 +21,6 @@ NOT_CONVERTED: tuple[str, ...] = (
     "annotation/selectors/",
     "annotation/services/",
     "annotation/views/",
-    "evalapp/accounts/api/people.py",
-    "evalapp/accounts/api/projects.py",
-    "evalapp/accounts/api/serializers.py",
-    "evalapp/accounts/api/tokens.py",
-    "evalapp/accounts/forms.py",
-    "evalapp/accounts/limits.py",
-    "evalapp/accounts/models.py",
-    "evalapp/accounts/selectors.py",
-    "evalapp/accounts/services/invitations.py",
-    "evalapp/accounts/services/members.py",
-    "evalapp/accounts/services/projects.py",
-    "evalapp/accounts/services/tokens.py",
-    "evalapp/accounts/views/account.py",
-    "evalapp/accounts/views/joining.py",
-    "evalapp/accounts/views/people.py",
-    "evalapp/accounts/views/projects.py",
-    "evalapp/accounts/views/signing.py",
-    "evalapp/common/api/fields.py",
-    "evalapp/common/api/idempotency.py",
-    "evalapp/common/api/runs.py",
-    "evalapp/common/bodies.py",
-    "evalapp/common/errors.py",
-    "evalapp/common/idempotency.py",
-    "evalapp/common/jobs.py",
-    "evalapp/common/outages.py",
-    "evalapp/common/pagination.py",
-    "evalapp/common/params.py",
-    "evalapp/common/problems.py",
-    "evalapp/common/queue.py",
-    "evalapp/common/room.py",
-    "evalapp/common/selectors.py",
     "retrieval/api/",
     "retrieval/forms.py",
     "retrieval/models/",
@@ -126,7 +95,7 @@ def list_shown(call: ast.Call, errors: set[str]) -> list[ast.expr]:
         return call.args[1:2]
     if name == "add_error":
         return call.args[1:2]
-    if owner == "forms" or name.endswith("Field"):
+    if owner == "forms":
         return [keyword.value for keyword in call.keywords if keyword.arg in FIELD_TEXTS]
     return []
 

@@ -41,7 +41,7 @@ from tests.scoring.training import put_toy_into_catalogue
 from tests.taking import ITEMS
 
 pytestmark = [pytest.mark.slow, pytest.mark.promise("disk")]
-LINE = "There is no room left on the server"
+LINE = "The disk of the server is full"
 MEGABYTES = 8
 
 

@@ -39,7 +39,7 @@ from tests.taking import COMPARISONS, DATASET, ITEMS, OUTPUTS, RATINGS, as_bytes
 pytestmark = [pytest.mark.server("postgres"), pytest.mark.slow, pytest.mark.promise("database")]
 WORKER = ["--include", "tests.evalapp.common.run_jobs", "--queues", "cpu,gpu,live"]
 SECONDS = 6  # how long a page may wait here
-LINE = "The server&#x27;s database does not answer."
+LINE = "The database does not answer."
 
 
 class House:
@@ -232,7 +232,7 @@ def test_connection_cut_during_a_submission_stores_nothing_and_a_repeat_once(hou
     with cut("annotation_assignment", "INSERT"):
         lost = house.post(address, body)
         assert (lost.status, lost.in_time) == (503, True)
-        assert "Nothing was stored by halves" in lost.json["detail"]
+        assert "Nothing was stored incompletely" in lost.json["detail"]
         assert Judgement.objects.count() == 0
         assert Slot.objects.filter(campaign=campaign, state=Slot.State.TAKEN).count() == 1
         assert Assignment.objects.get(public=task["id"]).state == Assignment.State.OPEN

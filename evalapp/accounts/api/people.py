@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -33,7 +34,7 @@ GONE = OpenApiResponse(description="Done.")
 def _member(project: Project, pk: int) -> Membership:
     member = Membership.objects.select_related("user").filter(project=project, pk=pk).first()
     if member is None:
-        raise NotThere("There is no such member of this project.")
+        raise NotThere(_("This project has no such member."))
     return member
 
 
@@ -107,11 +108,11 @@ class InvitationShow(APIView):
     def _find(self, request: Request, pk: int) -> Invitation:
         found = with_makers(Invitation.objects.filter(pk=pk)).first()
         if found is None:
-            raise NotThere("There is no such invitation that you can see.")
+            raise NotThere(_("Invitation not found."))
         try:
             get_project(user=request.user, slug=found.project.slug, need="manage")
         except NotThere as error:
-            raise NotThere("There is no such invitation that you can see.") from error
+            raise NotThere(_("Invitation not found.")) from error
         return found
 
     @extend_schema(operation_id="invitations_retrieve", responses=InvitationSerializer)

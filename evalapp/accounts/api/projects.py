@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -38,7 +39,7 @@ class ProjectList(APIView):
         """Make a project; you become its owner."""
         check_scope(request.user, "manage")
         if not may_create_projects(request.user):
-            raise NotAllowed("Projects are made by people who research in one already. Ask an owner of yours.")
+            raise NotAllowed(_("Only owners and researchers of a project may create projects."))
         wishes = NewProjectSerializer(data=request.data)
         wishes.is_valid(raise_exception=True)
         project = create_project(owner=request.user, **wishes.validated_data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -50,7 +51,7 @@ class TokenShow(APIView):
         check_scope(request.user, "manage")
         token = ApiToken.objects.visible_to(request.user).select_related("project").filter(pk=pk).first()
         if token is None:
-            raise NotThere("There is no such token of yours.")
+            raise NotThere(_("Token not found."))
         return token
 
     @extend_schema(operation_id="tokens_retrieve", responses=TokenSerializer)

@@ -13,6 +13,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
 
 from evalapp.accounts.authentication import digest
 from evalapp.accounts.models import CAMPAIGN_PAGES, Invitation, Membership, Project, User, resolve_landing
@@ -50,13 +51,17 @@ def create_invitation(
     check_role(role)
     check_names(label=label, landing=landing)
     if not 1 <= days <= MAX_DAYS:
-        raise BadInput("An invitation needs an end.", faults=[Fault(f"From 1 to {MAX_DAYS} days.", field="days")])
+        raise BadInput(
+            _("The invitation has no valid end."),
+            faults=[Fault(_("From 1 to %(most)d days.") % {"most": MAX_DAYS}, field="days")],
+        )
     if not 1 <= max_uses <= MAX_USES:
         raise BadInput(
-            f"uses must be from 1 to {MAX_USES}.", faults=[Fault(f"From 1 to {MAX_USES}.", field="max_uses")]
+            _("The number of people must be from 1 to %(most)d.") % {"most": MAX_USES},
+            faults=[Fault(_("From 1 to %(most)d.") % {"most": MAX_USES}, field="max_uses")],
         )
     if landing and not (landing.startswith("/") and url_has_allowed_host_and_scheme(landing, allowed_hosts=None)):
-        text = "Give a page of this site, starting with a slash."
+        text = _("Enter a page of this site, starting with a slash.")
         raise BadInput(text, faults=[Fault(text, field="landing")])
     _check_landing(project, landing)
     secret = secrets.token_urlsafe(24)
@@ -86,9 +91,9 @@ def _check_landing(project: Project, landing: str) -> None:
         rows = apps.get_model("annotation", CAMPAIGN_MODELS[kind]).objects.filter(
             project=project, pk=found.kwargs["pk"]
         )
-        text = "" if rows.exists() else "This project has no such campaign. Give the page of one of its campaigns."
+        text = "" if rows.exists() else _("This project has no such campaign. Enter the page of one of its campaigns.")
     elif found.kwargs.get("slug", project.slug) != project.slug:
-        text = "This is a page of another project. Give a page of this project."
+        text = _("This page belongs to another project. Enter a page of this project.")
     if text:
         raise BadInput(text, faults=[Fault(text, field="landing")])
 
@@ -142,7 +147,7 @@ def check_look(name: str) -> None:
     if any(
         other != name and look & fold_confusables(other) for other in User.objects.values_list("username", flat=True)
     ):
-        text = (
+        text = _(
             "This user name differs from that of another account only in capitals or in letters that look alike. "
             "Choose another, or sign in if that account is yours."
         )
@@ -167,14 +172,14 @@ def join_with_new_account(
     except ValidationError as error:
         faults += [Fault(text, field="password") for text in error.messages]
     if faults:
-        raise BadInput("The account could not be made.", faults=faults)
+        raise BadInput(_("The account could not be created."), faults=faults)
     check_look(user.username)
     user.set_password(password)
     try:
         with transaction.atomic():
             user.save()
     except IntegrityError as error:
-        text = "This user name is taken. Choose another, or sign in if it is yours."
+        text = _("This user name is taken. Choose another, or sign in if it is yours.")
         raise Conflict(text, faults=[Fault(text, field="username")]) from error
     audit.record(verb="account.created", actor=user, object=user.username)
     return accept_invitation(secret=secret, user=user)

@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from evalapp.accounts.models import Invitation, Membership, Project, User
 from evalapp.accounts.roles import ROLES_FOR, Role, need_to_give
@@ -24,7 +25,9 @@ def new_pseudonym() -> str:
 
 def check_role(role: str) -> None:
     if role not in Role.values:
-        raise BadInput(f"There is no role “{role}”. There are: {', '.join(Role.values)}.")
+        raise BadInput(
+            _("Unknown role “%(role)s”. Roles: %(roles)s.") % {"role": role, "roles": ", ".join(Role.values)}
+        )
 
 
 @transaction.atomic
@@ -42,18 +45,18 @@ def add_member(*, project: Project, user: User, role: str, actor: User | None) -
                 member = Membership.objects.create(project=project, user=user, role=role, pseudonym=pseudonym)
         except IntegrityError as error:
             if Membership.objects.filter(project=project, user=user).exists():
-                raise Conflict(f"{user} belongs to this project already.") from error
+                raise Conflict(_("%(user)s is already a member of this project.") % {"user": user}) from error
             continue
         audit.record(verb="member.added", project=project, actor=actor, object=user.username, role=role)
         return member
-    raise Conflict("No free pseudonym was found. Try again.")
+    raise Conflict(_("No free pseudonym was found. Try again."))
 
 
 def _held(member: Membership) -> Membership:
     """The row as it is now, until the transaction ends; another owner may have been quicker."""
     found = Membership.objects.select_for_update().select_related("user", "project").filter(pk=member.pk).first()
     if found is None:
-        raise NotThere("Somebody else has removed this member in the meantime.")
+        raise NotThere(_("This member has been removed in the meantime."))
     return found
 
 
@@ -62,7 +65,7 @@ def _keep_an_owner(member: Membership) -> None:
     Project.objects.select_for_update().get(pk=member.project_id)
     others = Membership.objects.filter(project_id=member.project_id, role=Role.OWNER, user__is_active=True)
     if not others.exclude(pk=member.pk).exists():
-        raise Conflict("This is the last owner of the project. Make somebody else an owner first.")
+        raise Conflict(_("This is the only owner of the project. Name another owner first."))
 
 
 def _end_links(member: Membership, *, actor: User, but: Collection[str] = ()) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
+from django.utils.translation import gettext as _
 
 from evalapp.accounts.models import SLUG, Membership, Project, User
 from evalapp.accounts.roles import Role
@@ -42,7 +43,7 @@ def check_slug(slug: str) -> None:
     except ValidationError as error:
         raise BadInput(str(error.message), faults=[Fault(str(error.message), field="slug")]) from error
     if slug in RESERVED:
-        text = f"“{slug}” is a page of its own; choose another short name."
+        text = _("“%(slug)s” is reserved. Choose another short name.") % {"slug": slug}
         raise BadInput(text, faults=[Fault(text, field="slug")])
 
 
@@ -65,7 +66,7 @@ def create_project(*, slug: str, name: str = "", owner: User | None, **descripti
         with transaction.atomic():
             project = Project.objects.create(slug=slug, name=name or slug, created_by=owner, **description)
     except IntegrityError as error:
-        text = f"The short name “{slug}” is taken. Choose another."
+        text = _("The short name “%(slug)s” is taken. Choose another.") % {"slug": slug}
         raise Conflict(text, faults=[Fault(text, field="slug")]) from error
     audit.record(verb="project.created", project=project, actor=owner, object=project.slug)
     if owner is not None:
@@ -78,7 +79,7 @@ def update_project(*, project: Project, actor: User, **changes: str) -> Project:
     """Change the description; unknown fields are refused, equal values are not recorded."""
     unknown = set(changes) - set(DESCRIPTION)
     if unknown:
-        raise BadInput(f"A project has no field {', '.join(sorted(unknown))}.")
+        raise BadInput(_("A project has no field %(names)s.") % {"names": ", ".join(sorted(unknown))})
     changed = [name for name, value in changes.items() if getattr(project, name) != value]
     _check_lines({field: changes[field] for field in changed})
     if changed:
@@ -93,7 +94,7 @@ def delete_project(*, project: Project, actor: User, confirmation: str) -> Run |
     """Delete a project and all it holds. `confirmation` is its short name, typed by the person. It is gone from every
     list at once; what a large one holds is removed by the run that this gives."""
     if confirmation != project.slug:
-        text = f"Type “{project.slug}” to delete the project."
+        text = _("Type “%(slug)s” to delete the project.") % {"slug": project.slug}
         raise BadInput(text, faults=[Fault(text, field="confirmation")])
     from evalapp.common.deletion import delete_with_contents
 

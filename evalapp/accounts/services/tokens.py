@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from evalapp.accounts.authentication import digest
 from evalapp.accounts.models import ApiToken, Project, User
@@ -26,13 +27,13 @@ def create_token(
     """The token and its secret, which is never seen again. It can never do more than its user."""
     faults = find_name_faults(name=name)
     if not name.strip():
-        faults.append(Fault("Give the token a name that says where it is used.", field="name"))
+        faults.append(Fault(_("Give the token a name that says where it is used."), field="name"))
     if not scopes or set(scopes) - set(SCOPES):
-        faults.append(Fault(f"Choose at least one of: {', '.join(SCOPES)}.", field="scopes"))
+        faults.append(Fault(_("Choose at least one of: %(scopes)s.") % {"scopes": ", ".join(SCOPES)}, field="scopes"))
     if not 1 <= days <= MAX_DAYS:
-        faults.append(Fault(f"From 1 to {MAX_DAYS} days.", field="days"))
+        faults.append(Fault(_("From 1 to %(most)d days.") % {"most": MAX_DAYS}, field="days"))
     if faults:
-        raise BadInput("The token could not be made.", faults=faults)
+        raise BadInput(_("The token could not be created."), faults=faults)
     secret = "ea_" + secrets.token_urlsafe(32)
     token = ApiToken.objects.create(
         user=user,

@@ -8,6 +8,8 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -53,8 +55,8 @@ def own_data(request: HttpRequest) -> HttpResponse:
     form = CloseForm(request.POST if request.POST.get("act") == "close" else None)
     if request.POST.get("act") == "withdraw":
         counts = withdraw_texts(user=request.user)
-        emptied = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "there was nothing"
-        messages.success(request, f"Withdrawn: {emptied}.")
+        emptied = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or _("no texts")
+        messages.success(request, _("Withdrawn: %(texts)s.") % {"texts": emptied})
         return redirect("accounts:own-data")
     if form.is_bound and form.is_valid():
         try:
@@ -63,7 +65,7 @@ def own_data(request: HttpRequest) -> HttpResponse:
             add_faults(form, error)
         else:
             logout(request)
-            messages.success(request, "Your account is closed.")
+            messages.success(request, _("Your account has been closed."))
             return redirect("home")
     context = {"form": form, "parts": collect(user=request.user)}
     return page(request, "accounts/account/own_data.html", context, status=422 if form.errors else 200)
@@ -87,13 +89,15 @@ def password(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         user, revoked = change_password(form=form)
         update_session_auth_hash(request, user)
-        messages.success(request, f"The password is changed. Other browsers are signed out.{say_revoked(revoked)}")
+        messages.success(request, _("Password changed. Other browsers have been signed out.") + say_revoked(revoked))
         return redirect("accounts:account")
     return page(request, "accounts/account/password.html", {"form": form}, status=422 if form.errors else 200)
 
 
 def say_revoked(count: int) -> str:
-    return f" {count} API token{'s were' if count > 1 else ' was'} revoked." if count else ""
+    """Return a sentence about revoked API tokens, with a leading space; empty if there are none."""
+    text = ngettext("%(count)d API token was revoked.", "%(count)d API tokens were revoked.", count)
+    return f" {text % {'count': count}}" if count else ""
 
 
 @login_required
@@ -121,7 +125,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
 def token_revoke(request: HttpRequest, pk: int) -> HttpResponse:
     token = ApiToken.objects.visible_to(request.user).filter(pk=pk).first()
     if token is None:
-        raise NotThere("There is no such token of yours.")
+        raise NotThere(_("Token not found."))
     revoke_token(token=token, actor=request.user)
-    messages.success(request, f"The token “{token.name}” works no more.")
+    messages.success(request, _("The token “%(name)s” has been revoked.") % {"name": token.name})
     return redirect("accounts:token-list")

@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
@@ -37,7 +38,11 @@ def _find(request: HttpRequest, secret: str) -> tuple[Invitation, bool]:
 
 
 def _go(request: HttpRequest, member: Membership, invitation: Invitation) -> HttpResponse:
-    messages.success(request, f"You are {member.get_role_display().lower()} of {invitation.project} now.")
+    messages.success(
+        request,
+        _("You have joined %(project)s as %(role)s.")
+        % {"project": invitation.project, "role": member.get_role_display().lower()},
+    )
     return redirect(invitation.landing or "home")
 
 

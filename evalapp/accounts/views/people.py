@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from evalapp.accounts.forms import InvitationForm, RoleForm, add_faults
@@ -63,7 +64,7 @@ def invite(request: HttpRequest, slug: str) -> HttpResponse:
 def _member(project: Project, pk: int) -> Membership:
     member = Membership.objects.select_related("user").filter(project=project, pk=pk).first()
     if member is None:
-        raise NotThere("There is no such member of this project.")
+        raise NotThere(_("This project has no such member."))
     return member
 
 
@@ -73,7 +74,7 @@ def member_role(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="manage")
     form = RoleForm(request.POST)
     if not form.is_valid():
-        raise BadInput("Choose one of the roles.")
+        raise BadInput(_("Choose one of the roles."))
     member = _member(project, pk)
     try:
         member = change_role(member=member, role=form.cleaned_data["role"], actor=request.user)
@@ -82,8 +83,11 @@ def member_role(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     except EvalappError as error:
         messages.error(request, error.detail)
     else:
-        more = " and may take part in all campaigns" if form.cleaned_data["all_campaigns"] else ""
-        messages.success(request, f"{member.user} is {member.get_role_display().lower()} now{more}.")
+        if form.cleaned_data["all_campaigns"]:
+            text = _("%(user)s now has the role %(role)s and may take part in all campaigns.")
+        else:
+            text = _("%(user)s now has the role %(role)s.")
+        messages.success(request, text % {"user": member.user, "role": member.get_role_display().lower()})
     return redirect("accounts:member-list", slug) if _still_in(request, project) else redirect("home")
 
 
@@ -97,7 +101,9 @@ def member_remove(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     except EvalappError as error:
         messages.error(request, error.detail)
     else:
-        messages.success(request, f"{member.user} does not belong to the project any more. Judgements stay.")
+        messages.success(
+            request, _("%(user)s has been removed from the project. Judgements remain.") % {"user": member.user}
+        )
     return redirect("accounts:member-list", slug) if _still_in(request, project) else redirect("home")
 
 
@@ -112,7 +118,7 @@ def invitation_revoke(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="manage")
     invitation = Invitation.objects.select_related("project").filter(project=project, pk=pk).first()
     if invitation is None:
-        raise NotThere("There is no such invitation into this project.")
+        raise NotThere(_("This project has no such invitation."))
     revoke_invitation(invitation=invitation, actor=request.user)
-    messages.success(request, "The invitation works no more. Who came by it stays.")
+    messages.success(request, _("Invitation revoked. Members who joined with it remain."))
     return redirect("accounts:member-list", slug)

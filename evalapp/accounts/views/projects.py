@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from evalapp.accounts.forms import DeleteForm, NewProjectForm, ProjectForm, add_faults
@@ -20,7 +21,7 @@ from evalapp.common.pages import page
 @require_http_methods(["GET", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
     if not may_create_projects(request.user):
-        raise NotAllowed("Projects are made by people who research in one already. Ask an owner of yours.")
+        raise NotAllowed(_("Only owners and researchers of a project may create projects."))
     form = NewProjectForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
@@ -28,7 +29,7 @@ def create(request: HttpRequest) -> HttpResponse:
         except EvalappError as error:
             add_faults(form, error)
         else:
-            messages.success(request, f"{project} stands. Upload data next.")
+            messages.success(request, _("%(project)s created. Next: upload data.") % {"project": project})
             return redirect("project", project.slug)
     return page(request, "accounts/projects/create.html", {"form": form}, status=422 if form.errors else 200)
 
@@ -63,7 +64,10 @@ def delete(request: HttpRequest, slug: str) -> HttpResponse:
         except EvalappError as error:
             add_faults(form, error)
         else:
-            messages.success(request, f"{name} is deleted." if run is None else f"{name} is being deleted.")
+            messages.success(
+                request,
+                (_("%(name)s has been deleted.") if run is None else _("%(name)s is being deleted.")) % {"name": name},
+            )
             return redirect("home")
     context = {"project": project, "form": form}
     return page(request, "accounts/projects/delete.html", context, status=422 if form.errors else 200)

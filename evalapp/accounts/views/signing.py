@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse_lazy
 from django.utils.decorators import method_decorator
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from evalapp.accounts import limits
@@ -78,7 +79,7 @@ class ChooseNewPassword(views.PasswordResetConfirmView):
     def form_valid(self, form: Any) -> HttpResponse:
         """As Django does it; the service tells the audit."""
         user, revoked = reset_password(form=form)
-        messages.success(self.request, f"The password is changed.{say_revoked(revoked)}")
+        messages.success(self.request, _("Password changed.") + say_revoked(revoked))
         del self.request.session[views.INTERNAL_RESET_SESSION_TOKEN]
         login(self.request, user, backend="evalapp.accounts.backends.PasswordBackend")
         return redirect(self.get_success_url())

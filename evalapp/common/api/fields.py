@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.db import models
+from django.utils.translation import gettext as _
 from rest_framework import serializers
 
 from evalapp.common.errors import BadInput, Fault
@@ -81,7 +82,7 @@ def read_flag(given: Mapping[str, Any], name: str) -> bool:
     """A parameter of the address: off unless it says 1, true or yes; everything but their opposites is a fault."""
     value = str(given.get(name, "")).lower()
     if value not in _FLAGS:
-        text = f"{name} must be 1 or 0."
+        text = _("%(name)s must be 1 or 0.") % {"name": name}
         raise BadInput(text, faults=[Fault(text, field=name)])
     return _FLAGS[value]
 
@@ -95,8 +96,8 @@ def refuse_unknown(given: Iterable[str], known: Iterable[str]) -> None:
     question."""
     names = tuple(known)
     unknown = sorted(set(given) - {*names, *_EVERYWHERE})
-    there = f"There are: {', '.join(names)}." if names else "There are none."
-    faults = [Fault(f"{name} is not known here. {there}", field=name) for name in unknown]
+    text = _("%(name)s is unknown. Known: %(known)s.")
+    faults = [Fault(text % {"name": name, "known": ", ".join(names) or "-"}, field=name) for name in unknown]
     if faults:
         raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from django.core.files.uploadedfile import UploadedFile
 from django.db import Error as DatabaseTrouble
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
@@ -55,7 +56,7 @@ def idempotent(need: Need = "write") -> Callable[[Callable[..., Response]], Call
             if key is None:
                 return post(view, request, slug=slug, **rest)
             if not _KEY.fullmatch(key):
-                text = f"{HEADER} must be 1 to 255 visible ASCII characters, such as a UUID."
+                text = _("%(name)s must have 1 to 255 visible ASCII characters, for example a UUID.") % {"name": HEADER}
                 raise BadInput(text, faults=[Fault(text, field=HEADER)])
             get_project(user=request.user, slug=slug, need=need)
             return _once(request, key, lambda: post(view, request, slug=slug, **rest))

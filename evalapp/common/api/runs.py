@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field, inline_serializer
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -104,12 +105,12 @@ class RunList(APIView):
         """Start a run. `kind` decides which other members there are. The same request joins the run under way."""
         project = get_project(user=request.user, slug=slug, need="write")
         if not isinstance(request.data, dict):
-            raise BadInput("Send one JSON object with the member “kind”.")
+            raise BadInput(_("Send a JSON object with the member “kind”."))
         params = dict(request.data)
         kind = params.pop("kind", None)
         jobs = {job.kind: job for job in askable_jobs()}
         if not isinstance(kind, str) or kind not in jobs:
-            text = f"kind must be one of: {', '.join(jobs)}."
+            text = _("kind must be one of: %(kinds)s.") % {"kinds": ", ".join(jobs)}
             raise BadInput(text, faults=[Fault(text, field="kind")])
         run = jobs[kind].ask(project=project, user=request.user, params=params)
         data = RunDetailSerializer(run, context={"request": request, "project": project}).data

@@ -59,7 +59,7 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
     return _answer(
         request,
         "not-found",
-        "Nothing is there",
+        "Not found",
         404,
         "The address is wrong, or the object is not yours to see.",
     )

@@ -62,7 +62,7 @@ def test_refusals_carry_the_problem(rita, connect, cast):
     with pytest.raises(NotFound) as missing:
         rita.project("alpha-foreign")
     assert (missing.value.status, missing.value.type) == (404, "/docs/errors#not-found")
-    assert missing.value.title == "Nothing is there"
+    assert missing.value.title == "Not found"
     with pytest.raises(NotAllowed, match="403"):
         connect(cast.viewer, "read").project("alpha").start("score", evaluator="length")
     with pytest.raises(BadRequest) as faulty:
@@ -309,7 +309,7 @@ def test_leaderboards(filled):
     assert table.signature
     frame = table.to_pandas()
     assert {"evaluator", "pearson.value", "pearson.low", "n_items"} <= set(frame.columns)
-    with pytest.raises(BadRequest, match="method is one of"):
+    with pytest.raises(BadRequest, match="method must be one of"):
         filled.leaderboard("systems", method="magic")
 
 

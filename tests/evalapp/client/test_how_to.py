@@ -74,7 +74,7 @@ def test_examples_run(blocks, here, capsys, tmp_path):
     assert "succeeded {" in said
     assert "chrf|v:0.1.0 [50.0]" in said
     assert "False 3 None" in said
-    assert "404 Nothing is there" in said
+    assert "404 Not found" in said
     assert (tmp_path / "weekend-copy" / "outputs.jsonl").exists()
 
 

@@ -109,5 +109,5 @@ def test_index_run_can_be_requested(cast):
     assert run.kind == "index"
     assert get_job("index").ask(project=cast.project, user=cast.researcher, params={"corpus": "talk"}) == run
     assert execute(corpus).result["pairs"] == 5
-    with pytest.raises(BadInput, match="x is not known here"):
+    with pytest.raises(BadInput, match="x is unknown"):
         get_job("index").ask(project=cast.project, user=cast.researcher, params={"corpus": "talk", "x": 1})

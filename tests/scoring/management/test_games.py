@@ -248,13 +248,13 @@ def test_impossible_requests_are_explained(filled, source, score):
         ask(evaluator="length")
     with refused(NotThere, "no evaluator “nothing”"):
         ask(evaluator="nothing")
-    with refused(BadInput, "items is a whole number"):
+    with refused(BadInput, "items must be a whole number"):
         ask(items="4")
-    with refused(BadInput, "pace is not known here"):
+    with refused(BadInput, "pace is unknown"):
         ask(pace=1)
-    with refused(BadInput, "items is a whole number from 1 to 5000. seeds is a whole number from 1 to 1000"):
+    with refused(BadInput, "items must be a whole number from 1 to 5000. seeds must be a whole number from 1 to 1000"):
         ask(items=0, seeds=1001)
-    with refused(BadInput, "systems is one of all, no-reference, machine"):
+    with refused(BadInput, "systems must be one of all, no-reference, machine"):
         ask(systems="men")
     with refused(BadInput, "must be one of half, paper"):
         ask(options={"tie_rule": "none"})

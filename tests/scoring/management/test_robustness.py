@@ -139,5 +139,5 @@ def test_empty_page_explains_how_to_collect_texts(cast, client):
     assert "There are no texts to compare yet." in page
     assert "minimally edited to be wrong" in page
     assert reverse("annotation:writing-new", args=["alpha"]) in page
-    with pytest.raises(BadInput, match="is not known here"):
+    with pytest.raises(BadInput, match="is unknown"):
         get_job("robustness").ask(project=cast.project, user=None, params={"evaluator": "length", "folds": 3})

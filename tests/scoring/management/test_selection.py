@@ -95,15 +95,15 @@ def test_impossible_requests_are_explained(checkpoints):
     def ask(**params):
         return get_job("selection").ask(project=checkpoints.project, user=None, params=params)
 
-    with pytest.raises(BadInput, match="evaluators is a list of names"):
+    with pytest.raises(BadInput, match="evaluators must be a list of names"):
         ask(evaluators="length")
     with pytest.raises(BadInput, match="variants is an object of lists of names"):
         ask(variants={"a": "wide"})
-    with pytest.raises(BadInput, match="pace is not known here"):
+    with pytest.raises(BadInput, match="pace is unknown"):
         ask(pace=1)
     with pytest.raises(BadInput, match="no system “flat”"):
         ask(variants={"a": ["wide", "flat"]})
-    with pytest.raises(BadInput, match="runs is a whole number from 1 to 100"):
+    with pytest.raises(BadInput, match="runs must be a whole number from 1 to 100"):
         ask(runs=0)
     with pytest.raises(BadInput, match="comparative must be trained first"):
         ask(evaluators=["comparative"])

@@ -145,10 +145,10 @@ def test_impossible_combinations_are_explained(scored, settings, tmp_path):
         start_combination(project=scored.project, wishes=CombineWishes(("length", "random"), name="pair"))
     with pytest.raises(BadInput, match="share"):
         start_combination(project=scored.project, wishes=CombineWishes(("length", "random"), share=1.0))
-    with pytest.raises(BadInput, match="seed is a whole number from 0"):
+    with pytest.raises(BadInput, match="seed must be a whole number from 0"):
         start_combination(project=scored.project, wishes=CombineWishes(("length", "random"), seed=-1))
     make_trained(scored.project, "ream-1", name="ream")
-    with pytest.raises(BadInput, match="seed is a whole number from 0"):
+    with pytest.raises(BadInput, match="seed must be a whole number from 0"):
         start_curves(project=scored.project, wishes=CurveWishes("ream-1", seed=-1), send=False)
 
 

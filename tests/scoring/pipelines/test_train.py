@@ -382,9 +382,9 @@ def test_missing_input_is_reported_before_queueing(toy):
     assert caught.value.faults[0].field == "options.epochs"
     with pytest.raises(BadInput, match="setting ENCODERS"):
         ask(encoder="/somewhere")
-    with pytest.raises(BadInput, match="folds is a whole number from 0 to 20"):
+    with pytest.raises(BadInput, match="folds must be a whole number from 0 to 20"):
         ask(folds=21)
-    with pytest.raises(BadInput, match="folds is a whole number"):
+    with pytest.raises(BadInput, match="folds must be a whole number"):
         ask(folds="two")
     with pytest.raises(BadInput, match="pace is not known"):
         ask(pace=2)
@@ -554,7 +554,7 @@ def test_trained_evaluator_can_be_applied_at_once(toy):
     done = execute_run(scoring.pk)
     assert done is not None
     assert done.result["scored"] == 24
-    with pytest.raises(BadInput, match="apply is true or false"):
+    with pytest.raises(BadInput, match="apply must be true or false"):
         get_job("train").ask(project=toy.project, user=toy.owner, params={"evaluator": "toy", "apply": "yes"})
 
 

@@ -111,7 +111,7 @@ def test_cancelled_upload_leaves_nothing(toy, artefacts, cut_off):
     assert not offers_to_retry(run, toy.stranger)
     assert what_is_left(artefacts, toy.foreign) == []
     assert list((artefacts / str(toy.foreign.pk)).iterdir()) == []
-    with pytest.raises(Conflict, match="What was sent for this run is gone"):
+    with pytest.raises(Conflict, match="The input of this run has been removed"):
         retry_run(run=run)
     run.refresh_from_db()
     assert run.state == Run.State.CANCELLED

@@ -48,18 +48,18 @@ def test_invalid_value_is_named(kind, name, wrong, noun):
         AnnotateWishes: {"evaluator": "x"},
     }
     for value in wrong:
-        assert said(kind, {**needed.get(kind, {}), name: value}) == [(name, f"{name} is {noun}.")]
+        assert said(kind, {**needed.get(kind, {}), name: value}) == [(name, f"{name} must be {noun}.")]
 
 
 def test_unknown_choice_is_named_with_the_known_ones():
     [fault] = said(GamesWishes, {"systems": "human"})
-    assert fault == ("systems", "systems is one of all, no-reference, machine, not “human”.")
+    assert fault == ("systems", "systems must be one of all, no-reference, machine, not “human”.")
 
 
 def test_all_errors_are_named_at_once_and_valid_values_accepted():
     assert said(RobustnessWishes, {"pace": 5, "seed": "x", "evaluator": ""}) == [
-        ("pace", "pace is not known here. There are: evaluator, options, sample, seed."),
-        ("seed", "seed is a whole number."),
+        ("pace", "pace is unknown. Known: evaluator, options, sample, seed."),
+        ("seed", "seed must be a whole number."),
         ("evaluator", "Name the evaluator that is looked at."),
     ]
     found = read_params(CombineWishes, {"parts": ["a", "b"], "share": 0.7})
@@ -68,7 +68,7 @@ def test_all_errors_are_named_at_once_and_valid_values_accepted():
 
 def test_null_is_accepted_only_where_allowed():
     assert said(TrainingOptions, {"evaluator": "toy", "pace": None})[0][0] == "pace"
-    assert said(TrainingOptions, {"evaluator": "toy", "seed": None}) == [("seed", "seed is a whole number.")]
+    assert said(TrainingOptions, {"evaluator": "toy", "seed": None}) == [("seed", "seed must be a whole number.")]
     assert said(TrainingOptions, {}) == [("evaluator", "Name the evaluator to be trained.")]
     assert read_params(TrainingOptions, {"evaluator": "toy", "folds": None}) == TrainingOptions("toy")
 

@@ -48,7 +48,7 @@ def test_misspelt_member_is_named_and_nothing_is_created(api, path, body):
     assert answer.status_code == 400, answer.json()
     [fault] = answer.json()["errors"]
     assert fault["field"] == "licnece"
-    assert fault["message"].startswith("licnece is not known here. There are: ")
+    assert fault["message"].startswith("licnece is unknown. Known: ")
     assert api.post(f"/api/v1/{path}", body, format="json").status_code == 201
 
 

@@ -46,9 +46,9 @@ def test_returning_member_is_the_same_rater(cast):
 
 
 def test_nobody_joins_twice_and_roles_must_exist(cast):
-    with pytest.raises(Conflict, match="belongs to this project already"):
+    with pytest.raises(Conflict, match="already a member of this project"):
         add_member(project=cast.project, user=cast.viewer, role=Role.OWNER, actor=cast.owner)
-    with pytest.raises(BadInput, match="There is no role"):
+    with pytest.raises(BadInput, match="Unknown role"):
         add_member(project=cast.project, user=cast.stranger, role="king", actor=cast.owner)
 
 

@@ -14,7 +14,7 @@ def test_researcher_creates_a_project(client, cast):
 
 def test_taken_or_reserved_short_name_is_reported_at_its_field(client, cast):
     client.force_login(cast.researcher)
-    for slug, text in (("alpha", "taken"), ("new", "page of its own"), ("A B", "a-z")):
+    for slug, text in (("alpha", "taken"), ("new", "reserved"), ("A B", "a-z")):
         answer = client.post("/projects/new/", {"name": "B", "slug": slug, "task": "d", "lang": "en"})
         assert answer.status_code == 422
         assert text in answer.content.decode()

@@ -55,7 +55,7 @@ def test_each_command_reports_the_damaged_file_and_a_remedy(folder, damage):
         said = done.stdout + done.stderr
         assert done.returncode != 0, arguments
         assert "Traceback" not in said, (arguments, said[-2000:])
-        assert f"{folder / 'evalapp.sqlite3'} is damaged or is no database" in said, (arguments, said)
+        assert f"{folder / 'evalapp.sqlite3'} is damaged or is not a database" in said, (arguments, said)
         assert "restore FILE --replace" in said, (arguments, said)
 
 
