@@ -28,7 +28,7 @@ class User(AbstractUser):
     """A person. `theme` and `keys` are display settings kept on the server so that they follow the person."""
 
     class Theme(models.TextChoices):
-        SYSTEM = "system", _("Same as the system")
+        SYSTEM = "system", _("As the system")
         LIGHT = "light", _("Light")
         DARK = "dark", _("Dark")
 
