@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext_lazy as _
 
 from evalapp.accounts.models import Project
 
@@ -30,13 +31,15 @@ def add_faults(form: forms.Form, error: Any) -> None:
 class AddForm(forms.Form):
     """What is added: a file, or rows of the project."""
 
-    source_kind = forms.ChoiceField(label="Made of", widget=forms.RadioSelect, initial=FILE)
+    source_kind = forms.ChoiceField(label=_("Source of the pairs"), widget=forms.RadioSelect, initial=FILE)
     file = forms.FileField(
-        label="File",
+        label=_("File"),
         required=False,
         allow_empty_file=True,
-        help_text='corpus.jsonl with rows <code>{"query": "...", "response": "..."}</code>, or CSV or TSV with these '
-        "columns, plain or gzip. Further columns are kept; licence and source of a row come before those below.",
+        help_text=_(
+            'corpus.jsonl with rows <code>{"query": "...", "response": "..."}</code>, or CSV or TSV with these '
+            "columns, plain or gzip. Additional columns are stored; licence and source of a row override those below."
+        ),
     )
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
@@ -56,7 +59,7 @@ class AddForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         given = super().clean() or {}
         if given.get("source_kind") == FILE and not given.get("file"):
-            self.add_error("file", "Choose a file.")
+            self.add_error("file", _("Choose a file."))
         return given
 
 
@@ -65,27 +68,27 @@ class CorpusForm(AddForm):
 
     field_order = ("name", "source_kind", "file", "language", "tokenizer", "licence", "source", "shared")
 
-    name = forms.SlugField(label="Name", max_length=63, help_text="a-z, 0-9 and hyphens, such as daily-talk.")
-    language = forms.CharField(label="Language", max_length=20, help_text="A code such as en, de, zh or pt-BR.")
+    name = forms.SlugField(label=_("Name"), max_length=63, help_text=_("a-z, 0-9 and hyphens, for example daily-talk."))
+    language = forms.CharField(label=_("Language"), max_length=20, help_text=_("A code such as en, de, zh or pt-BR."))
     tokenizer = forms.ChoiceField(
-        label="Compared by",
+        label=_("Tokenizer"),
         required=False,
-        choices=[("", "as the language has it"), *Corpus.Tokenizer.choices],
-        help_text="Words for scripts with spaces, characters for Chinese, Japanese and Thai.",
+        choices=[("", _("default for the language")), *Corpus.Tokenizer.choices],
+        help_text=_("Words for scripts with spaces, characters for Chinese, Japanese and Thai."),
     )
     licence = forms.CharField(
         label="Licence",
         max_length=500,
         required=False,
-        help_text="Shown with every candidate, kept with every reference.",
+        help_text=_("Shown with every candidate and stored with every reference."),
     )
     source = forms.CharField(
-        label="Source", max_length=500, required=False, help_text="Where the pairs come from: a name, an address."
+        label=_("Source"), max_length=500, required=False, help_text=_("Origin of the pairs: a name or an address.")
     )
     shared = forms.BooleanField(
-        label="Every project of this installation may use it",
+        label=_("Share with all projects of this installation"),
         required=False,
-        help_text="Anybody who may read any project here can then search it.",
+        help_text=_("All members of any project can then search it."),
     )
 
     def __init__(self, *args: Any, project: Project, may_share: bool, **kwargs: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -45,7 +46,7 @@ def _whole(request: Request, name: str, default: int | None, most: int) -> int |
     if not value:
         return default
     if not value.isdecimal() or not 1 <= int(value) <= most:
-        text = f"{name} must be a whole number from 1 to {most}."
+        text = _("%(name)s must be a whole number from 1 to %(most)d.") % {"name": name, "most": most}
         raise BadInput(text, faults=[Fault(text, field=name)])
     return int(value)
 
@@ -75,22 +76,23 @@ class CandidateList(APIView):
             raise BadInput(UNSTORABLE)
         by = given.get("by", "context")
         if by not in BY:
-            text = f"by must be {' or '.join(BY)}."
+            text = _("by must be one of: %(choices)s.") % {"choices": ", ".join(BY)}
             raise BadInput(text, faults=[Fault(text, field="by")])
         k = _whole(request, "k", 20, MOST) or 20
         if "corpus" not in given:
-            raise BadInput("Name the corpus.", faults=[Fault("Name the corpus.", field="corpus")])
+            text = _("The corpus is missing.")
+            raise BadInput(text, faults=[Fault(text, field="corpus")])
         corpus = find_corpus(project, given["corpus"]).name
         q = given.get("q", "")
         words = q if by == "words" and q.strip() else None
         if "item" in given:
             item = Item.objects.filter(project=project, key=given["item"]).first()
             if item is None:
-                raise NotThere(f"There is no item “{given['item']}” in this project.")
+                raise NotThere(_("This project has no item “%(item)s”.") % {"item": given["item"]})
             turns = _whole(request, "turns", None, 1000)
             found = candidates_for(project=project, corpus=corpus, item=item, k=k, turns=turns, text=words)
         elif not q.strip():
-            text = "Say what to look for: q, or item."
+            text = _("Give a search text (q) or an item.")
             raise BadInput(text, faults=[Fault(text, field="q")])
         else:
             found = search_corpus(project=project, corpus=corpus, words=words, context=q, k=k)

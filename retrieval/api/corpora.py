@@ -8,6 +8,7 @@ from typing import Any
 
 from django.conf import settings
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.parsers import MultiPartParser
@@ -128,7 +129,7 @@ def _check_size(request: Request) -> None:
 def _add(request: Request, project: Project, corpus: Corpus) -> CorpusPart:
     file, kind = request.FILES.get("file"), request.data.get("derive", "")
     if (file is None) == (not kind):
-        text = f"Send a file as the part “file”, or derive: one of {', '.join(DERIVED)}."
+        text = _("Send a file as the part “file”, or derive: one of %(kinds)s.") % {"kinds": ", ".join(DERIVED)}
         raise BadInput(text, faults=[Fault(text, field="file")])
     if file is None:
         return add_rows(corpus=corpus, user=request.user, project=project, kind=str(kind))
@@ -138,16 +139,18 @@ def _add(request: Request, project: Project, corpus: Corpus) -> CorpusPart:
 
 def _members(request: Request, known: Collection[str]) -> dict[str, str]:
     if not isinstance(request.data, dict):
-        raise BadInput("Send an object.")
+        raise BadInput(_("Send a JSON object."))
     faults = [
-        Fault(f"{name} is not known here. There are: {', '.join(known)}.", field=name)
+        Fault(_("%(name)s is unknown. Known: %(known)s.") % {"name": name, "known": ", ".join(known)}, field=name)
         for name in sorted(set(request.data) - set(known))
     ]
     faults += [
-        Fault(f"{name} is a text.", field=name) for name in FIELDS if not isinstance(request.data.get(name, ""), str)
+        Fault(_("%(name)s must be a text.") % {"name": name}, field=name)
+        for name in FIELDS
+        if not isinstance(request.data.get(name, ""), str)
     ]
     if faults:
-        raise BadInput("The request has faults.", faults=faults)
+        raise BadInput(_("The request has faults."), faults=faults)
     return {name: request.data.get(name, "") for name in FIELDS}
 
 
@@ -181,7 +184,8 @@ class CorpusList(APIView):
         if request.content_type.startswith("multipart/"):  # where everything is text
             shared = _TRUTH.get(str(shared).lower())
         if not isinstance(shared, bool):
-            raise BadInput("shared is true or false.", faults=[Fault("shared is true or false.", field="shared")])
+            text = _("shared must be true or false.")
+            raise BadInput(text, faults=[Fault(text, field="shared")])
         if shared:
             get_project(user=request.user, slug=slug, need="manage")
         corpus = create_corpus(project=project, user=request.user, shared=shared, **given)

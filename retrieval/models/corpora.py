@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from annotation.models.visible import ProjectRows
 from evalapp.accounts.models import Project
@@ -31,9 +32,9 @@ class Corpus(models.Model):
     project in which a shared one was made: its owners manage it, its runs stand there."""
 
     class State(models.TextChoices):
-        BUILDING = "building", "Being built"
-        READY = "ready", "Ready"
-        FAILED = "failed", "Failed"
+        BUILDING = "building", _("Being built")
+        READY = "ready", _("Ready")
+        FAILED = "failed", _("Failed")
 
     class Tokenizer(models.TextChoices):
         WORDS = "words", "words"
@@ -102,10 +103,10 @@ class CorpusPart(models.Model):
     order in which they were taken in, which is the order of the pairs."""
 
     class Kind(models.TextChoices):
-        FILE = "file", "a file"
-        DIALOGUES = "dialogues", "dialogues"
-        CORPUS = "corpus", "corpus rows"
-        ITEMS = "items", "items"
+        FILE = "file", _("a file")
+        DIALOGUES = "dialogues", _("dialogues")
+        CORPUS = "corpus", _("corpus rows")
+        ITEMS = "items", _("items")
 
     class State(models.TextChoices):
         WAITING = "waiting", "Waiting"

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from evalapp.common.errors import BadInput, Conflict, Unavailable
 from evalapp.common.runner import RunContext
@@ -26,7 +27,7 @@ def run(context: RunContext, corpus: int, part: int | None = None, again: bool =
     """`part`: what is to be taken in first; `again`: build anew even if nothing has changed."""
     row = Corpus.objects.filter(pk=corpus).first()
     if row is None:
-        raise Conflict("The corpus was deleted.")
+        raise Conflict(_("The corpus has been deleted."))
     Corpus.objects.filter(pk=corpus).update(run=context.run)
     Corpus.objects.filter(pk=corpus, state=Corpus.State.FAILED).update(state=Corpus.State.BUILDING, error="")
     try:
@@ -42,25 +43,27 @@ def bring_up(corpus: Corpus, work: Work, *, part: int | None = None, again: bool
     if part is not None:
         found = CorpusPart.objects.select_related("project").filter(pk=part, corpus=corpus).first()
         if found is None:
-            raise Conflict("The corpus was deleted meanwhile.")
+            raise Conflict(_("The corpus has been deleted."))
         take_in(found, work)
     corpus.refresh_from_db()
     if not corpus.revision:
-        raise BadInput("The corpus is empty. Add a file, or rows of the project, first.")
+        raise BadInput(_("The corpus is empty. Add a file or rows of the project first."))
     told = True
     try:
         build_embedded(corpus, work, again=again)
         if elastic_service.is_used():
             told = elastic.load(corpus, work, again=again)
     except Corpus.DoesNotExist as error:
-        raise Conflict("The corpus was deleted meanwhile.") from error
+        raise Conflict(_("The corpus has been deleted.")) from error
     except FileNotFoundError as error:
         if Corpus.objects.filter(pk=corpus.pk).exists():
-            text = f"A file of the corpus is gone ({error.filename}). Restore a backup, or delete the corpus."
+            text = _("A file of the corpus is missing (%(file)s). Restore a backup or delete the corpus.")
+            text %= {"file": error.filename}
             raise Conflict(text) from error
-        raise Conflict("The corpus was deleted meanwhile.") from error
+        raise Conflict(_("The corpus has been deleted.")) from error
     except CorpusError as error:
-        raise BadInput(f"The stored pairs are damaged: {error}. Delete the corpus and add its files again.") from error
+        text = _("The stored pairs are damaged: %(error)s. Delete the corpus and add its files again.")
+        raise BadInput(text % {"error": error}) from error
     except IndexUnavailable as error:
         raise Unavailable(error.why) from error
     corpus.refresh_from_db()
@@ -124,7 +127,7 @@ def publish(corpus: Corpus, revision: int, *, count: int, rows: int, size: int, 
     with transaction.atomic():
         old = Corpus.objects.select_for_update().filter(pk=corpus.pk).first()
         if old is None:
-            raise Conflict("The corpus was deleted meanwhile.")
+            raise Conflict(_("The corpus has been deleted."))
         Corpus.objects.filter(pk=corpus.pk).update(**facts)
         fresh = corpus.parts.filter(state=CorpusPart.State.STORED, added=None)
         if fresh.count() == 1:

@@ -12,6 +12,7 @@ import orjson
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F
+from django.utils.translation import gettext as _
 
 from annotation.parsers import KINDS, Faults, FileName, Limits, StopReading, name_file, open_plain, read_rows
 from evalapp.accounts.models import Project
@@ -34,18 +35,18 @@ def take_in(part: CorpusPart, work: Work) -> None:
     if part.state == CorpusPart.State.STORED:
         return
     if part.state == CorpusPart.State.REFUSED:
-        raise Conflict(f"{part.title} was refused. Correct the file and add it again.")
+        raise Conflict(_("%(file)s was refused. Correct the file and add it again.") % {"file": part.title})
     faults = Faults()
     rows, digest = _write(part, faults, work)
     if not faults.count and not rows:
-        faults.add(part.title, None, "", "There is no pair in it. Write rows with query and response.")
+        faults.add(part.title, None, "", _("It has no pairs. Write rows with query and response."))
     if faults.count:
         _refuse(part, faults)
     size = part_path(part).stat().st_size
     with transaction.atomic():
         corpus = Corpus.objects.select_for_update().filter(pk=part.corpus_id).first()
         if corpus is None:
-            raise Conflict("The corpus was deleted meanwhile.")
+            raise Conflict(_("The corpus has been deleted."))
         corpus.revision = F("revision") + 1
         corpus.save(update_fields=["revision"])
         corpus.refresh_from_db(fields=["revision"])
@@ -54,7 +55,7 @@ def take_in(part: CorpusPart, work: Work) -> None:
             sha256=digest,
         )  # fmt: skip
         if not changed:
-            raise Conflict("Another worker took it in meanwhile.")
+            raise Conflict(_("Another worker has added it in the meantime."))
         outbox.note_change(corpus)
     raw_path(part).unlink(missing_ok=True)
     part.refresh_from_db()
@@ -67,8 +68,8 @@ def _refuse(part: CorpusPart, faults: Faults) -> None:
     )
     for path in (raw_path(part), part_path(part)):
         path.unlink(missing_ok=True)
-    more = f" and {faults.count - 1:,} more" if faults.count > 1 else ""
-    raise BadInput(f"Nothing was taken in. {found[0]}{more}", faults=found)
+    more = _("and %(count)s more") % {"count": f"{faults.count - 1:,}"} if faults.count > 1 else ""
+    raise BadInput(" ".join(filter(None, [_("Nothing was added."), str(found[0]), more])), faults=found)
 
 
 def _write(part: CorpusPart, faults: Faults, work: Work) -> tuple[int, str]:
@@ -108,7 +109,7 @@ def _file_pairs(part: CorpusPart, faults: Faults, work: Work) -> Iterator[Pair]:
         with path.open("rb") as raw:
             yield from _checked(raw, name, limits, faults, work, path.stat().st_size)
     except FileNotFoundError as error:
-        raise Conflict(f"The file {part.title} is gone. Add it again.") from error
+        raise Conflict(_("The file %(file)s is missing. Add it again.") % {"file": part.title}) from error
     except StopReading as error:
         faults.add(part.title, error.line, "", error.message)
 
@@ -144,7 +145,7 @@ def _checked(raw: IO[bytes], name: FileName, limits: Limits, faults: Faults, wor
 def _project_pairs(part: CorpusPart, work: Work) -> Iterator[Pair]:
     """Pairs with a blank side are left out and counted."""
     if part.project is None:
-        raise Conflict("The project whose rows were wanted is gone.")
+        raise Conflict(_("The project of these rows has been deleted."))
     total = count_rows(part.project, part.kind)
     part.blank = 0
     facts = _facts(part, part.project)

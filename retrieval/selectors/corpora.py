@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import Q, QuerySet
+from django.utils.translation import gettext as _
 
 from annotation.models import WritingCampaign
 from evalapp.accounts.models import Project
@@ -25,7 +26,7 @@ def find_corpus(project: Project, name: str) -> Corpus:
     found = corpora_of(project).filter(name=name).order_by("project_id").all()
     own = [corpus for corpus in found if corpus.project_id == project.pk]
     if not found:
-        raise NotThere(f"There is no corpus “{name}” in this project.")
+        raise NotThere(_("This project has no corpus “%(name)s”.") % {"name": name})
     return own[0] if own else found[0]
 
 
@@ -35,7 +36,7 @@ def get_corpus(project: Project | None, name: str) -> Corpus:
         return find_corpus(project, name)
     found = Corpus.objects.filter(project=None, name=name).select_related("run", "home").first()
     if found is None:
-        raise NotThere(f"There is no shared corpus “{name}”. See: manage.py corpus list")
+        raise NotThere(_("There is no shared corpus “%(name)s”. See: manage.py corpus list") % {"name": name})
     return found
 
 

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from django.conf import settings
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from annotation.parsers import shorten_name
 from annotation.services.uploads import Incoming, too_large
@@ -45,9 +46,9 @@ DERIVED = {
 def check_may_change(user: Any, corpus: Corpus) -> None:
     if not may_change(user, corpus):
         raise NotAllowed(
-            "This corpus is shared: the owners of the project in which it was made change it."
+            _("This corpus is shared. Only owners of the project that created it can change it.")
             if corpus.is_shared
-            else "Your role does not allow this. Ask one of the project's owners."
+            else _("Your role does not allow this. Ask one of the project's owners.")
         )
 
 
@@ -87,16 +88,20 @@ def create_corpus(
 def _faults(project: Project | None, name: str, language: str, tokenizer: str, shared: bool) -> list[Fault]:
     faults = []
     if not NAME.fullmatch(name) or name in RESERVED:
-        faults.append(Fault("A name is made of a-z, 0-9 and hyphens, at most 63; “new” is taken.", field="name"))
+        faults.append(Fault(_("Use up to 63 characters a-z, 0-9 and hyphens; “new” is reserved."), field="name"))
     elif _is_taken(project, name, shared):
-        faults.append(Fault(f"There is a corpus “{name}” already. Add to it, or choose another name.", field="name"))
+        text = _("There is already a corpus “%(name)s”. Add to it, or choose another name.") % {"name": name}
+        faults.append(Fault(text, field="name"))
     if not LANGUAGE.fullmatch(language):
-        faults.append(Fault("Write the language as a code such as en, de, zh or pt-BR.", field="language"))
+        faults.append(Fault(_("Write the language as a code such as en, de, zh or pt-BR."), field="language"))
     if tokenizer and tokenizer not in Corpus.Tokenizer.values:
-        text = f"There is no tokenizer “{tokenizer}”. Use {' or '.join(Corpus.Tokenizer.values)}."
+        text = _("Unknown tokenizer “%(name)s”. Use one of: %(known)s.") % {
+            "name": tokenizer,
+            "known": ", ".join(Corpus.Tokenizer.values),
+        }
         faults.append(Fault(text, field="tokenizer"))
     if not shared and project is None:
-        faults.append(Fault("Name the project, or make it a shared corpus.", field="project"))
+        faults.append(Fault(_("Name the project, or create a shared corpus."), field="project"))
     return faults
 
 
@@ -146,9 +151,13 @@ def add_rows(
     what came since. A new corpus without a licence gets the project's; rows of a project that come to others carry
     their own licence and source."""
     if kind not in DERIVED:
-        raise BadInput(f"A corpus can be made of {', '.join(DERIVED)}.", faults=[Fault("Choose one.", field="derive")])
+        text = _("A corpus can be made from: %(kinds)s.") % {"kinds": ", ".join(DERIVED)}
+        raise BadInput(text, faults=[Fault(_("Choose one."), field="derive")])
     if not count_rows(project, kind):
-        text = f"The project {project.slug} has no {DERIVED[kind]}. Upload some first, or choose a file."
+        text = _("The project %(project)s has no %(kind)s. Upload some first, or choose a file.") % {
+            "project": project.slug,
+            "kind": DERIVED[kind],
+        }
         raise BadInput(text, faults=[Fault(text, field="derive")])
     if not corpus.licence and not corpus.parts.exists():
         corpus.licence = project.licence[:500]

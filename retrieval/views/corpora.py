@@ -13,6 +13,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from annotation.services.uploads import Incoming
@@ -199,7 +200,7 @@ def corpus_delete(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     project, corpus = check_visible(request.user, slug, name, change=True)
     if request.method == "POST":
         delete_corpus(corpus=corpus, user=request.user)
-        messages.success(request, f"The corpus {name} is gone.")
+        messages.success(request, _("The corpus %(name)s has been deleted.") % {"name": name})
         return redirect("retrieval:corpus-list", slug)
     context = {"project": project, "corpus": corpus, "writing": writing_with(corpus)}
     return page(request, "retrieval/corpora/delete.html", context)

@@ -84,7 +84,7 @@ def test_every_invalid_row_is_reported_and_nothing_created(cast, file):
         (["corpus", "add"], "Name the corpus", 2),
         (["corpus", "add", "talk", "nothing.jsonl"], "no file", 2),
         (["corpus", "add", "talk", "--derive", "items"], "needs --project", 2),
-        (["corpus", "add", "No Name", __file__, "--project", "alpha"], "A name is made of", 2),
+        (["corpus", "add", "No Name", __file__, "--project", "alpha"], "63 characters", 2),
         (["corpus", "list", "talk"], "list takes no NAME", 2),
         (["corpus", "delete", "talk", "corpus.jsonl"], "delete takes no FILE", 2),
         (["corpus", "delete", "talk"], "no shared corpus", 2),

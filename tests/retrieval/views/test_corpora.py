@@ -33,7 +33,7 @@ def text(response) -> str:
 
 def test_corpus_is_created_and_searched(researcher, cast):
     assert "No corpus yet" in text(researcher.get(address("corpus-list")))
-    assert "Made of" in text(researcher.get(address("corpus-new")))
+    assert "Source of the pairs" in text(researcher.get(address("corpus-new")))
     form = {"name": "talk", "source_kind": "file", "language": "en", "licence": "CC0", "source": "tests"}
     response = researcher.post(
         address("corpus-new"), {**form, "file": SimpleUploadedFile("corpus.jsonl", as_jsonl([*PAIRS, PAIRS[0]]))}
