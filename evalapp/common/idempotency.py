@@ -1,5 +1,5 @@
-"""Idempotency keys: a program names a request, and sends it again under that name where the answer was lost. The first
-answer is kept for a day and given again; nothing is done twice. How requests are read is in `api.idempotency`."""
+"""Idempotency keys: a client names a request and repeats it under that name if the response was lost. The first
+response is stored for a day and returned again; nothing is done twice. `api.idempotency` reads the requests."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ from .models import IdempotencyKey
 from .queue import state_of_process, worker_name
 
 KEPT = timedelta(hours=24)
-#: For so long a process is believed to work on a request, unless it is known to be gone.
+#: Time after which a process that works on a request is considered lost, unless it is known to be dead.
 LEASE = timedelta(hours=1)
-#: When to ask again for what is being worked on.
+#: Seconds after which a client should ask again for a request in progress.
 WAIT_SECONDS = 5
 
 
 def begin_request(*, user: Any, token: int, key: str, request: str) -> IdempotencyKey:
-    """The row of this key: without `status` the caller has to do the work, with it the answer is there. `request` is
-    method and address. Raises KeyReused for another request, InProgress while somebody else is at it."""
+    """Return the row of this key: without `status` the caller does the work, with `status` the response is stored.
+    `request` is method and address. Raises KeyReused for a different request, InProgress while another process works on
+    it."""
     while True:
         now = timezone.now()
         anew = {"request": request, "worker": worker_name(), "begun_at": now}
         try:
             row, made = IdempotencyKey.objects.get_or_create(user=user, token=token, key=key, defaults=anew)
         except IntegrityError:
-            continue  # somebody was quicker, and failed by now
+            continue  # another request was faster, and has failed by now
         if made:
             return row
         if now - row.begun_at < KEPT:
@@ -53,7 +54,7 @@ def begin_request(*, user: Any, token: int, key: str, request: str) -> Idempoten
 
 
 def _is_left(row: IdempotencyKey, now: datetime) -> bool:
-    """Whoever worked on it will not end it any more."""
+    """Return whether the process that worked on the request is lost."""
     return now - row.begun_at > LEASE or state_of_process(row.worker) == "gone"
 
 
@@ -65,20 +66,20 @@ def reused(row: IdempotencyKey) -> KeyReused:
 
 
 def keep_answer(row: IdempotencyKey, *, body: str, status: int, answer: str, location: str) -> None:
-    """`body` is the fingerprint of what was sent."""
+    """Return a row for the key. `body` is the fingerprint of the request body."""
     _mine(row).update(body=body, status=status, answer=answer, location=location)
 
 
 def forget_request(row: IdempotencyKey) -> None:
-    """It was refused or failed, and nothing was done: the key is free."""
+    """Release the key: the request was refused or failed, and nothing was done."""
     _mine(row).delete()
 
 
 def _mine(row: IdempotencyKey) -> Any:
-    """None once somebody else has taken it over."""
+    """Store the response. Returns None if another process has taken over."""
     return IdempotencyKey.objects.filter(pk=row.pk, begun_at=row.begun_at, status=None)
 
 
 def sweep_keys() -> int:
-    """Remove the keys whose day is over; gives their number."""
+    """Delete keys that are older than a day; return their number."""
     return IdempotencyKey.objects.filter(begun_at__lt=timezone.now() - KEPT).delete()[0]

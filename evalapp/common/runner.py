@@ -1,5 +1,5 @@
-"""Executes one claimed run in this process: heartbeat, progress, log, cancellation, and the border at which
-every error becomes a message on the row."""
+"""Execute a claimed run in this process: heartbeat, progress, log, cancellation. Every error becomes a message on the
+run."""
 
 from __future__ import annotations
 
@@ -32,26 +32,27 @@ from .queue import claim_run, finish_run, give_back_run, held
 log = logging.getLogger(__name__)
 
 BEAT_SECONDS = 1.0
-#: So long an end is kept that cannot be written because the database is away; then the reconciler sees to the run.
+#: Seconds to retry writing the end of a run while the database is unavailable; after that the reconciler returns the
+#: run.
 PATIENCE = 600.0
-GRACE_SECONDS = 2.0  # a pipeline that checks often stops by itself; after this it is interrupted
+GRACE_SECONDS = 2.0  # pipelines that check often stop by themselves; others are interrupted after this time
 
 
 class RunCancelled(BaseException):
-    """Raised inside a pipeline when its run is to stop. A BaseException, so that no handler swallows it."""
+    """Raised in a pipeline when its run is cancelled. A BaseException, so that no handler catches it."""
 
 
 class RunLost(BaseException):
-    """Raised inside a pipeline whose run has gone to another worker: it was believed dead. Its successor works with
-    what the two have in common, so nothing of that is to be tidied up."""
+    """Raised in a pipeline whose run was given to another worker because this one seemed dead. Shared files must not be
+    removed, the other worker uses them."""
 
 
 class RunReturned(BaseException):
-    """Raised inside a pipeline when its worker is told to end: the run goes back to the queue."""
+    """Raised in a pipeline when its worker shuts down: the run goes back to the queue."""
 
 
 class RunContext:
-    """What a pipeline sees of its run: `progress`, `log`, `check`, and who asked for it."""
+    """The run as a pipeline sees it: `progress`, `log`, `check`, and the user who requested it."""
 
     def __init__(self, run: Run, echo: Callable[[str], None] | None = None) -> None:
         self.run = run
@@ -59,7 +60,7 @@ class RunContext:
         self.user = run.created_by
         self.cancelled = threading.Event()
         self.lost = threading.Event()
-        #: The database was away: the pipeline's own connection is to be opened anew.
+        #: The database was unavailable: the pipeline must open a new connection.
         self.cut = threading.Event()
         self._echo = echo
         self._lines: queue.SimpleQueue[RunLog] = queue.SimpleQueue()
@@ -68,7 +69,7 @@ class RunContext:
         self._state: dict[str, Any] = {"done": 0, "total": None, "unit": "", "phase": "", "rate": None}
 
     def check(self) -> None:
-        """Stop here if the run was cancelled, or went to another worker. Call it at least once a second."""
+        """Raise if the run was cancelled or given to another worker. Call it at least once a second."""
         self.stop_if_asked()
         if self.cut.is_set():
             self.cut.clear()
@@ -81,15 +82,16 @@ class RunContext:
             raise RunCancelled
 
     def make_sure(self) -> None:
-        """Before what a successor must not find done: ask whether the run is still this worker's."""
+        """Check that the run still belongs to this worker. Call it before changes that a second worker must not
+        find."""
         if self.look() == "lost":
             raise RunLost
 
     def progress(
         self, done: int, total: int | None = None, unit: str = "rows", phase: str = "", *, left: float | None = None
     ) -> None:
-        """Cheap: it only notes the figures; the heartbeat writes them. What an earlier attempt had done already
-        does not count into the rate. `left`: the seconds left, where the pipeline knows better than by this rate."""
+        """Note the progress; the heartbeat writes it, so calls are cheap. Work of earlier attempts does not count for
+        the rate. `left`: remaining seconds, if the pipeline has a better estimate."""
         if self._phase_first is None or phase != self._state["phase"] or done < self._phase_first:
             self._phase_began, self._phase_first = time.monotonic(), done
         elapsed = time.monotonic() - self._phase_began
@@ -101,8 +103,8 @@ class RunContext:
         self.check()
 
     def log(self, text: str) -> None:
-        """A line for the people who watch. The heartbeat writes it, so that it shows while the pipeline is inside
-        a transaction and stays when that is rolled back."""
+        """Add a line to the log of the run. The heartbeat writes it, so it is visible while the pipeline is in a
+        transaction and stays when that is rolled back."""
         self._lines.put(RunLog(run=self.run, text=_storable(text)))
         if self._echo:
             self._echo(text)
@@ -112,12 +114,12 @@ class RunContext:
         return dict(self._state)
 
     def look(self) -> str:
-        """`cancelled`, `lost` (no longer ours), or nothing."""
+        """Return `cancelled`, `lost` (given to another worker), or an empty text."""
         asked = held(self.run).values_list("cancel_requested", flat=True).first()
         return {True: "cancelled", None: "lost", False: ""}[asked]
 
     def save(self) -> None:
-        """Write heartbeat, figures and waiting log lines."""
+        """Write heartbeat, progress and pending log lines."""
         ours = held(self.run).update(heartbeat=timezone.now(), **self._state)
         lines = []
         while not self._lines.empty():
@@ -133,14 +135,14 @@ class RunContext:
 
 
 class _Heart(threading.Thread):
-    """Writes the heartbeat from a connection of its own, so that it shows while the pipeline is inside a
-    transaction, and interrupts a pipeline that does not stop by itself."""
+    """Writes the heartbeat over its own connection, so that it is visible while the pipeline is in a transaction, and
+    interrupts a pipeline that does not stop by itself."""
 
     def __init__(self, context: RunContext, main: bool) -> None:
         super().__init__(daemon=True, name="run-heartbeat")
         self.context = context
         self.main = main
-        self.working = False  # the pipeline is at work, and may be interrupted
+        self.working = False  # the pipeline is running and may be interrupted
         self.stopped = threading.Event()
         self.asked_at: float | None = None
 
@@ -157,7 +159,7 @@ class _Heart(threading.Thread):
         connection.close()
 
     def beat(self) -> None:
-        """Reading comes first: on SQLite it works while the pipeline holds the write lock."""
+        """Read first: on SQLite, reading works while the pipeline holds the write lock."""
         if connection.connection is None and connection.vendor == "sqlite":
             with connection.cursor() as cursor:
                 cursor.execute("PRAGMA busy_timeout = 500")
@@ -167,18 +169,18 @@ class _Heart(threading.Thread):
         self.context.save()
 
     def renew(self, error: Exception) -> None:
-        """A connection that broke stays broken; most likely the pipeline's broke with it."""
+        """Drop a broken connection. The pipeline's connection is most likely broken as well."""
         if isinstance(outages.explain(error), outages.DatabaseGone):
             outages.drop_connection()
             self.context.cut.set()
 
     def interrupt(self, _signal: int, _frame: FrameType | None) -> None:
-        """Raises in the main thread, between two of its bytecodes, as long as the pipeline has it."""
+        """Raise in the main thread, between two bytecodes, while the pipeline runs there."""
         if self.working:
             self.context.stop_if_asked()
 
     def end(self, _signal: int, _frame: FrameType | None) -> None:
-        """The same when this process is told to end; a run that is just being ended is ended."""
+        """Interrupt the pipeline because this process shuts down. A run that is about to end is finished."""
         if self.working:
             self.working = False
             raise RunReturned
@@ -187,7 +189,7 @@ class _Heart(threading.Thread):
 @contextlib.contextmanager
 def _heartbeat(context: RunContext, by_worker: bool) -> Iterator[None]:
     if connection.in_atomic_block:
-        # Inside somebody's transaction (tests) no other connection could see the row.
+        # Inside a caller's transaction (tests) no other connection sees the row.
         yield
         return
     in_main_thread = threading.current_thread() is threading.main_thread()
@@ -204,7 +206,7 @@ def _heartbeat(context: RunContext, by_worker: bool) -> Iterator[None]:
         finally:
             heart.working = False
     finally:
-        # Two steps, because the signal may come while the first is taken; the next is a second away.
+        # Two blocks, because the signal may arrive while the first is entered; the next comes a second later.
         heart.working = False
         heart.stopped.set()
         heart.join(timeout=40)
@@ -213,14 +215,14 @@ def _heartbeat(context: RunContext, by_worker: bool) -> Iterator[None]:
 
 
 def execute_run(run_id: int, *, echo: Callable[[str], None] | None = None, by_worker: bool = False) -> Run | None:
-    """Claim and work. Returns the run as it is then, or None when there was nothing to claim. `by_worker`: in a process
-    that works for the queue, so that the run goes back to it when the process is told to end (TERM)."""
+    """Claim and execute a run. Returns it in its final state, or None if there was nothing to claim. `by_worker`: this
+    process works for the queue, so the run goes back to it on TERM."""
     try:
         run = claim_run(run_id, in_turn=by_worker)
     except DatabaseTrouble as error:
         if (outage := outages.explain(error)) is None or connection.in_atomic_block:
             raise
-        # Perhaps it was claimed and only the answer got lost.
+        # It may have been claimed and only the response was lost.
         outages.persist(lambda: give_back_run(run_id, str(outage.title)), PATIENCE)
         return None
     if run is None:
@@ -238,19 +240,19 @@ def execute_run(run_id: int, *, echo: Callable[[str], None] | None = None, by_wo
         run_id_of_log.reset(number)
     try:
         outages.persist(run.refresh_from_db, PATIENCE)
-    except Run.DoesNotExist:  # the deletion of a project ends with its own row
+    except Run.DoesNotExist:  # the deletion of a project removes its own row
         run.state = state
     return run
 
 
 def _stop(run: Run) -> None:
-    """Somebody pressed Ctrl-C: without a word a worker would find the run abandoned, and go on with it."""
+    """Cancel the run after Ctrl-C. Otherwise a worker would find it abandoned and continue it."""
     with contextlib.suppress(DatabaseTrouble):
         finish_run(run, Run.State.CANCELLED.value)
 
 
 def _end(run: Run, context: RunContext, state: str, fields: dict[str, Any]) -> None:
-    """Once more does no harm: who lost the run changes nothing."""
+    """Idempotent: a worker that lost its claim changes nothing."""
     context.save()
     if state == Run.State.QUEUED:
         give_back_run(run.pk, **fields)
@@ -259,7 +261,7 @@ def _end(run: Run, context: RunContext, state: str, fields: dict[str, Any]) -> N
 
 
 def _work(run: Run, context: RunContext, by_worker: bool) -> tuple[str, dict[str, Any]]:
-    """The border of a job: what comes out of the pipeline becomes a state and what people read about it."""
+    """Run the pipeline; turn its outcome into a state and a message for users."""
     try:
         with _heartbeat(context, by_worker):
             result = get_job(run.kind).load()(context, **run.params)
@@ -268,7 +270,7 @@ def _work(run: Run, context: RunContext, by_worker: bool) -> tuple[str, dict[str
     except RunLost:
         if not _is_gone(run):
             log.warning("run %s went to another worker meanwhile; this one leaves it", run.pk)
-        return Run.State.CANCELLED.value, {}  # which changes nothing
+        return Run.State.CANCELLED.value, {}  # it changes nothing
     except RunReturned:
         return Run.State.QUEUED.value, {"why": "The worker was told to end", "free": True}
     except EvalappError as error:
@@ -293,7 +295,7 @@ def _work(run: Run, context: RunContext, by_worker: bool) -> tuple[str, dict[str
 
 
 def _is_gone(run: Run) -> bool:
-    """Whether the project of the run was deleted while it was at work: then its rows have nothing to belong to."""
+    """Return whether the project was deleted during the run, so that its rows have no project."""
     if run.kind == "delete" or (connection.in_atomic_block and connection.needs_rollback):
         return False
     with contextlib.suppress(DatabaseTrouble):
@@ -302,8 +304,8 @@ def _is_gone(run: Run) -> bool:
 
 
 def _storable(value: Any) -> Any:
-    """As every database keeps it: an end that cannot be written would leave the run running. An undefined figure is
-    null; NUL and half a pair of UTF-16 are shown by their numbers."""
+    """Make a result storable in every database. NaN becomes null; NUL and half surrogate pairs become their code
+    points. A run whose end cannot be written would stay in state running."""
     if isinstance(value, dict):
         return {_storable(key): _storable(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
@@ -314,8 +316,8 @@ def _storable(value: Any) -> Any:
 
 
 def _after_outage(run: Run, context: RunContext, outage: Unavailable, error: Exception) -> tuple[str, dict[str, Any]]:
-    """What the pipeline did not finish is done again once the database is back; nobody knows when there will be room
-    on the disk again, so that is for people to say."""
+    """After a database outage the run is repeated. After a full disk it fails, because nobody knows when there will be
+    space."""
     outages.drop_connection()
     log.error("run %s: %s (%s)", run.pk, outage.title, " ".join(str(error).split()))
     if isinstance(outage, outages.DiskFull):
