@@ -1,5 +1,5 @@
-"""What an error means that a dead service or a full disk raised: one line for the person who waits, instead of a fault
-of the program. Every other error stays what it is."""
+"""Explain errors that a dead service or a full disk raised: one line for the user instead of an internal error. Other
+errors stay as they are."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-#: PostgreSQL's classes and codes: connection lost or refused, server starting or ending, too many connections.
+#: PostgreSQL's classes and codes: connection lost or refused, server starting or stopping, too many connections.
 _GONE = ("08", "57P", "53300")
 _FULL = ("53100",)
-#: Deadlock, serialisation, lock or statement timeout: the same again may well succeed.
+#: Deadlock, serialisation failure, lock or statement timeout: a retry may succeed.
 _BUSY = ("40", "55P03", "57014")
-#: What libraries say that pass no number on: Rust and SQLite. NumPy says “N requested and M written”.
+#: Messages of libraries that pass no error number: Rust and SQLite. NumPy says “N requested and M written”.
 _FULL_WORDS = ("no space left", "os error 28", "disk is full", "disk quota exceeded")
 _FULL_NUMBERS = {errno.ENOSPC, errno.EDQUOT}
-#: SQLite says this where it finds no room for its smaller files, and where the disk is broken.
+#: SQLite's messages if it has no space for its temporary files, and if the disk is broken.
 _SQLITE_FILES = ("disk i/o error", "unable to open database file", "disk image is malformed")
 _LITTLE_ROOM = 1 << 20
-#: What SQLite says of a file that is no database, or whose pages contradict each other.
+#: SQLite's messages for a file that is not a database, or is inconsistent.
 _DAMAGED_WORDS = ("file is not a database", "file is encrypted", "disk image is malformed", "malformed database schema")
-#: How PostgreSQL's driver, and PostgreSQL itself inside of JSON, name the one character that they do not take.
+#: How PostgreSQL and its driver name the character NUL, the only one that they refuse.
 _NUL = ("NUL (0x00)", "\\u0000")
 
 
@@ -56,7 +56,7 @@ class DiskFull(Unavailable):
 
 
 def explain(error: BaseException) -> Unavailable | None:
-    """In words for people, where a service or the disk is to blame; None for everything else."""
+    """Return the error for users if a service or the disk is the cause; None otherwise."""
     for each in _chain(error):
         if found := _explain(each):
             return found
@@ -64,20 +64,20 @@ def explain(error: BaseException) -> Unavailable | None:
 
 
 def explain_damage(error: BaseException) -> DatabaseDamaged | None:
-    """The same for a damaged database file alone."""
+    """Return the error for users if the database file is damaged; None otherwise."""
     found = explain(error)
     return found if isinstance(found, DatabaseDamaged) else None
 
 
 def unstorable(error: BaseException) -> BadInput | None:
-    """PostgreSQL neither stores nor looks for a text with the character NUL; whoever sent one is told so."""
+    """Return an error for users if PostgreSQL refused the character NUL; None otherwise."""
     if isinstance(error, (ValueError, django.db.DataError)) and any(words in str(error) for words in _NUL):
         return BadInput(_("A text contains the character NUL, which cannot be stored. Remove it."))
     return None
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error and what it was raised from; at the end of a transaction the first one is often hidden."""
+    """Yield the error and its causes. At the end of a transaction the first error is often hidden."""
     seen: set[int] = set()
     following: BaseException | None = error
     while following is not None and id(following) not in seen:
@@ -90,7 +90,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 def _explain(error: BaseException) -> Unavailable | None:
     text = str(error).lower()
     code = str(getattr(error, "pgcode", None) or getattr(error.__cause__, "pgcode", None) or "")
-    # Copying rows in bulk speaks to the driver itself, whose errors Django does not wrap.
+    # Bulk copies call the driver directly, whose errors Django does not wrap.
     driver = connection.Database
     is_database = isinstance(error, (django.db.Error, driver.Error))
     if _is_full(error, text, code):
@@ -110,13 +110,13 @@ def _explain(error: BaseException) -> Unavailable | None:
         )
     if code.startswith(_BUSY) or "database is locked" in text or "table is locked" in text:
         return DatabaseBusy(
-            _("Too many processes write to the database. Nothing was stored incompletely. Try again in a moment.")
+            _("Too many processes write to the database. Nothing was stored incompletely; try again in a moment.")
         )
     lost = isinstance(error, (django.db.InterfaceError, driver.InterfaceError)) or (
         isinstance(error, (django.db.OperationalError, driver.OperationalError)) and not code
     )
     if code.startswith(_GONE) or (lost and connection.vendor == "postgresql") or _is_file_trouble(text):
-        return DatabaseGone(_("The database does not answer. Nothing was stored incompletely. Try again in a moment."))
+        return DatabaseGone(_("The database does not answer. Nothing was stored incompletely; try again in a moment."))
     return None
 
 
@@ -135,8 +135,8 @@ def _is_file_trouble(text: str) -> bool:
 
 
 def persist(act: Callable[[], T], seconds: float, pause: float = 0.2) -> T:
-    """`act`, again and again while the database is away, busy or without room; the error itself after `seconds`. `act`
-    must be one whose repetition does no harm, since the answer may be lost where the deed was done."""
+    """Call `act` until it succeeds or `seconds` have passed, while the database is unavailable, busy or out of space.
+    `act` must be idempotent: the response may be lost after its work is done."""
     until = time.monotonic() + seconds
     while True:
         try:
@@ -150,7 +150,7 @@ def persist(act: Callable[[], T], seconds: float, pause: float = 0.2) -> T:
 
 
 def by_the_clock(act: Callable[[], T]) -> T | None:
-    """For what is done again soon: while the database is away it leaves one line in the log and no stack."""
+    """Call `act`, which is repeated soon. While the database is unavailable, log a line without traceback."""
     try:
         return act()
     except django.db.Error as error:
@@ -161,6 +161,6 @@ def by_the_clock(act: Callable[[], T]) -> T | None:
 
 
 def drop_connection() -> None:
-    """Outside of a request Django keeps one that broke; the next query now opens a new one."""
+    """Close a broken connection. Django does this only at the end of a request."""
     if not connection.in_atomic_block:
         connection.close()

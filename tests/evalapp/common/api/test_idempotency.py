@@ -70,7 +70,7 @@ def test_key_belongs_to_one_request(api):
         body = answer.json()
         assert body["type"].endswith("#key-reused")
         assert f"POST {RUNS}" in body["detail"]
-        assert "Make a new key" in body["detail"]
+        assert "Use a new key" in body["detail"]
     assert Run.objects.count() == 1
     assert not Upload.objects.exists()
 
