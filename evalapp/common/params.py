@@ -91,7 +91,7 @@ def read_params(kind: type[T], params: Mapping[str, Any]) -> T:
     ]
     values = {name: value for name, value in params.items() if name in known}
     for name, value in values.items():
-        fits, noun, _ = _shape(known[name])
+        fits, noun = _shape(known[name])[:2]
         if fits(value) or (value is None and _takes_null(known[name])):
             faults += _bound_faults(known[name], value)
         else:

@@ -94,6 +94,6 @@ def test_seed_is_valid_for_every_library(toy, start, seed, settings, tmp_path):
         start_robustness: lambda: RobustnessWishes("length", seed=seed),
         start_selection: lambda: SelectionWishes(seed=seed),
     }.get(start, lambda: TrainingOptions("toy", seed=seed))()
-    with pytest.raises(BadInput, match=r"seed is a (whole )?number from 0 to 2147483647\.") as refused:
+    with pytest.raises(BadInput, match=r"seed must be a (whole )?number from 0 to 2147483647\.") as refused:
         start(project=toy.project, wishes=wishes)
     assert [fault.field for fault in refused.value.faults] == ["seed"]

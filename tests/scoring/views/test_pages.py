@@ -123,7 +123,7 @@ def test_unapplied_baselines_are_listed_in_the_table(researcher, scored):
 def test_unknown_choice_is_a_readable_error(researcher, scored):
     response = researcher.get(address("systems") + "?method=elo")
     assert response.status_code == 400
-    assert "method must be one of mean, win-rate, m1" in read_page(response)
+    assert "method is one of mean, win-rate, m1" in read_page(response)
 
 
 def test_missing_comparisons_are_not_an_error(researcher, scored):
