@@ -146,7 +146,8 @@ PROBLEM_TYPES = (
     ),
     # ---- backups (command line)
     ProblemType(
-        "damaged-backup", 400, "This is no whole backup", "The file is truncated, altered or no backup.",
+        "damaged-backup", 400, "The backup is damaged or incomplete",
+        "The file is truncated, altered or not a backup.",
         "Copy it again and compare its fingerprint with the one that `backup` printed.",
     ),
     ProblemType(

@@ -190,7 +190,7 @@ def digests() -> dict[str, tuple[int, str]]:
 
     from evalapp.common.backup import tables
 
-    return {table.name: tables.digest_of(connections["default"], table) for table in tables.tables_of(apps)}
+    return {table.name: tables.compute_digest(connections["default"], table) for table in tables.list_tables(apps)}
 
 
 def killed_at(target: str, work: Callable[[], Any], *, after: bool) -> None:

@@ -50,7 +50,7 @@ class Released:
 
     def _fill(self) -> None:
         found = {model._meta.db_table: model for model in self.state.apps.get_models(include_auto_created=True)}
-        for table in tables.tables_of(self.state.apps):
+        for table in tables.list_tables(self.state.apps):
             model = found[table.name]
             others = {name for name in table.needs if found[name]._meta.app_label not in OURS}
             if model._meta.app_label not in OURS or table.name in self.rows or others:
@@ -76,7 +76,7 @@ def _value(field: Any, number: int) -> Any:
         one = field.null and number == ROWS - 1
         keys = field.related_model._base_manager.order_by("pk").values_list("pk", flat=True)
         return None if one else keys[number]
-    kind = tables.kind_of(field)
+    kind = tables.find_kind(field)
     if kind == "text":
         if field.choices:
             return field.choices[0][0]

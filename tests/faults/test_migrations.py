@@ -33,7 +33,7 @@ def come_forward(backup: Path | None = None, hold: Any = None) -> Released:
         if number == 0 and hold is not None:
             hold()
     assert number > 5
-    assert states.state_of(connection) == states.newest()
+    assert states.read_state(connection) == states.newest()
     call_command("migrate", verbosity=0, interactive=False)
     same_rows(released)
     return released
@@ -81,7 +81,7 @@ def test_every_release_migrates_on_sqlite(tmp_path, migrated_file, django_db_blo
             restore_backup(path=file, replace=True)
     with django_db_blocker.unblock(), target.django():
         restore_backup(path=file, index=False)
-        assert states.state_of(connection) == states.newest()
+        assert states.read_state(connection) == states.newest()
         _runs_as_after_a_crash(released.rows)
         same_rows(released, set(first) - {"common_run"})
 
@@ -112,10 +112,10 @@ def test_every_release_migrates_on_postgresql(tmp_path, postgres_url, django_db_
             with other.cursor() as cursor, monkeypatch.context() as patch:
                 patch.setattr(migrate, "LOCK_TIMEOUT", 200)
                 cursor.execute("LOCK TABLE common_auditevent IN ACCESS SHARE MODE")  # like a long query
-                before = states.state_of(connection)
+                before = states.read_state(connection)
                 with pytest.raises(CommandError, match=r"held a table for more than 0\.2 s"):
                     call_command("migrate", "common", verbosity=0, interactive=False)
-                assert states.state_of(connection) == before
+                assert states.read_state(connection) == before
         finally:
             other.close()
 

@@ -1,5 +1,5 @@
-"""Copies of a whole installation: one file with every row, free of any one database, and the files that rows speak of.
+"""Backups of an installation: one file with all rows, independent of the database, and the files that rows refer to.
 
-`writing` makes it, `reading` checks it, `restoring` puts it into an empty installation. `values` and `tables` know how
-rows look outside a database, `files` what lies beside the database, `journal` what is left of a restore that was
-killed."""
+`writing` creates it, `container` reads and checks it, `restoring` loads it. `values` and `tables` convert rows, `files`
+handles the files outside the database, `journal` cleans up after a restore that was killed.
+"""

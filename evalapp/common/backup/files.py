@@ -1,5 +1,5 @@
-"""What lies beside the database: the roots, names that are safe to write, holding files so that they stay while a
-backup is written, and putting those of a backup in place by rename."""
+"""Files outside the database: their folders, safe names, second names that keep them during a backup, and putting the
+files of a backup in place by rename."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from django.conf import settings
@@ -18,116 +17,105 @@ from evalapp.ops import disk
 
 from ..hooks import BackupFile
 
-#: Name in a backup -> the setting with the folder.
+#: Name in a backup -> setting with the folder.
 ROOTS = {"uploads": "UPLOADS_DIR", "exports": "EXPORTS_DIR", "artefacts": "ARTEFACTS_DIR", "corpora": "CORPORA_DIR"}
 CHUNK = 1 << 20
-#: No backup takes this long.
+#: Longer than any backup takes.
 STALE_SECONDS = 2 * 86400
 
 
-def root_of(name: str) -> Path:
+def find_root(name: str) -> Path:
     return Path(getattr(settings, ROOTS[name]))
 
 
 def is_safe(path: str) -> bool:
-    """Whether a relative path stays below its folder on every system and hides nothing."""
-    parts = path.split("/")
+    """Return whether a relative path stays below its folder on every system and has no hidden characters."""
     return len(path) <= 1000 and all(
         part not in ("", ".", "..") and len(part.encode()) <= 255 and part.isprintable() and "\\" not in part
-        for part in parts
+        for part in path.split("/")
     )
 
 
-# ---- for a backup -------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Held:
-    """The files of one moment: their names in the backup, where they can be read, and what was not there."""
-
-    found: list[tuple[str, Path]] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
-
-
 @contextlib.contextmanager
-def holding(wanted: Iterable[BackupFile]) -> Iterator[Held]:
-    """Each file gets a second name for as long as the block lasts, so that deleting it meanwhile does no harm. Where
-    the file system has no second names it is read where it lies."""
-    held = Held()
+def hold_files(requested: Iterable[BackupFile]) -> Iterator[tuple[list[tuple[str, Path]], list[str]]]:
+    """Yield the existing files as (name in the backup, path to read from) and the names of missing ones. During the
+    block each file has a second name, so that it can be deleted meanwhile; file systems without hard links are read
+    directly."""
+    files: list[tuple[str, Path]] = []
+    missing: list[str] = []
     with contextlib.ExitStack() as stack:
-        folders: dict[str, Path] = {}
-        for kept in wanted:
-            if not is_safe(kept.path):
-                held.missing.append(f"{kept.root}/{kept.path[:200]!r}")
+        links: dict[str, Path] = {}
+        for entry in requested:
+            if not is_safe(entry.path):
+                missing.append(f"{entry.root}/{entry.path[:200]!r}")
                 continue
-            place = root_of(kept.root)
-            if kept.root not in folders and place.is_dir():
-                _remove_stale(place)
-                made = stack.enter_context(tempfile.TemporaryDirectory(prefix=".backup-", dir=place))
-                folders[kept.root] = Path(made)
-            paths = list(_walk(place / kept.path, kept.follow))
-            if kept.needed and not paths:
-                held.missing.append(f"{kept.root}/{kept.path}")
+            root = find_root(entry.root)
+            if entry.root not in links and root.is_dir():
+                _remove_stale(root)
+                links[entry.root] = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=".backup-", dir=root)))
+            paths = list(_walk(root / entry.path, entry.follow))
+            if entry.needed and not paths:
+                missing.append(f"{entry.root}/{entry.path}")
             for path in paths:
-                name = f"{kept.root}/{path.relative_to(place).as_posix()}"
+                name = f"{entry.root}/{path.relative_to(root).as_posix()}"
                 if not is_safe(name):
-                    held.missing.append(repr(name[:200]))
+                    missing.append(repr(name[:200]))
                     continue
-                second = folders[kept.root] / str(len(held.found))
+                second = links[entry.root] / str(len(files))
                 try:
-                    os.link(path.resolve() if kept.follow else path, second)
+                    os.link(path.resolve() if entry.follow else path, second)
                 except FileNotFoundError:
-                    held.missing.append(name)
+                    missing.append(name)
                     continue
                 except OSError:
                     second = path
-                held.found.append((name, second))
-        yield held
+                files.append((name, second))
+        yield files, missing
 
 
-def _remove_stale(place: Path) -> None:
-    """Second names that a killed backup left: they keep room from being given back."""
-    for path in place.glob(".backup-*"):
-        # Another backup may be removing its own.
+def _remove_stale(root: Path) -> None:
+    """Remove the second names that a killed backup left; they keep the space of deleted files."""
+    for path in root.glob(".backup-*"):
+        # Another backup may remove its own at the same time.
         with contextlib.suppress(FileNotFoundError):
             if time.time() - path.stat().st_mtime > STALE_SECONDS:
                 shutil.rmtree(path, ignore_errors=True)
 
 
 def _walk(path: Path, follow: bool) -> Iterator[Path]:
-    """Regular files, in the order of their names. A folder that goes meanwhile had none."""
+    """Yield regular files in the order of their names. A folder that is removed meanwhile has none."""
     if path.is_symlink() and not follow:
         return
     if path.is_file():
         yield path
     elif path.is_dir() and not path.is_symlink():
         try:
-            inside = sorted(path.iterdir())
+            children = sorted(path.iterdir())
         except FileNotFoundError:
             return
-        for inner in inside:
-            yield from _walk(inner, follow)
+        for child in children:
+            yield from _walk(child, follow)
 
 
-# ---- for a restore ------------------------------------------------------------------------------------------
+# ---- restore ------------------------------------------------------------------------------------------------
 
 
-def staged(root: str, token: str) -> Path:
-    """Where the files of a restore wait."""
-    place = root_of(root)
+def _staged(root: str, token: str) -> Path:
+    """The folder in which the files of a restore wait."""
+    place = find_root(root)
     return place.with_name(f".{place.name}-restore-{token}")
 
 
-def before(root: str, token: str) -> Path:
-    """Where the files that were there wait."""
-    place = root_of(root)
+def _previous(root: str, token: str) -> Path:
+    """The folder to which a restore moves the existing files."""
+    place = find_root(root)
     return place.with_name(f".{place.name}-before-{token}")
 
 
-def write_new(name: str, token: str, chunks: Iterable[bytes]) -> None:
-    """A file of a backup into its waiting folder; `name` has been found safe."""
+def write_staged(name: str, token: str, chunks: Iterable[bytes]) -> None:
+    """Write a file of a backup to its staging folder. `name` has been checked by `is_safe`."""
     root, _, path = name.partition("/")
-    target = staged(root, token) / path
+    target = _staged(root, token) / path
     target.parent.mkdir(parents=True, exist_ok=True)
     with target.open("xb") as file:
         for chunk in chunks:
@@ -136,45 +124,45 @@ def write_new(name: str, token: str, chunks: Iterable[bytes]) -> None:
         os.fsync(file.fileno())
 
 
-def make_waiting(token: str) -> None:
-    """The waiting folders, of roots without files, too: `take_back` knows by a missing one that it was moved."""
+def make_staging(token: str) -> None:
+    """Create all staging folders, also empty ones: `take_back` concludes from a missing one that it was moved."""
     for root in ROOTS:
-        staged(root, token).mkdir(parents=True)
+        _staged(root, token).mkdir(parents=True)
 
 
 def place_all(token: str) -> None:
-    """The waiting folders take the place of those that are there."""
+    """Replace the existing folders by the staged ones."""
     for root in ROOTS:
-        place = root_of(root)
+        place = find_root(root)
         if place.exists():
-            place.rename(before(root, token))
-        staged(root, token).rename(place)
+            place.rename(_previous(root, token))
+        _staged(root, token).rename(place)
         disk.sync(place.parent)
 
 
 def take_back(token: str) -> None:
-    """Undo `place_all`, however far it came."""
+    """Undo `place_all`, even if it was interrupted."""
     for root in ROOTS:
-        place = root_of(root)
-        if not staged(root, token).exists() and place.exists():
-            place.rename(staged(root, token))
-        if before(root, token).exists():
-            before(root, token).rename(place)
+        place = find_root(root)
+        if not _staged(root, token).exists() and place.exists():
+            place.rename(_staged(root, token))
+        if _previous(root, token).exists():
+            _previous(root, token).rename(place)
         disk.sync(place.parent)
 
 
 def forget(token: str) -> None:
-    """Remove what waited."""
+    """Remove the staging folders and the previous files."""
     for root in ROOTS:
-        for path in (staged(root, token), before(root, token)):
+        for path in (_staged(root, token), _previous(root, token)):
             if path.exists():
                 shutil.rmtree(path)
 
 
-def filled_roots() -> list[str]:
-    """The roots that hold anything but leftovers of a killed backup."""
+def list_filled_roots() -> list[Path]:
+    """Return the folders that contain anything except leftovers of a killed backup."""
     return [
-        name
-        for name in ROOTS
-        if root_of(name).is_dir() and any(not path.name.startswith(".backup-") for path in root_of(name).iterdir())
+        root
+        for root in map(find_root, ROOTS)
+        if root.is_dir() and any(not path.name.startswith(".backup-") for path in root.iterdir())
     ]

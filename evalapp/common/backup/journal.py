@@ -1,4 +1,5 @@
-"""What a restore notes down before it changes anything, so that one that was killed can be finished or undone."""
+"""The journal of a restore: a file written before anything is changed, with which a restore that was killed is finished
+or undone."""
 
 from __future__ import annotations
 
@@ -15,16 +16,16 @@ from evalapp.ops import disk
 from evalapp.ops.checks import MISSING, Check
 
 from . import files
-from .telling import Say
+from .progress import Say
 
 NAME = "restore.json"
-#: The entry of the audit that stands for a restore; it is written with the rows.
+#: Verb of the audit entry of a restore, written in the transaction of the rows.
 VERB = "installation.restored"
 
 
 @dataclass(frozen=True)
-class Note:
-    """`placing`: the files may have been moved already, and not all been taken back."""
+class Entry:
+    """`placing`: files may have been moved and not all of them moved back."""
 
     token: str
     file: str
@@ -36,19 +37,19 @@ def _path() -> Path:
     return Path(settings.DATA_DIR) / NAME
 
 
-def write(note: Note) -> None:
+def write(entry: Entry) -> None:
     part = _path().with_suffix(".new")
     with part.open("w", encoding="utf-8") as file:
-        json.dump(asdict(note), file)
+        json.dump(asdict(entry), file)
         file.flush()
         os.fsync(file.fileno())
     part.replace(_path())
     disk.sync(_path().parent)
 
 
-def read() -> Note | None:
+def read() -> Entry | None:
     try:
-        return Note(**json.loads(_path().read_text(encoding="utf-8")))
+        return Entry(**json.loads(_path().read_text(encoding="utf-8")))
     except FileNotFoundError:
         return None
 
@@ -59,7 +60,7 @@ def remove() -> None:
 
 
 def was_committed(connection: Any, token: str) -> bool:
-    """Whether the rows of that restore are there; they came together or not at all."""
+    """Return whether the rows of a restore are in the database; its audit entry shows it."""
     with connection.cursor() as cursor:
         if "common_auditevent" not in connection.introspection.table_names(cursor):
             return False
@@ -68,33 +69,33 @@ def was_committed(connection: Any, token: str) -> bool:
 
 
 def settle(say: Say = lambda text: None) -> None:
-    """Finish or undo what a killed restore left. The database decides, files follow. Only under the folder's lock."""
-    note = read()
-    if note is None:
+    """Finish or undo a killed restore: files follow the database. The caller holds the lock of the data folder."""
+    entry = read()
+    if entry is None:
         return
-    if was_committed(connections[DEFAULT_DB_ALIAS], note.token):
-        say(f"The restore of {note.file} had done its work; what it left is removed.")
+    if was_committed(connections[DEFAULT_DB_ALIAS], entry.token):
+        say(f"The restore of {entry.file} was complete; its leftovers are removed.")
     else:
-        if note.placing:
-            files.take_back(note.token)
-            write(replace(note, placing=False))  # from here on a missing folder was forgotten, not moved
-        say(f"The restore of {note.file} was interrupted; everything is as it was before.")
-    files.forget(note.token)
+        if entry.placing:
+            files.take_back(entry.token)
+            write(replace(entry, placing=False))  # from now on a missing folder was removed, not moved
+        say(f"The restore of {entry.file} was interrupted; the state before it is restored.")
+    files.forget(entry.token)
     remove()
 
 
 def checks() -> list[Check]:
-    """The line of `manage.py doctor`; none while nothing is left."""
-    note = read()
-    if note is None:
+    """Return the line for `manage.py doctor`; none if there is no killed restore."""
+    entry = read()
+    if entry is None:
         return []
     try:
-        done = was_committed(connections[DEFAULT_DB_ALIAS], note.token)
+        done = was_committed(connections[DEFAULT_DB_ALIAS], entry.token)
     except DatabaseError:
-        return []  # that the database does not answer has a line of its own
+        return []  # another check reports it
     if done:
-        found = f"of {note.file}: the rows are there, what it left behind is not removed"
+        text = f"of {entry.file}: the rows are there, its leftovers are not removed"
     else:
-        found = f"of {note.file}, begun {note.began}, was interrupted; nothing of it counts"
-    way = "Run `python manage.py restore --settle`, or restore again; `up` tidies up, too."
-    return [Check("restore", MISSING, found, way)]
+        text = f"of {entry.file}, begun {entry.began}, was interrupted; nothing of it counts"
+    way = "Run `python manage.py restore --settle` or `up`, or restore again."
+    return [Check("restore", MISSING, text, way)]

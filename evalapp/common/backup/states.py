@@ -1,11 +1,12 @@
-"""Which migrations a database has, the models of such a state, and bringing a database without rows to another one."""
+"""Migration states: which migrations a database has, the models of a state, and migrating a database without rows."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from django.apps import apps as present
+from django.apps import apps as current_apps
 from django.conf import settings
 from django.core.management import call_command
 from django.db.migrations.executor import MigrationExecutor
@@ -14,86 +15,82 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from ..errors import Conflict
 
+#: App -> names of its applied migrations.
 State = dict[str, list[str]]
+Key = tuple[str, str]
 
 
 def _loader() -> MigrationLoader:
-    """The migrations of this version; reading them takes a moment, and they do not change."""
-    return _loaded(repr(settings.MIGRATION_MODULES))
+    """The migrations of this version, cached because reading them is slow."""
+    return _load(repr(settings.MIGRATION_MODULES))
 
 
 @lru_cache(maxsize=2)
-def _loaded(modules: str) -> MigrationLoader:
+def _load(modules: str) -> MigrationLoader:
     return MigrationLoader(None, ignore_no_migrations=True)
 
 
-def state_of(connection: Any) -> State:
-    """The applied migrations by app, as far as this version knows them; empty where there are no tables yet."""
+def read_state(connection: Any) -> State:
+    """Return the applied migrations that this version knows; empty for a database without tables."""
     known = _loader().graph.nodes
-    return _by_app(key for key in MigrationRecorder(connection).applied_migrations() if key in known)
+    return _group_by_app(key for key in MigrationRecorder(connection).applied_migrations() if key in known)
 
 
 def check_not_newer(connection: Any) -> None:
-    """A database that a newer version has changed is that version's business."""
+    """Raise `Conflict` if a newer version has migrated the database."""
     known = _loader().graph.nodes
     apps = {app for app, _ in known}
     applied = MigrationRecorder(connection).applied_migrations()
-    unknown = sorted(key for key in applied if key[0] in apps and key not in known)
-    if unknown:
+    if unknown := sorted(key for key in applied if key[0] in apps and key not in known):
         raise Conflict(
-            f"The database belongs to a newer version: it has {'.'.join(unknown[0])}. Use that version, or name "
-            "another database by DATABASE_URL (for SQLite: move the file away)."
+            f"The database belongs to a newer version: it has {'.'.join(unknown[0])}. Use that version, or set "
+            "DATABASE_URL to another database (for SQLite: move the file away)."
         )
 
 
 def newest() -> State:
-    return _by_app(_loader().graph.nodes)
+    return _group_by_app(_loader().graph.nodes)
 
 
-def _by_app(keys: Any) -> State:
-    found: State = {}
+def _group_by_app(keys: Iterable[Key]) -> State:
+    state: State = {}
     for app, name in sorted(keys):
-        found.setdefault(app, []).append(name)
-    return found
+        state.setdefault(app, []).append(name)
+    return state
 
 
-def targets_of(state: State) -> list[tuple[str, str | None]]:
-    """What to migrate to in order to have exactly `state`; a state this version cannot make is a Conflict."""
+def find_targets(state: State) -> list[tuple[str, str | None]]:
+    """Return the targets to migrate to for exactly `state`. Raises `Conflict` if this version cannot reach it."""
     graph = _loader().graph
     keys = {(app, name) for app, names in state.items() for name in names}
-    unknown = sorted(f"{app}.{name}" for app, name in keys - set(graph.nodes))
-    if unknown:
+    if unknown := sorted(f"{app}.{name}" for app, name in keys - set(graph.nodes)):
         raise Conflict(f"This version does not know the migration {unknown[0]}. Install the version it belongs to.")
-    lacking = sorted(parent for key in keys for parent in graph.forwards_plan(key) if parent not in keys)
-    if lacking:
-        raise Conflict(f"The migrations are no released state: {'.'.join(lacking[0])} is missing.")
-    leaves: list[tuple[str, str | None]] = []
-    for key in sorted(keys):
-        if not any(child.key[0] == key[0] and child.key in keys for child in graph.node_map[key].children):
-            leaves.append(key)
+    if missing := sorted(parent for key in keys for parent in graph.forwards_plan(key) if parent not in keys):
+        raise Conflict(f"The migrations are not those of a release: {'.'.join(missing[0])} is missing.")
+    leaves: list[tuple[str, str | None]] = [
+        key
+        for key in sorted(keys)
+        if not any(child.key[0] == key[0] and child.key in keys for child in graph.node_map[key].children)
+    ]
     return [*leaves, *((app, None) for app in sorted({app for app, _ in graph.nodes} - set(state)))]
 
 
-def apps_at(state: State) -> Any:
-    """The registry of models of this state: that of Django where nothing is newer."""
+def load_apps(state: State) -> Any:
+    """Return the registry of models of a state; Django's own for the newest state."""
     if state == newest():
-        return present
-    nodes = [key for key in targets_of(state) if key[1] is not None]
-    return _loader().project_state(nodes).apps
+        return current_apps
+    return _loader().project_state([key for key in find_targets(state) if key[1] is not None]).apps
 
 
-def bring_to(connection: Any, state: State) -> None:
-    """Only while there are no rows: an older state is reached backwards, too."""
-    there = state_of(connection)
-    if there == state:
-        return
+def migrate_to(connection: Any, state: State) -> None:
+    """Migrate a database without rows, also backwards."""
+    current = read_state(connection)
     if state == newest():
-        bring_forward(connection)
-        return
-    targets = [key for key in targets_of(state) if there or key[1] is not None]
-    MigrationExecutor(connection).migrate(targets)
+        migrate_to_newest(connection)
+    elif current != state:
+        MigrationExecutor(connection).migrate([key for key in find_targets(state) if current or key[1] is not None])
 
 
-def bring_forward(connection: Any) -> None:
-    if state_of(connection) != newest():
+def migrate_to_newest(connection: Any) -> None:
+    if read_state(connection) != newest():
         call_command("migrate", database=connection.alias, interactive=False, verbosity=0)

@@ -1,5 +1,5 @@
-"""Values of columns as they stand in a backup: the same whichever database they come from, exact to the last bit, and
-one canonical line for each row, over which hashes are taken."""
+"""Column values in a backup: independent of the database and exact to the last bit. Each row has one canonical line,
+over which hashes are computed."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import json
 import math
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
-#: Django's name of a column's type -> how its values stand in a backup.
-KINDS = {
+Kind = Literal["integer", "text", "boolean", "float", "json", "datetime", "uuid", "bytes"]
+#: Django's internal type of a field -> kind of value in a backup.
+KINDS: dict[str, Kind] = {
     "AutoField": "integer", "BigAutoField": "integer", "SmallAutoField": "integer",
     "IntegerField": "integer", "BigIntegerField": "integer", "SmallIntegerField": "integer",
     "PositiveIntegerField": "integer", "PositiveBigIntegerField": "integer", "PositiveSmallIntegerField": "integer",
@@ -22,71 +22,40 @@ KINDS = {
     "BooleanField": "boolean", "FloatField": "float", "JSONField": "json", "DateTimeField": "datetime",
     "UUIDField": "uuid", "GenericIPAddressField": "text", "BinaryField": "bytes",
 }  # fmt: skip
-#: Numbers from here on are written out in full by PostgreSQL and with an exponent by Python.
+#: From here on, PostgreSQL writes numbers in full and Python with an exponent.
 _WHOLE = 1e16
 
 Convert = Callable[[Any], Any]
+ConvertRow = Callable[[Sequence[Any]], list[Any]]
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     name: str
-    kind: str
+    kind: Kind
 
 
-# ---- from a database ----------------------------------------------------------------------------------------
-
-
-def _float_out(value: Any) -> Any:
+def _export_float(value: Any) -> Any:
     value = float(value)
     return value if math.isfinite(value) else repr(value)
 
 
-def _datetime_out(value: datetime) -> str:
-    """In UTC; without a zone it is UTC already, as in SQLite."""
+def _export_datetime(value: datetime) -> str:
+    """Convert to UTC; values without a time zone (SQLite) are in UTC."""
     if value.tzinfo is not None:
         value = value.astimezone(UTC).replace(tzinfo=None)
     return value.isoformat(timespec="microseconds")
 
 
-_OUT: dict[str, Convert] = {
+_EXPORT: dict[str, Convert] = {
     "boolean": bool,
-    "float": _float_out,
-    "datetime": _datetime_out,
+    "float": _export_float,
+    "datetime": _export_datetime,
     "uuid": lambda value: uuid.UUID(str(value)).hex,
     "bytes": lambda value: base64.b64encode(bytes(value)).decode(),
 }
-
-
-def leaving(columns: Sequence[Column]) -> Callable[[Sequence[Any]], list[Any]]:
-    """What turns a row as the database gives it into one of a backup."""
-    return _converter([_OUT.get(column.kind) for column in columns])
-
-
-def _converter(by_place: Sequence[Convert | None]) -> Callable[[Sequence[Any]], list[Any]]:
-    wanted = [(place, convert) for place, convert in enumerate(by_place) if convert is not None]
-
-    def convert_row(row: Sequence[Any]) -> list[Any]:
-        values = list(row)
-        for place, convert in wanted:
-            if values[place] is not None:
-                values[place] = convert(values[place])
-        return values
-
-    return convert_row
-
-
-# ---- into a database ----------------------------------------------------------------------------------------
-
-
-def _sqlite_datetime(value: str) -> str:
-    """As Django writes it: the fraction only where there is one."""
-    return str(datetime.fromisoformat(value))
-
-
 _SQLITE: dict[str, Convert] = {
     "float": float,
-    "datetime": _sqlite_datetime,
+    "datetime": lambda value: str(datetime.fromisoformat(value)),  # without a zero fraction, like Django
     "bytes": lambda value: base64.b64decode(value, validate=True),
 }
 _POSTGRES: dict[str, Convert] = {
@@ -96,45 +65,52 @@ _POSTGRES: dict[str, Convert] = {
 }
 
 
-def entering(columns: Sequence[Column], vendor: str, source: str) -> Callable[[Sequence[Any]], list[Any]]:
-    """What turns a row of a backup into one for the database. JSON that comes from another database is written as
-    Django writes it in SQLite."""
-    table = _POSTGRES if vendor == "postgresql" else _SQLITE
+def make_exporter(columns: Sequence[Column]) -> ConvertRow:
+    """Return a function that converts a row from the database to a row of a backup."""
+    return _make_converter(columns, _EXPORT)
+
+
+def make_importer(columns: Sequence[Column], vendor: str, source: str) -> ConvertRow:
+    """Return a function that converts a row of a backup to one for the database `vendor`. JSON from another database
+    (`source`) is written as Django writes it in SQLite."""
+    converters = _POSTGRES if vendor == "postgresql" else _SQLITE
     if vendor != "postgresql" and source != vendor:
-        table = {**table, "json": lambda value: json.dumps(json.loads(value))}
-    return _converter([table.get(column.kind) for column in columns])
+        converters = {**converters, "json": lambda value: json.dumps(json.loads(value))}
+    return _make_converter(columns, converters)
 
 
-# ---- lines and hashes ---------------------------------------------------------------------------------------
+def _make_converter(columns: Sequence[Column], converters: dict[str, Convert]) -> ConvertRow:
+    steps = [(place, converters[column.kind]) for place, column in enumerate(columns) if column.kind in converters]
+
+    def convert_row(row: Sequence[Any]) -> list[Any]:
+        values = list(row)
+        for place, convert in steps:
+            if values[place] is not None:
+                values[place] = convert(values[place])
+        return values
+
+    return convert_row
 
 
-def line_of(row: Sequence[Any]) -> bytes:
+def dump_row(row: Sequence[Any]) -> bytes:
     return json.dumps(row, separators=(",", ":")).encode() + b"\n"
 
 
-def hashed_line(columns: Sequence[Column]) -> Callable[[Sequence[Any]], bytes]:
-    """The line over which hashes are taken. PostgreSQL keeps JSON without the order of its keys and writes large
-    numbers in its own way, so both are made the same here; every other value stands as it is."""
-    places = [place for place, column in enumerate(columns) if column.kind == "json"]
-    if not places:
-        return line_of
-
-    def line(row: Sequence[Any]) -> bytes:
-        values = list(row)
-        for place in places:
-            if values[place] is not None:
-                values[place] = _canonical(values[place])
-        return line_of(values)
-
-    return line
+def make_hash_dumper(columns: Sequence[Column]) -> Callable[[Sequence[Any]], bytes]:
+    """Return a function that gives the line of a row for hashes. PostgreSQL does not preserve the order of JSON keys
+    and writes large numbers differently, so JSON is normalised."""
+    if not any(column.kind == "json" for column in columns):
+        return dump_row
+    convert = _make_converter(columns, {"json": _normalise_json})
+    return lambda row: dump_row(convert(row))
 
 
-def _canonical(text: str) -> str:
-    return json.dumps(json.loads(text, parse_float=_number), sort_keys=True, separators=(",", ":"))
+def _normalise_json(text: str) -> str:
+    return json.dumps(json.loads(text, parse_float=_parse_number), sort_keys=True, separators=(",", ":"))
 
 
-def _number(text: str) -> float | int:
+def _parse_number(text: str) -> float | int:
     value = float(text)
     if value == 0:
-        return 0.0  # there is no negative zero in PostgreSQL's JSON
+        return 0.0  # PostgreSQL's JSON has no negative zero
     return int(Decimal(text)) if _WHOLE <= abs(value) < math.inf else value

@@ -1,4 +1,4 @@
-"""Writing a backup: everything as it is at one moment, while people go on working."""
+"""Write a backup: everything at one moment, while the installation is in use."""
 
 from __future__ import annotations
 
@@ -25,18 +25,17 @@ from ..errors import Conflict, EvalappError, Unavailable
 from ..hooks import BACKUP_FILES
 from ..outages import explain_damage
 from . import states, tables, values
-from .container import MOST_LINE, Manifest, TableEntry, Writer
-from .files import CHUNK, Held, holding
-from .states import State
-from .telling import Say, seldom
+from .container import MAX_LINE, Manifest, TableEntry, Writer
+from .files import CHUNK, hold_files
+from .progress import Say, throttle
 
-#: A file that goes between looking at the rows and at the folders is looked for again from a newer moment.
+#: A file that is removed between reading rows and folders is looked for again at a later moment, this many times.
 LOOKS = 3
 
 
 @dataclass(frozen=True)
 class Made:
-    """What was written; `fingerprint` stands for every byte of it."""
+    """The backup that was written; `fingerprint` identifies every byte of it."""
 
     file: str
     bytes: int
@@ -49,47 +48,32 @@ class Made:
 
 
 def make_backup(*, target: Path | None, overwrite: bool = False, say: Say = lambda text: None) -> Made:
-    """Write the backup to `target`, readable by its owner alone, or to stdout. The file appears when it is whole."""
+    """Write a backup to `target`, readable by its owner only, or to stdout (None). The file appears when complete."""
     began = time.monotonic()
     try:
-        if target is None:
-            manifest, fingerprint, size = _write(sys.stdout.buffer, say)
-            sys.stdout.buffer.flush()
-        else:
-            with _appearing(target, overwrite) as file:
-                manifest, fingerprint, size = _write(file, say)
+        with contextlib.nullcontext(sys.stdout.buffer) if target is None else _replacing(target, overwrite) as file:
+            counted = _CountedFile(file)
+            manifest, fingerprint = _write(counted, say)
+            counted.flush()
     except OSError as error:
-        where = "stdout" if target is None else target
-        way = "Make room or name another place." if error.errno == errno.ENOSPC else "Name another place."
-        raise Unavailable(f"{where} cannot be written: {error.strerror or error}. {way}") from error
+        way = "Free some space or choose another path." if error.errno == errno.ENOSPC else "Choose another path."
+        raise Unavailable(f"{target or 'stdout'} cannot be written: {error.strerror or error}. {way}") from error
     except DatabaseError as error:
-        damage = explain_damage(error)
-        raise damage or Unavailable(f"The database cannot be read: {str(error).strip()}") from error
-    return Made(
-        file="-" if target is None else str(target),
-        bytes=size,
-        fingerprint=fingerprint,
-        tables=len(manifest.tables),
-        rows=manifest.rows,
-        files=len(manifest.files),
-        missing=manifest.missing,
-        seconds=round(time.monotonic() - began, 1),
-    )
-
-
-# ---- the file -----------------------------------------------------------------------------------------------
+        raise explain_damage(error) or Unavailable(f"The database cannot be read: {str(error).strip()}") from error
+    seconds = round(time.monotonic() - began, 1)
+    return Made(str(target or "-"), counted.size, fingerprint, **manifest.summary, seconds=seconds)
 
 
 @contextlib.contextmanager
-def _appearing(target: Path, overwrite: bool) -> Iterator[IO[bytes]]:
-    """A file beside `target` that takes its name when the block ends well."""
-    there = f"{target} is there already. Name another file, or say --overwrite."
+def _replacing(target: Path, overwrite: bool) -> Iterator[IO[bytes]]:
+    """Yield a file in the folder of `target` that gets its name if the block succeeds."""
+    exists = Conflict(f"{target} exists already. Choose another file, or pass --overwrite.")
     if not target.parent.is_dir():
-        raise EvalappError(f"There is no folder {target.parent}. Make it first.")
+        raise EvalappError(f"The folder {target.parent} does not exist. Create it first.")
     if target.is_dir():
         raise EvalappError(f"{target} is a folder. Name a file in it.")
     if target.exists() and not overwrite:
-        raise Conflict(there)
+        raise exists
     _remove_stale(target)
     descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)  # mode 600
     part = Path(name)
@@ -104,11 +88,11 @@ def _appearing(target: Path, overwrite: bool) -> Iterator[IO[bytes]]:
             else:
                 try:
                     os.link(part, target)
-                except FileExistsError as error:
-                    raise Conflict(there) from error
-                except OSError:  # a file system without second names
+                except FileExistsError:
+                    raise exists from None
+                except OSError:  # a file system without hard links
                     if target.exists():
-                        raise Conflict(there) from None
+                        raise exists from None
                     part.replace(target)
         disk.sync(target.parent)
     finally:
@@ -116,7 +100,7 @@ def _appearing(target: Path, overwrite: bool) -> Iterator[IO[bytes]]:
 
 
 def _remove_stale(target: Path) -> None:
-    """What a killed backup left behind: nobody holds its lock any more."""
+    """Remove files of killed backups: no process holds their lock."""
     for path in target.parent.iterdir():
         if path.name.startswith(f".{target.name}.") and path.name.endswith(".part") and path.is_file():
             with path.open("rb") as file, contextlib.suppress(BlockingIOError):
@@ -124,33 +108,33 @@ def _remove_stale(target: Path) -> None:
                 path.unlink(missing_ok=True)
 
 
-class _Counted:
-    """Counts what goes into a file, so that it may be a pipe."""
+class _CountedFile:
+    """Counts the bytes written. It cannot seek, so that pipes and files get the same archive."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        self.file, self.size = file, 0
+        self.file, self.size, self.flush = file, 0, file.flush
 
     def write(self, data: bytes) -> int:
         self.file.write(data)
         self.size += len(data)
         return len(data)
 
-    def flush(self) -> None:
-        self.file.flush()
+
+# ---- content ------------------------------------------------------------------------------------------------
 
 
-# ---- what is in it ------------------------------------------------------------------------------------------
-
-
-def _write(file: IO[bytes], say: Say) -> tuple[Manifest, str, int]:
+def _write(file: Any, say: Say) -> tuple[Manifest, str]:
     connection = connections[DEFAULT_DB_ALIAS]
-    state, apps = _known_state(connection)
-    with _moment(connection, apps) as held:
-        counted = _Counted(file)
-        writer, tell = Writer(counted), seldom(say)  # type: ignore[arg-type]
-        entries = [_write_table(connection, writer, table, tell) for table in tables.tables_of(apps)]
-        for number, (name, path) in enumerate(held.found):
-            tell(f"files: {number:,} of {len(held.found):,}")
+    state = states.read_state(connection)
+    if not state:
+        raise Conflict("The database has no tables, so there is no installation in it. Check DATABASE_URL.")
+    states.check_not_newer(connection)
+    apps = states.load_apps(state)
+    writer, tell = Writer(file), throttle(say)
+    with _freeze(connection, apps) as (files, missing):
+        entries = [_write_table(connection, writer, table, tell) for table in tables.list_tables(apps)]
+        for number, (name, path) in enumerate(files):
+            tell(f"files: {number:,} of {len(files):,}")
             with writer.member(f"files/{name}") as write, path.open("rb") as source:
                 while chunk := source.read(CHUNK):
                     write(chunk)
@@ -162,25 +146,17 @@ def _write(file: IO[bytes], say: Say) -> tuple[Manifest, str, int]:
         tables=tuple(entries),
         members=writer.members,
         left_out=dict(tables.LEFT_OUT),
-        missing=tuple(held.missing),
+        missing=tuple(missing),
     )
-    return manifest, writer.finish(manifest), counted.size
-
-
-def _known_state(connection: Any) -> tuple[State, Any]:
-    state = states.state_of(connection)
-    if not state:
-        raise Conflict("There is no installation in this database: it has no tables. See DATABASE_URL.")
-    states.check_not_newer(connection)
-    return state, states.apps_at(state)
+    return manifest, writer.finish(manifest)
 
 
 @contextlib.contextmanager
-def _moment(connection: Any, apps: Any) -> Iterator[Held]:
-    """One moment of the database, with the files its rows speak of."""
+def _freeze(connection: Any, apps: Any) -> Iterator[tuple[list[tuple[str, Path]], list[str]]]:
+    """Keep the database at one moment, and yield the files to which its rows refer."""
     for look in range(1, LOOKS + 1):
-        with _snapshot(connection), holding(BACKUP_FILES.collect(apps)) as held:
-            if held.missing and look < LOOKS:
+        with _snapshot(connection), hold_files(BACKUP_FILES.collect(apps)) as held:
+            if held[1] and look < LOOKS:
                 continue
             yield held
             return
@@ -188,41 +164,40 @@ def _moment(connection: Any, apps: Any) -> Iterator[Held]:
 
 @contextlib.contextmanager
 def _snapshot(connection: Any) -> Iterator[None]:
-    """Everything read in this block is as at its first question; nobody who writes waits for it."""
-    first = "SELECT count(*) FROM django_migrations"
+    """Read the database as it is at the first query, without blocking writers."""
+    first_query = "SELECT count(*) FROM django_migrations"
     if connection.vendor == "postgresql":
         with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             cursor.execute("SET LOCAL statement_timeout = 0")
             cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-            cursor.execute(first)
+            cursor.execute(first_query)
             yield
         return
     with connection.cursor() as cursor:
-        cursor.execute("BEGIN DEFERRED")  # not IMMEDIATE as everywhere else: that would keep writers out
+        cursor.execute("BEGIN DEFERRED")  # the default, IMMEDIATE, would block writers
         try:
-            cursor.execute(first)
+            cursor.execute(first_query)
             yield
         finally:
             cursor.execute("ROLLBACK")
 
 
 def _write_table(connection: Any, writer: Writer, table: tables.Table, tell: Say) -> TableEntry:
-    line_for_hash = values.hashed_line(table.columns)
+    dump_for_hash = values.make_hash_dumper(table.columns)
     digest, count = hashlib.sha256(), 0
-    member = TableEntry(table.name, (), 0, "", None).member
-    with writer.member(member) as write:
+    with writer.member(f"tables/{table.name}.jsonl") as write:
         batch: list[bytes] = []
-        for row in tables.rows_of(connection, table):
-            line = values.line_of(row)
-            if len(line) > MOST_LINE:
-                raise EvalappError(f"A row of {table.name} has more than {MOST_LINE // 1_000_000} MB ({row[0]}).")
+        for row in tables.read_rows(connection, table):
+            line = values.dump_row(row)
+            if len(line) > MAX_LINE:
+                raise EvalappError(f"A row of {table.name} has more than {MAX_LINE // 1_000_000} MB ({row[0]}).")
             batch.append(line)
-            digest.update(line_for_hash(row))
+            digest.update(dump_for_hash(row))
             count += 1
             if len(batch) >= 500 or len(line) > CHUNK:
                 write(b"".join(batch))
                 batch.clear()
                 tell(f"{table.name}: {count:,} rows")
         write(b"".join(batch))
-    return TableEntry(table.name, table.columns, count, digest.hexdigest(), tables.last_key(connection, table))
+    return TableEntry(table.name, table.columns, count, digest.hexdigest(), tables.read_last_key(connection, table))

@@ -1,4 +1,4 @@
-"""`manage.py backup FILE`: one file with everything, made while people work."""
+"""`manage.py backup FILE`: copy the installation into one file."""
 
 from __future__ import annotations
 
@@ -12,29 +12,28 @@ from evalapp.common.backup.writing import make_backup
 
 
 class Command(commands.Command):
-    help = "Copy the whole installation into one file, while people work: every row and the files that belong to it."
+    help = "Copy the whole installation, all rows and files, into one file. Works while the installation is in use."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file", metavar="FILE", help="a new file, readable by you alone; - for stdout")
-        parser.add_argument("--overwrite", action="store_true", help="take the place of a file that is there")
+        parser.add_argument("file", metavar="FILE", help="a new file, readable by you only; - for stdout")
+        parser.add_argument("--overwrite", action="store_true", help="replace an existing file")
 
     def work(self, *, file: str, overwrite: bool, **options: Any) -> dict[str, Any]:
         if file == "-":
             if options["json"]:
-                raise commands.WrongUsage("--json and - both want stdout. Name a file.")
+                raise commands.WrongUsage("--json and - both write to stdout. Name a file.")
             if self.stdout.isatty():
-                raise commands.WrongUsage("stdout is a terminal. Send it somewhere: backup - > FILE")
+                raise commands.WrongUsage("stdout is a terminal. Redirect it: backup - > FILE")
         target = None if file == "-" else Path(file).expanduser().absolute()
         return asdict(make_backup(target=target, overwrite=overwrite, say=self.say))
 
     def show(self, result: dict[str, Any]) -> None:
-        # Where the backup itself goes to stdout, what is said about it does not.
-        tell = self.say if result["file"] == "-" else self.stdout.write
+        tell = self.say if result["file"] == "-" else self.stdout.write  # stdout has the backup
         tell(
             f"{result['file']}: {result['rows']:,} rows of {result['tables']} tables, {result['files']:,} files, "
             f"{result['bytes']:,} bytes"
         )
         tell(f"fingerprint {result['fingerprint']}")
         for name in result["missing"]:
-            tell(f"MISSING {name}: a row speaks of it, but it is not there. The backup goes without it.")
-        tell("It holds password hashes and all that people wrote: keep it where only you can read it.")
+            tell(f"MISSING {name}: a row refers to it, but the file does not exist. The backup does not contain it.")
+        tell("The backup contains password hashes and all texts: store it where only you can read it.")

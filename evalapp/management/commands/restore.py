@@ -1,4 +1,4 @@
-"""`manage.py restore FILE`: a backup into an empty installation, or in place of what there is."""
+"""`manage.py restore FILE`: load a backup into an empty installation, or replace its content."""
 
 from __future__ import annotations
 
@@ -23,21 +23,19 @@ WORD = "replace"
 
 
 class Command(commands.Command):
-    help = "Put a backup into an empty installation, on either database; all of it or nothing."
+    help = "Load a backup into an empty installation, on either database, completely or not at all."
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file", metavar="FILE", nargs="?", help="made by `backup`; - for stdin")
-        parser.add_argument("--check", action="store_true", help="only read all of it and say whether it is whole")
+        parser.add_argument("file", metavar="FILE", nargs="?", help="written by `backup`; - for stdin")
+        parser.add_argument("--check", action="store_true", help="only check the file completely")
         parser.add_argument(
-            "--fingerprint", default="", metavar="SHA256", help="what `backup` printed; any other file is refused"
+            "--fingerprint", default="", metavar="SHA256", help="as printed by `backup`; refuse any other file"
         )
-        parser.add_argument("--replace", action="store_true", help="lose what is there: all rows and all files")
+        parser.add_argument("--replace", action="store_true", help="delete all existing rows and files")
         parser.add_argument("--yes", action="store_true", help="with --replace: do not ask")
-        parser.add_argument("--no-index", action="store_true", help="leave the search indexes to `reindex`")
-        parser.add_argument(
-            "--settle", action="store_true", help="without FILE: finish or undo what a killed restore left"
-        )
+        parser.add_argument("--no-index", action="store_true", help="do not build the search indexes")
+        parser.add_argument("--settle", action="store_true", help="without FILE: finish or undo a killed restore")
 
     def work(self, *, file: str | None, **options: Any) -> dict[str, Any]:
         if options["settle"]:
@@ -46,7 +44,7 @@ class Command(commands.Command):
             settle(say=self.say)
             return {"settled": True}
         if not file:
-            raise commands.WrongUsage("Name the FILE that `backup` made.")
+            raise commands.WrongUsage("Name a FILE written by `backup`.")
         with self._local(file) as path:
             if options["check"]:
                 return self._check(path, options["fingerprint"])
@@ -63,50 +61,43 @@ class Command(commands.Command):
 
     def _check(self, path: Path, fingerprint: str) -> dict[str, Any]:
         with check_backup(path=path, fingerprint=fingerprint, say=self.say) as reader:
-            found = reader.manifest
-            return {
-                "whole": True,
-                "made_at": found.made_at,
-                "product_version": found.product_version,
-                "fingerprint": reader.fingerprint,
-                "tables": len(found.tables),
-                "rows": found.rows,
-                "files": len(found.files),
-                "missing": list(found.missing),
-            }
+            manifest = reader.manifest
+            about = {"made_at": manifest.made_at, "product_version": manifest.product_version}
+            return {"whole": True, **about, "fingerprint": reader.fingerprint, **manifest.summary}
 
     @contextmanager
     def _local(self, file: str) -> Iterator[Path]:
-        """A backup from stdin is kept meanwhile: it is read more than once."""
+        """Copy a backup from stdin to a file, because it is read more than once."""
         if file != "-":
             yield Path(file).expanduser().absolute()
             return
-        with tempfile.NamedTemporaryFile(prefix=".restore-", dir=settings.DATA_DIR) as kept:
+        with tempfile.NamedTemporaryFile(prefix=".restore-", dir=settings.DATA_DIR) as copy:
             try:
-                shutil.copyfileobj(sys.stdin.buffer, kept, 1 << 20)
-                kept.flush()
+                shutil.copyfileobj(sys.stdin.buffer, copy, 1 << 20)
+                copy.flush()
             except OSError as error:
-                raise Unavailable(f"{settings.DATA_DIR}: {error.strerror}. Make room, then restore again.") from error
-            yield Path(kept.name)
+                text = f"{settings.DATA_DIR}: {error.strerror}. Free some space, then restore again."
+                raise Unavailable(text) from error
+            yield Path(copy.name)
 
     def _ask(self) -> None:
         if not sys.stdin.isatty():
-            raise commands.WrongUsage("--replace loses everything that is there. Say --yes, too.")
+            raise commands.WrongUsage("--replace deletes all existing rows and files. Confirm with --yes.")
         database = settings.DATABASES["default"]["NAME"]
-        self.say(f"Every row of {database} and every file below {settings.DATA_DIR} will be lost.")
-        if input(f"Type {WORD} to go on: ").strip() != WORD:
+        self.say(f"All rows of {database} and all files below {settings.DATA_DIR} will be deleted.")
+        if input(f"Type {WORD} to continue: ").strip() != WORD:
             raise CommandError("Nothing was changed.", returncode=1)
 
     def show(self, result: dict[str, Any]) -> None:
         if "settled" in result:
-            self.stdout.write("nothing of a restore is left over")
+            self.stdout.write("no restore is unfinished")
             return
         if result.get("whole"):
-            self.stdout.write(f"whole: made {result['made_at']} by version {result['product_version']}")
+            self.stdout.write(f"complete: made {result['made_at']} by version {result['product_version']}")
         self.stdout.write(f"{result['rows']:,} rows of {result['tables']} tables, {result['files']:,} files")
         self.stdout.write(f"fingerprint {result['fingerprint']}")
         for name in result["missing"]:
-            self.stdout.write(f"MISSING {name}: it was not there when the backup was made")
+            self.stdout.write(f"MISSING {name}: the file did not exist when the backup was made")
         for outcome, count in result.get("runs", {}).items():
             if count:
                 self.stdout.write(f"runs that were running: {count} {outcome}")

@@ -19,8 +19,8 @@ from evalapp.common.backup.values import Column
 
 def there_and_back(kind: str, value: object, vendor: str = "sqlite") -> object:
     columns = [Column("c", kind)]
-    line = values.line_of(values.leaving(columns)([value]))
-    return values.entering(columns, vendor, vendor)(json.loads(line))[0]
+    line = values.dump_row(values.make_exporter(columns)([value]))
+    return values.make_importer(columns, vendor, vendor)(json.loads(line))[0]
 
 
 @given(st.floats())
@@ -55,7 +55,7 @@ def test_uuid_values_of_both_databases_are_equal():
 def test_json_hash_ignores_what_postgresql_normalises():
     """jsonb does not preserve the order of keys, writes 1e+22 as 10000000000000000000000, and has no negative zero
     (PostgreSQL documentation, 8.14)."""
-    line = values.hashed_line([Column("c", "json")])
+    line = values.make_hash_dumper([Column("c", "json")])
     python = '{"b": 1e+22, "a": -0.0, "n": 1.5e-07}'
     jsonb = '{"a": 0.0, "b": 10000000000000000000000, "n": 0.00000015}'
     assert line([python]) == line([jsonb])
@@ -64,14 +64,14 @@ def test_json_hash_ignores_what_postgresql_normalises():
 
 
 def test_json_of_another_database_is_written_as_django_does():
-    enter = values.entering([Column("c", "json")], "sqlite", "postgresql")
+    enter = values.make_importer([Column("c", "json")], "sqlite", "postgresql")
     assert enter(['{"é": 1}']) == [json.dumps({"é": 1})]
 
 
 def test_every_table_can_be_backed_up():
     """Each table comes after those it refers to, all columns have a known type, all keys are numbers: both databases
     sort them alike."""
-    found = tables.tables_of(apps)
+    found = tables.list_tables(apps)
     seen: set[str] = set()
     for table in found:
         assert table.needs <= seen, table.name
@@ -87,4 +87,4 @@ def test_unknown_column_type_is_named():
 
     field = models.DurationField(name="length")
     with pytest.raises(TypeError, match=r"DurationField, which backups do not know: add it to"):
-        tables.kind_of(field)
+        tables.find_kind(field)

@@ -1,4 +1,4 @@
-"""Progress of long work: a line every few seconds, not one for each step."""
+"""Progress messages of long work."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ Say = Callable[[str], None]
 SECONDS = 2.0
 
 
-def seldom(say: Say) -> Say:
-    """`say`, at most every two seconds; what comes between is left out."""
+def throttle(say: Say) -> Say:
+    """Return `say`, limited to one message every two seconds; other messages are dropped."""
     last = time.monotonic()
 
-    def tell(text: str) -> None:
+    def say_sometimes(text: str) -> None:
         nonlocal last
         if time.monotonic() - last > SECONDS:
             last = time.monotonic()
             say(text)
 
-    return tell
+    return say_sometimes
