@@ -197,7 +197,7 @@ def test_members_page_shows_user_names(cast):
     assert 'aria-label="Role of owner (anna)"' in page
     member = Membership.objects.get(user=cast.annotator)
     done = client.post(f"/projects/alpha/people/{member.pk}/role/", {"role": "viewer"}, follow=True)
-    assert "owner (anna) is viewer now" in done.content.decode()
+    assert "owner (anna) now has the role viewer" in done.content.decode()
     rows = client.get("/api/v1/projects/alpha/members/").json()["results"]
     assert [(row["username"], row["name"]) for row in rows if row["name"] == "owner"] == [("anna", "owner")]
 

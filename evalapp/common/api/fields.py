@@ -1,5 +1,5 @@
-"""What programs send, read to the letter: a text is a text, true and false are just that, and a flag in an address says
-1 or 0. Forms of browsers, where everything is text, are read elsewhere."""
+"""Strict reading of API requests: a text must be a JSON string, a boolean true or false, a flag of an address 1 or 0.
+Forms of browsers, in which everything is text, are read elsewhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FLAGS = {"": False, "0": False, "false": False, "no": False, "1": True, "true":
 
 
 class TextField(serializers.CharField):
-    """A JSON string. A number is refused rather than turned into its digits."""
+    """A JSON string. Numbers are refused, not converted."""
 
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):
@@ -25,7 +25,7 @@ class TextField(serializers.CharField):
 
 
 class TruthField(serializers.BooleanField):
-    """JSON true or false. 0, "off" and their like are refused rather than guessed at."""
+    """JSON true or false. Values such as 0 and "off" are refused."""
 
     def to_internal_value(self, data: Any) -> bool:
         if not isinstance(data, bool):
@@ -34,7 +34,7 @@ class TruthField(serializers.BooleanField):
 
 
 class StrictModelSerializer(serializers.ModelSerializer):
-    """Whose texts are read to the letter, too."""
+    """A model serializer with `TextField` for all texts."""
 
     serializer_field_mapping = {
         **serializers.ModelSerializer.serializer_field_mapping,
@@ -43,31 +43,35 @@ class StrictModelSerializer(serializers.ModelSerializer):
     }
 
 
-class Closed(serializers.Serializer):
-    """A body without members of other names: a misspelt one would be left out without a word. `elsewhere` says of
-    a name where it belongs."""
+def _find_unknown(given: Iterable[str], known: Iterable[str], accepted: Iterable[str] = ()) -> dict[str, str]:
+    """Return name -> message for names that are neither `known` nor `accepted`."""
+    names = list(known)
+    text = _("%(name)s is unknown. Known: %(known)s.")
+    unknown = sorted(set(map(str, given)) - {*names, *accepted})
+    return {name: text % {"name": name, "known": ", ".join(names) or "-"} for name in unknown}
 
-    elsewhere: Mapping[str, str] = {}
+
+class Closed(serializers.Serializer):
+    """A body that refuses unknown members, so that a misspelt one is not ignored."""
 
     def to_internal_value(self, data: Any) -> Any:
         errors: dict[str, Any] = {}
         if isinstance(data, Mapping):
-            known = ", ".join(name for name, field in self.fields.items() if not field.read_only)
-            for name in sorted(set(map(str, data)) - set(self.fields)):
-                errors[name] = [f"{name} is not known here. {self.elsewhere.get(name) or f'There are: {known}.'}"]
+            writable = [name for name, field in self.fields.items() if not field.read_only]
+            errors = {name: [text] for name, text in _find_unknown(data, writable, self.fields).items()}
         try:
-            found = super().to_internal_value(data)
+            values = super().to_internal_value(data)
         except serializers.ValidationError as error:
             if not isinstance(error.detail, dict):
                 raise
             errors = {**error.detail, **errors}
         if errors:
             raise serializers.ValidationError(errors)
-        return found
+        return values
 
 
 class WholeSerializer(serializers.Serializer):
-    """For a PATCH that needs every member: the document calls them required, as they are."""
+    """For a PATCH that needs every member, so that the OpenAPI document marks all of them as required."""
 
     @property
     def partial(self) -> bool:
@@ -75,11 +79,11 @@ class WholeSerializer(serializers.Serializer):
 
     @partial.setter
     def partial(self, value: bool) -> None:
-        """Asked for by every PATCH in the making of the document; there is nothing to set."""
+        """Ignore the value, which drf-spectacular sets for every PATCH."""
 
 
 def read_flag(given: Mapping[str, Any], name: str) -> bool:
-    """A parameter of the address: off unless it says 1, true or yes; everything but their opposites is a fault."""
+    """Return a flag of the query string: true for 1, true or yes, false if missing. Other values raise `BadInput`."""
     value = str(given.get(name, "")).lower()
     if value not in _FLAGS:
         text = _("%(name)s must be 1 or 0.") % {"name": name}
@@ -87,17 +91,13 @@ def read_flag(given: Mapping[str, Any], name: str) -> bool:
     return _FLAGS[value]
 
 
-#: Of every address: how the answer is written. Of every list: its pages.
+#: Parameters of every address (the format of the response), and of every list (its pages).
 _EVERYWHERE, PAGES = ("format",), ("cursor", "limit")
 
 
 def refuse_unknown(given: Iterable[str], known: Iterable[str]) -> None:
-    """Raises BadInput for parameters of an address that nobody reads: of a misspelt one the answer would be to another
-    question."""
-    names = tuple(known)
-    unknown = sorted(set(given) - {*names, *_EVERYWHERE})
-    text = _("%(name)s is unknown. Known: %(known)s.")
-    faults = [Fault(text % {"name": name, "known": ", ".join(names) or "-"}, field=name) for name in unknown]
+    """Raise `BadInput` for unknown query parameters; the response to a misspelt one would be wrong."""
+    faults = [Fault(text, field=name) for name, text in _find_unknown(given, known, _EVERYWHERE).items()]
     if faults:
         raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
 

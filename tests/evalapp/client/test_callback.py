@@ -256,7 +256,7 @@ def test_unavailable_server(tmp_path, caplog):
     [
         ("comparative", ["read"], BadRequest, "name one that was trained"),
         ("comparative-9", ["read"], NotFound, "comparative-9"),
-        ("comparative-9", ["annotate"], NotAllowed, "does not have the scope “read”"),
+        ("comparative-9", ["annotate"], NotAllowed, "lacks the scope “read”"),
     ],
 )
 def test_refusal_of_the_server_is_raised_before_training(file_database, name, scopes, error, words):

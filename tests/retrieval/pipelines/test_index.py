@@ -212,7 +212,7 @@ def test_corpus_deleted_meanwhile_leaves_no_files(cast):
                 delete_corpus(corpus=Corpus.objects.get(), user=None)
             super().progress(*given, **named)
 
-    with pytest.raises(Exception, match="deleted meanwhile"):
+    with pytest.raises(Exception, match="has been deleted"):
         pipeline.run(Deleting(run), **run.params)
     assert not folder.exists()
 

@@ -54,13 +54,13 @@ def test_nobody_joins_twice_and_roles_must_exist(cast):
 
 def test_last_owner_cannot_leave(cast):
     only = member(cast, cast.owner)
-    with pytest.raises(Conflict, match="last owner"):
+    with pytest.raises(Conflict, match="only owner"):
         change_role(member=only, role=Role.VIEWER, actor=cast.owner)
-    with pytest.raises(Conflict, match="last owner"):
+    with pytest.raises(Conflict, match="only owner"):
         remove_member(member=only, actor=cast.owner)
     change_role(member=member(cast, cast.researcher), role=Role.OWNER, actor=cast.owner)
     remove_member(member=only, actor=cast.owner)
-    with pytest.raises(Conflict, match="last owner"):
+    with pytest.raises(Conflict, match="only owner"):
         remove_member(member=member(cast, cast.researcher), actor=cast.researcher)
 
 
@@ -68,7 +68,7 @@ def test_owner_who_cannot_sign_in_does_not_count(cast):
     change_role(member=member(cast, cast.researcher), role=Role.OWNER, actor=cast.owner)
     cast.researcher.is_active = False
     cast.researcher.save()
-    with pytest.raises(Conflict, match="last owner"):
+    with pytest.raises(Conflict, match="only owner"):
         remove_member(member=member(cast, cast.owner), actor=cast.owner)
 
 

@@ -107,7 +107,7 @@ def test_written_texts_can_be_withdrawn_and_ratings_stay(anna, cast):
         restore_reference(user=cast.researcher, reference_id=row.pk)
     assert audit_chain.verify().faults == ()
     again = anna.post("/account/data/", {"act": "withdraw"}, follow=True).content.decode()
-    assert "there was nothing" in again
+    assert "no texts" in again
 
 
 def test_closed_account_leaves_ratings_without_a_name(anna, cast):

@@ -42,7 +42,7 @@ def test_roles_change_and_people_leave(client, cast):
     assert not Membership.objects.filter(pk=vic.pk).exists()
     mine = Membership.objects.get(project=cast.project, user=cast.owner)
     page = client.post(f"{PEOPLE}{mine.pk}/remove/", follow=True).content.decode()
-    assert "last owner" in page
+    assert "only owner" in page
     assert Membership.objects.filter(pk=mine.pk).exists()
 
 

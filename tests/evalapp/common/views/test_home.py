@@ -86,7 +86,7 @@ def test_error_pages_offer_a_way_out(client, cast):
     assert answer.status_code == 404
     page = read_page(answer)
     assert "My projects" in page
-    assert "There is no project" in page
+    assert "not found" in page
     part = read_page(client.get("/projects/alpha/", headers={"HX-Request": "true"}))
     assert "<html" not in part
     api = client.get("/api/v1/nowhere/")
