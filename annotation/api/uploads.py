@@ -25,7 +25,7 @@ from evalapp.common.api.fields import read_flag
 from evalapp.common.api.idempotency import idempotent
 from evalapp.common.api.parsers import Passing
 from evalapp.common.errors import BadInput, Fault, TooLarge
-from evalapp.common.forms import number_in
+from evalapp.common.forms import read_number
 from evalapp.common.pagination import KeysetPagination
 
 CHUNK = 1 << 16
@@ -178,7 +178,7 @@ class UploadList(APIView):
     def post(self, request: Request, slug: str) -> Response:
         project = get_project(user=request.user, slug=slug, need="write")
         length = request.META.get("CONTENT_LENGTH") or "0"
-        size = number_in(length)
+        size = read_number(length)
         if size is None or size > settings.MAX_UPLOAD_BYTES:
             raise TooLarge(too_large())
         kind = request.query_params.get("kind", "")

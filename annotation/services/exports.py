@@ -18,7 +18,7 @@ from evalapp.common.errors import Conflict, NotThere
 from evalapp.common.models import Run
 from evalapp.common.params import read_params
 from evalapp.common.queue import enqueue_run
-from evalapp.common.selectors import runs_of
+from evalapp.common.selectors import list_runs
 
 
 def request_export(*, project: Project, user: User, **params: Any) -> Run:
@@ -37,7 +37,7 @@ def start_export(*, project: Project, user: User, wishes: ExportOptions) -> Run:
 def list_exports(project: Project) -> QuerySet[Run]:
     """The exports of a project except deleted ones; order by `-pk`."""
     there = Q(result__isnull=True) | ~Q(result__has_key="deleted")
-    return runs_of(project, kind="export").filter(there)
+    return list_runs(project, kind="export").filter(there)
 
 
 def delete_export(*, run: Run, user: User) -> None:

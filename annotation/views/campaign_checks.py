@@ -19,7 +19,7 @@ from annotation.selectors.judging_sheet import make_sheet
 from annotation.services.campaigns import update_campaign
 from annotation.services.campaigns_preview import get_item_texts
 from evalapp.common.errors import Conflict, EvalappError
-from evalapp.common.forms import number_in
+from evalapp.common.forms import read_number
 from evalapp.common.pages import page
 
 from .campaign_pages import JUDGING
@@ -57,7 +57,7 @@ def _expected(request: HttpRequest, form: dict[str, Any]) -> dict[str, Any]:
 def _row(request: HttpRequest, form: dict[str, Any]) -> dict[str, Any]:
     def step(name: str) -> tuple[str, int | None]:
         system, _, number = request.POST.get(name, "").rpartition("|")
-        return system, number_in(number)
+        return system, read_number(number)
 
     row: dict[str, Any] = {"item": request.POST.get("item", ""), "expected": _expected(request, form)}
     row["system"], first = step("output_a")
@@ -69,7 +69,7 @@ def _row(request: HttpRequest, form: dict[str, Any]) -> dict[str, Any]:
             row["step_b"] = second
     elif form["kind"] == "turing":
         raw = request.POST.get("reference", "0")
-        row["reference"] = number_in(raw) or 0
+        row["reference"] = read_number(raw) or 0
     row["why"] = request.POST.get("why", "").strip()
     return row
 

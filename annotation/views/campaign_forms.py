@@ -18,7 +18,7 @@ from annotation.selectors.campaigns import plan_choices
 from annotation.services.campaigns import create_campaign
 from evalapp.accounts.models import Project
 from evalapp.common.errors import Fault
-from evalapp.common.forms import number_in
+from evalapp.common.forms import read_number
 
 from .plan_forms import CHANGEABLE, PlanEditor, PlanForm, find_free_slug, list_slugs, pick_fields
 
@@ -226,7 +226,7 @@ def aspect_rows(data: Any = None, *, initial: Iterable[dict[str, Any]] = (), add
         if add:
             data = data.copy()
             raw = data.get("aspects-TOTAL_FORMS", "0")
-            data["aspects-TOTAL_FORMS"] = str(min(50, (number_in(raw) or 0) + add))
+            data["aspects-TOTAL_FORMS"] = str(min(50, (read_number(raw) or 0) + add))
         return AspectRows(data, prefix="aspects")
     rows = list(initial)
     blank: dict[str, Any] = {"low": 1, "high": 5, "step": 1}

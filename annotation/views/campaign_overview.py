@@ -16,14 +16,14 @@ from annotation.selectors.writing import list_writing
 from annotation.services import hooks
 from evalapp.accounts.models import Project
 from evalapp.accounts.roles import ROLES_FOR, Need
-from evalapp.common.navigation import role_of
+from evalapp.common.navigation import find_role
 from evalapp.common.overview import Step
 
 SHOWN = 5
 
 
 def _may(request: HttpRequest, project: Project, need: Need) -> bool:
-    return bool(getattr(request.user, "is_superuser", False)) or role_of(request, project) in ROLES_FOR[need]
+    return bool(getattr(request.user, "is_superuser", False)) or find_role(request, project) in ROLES_FOR[need]
 
 
 def _answered() -> Any:

@@ -19,7 +19,7 @@ from annotation.services import campaigns as services
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import BadInput, Conflict, EvalappError
-from evalapp.common.forms import number_in
+from evalapp.common.forms import read_number
 from evalapp.common.markdown import render_markdown
 from evalapp.common.pages import page
 
@@ -44,7 +44,7 @@ def campaign_new(request: HttpRequest, slug: str, kind: CampaignPages) -> HttpRe
     if request.method == "POST":
         return _save(request, project, None, kind)
     plan = None
-    if (source := number_in(request.GET.get("from", ""))) is not None:
+    if (source := read_number(request.GET.get("from", ""))) is not None:
         copied = kind.get_parts(request, slug, source, "write")[1]
         plan = {**_get_plan(copied), "name": _("%(name)s (copy)") % {"name": copied.name}}
     return _show_form(request, project, None, kind, kind.editor(project, plan=plan))

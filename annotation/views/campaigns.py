@@ -18,7 +18,7 @@ from annotation.services.campaigns_preview import preview_assignment
 from annotation.services.campaigns_units import estimate_units
 from annotation.services.judging import Progress
 from evalapp.accounts.selectors import can, get_project
-from evalapp.common.forms import number_in
+from evalapp.common.forms import read_number
 from evalapp.common.markdown import render_markdown
 from evalapp.common.pages import page
 from evalapp.common.pagination import keyset
@@ -70,7 +70,7 @@ def campaign_show(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 
 def _draft(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
     units = estimate_units(campaign).units
-    seconds = number_in(request.GET.get("seconds", ""))
+    seconds = read_number(request.GET.get("seconds", ""))
     seconds = USUAL_SECONDS if seconds is None else min(MOST_SECONDS, max(1, seconds))
     judgements = units * campaign.overlap
     limit = min(units, campaign.max_per_annotator or units)
@@ -119,7 +119,7 @@ def campaign_preview(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     project, campaign = JUDGING.get_parts(request, slug, pk)
     sheet = make_sheet(campaign)
     form = sheet.shown_form()
-    number = min(number_in(request.GET.get("text", "")) or 0, MOST_NUMBER)
+    number = min(read_number(request.GET.get("text", "")) or 0, MOST_NUMBER)
     context = {
         "project": project,
         "campaign": campaign,

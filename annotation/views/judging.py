@@ -33,7 +33,7 @@ from annotation.services.bodies import read_answer
 from annotation.services.judging import WHY_TEXT, NextAssignment, Progress, next_assignment, submit_answer
 from annotation.services.judging_acts import flag_assignment, skip_assignment
 from evalapp.common.errors import BadInput, Conflict, EvalappError
-from evalapp.common.forms import number_in
+from evalapp.common.forms import read_number
 from evalapp.common.markdown import render_markdown
 from evalapp.common.pages import page
 
@@ -246,7 +246,7 @@ def judge_one(request: HttpRequest, pk: int, public: str) -> HttpResponse:
             submission=_uuid(request.POST.get("submission", "")),
             answer=answer,
             note=note,
-            replaces=number_in(replaces),
+            replaces=read_number(replaces),
         )
     except BadInput as error:
         errors: dict[str, list[str]] = {}
@@ -260,7 +260,7 @@ def judge_one(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     if done.feedback is not None:
         return redirect("annotation:judge-one", pk, public)
     if replaces:
-        _confirm_correction(request, number_in(replaces), done.version)
+        _confirm_correction(request, read_number(replaces), done.version)
     return redirect("annotation:judge", pk)
 
 

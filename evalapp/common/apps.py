@@ -11,12 +11,12 @@ class CommonConfig(AppConfig):
         from .. import translation
         from . import hooks, overview, sqlite_lookups
         from .jobs import Job, register
-        from .views import overview as ours
+        from .views import overview as sections
 
         translation.install(gettext, ngettext)
         sqlite_lookups.register()
-        about = "Remove what a deleted project held."
+        about = "Remove the contents of a deleted project."
         register(Job("delete", "cpu", "evalapp.common.deletion:run", about, label="Deletion of a project"))
         hooks.DOCTOR_CHECKS.register("evalapp.common.audit_chain:checks")
-        overview.register_section("runs", 40, ours.runs_section)
-        overview.register_step("people", 20, ours.people_step)
+        overview.register_section("runs", 40, sections.render_runs)
+        overview.register_step("people", 20, sections.make_people_step)

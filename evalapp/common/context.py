@@ -1,4 +1,4 @@
-"""What every template may use beside its own context."""
+"""Context processors."""
 
 from django.conf import settings
 from django.http import HttpRequest

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def copy_line(row: Sequence[Any]) -> str:
-    """One row; values are the columns' own (JSON, UUIDs and moments as text)."""
+    """Return the line of a row. JSON, UUIDs and times must be texts."""
     return "\t".join(map(_field, row)) + "\n"
 
 

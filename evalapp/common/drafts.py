@@ -1,4 +1,4 @@
-"""Files that people keep are whole or absent: they are written under another name and renamed at the end."""
+"""Folders that are complete or absent: written under another name and renamed at the end."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from uuid import uuid4
 
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
-    """A folder to fill, which becomes `folder` when all went well and is removed when anything did not. `folder` may be
-    there and empty (a volume that is mounted): then the files move into it at the end."""
-    is_there = folder.is_dir()
-    mark = f".{uuid4().hex}.part"
-    draft = folder / mark if is_there else folder.with_name(folder.name + mark)
+    """Yield a new folder that becomes `folder` if the block succeeds and is removed otherwise. If `folder` exists (a
+    mounted volume), the files are moved into it."""
+    exists = folder.is_dir()
+    suffix = f".{uuid4().hex}.part"
+    draft = folder / suffix if exists else folder.with_name(folder.name + suffix)
     draft.mkdir(parents=True)
     try:
         yield draft
-        if is_there:
+        if exists:
             for path in sorted(draft.iterdir()):
                 path.rename(folder / path.name)
             draft.rmdir()

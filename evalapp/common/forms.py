@@ -1,18 +1,16 @@
-"""How Django forms render: `{{ form }}` gives our fields with label, help and errors. And numbers in addresses and
-forms."""
+"""Rendering of Django forms, and reading numbers from URLs and forms."""
 
 from __future__ import annotations
 
 from django.forms.renderers import TemplatesSetting
 
-#: Of the number of a row.
-MOST_DIGITS = 18
+#: Digits of the largest primary key. `int` fails for thousands of digits.
+MAX_DIGITS = 18
 
 
-def number_in(text: str) -> int | None:
-    """The whole number in an address or a form; None for other texts, and for more digits than the number of a row can
-    have: of thousands `int` makes no number at all."""
-    return int(text) if text.isdecimal() and len(text) <= MOST_DIGITS else None
+def read_number(text: str) -> int | None:
+    """Return the number in a URL or form; None for other texts and for too many digits."""
+    return int(text) if text.isdecimal() and len(text) <= MAX_DIGITS else None
 
 
 class FormRenderer(TemplatesSetting):

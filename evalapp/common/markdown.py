@@ -1,4 +1,4 @@
-"""Markdown written by people, as HTML that cannot do harm: no raw HTML, links without a referrer."""
+"""Render users' Markdown as safe HTML: no raw HTML, links without a referrer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TAGS = {
 
 @cache
 def _writer() -> MarkdownIt:
-    from markdown_it import MarkdownIt  # costs every start a fortieth of a second; few processes write Markdown
+    from markdown_it import MarkdownIt  # takes 25 ms; few processes need it
 
     return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
 

@@ -1,5 +1,4 @@
-"""What every request passes: headers against browsers that do too much, a readable page (or a fragment for htmx) for
-domain errors."""
+"""Middleware: security headers, failed parts of pages, and error pages for domain errors."""
 
 from __future__ import annotations
 
@@ -12,10 +11,10 @@ from evalapp.side_figures import collect_failures
 
 from .errors import BadInput, EvalappError
 from .outages import unstorable
-from .pages import came_from, without_choices
+from .pages import came_from, strip_query
 from .problems import wait_headers
 
-#: What no page of ours ever asks a browser for.
+#: Browser features that no page uses.
 PERMISSIONS = ", ".join(
     f"{name}=()"
     for name in (
@@ -27,8 +26,8 @@ PERMISSIONS = ", ".join(
 
 
 class Headers:
-    """No cache keeps what was made for one person, unless the view says otherwise; no page uses a device; no other
-    site reads an answer. Static files are served before this and may be kept."""
+    """Adds headers: responses are not cached unless the view allows it, pages use no devices, other sites cannot read
+    responses. Static files are served earlier and may be cached."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -42,8 +41,8 @@ class Headers:
 
 
 class SideFigures:
-    """Collects the figures of a page that fail, so that the page comes without them and says so (`base.html`, and
-    `pages.page` for a fragment). Answers of the API have no such place: their tables collect for themselves."""
+    """Collects parts of a page that fail, so that the page is shown without them, with a notice (`base.html`, and
+    `pages.page` for fragments). Tables of the API collect for themselves."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -69,7 +68,7 @@ class ErrorPages:
             return None
         part = getattr(request, "htmx", False) and not request.htmx.boosted
         template = "errors/_domain.html" if part else "errors/domain.html"
-        plain = without_choices(request) if isinstance(error, BadInput) else ""
+        plain = strip_query(request) if isinstance(error, BadInput) else ""
         context = {"error": error, "back": came_from(request), "plain": plain}
         response = render(request, template, context, status=error.status)
         for name, value in wait_headers(error).items():

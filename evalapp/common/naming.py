@@ -1,4 +1,4 @@
-"""The rule of `evalapp.names` as a refusal by field, for services."""
+"""Check names for hidden characters (`evalapp.names`)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from .errors import BadInput, Fault
 
 
 def find_name_faults(**names: str) -> list[Fault]:
-    """One fault for each name, by its field, that holds a character no name may hold."""
+    """Return a fault for each name, given by field, that contains a forbidden character."""
     return [Fault(text, field=field) for field, name in names.items() if (text := explain_hidden(name))]
 
 
 def check_names(**names: str) -> None:
-    """Raise BadInput if one of the names, given by field, holds a character no name may hold."""
+    """Raise `BadInput` if a name, given by field, contains a forbidden character."""
     faults = find_name_faults(**names)
     if faults:
         raise BadInput(" ".join(dict.fromkeys(fault.message for fault in faults)), faults=faults)

@@ -1,5 +1,5 @@
-"""The places of a project, in the order of the loop. Rooms are known by the names of their addresses only; a
-place shows as soon as its address exists and the reader's role may open it."""
+"""Navigation of a project. Apps are known only by the names of their URLs; an entry is shown if its URL exists and the
+user's role may open it."""
 
 from __future__ import annotations
 
@@ -7,33 +7,34 @@ from typing import Any
 
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
+from django.utils.translation import gettext_lazy as _
 
 from evalapp.accounts.models import Membership, Project
 from evalapp.accounts.roles import ROLES_FOR, Need
 
-PLACES: tuple[tuple[str, str, Need], ...] = (
-    ("Overview", "project", "member"),
-    ("Items", "annotation:item-list", "read"),
-    ("Uploads", "annotation:upload-list", "write"),
-    ("Campaigns", "annotation:campaign-list", "read"),
-    ("Corpora", "retrieval:corpus-list", "read"),
-    ("References", "scoring:reference-sets", "read"),
-    ("Evaluators", "scoring:evaluator-list", "read"),
-    ("Systems", "scoring:systems", "read"),
-    ("Evaluation", "scoring:evaluation", "read"),
-    ("Agreement", "scoring:agreement", "read"),
-    ("Exports", "annotation:export-list", "read"),
-    ("Runs", "run-list", "read"),
-    ("People", "accounts:member-list", "read"),
-    ("Settings", "accounts:project-settings", "manage"),
+PLACES: tuple[tuple[Any, str, Need], ...] = (
+    (_("Overview"), "project", "member"),
+    (_("Items"), "annotation:item-list", "read"),
+    (_("Uploads"), "annotation:upload-list", "write"),
+    (_("Campaigns"), "annotation:campaign-list", "read"),
+    (_("Corpora"), "retrieval:corpus-list", "read"),
+    (_("References"), "scoring:reference-sets", "read"),
+    (_("Evaluators"), "scoring:evaluator-list", "read"),
+    (_("Systems"), "scoring:systems", "read"),
+    (_("Evaluation"), "scoring:evaluation", "read"),
+    (_("Agreement"), "scoring:agreement", "read"),
+    (_("Exports"), "annotation:export-list", "read"),
+    (_("Runs"), "run-list", "read"),
+    (_("People"), "accounts:member-list", "read"),
+    (_("Settings"), "accounts:project-settings", "manage"),
 )
 
-#: What stands under a place although its address begins otherwise: below the project's.
+#: Other paths, below the project's, that belong to an entry.
 ALSO = {"annotation:campaign-list": "writing/"}
 
 
-def role_of(request: HttpRequest, project: Project) -> str | None:
-    """The role `get_project` found, or a look at the membership where the page came another way."""
+def find_role(request: HttpRequest, project: Project) -> str | None:
+    """Return the user's role, as found by `get_project` or from the membership; None without one."""
     if not hasattr(project, "role"):
         project.role = (
             Membership.objects.filter(project=project, user=request.user).values_list("role", flat=True).first()
@@ -41,11 +42,12 @@ def role_of(request: HttpRequest, project: Project) -> str | None:
     return project.role
 
 
-def places_of(request: HttpRequest | None, project: Project) -> list[dict[str, Any]]:
+def list_places(request: HttpRequest | None, project: Project) -> list[dict[str, Any]]:
+    """Return the navigation entries that the user may open, each with label, URL and whether it is the current one."""
     user = getattr(request, "user", None)
     if request is None or user is None or not user.is_authenticated:
         return []
-    role = role_of(request, project)
+    role = find_role(request, project)
     places = []
     for label, name, need in PLACES:
         if not user.is_superuser and role not in ROLES_FOR[need]:

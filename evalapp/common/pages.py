@@ -1,5 +1,5 @@
-"""How pages and their htmx fragments are rendered: one view, one template, one context; the fragment is a
-named part of the page, so every link also works without script."""
+"""Render pages and their htmx fragments. A fragment is a part of the page from the same view and context, so links also
+work without JavaScript."""
 
 from __future__ import annotations
 
@@ -11,27 +11,25 @@ from django.template.loader import render_to_string
 
 
 def came_from(request: HttpRequest) -> str:
-    """The page of this site that a link or a button led from, to go back to; "" where that is not known, or is this
-    very page."""
+    """Return the path of the page with the link to this one; empty if it is unknown, on another site or this page."""
     origin = urlsplit(request.headers.get("Referer", ""))
     here = origin.scheme in ("http", "https") and origin.netloc == request.get_host()
     if not here or (origin.path == request.path and request.method == "GET"):
         return ""
-    # Of a path that begins with two slashes browsers make another host.
+    # Browsers read a path that begins with two slashes as another host.
     return urlunsplit(("", "", "/" + origin.path.lstrip("/"), origin.query, ""))
 
 
-def without_choices(request: HttpRequest) -> str:
-    """This page without what its address asks for; "" where it asks for nothing."""
-    # Of a path that begins with two slashes browsers make another host.
+def strip_query(request: HttpRequest) -> str:
+    """Return the path of this page without its query string; empty if it has none."""
     return "/" + request.path.lstrip("/") if request.method == "GET" and request.GET else ""
 
 
 def page(
     request: HttpRequest, template: str, context: dict | None = None, *, fragment: str = "", status: int = 200
 ) -> HttpResponse:
-    """Render `template`; for an htmx request and a named `fragment`, `components`-style: the template
-    `<template without .html>/_<fragment>.html` only. The page includes the same file, so both agree."""
+    """Render `template`. For an htmx request with `fragment`, render only `<template without .html>/_<fragment>.html`,
+    which the page includes."""
     if fragment and getattr(request, "htmx", False) and not request.htmx.boosted:
         template = f"{template.removesuffix('.html')}/_{fragment}.html"
         response = render(request, template, context or {}, status=status)

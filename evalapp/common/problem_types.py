@@ -1,5 +1,5 @@
-"""Every code that the `type` of a problem document can end in: what it means and the way out. The page `/docs/errors`
-and docs/reference/errors.md are made from this list."""
+"""All types of problem documents with meaning and remedy. The page `/docs/errors` and docs/reference/errors.md are
+generated from this list."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class ProblemType(NamedTuple):
     way_out: str
 
 
-_FORMAT = "See the OpenAPI document at /api/v1/docs/ for what each call takes."
-_RELOAD = "Load the task again; the answer carries its present state."
+_FORMAT = "The OpenAPI document at /api/v1/docs/ describes every call."
+_RELOAD = "Load the task again; the response has its current state."
 PROBLEM_TYPES = (
     # ---- the request
     ProblemType(
@@ -25,25 +25,25 @@ PROBLEM_TYPES = (
     ProblemType(
         "bad-request", 400, "The request could not be read",
         "The request is damaged.",
-        "Send it again. If every request ends so, look at the proxy between you and the installation.",
+        "Send it again. If every request fails, check the proxy in front of the installation.",
     ),
     ProblemType(
         "unknown-host", 400, "This host name is not in ALLOWED_HOSTS",
-        "The installation was asked under a name that it does not know.",
-        "Whoever runs the installation adds the name to ALLOWED_HOSTS and lets the proxy pass on Host.",
+        "The installation was requested under a host name that it does not know.",
+        "Operators add the name to ALLOWED_HOSTS and let the proxy pass the header Host.",
     ),
     ProblemType(
-        "parse-error", 400, "Malformed request.", "The body is not what its Content-Type says, for example not JSON.",
+        "parse-error", 400, "Malformed request.", "The body does not match its Content-Type, for example is not JSON.",
         "Correct the body. Numbers such as NaN and Infinity are not JSON.",
     ),
     ProblemType(
-        "method-not-allowed", 405, "Method Not Allowed.", "The address exists and does not take this HTTP method.",
+        "method-not-allowed", 405, "Method Not Allowed.", "The address does not support this HTTP method.",
         f"The header Allow lists the methods. {_FORMAT}",
     ),
     ProblemType(
         "not-acceptable", 406, "Could not satisfy the request Accept header.",
-        "The call does not answer in a content type that the header Accept names.",
-        "Send Accept: application/json, or leave the header out.",
+        "The call does not support any content type in the header Accept.",
+        "Send Accept: application/json, or omit the header.",
     ),
     ProblemType(
         "too-slow", 408, "The upload was too slow", "The body did not arrive within the time that `detail` names.",
@@ -51,7 +51,7 @@ PROBLEM_TYPES = (
     ),
     ProblemType(
         "length-missing", 411, "The length of the upload is missing", "The request has no Content-Length.",
-        "Send the header Content-Length; chunked bodies are not taken.",
+        "Send the header Content-Length; chunked bodies are not accepted.",
     ),
     ProblemType(
         "too-large", 413, "The upload is too large", "The body is larger than the limit that `detail` names.",
@@ -59,76 +59,78 @@ PROBLEM_TYPES = (
     ),
     ProblemType(
         "unsupported", 415, "Unsupported content type", "The content type or encoding is not supported.",
-        "`detail` names the types that are.",
+        "`detail` names the supported types.",
     ),
     ProblemType(
         "unsupported-media-type", 415, "Unsupported Media Type.", "The call does not read this Content-Type.",
-        f"Most calls take application/json; uploads take multipart/form-data. {_FORMAT}",
+        f"Most calls accept application/json, uploads multipart/form-data. {_FORMAT}",
     ),
     # ---- who asks
     ProblemType(
         "not-authenticated", 401, "Authentication credentials were not provided.", "No token and no session was sent.",
-        "Send the header Authorization: Bearer TOKEN; make a token under Account, Tokens. In a browser sign in again.",
+        "Send the header Authorization: Bearer TOKEN; create one under Account, Tokens. In a browser sign in again.",
     ),
     ProblemType(
         "authentication-failed", 401, "Incorrect authentication credentials.",
-        "The token is unknown, has expired or was revoked.", "Make a new token under Account, Tokens.",
+        "The token is unknown, has expired or was revoked.", "Create a new token under Account, Tokens.",
     ),
     ProblemType(
         "not-allowed", 403, "Your role does not allow this",
         "Your role in the project, or the scopes of the token, do not cover this call; or a form was sent without a "
         "valid CSRF token.",
-        "Ask an owner of the project for a role that may do this, or make a token with the scope. For a form load the "
-        "page again; behind a proxy see CSRF_TRUSTED_ORIGINS.",
+        "Ask an owner of the project for another role, or create a token with the scope. For a form load the page "
+        "again; behind a proxy see CSRF_TRUSTED_ORIGINS.",
     ),
     ProblemType(
         "permission-denied", 403, "You do not have permission to perform this action.",
-        "The session was accepted and the request refused, most often for a missing CSRF token.",
+        "The session is valid, but the request is refused, most often because the CSRF token is missing.",
         "Programs send a token in the header Authorization instead of a cookie.",
     ),
     ProblemType(
         "not-found", 404, "Not found",
-        "The address is wrong, the object was deleted, or it is not yours to see.",
-        "Check the address and the project. Objects of projects in which you have no role look the same.",
+        "The address is wrong, the object was deleted, or you have no access to it.",
+        "Check the address and your role in the project.",
     ),
     ProblemType(
         "too-many", 429, "Too many requests", "Too many attempts in a short time from this address or account.",
-        "Wait the seconds of the header Retry-After.",
+        "Wait for the number of seconds in the header Retry-After.",
     ),
     ProblemType(
         "throttled", 429, "Request was throttled.", "Too many requests in a short time.",
-        "Wait the seconds of the header Retry-After.",
+        "Wait for the number of seconds in the header Retry-After.",
     ),
     # ---- the state of things
     ProblemType(
         "conflict", 409, "Not possible in the current state",
-        "The request is well formed and cannot be done in the present state.",
+        "The request is valid, but not possible in the current state.",
         "`detail` says what must change first.",
     ),
     ProblemType(
         "in-progress", 409, "The same request is still in progress",
-        "A request with the same Idempotency-Key has not ended yet.", "Send it again after the seconds of Retry-After.",
+        "A request with the same Idempotency-Key has not ended yet.",
+        "Send it again after the number of seconds in the header Retry-After.",
     ),
     ProblemType(
         "key-reused", 409, "The idempotency key was used for another request",
-        "The Idempotency-Key was used within the last 24 hours for another request.", "Make a new key, best a UUID.",
+        "The Idempotency-Key was used within the last 24 hours for another request.",
+        "Use a new key, for example a UUID.",
     ),
     ProblemType(
         "campaign-not-open", 409, "The campaign is not open", "It is a draft, paused or closed.",
-        "A researcher of the project opens or resumes it. Answers to assignments handed out before a pause are taken.",
+        "A researcher of the project opens or resumes it. Assignments given out before a pause can still be answered.",
     ),
     ProblemType(
         "submission-conflict", 409, "The same submission came with another answer",
-        "The UUID in `submission` was used before, for another answer or another assignment.",
-        "Make a new UUID for each new answer. The same UUID only repeats the same answer.",
+        "The UUID in `submission` was used for another answer or another assignment.",
+        "Use a new UUID for each new answer, and the same UUID only to repeat an answer.",
     ),
     ProblemType(
         "stale-answer", 409, "The answer was changed in the meantime",
         "The judgement that you revise has a newer version.", "Fetch the assignment again and revise that version.",
     ),
     ProblemType(
-        "stale-draft", 409, "The draft was changed in another window", "The `version` sent is not the stored one.",
-        "The document carries both versions. Send the draft again under the newer version.",
+        "stale-draft", 409, "The draft was changed in another window", "`version` is not the stored version.",
+        "The document has both versions. Send the draft again with the newer version.",
     ),
     ProblemType(
         "task-closed", 409, "Nothing more is added here", "The item has all its references, or the task has ended.",

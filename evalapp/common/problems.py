@@ -1,4 +1,4 @@
-"""Errors of the API as RFC 9457 problem details; nothing else renders errors for programs."""
+"""Errors of the API as problem documents (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ from typing import Any
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import Http404
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from rest_framework import exceptions, status
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from .errors import EvalappError, NotAllowed, NotThere
+from .errors import BadInput, EvalappError, NotAllowed, NotThere
 from .outages import unstorable
 
 CONTENT_TYPE = "application/problem+json"
-#: More faults than this help nobody; a small request must not ask for a huge answer.
-MOST_ERRORS, LONGEST_TEXT = 100, 2000
-#: When to try again what is not there just now.
+#: Limits of a problem document, so that a small request cannot cause a huge response.
+MAX_ERRORS, MAX_TEXT = 100, 2000
+#: Value of `Retry-After` while a service is unavailable.
 RETRY_SECONDS = "5"
-SIGN_IN = "Send a token with the request (Authorization: Bearer TOKEN); make one under Account, Tokens."
-
-
+SIGN_IN = gettext_lazy("Send a token with the request (Authorization: Bearer TOKEN); create one under Account, Tokens.")
 DOCUMENTATION = "/docs/errors"
 
 
@@ -31,31 +30,31 @@ def problem(code: str, title: str, status_code: int, detail: str, errors: list |
         "type": f"{DOCUMENTATION}#{code}",
         "title": str(title),
         "status": status_code,
-        "detail": _short(detail),
+        "detail": _truncate(str(detail)),
         **extra,
     }
     if errors:
-        body["errors"] = [{key: _short(value) for key, value in error.items()} for error in errors[:MOST_ERRORS]]
-    if errors and len(errors) > MOST_ERRORS:
-        body["more_errors"] = len(errors) - MOST_ERRORS
+        body["errors"] = [{key: _truncate(value) for key, value in error.items()} for error in errors[:MAX_ERRORS]]
+    if errors and len(errors) > MAX_ERRORS:
+        body["more_errors"] = len(errors) - MAX_ERRORS
     return body
 
 
-def _short(text: Any) -> Any:
-    return f"{text[:LONGEST_TEXT]}…" if isinstance(text, str) and len(text) > LONGEST_TEXT else text
+def _truncate(text: Any) -> Any:
+    return f"{text[:MAX_TEXT]}…" if isinstance(text, str) and len(text) > MAX_TEXT else text
 
 
 def explain_origin(request: Any, reason: str) -> str:
-    """Why a form was refused where its address of origin is the cause; empty for other reasons of Django's check."""
+    """Return an explanation if Django's CSRF check failed because of the origin of a form; otherwise an empty text."""
     if not reason.startswith(("Origin checking failed", "Referer checking failed")):
         return ""
-    came = request.headers.get("Origin") or request.headers.get("Referer") or "no address"
-    return (
-        f"The form came from {came[:200]}, and this installation takes itself to be {request.scheme}://"
-        f"{request.get_host()}. If the first is its address, its settings are wrong: CSRF_TRUSTED_ORIGINS must hold "
-        "that origin, and the proxy in front must pass on Host and X-Forwarded-Proto (with SECURE_PROXY=1). Tell the "
-        "people who run it. If it is not, another site sent the form, and nothing was done."
+    origin = request.headers.get("Origin") or request.headers.get("Referer") or _("no address")
+    text = _(
+        "The form was sent from %(origin)s, but the address of this installation is %(address)s. If the first address "
+        "is correct, ask the operators to add it to CSRF_TRUSTED_ORIGINS and to pass Host and X-Forwarded-Proto "
+        "through the proxy (with SECURE_PROXY=1). Otherwise another site sent the form, and nothing was changed."
     )
+    return text % {"origin": origin[:200], "address": f"{request.scheme}://{request.get_host()}"}
 
 
 def _flatten(detail: Any, field: str = "") -> list[dict]:
@@ -76,7 +75,7 @@ def from_domain(error: EvalappError) -> dict:
 
 
 def wait_headers(error: EvalappError) -> dict[str, str]:
-    """When to come back, for who tried too often."""
+    """Return the header `Retry-After` if the error has a waiting time."""
     wait = error.extra.get("wait")
     return {"Retry-After": str(wait)} if wait else {}
 
@@ -92,16 +91,16 @@ def exception_handler(error: Exception, context: dict) -> Response | None:
         body = from_domain(error)
         headers |= wait_headers(error)
     elif isinstance(error, ValidationError):
-        body = problem("bad-input", "The input has faults", 400, "See errors.", _flatten(error.messages))
+        body = problem("bad-input", BadInput.title, 400, _("See errors."), _flatten(error.messages))
     elif isinstance(error, exceptions.APIException):
         code = error.get_codes() if isinstance(error.get_codes(), str) else "bad-input"
         title = str(error.default_detail)
-        if "{" in title:  # a pattern of the framework: the title is the same for all of its kind
+        if "{" in title:  # a format string of the framework; titles must not depend on the request
             title = f"{HTTPStatus(error.status_code).phrase}."
         errors = _flatten(error.detail) if isinstance(error.detail, (dict, list)) else None
-        detail = "See errors." if errors else str(error.detail)
+        detail = _("See errors.") if errors else str(error.detail)
         if isinstance(error, exceptions.NotAuthenticated):
-            detail = SIGN_IN
+            detail = str(SIGN_IN)
         if isinstance(error, exceptions.PermissionDenied) and detail.startswith("CSRF Failed: "):
             detail = explain_origin(context["request"], detail.removeprefix("CSRF Failed: ")) or detail
         body = problem(str(code).replace("_", "-"), title, error.status_code, detail, errors)

@@ -1,4 +1,4 @@
-"""How the files of a request are received: into a temporary file, which goes at once where there is no room for it."""
+"""Receive the files of a request into temporary files."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from django.core.files.uploadhandler import TemporaryFileUploadHandler
 
 
 class UploadHandler(TemporaryFileUploadHandler):
-    """Django leaves half a file to the garbage collector, which keeps a full disk full for who knows how long."""
+    """Removes the temporary file at once if the disk is full. Django leaves it to the garbage collector."""
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
-        with self._or_nothing():
+        with self._cleanup():
             super().receive_data_chunk(raw_data, start)
 
     def file_complete(self, file_size: int) -> Any:
-        with self._or_nothing():
+        with self._cleanup():
             return super().file_complete(file_size)
 
     @contextlib.contextmanager
-    def _or_nothing(self) -> Iterator[None]:
+    def _cleanup(self) -> Iterator[None]:
         try:
             yield
         except OSError:
-            with contextlib.suppress(OSError):  # closing writes what is still in memory, which fails once more
+            with contextlib.suppress(OSError):  # closing flushes the buffer, which fails again
                 self.upload_interrupted()
             raise

@@ -1,4 +1,4 @@
-"""Whether the disk has room for an upload."""
+"""Check the disk space for uploads."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .errors import NoRoom
 
 
 def check_room(size: int = 0) -> None:
-    """Refuse an upload of `size` bytes that would leave less than MIN_FREE_MB in the data folder. It is received into
-    the folder for temporary files first, and for a moment both copies are there."""
+    """Raise `NoRoom` if an upload of `size` bytes would leave less than MIN_FREE_MB in the data folder. An upload is
+    first received into the folder for temporary files, so that there are two copies for a moment."""
     temporary = Path(settings.FILE_UPLOAD_TEMP_DIR or tempfile.gettempdir())
     shared = temporary.stat().st_dev == settings.DATA_DIR.stat().st_dev
     needed = 2 * size if shared else size

@@ -1,4 +1,4 @@
-"""Reading runs: one with its permission, a project's list, and what a page or program is told about one."""
+"""Read runs and their logs, with permission checks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .models import Run, RunLog
 
 
 def find_run(*, user: Any, pk: int, need: Need = "read", slug: str | None = None) -> Run:
-    """The run if the user may `need` its project, and if it belongs to `slug` where one is given."""
+    """Return a run of a project for which the user has the permission `need`. With `slug`, it must be that project."""
     run = Run.objects.select_related("project", "created_by").filter(pk=pk).first()
     if run is None or (slug is not None and run.project.slug != slug):
         raise NotThere(_("Run not found."))
@@ -27,22 +27,17 @@ def find_run(*, user: Any, pk: int, need: Need = "read", slug: str | None = None
     return run
 
 
-def runs_of(project: Project, *, state: str = "", kind: str = "") -> QuerySet[Run]:
-    found = Run.objects.filter(project=project).select_related("created_by")
-    if state:
-        found = found.filter(state=state)
-    if kind:
-        found = found.filter(kind=kind)
-    return found
+def list_runs(project: Project, *, state: str = "", kind: str = "") -> QuerySet[Run]:
+    wanted = {name: value for name, value in (("state", state), ("kind", kind)) if value}
+    return Run.objects.filter(project=project, **wanted).select_related("created_by")
 
 
-def deletions_of(user: Any) -> QuerySet[Run]:
-    """Deletions of projects that this person asked for, under way or given up; one that is through has left no run.
-    Nobody sees the projects themselves any more."""
+def list_deletions(user: Any) -> QuerySet[Run]:
+    """Return the unfinished deletions of projects that the user requested. Finished ones have no run."""
     return Run.objects.filter(created_by=user, kind="delete").order_by("pk")
 
 
 def log_tail(run: Run, lines: int | None = 20) -> list[RunLog]:
-    """The last lines, oldest first; all of them for None."""
+    """Return the last lines of the log, or all (None), oldest first."""
     newest = RunLog.objects.filter(run=run).order_by("-id")
     return list(newest[:lines] if lines is not None else newest)[::-1]

@@ -1,4 +1,4 @@
-"""Addresses of the ground's pages: home, overview, runs and health."""
+"""URLs of home, overview, runs, documentation and health."""
 
 from django.urls import path
 

@@ -17,7 +17,7 @@ from evalapp.accounts.selectors import get_project
 from evalapp.common.api.idempotency import idempotent
 from evalapp.common.api.runs import RunDetailSerializer
 from evalapp.common.errors import BadInput, Fault, TooLarge
-from evalapp.common.forms import number_in
+from evalapp.common.forms import read_number
 from evalapp.common.pagination import KeysetPagination
 
 from ..downloads import send_file
@@ -62,7 +62,7 @@ class TrainedList(APIView):
     def post(self, request: Request, slug: str) -> Response:
         project = get_project(user=request.user, slug=slug, need="write")
         length = request.META.get("CONTENT_LENGTH") or "0"
-        size = number_in(length)
+        size = read_number(length)
         if size is None or size > settings.MAX_UPLOAD_BYTES:
             raise TooLarge(too_large())
         if unknown := sorted(set(request.data) - set(request.FILES) - {"name"}):

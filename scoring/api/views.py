@@ -14,7 +14,7 @@ from annotation.allocation.texts import UNSTORABLE, is_storable
 from evalapp.accounts.selectors import get_project
 from evalapp.common.api.fields import PAGES, refuse_unknown
 from evalapp.common.errors import BadInput, NotThere
-from evalapp.common.forms import number_in
+from evalapp.common.forms import read_number
 from evalapp.common.pagination import KeysetPagination, one_page
 
 from ..models import Score, ScoreSet
@@ -91,7 +91,7 @@ class ScoreSetShow(APIView):
     )
     def delete(self, request: Request, slug: str, pk: int) -> Response:
         project = get_project(user=request.user, slug=slug, need="write")
-        wanted = number_in(str(pk))
+        wanted = read_number(str(pk))
         found = None if wanted is None else ScoreSet.objects.filter(project=project, pk=wanted).first()
         if found is None:
             raise NotThere(_("There is no score set %(pk)d in %(project)s.") % {"pk": pk, "project": project.slug})

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import EvalappError
-from evalapp.common.forms import number_in
+from evalapp.common.forms import read_number
 from evalapp.common.models import Run
 from evalapp.common.pages import page
 from evalapp.common.queue import queue_has_worker
@@ -61,7 +61,7 @@ def annotate(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _find_preview(project: Project, number: str) -> Run | None:
-    wanted = number_in(number)
+    wanted = read_number(number)
     if wanted is None:
         return None
     return Run.objects.filter(project=project, kind="annotate-preview", pk=wanted).first()

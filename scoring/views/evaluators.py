@@ -19,7 +19,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can, get_project
 from evalapp.common.errors import BadInput, Conflict, NotThere
-from evalapp.common.forms import number_in
+from evalapp.common.forms import read_number
 from evalapp.common.markdown import render_markdown
 from evalapp.common.models import Run
 from evalapp.common.pages import page
@@ -142,7 +142,7 @@ def get_set(project: Project, evaluator: str, number: str) -> ScoreSet:
     """Return the score set of that number, or the newest complete one, or the newest."""
     rows = ScoreSet.objects.filter(project=project, evaluator__slug=evaluator).select_related("evaluator", "run")
     if number:
-        wanted = number_in(number)
+        wanted = read_number(number)
         found = rows.filter(pk=wanted).first() if wanted is not None else None
     else:
         found = rows.filter(scored_at__isnull=False).order_by("-scored_at").first() or rows.order_by("-pk").first()
@@ -207,7 +207,7 @@ def _training(request: HttpRequest, row: Evaluator) -> dict[str, Any]:
     """Return the context of a training: record, model card, curves, files."""
     record = row.record
     models = record.get("models", [])
-    wished = number_in(request.GET.get("fold", "")) or 0
+    wished = read_number(request.GET.get("fold", "")) or 0
     fold = wished if wished < len(models) else 0
     losses, pictures = None, []
     with side_figure("The curves of the training"):

@@ -11,7 +11,7 @@ from annotation.models import Comparison, Rating
 from annotation.selectors.presence import has_outputs
 from evalapp.accounts.models import Project
 from evalapp.accounts.roles import ROLES_FOR
-from evalapp.common.navigation import role_of
+from evalapp.common.navigation import find_role
 from evalapp.common.overview import Step
 from scoring.boards.choices import METHODS, MODELS
 
@@ -23,7 +23,7 @@ FIRST = 3
 
 def _may(request: HttpRequest, project: Project, need: str) -> bool:
     user = request.user
-    return bool(getattr(user, "is_superuser", False)) or role_of(request, project) in ROLES_FOR[need]  # type: ignore[index]
+    return bool(getattr(user, "is_superuser", False)) or find_role(request, project) in ROLES_FOR[need]  # type: ignore[index]
 
 
 def leaderboard_section(request: HttpRequest, project: Project) -> str | None:

@@ -18,7 +18,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import BadInput, Conflict, EvalappError, Fault, NotThere
-from evalapp.common.forms import number_in
+from evalapp.common.forms import read_number
 from evalapp.common.models import Run
 from evalapp.common.pages import page
 from evalapp.common.queue import queue_has_worker, words_of_waiting

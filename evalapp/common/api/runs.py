@@ -17,7 +17,7 @@ from evalapp.common.errors import BadInput, Fault
 from evalapp.common.models import Run
 from evalapp.common.pagination import KeysetPagination
 from evalapp.common.queue import cancel_run, queue_place, retry_run
-from evalapp.common.selectors import find_run, log_tail, runs_of
+from evalapp.common.selectors import find_run, list_runs, log_tail
 
 from .idempotency import idempotent
 from .run_bodies import askable_jobs
@@ -91,7 +91,7 @@ class RunList(APIView):
         """The runs of a project, newest first."""
         project = get_project(user=request.user, slug=slug, need="read")
         paginator = KeysetPagination()
-        rows = paginator.paginate_queryset(runs_of(project), request, self)
+        rows = paginator.paginate_queryset(list_runs(project), request, self)
         context = {"request": request, "project": project}
         return paginator.get_paginated_response(RunSerializer(rows, many=True, context=context).data)
 

@@ -1,5 +1,4 @@
-"""Template filters and tags used on many pages: relative time, figures, percent, links that exist, the
-project's navigation."""
+"""Template filters and tags for numbers, times, optional links and the navigation of a project."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from django.utils import timezone
 from django.utils.html import format_html, json_script
 from django.utils.safestring import SafeString
 
-from evalapp.common.navigation import places_of
+from evalapp.common.navigation import list_places
 from evalapp.common.script_messages import load_script_messages
 from evalapp.side_figures import failure_sentence
 
@@ -34,13 +33,13 @@ def _span(seconds: float) -> str:
 
 
 def _undefined(value: Any) -> bool:
-    """What a template does not find comes as an empty text."""
+    """Templates pass an empty text for a missing value."""
     return value is None or value == "" or (isinstance(value, float) and not math.isfinite(value))
 
 
 @register.filter
 def ago(moment: datetime | None) -> SafeString | str:
-    """Relative time with the exact one on hover."""
+    """Format a relative time; hovering shows the exact time."""
     if moment is None:
         return "-"
     seconds = (timezone.now() - moment).total_seconds()
@@ -55,7 +54,7 @@ def ago(moment: datetime | None) -> SafeString | str:
 
 @register.filter
 def span(seconds: float | None) -> str:
-    """A duration in words: 0.2 s, 14 s, 3 min, 2 h."""
+    """Format a duration: 0.2 s, 14 s, 3 min, 2 h."""
     if seconds is None or _undefined(seconds):
         return "-"
     seconds = max(0.0, float(seconds))
@@ -66,7 +65,7 @@ def span(seconds: float | None) -> str:
 
 @register.filter
 def figure(value: Any, digits: int = 3) -> str:
-    """A number with fixed digits; undefined is a dash, never NaN."""
+    """Format a number with fixed digits; undefined is a dash."""
     if _undefined(value):
         return "-"
     return f"{value:.{int(digits)}f}".replace("-", "−")
@@ -74,7 +73,7 @@ def figure(value: Any, digits: int = 3) -> str:
 
 @register.filter
 def signed(value: Any, digits: int = 3) -> str:
-    """As `figure`, a difference: with its sign."""
+    """Format a difference like `figure`, with its sign."""
     return "-" if _undefined(value) else f"{value:+.{int(digits)}f}".replace("-", "−")
 
 
@@ -85,7 +84,7 @@ def percent(value: Any, digits: int = 0) -> str:
 
 @register.filter
 def hundredths(value: Any) -> str:
-    """A share in %, for a column whose head says so."""
+    """Format a share in %, without the unit, for a column whose header has it."""
     return "-" if _undefined(value) else f"{100 * value:.0f}"
 
 
@@ -96,7 +95,7 @@ def thousands(value: Any) -> str:
 
 @register.filter
 def option_value(value: Any) -> str:
-    """An option's value as signatures write it; a dash where the evaluator decides."""
+    """Format the value of an option as in signatures; a dash if the evaluator chooses."""
     return "-" if _undefined(value) else {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
@@ -107,8 +106,7 @@ def get(mapping: Any, key: Any) -> Any:
 
 @register.filter
 def entries(mapping: Any) -> list[tuple[Any, Any]]:
-    """The names and values of a mapping, in its order. `mapping.items` would be its value where it has the name
-    “items”."""
+    """Return the items of a mapping. In a template, `mapping.items` is the value of a key “items”."""
     return list(mapping.items()) if mapping else []
 
 
@@ -117,13 +115,13 @@ _KEYS = {"ArrowLeft": "←", "ArrowRight": "→", "ArrowDown": "↓", "ArrowUp":
 
 @register.filter
 def key_name(key: str) -> str:
-    """A key as it is printed on a keyboard."""
+    """Return the label of a key as on a keyboard."""
     return _KEYS.get(key, key)
 
 
 @register.filter
 def per_second(rate: float | None) -> str:
-    """A rate with two figures or more: 0.0048, 0.42, 7.3, 1,250. What is slow is not said to stand still."""
+    """Format a rate with at least two significant digits: 0.0048, 0.42, 7.3, 1,250."""
     if rate is None or not math.isfinite(rate):
         return "-"
     if 0 < rate < 0.1:
@@ -133,7 +131,7 @@ def per_second(rate: float | None) -> str:
 
 @register.simple_tag
 def nav_url(name: str, *args: Any, **kwargs: Any) -> str:
-    """The address of a page, or nothing where no room offers it. Only for navigation between rooms."""
+    """Return the URL of a page, or an empty text if no app has it. Only for navigation between apps."""
     try:
         return reverse(name, args=args, kwargs=kwargs)
     except NoReverseMatch:
@@ -142,12 +140,12 @@ def nav_url(name: str, *args: Any, **kwargs: Any) -> str:
 
 @register.simple_tag(takes_context=True)
 def project_nav(context: template.Context) -> list[dict[str, Any]]:
-    """The places of `project` that the reader's role may open, in the order of the loop."""
-    return places_of(context.get("request"), context["project"])
+    """Return the navigation entries of `project` that the user may open."""
+    return list_places(context.get("request"), context["project"])
 
 
 @register.simple_tag
 def script_catalogue() -> SafeString | str:
-    """Return the translations of scripts as a JSON element, or nothing if the language has none."""
+    """Return the translations for scripts as a JSON element; empty if the language has none."""
     messages = load_script_messages()
     return json_script(messages, "catalogue") if messages else ""

@@ -14,7 +14,7 @@ from evalapp.accounts.selectors import get_project, my_projects
 from evalapp.accounts.services import may_create_projects
 from evalapp.common.overview import counts_for, sections_for, steps_for
 from evalapp.common.pages import page
-from evalapp.common.selectors import deletions_of
+from evalapp.common.selectors import list_deletions
 
 
 @require_safe
@@ -26,7 +26,7 @@ def home(request: HttpRequest) -> HttpResponse:
         "projects": projects,
         "counts": counts_for(request, projects),
         "may_create": may_create_projects(request.user),
-        "deletions": deletions_of(request.user),
+        "deletions": list_deletions(request.user),
     }
     return page(request, "common/home/projects.html", context)
 

@@ -18,7 +18,7 @@ from evalapp.common.pages import page
 from evalapp.common.pagination import keyset
 from evalapp.common.queue import cancel_run, live_workers, retry_run, words_of_waiting
 from evalapp.common.run_facts import asked_of, facts_of
-from evalapp.common.selectors import find_run, log_tail, runs_of
+from evalapp.common.selectors import find_run, list_runs, log_tail
 
 
 @login_required
@@ -27,7 +27,7 @@ def run_list(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
     state, kind = request.GET.get("state", ""), request.GET.get("kind", "")
     found = keyset(
-        runs_of(project, state=state, kind=kind), order=("-pk",), cursor=request.GET.get("cursor", ""), size=50
+        list_runs(project, state=state, kind=kind), order=("-pk",), cursor=request.GET.get("cursor", ""), size=50
     )
     active = any(run.is_active for run in found.rows)
     served = {queue for beat in live_workers() for queue in beat.queues} if active else set()

@@ -309,7 +309,7 @@ def test_leaderboards(filled):
     assert table.signature
     frame = table.to_pandas()
     assert {"evaluator", "pearson.value", "pearson.low", "n_items"} <= set(frame.columns)
-    with pytest.raises(BadRequest, match="method (is|must be) one of"):
+    with pytest.raises(BadRequest, match=r"method (is|must be) one of"):
         filled.leaderboard("systems", method="magic")
 
 

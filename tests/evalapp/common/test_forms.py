@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evalapp.common.forms import number_in
+from evalapp.common.forms import read_number
 
 
 @pytest.mark.parametrize(
@@ -21,8 +21,8 @@ from evalapp.common.forms import number_in
     ],
 )
 def test_numbers(text: str, number: int | None) -> None:
-    assert number_in(text) == number
+    assert read_number(text) == number
 
 
 def test_thousands_of_digits_are_no_server_error() -> None:
-    assert number_in("9" * 5000) is None
+    assert read_number("9" * 5000) is None

@@ -97,7 +97,7 @@ def test_impossible_requests_are_explained(checkpoints):
 
     with pytest.raises(BadInput, match="evaluators must be a list of names"):
         ask(evaluators="length")
-    with pytest.raises(BadInput, match="variants is an object of lists of names"):
+    with pytest.raises(BadInput, match="variants must be an object of lists of names"):
         ask(variants={"a": "wide"})
     with pytest.raises(BadInput, match="pace is unknown"):
         ask(pace=1)

@@ -386,7 +386,7 @@ def test_missing_input_is_reported_before_queueing(toy):
         ask(folds=21)
     with pytest.raises(BadInput, match="folds must be a whole number"):
         ask(folds="two")
-    with pytest.raises(BadInput, match="pace is not known"):
+    with pytest.raises(BadInput, match="pace is unknown"):
         ask(pace=2)
     with pytest.raises(Conflict, match="is reserved by evalapp"):
         ask(name="chrf")

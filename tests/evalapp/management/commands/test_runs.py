@@ -32,7 +32,7 @@ def test_runs(failed):
     assert "Two rows have faults." in told("runs", "alpha")
     assert json.loads(told("runs", "alpha", "--json"))["runs"][0]["state"] == "failed"
     assert "No runs." in told("runs", "alpha", "--active")
-    with pytest.raises(CommandError, match="There are: alpha, alpha-foreign"):
+    with pytest.raises(CommandError, match="Projects: alpha, alpha-foreign"):
         told("runs", "beta")
 
 
