@@ -1,5 +1,5 @@
-"""Base class of all commands. With `--json` a command always prints one JSON object. Domain errors and unusable paths are
-messages with exit status 1; wrong usage and names that do not exist have 2. A closed pipe (`| head`) ends a command
+"""Base class of all commands. With `--json` a command always prints one JSON object. Domain errors and unusable paths
+are messages with exit status 1; wrong usage and names that do not exist have 2. A closed pipe (`| head`) ends a command
 silently. Also finds users and projects by name."""
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class WrongUsage(BadInput):
 
 
 class Command(BaseCommand):
-    """Parses arguments, calls, prints. Subclasses implement `work(**options) -> dict` and `show(result)`; the item `exit`
-    of the result becomes the exit status (1: the work failed)."""
+    """Parses arguments, calls, prints. Subclasses implement `work(**options) -> dict` and `show(result)`; the item
+    `exit` of the result becomes the exit status (1: the work failed)."""
 
     #: Whether faults with a field are about the arguments (exit status 2). For commands that read a file, they are
     #: about the file (1).
