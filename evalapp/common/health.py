@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from .audit_chain import waiting
 from .models import Run
-from .queue import live_workers
+from .queue import list_served_queues
 
 QUEUES = ("cpu", "gpu", "live")
 SECONDS = 1.0
@@ -29,17 +29,13 @@ def parts() -> dict[str, bool]:
     """Return part -> whether it works. Without database and disk, no page works."""
     has_room = free_bytes() > settings.MIN_FREE_BYTES
     found = {"database": _database(), "queue": _queue(), "index": _index(), "disk": has_room}
-    found["workers"] = found["database"] and served() >= set(QUEUES)
+    found["workers"] = found["database"] and list_served_queues() >= set(QUEUES)
     return found
 
 
 def is_ready(found: dict[str, bool]) -> bool:
     """Parts without which pages still work; pages say so where they need them."""
     return found["database"] and found["disk"]
-
-
-def served() -> set[str]:
-    return {queue for beat in live_workers() for queue in beat.queues}
 
 
 def free_bytes() -> int:
@@ -123,11 +119,11 @@ def metrics() -> Iterator[tuple[str, str, list[Sample]]]:
     yield "evalapp_disk_free_bytes", "Room in the data folder.", [({}, free_bytes())]
     if not found["database"]:
         return
-    there = served()
+    served = list_served_queues()
     yield (
         "evalapp_queue_served",
-        "Whether a worker takes runs of a queue.",
-        [({"queue": queue}, float(queue in there)) for queue in QUEUES],
+        "Whether a worker serves a queue.",
+        [({"queue": queue}, float(queue in served)) for queue in QUEUES],
     )
     states = Run.objects.order_by().values("kind", "state").annotate(n=Count("pk"))
     yield (

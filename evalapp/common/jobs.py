@@ -61,7 +61,8 @@ class Job:
         if self.give_up:
             load_target(self.give_up)(run)
 
-    def words_of_gone(self, run: Any) -> str:
+    def explain_gone(self, run: Any) -> str:
+        """Return the reason why the result of a run no longer exists; empty if it does."""
         return str(load_target(self.gone)(run)) if self.gone else ""
 
     def is_spent(self, run: Any) -> bool:

@@ -1,5 +1,4 @@
-"""How lines of the log look, and what ties them together: the number of the request and of the run they came from. No
-line of ours holds a text that somebody typed."""
+"""Formats of log lines. Each line has the id of its request or run; our own lines contain no texts of users."""
 
 from __future__ import annotations
 
@@ -18,12 +17,12 @@ from django.http import HttpRequest, HttpResponse
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 run_id: ContextVar[str] = ContextVar("run_id", default="")
 
-#: A number that a proxy may give; anything else is replaced, so that nobody writes into the log.
-_GIVEN = re.compile(r"[A-Za-z0-9._-]{8,64}")
+#: Ids that are accepted from a proxy; others are replaced, so that clients cannot write into the log.
+_ACCEPTED = re.compile(r"[A-Za-z0-9._-]{8,64}")
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: at, level, logger, message, and request, run, trace where there are any."""
+    """Formats a record as a JSON object with at, level, logger, message, and optionally request, run, status, trace."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -45,8 +44,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class PlainFormatter(logging.Formatter):
-    """For people. Line ends inside a message are shown, so that no message begins a line of its own; a trace keeps its
-    lines."""
+    """Formats a record as text. Line breaks in a message are escaped, so that it cannot forge other lines."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         record.message = record.message.replace("\r", "\\r").replace("\n", "\\n")
@@ -54,7 +52,7 @@ class PlainFormatter(logging.Formatter):
 
 
 class HostFilter(logging.Filter):
-    """A request under a foreign host name is no fault of the program: one warning line, without a traceback."""
+    """Logs a request with an unknown host name as a warning without traceback."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.levelno, record.levelname = logging.WARNING, "WARNING"
@@ -63,7 +61,7 @@ class HostFilter(logging.Filter):
 
 
 def _forget(**_: Any) -> None:
-    """Django speaks of a refused request after every middleware has ended; what comes later is of no request."""
+    """Clear the id after the request: Django logs refused requests after all middleware has ended."""
     request_id.set("")
 
 
@@ -71,14 +69,14 @@ request_finished.connect(_forget)
 
 
 class RequestNumber:
-    """Gives each request a number, or takes that of the proxy; it is in the answer and in every line of the log."""
+    """Gives each request an id, or takes the proxy's. The response and all log lines have it."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         given = request.headers.get("X-Request-ID", "")
-        number = given if _GIVEN.fullmatch(given) else secrets.token_hex(8)
+        number = given if _ACCEPTED.fullmatch(given) else secrets.token_hex(8)
         request_id.set(number)
         response = self.get_response(request)
         response.headers["X-Request-ID"] = number

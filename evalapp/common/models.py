@@ -1,5 +1,5 @@
-"""Background runs, what they logged, which workers are alive, and the append-only audit. The row of a run is
-the truth about it; the queue only carries its number."""
+"""Background runs with their logs, idempotency keys, heartbeats of workers, and the append-only audit log. The row of a
+run is its only state; the queue carries only its id."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from evalapp.accounts.models import Project, User
 
-#: A run is sent to the queue when its transaction is through, which takes a moment.
+#: A run is sent to the queue after its transaction, which takes a moment.
 UNSENT_AFTER = timedelta(seconds=3)
 
 
@@ -26,11 +27,11 @@ class Run(models.Model):
     """One background job."""
 
     class State(models.TextChoices):
-        QUEUED = "queued", "Waiting"
-        RUNNING = "running", "Running"
-        SUCCEEDED = "succeeded", "Done"
-        FAILED = "failed", "Failed"
-        CANCELLED = "cancelled", "Cancelled"
+        QUEUED = "queued", _("Waiting")
+        RUNNING = "running", _("Running")
+        SUCCEEDED = "succeeded", _("Done")
+        FAILED = "failed", _("Failed")
+        CANCELLED = "cancelled", _("Cancelled")
 
     ACTIVE = (State.QUEUED, State.RUNNING)
 
@@ -42,7 +43,7 @@ class Run(models.Model):
     input_hash = models.CharField(max_length=64)
     state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
     attempt = models.PositiveSmallIntegerField(default=0)
-    #: Drawn anew at each claim: who has the run knows it. Attempts begin again, this never does.
+    #: Random number of the current claim, known to the worker that has it. Unlike `attempt` it is never reused.
     claim = models.BigIntegerField(default=0, db_default=0, editable=False)
     worker = models.CharField(max_length=100, blank=True)
     heartbeat = models.DateTimeField(null=True)
@@ -65,7 +66,7 @@ class Run(models.Model):
 
     class Meta:
         constraints = [
-            # The same request joins the run that is already waiting or running.
+            # An identical request gets the run that is waiting or running.
             models.UniqueConstraint(
                 fields=["input_hash"],
                 condition=models.Q(state__in=["queued", "running"]),
@@ -86,18 +87,18 @@ class Run(models.Model):
 
     @property
     def process(self) -> str:
-        """Machine and process that have it, as people look for them."""
+        """Machine and process id of the worker."""
         return ":".join(self.worker.split(":")[:2])
 
     @property
     def is_unsent(self) -> bool:
-        """Waiting, and the queue was never told: it could not be reached."""
+        """Whether the run waits and could not be sent to the queue."""
         is_old = timezone.now() - self.created_at > UNSENT_AFTER
         return self.state == self.State.QUEUED and self.sent_at is None and is_old
 
     @property
     def share(self) -> float | None:
-        """Progress in [0, 1]; None when the total is not known."""
+        """Progress in [0, 1]; None if the total is unknown."""
         return min(1.0, self.done / self.total) if self.total else None
 
     @property
@@ -125,18 +126,18 @@ class IdempotencyKeyQuerySet(models.QuerySet):
 
 
 class IdempotencyKey(models.Model):
-    """A request that a program named, so that it may send it again, and what it was answered; see `idempotency`."""
+    """A request with an idempotency key and its response; see `idempotency`."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    #: The number of the token, 0 in a browser: a bare number, since the token may go first.
+    #: Id of the token, 0 for a browser session. Not a foreign key, because the token may be deleted first.
     token = models.BigIntegerField(default=0)
     key = models.CharField(max_length=255)
-    #: Method and address. What the body said is known when all of it has come in, with the answer.
+    #: Method and address. The hash of the body is stored with the response, after the body has been read.
     request = models.TextField()
     body = models.CharField(max_length=64, blank=True)
     worker = models.CharField(max_length=100)
     begun_at = models.DateTimeField()
-    #: None while it is being worked on.
+    #: None while the request is in progress.
     status = models.PositiveSmallIntegerField(null=True)
     answer = models.TextField(blank=True)
     location = models.TextField(blank=True)
@@ -152,7 +153,7 @@ class IdempotencyKey(models.Model):
 
 
 class WorkerBeat(models.Model):
-    """A worker that was alive at `at`; written by the worker itself every few seconds."""
+    """A worker that was alive at `at`, as it writes every few seconds."""
 
     name = models.CharField(max_length=100, unique=True)
     queues = models.JSONField(default=list)
@@ -169,19 +170,19 @@ class AuditQuerySet(models.QuerySet):
         return self.filter(project__in=Project.objects.visible_to(user, "write"))
 
     def update(self, **values: Any) -> int:
-        raise TypeError(ADDED_ONLY)
+        raise TypeError(APPEND_ONLY)
 
     def delete(self) -> tuple[int, dict[str, int]]:
-        raise TypeError(ADDED_ONLY)
+        raise TypeError(APPEND_ONLY)
 
 
-ADDED_ONLY = "The audit is only added to. See evalapp.common.audit_chain for erasing a person."
+APPEND_ONLY = "The audit log is append-only. evalapp.common.audit_chain erases users."
 
 
 class AuditEvent(models.Model):
-    """Who did what. Rows are only ever added; `audit_chain` seals them in the order of `position`, each with a hash
-    over itself (`content`, salted) and over all before it (`link`). `scope` and `by` keep the short name of the
-    project and the number of the person when these are gone."""
+    """An action of a user. Rows are only added. `audit_chain` seals them in the order of `position` with a salted hash
+    over the row (`content`) and one over all rows before it (`link`). `scope` and `by` keep the short name of the
+    project and the id of the user after these are deleted."""
 
     project = models.ForeignKey(Project, null=True, on_delete=models.CASCADE, related_name="audit")
     actor = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
@@ -195,7 +196,7 @@ class AuditEvent(models.Model):
     salt = models.CharField(max_length=32, blank=True)
     content = models.CharField(max_length=64, blank=True)
     link = models.CharField(max_length=64, blank=True)
-    #: When what it said of a person was taken out; `content` still stands for what it had said.
+    #: Time at which personal data were erased; `content` is the hash of the original row.
     erased_at = models.DateTimeField(null=True)
 
     objects = AuditQuerySet.as_manager()
@@ -208,15 +209,15 @@ class AuditEvent(models.Model):
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         if not self._state.adding:
-            raise TypeError(ADDED_ONLY)
+            raise TypeError(APPEND_ONLY)
         super().save(*args, **kwargs)
 
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
-        raise TypeError(ADDED_ONLY)
+        raise TypeError(APPEND_ONLY)
 
 
 class AuditHead(models.Model):
-    """The last seal: one row. Its lock orders those who seal; it shows when the last entries are missing."""
+    """The last seal, in a single row. Its lock serialises sealing, and it reveals missing entries at the end."""
 
     position = models.BigIntegerField(default=0)
     link = models.CharField(max_length=64, blank=True)

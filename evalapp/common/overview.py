@@ -5,10 +5,12 @@ campaigns 30, scores 40, writing 45, rankings 50."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 
 from evalapp.accounts.models import Project
 from evalapp.side_figures import side_figure
@@ -39,7 +41,7 @@ StepFunction = Callable[[HttpRequest, Project], Step | None]
 
 _sections: dict[str, tuple[int, SectionFunction]] = {}
 _steps: dict[str, tuple[int, StepFunction]] = {}
-_counts: dict[str, tuple[int, CountFunction]] = {}
+_counts: dict[str, tuple[int, Callable[..., CountColumn]]] = {}
 
 
 def register_section(name: str, order: int, function: SectionFunction) -> None:
@@ -52,33 +54,32 @@ def register_step(name: str, order: int, function: StepFunction) -> None:
     _steps[name] = (order, function)
 
 
-def sections_for(request: HttpRequest, project: Project) -> list[str]:
-    ordered = sorted(_sections.values(), key=lambda pair: pair[0])
-    found = []
-    for _, function in ordered:
-        with side_figure("A section of this overview"):
-            found.append(function(request, project))
-    return [html for html in found if html]
+def list_sections(request: HttpRequest, project: Project) -> list[str]:
+    """Return the sections of a project as safe HTML, in their order."""
+    return [html for html in _call(_sections, lambda name: _("A section of this overview"), request, project) if html]
 
 
-def steps_for(request: HttpRequest, project: Project) -> list[Step]:
-    ordered = sorted(_steps.values(), key=lambda pair: pair[0])
-    found = []
-    for _, function in ordered:
-        with side_figure("A next step"):
-            found.append(function(request, project))
-    return [step for step in found if step is not None]
+def list_steps(request: HttpRequest, project: Project) -> list[Step]:
+    """Return the next steps of a project for this user, in their order."""
+    return [step for step in _call(_steps, lambda name: _("A next step"), request, project) if step is not None]
 
 
 def register_count(label: str, order: int, function: CountFunction) -> None:
     """Register `function(request, projects)`, which returns a count per project id in a single query."""
-    _counts[label] = (order, function)
+    _counts[label] = (order, lambda request, projects: CountColumn(label, function(request, projects)))
 
 
-def counts_for(request: HttpRequest, projects: list[Project]) -> list[CountColumn]:
-    ordered = sorted(_counts.items(), key=lambda pair: pair[1][0])
-    found = []
-    for label, (_, function) in ordered:
-        with side_figure(f"The column {label}"):
-            found.append(CountColumn(label, function(request, projects)))
-    return found
+def list_counts(request: HttpRequest, projects: list[Project]) -> list[CountColumn]:
+    """Return the registered counts of projects, in their order."""
+    return _call(_counts, lambda label: _("The column %(label)s") % {"label": label}, request, projects)
+
+
+def _call(
+    functions: Mapping[str, tuple[int, Callable[..., Any]]], label: Callable[[str], str], *arguments: Any
+) -> list[Any]:
+    """Call the functions in their order; one that fails is left out and reported under its label."""
+    results = []
+    for name, (_order, function) in sorted(functions.items(), key=lambda pair: pair[1][0]):
+        with side_figure(label(name)):
+            results.append(function(*arguments))
+    return results

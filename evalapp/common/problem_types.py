@@ -149,7 +149,7 @@ PROBLEM_TYPES = (
     # ---- backups (command line)
     ProblemType(
         "damaged-backup", 400, "The backup is damaged or incomplete",
-        "The file is truncated, altered or not a backup.",
+        "The file is truncated, changed or not a backup.",
         "Copy it again and compare its fingerprint with the one that `backup` printed.",
     ),
     ProblemType(
@@ -159,21 +159,21 @@ PROBLEM_TYPES = (
     ),
     # ---- the installation
     ProblemType(
-        "server-error", 500, "Something broke here", "An error in evalapp. Nothing was lost.",
-        "Try again. If it stays, the log of the installation has the details.",
+        "server-error", 500, "Internal error", "An error in evalapp. No data was lost.",
+        "Try again. If the error remains, the log of the installation has the details.",
     ),
     ProblemType(
         "unavailable", 503, "A part of the installation is not running",
         "The database, Redis, a worker or the disk is not available; `detail` says which.",
-        "Try again after the seconds of Retry-After. `manage.py doctor` says what is missing.",
+        "Try again after the number of seconds in the header Retry-After. `manage.py doctor` says what is missing.",
     ),
     ProblemType(
-        "busy", 503, "This part of the installation is busy", "It runs and works on something else.",
+        "busy", 503, "This part of the installation is busy", "It is running, but busy with another task.",
         "Try again after `wait` seconds.",
     ),
     ProblemType(
         "no-room", 507, "The server is out of disk space", "The disk of the installation is nearly full.",
-        "Whoever runs the installation frees space; then send it again.",
+        "Operators free some space; then send the request again.",
     ),
-    ProblemType("error", 400, "The request failed", "A refusal without a code of its own.", "`detail` says why."),
+    ProblemType("error", 400, "The request failed", "An error without its own code.", "`detail` gives the reason."),
 )  # fmt: skip

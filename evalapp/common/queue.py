@@ -211,8 +211,13 @@ def live_workers() -> list[WorkerBeat]:
     return list(WorkerBeat.objects.filter(at__gt=timezone.now() - WORKER_STALE).order_by("name"))
 
 
+def list_served_queues() -> set[str]:
+    """Return the queues that a running worker serves."""
+    return {queue for beat in live_workers() for queue in beat.queues}
+
+
 def queue_has_worker(queue: str) -> bool:
-    return any(queue in beat.queues for beat in live_workers())
+    return queue in list_served_queues()
 
 
 def queue_place(run: Run) -> int | None:
@@ -223,18 +228,21 @@ def queue_place(run: Run) -> int | None:
     return ahead + 1
 
 
-def words_of_waiting(run: Run) -> str:
-    """Return a text on why a run waits: `3 before it in its queue, 1 of them at work`."""
+def explain_waiting(run: Run) -> str:
+    """Return a text on why a run waits: `3 before it in its queue, 1 of them running`."""
     place = queue_place(run)
     if place is None:
         return ""
-    at_work = Run.objects.filter(state=Run.State.RUNNING, queue=run.queue).count()
-    before = place - 1 + at_work
+    running = Run.objects.filter(state=Run.State.RUNNING, queue=run.queue).count()
+    before = place - 1 + running
     if not before:
-        return "next in its queue"
-    if before == at_work:
-        return f"{before} before it in its queue, at work"
-    return f"{before} before it in its queue" + (f", {at_work} of them at work" if at_work else "")
+        return _("next in its queue")
+    if before == running:
+        return _("%(before)d before it in its queue, running") % {"before": before}
+    if not running:
+        return _("%(before)d before it in its queue") % {"before": before}
+    text = _("%(before)d before it in its queue, %(running)d of them running")
+    return text % {"before": before, "running": running}
 
 
 def _owner(run: Run) -> str:

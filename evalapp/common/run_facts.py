@@ -1,4 +1,4 @@
-"""What was asked of a run and what came out of it, as names and values that people read. Knows no kind of job."""
+"""Parameters and results of runs as labels and texts for pages, independent of the kind of run."""
 
 from __future__ import annotations
 
@@ -7,93 +7,88 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-#: Longer values of a result stand behind a disclosure; those of what was asked for are cut.
-SHORT, CUT = 120, 500
-#: Values of a list that are shown.
-MOST = 20
-#: Of what was asked for: names that the house gives itself, and say nothing to people.
-OURS = {"incoming", "stamp"}
-#: Numbers that name something: no thousands are parted in them.
-NUMBERS = {"attempt", "campaign", "corpus", "judge", "leaderboard", "part", "score_run", "score_set", "seed", "upload"}
-WORDS = {
-    "added": "Added",
-    "board": "Table",
-    "by": "Judged by",
-    "duplicate": "Texts that stand more than once",
-    "empty": "Empty texts",
-    "in_training": "Of what it learned from",
-    "into": "New set",
-    "kept": "Kept from before",
-    "leaderboard": "Number of the table",
-    "looked_at": "Candidates looked at",
-    "max": "References of an item, at most",
-    "mean_after": "Predicted reliability, after",
-    "mean_before": "Predicted reliability, before",
-    "mix": "And a second one",
-    "n_references": "Number of references",
-    "references": "Reference set",
-    "n_in_training": "Of what it learned from",
-    "score_run": "Scored in run",
-    "score_set": "Number of the set of scores",
-    "scored": "Scored anew",
-    "slug": "Name",
-    "truncated": "Cut to fit",
-    "undefined": "Without a score",
-    "unknown": "With unknown words",
-    "without_candidates": "Items without candidates",
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+#: Longest value of a result that is shown as a fact, and length at which parameters are truncated.
+MAX_FACT, MAX_PARAM = 120, 500
+#: Number of list items that are shown.
+MAX_ITEMS = 20
+#: Internal parameters.
+INTERNAL = {"incoming", "stamp"}
+#: Ids and seeds, shown without thousands separators.
+IDS = {"attempt", "campaign", "corpus", "judge", "leaderboard", "part", "score_run", "score_set", "seed", "upload"}
+LABELS = {
+    "added": gettext_lazy("Added"),
+    "board": gettext_lazy("Table"),
+    "by": gettext_lazy("Judged by"),
+    "duplicate": gettext_lazy("Duplicate texts"),
+    "empty": gettext_lazy("Empty texts"),
+    "in_training": gettext_lazy("Also in the training data"),
+    "into": gettext_lazy("New set"),
+    "kept": gettext_lazy("Unchanged"),
+    "leaderboard": gettext_lazy("Table id"),
+    "looked_at": gettext_lazy("Candidates compared"),
+    "max": gettext_lazy("Maximum references per item"),
+    "mean_after": gettext_lazy("Predicted reliability, after"),
+    "mean_before": gettext_lazy("Predicted reliability, before"),
+    "mix": gettext_lazy("Second evaluator"),
+    "n_references": gettext_lazy("Number of references"),
+    "references": gettext_lazy("Reference set"),
+    "n_in_training": gettext_lazy("Also in the training data"),
+    "score_run": gettext_lazy("Scored in run"),
+    "score_set": gettext_lazy("Score set id"),
+    "scored": gettext_lazy("Newly scored"),
+    "slug": gettext_lazy("Name"),
+    "truncated": gettext_lazy("Truncated"),
+    "undefined": gettext_lazy("Without a score"),
+    "unknown": gettext_lazy("With unknown words"),
+    "without_candidates": gettext_lazy("Items without candidates"),
 }
 
 
-def label_of(name: str) -> str:
-    """`learning_rate` -> `Learning rate`; `n_items` -> `Items`."""
+def label_param(name: str) -> str:
+    """Return the label of a name: `learning_rate` -> `Learning rate`; `n_items` -> `Items`."""
     plain = name.removeprefix("n_").replace("_", " ")
-    return WORDS.get(name) or f"{plain[:1].upper()}{plain[1:]}"
+    return str(LABELS.get(name) or f"{plain[:1].upper()}{plain[1:]}")
 
 
-def words_of(name: str, value: Any) -> str:
-    """A single value: yes or no, numbers with as many digits as say something."""
+def format_value(name: str, value: Any) -> str:
+    """Return a single value as text; numbers have meaningful digits."""
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return _("yes") if value else _("no")
     if isinstance(value, int):
-        return str(value) if name in NUMBERS else f"{value:,}".replace("-", "−")
+        return str(value) if name in IDS else f"{value:,}".replace("-", "−")
     if isinstance(value, float):
         return f"{value:.4g}".replace("-", "−") if math.isfinite(value) else "-"
+    if isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False)
     return str(value)
 
 
-def facts_of(result: Mapping[str, Any]) -> tuple[list[tuple[str, str]], dict[str, Any]]:
-    """The short values of a result with their labels, and the rest as it is; an address is neither."""
+def split_result(result: Mapping[str, Any]) -> tuple[list[tuple[str, str]], dict[str, Any]]:
+    """Return the short values of a result as (label, text), and the other values unchanged, without `url`."""
     facts, rest = [], {}
     for name, value in result.items():
-        if name == "url":
-            continue
-        if isinstance(value, (str, int, float, bool)) and len(str(value)) <= SHORT:
-            facts.append((label_of(name), words_of(name, value)))
-        else:
+        if isinstance(value, str | int | float) and len(str(value)) <= MAX_FACT and name != "url":
+            facts.append((label_param(name), format_value(name, value)))
+        elif name != "url":
             rest[name] = value
     return facts, rest
 
 
-def asked_of(params: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """All that was asked for, options and choices of data among it, without what was left open."""
-    return list(_asked(params))
-
-
-def _asked(params: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def describe_params(params: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the parameters that were given, including nested ones, as (label, text)."""
     for name, value in params.items():
-        if name in OURS or value is None or value in ("", [], {}):
+        if name in INTERNAL or value is None or value in ("", [], {}):
             continue
         if isinstance(value, Mapping):
-            yield from _asked(value)
+            yield from describe_params(value)
+            continue
+        if isinstance(value, list):
+            text = ", ".join(format_value(name, item) for item in value[:MAX_ITEMS])
+            if (more := len(value) - MAX_ITEMS) > 0:
+                text += ngettext(" and %(count)s more", " and %(count)s more", more) % {"count": f"{more:,}"}
         else:
-            text = _listed(name, value) if isinstance(value, list) else words_of(name, value)
-            yield label_of(name), text if len(text) <= CUT else f"{text[:CUT]}…"
-
-
-def _listed(name: str, values: list[Any]) -> str:
-    words = [
-        json.dumps(value, ensure_ascii=False) if isinstance(value, (list, dict)) else words_of(name, value)
-        for value in values[:MOST]
-    ]
-    more = len(values) - MOST
-    return ", ".join(words) + (f" and {more:,} more" if more > 0 else "")
+            text = format_value(name, value)
+        yield label_param(name), text if len(text) <= MAX_PARAM else f"{text[:MAX_PARAM]}…"

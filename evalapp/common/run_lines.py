@@ -1,4 +1,4 @@
-"""A run in words, for commands: one line, and following it until it ends."""
+"""Runs as text for commands: one line each, and following a run until it ends."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ import time
 from collections.abc import Callable
 
 from .models import Run, RunLog
-from .queue import queue_has_worker, words_of_waiting
+from .queue import explain_waiting, queue_has_worker
 from .templatetags.evalapp import per_second, thousands
 from .templatetags.evalapp import span as duration
 
-#: How often a followed run is looked at, in seconds.
+#: Seconds between two looks at a followed run.
 INTERVAL = 0.5
-#: Without a terminal there is a line every so many seconds.
+#: Seconds between two lines of progress.
 QUIET = 10.0
 
 
 def as_line(run: Run) -> str:
     parts = [f"{run.pk:>5}", f"{run.get_state_display():<9}", run.title]
     if run.state == Run.State.RUNNING:
-        parts.append(progress_of(run))
+        parts.append(format_progress(run))
     elif run.state == Run.State.FAILED:
         parts.append(run.error.splitlines()[0] if run.error else "")
     return "  ".join(part for part in parts if part)
 
 
-def progress_of(run: Run) -> str:
-    """`encoding  1 810 of 5 040 pairs  37.2/s  about 2 min left`."""
+def format_progress(run: Run) -> str:
+    """Return the progress as text: `encoding  1,810 of 5,040 pairs  37.2/s  about 2 min left`."""
     words = [run.phase] if run.phase else []
     if run.total:
         words.append(f"{thousands(run.done)} of {thousands(run.total)} {run.unit}")
@@ -41,31 +41,31 @@ def progress_of(run: Run) -> str:
 
 
 def follow_run(run: Run, say: Callable[[str], None]) -> Run:
-    """Say what happens until the run ends: log lines at once, progress every few seconds. Ctrl-C ends only the
-    following, and says so: the work is a worker's."""
+    """Report log lines and progress until the run ends. Ctrl-C ends only the reports; the run continues in its
+    worker."""
     try:
         return _follow(run, say)
     except KeyboardInterrupt:
         stop = f"Stop it with: manage.py cancel {run.pk}. Follow it again with: manage.py run {run.pk} --follow"
-        say(f"No longer followed, but not stopped: run {run.pk} goes on in its queue. {stop}")
+        say(f"Run {run.pk} continues in its queue. {stop}")
         sys.exit(130)
 
 
 def _follow(run: Run, say: Callable[[str], None]) -> Run:
-    seen, spoken, told = 0, 0.0, ""
-    warned = False
+    last_line, last_time, last_text = 0, 0.0, ""
+    is_warned = False
     while True:
         run.refresh_from_db()
-        for line in RunLog.objects.filter(run=run, pk__gt=seen).order_by("pk"):
+        for line in RunLog.objects.filter(run=run, pk__gt=last_line).order_by("pk"):
             say(line.text)
-            seen = line.pk
+            last_line = line.pk
         if not run.is_active:
             return run
-        if run.state == Run.State.QUEUED and not warned and not queue_has_worker(run.queue):
+        if run.state == Run.State.QUEUED and not is_warned and not queue_has_worker(run.queue):
             say(f"No worker is running for the queue {run.queue}: start one with manage.py up. The run waits.")
-            warned = True
-        words = progress_of(run) if run.state == Run.State.RUNNING else f"waiting, {words_of_waiting(run)}"
-        if words and words != told and time.monotonic() - spoken >= (QUIET if spoken else 0):
-            say(words)
-            spoken, told = time.monotonic(), words
+            is_warned = True
+        text = format_progress(run) if run.state == Run.State.RUNNING else f"waiting, {explain_waiting(run)}"
+        if text and text != last_text and time.monotonic() - last_time >= (QUIET if last_time else 0):
+            say(text)
+            last_time, last_text = time.monotonic(), text
         time.sleep(INTERVAL)

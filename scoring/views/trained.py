@@ -21,7 +21,7 @@ from evalapp.common.errors import BadInput, Conflict, EvalappError, Fault, NotTh
 from evalapp.common.forms import read_number
 from evalapp.common.models import Run
 from evalapp.common.pages import page
-from evalapp.common.queue import queue_has_worker, words_of_waiting
+from evalapp.common.queue import explain_waiting, queue_has_worker
 from evalapp.common.selectors import find_run
 from evalapp.side_figures import side_figure
 from scoring.forms.fields import NameField, add_faults
@@ -84,7 +84,7 @@ def _train_page(
         "form": form,
         "check": check,
         "checking": check is not None and check.is_active,
-        "waiting": words_of_waiting(check) if check else "",
+        "waiting": explain_waiting(check) if check else "",
         "plan": plan,
         "checked": describe_params(entry, check.params) if check else [],
         # As pairs, because templates read a count named "items" as the method of dict.

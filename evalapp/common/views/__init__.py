@@ -1,25 +1,27 @@
-"""Error pages: each says what happened and where to go on."""
+"""Error pages."""
 
 from __future__ import annotations
 
 import json
 import logging
 import sys
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import DisallowedHost, TooManyFilesSent
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
+from django.utils.translation import gettext as _
 
-from evalapp.common.errors import TooLarge
+from evalapp.common.errors import NotAllowed, NotThere, TooLarge
 from evalapp.common.outages import explain
 from evalapp.common.problems import CONTENT_TYPE, RETRY_SECONDS, explain_origin, from_domain, problem
 
 log = logging.getLogger(__name__)
 
 
-def _answer(request: HttpRequest, code: str, title: str, status: int, detail: str) -> HttpResponse:
+def _answer(request: HttpRequest, code: str, title: Any, status: int, detail: str) -> HttpResponse:
     if request.path.startswith("/api/"):
         body = json.dumps(problem(code, title, status, detail))
         return HttpResponse(body, status=status, content_type=CONTENT_TYPE)
@@ -28,50 +30,46 @@ def _answer(request: HttpRequest, code: str, title: str, status: int, detail: st
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     if isinstance(exception, TooManyFilesSent):
-        detail = (
-            f"At most {settings.DATA_UPLOAD_MAX_NUMBER_FILES} files are taken at once. Send them in several requests."
-        )
+        detail = _("At most %(most)d files are accepted at once. Send them in several requests.")
+        detail %= {"most": settings.DATA_UPLOAD_MAX_NUMBER_FILES}
         return _answer(request, TooLarge.code, TooLarge.title, TooLarge.status, detail)
     if isinstance(exception, DisallowedHost):
-        host = request.META.get("HTTP_HOST", "")[:200]
-        detail = (
-            f"This installation was asked as “{host}”, a name it does not know. If that is its name, ALLOWED_HOSTS "
-            "must hold it, and the proxy in front must pass on Host. Tell the people who run it."
-        )
-        return _answer(request, "unknown-host", "This host name is not in ALLOWED_HOSTS", 400, detail)
-    return _answer(request, "bad-request", "The request could not be read", 400, "Go back and try again.")
+        detail = _(
+            "“%(host)s” is not a host name of this installation. If it should be, ask the operators to add it to "
+            "ALLOWED_HOSTS and to pass the header Host through the proxy."
+        ) % {"host": request.META.get("HTTP_HOST", "")[:200]}
+        return _answer(request, "unknown-host", _("This host name is not in ALLOWED_HOSTS"), 400, detail)
+    return _answer(request, "bad-request", _("The request could not be read"), 400, _("Go back and try again."))
 
 
 def not_allowed(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return _answer(request, "not-allowed", "Your role does not allow this", 403, "Ask an owner of the project.")
+    return _answer(request, "not-allowed", NotAllowed.title, 403, _("Ask an owner of the project."))
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """A form without our token: open for too long, signed in or out meanwhile, sent by another site, or through a proxy
-    whose address is missing in the settings."""
-    detail = explain_origin(request, reason) or (
-        "The page was open for too long, or you signed in or out meanwhile. Go back, load it again and send it."
+    """Respond to a form without a valid CSRF token: it was open for too long, the user signed in or out in between,
+    another site sent it, or the settings lack the address of the proxy."""
+    detail = explain_origin(request, reason) or _(
+        "The page was open for too long, or you signed in or out in the meantime. Go back, reload the page and send "
+        "the form again."
     )
-    return _answer(request, "not-allowed", "The form could not be taken", 403, detail)
+    return _answer(request, "not-allowed", _("The form was not accepted"), 403, detail)
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     return _answer(
-        request,
-        "not-found",
-        "Not found",
-        404,
-        "The address is wrong, or the object is not yours to see.",
+        request, "not-found", NotThere.title, 404, _("The address is wrong, or you have no access to the object.")
     )
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """What nobody expected. A dead service or a full disk is told apart: 503 with one line about it, for people and in
-    the log. Needs neither database nor session."""
+    """Respond to an unexpected error: 503 with a line of explanation and log for an unavailable service or a full disk,
+    otherwise 500. Needs neither database nor session."""
     error = sys.exc_info()[1]
     outage = explain(error) if error is not None else None
     if outage is None:
-        title, detail, status = "Something broke here", "Nothing was lost. Try again; the log has the details.", 500
+        title, status = _("Internal error"), 500
+        detail = _("No data was lost. Try again; the log has the details.")
         body = problem("server-error", title, status, detail)
     else:
         title, detail, status = outage.title, outage.detail, outage.status

@@ -12,9 +12,9 @@ from evalapp.common.problem_types import PROBLEM_TYPES
 
 @require_safe
 def errors(request: HttpRequest) -> HttpResponse:
-    """Every type of problem document with its meaning and the way out; the `type` of each leads here."""
+    """List all types of problem documents with meaning and remedy; their `type` links here."""
     problems = [
-        {"type": one, "meaning": render_markdown(one.meaning), "way_out": render_markdown(one.way_out)}
-        for one in PROBLEM_TYPES
+        {"type": type_, "meaning": render_markdown(type_.meaning), "way_out": render_markdown(type_.way_out)}
+        for type_ in PROBLEM_TYPES
     ]
     return page(request, "docs/errors.html", {"problems": problems})

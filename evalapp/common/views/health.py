@@ -1,4 +1,4 @@
-"""Health of the web process, for supervisors and load balancers, and figures for Prometheus; no login."""
+"""Health for supervisors and load balancers, and metrics for Prometheus; without login."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 from evalapp.common import health
 
 LOCAL = {"127.0.0.1", "::1"}
-#: What proxies add: who asks through one is not on this machine.
+#: Headers that proxies add; such a request does not come from this machine.
 PROXY = ("X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "Forwarded")
 
 
@@ -22,17 +22,16 @@ def live(request: HttpRequest) -> JsonResponse:
 
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
-    """503 while the database cannot be asked or nothing can be stored; the other parts are reported, pages work without
-    them."""
+    """Report all parts; status 503 if the database or the disk is unavailable. Pages work without the others."""
     parts = health.parts()
-    fine = health.is_ready(parts)
-    return JsonResponse({"status": "ok" if fine else "unavailable", **parts}, status=200 if fine else 503)
+    is_ready = health.is_ready(parts)
+    return JsonResponse({"status": "ok" if is_ready else "unavailable", **parts}, status=200 if is_ready else 503)
 
 
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """For who has METRICS_TOKEN, and for programs on this machine that ask without a proxy. For others it is not
-    there."""
+    """Return metrics to clients with METRICS_TOKEN and to programs on this machine, not behind a proxy; 404 to
+    others."""
     if not _may_read(request):
         raise Http404
     return HttpResponse(health.exposition(), content_type="text/plain; version=0.0.4; charset=utf-8")

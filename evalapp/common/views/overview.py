@@ -1,10 +1,12 @@
-"""What the ground itself puts on the overview of a project: the latest runs, and the people."""
+"""Sections and steps of this app on the overview of a project: the latest runs, and people."""
 
 from __future__ import annotations
 
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from evalapp.accounts.models import Membership, Project
 from evalapp.accounts.roles import ROLES_FOR, Role
@@ -23,10 +25,11 @@ def render_runs(request: HttpRequest, project: Project) -> str | None:
 
 
 def make_people_step(request: HttpRequest, project: Project) -> Step | None:
-    """Owners invite; nobody else is asked to."""
+    """Only owners may invite, so only they see this step."""
     if not request.user.is_superuser and find_role(request, project) not in ROLES_FOR["manage"]:
         return None
-    judges = Membership.objects.filter(project=project, role=Role.ANNOTATOR).count()
-    words = f"{judges} annotator{'' if judges == 1 else 's'} so far." if judges else "People join by a link you send."
+    count = Membership.objects.filter(project=project, role=Role.ANNOTATOR).count()
+    text = ngettext("%(count)d annotator so far.", "%(count)d annotators so far.", count) % {"count": count}
     url = reverse("accounts:invitation-create", args=[project.slug])
-    return Step("Invite annotators", words, url, "Invite", done=judges > 0)
+    text = text if count else _("People join by a link you send.")
+    return Step(_("Invite annotators"), text, url, _("Invite"), done=count > 0)

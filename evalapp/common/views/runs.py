@@ -1,8 +1,9 @@
-"""Pages of background runs: what waits, what is running and how far, what came out, cancel and retry."""
+"""Pages of background runs: list, progress, result, cancel and retry."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -16,8 +17,8 @@ from evalapp.common.jobs import all_jobs, find_job
 from evalapp.common.models import Run
 from evalapp.common.pages import page
 from evalapp.common.pagination import keyset
-from evalapp.common.queue import cancel_run, live_workers, retry_run, words_of_waiting
-from evalapp.common.run_facts import asked_of, facts_of
+from evalapp.common.queue import cancel_run, explain_waiting, list_served_queues, retry_run
+from evalapp.common.run_facts import describe_params, split_result
 from evalapp.common.selectors import find_run, list_runs, log_tail
 
 
@@ -26,17 +27,16 @@ from evalapp.common.selectors import find_run, list_runs, log_tail
 def run_list(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
     state, kind = request.GET.get("state", ""), request.GET.get("kind", "")
-    found = keyset(
+    runs = keyset(
         list_runs(project, state=state, kind=kind), order=("-pk",), cursor=request.GET.get("cursor", ""), size=50
     )
-    active = any(run.is_active for run in found.rows)
-    served = {queue for beat in live_workers() for queue in beat.queues} if active else set()
+    queues = {run.queue for run in runs.rows if run.is_active}
     context = {
         "project": project,
-        "page": found,
-        "active": active,
-        "unserved": sorted({run.queue for run in found.rows if run.is_active} - served),
-        "unsent": any(run.is_unsent for run in found.rows),
+        "page": runs,
+        "active": bool(queues),
+        "unserved": sorted(queues - list_served_queues()) if queues else [],
+        "unsent": any(run.is_unsent for run in runs.rows),
         "states": Run.State.choices,
         "kinds": sorted(((job.kind, job.name) for job in all_jobs()), key=lambda pair: pair[1].lower()),
         "state": state,
@@ -50,14 +50,14 @@ def run_list(request: HttpRequest, slug: str) -> HttpResponse:
 def run_show(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     run = find_run(user=request.user, pk=pk, slug=slug)
     whole = request.GET.get("log") == "all"
-    served = {queue for beat in live_workers() for queue in beat.queues} if run.is_active else {run.queue}
+    served = list_served_queues() if run.is_active else {run.queue}
     job = find_job(run.kind)
     context = {
         "project": run.project,
         "run": run,
         "kind_label": job.name if job else run.kind,
-        "asked": asked_of(run.params),
-        "waiting": words_of_waiting(run),
+        "asked": list(describe_params(run.params)),
+        "waiting": explain_waiting(run),
         "unserved": [run.queue] if run.queue not in served else [],
         "unsent": run.is_unsent,
         "log": log_tail(run, None if whole else 20),
@@ -71,18 +71,18 @@ def run_show(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 
 
 def _result(run: Run) -> dict:
-    """Short values as facts, the rest as JSON; `result_url` is where the result can be seen, `result_gone` why it
-    cannot any more."""
+    """Return short values as facts and others as JSON, with the page of the result (`result_url`) or the reason why it
+    no longer exists (`result_gone`)."""
     result = run.result or {}
-    facts, rest = facts_of(result)
+    facts, rest = split_result(result)
     url = result.get("url", "")
-    shown = isinstance(url, str) and url.startswith("/") and not url.startswith("//")
+    is_local = isinstance(url, str) and url.startswith("/") and not url.startswith("//")
     job = find_job(run.kind)
-    gone = job.words_of_gone(run) if job and result else ""
+    gone = job.explain_gone(run) if job and result else ""
     return {
         "facts": facts,
         "rest": json.dumps(rest, indent=2, ensure_ascii=False) if rest else "",
-        "result_url": url if shown and not gone else "",
+        "result_url": url if is_local and not gone else "",
         "result_gone": gone,
     }
 
@@ -90,20 +90,19 @@ def _result(run: Run) -> dict:
 @login_required
 @require_POST
 def run_cancel(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    run = find_run(user=request.user, pk=pk, slug=slug, need="write")
-    try:
-        cancel_run(run=run, user=request.user)
-    except Conflict as error:
-        messages.error(request, error.detail)
-    return redirect("run", slug, pk)
+    return _change(request, slug, pk, cancel_run)
 
 
 @login_required
 @require_POST
 def run_retry(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    return _change(request, slug, pk, retry_run)
+
+
+def _change(request: HttpRequest, slug: str, pk: int, change: Callable[..., Run]) -> HttpResponse:
     run = find_run(user=request.user, pk=pk, slug=slug, need="write")
     try:
-        retry_run(run=run, user=request.user)
+        change(run=run, user=request.user)
     except Conflict as error:
         messages.error(request, error.detail)
     return redirect("run", slug, pk)

@@ -49,9 +49,9 @@ def test_waiting_run_shows_its_position(reader, make):
     assert "next in its queue" in get(reader, first)
     assert "1 before it in its queue<" in get(reader, second)
     Run.objects.filter(pk=first.pk).update(state="running", heartbeat=timezone.now())
-    assert "1 before it in its queue, at work<" in get(reader, second)
+    assert "1 before it in its queue, running<" in get(reader, second)
     third = make()
-    assert "2 before it in its queue, 1 of them at work<" in get(reader, third)
+    assert "2 before it in its queue, 1 of them running<" in get(reader, third)
     Run.objects.filter(pk=first.pk).update(queue="gpu")
     assert "next in its queue" in get(reader, second), "a training of another queue keeps it from nothing"
     assert "its queue" not in get(reader, first)
@@ -74,7 +74,7 @@ def test_polling_stops_at_the_end(reader, make):
     page = get(reader, run, hx_request="true")
     assert "hx-trigger" not in page
     assert "<html" not in page, "only the fragment is sent"
-    assert "Scored anew" in page
+    assert "Newly scored" in page
     assert "every 2s" not in read_page(reader.get(RUNS))
 
 
