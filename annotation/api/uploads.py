@@ -23,7 +23,7 @@ from annotation.services.uploads import Incoming, receive_upload, too_large
 from evalapp.accounts.selectors import get_project
 from evalapp.common.api.fields import read_flag
 from evalapp.common.api.idempotency import idempotent
-from evalapp.common.api.parsers import Passing
+from evalapp.common.api.parsers import HashedStream
 from evalapp.common.errors import BadInput, Fault, TooLarge
 from evalapp.common.forms import read_number
 from evalapp.common.pagination import KeysetPagination
@@ -38,7 +38,7 @@ class _BodyParser(BaseParser):
     ending = ""
 
     def parse(self, stream: IO[bytes], media_type: str | None = None, parser_context: Any = None) -> Any:
-        return {"stream": Passing(stream), "ending": self.ending}
+        return {"stream": HashedStream(stream), "ending": self.ending}
 
 
 class NdjsonParser(_BodyParser):
@@ -121,7 +121,7 @@ class UploadDetailSerializer(UploadSerializer):
                 "seconds_left": run.seconds_left}  # fmt: skip
 
 
-def _chunks(stream: Passing) -> Iterator[bytes]:
+def _chunks(stream: HashedStream) -> Iterator[bytes]:
     while chunk := stream.read(CHUNK):
         yield chunk
 

@@ -12,7 +12,7 @@ from django.db.models.functions import StrIndex, Upper
 from annotation.models import Item, TextBlock
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput
-from evalapp.common.pagination import STRANGE_CURSOR, Page, keyset, read_cursor
+from evalapp.common.pagination import WRONG_CURSOR, Page, keyset, read_cursor
 from evalapp.common.sqlite_lookups import FUNCTION
 from evalapp.names import is_natural_key
 
@@ -28,7 +28,7 @@ def item_page(project: Project, wanted: ItemFilter, *, cursor: str = "", size: i
     rows = find_items(project, wanted)
     backwards, values = read_cursor(cursor, 1)
     if values and not is_natural_key(str(values[0])):
-        raise BadInput(STRANGE_CURSOR)
+        raise BadInput(str(WRONG_CURSOR))
     spans = None
     if wanted.q and wanted.scope != "id":
         spans = _spans(project, wanted, str(values[0]) if values else None, backwards)

@@ -21,7 +21,7 @@ from evalapp.ops.checks import MISSING, OK, Check
 from .models import AuditEvent, AuditHead
 
 BATCH = 1000
-MOST_FAULTS = 20
+MAX_FAULTS = 20
 
 
 @dataclass(frozen=True)
@@ -40,16 +40,16 @@ def _rows() -> QuerySet[AuditEvent]:
     return QuerySet(AuditEvent)
 
 
-def content_of(row: AuditEvent) -> str:
-    said = {
+def hash_content(row: AuditEvent) -> str:
+    fields = {
         "at": row.at.isoformat(timespec="microseconds"), "by": row.by, "detail": row.detail, "object": row.object,
         "scope": row.scope, "verb": row.verb,
     }  # fmt: skip
-    text = json.dumps(said, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(fields, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(f"{row.salt}{text}".encode(errors="surrogatepass")).hexdigest()
 
 
-def link_after(before: str, content: str) -> str:
+def hash_link(before: str, content: str) -> str:
     return hashlib.sha256(f"{before}{content}".encode()).hexdigest()
 
 
@@ -62,8 +62,8 @@ def seal(most: int = BATCH) -> int:
         for row in rows:
             row.salt = secrets.token_hex(16)
             row.position = head.position = head.position + 1
-            row.content = content_of(row)
-            row.link = head.link = link_after(head.link, row.content)
+            row.content = hash_content(row)
+            row.link = head.link = hash_link(head.link, row.content)
         if rows:
             _rows().bulk_update(rows, ["position", "salt", "content", "link"], batch_size=200)
             head.at = timezone.now()
@@ -82,18 +82,18 @@ def verify() -> Report:
         if row.position != expected:
             faults.append(f"{row.position - expected} entries are missing before {name}")
             expected = row.position
-        elif row.link != link_after(link, row.content):
+        elif row.link != hash_link(link, row.content):
             faults.append(f"{name} does not follow the one before it")
         if row.erased_at is not None:
             erased += 1
-        elif row.content != content_of(row):
+        elif row.content != hash_content(row):
             faults.append(f"{name} was changed")
         link = row.link
-        if len(faults) >= MOST_FAULTS:
+        if len(faults) >= MAX_FAULTS:
             break
     head = AuditHead.objects.filter(pk=1).first() or AuditHead()
     if not faults and (head.position, head.link) != (expected, link):
-        faults.append(f"the last entries are missing: {head.position} were sealed, {expected} are there")
+        faults.append(f"the last entries are missing: {head.position} were sealed, {expected} exist")
     return Report(expected, waiting(), erased, head.link, tuple(faults))
 
 
@@ -119,10 +119,9 @@ def erase_person(*, pk: int, username: str) -> int:
 
 def checks() -> list[Check]:
     """Return the line for `manage.py doctor`."""
-    found = verify()
-    words = f"{found.sealed} entries, {found.waiting} wait to be sealed"
-    if not found.faults:
-        return [Check("audit", OK, f"{words}; head {found.head[:16] or '-'}")]
-    what = "; ".join(found.faults[:3])
-    way = "Somebody changed the table common_auditevent. Keep this database, and compare it with a backup."
-    return [Check("audit", MISSING, f"{words}; {what}", way)]
+    report = verify()
+    text = f"{report.sealed} entries, {report.waiting} not sealed yet"
+    if not report.faults:
+        return [Check("audit", OK, f"{text}; head {report.head[:16] or '-'}")]
+    way = "The table common_auditevent was changed. Keep this database, and compare it with a backup."
+    return [Check("audit", MISSING, f"{text}; {'; '.join(report.faults[:3])}", way)]

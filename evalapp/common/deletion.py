@@ -37,7 +37,7 @@ def delete_with_contents(*, project: Project, actor: Any) -> Run | None:
         audit.record(verb="project.deleted", project=project, actor=actor, object=project.slug, name=project.name)
         _keep_audit(project, project.slug)
         for model in (Membership, Invitation, ApiToken):
-            rows_of(model, project)._raw_delete("default")
+            select_rows(model, project)._raw_delete("default")
         Run.objects.filter(project=project, state=Run.State.QUEUED).update(
             state=Run.State.CANCELLED, cancel_requested=True, finished_at=timezone.now()
         )
@@ -55,12 +55,12 @@ def run(context: RunContext, slug: str) -> dict[str, Any]:
     """The job `delete`. It removes its own row as well, because the row belongs to the project."""
     project = context.project
     PROJECT_CLEANERS.call(project=project)
-    tables = [model for model in owned_models() if model not in (Run, RunLog, AuditEvent)]
-    counts = {model: rows_of(model, project).count() for model in tables}
+    tables = [model for model in list_owned_models() if model not in (Run, RunLog, AuditEvent)]
+    counts = {model: select_rows(model, project).count() for model in tables}
     total, done = sum(counts.values()), 0
     for model in tables:
         phase = f"Deleting {model._meta.verbose_name_plural}"
-        for count in _chunks(rows_of(model, project)):
+        for count in _chunks(select_rows(model, project)):
             done += count
             context.progress(done, total, "rows", phase)
     with transaction.atomic():
@@ -84,9 +84,9 @@ def _chunks(rows: QuerySet) -> Iterator[int]:
 
 def _end(project: Project) -> None:
     """Delete what remains and the project itself, in the caller's transaction."""
-    for model in owned_models():
+    for model in list_owned_models():
         if model is not AuditEvent:
-            rows_of(model, project).order_by()._raw_delete("default")
+            select_rows(model, project).order_by()._raw_delete("default")
     Project.objects.filter(pk=project.pk)._raw_delete("default")
 
 
@@ -95,7 +95,7 @@ def _is_small(project: Project) -> bool:
     is large, the others need not be searched."""
     paths = _paths()
     for model in sorted(paths, key=lambda model: paths[model].count("__")):
-        if rows_of(model, project).order_by().values_list("pk", flat=True)[SMALL : SMALL + 1]:
+        if select_rows(model, project).order_by().values_list("pk", flat=True)[SMALL : SMALL + 1]:
             return False
     return True
 
@@ -116,24 +116,24 @@ def _keep_audit(project: Project, slug: str) -> None:
 def _paths() -> dict[type[models.Model], str]:
     """Return each model's path to its project through cascading foreign keys. Paths without nullable keys are
     preferred, then short ones, then the order of the fields."""
-    found: dict[type[models.Model], tuple[int, int, str]] = {Project: (0, 0, "")}
-    every = [model for model in apps.get_models(include_auto_created=True) if model._meta.managed]
+    paths: dict[type[models.Model], tuple[int, int, str]] = {Project: (0, 0, "")}
+    managed = [model for model in apps.get_models(include_auto_created=True) if model._meta.managed]
     changed = True
     while changed:
         changed = False
-        for model in every:
+        for model in managed:
             for field in model._meta.concrete_fields:
                 target = field.related_model if field.is_relation else None
-                if model is Project or target not in found or field.remote_field.on_delete is not models.CASCADE:
+                if model is Project or target not in paths or field.remote_field.on_delete is not models.CASCADE:
                     continue
-                optional, length, way = found[target]
-                here = (optional + field.null, length + 1, f"{field.name}__{way}" if way else field.name)
-                if model not in found or here[:2] < found[model][:2]:
-                    found[model], changed = here, True
-    return {model: way for model, (_, _, way) in found.items() if model is not Project}
+                optional, length, path = paths[target]
+                candidate = (optional + field.null, length + 1, f"{field.name}__{path}" if path else field.name)
+                if model not in paths or candidate[:2] < paths[model][:2]:
+                    paths[model], changed = candidate, True
+    return {model: path for model, (_, _, path) in paths.items() if model is not Project}
 
 
-def owned_models() -> list[type[models.Model]]:
+def list_owned_models() -> list[type[models.Model]]:
     """Return all models whose rows belong to a project, referring models first."""
     paths = _paths()
     graph: dict[type[models.Model], set[type[models.Model]]] = {model: set() for model in paths}
@@ -145,6 +145,6 @@ def owned_models() -> list[type[models.Model]]:
     return list(TopologicalSorter(graph).static_order())
 
 
-def rows_of(model: type[models.Model], project: Project) -> Any:
-    way = _paths()[model]
-    return model._default_manager.filter(**{way: project.pk})
+def select_rows(model: type[models.Model], project: Project) -> Any:
+    """Return the rows of a model that belong to the project."""
+    return model._default_manager.filter(**{_paths()[model]: project.pk})

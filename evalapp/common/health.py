@@ -28,14 +28,14 @@ DATABASE_SECONDS = 1.5
 def parts() -> dict[str, bool]:
     """Return part -> whether it works. Without database and disk, no page works."""
     has_room = free_bytes() > settings.MIN_FREE_BYTES
-    found = {"database": _database(), "queue": _queue(), "index": _index(), "disk": has_room}
-    found["workers"] = found["database"] and list_served_queues() >= set(QUEUES)
-    return found
+    state = {"database": _database(), "queue": _queue(), "index": _index(), "disk": has_room}
+    state["workers"] = state["database"] and list_served_queues() >= set(QUEUES)
+    return state
 
 
-def is_ready(found: dict[str, bool]) -> bool:
-    """Parts without which pages still work; pages say so where they need them."""
-    return found["database"] and found["disk"]
+def is_ready(state: dict[str, bool]) -> bool:
+    """Return whether pages work; they report other missing parts where they need them."""
+    return state["database"] and state["disk"]
 
 
 def free_bytes() -> int:
@@ -135,10 +135,10 @@ def metrics() -> Iterator[tuple[str, str, list[Sample]]]:
     oldest = Run.objects.filter(state=Run.State.QUEUED).order_by("queue").values("queue").annotate(at=Min("created_at"))
     yield (
         "evalapp_run_waiting_seconds",
-        "How long the first run of a queue has waited.",
+        "Waiting time of the oldest run of a queue.",
         [({"queue": row["queue"]}, round((now - row["at"]).total_seconds(), 1)) for row in oldest],
     )
-    yield "evalapp_audit_unsealed", "Entries of the audit that wait to be sealed.", [({}, waiting())]
+    yield "evalapp_audit_unsealed", "Unsealed entries of the audit log.", [({}, waiting())]
 
 
 def exposition() -> str:

@@ -58,15 +58,15 @@ class DiskFull(Unavailable):
 def explain(error: BaseException) -> Unavailable | None:
     """Return the error for users if a service or the disk is the cause; None otherwise."""
     for each in _chain(error):
-        if found := _explain(each):
-            return found
+        if explained := _explain(each):
+            return explained
     return None
 
 
 def explain_damage(error: BaseException) -> DatabaseDamaged | None:
     """Return the error for users if the database file is damaged; None otherwise."""
-    found = explain(error)
-    return found if isinstance(found, DatabaseDamaged) else None
+    explained = explain(error)
+    return explained if isinstance(explained, DatabaseDamaged) else None
 
 
 def unstorable(error: BaseException) -> BadInput | None:

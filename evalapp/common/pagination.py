@@ -12,13 +12,14 @@ from urllib.parse import urlencode
 
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
 from rest_framework.pagination import BasePagination
 from rest_framework.response import Response
 
 from .errors import BadInput
 
 MAX_SIZE = 500
-STRANGE_CURSOR = "The cursor does not belong to this list, or is of an earlier version. Start again without it."
+WRONG_CURSOR = _lazy("The cursor belongs to another list or an earlier version. Start again without it.")
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ def _decode(cursor: str, length: int) -> tuple[bool, list]:
             raise ValueError
         json.dumps(values, ensure_ascii=False).encode()  # databases refuse half of a surrogate pair
     except (ValueError, TypeError, RecursionError) as error:
-        raise BadInput(STRANGE_CURSOR) from error
+        raise BadInput(str(WRONG_CURSOR)) from error
     return bool(values[0]), values[1:]
 
 
@@ -65,7 +66,7 @@ def keyset(queryset: QuerySet, *, order: Sequence[str] = ("pk",), cursor: str = 
         try:
             queryset = queryset.filter(condition, later)
         except (ValueError, TypeError, OverflowError) as error:
-            raise BadInput(STRANGE_CURSOR) from error
+            raise BadInput(str(WRONG_CURSOR)) from error
     sign = "-" if descending != backwards else ""
     rows = list(queryset.order_by(*(sign + name for name in fields))[: size + 1])
     more, rows = len(rows) > size, rows[:size]
@@ -73,13 +74,13 @@ def keyset(queryset: QuerySet, *, order: Sequence[str] = ("pk",), cursor: str = 
         rows.reverse()
 
     def at(row: Any, back: bool) -> str:
-        found = []
+        values = []
         for name in fields:
             value = row
             for part in name.split("__"):
                 value = value[part] if isinstance(value, dict) else getattr(value, part)
-            found.append(value)
-        return _encode(found, back)
+            values.append(value)
+        return _encode(values, back)
 
     has_next = bool(rows) and (more if not backwards else True)
     has_previous = bool(rows) and (bool(values) if not backwards else more)
@@ -91,7 +92,7 @@ def page_of_list(rows: Sequence[Any], *, cursor: str = "", size: int = 50) -> Pa
     _, values = read_cursor(cursor, 1)
     first = values[0] if values else 0
     if type(first) is not int or first < 0:
-        raise BadInput(STRANGE_CURSOR)
+        raise BadInput(str(WRONG_CURSOR))
     after, before = first + size, max(first - size, 0)
     following = _encode([after], False) if after < len(rows) else None
     return Page(list(rows[first:after]), following, _encode([before], True) if first else None)
@@ -139,7 +140,7 @@ class KeysetPagination(BasePagination):
                 "in": "query",
                 "required": False,
                 "schema": {"type": "string"},
-                "description": "Opaque position, taken from `next` or `previous`.",
+                "description": "Opaque position, from `next` or `previous`.",
             },
             {
                 "name": "limit",

@@ -53,8 +53,8 @@ def enqueue_run(
     job = get_job(kind)
     digest = input_hash(kind, project.pk, params)
     while True:
-        if (found := Run.objects.filter(input_hash=digest, state__in=Run.ACTIVE).first()) is not None:
-            return found
+        if (active := Run.objects.filter(input_hash=digest, state__in=Run.ACTIVE).first()) is not None:
+            return active
         try:
             with transaction.atomic():
                 run = Run.objects.create(
@@ -177,7 +177,7 @@ def cancel_run(*, run: Run, user: Any = None) -> Run:
             raise Conflict(_("The run has already ended: %(state)s.") % {"state": run.get_state_display().lower()})
         audit.record(verb="run.cancelled", project=run.project, actor=user, object=run)
         # The user's name is in the audit, where it can be erased; the log keeps its text.
-        RunLog.objects.create(run=run, text="Cancelled before it began." if waiting else "Cancelled: it is to stop.")
+        RunLog.objects.create(run=run, text="Cancelled before it began." if waiting else "Cancelled; it stops soon.")
         run.refresh_from_db()
         if waiting:
             tidy_up(run)

@@ -269,10 +269,10 @@ def _work(run: Run, context: RunContext, by_worker: bool) -> tuple[str, dict[str
         return Run.State.CANCELLED.value, {}
     except RunLost:
         if not _is_gone(run):
-            log.warning("run %s went to another worker meanwhile; this one leaves it", run.pk)
+            log.warning("run %s was given to another worker; this one stops", run.pk)
         return Run.State.CANCELLED.value, {}  # it changes nothing
     except RunReturned:
-        return Run.State.QUEUED.value, {"why": "The worker was told to end", "free": True}
+        return Run.State.QUEUED.value, {"why": "The worker was shut down", "free": True}
     except EvalappError as error:
         context.log(error.detail)
         faults = [fault.as_dict() for fault in error.faults[:1000]]
@@ -285,7 +285,7 @@ def _work(run: Run, context: RunContext, by_worker: bool) -> tuple[str, dict[str
         if (outage := outages.explain(error)) is not None:
             return _after_outage(run, context, outage, error)
         if _is_gone(run):
-            log.info("run %s ends: its project was deleted meanwhile", run.pk)
+            log.info("run %s ends: its project was deleted", run.pk)
             return Run.State.CANCELLED.value, {}
         log.exception("run %s failed", run.pk)
         context.log(traceback.format_exc())

@@ -19,7 +19,7 @@ from django.urls import resolve
 from drf_spectacular.generators import SchemaGenerator
 
 from evalapp.common.api.examples import EXAMPLES, read_examples
-from evalapp.common.api.run_bodies import askable_jobs
+from evalapp.common.api.run_bodies import list_public_jobs
 from evalapp.common.params import read_params
 from scoring.services import online
 from tests.architecture.api_calls import BY_HAND, CALLS, LIVE, RUNS, Call
@@ -226,8 +226,8 @@ def test_every_call_has_an_example(operation):
 def test_every_kind_of_run_has_a_parsed_example():
     """The next test checks whether the names in it exist."""
     examples = list_bodies("runs_create")["application/json"]["examples"]
-    assert set(examples) == {job.kind for job in askable_jobs()} == set(RUNS)
-    for job in askable_jobs():
+    assert set(examples) == {job.kind for job in list_public_jobs()} == set(RUNS)
+    for job in list_public_jobs():
         body = dict(examples[job.kind]["value"])
         assert body.pop("kind") == job.kind
         read_params(job.load_params(), body)

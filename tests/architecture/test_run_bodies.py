@@ -12,7 +12,7 @@ from drf_spectacular.generators import SchemaGenerator
 from hypothesis import HealthCheck, given, settings
 from schemathesis import GenerationMode
 
-from evalapp.common.api.run_bodies import askable_jobs, body_name
+from evalapp.common.api.run_bodies import body_name, list_public_jobs
 from evalapp.common.errors import BadInput
 from evalapp.common.jobs import Job, get_job
 from evalapp.common.params import read_params
@@ -52,7 +52,7 @@ def as_read(job: Job, body: Any) -> Any:
 def test_every_kind_has_a_body():
     schemas = document()["components"]["schemas"]
     mapping = schemas["RunRequest"]["discriminator"]["mapping"]
-    assert set(mapping) == {job.kind for job in askable_jobs()} == KINDS
+    assert set(mapping) == {job.kind for job in list_public_jobs()} == KINDS
     content = document()["paths"][RUNS]["post"]["requestBody"]["content"]
     assert {name: body["schema"] for name, body in content.items()} == {
         "application/json": {"$ref": "#/components/schemas/RunRequest"}

@@ -152,7 +152,7 @@ def test_parts_killed_drained_restarted_and_interrupted(stack, project):
     found = read_run(run)
     assert (found.state, found.attempt) == (Run.State.QUEUED, 0)
     assert [line.text for line in RunLog.objects.filter(run=run, text__contains="back to the queue")] == [
-        "The worker was told to end; the run goes back to the queue."
+        "The worker was shut down; the run goes back to the queue."
     ]
 
     # After a restart it does the remaining work, and Ctrl-C ends all.

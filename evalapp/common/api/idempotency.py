@@ -1,4 +1,4 @@
-"""Doors that honour the header Idempotency-Key: `@idempotent()` on a `post` that makes work or rows."""
+"""The header Idempotency-Key: `@idempotent()` on a `post` that creates rows or runs."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from ..errors import BadInput, Conflict, Fault
 from ..idempotency import begin_request, forget_request, keep_answer, reused
 from ..models import IdempotencyKey
 from ..outages import persist
-from .parsers import Passing
+from .parsers import HashedStream
 
 HEADER = "Idempotency-Key"
-#: Whether an answer is the one that was given before.
+#: Header of a response that repeats an earlier one.
 REPLAYED = "Idempotency-Replayed"
 CHUNK = 1 << 20
-#: So long an answer is held that cannot be kept because the database is away.
+#: Seconds to retry storing a response while the database is unavailable.
 PATIENCE = 5.0
 _KEY = re.compile(r"[!-~]{1,255}")
 
@@ -39,14 +39,14 @@ PARAMETER = OpenApiParameter(
     HEADER,
     {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
     OpenApiParameter.HEADER,
-    description="A name of your making for this request, such as a UUID. Sent again with the same key within 24 hours, "
-    f"it does nothing and gives the first answer, with {REPLAYED}: true; 409 while the first is being worked on, or "
-    "when the key was sent with another request. What was refused or failed is not kept.",
+    description="A key of your choice for this request, such as a UUID. If the request is repeated with the same key "
+    f"within 24 hours, nothing is done and the first response is returned with {REPLAYED}: true; 409 while the first "
+    "request is in progress, or if the key belongs to another request. Refused and failed requests are not stored.",
 )
 
 
 def idempotent(need: Need = "write") -> Callable[[Callable[..., Response]], Callable[..., Response]]:
-    """For a `post` below a project; `need` is what it asks of the role, also where the answer is only given again."""
+    """Decorate a `post` below a project. `need` is its permission, which is also checked for a repeated response."""
 
     def decorate(post: Callable[..., Response]) -> Callable[..., Response]:
         @extend_schema(parameters=[PARAMETER])
@@ -59,24 +59,24 @@ def idempotent(need: Need = "write") -> Callable[[Callable[..., Response]], Call
                 text = _("%(name)s must have 1 to 255 visible ASCII characters, for example a UUID.") % {"name": HEADER}
                 raise BadInput(text, faults=[Fault(text, field=HEADER)])
             get_project(user=request.user, slug=slug, need=need)
-            return _once(request, key, lambda: post(view, request, slug=slug, **rest))
+            return _process_once(request, key, lambda: post(view, request, slug=slug, **rest))
 
         return keyed
 
     return decorate
 
 
-def _once(request: Request, key: str, work: Callable[[], Response]) -> Response:
+def _process_once(request: Request, key: str, work: Callable[[], Response]) -> Response:
     body = _Body(request)
     token = getattr(request.user, "api_token", None)
     address = f"{request.method} {request.get_full_path()}"
     try:
         row = begin_request(user=request.user, token=token.pk if token else 0, key=key, request=address)
     except Conflict:
-        body.fingerprint()  # who still sends reads no answer
+        body.fingerprint()  # clients read the response only after sending all of the body
         raise
     if row.status is not None:
-        return _again(row, body)
+        return _repeat_response(row, body)
     try:
         response = work()
     except BaseException:
@@ -85,13 +85,17 @@ def _once(request: Request, key: str, work: Callable[[], Response]) -> Response:
     if response.status_code >= 300:
         _forget(row)
         return response
-    answer = JSONRenderer().render(response.data).decode()
-    told = {"body": body.fingerprint(), "status": response.status_code, "answer": answer}
-    persist(lambda: keep_answer(row, location=response.headers.get("Location", ""), **told), PATIENCE)
+    values = {
+        "body": body.fingerprint(),
+        "status": response.status_code,
+        "answer": JSONRenderer().render(response.data).decode(),
+        "location": response.headers.get("Location", ""),
+    }
+    persist(lambda: keep_answer(row, **values), PATIENCE)
     return response
 
 
-def _again(row: IdempotencyKey, body: _Body) -> Response:
+def _repeat_response(row: IdempotencyKey, body: _Body) -> Response:
     if row.body != body.fingerprint():
         raise reused(row)
     headers = {REPLAYED: "true", **({"Location": row.location} if row.location else {})}
@@ -99,29 +103,28 @@ def _again(row: IdempotencyKey, body: _Body) -> Response:
 
 
 def _forget(row: IdempotencyKey) -> None:
-    """What the view raised counts for more than a database that went away with it: the row's time runs out."""
-    with contextlib.suppress(DatabaseTrouble):
+    with contextlib.suppress(DatabaseTrouble):  # the error of the view is more important; the row expires
         forget_request(row)
 
 
 class _Body:
-    """What a request carries, by its content: two requests with the same files differ in the boundary of their parts.
-    Nothing is loaded whole; a body that is handed on unread is hashed as it passes."""
+    """Fingerprint of a request body by its contents, because multipart boundaries differ between requests. Files are
+    read in chunks; a stream is hashed while the view reads it."""
 
     def __init__(self, request: Request) -> None:
         data = request.data
-        self._stream: Passing | None = None
-        if isinstance(data, dict) and isinstance(data.get("stream"), Passing):
-            self._stream = data["stream"].watched()
+        self._stream: HashedStream | None = None
+        if isinstance(data, dict) and isinstance(data.get("stream"), HashedStream):
+            self._stream = data["stream"].start_hash()
             return
-        files = [(name, file) for name, found in request.FILES.lists() for file in found]
+        files = [(name, file) for name, uploads in request.FILES.lists() for file in uploads]
         fields = sorted((name, values) for name, values in request.POST.lists()) if files or request.POST else data
-        said = [fields, [[name, file.name, file.size, _sha256(file)] for name, file in files]]
-        self._fixed = hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()
+        content = [fields, [[name, file.name, file.size, _sha256(file)] for name, file in files]]
+        self._digest = hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
     def fingerprint(self) -> str:
-        """Reads what nobody has read yet."""
-        return self._fixed if self._stream is None else self._stream.rest()
+        """Return the fingerprint; read the rest of a stream first."""
+        return self._digest if self._stream is None else self._stream.finish_hash()
 
 
 def _sha256(file: UploadedFile) -> str:

@@ -1,4 +1,4 @@
-"""Bodies of requests to the API."""
+"""Parsers of request bodies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rest_framework.exceptions import ParseError
 
 
 class JSONParser(parsers.JSONParser):
-    """Refuses what is nested deeper than Python can follow, instead of failing at it."""
+    """Refuses JSON that is nested more deeply than Python's recursion limit."""
 
     def parse(self, stream: IO[bytes], media_type: str | None = None, parser_context: Any = None) -> Any:
         try:
@@ -19,14 +19,14 @@ class JSONParser(parsers.JSONParser):
             raise ParseError("The JSON is nested too deeply.") from error
 
 
-class Passing:
-    """A body that its reader takes straight from the wire; hashed meanwhile for who wants that."""
+class HashedStream:
+    """A request body that the view reads directly; on request it is hashed at the same time."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
         self._digest: Any = None
 
-    def watched(self) -> Passing:
+    def start_hash(self) -> HashedStream:
         self._digest = hashlib.sha256()
         return self
 
@@ -36,9 +36,8 @@ class Passing:
             self._digest.update(chunk)
         return chunk
 
-    def rest(self) -> str:
-        """Read to the end; the hash of the whole."""
+    def finish_hash(self) -> str:
+        """Read to the end and return the hash of everything."""
         while self.read(1 << 16):
             pass
-        found: str = self._digest.hexdigest()
-        return found
+        return str(self._digest.hexdigest())

@@ -1,4 +1,4 @@
-"""Every call may be refused: the OpenAPI document says once how that looks, instead of each view for itself."""
+"""Error responses of all calls in the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 PROBLEM = {
     "type": "object",
-    "description": "RFC 9457: what went wrong and what to do. Further members carry facts, such as both versions.",
+    "description": "RFC 9457: the error and what to do. Some errors have further members, such as both versions.",
     "required": ["type", "title", "status", "detail"],
     "properties": {
-        "type": {"type": "string", "description": "Ends in one of the codes of the reference."},
+        "type": {"type": "string", "description": "Ends with a code of the error reference."},
         "title": {"type": "string"},
         "status": {"type": "integer"},
         "detail": {"type": "string"},
@@ -26,16 +26,16 @@ PROBLEM = {
                 },
             },
         },
-        "more_errors": {"type": "integer", "description": "How many more there were."},
+        "more_errors": {"type": "integer", "description": "Number of errors that are not listed."},
     },
 }
 
 
 def add_problems(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """A hook of drf-spectacular: every refusal (4XX) and outage (503) is a problem document."""
+    """Document all errors (4XX) and outages (503) as problem documents (a hook of drf-spectacular)."""
     result.setdefault("components", {}).setdefault("schemas", {})["ProblemDocument"] = PROBLEM
     reference = {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}
-    refused = {"description": "Refused; the document says why.", "content": {"application/problem+json": reference}}
+    refused = {"description": "Error with its reason.", "content": {"application/problem+json": reference}}
     for operations in result.get("paths", {}).values():
         for operation in operations.values():
             if isinstance(operation, dict) and "responses" in operation:

@@ -1,5 +1,5 @@
-"""The body of `POST projects/{slug}/runs/` in the OpenAPI document: one schema for each kind of run, made from the
-dataclass that reads the request."""
+"""The body of `POST projects/{slug}/runs/` in the OpenAPI document: a schema per kind of run, generated from the
+dataclass that reads it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from evalapp.common.jobs import Job, all_jobs
 from evalapp.common.params import params_schema
 
 
-def askable_jobs() -> list[Job]:
-    """The kinds of run that a program may start."""
+def list_public_jobs() -> list[Job]:
+    """Return the kinds of run that clients may start."""
     return [job for job in all_jobs() if job.request]
 
 
@@ -19,10 +19,10 @@ def body_name(job: Job) -> str:
 
 
 def add_run_bodies(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """A hook of drf-spectacular: `RunRequest` is one of the bodies, distinguished by `kind`."""
+    """Define `RunRequest` as one of the bodies, by `kind` (a hook of drf-spectacular)."""
     schemas = result["components"]["schemas"]
     references = {}
-    for job in askable_jobs():
+    for job in list_public_jobs():
         kind = {"type": "string", "enum": [job.kind]}
         schemas[body_name(job)] = {"description": job.help, **params_schema(job.load_params(), kind=kind)}
         references[job.kind] = f"#/components/schemas/{body_name(job)}"

@@ -1,4 +1,4 @@
-"""Runs for programs: list, start, look at, cancel, try again."""
+"""API of runs: list, start, show, cancel, retry."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from evalapp.common.queue import cancel_run, queue_place, retry_run
 from evalapp.common.selectors import find_run, list_runs, log_tail
 
 from .idempotency import idempotent
-from .run_bodies import askable_jobs
+from .run_bodies import list_public_jobs
 
 
 class ProgressSerializer(serializers.Serializer):
@@ -32,7 +32,7 @@ class ProgressSerializer(serializers.Serializer):
 
 
 class RunSerializer(serializers.ModelSerializer):
-    """A run as it stands in lists."""
+    """A run in lists."""
 
     url = serializers.SerializerMethodField()
     project = serializers.SerializerMethodField()
@@ -57,7 +57,7 @@ class RunSerializer(serializers.ModelSerializer):
 
 
 class RunDetailSerializer(RunSerializer):
-    """One run with its place in the queue, its faults and the end of its log."""
+    """A run with its place in the queue, its errors and the end of its log."""
 
     queue_place = serializers.SerializerMethodField()
     errors = serializers.JSONField(source="faults", read_only=True)
@@ -83,12 +83,9 @@ class RunList(APIView):
     pagination_class = KeysetPagination
     keyset_order = ("-pk",)
 
-    @extend_schema(
-        operation_id="runs_list",
-        responses=RunSerializer(many=True),
-    )
+    @extend_schema(operation_id="runs_list", responses=RunSerializer(many=True))
     def get(self, request: Request, slug: str) -> Response:
-        """The runs of a project, newest first."""
+        """List the runs of a project, newest first."""
         project = get_project(user=request.user, slug=slug, need="read")
         paginator = KeysetPagination()
         rows = paginator.paginate_queryset(list_runs(project), request, self)
@@ -98,17 +95,17 @@ class RunList(APIView):
     @extend_schema(
         operation_id="runs_create",
         request={"application/json": {"$ref": "#/components/schemas/RunRequest"}},
-        responses={202: OpenApiResponse(RunDetailSerializer, description="Queued, or the run already under way.")},
+        responses={202: OpenApiResponse(RunDetailSerializer, description="Queued, or the identical active run.")},
     )
     @idempotent()
     def post(self, request: Request, slug: str) -> Response:
-        """Start a run. `kind` decides which other members there are. The same request joins the run under way."""
+        """Start a run. `kind` determines the other members. An identical request returns the active run."""
         project = get_project(user=request.user, slug=slug, need="write")
         if not isinstance(request.data, dict):
             raise BadInput(_("Send a JSON object with the member “kind”."))
         params = dict(request.data)
         kind = params.pop("kind", None)
-        jobs = {job.kind: job for job in askable_jobs()}
+        jobs = {job.kind: job for job in list_public_jobs()}
         if not isinstance(kind, str) or kind not in jobs:
             text = _("kind must be one of: %(kinds)s.") % {"kinds": ", ".join(jobs)}
             raise BadInput(text, faults=[Fault(text, field="kind")])
@@ -120,7 +117,7 @@ class RunList(APIView):
 class RunShow(APIView):
     @extend_schema(operation_id="runs_retrieve", responses=RunDetailSerializer)
     def get(self, request: Request, pk: int) -> Response:
-        """A run with its progress, place in the queue, faults and the end of its log."""
+        """Show a run with its progress, place in the queue, errors and the end of its log."""
         run = find_run(user=request.user, pk=pk)
         return Response(RunDetailSerializer(run, context={"request": request}).data)
 
@@ -128,7 +125,7 @@ class RunShow(APIView):
 class RunCancel(APIView):
     @extend_schema(operation_id="runs_cancel", request=None, responses={202: RunDetailSerializer})
     def post(self, request: Request, pk: int) -> Response:
-        """Ask a run to stop. One that waits stops at once, one that works within seconds."""
+        """Cancel a run. A waiting run stops at once, a running one within seconds."""
         run = cancel_run(run=find_run(user=request.user, pk=pk, need="write"), user=request.user)
         return Response(RunDetailSerializer(run, context={"request": request}).data, status=202)
 
@@ -136,6 +133,6 @@ class RunCancel(APIView):
 class RunRetry(APIView):
     @extend_schema(operation_id="runs_retry", request=None, responses={202: RunDetailSerializer})
     def post(self, request: Request, pk: int) -> Response:
-        """Queue a run again that failed or was cancelled."""
+        """Return a failed or cancelled run to the queue."""
         run = retry_run(run=find_run(user=request.user, pk=pk, need="write"), user=request.user)
         return Response(RunDetailSerializer(run, context={"request": request}).data, status=202)

@@ -1,4 +1,4 @@
-"""The OpenAPI document, made once in each process: anybody may ask for it, and making it takes most of a second."""
+"""The OpenAPI document. It is public and takes most of a second to generate, so each process generates it once."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.views import SpectacularAPIView
 from rest_framework.request import Request
 
-_made: dict[str, bytes] = {}
-_making = threading.Lock()
+_documents: dict[str, bytes] = {}
+_lock = threading.Lock()
 
 
 class Schema(SpectacularAPIView):
-    """The same for everybody, hence one document for each format (YAML, JSON)."""
+    """Returns the document as YAML or JSON, the same for all users."""
 
     def _get_schema_response(self, request: Request) -> HttpResponse:
         renderer: Any = request.accepted_renderer
-        with _making:  # those who ask at the same time wait for one, instead of each making it
-            if renderer.media_type not in _made:
+        with _lock:  # concurrent requests wait for the first
+            if renderer.media_type not in _documents:
                 document = SchemaGenerator().get_schema(request=None, public=True)
-                _made[renderer.media_type] = renderer.render(document, renderer_context={})
-        response = HttpResponse(_made[renderer.media_type], content_type=renderer.media_type)
+                _documents[renderer.media_type] = renderer.render(document, renderer_context={})
+        response = HttpResponse(_documents[renderer.media_type], content_type=renderer.media_type)
         response.headers["Content-Disposition"] = f'inline; filename="evalapp.{renderer.format}"'
         return response

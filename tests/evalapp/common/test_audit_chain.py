@@ -61,7 +61,7 @@ def test_entries_can_only_be_added(sealed):
         ("DELETE FROM common_auditevent WHERE position = 3", "1 entries are missing before entry 4"),
         (
             "DELETE FROM common_auditevent WHERE position > 4",
-            "the last entries are missing: 6 were sealed, 4 are there",
+            "the last entries are missing: 6 were sealed, 4 exist",
         ),
     ],
 )

@@ -16,7 +16,7 @@ from annotation.models import Upload
 from evalapp.accounts.models import Membership
 from evalapp.accounts.services import create_token
 from evalapp.common import idempotency
-from evalapp.common.api.parsers import Passing
+from evalapp.common.api.parsers import HashedStream
 from evalapp.common.models import IdempotencyKey, Run
 from evalapp.common.runner import execute_run
 from evalapp.common.tasks import reconcile
@@ -186,11 +186,11 @@ def test_streamed_body_is_hashed_only_on_request():
     import hashlib
     import io
 
-    plain = Passing(io.BytesIO(b"abc"))
+    plain = HashedStream(io.BytesIO(b"abc"))
     assert plain.read(2) == b"ab"
-    watched = Passing(io.BytesIO(b"abc")).watched()
+    watched = HashedStream(io.BytesIO(b"abc")).start_hash()
     assert watched.read(1) == b"a"
-    assert watched.rest() == hashlib.sha256(b"abc").hexdigest()
+    assert watched.finish_hash() == hashlib.sha256(b"abc").hexdigest()
 
 
 def at_the_same_moment(monkeypatch, count: int) -> list:

@@ -97,7 +97,7 @@ def test_cancel_from_the_page_and_too_late(client, cast, make):
     assert "Cancelled before it began." in get(client, run)
     running = make("running")
     client.post(f"{RUNS}{running.pk}/cancel/")
-    assert "Cancelled: it is to stop." in get(client, running)
+    assert "Cancelled; it stops soon." in get(client, running)
     page = read_page(client.post(f"{RUNS}{run.pk}/cancel/", follow=True))
     assert "already ended" in page
 
