@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from evalapp.accounts.forms import add_faults
 from evalapp.accounts.models import Invitation
 from evalapp.accounts.roles import Role
-from evalapp.accounts.selectors import invitations_of
+from evalapp.accounts.selectors import list_invitations
 from evalapp.accounts.services import create_invitation, revoke_invitation
 from evalapp.common.errors import EvalappError, NotThere
 from evalapp.common.pages import page
@@ -42,7 +42,7 @@ def invitations(request: HttpRequest, slug: str, pk: int, kind: CampaignPages) -
         else:
             link = request.build_absolute_uri(reverse("accounts:invitation", args=[secret]))
             context |= {"invitation": made, "link": link, "form": LinkForm()}
-    context["invitations"] = list(invitations_of(project).filter(landing=landing)[:SHOWN])
+    context["invitations"] = list(list_invitations(project).filter(landing=landing)[:SHOWN])
     response = page(request, kind.get_template("invitations"), context, status=422 if form.errors else 200)
     response.headers["Cache-Control"] = "no-store"
     return response

@@ -1,5 +1,5 @@
-"""API tokens as `Authorization: Bearer TOKEN`. The token found is put on the user as `api_token`, where
-`get_project` reads its scopes."""
+"""Authentication by API token: `Authorization: Bearer TOKEN`. The user gets the token as `api_token`, for
+`get_project`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
 from rest_framework.exceptions import AuthenticationFailed
 
@@ -18,7 +19,7 @@ TOUCH = timedelta(minutes=1)
 
 
 def digest(secret: str) -> str:
-    """Tokens are 32 random bytes, so one round of SHA-256 cannot be searched."""
+    """Return the SHA-256 of a secret. One round suffices, because secrets are 32 random bytes."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
@@ -30,18 +31,18 @@ class TokenAuthentication(BaseAuthentication):
         if not parts or parts[0].lower() != b"bearer":
             return None
         if len(parts) != 2:
-            raise AuthenticationFailed("Write the header as: Authorization: Bearer TOKEN")
+            raise AuthenticationFailed(_("Send the header as: Authorization: Bearer TOKEN"))
         try:
             secret = parts[1].decode("ascii")
         except UnicodeDecodeError as error:
-            raise AuthenticationFailed("The token has characters that no token has.") from error
+            raise AuthenticationFailed(_("The token contains invalid characters.")) from error
         now = timezone.now()
         token = ApiToken.objects.select_related("user").filter(digest=digest(secret)).first()
         if token is None or token.revoked_at or token.expires_at < now or not token.user.is_active:
-            # After looking: what works is let through whatever others tried from the same address.
+            # Only failures are limited, so that valid tokens from the same address keep working.
             limits.spend(limits.TOKEN_FAILURES, limits.client_ip(request))
             raise AuthenticationFailed(
-                "The token is unknown, expired or revoked. Make a new one under Account, Tokens."
+                _("The token is unknown, expired or revoked. Create a new one under Account, Tokens.")
             )
         if token.last_used_at is None or token.last_used_at < now - TOUCH:
             ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)

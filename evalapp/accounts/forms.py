@@ -1,8 +1,9 @@
-"""Forms of the people pages. They parse and explain; the rules are in the services."""
+"""Forms of accounts, projects and members. The rules are in the services."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm, PasswordResetForm, SetPasswordForm
@@ -15,38 +16,47 @@ from .models import Project, User
 from .roles import SCOPES, Role
 from .selectors import active_tokens
 
-#: What each role means, for those who hand it out.
+T = TypeVar("T")
 ROLE_HELP = {
-    Role.OWNER: "Owner: everything, people and deletion included",
-    Role.RESEARCHER: "Researcher: data, campaigns, runs, results",
-    Role.ANNOTATOR: "Annotator: judges, never sees which system wrote a text",
-    Role.VIEWER: "Viewer: reads data and results",
+    Role.OWNER: _("Owner: everything, including members and deletion"),
+    Role.RESEARCHER: _("Researcher: data, campaigns, runs, results"),
+    Role.ANNOTATOR: _("Annotator: judges without seeing which system wrote a text"),
+    Role.VIEWER: _("Viewer: reads data and results"),
 }
 
 
 def add_faults(form: forms.Form, error: EvalappError) -> None:
-    """Put a service's refusal where the person typed what caused it."""
-    placed = False
-    for fault in error.faults:
-        if fault.field in form.fields:
-            form.add_error(fault.field, fault.message)
-            placed = True
-    if not placed:
+    """Show the error of a service at the fields that caused it, or above the form."""
+    faults = [fault for fault in error.faults if fault.field in form.fields]
+    for fault in faults:
+        form.add_error(fault.field, fault.message)
+    if not faults:
         form.add_error(None, error.detail)
+
+
+def submit(form: forms.Form, service: Callable[..., T]) -> T | None:
+    """Call `service` with the values of a valid form and return its result. Returns None if the form is not bound or
+    has errors; errors of the service are shown in the form."""
+    if form.is_bound and form.is_valid():
+        try:
+            return service(**form.cleaned_data)
+        except EvalappError as error:
+            add_faults(form, error)
+    return None
 
 
 class SignInForm(AuthenticationForm):
     error_messages = {
-        "invalid_login": "User name and password do not fit together. Both are case-sensitive.",
-        "inactive": "This account is switched off.",
+        "invalid_login": _("Wrong user name or password. Both are case-sensitive."),
+        "inactive": _("This account has been deactivated."),
     }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["username"].label = "User name"
+        self.fields["username"].label = _("User name")
 
     def clean_username(self) -> str:
-        """In plain letters, as accounts are called; as it was typed where an account from before that is called so."""
+        """Return the normalised user name; unchanged for accounts that were created before names were normalised."""
         name: str = self.cleaned_data["username"]
         typed = self.data.get(self.add_prefix("username"), "").strip()
         return typed if typed != name and User.objects.filter(username=typed).exists() else name
@@ -56,16 +66,16 @@ class AccountForm(forms.ModelForm):
     class Meta:
         model = User
         fields = ["first_name", "email", "theme"]
-        labels = {"first_name": "Name", "email": "E-mail", "theme": "Colours"}
+        labels = {"first_name": _("Name"), "email": _("E-mail"), "theme": _("Colours")}
         help_texts = {
-            "first_name": "Shown to the people of your projects. Empty: your user name.",
-            "email": "For resetting the password; seen by the owners of your projects.",
+            "first_name": _("Shown to the members of your projects. Empty: your user name."),
+            "email": _("For resetting the password; visible to the owners of your projects."),
         }
         widgets = {"theme": forms.RadioSelect}
 
 
 class KeepTokens(forms.Form):
-    """With a new password: whether the API tokens of the person stay. Asked where there are any."""
+    """Asks users with API tokens who set a new password whether the tokens stay valid."""
 
     keep_tokens = forms.BooleanField(
         required=False,
@@ -89,10 +99,10 @@ class PasswordForm(KeepTokens, PasswordChangeForm):
 class ResetForm(PasswordResetForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["email"].label = "E-mail"
+        self.fields["email"].label = _("E-mail")
 
     def send_mail(
-        self, subject: str, body: str, context: dict[str, Any], sender: str | None, to: str, **_: Any
+        self, subject: str, body: str, context: dict[str, Any], sender: str | None, to: str, **_options: Any
     ) -> None:
         send_later(subject, body, context, sender, to)
 
@@ -125,9 +135,11 @@ class JoinForm(forms.Form):
 
 
 class TokenForm(forms.Form):
-    name = forms.CharField(max_length=100, help_text=_("Where the token is used, for example “training script”."))
+    name = forms.CharField(
+        label=_("Name"), max_length=100, help_text=_("Where the token is used, for example “training script”.")
+    )
     scopes = forms.MultipleChoiceField(
-        label="May", choices=list(SCOPES.items()), widget=forms.CheckboxSelectMultiple, initial=["read"]
+        label=_("Scopes"), choices=list(SCOPES.items()), widget=forms.CheckboxSelectMultiple, initial=["read"]
     )
     project = forms.ModelChoiceField(
         queryset=Project.objects.none(), required=False, empty_label=_("All my projects"), label=_("Project")
@@ -144,13 +156,16 @@ class ProjectForm(forms.ModelForm):
         model = Project
         fields = ["name", "task", "lang", "licence", "source", "notes"]
         labels = {
-            "lang": "Language of the texts",
-            "licence": "Licence of the data",
-            "source": "Where the data come from",
+            "name": _("Name"),
+            "task": _("Task"),
+            "lang": _("Language of the texts"),
+            "licence": _("Licence of the data"),
+            "source": _("Source of the data"),
+            "notes": _("Notes"),
         }
         help_texts = {
-            "task": "What the systems do: dialogue, data-to-text, translation, ...",
-            "lang": "As a language tag, such as en or de.",
+            "task": _("What the systems do: dialogue, data-to-text, translation, ..."),
+            "lang": _("A language tag, such as en or de."),
         }
         widgets = {
             "licence": forms.TextInput,
@@ -187,11 +202,14 @@ class CloseForm(forms.Form):
 
 class InvitationForm(forms.Form):
     role = forms.ChoiceField(
+        label=_("Role"),
         choices=[(role.value, text) for role, text in ROLE_HELP.items()],
         initial=Role.ANNOTATOR,
         widget=forms.RadioSelect,
     )
-    label = forms.CharField(required=False, max_length=100, help_text=_("A note for you: who gets this invitation."))
+    label = forms.CharField(
+        label=_("Label"), required=False, max_length=100, help_text=_("A note for you: who gets this invitation.")
+    )
     max_uses = forms.IntegerField(label=_("Number of people"), initial=1, min_value=1, max_value=10_000)
     days = forms.IntegerField(label=_("Valid for (days)"), initial=14, min_value=1, max_value=365)
     landing = forms.CharField(

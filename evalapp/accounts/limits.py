@@ -1,6 +1,5 @@
-"""Counting attempts, so that nobody tries tokens, links or mails without end. The counters are rows, hence right
-with several web processes; django-axes counts sign-in by name and address
-together."""
+"""Rate limits for tokens, links, mails and sign-in. Counters are rows, so they are shared by all web processes. For
+sign-in, django-axes also counts each pair of name and address."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ from .models import AttemptCount
 
 @dataclass(frozen=True)
 class Limit:
-    """At most `most` attempts per `seconds` and key. Of tokens and links only those that fail count, and only those are
+    """At most `most` attempts per `seconds` and key. Only failed tokens and links are counted, and only those are
     refused (docs/decisions/a-working-token-is-never-refused.md)."""
 
     name: str
@@ -30,7 +29,7 @@ class Limit:
     seconds: int
 
 
-#: Beside what django-axes counts for each name and address: many names from one address, one name from many.
+#: Many names from one address, and one name from many addresses.
 SIGN_IN_BY_ADDRESS = Limit("sign-in-ip", 100, 900)
 SIGN_IN_BY_NAME = Limit("sign-in-name", 50, 900)
 TOKEN_FAILURES = Limit("token", 30, 300)
@@ -40,38 +39,35 @@ RESETS_BY_MAIL = Limit("reset-mail", 3, 3600)
 
 
 def client_ip(request: HttpRequest) -> str:
-    """The address that attempts are counted for. Behind the TLS proxy it is what the proxy added last."""
+    """Return the address for which attempts are counted; behind the TLS proxy, the one that the proxy added last."""
+    forwarded = ""
     if settings.SECURE_SSL_REDIRECT:
         forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")[-1].strip()
-        if forwarded:
-            return counted(forwarded)
-    return counted(request.META.get("REMOTE_ADDR", ""))
+    return normalise_address(forwarded or request.META.get("REMOTE_ADDR", ""))
 
 
-def counted(address: str) -> str:
-    """An IPv6 address stands for the 64-bit network it is in, which one subscriber has whole; one that wraps an IPv4
-    address is that one. What is no address stays as it is."""
+def normalise_address(text: str) -> str:
+    """Return the 64-bit network of an IPv6 address, which belongs to one subscriber, and the IPv4 address of a mapped
+    one. Other texts are unchanged."""
     try:
-        found = ipaddress.ip_address(address.partition("%")[0])
+        address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
-        return address
-    if isinstance(found, ipaddress.IPv4Address):
-        return str(found)
-    if found.ipv4_mapped is not None:
-        return str(found.ipv4_mapped)
-    return str(ipaddress.ip_network((found, 64), strict=False).network_address)
+        return text
+    if isinstance(address, ipaddress.IPv6Address):
+        network = ipaddress.ip_network((address, 64), strict=False)
+        address = address.ipv4_mapped or network.network_address
+    return str(address)
 
 
-def _where(limit: Limit, key: str) -> tuple[str, int]:
+def _find_window(limit: Limit, key: str) -> tuple[str, int]:
     digest = hashlib.sha256(f"{limit.name}:{key.lower()}".encode()).hexdigest()
     return digest, int(time.time() // limit.seconds)
 
 
 def check(limit: Limit, key: str) -> None:
-    """Refuse if the attempts of this window are used up; counts nothing."""
-    digest, window = _where(limit, key)
-    found = AttemptCount.objects.filter(key=digest, window=window).values_list("count", flat=True).first()
-    if found is not None and found >= limit.most:
+    """Raise `TooMany` if the attempts of this window are used up. Does not count."""
+    digest, window = _find_window(limit, key)
+    if AttemptCount.objects.filter(key=digest, window=window, count__gte=limit.most).exists():
         wait = limit.seconds - int(time.time() % limit.seconds)
         raise TooMany(
             _("Too many attempts. Try again in %(minutes)d min.") % {"minutes": max(1, wait // 60)}, wait=wait
@@ -79,8 +75,8 @@ def check(limit: Limit, key: str) -> None:
 
 
 def count(limit: Limit, key: str) -> None:
-    """Note one attempt. One UPDATE, so that no two processes lose a count."""
-    digest, window = _where(limit, key)
+    """Count an attempt, in a single UPDATE so that concurrent processes lose none."""
+    digest, window = _find_window(limit, key)
     row = AttemptCount.objects.filter(key=digest, window=window)
     if row.update(count=F("count") + 1):
         return
@@ -94,6 +90,6 @@ def count(limit: Limit, key: str) -> None:
 
 
 def spend(limit: Limit, key: str) -> None:
-    """Check, then count: for doors where every use costs, whether it succeeds or not."""
+    """Check, then count an attempt, whether it succeeds or not."""
     check(limit, key)
     count(limit, key)

@@ -1,4 +1,4 @@
-"""Mails that leave after the answer has gone: how long a page takes must not tell whether there was one to send."""
+"""Send mails after the response, so that response times do not reveal whether an address has an account."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ log = logging.getLogger(__name__)
 
 
 @lru_cache(maxsize=1)
-def _line() -> ThreadPoolExecutor:
-    """One after the other, in a thread of the process that was asked; a process that ends sends what is left first."""
+def _executor() -> ThreadPoolExecutor:
+    """A thread that sends one mail after the other. The process waits for it before it ends."""
     return ThreadPoolExecutor(max_workers=1, thread_name_prefix="mails")
 
 
 def send_later(subject: str, body: str, context: dict[str, Any], sender: str | None, to: str) -> None:
-    """`subject` and `body` name templates. That one was not sent is for the log: nobody waits for it."""
-    _line().submit(partial(_send, subject, body, context, sender, to))
+    """Send a mail from the templates `subject` and `body`. Errors are logged."""
+    _executor().submit(partial(_send, subject, body, context, sender, to))
 
 
 def _send(subject: str, body: str, context: dict[str, Any], sender: str | None, to: str) -> None:
     try:
         line = "".join(render_to_string(subject, context).splitlines())
         EmailMessage(line, render_to_string(body, context), sender, [to]).send()
-    except Exception as error:  # noqa: BLE001 - the border of the thread, where an error would be lost
-        # Its words may hold the address, which is not for the log.
+    except Exception as error:  # noqa: BLE001 - otherwise the executor would drop the error
+        # The message may contain the address, which must not be logged.
         code = getattr(error, "smtp_code", None) or getattr(error, "strerror", None) or "no code"
         log.error("A mail to account %s was not sent: %s (%s)", context["user"].pk, type(error).__name__, code)
 
 
 def wait_until_sent(seconds: float) -> None:
-    """Until all that was handed over so far has left; TimeoutError after `seconds`."""
-    _line().submit(lambda: None).result(seconds)
+    """Wait until all pending mails have been sent; raise TimeoutError after `seconds`."""
+    _executor().submit(lambda: None).result(seconds)

@@ -1,5 +1,4 @@
-"""People, projects and who may do what: user, project, membership, invitation, API token. What a project
-contains lives in the rooms downstream."""
+"""Users, projects, memberships, invitations and API tokens. The contents of projects are in the other apps."""
 
 from __future__ import annotations
 
@@ -12,20 +11,23 @@ from django.urls import Resolver404, ResolverMatch, get_script_prefix, resolve
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from .roles import ROLES_FOR, Need, Role, need_to_give
+from .roles import ROLES_FOR, Need, Role, need_to_invite
 
-#: The page of one campaign, by the name of its address -> the kind of campaign.
+#: Name of the URL of a campaign's page -> kind of campaign.
 CAMPAIGN_PAGES = {
     "annotation:judge": "judging",
     "annotation:my-guidelines": "judging",
     "annotation:write": "writing",
     "annotation:write-guidelines": "writing",
 }
-SLUG = RegexValidator(r"^[a-z0-9][a-z0-9_-]{0,62}\Z", "Use a-z, 0-9, hyphens and underscores, at most 63 characters.")
+SLUG = RegexValidator(
+    r"^[a-z0-9][a-z0-9_-]{0,62}\Z", _("Use a-z, 0-9, hyphens and underscores, at most 63 characters.")
+)
 
 
 class User(AbstractUser):
-    """A person. `theme` and `keys` are display settings kept on the server so that they follow the person."""
+    """A user. `theme` and `preferences` are display settings, stored on the server so that they apply on all
+    devices."""
 
     class Theme(models.TextChoices):
         SYSTEM = "system", _("As the system")
@@ -36,19 +38,19 @@ class User(AbstractUser):
     preferences = models.JSONField(default=dict, blank=True)
 
     def __str__(self) -> str:
-        """The name people choose, with the user name, which is unique: anybody may call themselves “owner”."""
+        """Return the name that the user chose and the user name, because any user may choose the name “owner”."""
         name = self.get_full_name()
         return self.username if name in ("", self.username) else f"{name} ({self.username})"
 
 
 class ProjectQuerySet(models.QuerySet):
     def visible_to(self, user: User | AnonymousUser, need: Need = "member") -> ProjectQuerySet:
-        """Projects in which `user` has a role that covers `need`."""
+        """Return the projects in which `user` has a role with the permission `need`."""
         if not user.is_authenticated:
             return self.none()
         token = getattr(user, "api_token", None)
         if token is not None:
-            # A token narrows its user: to its scopes, and to its project.
+            # A token limits its user to its scopes and its project.
             if need != "member" and not {need, "manage"} & set(token.scopes):
                 return self.none()
             if token.project_id is not None:
@@ -69,7 +71,7 @@ class Project(models.Model):
     meta = models.JSONField(default=dict, blank=True)
     created_by = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(default=timezone.now)
-    #: Set when its deletion began: from then on nobody sees it, and it has no members.
+    #: Start of the deletion; from then on the project is invisible and has no members.
     deleting_at = models.DateTimeField(null=True, editable=False)
 
     objects = ProjectQuerySet.as_manager()
@@ -83,15 +85,15 @@ class Project(models.Model):
 
 class MembershipQuerySet(models.QuerySet):
     def visible_to(self, user: User | AnonymousUser) -> MembershipQuerySet:
-        """Memberships of projects that `user` may read, and one's own."""
+        """Return the memberships of projects that `user` may read, and the user's own."""
         if not user.is_authenticated:
             return self.none()
         return self.filter(models.Q(project__in=Project.objects.visible_to(user, "read")) | models.Q(user=user))
 
 
 class Membership(models.Model):
-    """`pseudonym` is the rater id under which this person's judgements are stored and exported. `campaigns` are those
-    that an annotator was invited to, such as “judging:3”; None means all of the project."""
+    """A user's role in a project. `pseudonym` is the rater id under which the user's judgements are stored and
+    exported. `campaigns` are those to which an annotator was invited, such as “judging:3”; None: all of the project."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="memberships")
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
@@ -112,8 +114,8 @@ class Membership(models.Model):
         return f"{self.user} in {self.project}: {self.role}"
 
     def may_enter(self, campaign: str) -> bool:
-        """Whether this person may take part in a campaign of the project, such as “judging:3”, as far as the role
-        allows it. Only annotators are limited to the campaigns of their invitations."""
+        """Return whether the invitation covers a campaign of the project, such as “judging:3”. Only annotators are
+        limited to the campaigns of their invitations."""
         return self.campaigns is None or self.role != Role.ANNOTATOR or campaign in self.campaigns
 
 
@@ -123,7 +125,7 @@ class InvitationQuerySet(models.QuerySet):
 
 
 def resolve_landing(landing: str) -> ResolverMatch | None:
-    """The page of this site to which a path leads."""
+    """Return the page of this site to which a path leads; None if there is none."""
     try:
         return resolve(urlsplit(landing).path.removeprefix((get_script_prefix() or "/").rstrip("/")))
     except Resolver404:
@@ -131,15 +133,15 @@ def resolve_landing(landing: str) -> ResolverMatch | None:
 
 
 class Invitation(models.Model):
-    """A link that gives a role. Only the digest of its secret is kept; `landing` is where it leads. A link for
-    annotators that leads to one campaign gives access to that campaign only."""
+    """A link that gives a role. Only the digest of its secret is stored. `landing` is the first page; if that is the
+    page of a campaign, an annotator has access to that campaign only."""
 
     class State(models.TextChoices):
-        OPEN = "open", "Open"
+        OPEN = "open", _("Open")
         REVOKED = "revoked", _("Revoked")
         EXPIRED = "expired", _("Expired")
         USED = "used", _("Used up")
-        ENDED = "ended", _("Ended: its creator may no longer invite people")
+        ENDED = "ended", _("Inactive: its creator may no longer invite members")
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="invitations")
     role = models.CharField(max_length=10, choices=Role.choices)
@@ -160,23 +162,23 @@ class Invitation(models.Model):
 
     @property
     def campaign(self) -> str:
-        """The campaign that the link is limited to, such as “judging:3” or “writing:2”; empty for the whole project."""
-        found = resolve_landing(self.landing) if self.role == Role.ANNOTATOR else None
-        kind = CAMPAIGN_PAGES.get(found.view_name) if found else None
-        return f"{kind}:{found.kwargs['pk']}" if found and kind else ""
+        """The campaign to which the link is limited, such as “judging:3” or “writing:2”; empty for the whole
+        project."""
+        match = resolve_landing(self.landing) if self.role == Role.ANNOTATOR else None
+        kind = CAMPAIGN_PAGES.get(match.view_name) if match else None
+        return f"{kind}:{match.kwargs['pk']}" if match and kind else ""
 
     @property
     def state(self) -> str:
-        """Open while it can be used, and while who made it, where that is known, could make it now. Of a row that
-        `selectors.with_makers` read."""
+        """The state of a row read with `selectors.with_creators`. A link is open while its creator may still invite."""
         if self.revoked_at:
             return self.State.REVOKED.value
         if self.expires_at <= timezone.now():
             return self.State.EXPIRED.value
         if self.uses >= self.max_uses:
             return self.State.USED.value
-        maker, role = self.created_by, self.maker_role  # type: ignore[attr-defined]
-        if maker is None or (maker.is_active and (maker.is_superuser or role in ROLES_FOR[need_to_give(self.role)])):
+        user, role = self.created_by, self.creator_role  # type: ignore[attr-defined]
+        if user is None or (user.is_active and (user.is_superuser or role in ROLES_FOR[need_to_invite(self.role)])):
             return self.State.OPEN.value
         return self.State.ENDED.value
 
@@ -187,8 +189,8 @@ class ApiTokenQuerySet(models.QuerySet):
 
 
 class ApiToken(models.Model):
-    """A key for programs. The secret is shown once; `digest` is its SHA-256. An empty `project` means all
-    projects of its user; `scopes` is a list out of read, write, annotate, manage."""
+    """An API token. Its secret is shown once; `digest` is the SHA-256 of it. Without `project` it is valid for all
+    projects of its user. `scopes` is a list of read, write, annotate, manage."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="tokens")
     name = models.CharField(max_length=100)
@@ -208,7 +210,7 @@ class ApiToken(models.Model):
 
 
 class AttemptCount(models.Model):
-    """How often something was tried in a window of time; see `limits`. The key is a digest, no address."""
+    """Number of attempts in a time window; see `limits`. The key is a digest, not an address."""
 
     key = models.CharField(max_length=64)
     window = models.BigIntegerField()

@@ -1,23 +1,24 @@
-"""What each role may do in a project. Every door asks here; nothing else compares role names."""
+"""Roles and their permissions in a project. Nothing else compares names of roles."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 Need = Literal["manage", "write", "read", "annotate", "member"]
 
 
 class Role(models.TextChoices):
-    OWNER = "owner", "Owner"
-    RESEARCHER = "researcher", "Researcher"
-    ANNOTATOR = "annotator", "Annotator"
-    VIEWER = "viewer", "Viewer"
+    OWNER = "owner", _("Owner")
+    RESEARCHER = "researcher", _("Researcher")
+    ANNOTATOR = "annotator", _("Annotator")
+    VIEWER = "viewer", _("Viewer")
 
 
-#: manage: people, deletion. write: data, campaigns, runs. read: everything that carries system names and
-#: judgements. annotate: judge. An annotator must never see system names, hence may not read.
+#: manage: members, deletion. write: data, campaigns, runs. read: everything with names of systems and judgements.
+#: annotate: judge. Annotators must not see names of systems, so they may not read.
 ROLES_FOR: dict[Need, frozenset[str]] = {
     "manage": frozenset({Role.OWNER.value}),
     "write": frozenset({Role.OWNER.value, Role.RESEARCHER.value}),
@@ -27,15 +28,15 @@ ROLES_FOR: dict[Need, frozenset[str]] = {
 }
 
 
-def need_to_give(role: str) -> Need:
-    """What a link to a role takes: who runs campaigns invites people to judge, owners invite to any role."""
+def need_to_invite(role: str) -> Need:
+    """Return the permission to invite people to a role: researchers may invite annotators, owners everyone."""
     return "write" if role == Role.ANNOTATOR else "manage"
 
 
-#: What an API token may be narrowed to: the needs above, without mere membership.
-SCOPES: dict[str, str] = {
-    "read": "Read data, scores and leaderboards",
-    "write": "Upload data, plan campaigns, start runs",
-    "annotate": "Judge",
-    "manage": "Everything, people and deletion included",
+#: Scopes of API tokens: the permissions above except `member`.
+SCOPES: dict[str, Any] = {
+    "read": _("Read data, scores and leaderboards"),
+    "write": _("Upload data, plan campaigns, start runs"),
+    "annotate": _("Judge"),
+    "manage": _("Everything, including members and deletion"),
 }

@@ -1,4 +1,4 @@
-"""How API tokens stand in the OpenAPI document."""
+"""API tokens in the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ class TokenScheme(OpenApiAuthenticationExtension):
     name = "token"
 
     def get_security_definition(self, auto_schema: object) -> dict:
-        return {"type": "http", "scheme": "bearer", "description": "A token made under Account, API tokens."}
+        return {"type": "http", "scheme": "bearer", "description": "A token from Account, API tokens."}

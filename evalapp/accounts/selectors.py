@@ -1,4 +1,4 @@
-"""Reading people and projects. Fetching and permission are one call: what a person may not see is not found."""
+"""Read projects and their members, with the permission check in the same call: invisible rows are not found."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from .roles import ROLES_FOR, Need
 
 
 def get_project(*, user: User | AnonymousUser, slug: str, need: Need = "read") -> Project:
-    """The project `slug` if the user's role covers `need`: 404 for strangers, 403 for a lesser role.
-    The returned object carries `role` and `invited_to` (`campaigns`) of the membership, None for a superuser without
-    one."""
-    # In one statement: a second one would tell by its time that the project of others is there.
+    """Return a project for which the user has the permission `need`, with the attributes `role` and `invited_to`
+    (campaigns) of the membership (None for a superuser without one).
+
+    Raises `NotThere` for users without a role in it and `NotAllowed` if the role does not suffice."""
+    # A single query, because the time of a second one would reveal that the project exists.
     mine = Membership.objects.filter(project=OuterRef("pk"), user=user.pk)
     rows = Project.objects.filter(slug=slug, deleting_at=None)
     project = rows.annotate(
@@ -45,22 +46,22 @@ def _missing_scope(need: str) -> str:
     return text % {"scope": need}
 
 
-def check_token(token: object, project: Project, need: Need) -> None:
-    """An API token narrows what its user may do: to its project and to its scopes."""
-    if token.project_id not in (None, project.pk):  # type: ignore[attr-defined]
+def check_token(token: ApiToken, project: Project, need: Need) -> None:
+    """Check the project and scopes of a token."""
+    if token.project_id not in (None, project.pk):
         raise NotThere(_("This token has no access to project “%(slug)s”.") % {"slug": project.slug})
-    if need != "member" and need not in token.scopes and "manage" not in token.scopes:  # type: ignore[attr-defined]
+    if need != "member" and need not in token.scopes and "manage" not in token.scopes:
         raise NotAllowed(_missing_scope(need))
 
 
 def may_enter(*, user: User | AnonymousUser, project_id: int, campaign: str) -> bool:
-    """Whether the person's invitation covers a campaign of the project, such as “judging:3”; the role is checked
-    elsewhere."""
+    """Return whether the user's invitation covers a campaign, such as “judging:3”. Does not check the role."""
     member = Membership.objects.filter(project=project_id, user=user.pk).first()
     return member is None or member.may_enter(campaign)
 
 
 def can(*, user: User | AnonymousUser, project: Project, need: Need) -> bool:
+    """Return whether the user has the permission `need` in a project."""
     if not user.is_authenticated:
         return False
     token = getattr(user, "api_token", None)
@@ -72,7 +73,7 @@ def can(*, user: User | AnonymousUser, project: Project, need: Need) -> bool:
 
 
 def check_scope(user: User, need: Need) -> None:
-    """For doors outside any project: a token must carry the scope and be bound to no project."""
+    """Check a token for calls outside of projects: it needs the scope and must not be limited to a project."""
     token = getattr(user, "api_token", None)
     if token is None:
         return
@@ -85,7 +86,7 @@ def check_scope(user: User, need: Need) -> None:
 
 
 def my_projects(user: User | AnonymousUser) -> QuerySet[Project]:
-    """The projects of a person, each with `my_role` and `people`."""
+    """Return the user's projects, each with `my_role` and `people` (number of members)."""
     mine = Membership.objects.filter(project=OuterRef("pk"), user=user if user.is_authenticated else None)
     return (
         Project.objects.visible_to(user)
@@ -95,28 +96,35 @@ def my_projects(user: User | AnonymousUser) -> QuerySet[Project]:
 
 
 def active_tokens(user: User) -> QuerySet[ApiToken]:
-    """The API tokens of a person that work now."""
+    """Return the user's valid API tokens."""
     return ApiToken.objects.filter(user=user, revoked_at=None, expires_at__gt=timezone.now())
 
 
-def members_of(project: Project) -> QuerySet[Membership]:
+def list_members(project: Project) -> QuerySet[Membership]:
     return Membership.objects.filter(project=project).select_related("user").order_by("user__username", "pk")
 
 
+def get_member(project: Project, pk: int) -> Membership:
+    member = list_members(project).filter(pk=pk).first()
+    if member is None:
+        raise NotThere(_("This project has no such member."))
+    return member
+
+
 def rater_names(project_id: int) -> dict[int, str]:
-    """User number -> the pseudonym under which their judgements are stored, of members and of those who have left."""
+    """Return user id -> pseudonym of the judgements, for current and former members."""
     members = Membership.objects.filter(project=project_id).values_list("user_id", "pseudonym")
     return {**former_pseudonyms(project_id), **dict(members)}
 
 
 def former_pseudonyms(project_id: int, *, user: User | None = None) -> dict[int, str]:
-    """User number -> pseudonym of those who had belonged, from the audit. It knows them by user name: an account of
-    that name that was made later is somebody else's."""
-    left = AuditEvent.objects.filter(project=project_id, verb="member.removed").order_by("pk")
+    """Return user id -> pseudonym of former members, from the audit log. It has user names, so accounts that were
+    created after an entry are other users of the same name."""
+    removals = AuditEvent.objects.filter(project=project_id, verb="member.removed").order_by("pk")
     if user is not None:
-        left = left.filter(object=user.username)
-    rows = list(left.values_list("object", "at", "detail"))
-    users = User.objects.filter(username__in={name for name, _, _ in rows})
+        removals = removals.filter(object=user.username)
+    rows = list(removals.values_list("object", "at", "detail"))
+    users = User.objects.filter(username__in={row[0] for row in rows})
     known = {name: (pk, since) for name, pk, since in users.values_list("username", "pk", "date_joined")}
     return {
         known[name][0]: detail["pseudonym"]
@@ -125,11 +133,11 @@ def former_pseudonyms(project_id: int, *, user: User | None = None) -> dict[int,
     }
 
 
-def invitations_of(project: Project) -> QuerySet[Invitation]:
-    return with_makers(Invitation.objects.filter(project=project)).order_by("-pk")
+def list_invitations(project: Project) -> QuerySet[Invitation]:
+    return with_creators(Invitation.objects.filter(project=project)).order_by("-pk")
 
 
-def with_makers(links: QuerySet[Invitation]) -> QuerySet[Invitation]:
-    """With who made each, and `maker_role`, what they are in its project now: what `Invitation.state` asks for."""
+def with_creators(links: QuerySet[Invitation]) -> QuerySet[Invitation]:
+    """Add the creator of each link and `creator_role`, the creator's current role, for `Invitation.state`."""
     role = Membership.objects.filter(project=OuterRef("project_id"), user=OuterRef("created_by_id")).values("role")[:1]
-    return links.select_related("created_by", "project").annotate(maker_role=Subquery(role))
+    return links.select_related("created_by", "project").annotate(creator_role=Subquery(role))

@@ -1,5 +1,5 @@
-"""Sessions in the database, read by one plain statement: every request of fifty annotators begins here, and
-building the query anew each time cost more than running it. Writing is Django's own."""
+"""Django's database sessions, read by a plain SQL statement: every request begins here, and building the query takes
+longer than running it."""
 
 from __future__ import annotations
 

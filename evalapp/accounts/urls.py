@@ -1,4 +1,4 @@
-"""Addresses of this room's pages."""
+"""URLs of accounts, invitations, projects and members."""
 
 from django.urls import path
 

@@ -15,6 +15,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 from rest_framework.pagination import BasePagination
 from rest_framework.response import Response
+from rest_framework.serializers import Serializer
+from rest_framework.views import APIView
 
 from .errors import BadInput
 
@@ -149,6 +151,14 @@ class KeysetPagination(BasePagination):
                 "schema": {"type": "integer", "minimum": 1, "maximum": MAX_SIZE, "default": 50},
             },
         ]
+
+
+def paginate(view: APIView, queryset: QuerySet, serializer: type[Serializer], **context: Any) -> Response:
+    """Return the response of a page of `queryset`, in the order of the view."""
+    paginator = KeysetPagination()
+    rows = paginator.paginate_queryset(queryset, view.request, view)
+    context = {"request": view.request, **context}
+    return paginator.get_paginated_response(serializer(rows, many=True, context=context).data)
 
 
 def one_page(rows: Any) -> Response:

@@ -1,4 +1,4 @@
-"""Projects for programs."""
+"""API of projects."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rest_framework.views import APIView
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import check_scope, get_project, my_projects
 from evalapp.accounts.services import create_project, delete_project, may_create_projects, update_project
+from evalapp.common.api.fields import read_body
 from evalapp.common.errors import NotAllowed
 from evalapp.common.pagination import KeysetPagination
 
@@ -23,11 +24,11 @@ class ProjectList(APIView):
 
     @extend_schema(
         operation_id="projects_list",
-        description="One's own projects. Of those in which one may only judge: slug, name and role.",
+        description="Your projects. Those in which you may only judge have slug, name and role only.",
         responses=ListedProjectSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        """The projects in which you have a role."""
+        """List the projects in which you have a role."""
         paginator = KeysetPagination()
         rows = paginator.paginate_queryset(my_projects(request.user).order_by(), request, self)
         readable = Project.objects.visible_to(request.user, "read").filter(pk__in=[row.pk for row in rows])
@@ -36,13 +37,11 @@ class ProjectList(APIView):
 
     @extend_schema(operation_id="projects_create", request=NewProjectSerializer, responses={201: ProjectSerializer})
     def post(self, request: Request) -> Response:
-        """Make a project; you become its owner."""
+        """Create a project. You become its owner."""
         check_scope(request.user, "manage")
         if not may_create_projects(request.user):
             raise NotAllowed(_("Only owners and researchers of a project may create projects."))
-        wishes = NewProjectSerializer(data=request.data)
-        wishes.is_valid(raise_exception=True)
-        project = create_project(owner=request.user, **wishes.validated_data)
+        project = create_project(owner=request.user, **read_body(NewProjectSerializer, request))
         project.role = "owner"
         data = ProjectSerializer(project, context={"request": request}).data
         return Response(data, status=201, headers={"Location": data["url"]})
@@ -51,7 +50,7 @@ class ProjectList(APIView):
 class ProjectShow(APIView):
     @extend_schema(operation_id="projects_retrieve", responses=ProjectSerializer)
     def get(self, request: Request, slug: str) -> Response:
-        """A project with its description and your role."""
+        """Show a project with its description and your role."""
         project = get_project(user=request.user, slug=slug, need="read")
         return Response(ProjectSerializer(project, context={"request": request}).data)
 
@@ -71,7 +70,7 @@ class ProjectShow(APIView):
         parameters=[DeletionSerializer],
     )
     def delete(self, request: Request, slug: str) -> Response:
-        """`?confirm=` or the body carries the short name once more."""
+        """Delete a project. `?confirm=` or the body repeats the short name."""
         project = get_project(user=request.user, slug=slug, need="manage")
         body = request.data if isinstance(request.data, dict) else {}
         confirmation = str(request.query_params.get("confirm", body.get("confirm", "")))

@@ -1,4 +1,4 @@
-"""Shapes of people and projects for programs."""
+"""Serializers of projects, members, invitations and tokens."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class ProjectSerializer(Closed, StrictModelSerializer):
 
 
 class ListedProjectSerializer(ProjectSerializer):
-    """Of a project that is not in `readable` (numbers, in the context) slug, name and role alone: its notes, source and
-    meta may say which systems are compared, which its annotators must not know."""
+    """A project in a list. Projects that are not in `readable` (ids, in the context) have slug, name and role only:
+    other fields may name the systems, which annotators must not know."""
 
     url = serializers.URLField(required=False)
     meta = serializers.JSONField(required=False)
@@ -44,10 +44,10 @@ class ListedProjectSerializer(ProjectSerializer):
 
     def to_representation(self, project: Project) -> dict[str, Any]:
         project.url = self.get_url(project)  # type: ignore[attr-defined]
-        whole = super().to_representation(project)
+        values = super().to_representation(project)
         if project.pk in self.context["readable"]:
-            return whole
-        return {name: whole[name] for name in ("slug", "name", "role")}
+            return values
+        return {name: values[name] for name in ("slug", "name", "role")}
 
 
 class NewProjectSerializer(Closed):
@@ -65,8 +65,8 @@ class DeletionSerializer(serializers.Serializer):
 
 
 class MemberSerializer(serializers.ModelSerializer):
-    """E-mail and pseudonym are for owners. `campaigns`: those that an annotator was invited to, such as “judging:3”;
-    null: all."""
+    """A member. Only owners see e-mail and pseudonym. `campaigns`: those to which an annotator was invited, such as
+    “judging:3”; null: all."""
 
     username = serializers.CharField(source="user.username", read_only=True)
     name = serializers.SerializerMethodField()
@@ -92,7 +92,7 @@ class MemberSerializer(serializers.ModelSerializer):
 class RoleSerializer(Closed, WholeSerializer):
     role = serializers.ChoiceField(choices=Role.choices)
     all_campaigns = TruthField(
-        default=False, help_text="Lift the limit to the campaigns of an invitation; another role lifts it, too."
+        default=False, help_text="Lift the limit to the campaigns of an invitation. Changing the role also lifts it."
     )
 
 
@@ -120,7 +120,7 @@ class NewInvitationSerializer(Closed):
     )
 
 
-class MadeInvitationSerializer(InvitationSerializer):
+class CreatedInvitationSerializer(InvitationSerializer):
     link = serializers.CharField(read_only=True, help_text="Shown once.")
 
     class Meta(InvitationSerializer.Meta):
@@ -142,10 +142,10 @@ class NewTokenSerializer(Closed):
     name = TextField(max_length=100)
     scopes = serializers.ListField(child=serializers.ChoiceField(choices=list(SCOPES)), min_length=1)
     days = serializers.IntegerField(default=90, min_value=1, max_value=tokens.MAX_DAYS)
-    project = TextField(required=False, allow_null=True, help_text="Short name; absent: all projects.")
+    project = TextField(required=False, allow_null=True, help_text="Short name; missing: all projects.")
 
 
-class MadeTokenSerializer(TokenSerializer):
+class CreatedTokenSerializer(TokenSerializer):
     token = serializers.CharField(read_only=True, help_text="Shown once.")
 
     class Meta(TokenSerializer.Meta):

@@ -1,4 +1,4 @@
-"""One's own API tokens for programs. A token makes no other that may do more than itself."""
+"""API of the user's tokens. A token cannot create another with more permissions."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from rest_framework.views import APIView
 from evalapp.accounts.models import ApiToken
 from evalapp.accounts.selectors import check_scope, get_project
 from evalapp.accounts.services import create_token, revoke_token
+from evalapp.common.api.fields import read_body
 from evalapp.common.errors import NotThere
-from evalapp.common.pagination import KeysetPagination
+from evalapp.common.pagination import KeysetPagination, paginate
 
 from .people import GONE
-from .serializers import MadeTokenSerializer, NewTokenSerializer, TokenSerializer
+from .serializers import CreatedTokenSerializer, NewTokenSerializer, TokenSerializer
 
 
 class TokenList(APIView):
@@ -24,26 +25,20 @@ class TokenList(APIView):
 
     @extend_schema(operation_id="tokens_list", responses=TokenSerializer(many=True))
     def get(self, request: Request) -> Response:
-        """Your tokens, without their secrets."""
+        """List your tokens, without their secrets."""
         check_scope(request.user, "manage")
-        paginator = KeysetPagination()
-        tokens = ApiToken.objects.visible_to(request.user).select_related("project")
-        return paginator.get_paginated_response(
-            TokenSerializer(paginator.paginate_queryset(tokens, request, self), many=True).data
-        )
+        return paginate(self, ApiToken.objects.visible_to(request.user).select_related("project"), TokenSerializer)
 
-    @extend_schema(operation_id="tokens_create", request=NewTokenSerializer, responses={201: MadeTokenSerializer})
+    @extend_schema(operation_id="tokens_create", request=NewTokenSerializer, responses={201: CreatedTokenSerializer})
     def post(self, request: Request) -> Response:
-        """Make a token. Its secret is shown in this answer only."""
+        """Create a token. Only this response contains its secret."""
         check_scope(request.user, "manage")
-        wishes = NewTokenSerializer(data=request.data)
-        wishes.is_valid(raise_exception=True)
-        data = dict(wishes.validated_data)
-        slug = data.pop("project", None)
+        values = read_body(NewTokenSerializer, request)
+        slug = values.pop("project", None)
         project = get_project(user=request.user, slug=slug, need="member") if slug else None
-        token, secret = create_token(user=request.user, project=project, **data)
+        token, secret = create_token(user=request.user, project=project, **values)
         token.token = secret
-        return Response(MadeTokenSerializer(token).data, status=201, headers={"Cache-Control": "no-store"})
+        return Response(CreatedTokenSerializer(token).data, status=201, headers={"Cache-Control": "no-store"})
 
 
 class TokenShow(APIView):
@@ -56,11 +51,11 @@ class TokenShow(APIView):
 
     @extend_schema(operation_id="tokens_retrieve", responses=TokenSerializer)
     def get(self, request: Request, pk: int) -> Response:
-        """One of your tokens: scopes, expiry and last use."""
+        """Show one of your tokens with scopes, expiry and last use."""
         return Response(TokenSerializer(self._find(request, pk)).data)
 
     @extend_schema(operation_id="tokens_delete", responses={204: GONE})
     def delete(self, request: Request, pk: int) -> Response:
-        """Revokes the token."""
+        """Revoke a token."""
         revoke_token(token=self._find(request, pk), actor=request.user)
         return Response(status=204)

@@ -1,12 +1,12 @@
-"""Writing people and projects. Every change is one transaction with its line in the audit."""
+"""Change users, projects and members. Every change is one transaction with an entry in the audit log."""
 
 from .account import change_password, reset_password, update_account
 from .invitations import (
     accept_invitation,
     check_look,
     create_invitation,
+    find_followed_invitation,
     find_invitation,
-    invitation_followed,
     join_with_new_account,
     revoke_invitation,
 )
@@ -27,8 +27,8 @@ __all__ = [
     "create_project",
     "create_token",
     "delete_project",
+    "find_followed_invitation",
     "find_invitation",
-    "invitation_followed",
     "join_with_new_account",
     "lift_campaign_limit",
     "may_create_projects",

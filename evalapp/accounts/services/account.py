@@ -1,4 +1,4 @@
-"""One's own account: display settings and password."""
+"""Change an account: display settings and password."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIELDS = ("first_name", "email", "theme")
 
 @transaction.atomic
 def update_account(*, user: User, **changes: str) -> User:
-    """Change name, e-mail or colours; equal values are not recorded, and values never are."""
+    """Change name, e-mail or colours. The audit log gets the names of changed fields, not their values."""
     changed = [name for name in FIELDS if name in changes and getattr(user, name) != changes[name]]
     if "first_name" in changed:
         check_names(first_name=changes["first_name"])
@@ -32,8 +32,8 @@ def update_account(*, user: User, **changes: str) -> User:
 
 @transaction.atomic
 def change_password(*, form: Any) -> tuple[User, int]:
-    """The user and how many API tokens were revoked. Takes Django's checked form, which knows the hashers; the caller
-    keeps this browser signed in."""
+    """Save Django's validated form. Returns the user and the number of revoked API tokens. The caller keeps this
+    browser signed in."""
     user = form.save()
     audit.record(verb="account.password-changed", actor=user, object=user.username)
     return user, _revoke_tokens(user, form)
@@ -41,7 +41,7 @@ def change_password(*, form: Any) -> tuple[User, int]:
 
 @transaction.atomic
 def reset_password(*, form: Any) -> tuple[User, int]:
-    """The same by the link of a mail, for who has forgotten it."""
+    """Save the validated form of a password reset. Returns the user and the number of revoked API tokens."""
     user = form.save()
     audit.record(verb="account.password-reset", actor=user, object=user.username)
     return user, _revoke_tokens(user, form)
@@ -49,14 +49,13 @@ def reset_password(*, form: Any) -> tuple[User, int]:
 
 @transaction.atomic
 def note_new_password(*, user: User, keep_tokens: bool = False) -> int:
-    """After an administrator has set a password by a command: how many API tokens were revoked."""
+    """Record that an administrator has set a password by a command. Returns the number of revoked API tokens."""
     audit.record(verb="account.password-changed", actor=None, object=user.username)
     return 0 if keep_tokens else _revoke_all(user, None)
 
 
 def _revoke_tokens(user: User, form: Any) -> int:
-    """All that work, unless the form says otherwise: who changes a password because somebody else knew it expects that
-    nothing of theirs opens a door any more."""
+    """Revoke all tokens unless the form says otherwise, because the old password may have been known to others."""
     return 0 if form.cleaned_data.get("keep_tokens") else _revoke_all(user, user)
 
 

@@ -1,4 +1,4 @@
-"""Invitation links: a secret that gives a role, for a time and a number of uses. Only its digest is kept."""
+"""Invitation links: a secret that gives a role, for a limited time and number of uses."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from django.db.models import F
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from evalapp.accounts.authentication import digest
 from evalapp.accounts.models import CAMPAIGN_PAGES, Invitation, Membership, Project, User, resolve_landing
 from evalapp.accounts.roles import Role
-from evalapp.accounts.selectors import with_makers
+from evalapp.accounts.selectors import with_creators
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
 from evalapp.common.naming import check_names, find_name_faults
@@ -26,13 +27,13 @@ from evalapp.names import fold_confusables
 
 from .members import add_member, check_role
 
-#: By the kind of a campaign the name of its model, of a room that this one does not import.
+#: Kind of campaign -> name of its model in the app annotation, which this app does not import.
 CAMPAIGN_MODELS = {"judging": "Campaign", "writing": "WritingCampaign"}
 MAX_DAYS = 365
 MAX_USES = 10_000
-GONE = (
-    "This invitation is not valid any more, or the link is incomplete. Have you joined by it already? Then sign in. "
-    "Ask for a new one if not."
+GONE = gettext_lazy(
+    "This invitation is no longer valid, or the link is incomplete. If you have used it to join, sign in; otherwise "
+    "ask for a new one."
 )
 
 
@@ -47,7 +48,7 @@ def create_invitation(
     max_uses: int = 1,
     landing: str = "",
 ) -> tuple[Invitation, str]:
-    """The invitation and its secret, which is never seen again. `landing` is a page of this site."""
+    """Return a new invitation and its secret, which is not stored. `landing` is a page of this site."""
     check_role(role)
     check_names(label=label, landing=landing)
     if not 1 <= days <= MAX_DAYS:
@@ -82,33 +83,31 @@ def create_invitation(
 
 
 def _check_landing(project: Project, landing: str) -> None:
-    """Refuses a page of another project: who joins this one could not open it."""
-    found = resolve_landing(landing) if landing else None
-    if found is None:
+    """Refuse a page of another project, which new members of this project could not open."""
+    match = resolve_landing(landing) if landing else None
+    if match is None:
         return
-    kind, text = CAMPAIGN_PAGES.get(found.view_name), ""
+    kind, text = CAMPAIGN_PAGES.get(match.view_name), ""
     if kind is not None:
-        rows = apps.get_model("annotation", CAMPAIGN_MODELS[kind]).objects.filter(
-            project=project, pk=found.kwargs["pk"]
-        )
-        text = "" if rows.exists() else _("This project has no such campaign. Enter the page of one of its campaigns.")
-    elif found.kwargs.get("slug", project.slug) != project.slug:
+        campaigns = apps.get_model("annotation", CAMPAIGN_MODELS[kind]).objects
+        if not campaigns.filter(project=project, pk=match.kwargs["pk"]).exists():
+            text = _("This project has no such campaign. Enter the page of one of its campaigns.")
+    elif match.kwargs.get("slug", project.slug) != project.slug:
         text = _("This page belongs to another project. Enter a page of this project.")
     if text:
         raise BadInput(text, faults=[Fault(text, field="landing")])
 
 
 def find_invitation(*, secret: str) -> Invitation:
-    """The invitation if it can still be used."""
-    found = with_makers(Invitation.objects.filter(digest=digest(secret))).first()
-    if found is None or found.state != Invitation.State.OPEN:
-        raise NotThere(GONE)
-    return found
+    """Return the open invitation of a secret; raise `NotThere` if there is none."""
+    invitation = with_creators(Invitation.objects.filter(digest=digest(secret))).first()
+    if invitation is None or invitation.state != Invitation.State.OPEN:
+        raise NotThere(str(GONE))
+    return invitation
 
 
-def invitation_followed(*, secret: str, user: Any) -> Invitation | None:
-    """An invitation, used up or over by now, into a project to which this person belongs: who follows it again is led
-    on."""
+def find_followed_invitation(*, secret: str, user: Any) -> Invitation | None:
+    """Return a used or expired invitation to a project of which the user is a member, who may follow it again."""
     if not user.is_authenticated:
         return None
     mine = Invitation.objects.filter(digest=digest(secret), revoked_at=None, project__memberships__user=user)
@@ -117,8 +116,8 @@ def invitation_followed(*, secret: str, user: Any) -> Invitation | None:
 
 @transaction.atomic
 def accept_invitation(*, secret: str, user: User) -> tuple[Membership, Invitation]:
-    """Join. Members keep their role; a link is used up only where it gives them access to more campaigns. Two people
-    never share the last use."""
+    """Join a project. Members keep their role; a use is counted only if the link gives them access to more campaigns.
+    Only one of two concurrent users gets the last use."""
     invitation = find_invitation(secret=secret)
     campaign = invitation.campaign
     member = Membership.objects.select_for_update().filter(project=invitation.project, user=user).first()
@@ -129,7 +128,7 @@ def accept_invitation(*, secret: str, user: User) -> tuple[Membership, Invitatio
         pk=invitation.pk, revoked_at=None, expires_at__gt=timezone.now(), uses__lt=F("max_uses")
     )
     if usable.update(uses=F("uses") + 1) != 1:
-        raise NotThere(GONE)
+        raise NotThere(str(GONE))
     if member is None:
         member = add_member(project=invitation.project, user=user, role=invitation.role, actor=user)
         member.campaigns = [campaign] if campaign else None
@@ -141,8 +140,8 @@ def accept_invitation(*, secret: str, user: User) -> tuple[Membership, Invitatio
 
 
 def check_look(name: str) -> None:
-    """Raise `Conflict` if a new user name can be taken for that of an account: it differs only in capitals or in
-    letters that look alike."""
+    """Raise `Conflict` if a new user name differs from an existing one only in capitals or in letters that look
+    alike."""
     look = fold_confusables(name)
     if any(
         other != name and look & fold_confusables(other) for other in User.objects.values_list("username", flat=True)
@@ -158,9 +157,9 @@ def check_look(name: str) -> None:
 def join_with_new_account(
     *, secret: str, username: str, password: str, email: str = "", name: str = ""
 ) -> tuple[Membership, Invitation]:
-    """The only way to an account: an invitation. Both are made together or not at all."""
+    """Create an account and join a project. There is no other way to an account."""
     find_invitation(secret=secret)
-    # As the form of signing in writes it: else nobody gets in who types full-width letters or a ligature.
+    # Normalised like the name in the sign-in form, for example full-width letters and ligatures.
     user = User(username=User.normalize_username(username), email=email, first_name=name[:150])
     faults = find_name_faults(name=name)
     try:
@@ -187,7 +186,7 @@ def join_with_new_account(
 
 @transaction.atomic
 def revoke_invitation(*, invitation: Invitation, actor: User) -> Invitation:
-    """The link stops working; who came by it stays. Revoking twice is revoking once."""
+    """Revoke a link. Members who joined with it remain. Idempotent."""
     if Invitation.objects.filter(pk=invitation.pk, revoked_at=None).update(revoked_at=timezone.now()):
         audit.record(verb="invitation.revoked", project=invitation.project, actor=actor, object=invitation.pk)
     invitation.refresh_from_db()

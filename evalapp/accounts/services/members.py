@@ -1,21 +1,22 @@
-"""Who belongs to a project and in which role. A project never loses its last owner."""
+"""Change the members of a project and their roles. A project always keeps an owner."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Collection
+from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from evalapp.accounts.models import Invitation, Membership, Project, User
-from evalapp.accounts.roles import ROLES_FOR, Role, need_to_give
+from evalapp.accounts.roles import ROLES_FOR, Role, need_to_invite
 from evalapp.accounts.selectors import former_pseudonyms
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, NotThere
 
-#: Without characters that are mistaken for one another when read aloud or copied by hand.
+#: Without characters that are easily confused.
 ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
 
 
@@ -32,8 +33,8 @@ def check_role(role: str) -> None:
 
 @transaction.atomic
 def add_member(*, project: Project, user: User, role: str, actor: User | None) -> Membership:
-    """A new membership under a fresh pseudonym, or, for somebody who comes back, the one under which they had judged:
-    else they would be two raters. Somebody who belongs already is a conflict."""
+    """Add a member with a new pseudonym; former members get their earlier one, so that they do not count as two raters.
+    Raises `Conflict` for current members."""
     check_role(role)
     before = former_pseudonyms(project.pk, user=user).get(user.pk)
     for attempt in range(20):
@@ -52,26 +53,26 @@ def add_member(*, project: Project, user: User, role: str, actor: User | None) -
     raise Conflict(_("No free pseudonym was found. Try again."))
 
 
-def _held(member: Membership) -> Membership:
-    """The row as it is now, until the transaction ends; another owner may have been quicker."""
-    found = Membership.objects.select_for_update().select_related("user", "project").filter(pk=member.pk).first()
-    if found is None:
+def _lock_member(member: Membership) -> Membership:
+    """Lock the current row until the transaction ends, because other owners may change it, too."""
+    row = Membership.objects.select_for_update().select_related("user", "project").filter(pk=member.pk).first()
+    if row is None:
         raise NotThere(_("This member has been removed in the meantime."))
-    return found
+    return row
 
 
-def _keep_an_owner(member: Membership) -> None:
-    """Called in the transaction of the change. The row lock orders two owners who leave at once."""
+def _check_other_owner(member: Membership) -> None:
+    """Raise `Conflict` if there is no other owner. The lock serialises owners who leave at the same time."""
     Project.objects.select_for_update().get(pk=member.project_id)
     others = Membership.objects.filter(project_id=member.project_id, role=Role.OWNER, user__is_active=True)
     if not others.exclude(pk=member.pk).exists():
         raise Conflict(_("This is the only owner of the project. Name another owner first."))
 
 
-def _end_links(member: Membership, *, actor: User, but: Collection[str] = ()) -> None:
-    """Links to the project that this member made end, but those to the roles `but`."""
+def _revoke_links(member: Membership, *, actor: User, except_roles: Collection[str] = ()) -> None:
+    """Revoke the invitations that this member created, except those to `except_roles`."""
     links = Invitation.objects.filter(project=member.project, created_by=member.user, revoked_at=None)
-    links = links.exclude(role__in=but)
+    links = links.exclude(role__in=except_roles)
     for link in list(links.values_list("pk", flat=True)):
         audit.record(verb="invitation.revoked", project=member.project, actor=actor, object=link)
     links.update(revoked_at=timezone.now())
@@ -79,57 +80,46 @@ def _end_links(member: Membership, *, actor: User, but: Collection[str] = ()) ->
 
 @transaction.atomic
 def change_role(*, member: Membership, role: str, actor: User) -> Membership:
-    """Links to the project that they made end where the new role may not make them: one would be a way back. An
-    annotator whose role was changed is no longer limited to the campaigns of an invitation."""
+    """Change a role. Invitations by this member that the new role may not create are revoked, because they would be a
+    way back. The limit of an annotator to campaigns is lifted."""
     check_role(role)
-    member = _held(member)
+    member = _lock_member(member)
     before = member.role
     if before == role:
         return member
     if before == Role.OWNER:
-        _keep_an_owner(member)
+        _check_other_owner(member)
     member.role, member.campaigns = role, None
     member.save(update_fields=["role", "campaigns"])
     if not member.user.is_superuser:
-        _end_links(member, actor=actor, but=[given for given in Role.values if role in ROLES_FOR[need_to_give(given)]])
-    audit.record(
-        verb="member.changed",
-        project=member.project,
-        actor=actor,
-        object=member.user.username,
-        before=before,
-        role=role,
-    )
+        allowed = [other for other in Role.values if role in ROLES_FOR[need_to_invite(other)]]
+        _revoke_links(member, actor=actor, except_roles=allowed)
+    _record("member.changed", member, actor, before=before, role=role)
     return member
+
+
+def _record(verb: str, member: Membership, actor: User, **detail: Any) -> None:
+    audit.record(verb=verb, project=member.project, actor=actor, object=member.user.username, **detail)
 
 
 @transaction.atomic
 def lift_campaign_limit(*, member: Membership, actor: User) -> Membership:
-    """An annotator who came by the link of one campaign may take part in all campaigns of the project."""
-    member = _held(member)
+    """Let an annotator who was invited to one campaign take part in all campaigns of the project."""
+    member = _lock_member(member)
     if member.campaigns is not None:
         before, member.campaigns = member.campaigns, None
         member.save(update_fields=["campaigns"])
-        audit.record(
-            verb="member.changed", project=member.project, actor=actor, object=member.user.username, campaigns=before
-        )
+        _record("member.changed", member, actor, campaigns=before)
     return member
 
 
 @transaction.atomic
 def remove_member(*, member: Membership, actor: User) -> None:
-    """What the person judged stays under the pseudonym. Links to the project that they made end: one of these would be
-    a way back."""
-    member = _held(member)
+    """Remove a member. Judgements remain under the pseudonym. Invitations by this member are revoked, because they
+    would be a way back."""
+    member = _lock_member(member)
     if member.role == Role.OWNER:
-        _keep_an_owner(member)
-    _end_links(member, actor=actor)
-    audit.record(
-        verb="member.removed",
-        project=member.project,
-        actor=actor,
-        object=member.user.username,
-        role=member.role,
-        pseudonym=member.pseudonym,
-    )
+        _check_other_owner(member)
+    _revoke_links(member, actor=actor)
+    _record("member.removed", member, actor, role=member.role, pseudonym=member.pseudonym)
     member.delete()

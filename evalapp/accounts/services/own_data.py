@@ -67,7 +67,7 @@ def withdraw_texts(*, user: User) -> dict[str, int]:
 
 
 @transaction.atomic
-def close_account(*, user: User, password: str) -> None:
+def close_account(*, user: User, password: str) -> User:
     """Close an account: sign-in becomes impossible and personal data are removed; the id stays with ratings and texts.
     Raises Conflict if the user is the only owner of a project."""
     if not user.check_password(password):
@@ -90,6 +90,7 @@ def close_account(*, user: User, password: str) -> None:
     user.save()
     audit.record(verb="account.closed", actor=user, object=user.username)
     erase_person(pk=user.pk, username=name)
+    return user
 
 
 def _anonymous_name(user: User) -> str:

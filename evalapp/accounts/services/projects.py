@@ -1,4 +1,4 @@
-"""Projects: made, described, deleted."""
+"""Create, change and delete projects."""
 
 from __future__ import annotations
 
@@ -20,21 +20,19 @@ from .members import add_member
 if TYPE_CHECKING:
     from evalapp.common.models import Run
 
-#: Words that are pages themselves under /projects/.
+#: Short names that would clash with pages below /projects/.
 RESERVED = frozenset({"new"})
 DESCRIPTION = ("name", "task", "lang", "licence", "source", "notes")
-#: Of these, names of one line.
-NAMES = ("name", "task", "lang")
-#: Of these, other texts of one line.
-LINES = ("licence",)
+#: Fields that are names, and other fields of a single line.
+NAMES, LINES = ("name", "task", "lang"), ("licence",)
 
 
 def may_create_projects(user: Any) -> bool:
-    """Whoever runs a project already, and superusers. People invited only to judge or look may not."""
+    """Return whether a user may create projects: superusers, and owners and researchers of a project."""
     if not user.is_authenticated:
         return False
-    running = Membership.objects.filter(user=user, role__in=[Role.OWNER, Role.RESEARCHER])
-    return bool(user.is_superuser or running.exists())
+    roles = Membership.objects.filter(user=user, role__in=[Role.OWNER, Role.RESEARCHER])
+    return bool(user.is_superuser or roles.exists())
 
 
 def check_slug(slug: str) -> None:
@@ -48,7 +46,7 @@ def check_slug(slug: str) -> None:
 
 
 def _check_lines(description: dict[str, Any]) -> None:
-    """Names and texts of one line hold no line breaks and nothing hidden, as in dataset.json."""
+    """Check that fields of a single line have no line breaks or hidden characters, as for dataset.json."""
     faults = find_name_faults(**{field: str(description[field]) for field in NAMES if field in description})
     for field in LINES:
         if why := explain_line(str(description.get(field, ""))):
@@ -59,7 +57,7 @@ def _check_lines(description: dict[str, Any]) -> None:
 
 @transaction.atomic
 def create_project(*, slug: str, name: str = "", owner: User | None, **description: Any) -> Project:
-    """A new project whose first member is `owner`. `description` takes task, lang, licence, source, notes, meta."""
+    """Create a project with `owner` as its first member. `description`: task, lang, licence, source, notes, meta."""
     check_slug(slug)
     _check_lines({"name": name, **description})
     try:
@@ -76,7 +74,7 @@ def create_project(*, slug: str, name: str = "", owner: User | None, **descripti
 
 @transaction.atomic
 def update_project(*, project: Project, actor: User, **changes: str) -> Project:
-    """Change the description; unknown fields are refused, equal values are not recorded."""
+    """Change the description of a project. Unknown fields raise `BadInput`."""
     unknown = set(changes) - set(DESCRIPTION)
     if unknown:
         raise BadInput(_("A project has no field %(names)s.") % {"names": ", ".join(sorted(unknown))})
@@ -91,8 +89,8 @@ def update_project(*, project: Project, actor: User, **changes: str) -> Project:
 
 
 def delete_project(*, project: Project, actor: User, confirmation: str) -> Run | None:
-    """Delete a project and all it holds. `confirmation` is its short name, typed by the person. It is gone from every
-    list at once; what a large one holds is removed by the run that this gives."""
+    """Delete a project with its contents. `confirmation` is its short name as the user typed it. The project disappears
+    at once; the contents of a large project are removed by the returned run."""
     if confirmation != project.slug:
         text = _("Type “%(slug)s” to delete the project.") % {"slug": project.slug}
         raise BadInput(text, faults=[Fault(text, field="confirmation")])

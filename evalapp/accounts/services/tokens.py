@@ -1,4 +1,4 @@
-"""API tokens: scoped, hashed, expiring, shown once."""
+"""Create and revoke API tokens."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_DAYS = 365
 def create_token(
     *, user: User, name: str, scopes: Sequence[str], days: int = 90, project: Project | None = None
 ) -> tuple[ApiToken, str]:
-    """The token and its secret, which is never seen again. It can never do more than its user."""
+    """Return a new token and its secret, which is not stored. A token never has more permissions than its user."""
     faults = find_name_faults(name=name)
     if not name.strip():
         faults.append(Fault(_("Give the token a name that says where it is used."), field="name"))
@@ -50,7 +50,7 @@ def create_token(
 
 @transaction.atomic
 def revoke_token(*, token: ApiToken, actor: User | None) -> ApiToken:
-    """The token stops working at once. Revoking twice is revoking once."""
+    """Revoke a token. Idempotent."""
     if ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now()):
         audit.record(verb="token.revoked", project=token.project, actor=actor, object=token.prefix)
     token.refresh_from_db()

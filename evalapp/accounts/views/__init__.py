@@ -1,1 +1,1 @@
-"""Pages of people: signing in, the account, tokens, members, invitations, projects."""
+"""Pages of accounts, tokens, members, invitations and projects."""

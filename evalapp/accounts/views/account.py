@@ -1,6 +1,8 @@
-"""One's own account: name, colours, password, API tokens."""
+"""Pages of the user's account: settings, password, API tokens, stored data."""
 
 from __future__ import annotations
+
+from functools import partial
 
 from django.contrib import messages
 from django.contrib.auth import logout, update_session_auth_hash
@@ -13,7 +15,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from evalapp.accounts.forms import AccountForm, CloseForm, PasswordForm, TokenForm, add_faults
+from evalapp.accounts.forms import AccountForm, CloseForm, PasswordForm, TokenForm, submit
 from evalapp.accounts.models import ApiToken, Membership, User
 from evalapp.accounts.services import (
     change_password,
@@ -24,24 +26,18 @@ from evalapp.accounts.services import (
     update_account,
     withdraw_texts,
 )
-from evalapp.common.errors import EvalappError, NotThere
+from evalapp.common.errors import NotThere
 from evalapp.common.pages import page
 
 
 @login_required
 @require_http_methods(["GET", "POST"])
 def account(request: HttpRequest) -> HttpResponse:
-    # A second instance is bound, so that a refused value does not show in the header.
-    person = User.objects.get(pk=request.user.pk)
-    form = AccountForm(request.POST or None, instance=person)
-    if request.method == "POST" and form.is_valid():
-        try:
-            update_account(user=request.user, **form.cleaned_data)
-        except EvalappError as error:
-            add_faults(form, error)
-        else:
-            messages.success(request, "Saved.")
-            return redirect("accounts:account")
+    # The form gets a second instance, so that the header does not show refused values.
+    form = AccountForm(request.POST or None, instance=User.objects.get(pk=request.user.pk))
+    if submit(form, partial(update_account, user=request.user)):
+        messages.success(request, _("Saved."))
+        return redirect("accounts:account")
     memberships = Membership.objects.filter(user=request.user).select_related("project").order_by("project__name")
     context = {"form": form, "memberships": memberships}
     return page(request, "accounts/account/show.html", context, status=422 if form.errors else 200)
@@ -51,22 +47,17 @@ def account(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def own_data(request: HttpRequest) -> HttpResponse:
-    """What is stored about oneself: how much, to take away, to withdraw, to end the account."""
+    """Show the data stored about the user; withdraw texts or close the account."""
     form = CloseForm(request.POST if request.POST.get("act") == "close" else None)
     if request.POST.get("act") == "withdraw":
         counts = withdraw_texts(user=request.user)
         emptied = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or _("no texts")
         messages.success(request, _("Withdrawn: %(texts)s.") % {"texts": emptied})
         return redirect("accounts:own-data")
-    if form.is_bound and form.is_valid():
-        try:
-            close_account(user=request.user, password=form.cleaned_data["password"])
-        except EvalappError as error:
-            add_faults(form, error)
-        else:
-            logout(request)
-            messages.success(request, _("Your account has been closed."))
-            return redirect("home")
+    if submit(form, partial(close_account, user=request.user)):
+        logout(request)
+        messages.success(request, _("Your account has been closed."))
+        return redirect("home")
     context = {"form": form, "parts": collect(user=request.user)}
     return page(request, "accounts/account/own_data.html", context, status=422 if form.errors else 200)
 
@@ -74,7 +65,7 @@ def own_data(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_safe
 def own_data_file(request: HttpRequest) -> HttpResponse:
-    """The same as one JSON file."""
+    """Download the data stored about the user as JSON."""
     body = {part.name: part.rows for part in collect(user=request.user)}
     response = JsonResponse(body, json_dumps_params={"indent": 1, "ensure_ascii": False})
     response.headers["Content-Disposition"] = 'attachment; filename="my-data.json"'
@@ -103,16 +94,11 @@ def say_revoked(count: int) -> str:
 @login_required
 @require_http_methods(["GET", "POST"])
 def tokens(request: HttpRequest) -> HttpResponse:
-    """The new secret is in the answer to the POST and nowhere else."""
+    """List and create tokens. Only the response to the POST contains the secret."""
     form = TokenForm(request.POST or None, user=request.user)
     context: dict = {"form": form}
-    if request.method == "POST" and form.is_valid():
-        try:
-            context["token"], context["secret"] = create_token(user=request.user, **form.cleaned_data)
-        except EvalappError as error:
-            add_faults(form, error)
-        else:
-            context["form"] = TokenForm(user=request.user)
+    if created := submit(form, partial(create_token, user=request.user)):
+        context = {"form": TokenForm(user=request.user), "token": created[0], "secret": created[1]}
     rows = ApiToken.objects.visible_to(request.user).select_related("project").order_by("-pk")
     context |= {"tokens": list(rows), "now": timezone.now()}
     response = page(request, "accounts/account/tokens.html", context, status=422 if form.errors else 200)

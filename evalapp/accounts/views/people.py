@@ -1,6 +1,8 @@
-"""The people of a project and the invitations into it."""
+"""Pages of the members of a project and its invitations."""
 
 from __future__ import annotations
+
+from functools import partial
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -9,10 +11,10 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from evalapp.accounts.forms import InvitationForm, RoleForm, add_faults
-from evalapp.accounts.models import Invitation, Membership, Project
+from evalapp.accounts.forms import InvitationForm, RoleForm, submit
+from evalapp.accounts.models import Invitation, Project
 from evalapp.accounts.roles import Role
-from evalapp.accounts.selectors import can, get_project, invitations_of, members_of
+from evalapp.accounts.selectors import can, get_member, get_project, list_invitations, list_members
 from evalapp.accounts.services import (
     change_role,
     create_invitation,
@@ -28,10 +30,10 @@ def _context(request: HttpRequest, project: Project) -> dict:
     manages = can(user=request.user, project=project, need="manage")
     return {
         "project": project,
-        "members": list(members_of(project)),
+        "members": list(list_members(project)),
         "manages": manages,
         "roles": Role.choices,
-        "invitations": list(invitations_of(project)[:100]) if manages else [],
+        "invitations": list(list_invitations(project)[:100]) if manages else [],
     }
 
 
@@ -45,27 +47,16 @@ def members(request: HttpRequest, slug: str) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def invite(request: HttpRequest, slug: str) -> HttpResponse:
-    """The link is in the answer to the POST and nowhere else."""
+    """Create an invitation. Only the response to the POST contains the link."""
     project = get_project(user=request.user, slug=slug, need="manage")
     form = InvitationForm(request.POST or None)
     context: dict = {"project": project, "form": form}
-    if request.method == "POST" and form.is_valid():
-        try:
-            made, secret = create_invitation(project=project, actor=request.user, **form.cleaned_data)
-        except EvalappError as error:
-            add_faults(form, error)
-        else:
-            context |= {"invitation": made, "link": request.build_absolute_uri(f"/invitations/{secret}/")}
+    if created := submit(form, partial(create_invitation, project=project, actor=request.user)):
+        row, secret = created
+        context |= {"invitation": row, "link": request.build_absolute_uri(f"/invitations/{secret}/")}
     response = page(request, "accounts/people/invite.html", context, status=422 if form.errors else 200)
     response.headers["Cache-Control"] = "no-store"
     return response
-
-
-def _member(project: Project, pk: int) -> Membership:
-    member = Membership.objects.select_related("user").filter(project=project, pk=pk).first()
-    if member is None:
-        raise NotThere(_("This project has no such member."))
-    return member
 
 
 @login_required
@@ -75,7 +66,7 @@ def member_role(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     form = RoleForm(request.POST)
     if not form.is_valid():
         raise BadInput(_("Choose one of the roles."))
-    member = _member(project, pk)
+    member = get_member(project, pk)
     try:
         member = change_role(member=member, role=form.cleaned_data["role"], actor=request.user)
         if form.cleaned_data["all_campaigns"]:
@@ -95,7 +86,7 @@ def member_role(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 @require_POST
 def member_remove(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="manage")
-    member = _member(project, pk)
+    member = get_member(project, pk)
     try:
         remove_member(member=member, actor=request.user)
     except EvalappError as error:
@@ -108,7 +99,7 @@ def member_remove(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 
 
 def _still_in(request: HttpRequest, project: Project) -> bool:
-    """Owners can lower or remove themselves, too."""
+    """Return whether the user still has access: owners can change or remove their own membership."""
     return can(user=request.user, project=project, need="read")
 
 

@@ -1,6 +1,8 @@
-"""Projects: made, described, deleted."""
+"""Pages to create, change and delete projects."""
 
 from __future__ import annotations
+
+from functools import partial
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -9,7 +11,7 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
-from evalapp.accounts.forms import DeleteForm, NewProjectForm, ProjectForm, add_faults
+from evalapp.accounts.forms import DeleteForm, NewProjectForm, ProjectForm, add_faults, submit
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import get_project
 from evalapp.accounts.services import create_project, delete_project, may_create_projects, update_project
@@ -23,14 +25,9 @@ def create(request: HttpRequest) -> HttpResponse:
     if not may_create_projects(request.user):
         raise NotAllowed(_("Only owners and researchers of a project may create projects."))
     form = NewProjectForm(request.POST or None)
-    if request.method == "POST" and form.is_valid():
-        try:
-            project = create_project(owner=request.user, **form.cleaned_data)
-        except EvalappError as error:
-            add_faults(form, error)
-        else:
-            messages.success(request, _("%(project)s created. Next: upload data.") % {"project": project})
-            return redirect("project", project.slug)
+    if project := submit(form, partial(create_project, owner=request.user)):
+        messages.success(request, _("%(project)s created. Next: upload data.") % {"project": project})
+        return redirect("project", project.slug)
     return page(request, "accounts/projects/create.html", {"form": form}, status=422 if form.errors else 200)
 
 
@@ -38,16 +35,11 @@ def create(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def settings(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="manage")
-    # The form works on a second instance, so that a refused value does not show in the header.
+    # The form gets a second instance, so that the header does not show refused values.
     form = ProjectForm(request.POST or None, instance=Project.objects.get(pk=project.pk))
-    if request.method == "POST" and form.is_valid():
-        try:
-            update_project(project=project, actor=request.user, **form.cleaned_data)
-        except EvalappError as error:
-            add_faults(form, error)
-        else:
-            messages.success(request, "Saved.")
-            return redirect("accounts:project-settings", project.slug)
+    if submit(form, partial(update_project, project=project, actor=request.user)):
+        messages.success(request, _("Saved."))
+        return redirect("accounts:project-settings", project.slug)
     context = {"project": project, "form": form}
     return page(request, "accounts/projects/settings.html", context, status=422 if form.errors else 200)
 
@@ -57,17 +49,15 @@ def settings(request: HttpRequest, slug: str) -> HttpResponse:
 def delete(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="manage")
     form = DeleteForm(request.POST or None)
-    if request.method == "POST" and form.is_valid():
-        name = project.name
+    name = project.name
+    if form.is_bound and form.is_valid():
         try:
-            run = delete_project(project=project, actor=request.user, confirmation=form.cleaned_data["confirmation"])
+            run = delete_project(project=project, actor=request.user, **form.cleaned_data)
         except EvalappError as error:
             add_faults(form, error)
         else:
-            messages.success(
-                request,
-                (_("%(name)s has been deleted.") if run is None else _("%(name)s is being deleted.")) % {"name": name},
-            )
+            text = _("%(name)s has been deleted.") if run is None else _("%(name)s is being deleted.")
+            messages.success(request, text % {"name": name})
             return redirect("home")
     context = {"project": project, "form": form}
     return page(request, "accounts/projects/delete.html", context, status=422 if form.errors else 200)

@@ -1,4 +1,4 @@
-"""Signing in and out, and getting back in after forgetting the password."""
+"""Pages to sign in, sign out and reset the password."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from evalapp.accounts.services import reset_password
 
 from .account import say_revoked
 
-#: What a page with a form takes; Django's own views would take PUT as well.
+#: Limits a page with a form to these methods; Django's views also accept PUT.
 form_page = method_decorator(require_http_methods(["GET", "HEAD", "POST"]), name="dispatch")
 
 
@@ -41,7 +41,7 @@ class SignIn(views.LoginView):
         return super().form_invalid(form)
 
     def _limits(self) -> list[tuple[limits.Limit, str]]:
-        # As the form reads it: spaces and full-width letters must not make another name of it.
+        # Normalised like in the form, so that spaces and full-width letters do not circumvent the limit.
         name = User.normalize_username(self.request.POST.get("username", "").strip()[:200])
         return [(limits.SIGN_IN_BY_ADDRESS, limits.client_ip(self.request)), (limits.SIGN_IN_BY_NAME, name)]
 
@@ -52,7 +52,7 @@ class SignOut(views.LogoutView):
 
 @form_page
 class ResetPassword(views.PasswordResetView):
-    """Answers the same whether the address is known or not."""
+    """Responds in the same way to known and unknown addresses."""
 
     template_name = "accounts/signing/reset.html"
     email_template_name = "accounts/signing/reset_mail.txt"
@@ -77,7 +77,7 @@ class ChooseNewPassword(views.PasswordResetConfirmView):
     success_url = reverse_lazy("home")
 
     def form_valid(self, form: Any) -> HttpResponse:
-        """As Django does it; the service tells the audit."""
+        """Do the same as Django, and record it in the audit log."""
         user, revoked = reset_password(form=form)
         messages.success(self.request, _("Password changed.") + say_revoked(revoked))
         del self.request.session[views.INTERNAL_RESET_SESSION_TOKEN]

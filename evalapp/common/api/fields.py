@@ -9,6 +9,7 @@ from typing import Any
 from django.db import models
 from django.utils.translation import gettext as _
 from rest_framework import serializers
+from rest_framework.request import Request
 
 from evalapp.common.errors import BadInput, Fault
 
@@ -80,6 +81,13 @@ class WholeSerializer(serializers.Serializer):
     @partial.setter
     def partial(self, value: bool) -> None:
         """Ignore the value, which drf-spectacular sets for every PATCH."""
+
+
+def read_body(serializer_class: type[serializers.Serializer], request: Request) -> dict[str, Any]:
+    """Return the validated members of a request body; raise `ValidationError` if it has faults."""
+    serializer = serializer_class(data=request.data)
+    serializer.is_valid(raise_exception=True)
+    return dict(serializer.validated_data)
 
 
 def read_flag(given: Mapping[str, Any], name: str) -> bool:

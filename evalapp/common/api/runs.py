@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import BadInput, Fault
 from evalapp.common.models import Run
-from evalapp.common.pagination import KeysetPagination
+from evalapp.common.pagination import KeysetPagination, paginate
 from evalapp.common.queue import cancel_run, queue_place, retry_run
 from evalapp.common.selectors import find_run, list_runs, log_tail
 
@@ -87,10 +87,7 @@ class RunList(APIView):
     def get(self, request: Request, slug: str) -> Response:
         """List the runs of a project, newest first."""
         project = get_project(user=request.user, slug=slug, need="read")
-        paginator = KeysetPagination()
-        rows = paginator.paginate_queryset(list_runs(project), request, self)
-        context = {"request": request, "project": project}
-        return paginator.get_paginated_response(RunSerializer(rows, many=True, context=context).data)
+        return paginate(self, list_runs(project), RunSerializer, project=project)
 
     @extend_schema(
         operation_id="runs_create",

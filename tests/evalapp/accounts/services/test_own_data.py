@@ -126,7 +126,7 @@ def test_closed_account_leaves_ratings_without_a_name(anna, cast):
     left = everything().replace("p-anna", "")  # the pseudonym in this test; real ones are random
     assert not [word for word in ("'anna'", "anna@", "Anna Muster", '"anna"') if word in left]
     assert audit_chain.verify().faults == ()
-    assert "do not fit together" in Client().post(
+    assert "Wrong user name or password" in Client().post(
         "/account/sign-in/", {"username": "anna", "password": PASSWORD}
     ).content.decode()  # fmt: skip
 

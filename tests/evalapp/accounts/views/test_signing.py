@@ -57,7 +57,7 @@ def test_sign_in_returns_to_the_page_but_never_elsewhere(client, cast):
 
 def test_wrong_password_is_reported_and_ten_lock(client, cast):
     page = sign_in(client, password="wrong").content.decode()
-    assert "do not fit together" in page
+    assert "Wrong user name or password" in page
     assert 'value="rita"' in page, "what was typed is kept"
     for _ in range(9):
         answer = sign_in(client, password="wrong")
