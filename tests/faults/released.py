@@ -52,8 +52,9 @@ class Released:
         found = {model._meta.db_table: model for model in self.state.apps.get_models(include_auto_created=True)}
         for table in tables.list_tables(self.state.apps):
             model = found[table.name]
-            others = {name for name in table.needs if found[name]._meta.app_label not in OURS}
-            if model._meta.app_label not in OURS or table.name in self.rows or others:
+            targets = [field.related_model for field in model._meta.local_fields if field.is_relation]
+            is_ours = all(each._meta.app_label in OURS for each in [model, *targets])
+            if not is_ours or table.name in self.rows:
                 continue
             for number in range(ROWS):
                 model._base_manager.create(**_values(model, number))
