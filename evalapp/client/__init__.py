@@ -1,4 +1,4 @@
-"""The Python client of an installation: typed, over HTTP, without Django. What a training loop uses is in
+"""Typed Python client of an installation, over HTTP and without Django. Early stopping for training loops is in
 `evalapp.client.callback`, which needs transformers and is not imported here."""
 
 from evalapp.client.campaigns import Assignment, Campaign

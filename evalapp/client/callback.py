@@ -1,5 +1,5 @@
-"""Early stopping by the comparative evaluator in a `transformers` training. Needs transformers and torch; the rule
-and the time-outs are in `evalapp.client.stopping`."""
+"""Early stopping by the comparative evaluator in a `transformers` training. Needs transformers and torch; rule and
+time-outs are in `evalapp.client.stopping`."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ except ImportError as error:
 
 log = logging.getLogger(__name__)
 
-#: `generate(model, inputs)` -> one text for each input.
+#: `generate(model, inputs)` -> a text for each input.
 Generate = Callable[[Any, Sequence[Input]], Sequence[str]]
 JOURNAL = "comparative_stopping.jsonl"
-#: Among processes: no checkpoint. Step 0 is one, with `eval_on_start`.
+#: No checkpoint, in messages between processes. Step 0 is a checkpoint with `eval_on_start`.
 NONE = -1
 
 
-def as_prompt(one: Input) -> str:
-    """The turns, each on a line of its own."""
-    return (one if isinstance(one, str) else "\n".join(one)) + "\n"
+def join_turns(turns: Input) -> str:
+    """Return `turns`, a text or several, as lines."""
+    return (turns if isinstance(turns, str) else "\n".join(turns)) + "\n"
 
 
 @contextmanager
-def _training_untouched(model: Any = None) -> Iterator[None]:
-    """Whatever is drawn or seeded inside, the random numbers of Python, NumPy and PyTorch (CPU and all CUDA devices) go
-    on as if it had not been, and each part of `model` is in the mode it was in, training or evaluation."""
+def _preserve_state(model: Any = None) -> Iterator[None]:
+    """Restore the random states of Python, NumPy and PyTorch (CPU and all CUDA devices) and the mode of each module of
+    `model` (training or evaluation) after the block."""
     python, arrays, tensors = random.getstate(), np.random.get_state(), torch.get_rng_state()
-    # Where CUDA was not begun, training has drawn nothing there, and asking would begin it.
+    # Reading the state would initialise CUDA.
     devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
     modes = [(part, part.training) for part in model.modules()] if model is not None else []
     try:
@@ -59,15 +59,13 @@ def _training_untouched(model: Any = None) -> Iterator[None]:
 
 
 class Generation:
-    """Texts from `model.generate`, for causal and sequence-to-sequence models: greedy, or sampled from a seed of its
-    own, which leaves the random numbers of training alone. Long prompts lose their beginning.
+    """Generates texts by `model.generate`, for causal and sequence-to-sequence models: greedily, or sampled from `seed`
+    without changing the random numbers of training. Prompts longer than `max_prompt_tokens` are truncated on the left.
 
-    It writes in the thread that calls it. Its time is looked at after each token and before each batch; it may be
-    exceeded by one forward pass of one batch, and where a model's own `generate` takes no notice of `max_time`, by the
-    whole of a batch. With a smaller `batch_size` that is less.
-
-    `prompt` makes the text that the model continues or translates, by default the turns on lines.
-    """
+    `tokenizer` is the model's; `max_new_tokens`, `temperature`, `top_p` and `sample` are options of generation;
+    `prompt` converts an input to text (default: its turns as lines). Texts are generated in the calling thread, in
+    batches of `batch_size`. The time is checked after each token and before each batch, so it may be exceeded by a
+    forward pass, or by a whole batch if the model's `generate` ignores `max_time`."""
 
     def __init__(
         self,
@@ -80,7 +78,7 @@ class Generation:
         seed: int = 13,
         batch_size: int = 16,
         max_prompt_tokens: int = 256,
-        prompt: Callable[[Input], str] = as_prompt,
+        prompt: Callable[[Input], str] = join_turns,
     ) -> None:
         self.tokenizer, self.prompt, self.seed = tokenizer, prompt, seed
         self.batch_size, self.max_prompt_tokens = batch_size, max_prompt_tokens
@@ -89,11 +87,11 @@ class Generation:
             self.options |= {"temperature": temperature, "top_p": top_p, "top_k": 0}
 
     def __call__(self, model: Any, inputs: Sequence[Input], seconds: float | None = None) -> list[str]:
-        """One text for each input. Raises TookTooLong when `seconds` are not enough."""
+        """Return a text for each input. Raises TookTooLong after `seconds`."""
         began = time.monotonic()
         device = next(model.parameters()).device
         texts: list[str] = []
-        with torch.no_grad(), _training_untouched():
+        with torch.no_grad(), _preserve_state():
             torch.manual_seed(self.seed)
             for start in range(0, len(inputs), self.batch_size):
                 left = None if seconds is None else seconds - (time.monotonic() - began)
@@ -102,14 +100,14 @@ class Generation:
                 texts += self._batch(model, inputs[start : start + self.batch_size], device, left)
         took = time.monotonic() - began
         if seconds is not None and took > seconds:
-            whole = min(len(texts), len(inputs) - 1)  # the last one may have been cut
-            raise TookTooLong(f"{whole} of {len(inputs)} texts were written in {took:.3g} s, of {seconds:.3g} s")
+            complete = min(len(texts), len(inputs) - 1)  # the last one may be truncated
+            raise TookTooLong(f"{complete} of {len(inputs)} texts were written in {took:.3g} s, of {seconds:.3g} s")
         return texts
 
     def _batch(self, model: Any, inputs: Sequence[Input], device: Any, seconds: float | None) -> list[str]:
         encoder_decoder = bool(model.config.is_encoder_decoder)
         pad = self._pad(model)
-        rows = [self._ids(one, pad) for one in inputs]
+        rows = [self._encode(turns, pad) for turns in inputs]
         width = max(map(len, rows))
         ids = torch.full((len(rows), width), pad, dtype=torch.long)
         mask = torch.zeros_like(ids)
@@ -117,18 +115,18 @@ class Generation:
             place = slice(0, len(row)) if encoder_decoder else slice(width - len(row), width)
             ids[k, place] = torch.tensor(row, dtype=torch.long)
             mask[k, place] = 1
-        made = model.generate(
+        generated = model.generate(
             input_ids=ids.to(device),
             attention_mask=mask.to(device),
             pad_token_id=pad,
             max_time=seconds,
             **self.options,
         )
-        new = made if encoder_decoder else made[:, width:]
+        new = generated if encoder_decoder else generated[:, width:]
         return [text.strip() for text in self.tokenizer.batch_decode(new, skip_special_tokens=True)]
 
-    def _ids(self, one: Input, pad: int) -> list[int]:
-        ids: list[int] = self.tokenizer(self.prompt(one))["input_ids"]
+    def _encode(self, turns: Input, pad: int) -> list[int]:
+        ids: list[int] = self.tokenizer(self.prompt(turns))["input_ids"]
         return ids[-self.max_prompt_tokens :] or [pad]
 
     def _pad(self, model: Any) -> int:
@@ -137,40 +135,40 @@ class Generation:
 
 
 class ComparativeStopping(TrainerCallback):  # type: ignore[misc,unused-ignore]
-    """Stops a `Trainer` when its model keeps losing against its own predecessors.
+    """Stops a `Trainer` when its model keeps losing against its own earlier checkpoints.
 
-    At each evaluation the model writes a text for each of the fixed `inputs`; `comparer` compares them with the texts
-    of the last `previous` checkpoints, and training stops after `patience` checks in a row with a win rate below the
-    lose rate (Zhou and Xu 2020; see `evalapp.stats.planning.stopping`). `comparer` is anything with `compare(a, b)`, a
-    folder     with a comparative evaluator, or one that the server has trained, by its name there:
-    `client.evaluator("comparative-1", project="weekend")`. The server is asked once when training begins, and what it
-    refuses (a name that compares nothing, a token that may not) is raised there.
+        trainer.add_callback(ComparativeStopping("comparative-1/", inputs=dev_contexts))
 
-    Training gets the same weights as without the callback: what `generate` and the comparer draw or seed leaves its
-    random numbers alone (Python, NumPy, PyTorch), and the model is in the mode it was in. Only what was given up after
-    its time-out, and goes on in its thread, may still draw from them.
+    At each evaluation the model generates a text for each of the fixed `inputs`; `comparer` compares them with the
+    texts of the last `previous` checkpoints, and training stops after `patience` consecutive checks with a win rate
+    below the lose rate (Zhou and Xu 2020; see `evalapp.stats.planning.stopping`). `comparer` is an object with
+    `compare(a, b)`, the folder of a comparative evaluator, or one that the server has trained:
+    `client.evaluator("comparative-1", project="weekend")`. The server is tried once when training begins; errors such
+    as an unknown name or a missing scope are raised there.
 
-    One check takes at most `timeout` seconds, generation included, whether a comparer hangs, a server is down or a
-    `generate` never ends; only `Generation`, which writes in training's own thread, may exceed it by one forward pass,
-    or by one batch where the model's `generate` takes no notice of `max_time`. Training goes on; the first failure is
-    logged. After a check that has used up its time, which is logged each time, the next one is left out, after another
-    one the next 2, then 4, 8, ..., until one ends in time. While something that was given up still runs, checks are
-    left out, too.
+    The callback does not change the trained weights: random states (Python, NumPy, PyTorch) and the mode of the model
+    are restored. Only a call that exceeded its time-out and continues in its thread may still draw random numbers.
 
-    `generate(model, inputs)` gives the texts; by default `Generation` with the trainer's `processing_class`. A function
-    of your own runs in a thread beside training, which waits for it: if it is given up, what it still does may use a
-    model that is training again, and its texts are thrown away.
+    A check takes at most `timeout` seconds including generation, even if a comparer or `generate` hangs or the server
+    is down. `Generation`, which runs in the thread of training, may exceed it by a forward pass, or by a batch if the
+    model's `generate` ignores `max_time`. Training continues after a failed check; the first failure is logged. After a
+    check that exceeded its time, which is always logged, the next one is skipped, after another one the next 2, then 4,
+    8, ..., until one ends in time. Checks are also skipped while an earlier call is still running.
 
-    The step of the checkpoint preceding the present run of lost checks is `best_step`, its folder, if it was saved,
-    `best_checkpoint`. Both also stand in `state.best_global_step` and `state.best_model_checkpoint`, so that
-    `save_total_limit` spares that folder, unless the training chooses by a metric (`metric_for_best_model`, which
-    `load_best_model_at_end` implies). With `save_total_limit=1` the newest checkpoint is kept beside it while training
-    lasts, and deleted by the `Trainer` at the end; with 2 both stay. Counts and rates of each check are added to
-    `state.log_history`; the texts are kept in `comparative_stopping.jsonl` in the output folder, from which a resumed
-    training goes on, if its inputs are the same; else the checks begin anew, and the old file is kept.
+    `generate(model, inputs)` returns the texts (default: `Generation` with the trainer's `processing_class`). Your own
+    function runs in a separate thread, for which training waits; after a time-out it may still use the model while it
+    is trained, and its texts are discarded.
 
-    With several processes the first one generates and compares and tells the others. Parameters must be whole in one
-    process: FSDP and DeepSpeed stage 3 are not served.
+    `best_step` is the step of the checkpoint before the current series of lost checks, `best_checkpoint` its folder if
+    it was saved. Both are also set as `state.best_global_step` and `state.best_model_checkpoint`, so that
+    `save_total_limit` keeps that folder, unless the training selects by a metric (`metric_for_best_model`, which
+    `load_best_model_at_end` implies). With `save_total_limit=1` the newest checkpoint is also kept during training and
+    deleted by the `Trainer` at the end; with 2 both remain. Counts and rates of each check are added to
+    `state.log_history`. The texts are stored in `comparative_stopping.jsonl` in the output folder, from which a resumed
+    training continues if its inputs are the same; otherwise the checks start again, and the old file is kept.
+
+    With several processes, the first one generates, compares and informs the others. Parameters must be complete in one
+    process: FSDP and DeepSpeed stage 3 are not supported.
     """
 
     def __init__(
@@ -183,7 +181,7 @@ class ComparativeStopping(TrainerCallback):  # type: ignore[misc,unused-ignore]
         patience: int = PATIENCE,
         timeout: float = 120.0,
     ) -> None:
-        with _training_untouched():  # a Trainer that has been made has drawn its seed already
+        with _preserve_state():  # an existing Trainer has set its seed already
             self.monitor = Monitor(comparer, inputs, previous=previous, patience=patience, timeout=timeout)
         self.generate = generate
         self.best_step: int | None = None
@@ -195,6 +193,7 @@ class ComparativeStopping(TrainerCallback):  # type: ignore[misc,unused-ignore]
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
+        """Resume from the journal and try the comparer. `args`, `state` and `control` are those of transformers."""
         if self.generate is None:
             tokenizer = kwargs.get("processing_class")
             if tokenizer is None:
@@ -206,33 +205,37 @@ class ComparativeStopping(TrainerCallback):  # type: ignore[misc,unused-ignore]
         self.best_step = self.best_checkpoint = None
         if state.is_world_process_zero:
             self.monitor.journal = Path(str(args.output_dir)) / JOURNAL
-            with _training_untouched():
+            with _preserve_state():
                 self.monitor.resume(state.global_step)
-                self.monitor.ask_first()
+                self.monitor.try_server()
 
     def on_evaluate(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> TrainerControl:
+        """Check the model; stop training if it keeps losing. `args`, `state` and `control` are those of
+        transformers."""
         if not self._training or self.stopped or state.global_step == self._last_step:
             return control
         self._last_step = state.global_step
         rule = self.monitor.rule
-        if state.is_world_process_zero and not rule.should_stop:  # it has, when a stopped training is resumed
+        if state.is_world_process_zero and not rule.should_stop:  # it should if a stopped training is resumed
             self._check(state, kwargs["model"])
-        self.stopped, best = _agree(rule.should_stop, rule.best, args.device)
-        self._name_best(args, state, best)
+        self.stopped, best = _broadcast(rule.should_stop, rule.best, args.device)
+        self._set_best(args, state, best)
         if self.stopped:
             control.should_training_stop = True
             log.info("step %s: the model keeps losing; the best checkpoint is that of step %s", state.global_step, best)
         return control
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Set the best checkpoint once it is saved. `args`, `state` and `control` are those of transformers."""
         if self.best_step is not None:
-            self._name_best(args, state, self.best_step)
+            self._set_best(args, state, self.best_step)
 
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
+        """Log the number of failed checks. `args`, `state` and `control` are those of transformers."""
         self._training = False
         if self.monitor.missed:
             log.warning("%s checks went without a comparison", self.monitor.missed)
@@ -240,11 +243,11 @@ class ComparativeStopping(TrainerCallback):  # type: ignore[misc,unused-ignore]
     def _check(self, state: TrainerState, model: Any) -> None:
         generate, inputs = self.generate, self.monitor.inputs
         assert generate is not None  # set when training began
-        with _training_untouched(model):
+        with _preserve_state(model):
             model.eval()
             if isinstance(generate, Generation):
                 check = self.monitor.check(
-                    state.global_step, lambda left: generate(model, inputs, seconds=left), beside=False
+                    state.global_step, lambda left: generate(model, inputs, seconds=left), in_thread=False
                 )
             else:
                 check = self.monitor.check(state.global_step, lambda left: _without_gradients(generate, model, inputs))
@@ -255,7 +258,7 @@ class ComparativeStopping(TrainerCallback):  # type: ignore[misc,unused-ignore]
         row["comparative_best_step"] = self.monitor.rule.best
         state.log_history.append(row)
 
-    def _name_best(self, args: TrainingArguments, state: TrainerState, best: int | None) -> None:
+    def _set_best(self, args: TrainingArguments, state: TrainerState, best: int | None) -> None:
         self.best_step = best
         folder = Path(str(args.output_dir)) / f"{PREFIX_CHECKPOINT_DIR}-{best}"
         self.best_checkpoint = folder if best and folder.is_dir() else None
@@ -266,15 +269,15 @@ class ComparativeStopping(TrainerCallback):  # type: ignore[misc,unused-ignore]
 
 
 def _without_gradients(generate: Generate, model: Any, inputs: Sequence[Input]) -> Sequence[str]:
-    with torch.no_grad():  # holds for this thread only
+    with torch.no_grad():  # applies to this thread only
         return generate(model, inputs)
 
 
-def _agree(stop: bool, best: Any, device: Any) -> tuple[bool, int | None]:
-    """What the first process decided, in all of them; they save and stop together or wait for each other for ever."""
+def _broadcast(stop: bool, best: Any, device: Any) -> tuple[bool, int | None]:
+    """Return the decision of the first process in all processes; otherwise they would wait for each other forever."""
     step = int(best) if best is not None else NONE
     if torch.distributed.is_available() and torch.distributed.is_initialized():
-        told = torch.tensor([int(stop), step], device=device)
-        torch.distributed.broadcast(told, src=0)
-        stop, step = bool(told[0]), int(told[1])
+        decision = torch.tensor([int(stop), step], device=device)
+        torch.distributed.broadcast(decision, src=0)
+        stop, step = bool(decision[0]), int(decision[1])
     return stop, None if step == NONE else step

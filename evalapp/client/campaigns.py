@@ -1,4 +1,4 @@
-"""Campaigns: plan, open, watch, and judge by program."""
+"""Campaigns: plan, open, monitor, and judge from a program."""
 
 from __future__ import annotations
 
@@ -8,121 +8,111 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from evalapp.client.errors import WrongOrder, expecting
+from evalapp.client.resources import Resource
 from evalapp.client.rows import Flag, Judgement, Rows
 from evalapp.client.runs import OnProgress, Run
-from evalapp.client.session import Session, segment, whole
+from evalapp.client.session import Session, parse_id, quote_segment
 
 
 @dataclass
-class Campaign:
-    """A campaign as it was when last asked for; `raw` has all that the API says of it."""
+class Campaign(Resource):
+    """A campaign, as it was when last requested."""
 
-    _session: Session = field(repr=False, compare=False)
-    id: int
+    _noun, _folder = "a campaign", "campaigns"
+
     project: str = ""
     slug: str = ""
     name: str = ""
     kind: str = ""
     state: str = ""
     unit_count: int = 0
-    raw: dict[str, Any] = field(default_factory=dict, repr=False)
 
-    @classmethod
-    @expecting("a campaign")
-    def from_wire(cls, session: Session, row: Mapping[str, Any]) -> Campaign:
-        campaign = cls(session, int(row["id"]))
-        campaign._take(row)
-        return campaign
-
-    @expecting("a campaign")
-    def _take(self, row: Mapping[str, Any]) -> None:
-        self.raw.update(row)
+    def _read(self, row: Mapping[str, Any]) -> None:
         self.project, self.slug, self.name = str(row["project"]), str(row["slug"]), str(row["name"])
         self.kind, self.state = str(row["kind"]), str(row["state"])
         self.unit_count = int(row.get("unit_count") or 0)
 
-    @property
-    def _path(self) -> str:
-        return f"campaigns/{self.id}/"
-
-    def refresh(self) -> Campaign:
-        self._take(self._session.get(self._path))
-        return self
-
     def update(self, **changes: Any) -> Campaign:
-        """A draft in any part; later only name, guidelines, limits and options."""
-        self._take(self._session.call("PATCH", self._path, json=changes))
+        """Apply `changes`: any part of a draft; later only name, guidelines, limits and options."""
+        self._update(self._session.call("PATCH", self._path, json=changes))
         return self
 
     def delete(self) -> None:
-        """Conflict once there are judgements."""
+        """Delete the campaign. Raises `Conflict` if it has judgements."""
         self._session.call("DELETE", self._path)
 
     def open(self, *, progress: OnProgress | None = None, timeout: float | None = None) -> Campaign:
-        """Make the units and let people in. A large campaign is opened by a worker, which is waited for. Raises as
-        `Run.wait` does."""
-        self._move("open")
+        """Create the units and open the campaign for annotators. A large campaign is opened by a run; `progress`,
+        `timeout` and errors: see `Run.wait`."""
+        self._post("open")
         number = self.raw.get("opening")
         if self.state == "draft" and number is not None:
-            run = Run.from_wire(self._session, self._session.get(f"runs/{segment(number)}/"))
+            run = Run.from_wire(self._session, self._session.get(f"runs/{quote_segment(number)}/"))
             run.wait(progress=progress, timeout=timeout)
             self.refresh()
         return self
 
     def pause(self) -> Campaign:
-        return self._move("pause")
+        """Pause the campaign: no more assignments are given out."""
+        return self._post("pause")
 
     def resume(self) -> Campaign:
-        return self._move("resume")
+        """Resume a paused campaign."""
+        return self._post("resume")
 
     def close(self) -> Campaign:
-        return self._move("close")
+        """Close the campaign."""
+        return self._post("close")
 
-    def _move(self, move: str) -> Campaign:
-        self._take(self._session.post(f"{self._path}{move}/"))
+    def _post(self, action: str) -> Campaign:
+        self._update(self._session.post(f"{self._path}{action}/"))
         return self
 
     def progress(self) -> dict[str, Any]:
-        """Units, judgements, time, agreement by aspect, annotators."""
+        """Return units, judgements, time, agreement by aspect, and annotators."""
         row = self._session.get(f"{self._path}progress/")
         with expecting("the progress of a campaign"):
             return {**row}
 
     def judgements(self, *, current: bool = True) -> Rows[Judgement]:
-        """Newest first; every version of every answer unless `current`."""
+        """Return the judgements, newest first; with `current=False` all versions of each."""
         return Rows(self._session, f"{self._path}judgements/", {"current": "1" if current else None})
 
     def flags(self) -> Rows[Flag]:
-        """What annotators flagged, newest first."""
+        """Return the flags of annotators, newest first."""
         return Rows(self._session, f"{self._path}flags/")
 
     def resolve(self, flag: int) -> Flag:
-        """A flag has been dealt with."""
-        row = self._session.post(f"flags/{whole(flag)}/resolve/")
+        """Mark the flag with the id `flag` as resolved; return it."""
+        row = self._session.post(f"flags/{parse_id(flag)}/resolve/")
         with expecting("a flag"):
             return cast(Flag, {**row})
 
     # ---- judging ------------------------------------------------------------------------------------------------
 
     def next(self) -> Assignment | None:
-        """The assignment to judge now; None when nothing is left. Asking again gives the same one until it is
-        answered. Conflict while the campaign is not open."""
+        """Return the next assignment, the same one until it is answered; None if nothing is left. Raises `Conflict` if
+        the campaign is not open."""
         row = self._session.post(f"{self._path}next/", idempotent=True)
         return None if row is None else Assignment.from_wire(self._session, row)
 
     def assignments(self) -> Iterator[Assignment]:
-        """One assignment after the other until nothing is left. Answer or skip each before asking for the next."""
+        """Yield assignments until nothing is left. Submit or skip each one before the next.
+
+        for assignment in client.judge(3).assignments():
+            assignment.submit({"fluency": 4})
+        """
         last = None
-        while (found := self.next()) is not None:
-            if found.id == last:
+        while (assignment := self.next()) is not None:
+            if assignment.id == last:
                 raise WrongOrder(f"assignment {last} was neither submitted nor skipped")
-            last = found.id
-            yield found
+            last = assignment.id
+            yield assignment
 
 
 @dataclass
 class Assignment:
-    """What is to be judged: `texts` in the order shown, without a word about who wrote them, and the `form`."""
+    """A unit to judge: `texts` in the order shown, without their systems, and the `form` of the answer."""
 
     _session: Session = field(repr=False, compare=False)
     id: str
@@ -138,6 +128,7 @@ class Assignment:
     @classmethod
     @expecting("an assignment")
     def from_wire(cls, session: Session, row: Mapping[str, Any]) -> Assignment:
+        """Return the assignment in a JSON object `row` of the API; `session` is used for further requests."""
         return cls(
             session,
             str(row["id"]),
@@ -153,7 +144,7 @@ class Assignment:
 
     @property
     def _path(self) -> str:
-        return f"assignments/{segment(self.id)}/"
+        return f"assignments/{quote_segment(self.id)}/"
 
     def submit(
         self,
@@ -164,22 +155,21 @@ class Assignment:
         replaces: int | None = None,
         submission: uuid.UUID | None = None,
     ) -> dict[str, Any]:
-        """Send an answer: for each aspect a number, or a verdict as the sides are shown. `submission` names it, so
-        that a repeated request is the same answer; by default a new name is made. `replaces` is the version that a
-        revision follows. Raises BadRequest for an answer that does not fit the form, Conflict when it was answered
-        elsewhere."""
+        """Submit `answer`: aspect -> number, or verdict on the sides as shown. Returns the response of the API.
+
+        `note` is a comment, `seconds` the time taken. `submission` identifies the answer, so that a repeated request
+        does not count twice (default: a new one). `replaces` is the version that a revision replaces. Raises
+        `BadRequest` for an answer that does not match the form, `Conflict` if the assignment was answered elsewhere.
+        """
         body: dict[str, Any] = {"submission": str(submission or uuid.uuid4()), "answer": dict(answer), "note": note}
-        if seconds is not None:
-            body["seconds"] = seconds
-        if replaces is not None:
-            body["replaces"] = replaces
+        body |= {name: value for name, value in (("seconds", seconds), ("replaces", replaces)) if value is not None}
         row: dict[str, Any] = self._session.post(f"{self._path}submit/", body, idempotent=True)
-        with expecting("what became of an answer"):
+        with expecting("the result of an answer"):
             self.state = str(row["state"])
         return row
 
     def save_draft(self, draft: Mapping[str, Any]) -> int:
-        """Keep a draft, which renews the lease; returns its version. Conflict when another one was saved since."""
+        """Save `draft`, which renews the lease; return its version. Raises `Conflict` if a newer draft exists."""
         body = {"version": self.draft_version, "draft": dict(draft)}
         row = self._session.call("PATCH", self._path, json=body)
         with expecting("the version of a draft"):
@@ -187,10 +177,10 @@ class Assignment:
         return self.draft_version
 
     def skip(self, reason: str = "") -> None:
-        """Give it back."""
+        """Return the assignment without an answer, with a `reason`."""
         self._session.post(f"{self._path}skip/", {"reason": reason})
         self.state = "skipped"
 
     def flag(self, reason: str, text: str = "") -> None:
-        """Say that something is wrong with what is shown."""
+        """Flag a problem with the unit: a `reason` from the form, and a `text` about it."""
         self._session.post(f"{self._path}flag/", {"reason": reason, "text": text})

@@ -1,4 +1,4 @@
-"""The door of the client: an address, a token, and what can be reached with them."""
+"""The client of an installation: its address, a token, and access to everything in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from evalapp.client.evaluators import Evaluator
 from evalapp.client.projects import Project
 from evalapp.client.rows import CatalogueEntry, Rows
 from evalapp.client.runs import Run
-from evalapp.client.session import Retry, Session, segment, whole
+from evalapp.client.session import Retry, Session, parse_id, quote_segment
 from evalapp.client.uploads import Upload
 
 if TYPE_CHECKING:
@@ -18,14 +18,16 @@ if TYPE_CHECKING:
 
 
 class Client:
-    """One installation as one person sees it. Use it in a `with` block, or call `close()`.
+    """An installation, with the permissions of a token. Use it in a `with` block, or call `close()`. Thread-safe.
 
-    `url` is `http://host:8000`, `token` one made under Account, Tokens. `timeout`, in seconds, holds for every single
-    answer as a whole, from its request to its last byte; for uploads and downloads, and where it is an `httpx.Timeout`,
-    for each step of the transfer, so that it may last as long as it goes on. `retries` says how often a request is
-    sent again after a failed connection, a time-out, 429, 502, 503 or 504, with growing, jittered pauses, and only if
-    sending it twice does no harm. `verify` is False, or a file of certificates, for an installation with a certificate
-    of its own. It may be shared among threads.
+        with Client("http://localhost:8000", token) as client:
+            client.project("weekend").upload("outputs.jsonl")
+
+    `url` is like `http://host:8000`, `token` one from Account, Tokens. `timeout`, in seconds, limits each response as a
+    whole; for uploads and downloads, and if it is an `httpx.Timeout`, it limits each step of the transfer instead.
+    `retries` is the number of repetitions of a request after a failed connection, a time-out, 429, 502, 503 or 504,
+    with growing random pauses, and only if repeating it is safe. `verify` is False, or a file of certificates.
+    `transport` replaces the network in tests.
     """
 
     def __init__(
@@ -47,43 +49,47 @@ class Client:
         self.close()
 
     def close(self) -> None:
+        """Close the connections."""
         self.session.close()
 
     def __repr__(self) -> str:
         return f"Client({self.session.base!r})"
 
     def projects(self) -> Rows[Project]:
-        """The projects you are a member of, by short name."""
+        """Return your projects, by short name."""
         return Rows(self.session, "projects/", make=lambda row: Project.from_wire(self.session, row))
 
     def project(self, slug: str) -> Project:
-        """Raises NotFound when it is not there, or not yours to see."""
-        return Project.from_wire(self.session, self.session.get(f"projects/{segment(slug)}/"))
+        """Return the project with the short name `slug`. Raises `NotFound` if it does not exist for you."""
+        return Project.from_wire(self.session, self.session.get(f"projects/{quote_segment(slug)}/"))
 
     def create_project(self, slug: str, **about: Any) -> Project:
-        """A new project of yours; name, task, lang, licence, source and notes say what it is about."""
+        """Create a project with the short name `slug`. `about`: name, task, lang, licence, source and notes."""
         return Project.from_wire(self.session, self.session.post("projects/", {"slug": slug, **about}))
 
     def run(self, number: int) -> Run:
-        return Run.from_wire(self.session, self.session.get(f"runs/{whole(number)}/"))
+        """Return the run with the id `number`."""
+        return Run.from_wire(self.session, self.session.get(f"runs/{parse_id(number)}/"))
 
     def upload(self, number: int) -> Upload:
-        return Upload.from_wire(self.session, self.session.get(f"uploads/{whole(number)}/"))
+        """Return the upload with the id `number`."""
+        return Upload.from_wire(self.session, self.session.get(f"uploads/{parse_id(number)}/"))
 
     def campaign(self, number: int) -> Campaign:
-        """A campaign by its number, for those who may read it."""
-        return Campaign.from_wire(self.session, self.session.get(f"campaigns/{whole(number)}/"))
+        """Return the campaign with the id `number`, for users who may read it."""
+        return Campaign.from_wire(self.session, self.session.get(f"campaigns/{parse_id(number)}/"))
 
     def judge(self, campaign: int) -> Campaign:
-        """The same for annotators, who see no more of it than their assignments: nothing is asked yet."""
-        return Campaign(self.session, whole(campaign))
+        """Return the campaign with the id `campaign` for annotators, who only see its assignments. Sends no request."""
+        return Campaign(self.session, parse_id(campaign))
 
     def catalogue(self) -> list[CatalogueEntry]:
-        """What can be applied or trained by name, with options and needs."""
+        """Return the evaluators that can be applied or trained, with options and requirements."""
         return cast(list[CatalogueEntry], self.session.results("evaluators/"))
 
     def evaluator(
         self, slug: str, *, project: str | None = None, options: Mapping[str, Any] | None = None
     ) -> Evaluator:
-        """For online scores: a name of the catalogue, or of a trained one, of that project if several have it."""
+        """Return an evaluator for online scores. `slug` is a name of the catalogue or of a trained evaluator; `project`
+        is needed if several projects have one of that name. `options` are those of scoring."""
         return Evaluator(self.session, slug, project=project, options=options)

@@ -33,6 +33,7 @@ class Fault:
 
     @classmethod
     def from_wire(cls, row: Mapping[str, Any]) -> Fault:
+        """Return the fault in a JSON object `row` of the API."""
         line = row.get("line")
         return cls(
             message=str(row.get("message", "")),
@@ -61,24 +62,24 @@ class MissingPackage(ClientError, ImportError):
     """An optional package is not installed."""
 
     def __init__(self, package: str, what: str) -> None:
-        super().__init__(f"{what} needs {package}, which is not installed here: pip install {package}")
+        super().__init__(f"{what} needs {package}, which is not installed: pip install {package}")
         self.package = package
 
 
 class InvalidArgument(ClientError, ValueError):
-    """What the program gave cannot be sent, or is none of what is expected; nothing was sent."""
+    """An argument is invalid or cannot be sent; nothing was sent."""
 
 
 class MissingFile(InvalidArgument, FileNotFoundError):
-    """A file or folder that the program named is not there, or holds nothing to send."""
+    """A file or folder does not exist, or a folder has no file to send."""
 
 
 class WrongOrder(ClientError, RuntimeError):
-    """A call that another one has to come before."""
+    """Another call must come first."""
 
 
 class ConnectionFailed(ClientError):
-    """No connection, or it broke; the attempts are used up."""
+    """The connection failed or broke in all attempts."""
 
     def __init__(self, detail: str, *, url: str, attempts: int = 1) -> None:
         tried = f" ({attempts} attempts)" if attempts > 1 else ""
@@ -91,26 +92,26 @@ class TimedOut(ConnectionFailed):
 
 
 class UnexpectedAnswer(ClientError):
-    """An answer that this API does not give: a proxy or another program is at that address."""
+    """A response that is not from this API, for example from a proxy or another program at that address."""
 
 
 @contextmanager
 def expecting(what: str) -> Iterator[None]:
-    """Makes an UnexpectedAnswer of what goes wrong when an answer is read that lacks members, or has others in their
-    place: `{}`, a list, nothing. Also a decorator."""
+    """Raise `UnexpectedAnswer` for errors in the block, in which a response is read as `what`: members are missing or
+    have other types. Also a decorator."""
     try:
         yield
     except ClientError:
         raise
     except KeyError as error:
-        raise UnexpectedAnswer(f"the server answered without {error} where {what} was due") from error
+        raise UnexpectedAnswer(f"the server responded without {error} instead of {what}") from error
     except (TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-        raise UnexpectedAnswer(f"the server answered otherwise than with {what}: {error}") from error
+        raise UnexpectedAnswer(f"the response of the server is not {what}: {error}") from error
 
 
 class ApiError(ClientError):
-    """The server refused. `type`, `title`, `status` and `detail` are those of its problem document, `errors` its
-    list of faults, `extra` what else stood in it (a conflict carries both versions there)."""
+    """An error that the server reports. `type`, `title`, `status` and `detail` are those of its problem document,
+    `errors` its list of faults, `extra` its other members (for a conflict both versions)."""
 
     def __init__(
         self, status: int, problem: Mapping[str, Any], *, method: str = "", url: str = "", retry_after: float | None
@@ -131,35 +132,35 @@ class ApiError(ClientError):
 
 
 class BadRequest(ApiError):
-    """400, 413, 415, 422: the input has faults, is too large or of a kind that is not read."""
+    """400, 413, 415, 422: the input has faults, is too large or has an unsupported type."""
 
 
 class NotSignedIn(ApiError):
-    """401: no token, or one that is wrong, expired or revoked."""
+    """401: the token is missing, wrong, expired or revoked."""
 
 
 class NotAllowed(ApiError):
-    """403: the role or the scopes of the token do not reach so far."""
+    """403: the role or the scopes of the token do not allow this."""
 
 
 class NotFound(ApiError):
-    """404: it is not there, or not yours to see."""
+    """404: the object does not exist, or you have no access to it."""
 
 
 class Conflict(ApiError):
-    """409: something is in the way: a name that is taken, a run that is under way, what rests on it."""
+    """409: not possible in the current state, for example because a name is taken or a run is active."""
 
 
 class TooManyRequests(ApiError):
-    """429: wait `retry_after` seconds."""
+    """429: wait for `retry_after` seconds."""
 
 
 class ServerError(ApiError):
-    """5xx: a fault of the server."""
+    """5xx: an error of the server."""
 
 
 class Unavailable(ServerError):
-    """502, 503, 504: a part of the installation is not running, or is busy: `retry_after` says for how long."""
+    """502, 503, 504: a part of the installation is not running or busy; retry after `retry_after` seconds."""
 
 
 _BY_STATUS: dict[int, type[ApiError]] = {
@@ -168,7 +169,8 @@ _BY_STATUS: dict[int, type[ApiError]] = {
 }  # fmt: skip
 
 
-def error_class(status: int) -> type[ApiError]:
+def find_error_class(status: int) -> type[ApiError]:
+    """Return the exception for an HTTP `status`."""
     return _BY_STATUS.get(status, ServerError if status >= 500 else ApiError)
 
 
@@ -207,8 +209,8 @@ class RunCancelled(ClientError):
 
 
 class NotFinished(ClientError):
-    """`wait` reached its timeout; the run or upload goes on."""
+    """`wait` reached its timeout; the run or upload continues."""
 
     def __init__(self, what: str, seconds: float, state: str) -> None:
-        super().__init__(f"{what} is still {state} after {seconds:g} s; it goes on, wait for it again")
+        super().__init__(f"{what} is still {state} after {seconds:g} s; it continues, wait for it again")
         self.state = state

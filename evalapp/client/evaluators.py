@@ -1,4 +1,4 @@
-"""Online scores: texts in, scores out, without storing anything. A worker of the installation keeps the models warm."""
+"""Online scores of texts, without storing anything. A worker of the installation keeps the models in memory."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from itertools import islice
 from typing import Any, Protocol, TypedDict, runtime_checkable
 
 from evalapp.client.errors import InvalidArgument, UnexpectedAnswer, expecting
-from evalapp.client.session import HALF, Session, segment
+from evalapp.client.session import BAD_SURROGATE, Session, quote_segment
 
-#: The most that the server scores in one call.
-MOST_PAIRS = 64
+#: Largest number of pairs that the server accepts in one call.
+MAX_PAIRS = 64
 
 
 class Pair(TypedDict, total=False):
-    """A text with what it may be measured against."""
+    """A text with its context and references."""
 
     text: str
     context: Sequence[str]
@@ -24,7 +24,7 @@ class Pair(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Record:
-    """The same as an object, with the members that evaluators of `scoring.ml` read."""
+    """A text with the attributes that evaluators of `scoring.ml` read."""
 
     text: str
     references: tuple[str, ...] = ()
@@ -50,8 +50,8 @@ class HasText(Protocol):
 
 @dataclass(frozen=True)
 class OnlineScores:
-    """Scores in the order of the texts; nan is undefined, and `reasons`, where the server gives them, say why.
-    `signatures` holds each one the server gave, in order: scores may be compared when there is one."""
+    """Scores in the order of the texts. Undefined scores are nan, with their `reasons` if the server gives them.
+    `signatures` are all signatures of the responses; scores are comparable if there is only one."""
 
     values: tuple[float, ...]
     signatures: tuple[str, ...]
@@ -62,8 +62,8 @@ class OnlineScores:
 
     @property
     def signature(self) -> str:
-        """The one signature. Raises UnexpectedAnswer when there were several: the evaluator was exchanged between
-        two calls."""
+        """The signature of all scores. Raises `UnexpectedAnswer` if the evaluator was replaced between two calls, so
+        that there are several."""
         if len(self.signatures) > 1:
             raise UnexpectedAnswer("the scores have several signatures: " + ", ".join(self.signatures))
         return self.signatures[0] if self.signatures else ""
@@ -77,8 +77,8 @@ class OnlineScores:
 
 @dataclass(frozen=True)
 class OnlineVerdicts:
-    """Verdicts in the order of the pairs: 1 the first text is better, 0 neither, -1 the second. `probabilities`, where
-    the server gives them: better, tie, worse."""
+    """Verdicts in the order of the pairs: 1 if the first text is better, 0 for a tie, -1 if the second is better.
+    `probabilities` of better, tie and worse, if the server gives them."""
 
     verdicts: tuple[int, ...]
     probabilities: tuple[tuple[float, float, float], ...]
@@ -94,8 +94,9 @@ class OnlineVerdicts:
         return iter(self.verdicts)
 
 
-def as_pair(given: str | Mapping[str, Any] | HasText) -> dict[str, Any]:
-    """The wire form of a text, a mapping with `text`, or a record. Raises InvalidArgument without a text."""
+def make_pair(given: str | Mapping[str, Any] | HasText) -> dict[str, Any]:
+    """Return the JSON object of `given`: a text, a mapping with `text`, or a record. Raises `InvalidArgument` for other
+    values."""
     text: Any
     context: Any = None
     references: Any = None
@@ -121,23 +122,26 @@ def as_pair(given: str | Mapping[str, Any] | HasText) -> dict[str, Any]:
     try:
         "".join([*pair["context"], text, *pair["references"]]).encode()
     except UnicodeEncodeError as error:
-        raise InvalidArgument(f"a text {HALF}") from error
+        raise InvalidArgument(f"a text {BAD_SURROGATE}") from error
     except TypeError as error:
         raise InvalidArgument(f"context and references are lists of texts: {error}") from error
     return pair
 
 
-def _as_pairs(pairs: Iterable[str | Mapping[str, Any] | HasText]) -> Iterator[dict[str, Any]]:
+def _make_pairs(pairs: Iterable[str | Mapping[str, Any] | HasText]) -> Iterator[dict[str, Any]]:
     for number, given in enumerate(pairs):
         try:
-            yield as_pair(given)
+            yield make_pair(given)
         except InvalidArgument as error:
             raise InvalidArgument(f"pairs[{number}]: {error}") from error
 
 
 class Evaluator:
-    """An evaluator by its name, with options of scoring. Nothing is asked of the server until something is scored.
-    `project` is needed where several projects have trained one of that name."""
+    """An evaluator with the name `slug` and `options` of scoring. Creating it sends no request. `project` is needed if
+    several projects have an evaluator of that name. `session` sends the requests.
+
+        client.evaluator("bleu-4").score([{"text": "Hi.", "references": ["Hello."]}]).values
+    """
 
     def __init__(
         self, session: Session, slug: str, *, project: str | None = None, options: Mapping[str, Any] | None = None
@@ -150,77 +154,84 @@ class Evaluator:
     def score(
         self, pairs: Iterable[str | Mapping[str, Any] | HasText], *, timeout: float | None = None
     ) -> OnlineScores:
-        """Score any number of texts, in calls of at most 64; `timeout` holds for each call.
+        """Score `pairs` (texts, mappings with `text`, or records), in calls of at most 64. `timeout` limits each call,
+        in seconds.
 
-        Raises InvalidArgument for what is no pair, Unavailable when the live worker is down, BadRequest for what the
-        evaluator cannot score, NotFound when there is no such evaluator.
-        """
+        Raises `InvalidArgument` for other values, `Unavailable` if the live worker is down, `BadRequest` for a pair
+        that the evaluator cannot score, `NotFound` for an unknown evaluator."""
         values: list[float] = []
         reasons: list[str] = []
-        signatures: dict[str, None] = {}
-        left = _as_pairs(pairs)
-        while batch := list(islice(left, MOST_PAIRS)):
-            answer = self._ask("score", {"pairs": batch}, timeout)
-            scores = answer.get("scores") if isinstance(answer, dict) else None
-            if not isinstance(scores, list) or len(scores) != len(batch):
-                raise UnexpectedAnswer(f"{self.slug} answered without one score for each of {len(batch)} texts")
-            with expecting("scores"):
+        responses = self._ask_in_batches("score", _make_pairs(pairs), "scores", timeout)
+        with expecting("scores"):
+            for response in responses:
+                scores = response["scores"]
                 values += [float("nan") if score is None else float(score) for score in scores]
-                reasons += map(str, answer.get("reasons") or [""] * len(batch))
-            signatures[str(answer.get("signature", ""))] = None
-        return OnlineScores(tuple(values), tuple(signatures), tuple(reasons))
+                reasons += map(str, response.get("reasons") or [""] * len(scores))
+        return OnlineScores(tuple(values), _list_signatures(responses), tuple(reasons))
+
+    def _ask_in_batches(
+        self, call: str, pairs: Iterable[dict[str, Any]], member: str, timeout: float | None
+    ) -> list[dict[str, Any]]:
+        """Return the responses to batches of pairs; each has a list `member` with a value for each pair."""
+        responses = []
+        iterator = iter(pairs)
+        while batch := list(islice(iterator, MAX_PAIRS)):
+            response = self._ask(call, {"pairs": batch}, timeout)
+            values = response.get(member) if isinstance(response, dict) else None
+            if not isinstance(values, list) or len(values) != len(batch):
+                noun = member.removesuffix("s")
+                raise UnexpectedAnswer(f"{self.slug} responded without one {noun} for each of {len(batch)} pairs")
+            responses.append(response)
+        return responses
 
     def reliability(self, context: Sequence[str], references: Sequence[str], *, timeout: float | None = None) -> float:
-        """How reliable a set of references is for a context; nan where that is undefined. BadRequest from evaluators
-        that do not say (REAM does)."""
+        """Return the predicted reliability of a set of `references` for a `context`; nan if it is undefined. `timeout`
+        is in seconds. Raises `BadRequest` for evaluators that do not predict it (`ream` does)."""
         if isinstance(context, str) or isinstance(references, str):
             raise InvalidArgument("context and references are lists of texts")
-        answer = self._ask("reliability", {"context": list(context), "references": list(references)}, timeout)
+        response = self._ask("reliability", {"context": list(context), "references": list(references)}, timeout)
         with expecting("a reliability"):
-            value = answer["reliability"]
+            value = response["reliability"]
             return float("nan") if value is None else float(value)
 
-    def _ask(self, what: str, body: dict[str, Any], timeout: float | None) -> Any:
+    def _ask(self, call: str, body: dict[str, Any], timeout: float | None) -> Any:
         if self.options:
             body["options"] = self.options
-        path = f"evaluators/{segment(self.slug)}/{what}/"
+        path = f"evaluators/{quote_segment(self.slug)}/{call}/"
         query = {"project": self.project}
         return self._session.call("POST", path, params=query, json=body, idempotent=True, timeout=timeout)
 
     def compare(self, a: Sequence[HasText], b: Sequence[HasText], *, timeout: float | None = None) -> tuple[int, ...]:
-        """For each i the verdict of a[i] over b[i]: +1 better, 0 neither, -1 worse. `judge` says more."""
+        """Return for each i the verdict on `a[i]` and `b[i]`: 1 if `a[i]` is better, 0 for a tie, -1 if `b[i]` is
+        better. `timeout` and errors: see `judge`."""
         return self.judge(a, b, timeout=timeout).verdicts
 
     def judge(self, a: Sequence[HasText], b: Sequence[HasText], *, timeout: float | None = None) -> OnlineVerdicts:
-        """Compare a[i] with b[i], for any number of pairs, in calls of at most 64; `timeout` holds for each call.
+        """Compare each `a[i]` with `b[i]`, in calls of at most 64 pairs; `timeout` limits each call, in seconds.
 
-        The comparative evaluator compares; others answer with BadRequest. Raises InvalidArgument for lists of different
-        lengths and for a pair whose texts stand in different contexts; else as `score`.
+        Only the comparative evaluator compares; others raise `BadRequest`. Raises `InvalidArgument` for lists of
+        different lengths and for texts of different contexts; other errors: see `score`.
         """
         if len(a) != len(b):
             raise InvalidArgument(f"{len(a)} texts cannot be compared with {len(b)}")
-        pairs = [_compared(one, other) for one, other in zip(a, b, strict=True)]
-        verdicts: list[int] = []
-        probabilities: list[tuple[float, float, float]] = []
-        signatures: dict[str, None] = {}
-        for start in range(0, len(pairs), MOST_PAIRS):
-            batch = pairs[start : start + MOST_PAIRS]
-            answer = self._ask("compare", {"pairs": batch}, timeout)
-            found = answer.get("verdicts") if isinstance(answer, dict) else None
-            if not isinstance(found, list) or len(found) != len(batch):
-                raise UnexpectedAnswer(f"{self.slug} answered without one verdict for each of {len(batch)} pairs")
-            with expecting("verdicts"):
-                verdicts += map(int, found)
-                probabilities += [
-                    (float(row["better"]), float(row["tie"]), float(row["worse"]))
-                    for row in answer.get("probabilities") or []
-                ]
-            signatures[str(answer.get("signature", ""))] = None
-        return OnlineVerdicts(tuple(verdicts), tuple(probabilities), tuple(signatures))
+        pairs = [_join_pair(first, second) for first, second in zip(a, b, strict=True)]
+        responses = self._ask_in_batches("compare", pairs, "verdicts", timeout)
+        with expecting("verdicts"):
+            verdicts = tuple(int(verdict) for response in responses for verdict in response["verdicts"])
+            probabilities = tuple(
+                (float(row["better"]), float(row["tie"]), float(row["worse"]))
+                for response in responses
+                for row in response.get("probabilities") or []
+            )
+        return OnlineVerdicts(verdicts, probabilities, _list_signatures(responses))
 
 
-def _compared(one: HasText, other: HasText) -> dict[str, Any]:
-    first, second = as_pair(one), as_pair(other)
+def _list_signatures(responses: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(str(response.get("signature", "")) for response in responses))
+
+
+def _join_pair(one: HasText, other: HasText) -> dict[str, Any]:
+    first, second = make_pair(one), make_pair(other)
     if first["context"] != second["context"]:
         raise InvalidArgument("the two texts of a pair must have one context")
     return {"context": first["context"], "a": first["text"], "b": second["text"]}

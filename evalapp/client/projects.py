@@ -1,4 +1,4 @@
-"""A project as a program sees it: its rows, uploads, runs, scores, tables, exports and campaigns."""
+"""A project: its rows, uploads, runs, scores, leaderboards, exports and campaigns."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import hashlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from evalapp.client.campaigns import Campaign
 from evalapp.client.errors import InvalidArgument, UnexpectedAnswer, expecting
 from evalapp.client.exports import Export
+from evalapp.client.resources import Resource
 from evalapp.client.rows import (
     Comparison,
     Dialogue,
@@ -27,21 +29,22 @@ from evalapp.client.rows import (
     to_frame,
 )
 from evalapp.client.runs import OnProgress, Progress, Run
-from evalapp.client.session import Session, new_key, plain_name, segment
-from evalapp.client.uploads import Upload, send_files, send_rows
+from evalapp.client.session import Session, check_file_name, new_key, quote_segment
+from evalapp.client.uploads import Upload, UploadOptions, send_files, send_rows
 
 if TYPE_CHECKING:
     import pandas
 
-#: A table may be asked for anew where data change while it is computed, but not for ever.
-MOST_RUNS = 5
+R = TypeVar("R", bound=Resource)
+
+#: Runs to wait for until a table is current, because data may change while it is computed.
+MAX_RUNS = 5
 
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """A leaderboard: `rows` best first, each with its estimate and interval (of agreement one for every aspect or
-    coefficient); `table` is the whole answer, with the signature, how many items and raters it stands on, and whether
-    the data have changed since."""
+    """A leaderboard. `rows` are ordered from the best, each with estimate and interval (for agreement, a row per aspect
+    or coefficient). `table` is the complete response, with the signature and the numbers of items and raters."""
 
     table: dict[str, Any] = field(repr=False)
 
@@ -51,65 +54,69 @@ class Leaderboard:
     @property
     @expecting("a leaderboard")
     def rows(self) -> list[dict[str, Any]]:
+        """The rows of the table."""
         return list(self.table["rows"])
 
     @property
     @expecting("a leaderboard")
     def signature(self) -> str:
+        """The signature of the table."""
         return str(self.table["signature"])
 
     @property
     @expecting("a leaderboard")
     def is_current(self) -> bool:
+        """Whether the data are unchanged since the table was computed."""
         return bool(self.table["is_current"])
 
     def to_pandas(self) -> pandas.DataFrame:
-        """One row each; nested estimates become columns such as `pearson.value`, `alpha.low`, and cells those of the
-        part, aspect, evaluator or figure they are of: `news.value`."""
+        """Return the rows as a DataFrame. Nested estimates become columns such as `pearson.value` and `alpha.low`,
+        cells columns of their part, aspect, evaluator or figure: `news.value`."""
         need_pandas("to_pandas()")
-        names = self._cells()
-        return to_frame([_flat(row) | _flat_cells(row, names) for row in self.rows])
+        names = self._name_cells()
+        return to_frame([_flatten(row) | _flatten_cells(row, names) for row in self.rows])
 
     @expecting("a leaderboard")
-    def _cells(self) -> list[str]:
-        """What the cells of its rows are of, in their order; nothing where rows have none."""
+    def _name_cells(self) -> list[str]:
         if self.table.get("kind") == "matrix":
             return [str(row["evaluator"]) for row in self.rows]
         heads = self.table.get("parts") or self.table.get("aspects") or self.table.get("columns") or []
         return [str(head["name"] if "name" in head else head["aspect"]) for head in heads]
 
 
-def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
+def _flatten(row: Mapping[str, Any]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in row.items():
         if isinstance(value, Mapping):
-            flat |= {f"{name}.{inner}": one for inner, one in value.items()}
-        elif name == "coefficients":  # of agreement, a list of them in each row
-            flat |= {f"{one['name']}.{inner}": part for one in value for inner, part in one.items() if inner != "name"}
+            flat |= {f"{name}.{inner}": part for inner, part in value.items()}
+        elif name == "coefficients":  # agreement has a list of them in each row
+            flat |= {
+                f"{each['name']}.{inner}": part for each in value for inner, part in each.items() if inner != "name"
+            }
         elif name != "cells":
             flat[name] = value
     return flat
 
 
-def _flat_cells(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    # A cell that does not exist, such as that of an evaluator against itself, is missing in its columns.
+def _flatten_cells(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    # Empty cells, such as that of an evaluator with itself, have no columns.
     cells = zip(names, row.get("cells") or (), strict=False)
-    return {f"{name}.{inner}": one for name, cell in cells if cell for inner, one in cell.items()}
+    return {f"{name}.{inner}": part for name, cell in cells if cell for inner, part in cell.items()}
 
 
-def _refuse_another(target: Path, files: Sequence[str], slug: str) -> None:
-    """Raises InvalidArgument where `target` has files like these, or models of folds, that these do not replace."""
-    wanted, names = {target / name for name in files}, {name.rpartition("/")[2] for name in files}
+def _check_target(target: Path, files: Sequence[str], slug: str) -> None:
+    """Raise `InvalidArgument` if `target` has files of another evaluator that `files` would not replace."""
+    expected, names = {target / name for name in files}, {name.rpartition("/")[2] for name in files}
     for path in sorted({*target.glob("fold-*/*"), *(target / name for name in names)}):
-        if path.is_file() and path not in wanted:
+        if path.is_file() and path not in expected:
             raise InvalidArgument(
-                f"{target} holds {path.relative_to(target)} of another evaluator than {slug}: name a folder of its own"
+                f"{target} holds {path.relative_to(target)} of another evaluator than {slug}: name another folder"
             )
 
 
 @dataclass
 class Project:
-    """A project as it was when last asked for."""
+    """A project, as it was when last requested."""
 
     _session: Session = field(repr=False, compare=False)
     slug: str
@@ -122,6 +129,7 @@ class Project:
     @classmethod
     @expecting("a project")
     def from_wire(cls, session: Session, row: Mapping[str, Any]) -> Project:
+        """Return the project in a JSON object `row` of the API; `session` is used for further requests."""
         return cls(
             session,
             str(row["slug"]),
@@ -134,21 +142,35 @@ class Project:
 
     @property
     def _path(self) -> str:
-        return f"projects/{segment(self.slug)}/"
+        return f"projects/{quote_segment(self.slug)}/"
 
-    # ---- what stands in it --------------------------------------------------------------------------------------
+    def _list(self, folder: str, query: Mapping[str, Any] | None = None) -> Rows[Any]:
+        return Rows(self._session, f"{self._path}{folder}/", query)
+
+    def _list_resources(self, kind: type[R]) -> Rows[R]:
+        make = partial(kind.from_wire, self._session)
+        return Rows(self._session, f"{self._path}{kind._folder}/", make=make)
+
+    # ---- rows ---------------------------------------------------------------------------------------------------
 
     def items(self, *, key: str | None = None, group: str | None = None) -> Rows[Item]:
-        return Rows(self._session, f"{self._path}items/", {"key": key, "group": group})
+        """Return the items, optionally those with `key` or of a `group`.
+
+        contexts = {item["key"]: item["context"] for item in project.items()}
+        """
+        return self._list("items", {"key": key, "group": group})
 
     def systems(self, *, kind: str | None = None) -> Rows[System]:
-        return Rows(self._session, f"{self._path}systems/", {"kind": kind})
+        """Return the systems, optionally those of a `kind`."""
+        return self._list("systems", {"kind": kind})
 
     def outputs(self, *, item: str | None = None, system: str | None = None) -> Rows[Output]:
-        return Rows(self._session, f"{self._path}outputs/", {"item": item, "system": system})
+        """Return the outputs, optionally those for an `item` (key) or of a `system` (name)."""
+        return self._list("outputs", {"item": item, "system": system})
 
     def references(self, *, item: str | None = None, set: str | None = None) -> Rows[Reference]:
-        return Rows(self._session, f"{self._path}references/", {"item": item, "set": set})
+        """Return the references, optionally those of an `item` (key) or a reference `set` (name)."""
+        return self._list("references", {"item": item, "set": set})
 
     def ratings(
         self,
@@ -158,16 +180,18 @@ class Project:
         aspect: str | None = None,
         rater: str | None = None,
     ) -> Rows[Rating]:
-        query = {"item": item, "system": system, "aspect": aspect, "rater": rater}
-        return Rows(self._session, f"{self._path}ratings/", query)
+        """Return the ratings, optionally those of an `item` (key), `system`, `aspect` or `rater`."""
+        return self._list("ratings", {"item": item, "system": system, "aspect": aspect, "rater": rater})
 
     def comparisons(
         self, *, item: str | None = None, aspect: str | None = None, rater: str | None = None
     ) -> Rows[Comparison]:
-        return Rows(self._session, f"{self._path}comparisons/", {"item": item, "aspect": aspect, "rater": rater})
+        """Return the comparisons, optionally those of an `item` (key), `aspect` or `rater`."""
+        return self._list("comparisons", {"item": item, "aspect": aspect, "rater": rater})
 
     def dialogues(self, *, system: str | None = None) -> Rows[Dialogue]:
-        return Rows(self._session, f"{self._path}dialogues/", {"system": system})
+        """Return the dialogues, optionally those of a `system`."""
+        return self._list("dialogues", {"system": system})
 
     def scores(
         self,
@@ -177,12 +201,12 @@ class Project:
         system: str | None = None,
         item: str | None = None,
     ) -> Rows[Score]:
-        """The current scores of every output; `references` names the reference set (default: original)."""
-        query = {"evaluator": evaluator, "references": references, "system": system, "item": item}
-        return Rows(self._session, f"{self._path}scores/", query)
+        """Return the current scores, optionally those by an `evaluator` or of a `system` or `item` (key). `references`
+        is the reference set (default: original)."""
+        return self._list("scores", {"evaluator": evaluator, "references": references, "system": system, "item": item})
 
     def score_sets(self) -> list[ScoreSet]:
-        """What has been applied here: one row per evaluator, signature and reference set, newest first."""
+        """Return the score sets, one per evaluator, signature and reference set, newest first."""
         return cast(list[ScoreSet], self._session.results(f"{self._path}evaluators/"))
 
     # ---- uploads ------------------------------------------------------------------------------------------------
@@ -197,15 +221,14 @@ class Project:
         timeout: float | None = None,
         idempotency_key: str | None = None,
     ) -> Upload:
-        """Send files of the interchange format, or folders of them, as one upload: all of it is stored or nothing.
+        """Upload files of the interchange format, or folders of them (`paths`). All rows are stored or none.
 
-        With `dry_run` it is only checked; `replace` overwrites rows stored with other content. `progress` sees first
-        the bytes sent, then the check. `wait=False` returns as soon as the server has the files; else it raises as
-        `Upload.wait` does, UploadFaulty with the faulty rows among it. `idempotency_key`: as in `start`.
+        `dry_run` only checks; `replace` overwrites rows that have other contents. `progress` is called with the bytes
+        sent, then with the progress of the check. `wait=False` returns without the check; otherwise `timeout` (seconds)
+        and errors are those of `Upload.wait`, among them `UploadFaulty`. `idempotency_key`: see `start`.
         """
-        upload = send_files(
-            self._session, self.slug, paths, dry_run=dry_run, replace=replace, progress=progress, key=idempotency_key
-        )
+        options = UploadOptions(dry_run, replace, progress, idempotency_key)
+        upload = send_files(self._session, self.slug, paths, options)
         return upload.wait(progress=progress, timeout=timeout) if wait else upload
 
     def upload_rows(
@@ -220,35 +243,37 @@ class Project:
         timeout: float | None = None,
         idempotency_key: str | None = None,
     ) -> Upload:
-        """The same for rows of one table (`items`, `outputs`, `ratings`, ...), from any iterable, in constant memory,
-        or a DataFrame. Numbers of numpy are taken as such, nan and NA as null.
+        """Upload `rows` of the table `kind` (`items`, `outputs`, `ratings`, ...): dictionaries or a DataFrame.
+        Iterables are read in constant memory; numpy's numbers are converted, nan and NA become null. `dry_run`,
+        `replace`, `wait`, `progress`, `timeout` and `idempotency_key`: see `upload`.
 
-        Raises InvalidArgument, before anything is sent, for a row that JSON cannot hold."""
-        how = {"dry_run": dry_run, "replace": replace}
-        upload = send_rows(self._session, self.slug, kind, rows, **how, progress=progress, key=idempotency_key)
+            project.upload_rows("outputs", [{"item": "i1", "system": "a", "text": "Hello."}])
+
+        Raises `InvalidArgument`, before anything is sent, for a row that cannot be written as JSON."""
+        options = UploadOptions(dry_run, replace, progress, idempotency_key)
+        upload = send_rows(self._session, self.slug, kind, rows, options)
         return upload.wait(progress=progress, timeout=timeout) if wait else upload
 
     def uploads(self) -> Rows[Upload]:
-        """Newest first."""
-        return Rows(self._session, f"{self._path}uploads/", make=lambda row: Upload.from_wire(self._session, row))
+        """Return the uploads, newest first."""
+        return self._list_resources(Upload)
 
     # ---- runs ---------------------------------------------------------------------------------------------------
 
-    def start(self, kind: str, *, idempotency_key: str | None = None, **wishes: Any) -> Run:
-        """Queue a run; what else it takes depends on its kind. The same request joins the run already under way.
+    def start(self, kind: str, *, idempotency_key: str | None = None, **params: Any) -> Run:
+        """Queue a run of a `kind`, which determines its `params`; return it. An identical request returns the active
+        run.
 
-        Each call has a key, so that nothing is done twice when an answer is lost and the request sent again. Give an
-        `idempotency_key` of your own where the call itself may be repeated, by a program that is started anew: within
-        24 hours the same wishes under it give the same run, also when it has ended.
+        Each call has a key, so that a request is not processed twice if its response is lost. Pass an
+        `idempotency_key` if the call itself may be repeated, by a program that is restarted: for 24 hours the same
+        parameters return the same run, even if it has ended.
 
-        Raises BadRequest, naming what is missing, before anything is computed, and Conflict for a key of your own that
-        was used for other wishes.
+            run = project.start("score", evaluator="bleu-4")
+
+        Raises `BadRequest` with the faults of the parameters, and `Conflict` if the key was used for other parameters.
         """
-        body = {"kind": kind, **wishes}
-        row = self._session.post(
-            f"{self._path}runs/", body, key=new_key() if idempotency_key is None else idempotency_key
-        )
-        return Run.from_wire(self._session, row)
+        key = new_key() if idempotency_key is None else idempotency_key
+        return Run.from_wire(self._session, self._session.post(f"{self._path}runs/", {"kind": kind, **params}, key=key))
 
     def score(
         self,
@@ -258,37 +283,38 @@ class Project:
         references: str | None = None,
         idempotency_key: str | None = None,
     ) -> Run:
-        """Apply an evaluator to every output that has no score of it yet. `idempotency_key`: as in `start`."""
-        wishes: dict[str, Any] = {
-            "options": dict(options) if options else None, "references": references, "idempotency_key": idempotency_key,
-        }  # fmt: skip
-        return self.start("score", evaluator=evaluator, **{k: v for k, v in wishes.items() if v is not None})
+        """Apply an evaluator to all outputs that it has not scored yet; return the run. `options` are the evaluator's,
+        `references` the reference set. `idempotency_key`: see `start`."""
+        params: dict[str, Any] = {"options": dict(options or {}) or None, "references": references}
+        params = {name: value for name, value in params.items() if value is not None}
+        return self.start("score", idempotency_key=idempotency_key, evaluator=evaluator, **params)
 
-    def train(self, evaluator: str, **wishes: Any) -> Run:
-        """Train an evaluator on this project; the wishes are those of the run: aspect, profile, seed, ... and, as in
-        `start`, an `idempotency_key`."""
-        return self.start("train", evaluator=evaluator, **wishes)
+    def train(self, evaluator: str, **params: Any) -> Run:
+        """Train an evaluator on this project; return the run. `params` are those of the run (aspect, profile, seed,
+        ...) and an `idempotency_key`, see `start`."""
+        return self.start("train", evaluator=evaluator, **params)
 
     def runs(self) -> Rows[Run]:
-        """Newest first."""
-        return Rows(self._session, f"{self._path}runs/", make=lambda row: Run.from_wire(self._session, row))
+        """Return the runs, newest first."""
+        return self._list_resources(Run)
 
     def trained(self) -> Rows[dict[str, Any]]:
-        """What was trained or taken in here, newest first."""
-        return Rows(self._session, f"{self._path}evaluators/trained/")
+        """Return the evaluators that were trained here or uploaded, newest first."""
+        return self._list("evaluators/trained")
 
     def download_evaluator(self, slug: str, folder: str | Path, *, progress: OnProgress | None = None) -> Path:
-        """Write a trained evaluator into `folder`, for `scoring.ml.load(folder)`; each file is checked by length and
-        SHA-256. Returns the folder. Raises InvalidArgument for a folder that holds files of another evaluator."""
-        path = f"{self._path}evaluators/trained/{segment(slug)}/"
+        """Download the trained evaluator `slug` into `folder`, for `scoring.ml.load(folder)`; return the folder. Length
+        and SHA-256 of each file are checked. `progress` is called with the bytes of each file. Raises `InvalidArgument`
+        for a folder with files of another evaluator."""
+        path = f"{self._path}evaluators/trained/{quote_segment(slug)}/"
         target = Path(folder)
-        answer = self._session.get(path)
+        response = self._session.get(path)
         with expecting("the files of a trained evaluator"):
             files = [
-                (plain_name(str(entry["name"]), deepest=2), int(entry["bytes"]), str(entry["sha256"]))
-                for entry in answer["files"]
+                (check_file_name(str(entry["name"]), depth=2), int(entry["bytes"]), str(entry["sha256"]))
+                for entry in response["files"]
             ]
-        _refuse_another(target, [name for name, _, _ in files], slug)
+        _check_target(target, [name for name, _, _ in files], slug)
         for name, size, digest in files:
             place = target / name
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -297,7 +323,7 @@ class Project:
                 if progress is not None:
                     progress(Progress(f"downloading {name}", done, total, "bytes"))
 
-            address = f"{path}files/{'/'.join(map(segment, name.split('/')))}"
+            address = f"{path}files/{'/'.join(map(quote_segment, name.split('/')))}"
             self._session.download(address, place, size=size, meter=meter)
             with place.open("rb") as file:
                 if hashlib.file_digest(file, "sha256").hexdigest() != digest:
@@ -310,45 +336,52 @@ class Project:
     def leaderboard(
         self, of: str = "systems", *, progress: OnProgress | None = None, timeout: float | None = None, **query: Any
     ) -> Leaderboard:
-        """The leaderboard of `systems` (aspect, method, ratings, systems, by, references) or of `evaluators` (aspect,
-        level, grouping, systems, references, ratings), or of evaluators by part of the items (`slices`), by aspect
-        (`aspects`), against each other (`matrix`) or on compared pairs (`pairs`). One that is large is computed by a
-        run, which is waited for. Raises BadRequest, which lists them, for a choice that the table does not have, and
-        UnexpectedAnswer where there is neither a table of rows nor such a run.
+        """Return the leaderboard `of` `systems` (`query`: aspect, method, ratings, systems, by, references), of
+        `evaluators` (aspect, level, grouping, systems, references, ratings), or of evaluators by part of the items
+        (`slices`), by aspect (`aspects`), with each other (`matrix`) or on compared pairs (`pairs`). A large table is
+        computed by a run; `progress`, `timeout` and errors: see `Run.wait`.
+
+            project.leaderboard("systems", aspect="fluency", method="mean").to_pandas()
+
+        Raises `BadRequest`, with the choices, for an unknown value, and `UnexpectedAnswer` for a response without rows
+        or run.
         """
-        return Leaderboard(self._computed(f"leaderboards/{segment(of)}/", query, "rows", progress, timeout))
+        return Leaderboard(self._fetch_table(f"leaderboards/{quote_segment(of)}/", query, "rows", progress, timeout))
 
     def agreement(
         self, *, progress: OnProgress | None = None, timeout: float | None = None, **query: Any
     ) -> Leaderboard:
-        """How far people agree: a row for every aspect with its coefficients, or, with `aspect`, one for each
-        coefficient; what stands beside them (prevalence, pairs of raters, calibration) is in `table`. Waits and raises
-        as `leaderboard` does."""
-        return Leaderboard(self._computed("agreement/", query, "rows", progress, timeout))
+        """Return inter-annotator agreement: a row per aspect with its coefficients, or, with `aspect` in `query`, a row
+        per coefficient. `table` also has prevalence, pairs of raters and calibration. `progress`, `timeout` and errors:
+        see `leaderboard`."""
+        return Leaderboard(self._fetch_table("agreement/", query, "rows", progress, timeout))
 
     def power(
         self, *, progress: OnProgress | None = None, timeout: float | None = None, **question: Any
     ) -> dict[str, Any]:
-        """How many judgements find an effect (test, effect, power, alpha, sides, ties, aspect), with the project's own
-        as the pilot: `needed`, the `curve`, for ratings the `designs`. Waits and raises as `leaderboard` does."""
-        return self._computed("power/", question, "curve", progress, timeout)
+        """Return the number of judgements that detect an effect, with the project's judgements as the pilot: `needed`,
+        the `curve`, and for ratings the `designs`. `question`: test, effect, power, alpha, sides, ties, aspect.
+        `progress`, `timeout` and errors: see `leaderboard`."""
+        return self._fetch_table("power/", question, "curve", progress, timeout)
 
-    def _computed(
-        self, of: str, query: Mapping[str, Any], member: str, progress: OnProgress | None, timeout: float | None
+    def _fetch_table(
+        self, address: str, query: Mapping[str, Any], member: str, progress: OnProgress | None, timeout: float | None
     ) -> dict[str, Any]:
-        """An answer that has this member, waiting for the run that computes it where there is one."""
-        path = f"{self._path}{of}"
+        """Return a response that has `member`; wait for the run that computes it."""
+        path = f"{self._path}{address}"
         began = time.monotonic()
-        for _ in range(MOST_RUNS):
-            answer = self._session.get(path, query)
-            if isinstance(answer, Mapping) and member in answer:
-                return dict(answer)
-            if not isinstance(answer, Mapping) or answer.get("run") is None:
+        for _ in range(MAX_RUNS):
+            response = self._session.get(path, query)
+            if not isinstance(response, Mapping):
                 break
-            run = Run.from_wire(self._session, self._session.get(f"runs/{segment(answer['run'])}/"))
+            if member in response:
+                return dict(response)
+            if response.get("run") is None:
+                break
+            run = Run.from_wire(self._session, self._session.get(f"runs/{quote_segment(response['run'])}/"))
             left = None if timeout is None else max(0.0, timeout - (time.monotonic() - began))
             run.wait(progress=progress, timeout=left)
-        raise UnexpectedAnswer(f"{path} answers with neither {member} nor a run that leads to them")
+        raise UnexpectedAnswer(f"{path} responded with neither {member} nor a run that computes them")
 
     def export(
         self,
@@ -358,33 +391,40 @@ class Project:
         progress: OnProgress | None = None,
         timeout: float | None = None,
     ) -> Export:
-        """Write the project as interchange files: jsonl, csv or parquet."""
+        """Export the project as interchange files in a `format`: jsonl, csv or parquet. `wait=False` returns before
+        they are written; otherwise `progress`, `timeout` and errors are those of `Run.wait`."""
         row = self._session.post(f"{self._path}exports/", {"format": format}, key=new_key())
         export = Export.from_wire(self._session, row)
         return export.wait(progress=progress, timeout=timeout) if wait else export
 
     def exports(self) -> Rows[Export]:
-        """Newest first."""
-        return Rows(self._session, f"{self._path}exports/", make=lambda row: Export.from_wire(self._session, row))
+        """Return the exports, newest first."""
+        return self._list_resources(Export)
 
     def download(self, folder: str | Path, *, format: str = "jsonl", progress: OnProgress | None = None) -> list[Path]:
-        """Export, wait, and write the files into `folder`; returns their paths."""
+        """Export the project in a `format` and write the files into `folder`; return their paths. `progress` is called
+        for the export and for each file."""
         return self.export(format, progress=progress).download(folder, progress=progress)
 
     def to_pandas(self, *, progress: OnProgress | None = None) -> dict[str, pandas.DataFrame]:
-        """The whole project as DataFrames by table. Raises MissingPackage without pandas."""
+        """Return the project as table name -> DataFrame. `progress`: see `download`. Raises `MissingPackage` without
+        pandas."""
         need_pandas("to_pandas()")
         return self.export(progress=progress).to_pandas(progress=progress)
 
     def campaigns(self) -> Rows[Campaign]:
-        """Newest first."""
-        return Rows(self._session, f"{self._path}campaigns/", make=lambda row: Campaign.from_wire(self._session, row))
+        """Return the campaigns, newest first."""
+        return self._list_resources(Campaign)
 
     def create_campaign(
         self, *, name: str, kind: str, aspects: Iterable[str | Mapping[str, Any]], **plan: Any
     ) -> Campaign:
-        """Plan a campaign, as a draft; `open()` it then. An aspect is a name or an object with question and scale."""
-        asked = [{"name": aspect} if isinstance(aspect, str) else dict(aspect) for aspect in aspects]
-        body = {"name": name, "kind": kind, "aspects": asked, **plan}
+        """Create a draft of a campaign with `name` and `kind` (rating, comparison, ...); `open()` it then. `aspects`
+        are names or objects with question and scale, `plan` the other fields of a plan.
+
+            project.create_campaign(name="Fluency", kind="rating", aspects=["fluency"]).open()
+        """
+        forms = [{"name": aspect} if isinstance(aspect, str) else dict(aspect) for aspect in aspects]
+        body = {"name": name, "kind": kind, "aspects": forms, **plan}
         row = self._session.post(f"{self._path}campaigns/", body, key=new_key())
         return Campaign.from_wire(self._session, row)

@@ -1,5 +1,4 @@
-"""The rows of a project as a program sees them, and the lazy lists they come in. The names and types are those of
-the API's answers; new members of an answer are kept."""
+"""Rows of a project, and lazy lists of them. Names and types are those of the API; rows keep unknown members."""
 
 from __future__ import annotations
 
@@ -90,7 +89,7 @@ class Dialogue(TypedDict):
 
 
 class Score(TypedDict):
-    """`value` None is undefined, and `note` says why."""
+    """A score. If `value` is None, it is undefined and `note` has the reason."""
 
     id: int
     item: str
@@ -103,7 +102,7 @@ class Score(TypedDict):
 
 
 class Judgement(TypedDict):
-    """`answer` is in the order system, system_b, whatever the sides were when it was given."""
+    """A judgement. `answer` refers to `system` and `system_b` in this order, independent of the sides shown."""
 
     id: int
     rater: str
@@ -137,7 +136,7 @@ class Flag(TypedDict):
 
 
 class CatalogueEntry(TypedDict):
-    """What can be applied or trained by name."""
+    """An evaluator that can be applied or trained."""
 
     name: str
     kind: str
@@ -151,7 +150,7 @@ class CatalogueEntry(TypedDict):
 
 
 class ScoreSet(TypedDict):
-    """What has been applied in a project, under one signature. `stale` says why it is out of date, or is empty."""
+    """Scores by an evaluator with one signature. `stale` is the reason why they are out of date, or empty."""
 
     id: int
     evaluator: str
@@ -174,7 +173,7 @@ class ScoreSet(TypedDict):
 
 
 def need_pandas(what: str) -> Any:
-    """The module `pandas`. Raises MissingPackage."""
+    """Return the module `pandas`. Raises `MissingPackage`, naming `what` needs it, if it is not installed."""
     try:
         import pandas
     except ImportError as error:
@@ -182,8 +181,8 @@ def need_pandas(what: str) -> Any:
     return pandas
 
 
-#: Members that are whole numbers, or missing.
-WHOLE = frozenset(
+#: Names of integer members that may be missing.
+INTEGERS = frozenset(
     name
     for row in (Item, System, Output, Reference, Rating, Comparison, Dialogue, Score, Judgement, Flag, ScoreSet)
     for name, hint in get_type_hints(row).items()
@@ -192,11 +191,10 @@ WHOLE = frozenset(
 
 
 def to_frame(rows: list[Any]) -> pandas.DataFrame:
-    """Rows as a table with the same names. Whole numbers of which some are missing stay whole (`Int64`): a step or the
-    number of a judgement is no 3.0."""
+    """Return `rows` as a DataFrame with the same names. Integers with missing values stay integers (`Int64`)."""
     module = need_pandas("a DataFrame")
     frame = cast("pandas.DataFrame", module.DataFrame(rows))
-    for name in WHOLE & set(frame.columns):
+    for name in INTEGERS & set(frame.columns):
         values = [row.get(name) for row in rows]
         if frame[name].dtype.kind == "f" and all(value is None or type(value) is int for value in values):
             frame[name] = module.array(values, dtype="Int64")
@@ -208,7 +206,10 @@ def _same(row: Any) -> Any:
 
 
 class Rows(Generic[T]):
-    """A list on the server, read page by page while it is gone through. Each loop asks anew."""
+    """A list on the server. Each iteration requests it again, page by page.
+
+    `session` sends the requests to `path` with the query `params`; `make` converts each row; `page_size` is the number
+    of rows per request."""
 
     def __init__(
         self,
@@ -226,17 +227,17 @@ class Rows(Generic[T]):
             yield from page
 
     def pages(self) -> Iterator[list[T]]:
-        """Page by page, each of at most `page_size` rows."""
+        """Yield pages of at most `page_size` rows."""
         for page in self._session.pages(self._path, self._params, self.page_size):
             yield [self._make(row) for row in page]
 
     def first(self) -> T | None:
-        """The first row, with a request for no more than that; None when there is none."""
+        """Return the first row, with a request for a single row; None if the list is empty."""
         page = next(self._session.pages(self._path, self._params, 1), [])
         return self._make(page[0]) if page else None
 
     def to_pandas(self) -> pandas.DataFrame:
-        """All rows as a DataFrame. Raises MissingPackage without pandas."""
+        """Return all rows as a DataFrame. Raises `MissingPackage` without pandas."""
         need_pandas("to_pandas()")
         return to_frame([row for page in self._session.pages(self._path, self._params, self.page_size) for row in page])
 

@@ -1,4 +1,4 @@
-"""Background runs: follow, cancel, try again, read the log."""
+"""Background runs: wait, cancel, retry, read the log."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evalapp.client.errors import ConnectionFailed, Fault, NotFinished, RunCancelled, RunFailed, Unavailable, expecting
-from evalapp.client.session import Session
+from evalapp.client.resources import Resource
 
 ENDED = frozenset({"succeeded", "failed", "cancelled"})
-#: A poll asks again after this many seconds at first, then ever less often.
+#: Seconds between two polls, at first and at most.
 FIRST_POLL, LONGEST_POLL = 0.25, 5.0
-#: A server that was there is waited for as long as this, so that its restart does not end an overnight wait.
+#: Seconds to wait for a server that has responded before, so that a restart does not end an overnight wait.
 LONGEST_OUTAGE = 300.0
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far something is: `done` of `total` (None: unknown) in `unit`, at `rate` units per second."""
+    """Progress of a run or transfer: `done` of `total` (None: unknown) in `unit`, at `rate` units per second."""
 
     phase: str
     done: int
@@ -30,11 +30,12 @@ class Progress:
 
     @property
     def share(self) -> float | None:
-        """From 0 to 1; None while the total is unknown."""
+        """Progress from 0 to 1; None if the total is unknown."""
         return min(1.0, self.done / self.total) if self.total else None
 
     @classmethod
     def from_wire(cls, row: Mapping[str, Any] | None, phase: str = "") -> Progress:
+        """Return the progress in a JSON object `row` of the API; `phase` is the default."""
         row = row or {}
         return cls(
             phase=str(row.get("phase") or phase),
@@ -50,29 +51,31 @@ OnProgress = Callable[[Progress], None]
 
 
 class Poll:
-    """Somebody who waits: looks again after growing pauses, never beyond the deadline, and sits out an outage."""
+    """Polls with growing pauses up to a deadline of `timeout` seconds (None: no limit) and tolerates outages of the
+    server. `what` is the subject of error messages."""
 
     def __init__(self, what: str, timeout: float | None) -> None:
         self._what, self._timeout = what, timeout
         self._until = None if timeout is None else time.monotonic() + timeout
         self._pause = FIRST_POLL
-        self._seen: float | None = None
+        self._last_response: float | None = None
 
     def look(self, ask: Callable[[float | None], object]) -> bool:
-        """Ask, with the moment by which that must end; False when there was no answer by then, or while a server that
-        has answered before cannot be reached. Raises its error when that lasts."""
+        """Call `ask` with the deadline. Returns False without a response by then, or while a server that has responded
+        before cannot be reached; raises its error if that lasts longer than `LONGEST_OUTAGE`."""
         try:
             ask(self._until)
         except (ConnectionFailed, Unavailable):
             is_over = self._until is not None and time.monotonic() >= self._until
-            if not is_over and (self._seen is None or time.monotonic() - self._seen > LONGEST_OUTAGE):
+            last = self._last_response
+            if not is_over and (last is None or time.monotonic() - last > LONGEST_OUTAGE):
                 raise
             return False
-        self._seen = time.monotonic()
+        self._last_response = time.monotonic()
         return True
 
     def rest(self, state: str) -> None:
-        """Sleep until it is time to ask again. Raises NotFinished when the time is over."""
+        """Sleep until the next poll. Raises `NotFinished`, with the last `state`, after the deadline."""
         pause = self._pause
         self._pause = min(LONGEST_POLL, self._pause * 1.5)
         if self._timeout is not None and self._until is not None:
@@ -84,11 +87,11 @@ class Poll:
 
 
 @dataclass
-class Run:
-    """A run as it was when last asked for; `refresh` asks again."""
+class Run(Resource):
+    """A background run, as it was when last requested."""
 
-    _session: Session = field(repr=False, compare=False)
-    id: int
+    _noun, _folder = "a run", "runs"
+
     project: str = ""
     kind: str = ""
     title: str = ""
@@ -99,18 +102,8 @@ class Run:
     error: str = ""
     errors: tuple[Fault, ...] = ()
     queue_place: int | None = None
-    raw: dict[str, Any] = field(default_factory=dict, repr=False)
 
-    @classmethod
-    @expecting("a run")
-    def from_wire(cls, session: Session, row: Mapping[str, Any]) -> Run:
-        run = cls(session, int(row["id"]))
-        run._take(row)
-        return run
-
-    @expecting("a run")
-    def _take(self, row: Mapping[str, Any]) -> None:
-        self.raw = dict(row)
+    def _read(self, row: Mapping[str, Any]) -> None:
         self.project, self.kind, self.title = str(row["project"]), str(row["kind"]), str(row["title"])
         self.state, self.attempt = str(row["state"]), int(row["attempt"])
         self.progress = Progress.from_wire(row.get("progress"), str(row.get("phase") or ""))
@@ -120,23 +113,20 @@ class Run:
 
     @property
     def has_ended(self) -> bool:
+        """Whether the run has succeeded, failed or been cancelled."""
         return self.state in ENDED
 
-    def refresh(self) -> Run:
-        return self._look(None)
-
-    def _look(self, until: float | None) -> Run:
-        self._take(self._session.get(f"runs/{self.id}/", until=until))
-        return self
-
     def wait(self, *, progress: OnProgress | None = None, timeout: float | None = None) -> Run:
-        """Wait until the run has ended well; `progress` is called after every look.
+        """Wait until the run has succeeded; return it. `progress` is called with a `Progress` after each poll.
 
-        Raises RunFailed, RunCancelled, and NotFinished when `timeout` seconds have passed; the run goes on then.
+        Raises `RunFailed`, `RunCancelled`, and `NotFinished` after `timeout` seconds (None: no limit); the run
+        continues then.
+
+            run = project.score("bleu-4").wait(progress=print, timeout=600)
         """
         poll = Poll(f"run {self.id} ({self.title})", timeout)
-        while not ((here := poll.look(self._look)) and self.has_ended):
-            if progress is not None and here:
+        while not ((has_response := poll.look(self._fetch)) and self.has_ended):
+            if progress is not None and has_response:
                 progress(self.progress)
             poll.rest(self.state)
         if self.state == "failed":
@@ -148,17 +138,19 @@ class Run:
         return self
 
     def cancel(self) -> Run:
-        """A waiting run ends at once, a running one within seconds. Conflict when it has ended already."""
-        self._take(self._session.post(f"runs/{self.id}/cancel/"))
-        return self
+        """Cancel the run: a waiting one ends at once, a running one within seconds. Raises `Conflict` after its end."""
+        return self._post("cancel")
 
     def retry(self) -> Run:
-        """Queue a failed or cancelled run again. Conflict when it is neither."""
-        self._take(self._session.post(f"runs/{self.id}/retry/"))
+        """Return a failed or cancelled run to the queue. Raises `Conflict` for other states."""
+        return self._post("retry")
+
+    def _post(self, action: str) -> Run:
+        self._update(self._session.post(f"{self._path}{action}/"))
         return self
 
     def log(self) -> list[str]:
-        """The end of the run's log, oldest line first."""
+        """Return the last lines of the log, oldest first."""
         self.refresh()
         with expecting("the log of a run"):
             return [str(line["text"]) for line in self.raw.get("log") or ()]

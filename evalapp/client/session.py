@@ -1,5 +1,5 @@
-"""HTTP as the client speaks it: the token, time-outs, retries with back-off, problem documents as errors, cursor
-pages, downloads to a file. What the addresses mean is in the other modules."""
+"""HTTP requests of the client: token, time-outs, retries with back-off, problem documents as errors, cursor pages, and
+downloads."""
 
 from __future__ import annotations
 
@@ -27,43 +27,42 @@ from evalapp.client.errors import (
     MissingFile,
     TimedOut,
     UnexpectedAnswer,
-    error_class,
     expecting,
+    find_error_class,
 )
-from evalapp.client.wire import answered_until, heed_moments
+from evalapp.client.wire import apply_deadlines, set_deadline
 
 PREFIX = "/api/v1/"
-#: Statuses after which an idempotent request is sent again.
-AGAIN = frozenset({429, 502, 503, 504})
-#: Under it the server answers a repeated request as the first one, without doing anything again.
+#: Statuses after which an idempotent request is repeated.
+RETRY_STATUSES = frozenset({429, 502, 503, 504})
+#: The server answers a request with the key of an earlier one with the earlier response.
 KEY_HEADER = "Idempotency-Key"
-#: A request is given at least so many seconds, however little is left.
-LEAST_SECONDS = 1.0
+#: Minimum time-out of a request, even if less time is left.
+MIN_SECONDS = 1.0
 PAGE_SIZE = 500
-#: No row of a database has a greater number.
-MOST_ROWS = 2**63 - 1
-#: What an idempotency key may be made of, and how long it may be.
+#: Largest id of a row.
+MAX_ID = 2**63 - 1
+#: Format of idempotency keys.
 KEY = re.compile(r"[!-~]{1,255}")
 
-#: Of a text that no file and no request can hold.
-HALF = (
-    "holds half a surrogate pair, which UTF-8 cannot write. Put another character in its place: "
-    "text.encode('utf-8', 'replace').decode()"
+#: Predicate of error messages about a text that cannot be encoded.
+BAD_SURROGATE = (
+    "holds half a surrogate pair, which UTF-8 cannot encode. Replace it: text.encode('utf-8', 'replace').decode()"
 )
 
 Parameters = Mapping[str, Any]
-#: (bytes done, bytes in all or None)
+#: (bytes done, total bytes or None)
 Meter = Callable[[int, int | None], None]
-#: Makes the arguments of `httpx.Client.build_request` anew for each attempt; what it opens it hands to the stack.
+#: Returns arguments of `httpx.Client.build_request` for an attempt; files that it opens are closed by the stack.
 Body = Callable[[ExitStack], dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Retry:
-    """How often and how patiently a request is sent again.
+    """How often and with which pauses a request is repeated.
 
-    The n-th pause is a random part, from half to all, of `first * 2^(n-1)` seconds, at most `longest`; a server that
-    says `Retry-After` is obeyed if that is at most `longest_asked` seconds, else its refusal stands at once."""
+    The n-th pause is `first * 2^(n-1)` seconds, at most `longest`, times a random factor between 0.5 and 1. A
+    `Retry-After` of the server is respected up to `longest_asked` seconds; beyond that the error is raised."""
 
     times: int = 4
     first: float = 0.5
@@ -71,13 +70,12 @@ class Retry:
     longest_asked: float = 60.0
 
     def pause(self, attempt: int) -> float:
-        """Seconds before attempt number `attempt` + 1, from 1."""
-        whole = min(self.longest, self.first * 2.0 ** (attempt - 1))
-        return whole * _jitter.uniform(0.5, 1.0)
+        """Return the seconds to wait after attempt number `attempt`, counted from 1."""
+        return min(self.longest, self.first * 2.0 ** (attempt - 1)) * _jitter.uniform(0.5, 1.0)
 
 
 class _Metered(httpx.SyncByteStream):
-    """A request body that tells how much of it has been taken."""
+    """A request body that reports how much of it has been sent."""
 
     def __init__(self, stream: httpx.SyncByteStream, total: int | None, meter: Meter) -> None:
         self._stream, self._total, self._meter = stream, total, meter
@@ -95,9 +93,9 @@ class _Metered(httpx.SyncByteStream):
 
 @dataclass(frozen=True)
 class _Call:
-    """A request as often as it is sent; `sink` takes the body of a good answer as it comes in. `until`: a moment of
-    `time.monotonic` after which nothing is sent any more. `as_long_as_it_goes_on`: the time-out holds for each step of
-    the transfer, not for the answer as a whole."""
+    """A request for all its attempts. `sink` reads the body of a successful response. `until` is a moment of
+    `time.monotonic` after which no attempt is made. `is_transfer`: the time-out limits each step of the transfer, not
+    the whole response."""
 
     method: str
     url: str
@@ -109,67 +107,67 @@ class _Call:
     sink: Callable[[httpx.Response], None] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     until: float | None = None
-    as_long_as_it_goes_on: bool = False
+    is_transfer: bool = False
 
     @property
     def left(self) -> float | None:
-        """Seconds; None: as many as it takes."""
+        """Remaining seconds; None: no limit."""
         return None if self.until is None else max(0.0, self.until - time.monotonic())
 
 
-#: The program's own random numbers are not ours to draw from.
+#: Own generator, so that the random numbers of the program do not change.
 _jitter = random.Random()
 
 
 def new_key() -> str:
-    """A name for one call, which all its repetitions carry."""
+    """Return an idempotency key for a call and its repetitions."""
     return str(uuid.uuid4())
 
 
-def segment(text: object) -> str:
-    """A part of an address, with everything escaped that could leave it. Raises InvalidArgument for what is no name:
-    a path would be shortened by `.` and `..`."""
+def quote_segment(text: object) -> str:
+    """Return `text` escaped as a segment of a URL. Raises `InvalidArgument` for an empty text, `.` and `..`."""
     if str(text) in ("", ".", ".."):
-        raise InvalidArgument(f"{str(text)!r} is the name of nothing")
+        raise InvalidArgument(f"{str(text)!r} is not a name")
     try:
         return quote(str(text), safe="")
     except UnicodeEncodeError as error:
-        raise InvalidArgument(f"the name {HALF}") from error
+        raise InvalidArgument(f"the name {BAD_SURROGATE}") from error
 
 
-def whole(number: object) -> int:
-    """The number of a run, an upload or a campaign."""
+def parse_id(number: object) -> int:
+    """Return `number` as the id of a run, upload or campaign. Raises `InvalidArgument` for other values."""
     try:
-        found = int(number)  # type: ignore[call-overload]
+        value = int(number)  # type: ignore[call-overload]
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidArgument(f"{number!r} is no number of a row; give the `id` that an answer has") from error
-    if not 0 <= found <= MOST_ROWS or (isinstance(number, float) and number != found):
-        raise InvalidArgument("this is no number of a row; give the `id` that an answer has")
-    return found
+        raise InvalidArgument(f"{number!r} is not an id; pass the `id` of a response") from error
+    if not 0 <= value <= MAX_ID or (isinstance(number, float) and number != value):
+        raise InvalidArgument("the number is not an id; pass the `id` of a response")
+    return value
 
 
-def plain_name(name: str, deepest: int = 1) -> str:
-    """`name` if it stays below a folder, at most `deepest` levels down. Raises UnexpectedAnswer."""
+def check_file_name(name: str, depth: int = 1) -> str:
+    """Return `name` if it has at most `depth` segments and stays in its folder. Raises `UnexpectedAnswer` otherwise."""
     parts = name.split("/")
-    if len(parts) > deepest or not all(part and part == Path(part).name and part[0] != "." for part in parts):
+    if len(parts) > depth or not all(part and part == Path(part).name and part[0] != "." for part in parts):
         raise UnexpectedAnswer(f"the server names a file {name!r}, which is no plain file name")
     return name
 
 
-def base_of(url: str) -> str:
-    """`http://host:8000` from that or from an address of its API. Raises InvalidArgument for any other."""
+def parse_base_url(url: str) -> str:
+    """Return `http://host:8000` for `url`, which may also be an address of the API. Raises `InvalidArgument` for other
+    texts."""
     try:
         parts = urlsplit(url.strip())
     except ValueError as error:
-        raise InvalidArgument(f"{url!r} is no address: {error}; write it as http://127.0.0.1:8000") from error
+        raise InvalidArgument(f"{url!r} is not an address: {error}; write it as http://127.0.0.1:8000") from error
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise InvalidArgument(f"{url!r} is not the address of an installation; write it as http://127.0.0.1:8000")
     path = parts.path.partition(PREFIX.rstrip("/"))[0].rstrip("/")
     return f"{parts.scheme}://{parts.netloc}{path}"
 
 
-def seconds_asked(headers: httpx.Headers) -> float | None:
-    """`Retry-After` in seconds, from a number or a date."""
+def read_retry_after(headers: httpx.Headers) -> float | None:
+    """Return `Retry-After` of `headers` in seconds; None if it is missing or invalid."""
     text = headers.get("Retry-After", "").strip()
     if text.isdigit():
         return float(text)
@@ -183,14 +181,15 @@ def seconds_asked(headers: httpx.Headers) -> float | None:
 
 
 def _sleep(pause: float, call: _Call) -> bool:
-    """Wait before the next attempt. Where its time is over by then, wait no longer than that, and say False."""
+    """Wait before the next attempt, but not longer than the call may take. Returns whether another attempt is
+    possible."""
     left = call.left
     time.sleep(pause if left is None else min(pause, left))
     return left is None or pause < left
 
 
 class Session:
-    """One installation as one person sees it. Safe to share among threads."""
+    """Sends requests to an installation. Thread-safe. Arguments: see `Client`."""
 
     def __init__(
         self,
@@ -203,10 +202,10 @@ class Session:
         verify: bool | str,
     ) -> None:
         if not token.isprintable() or not token.isascii() or " " in token:
-            raise InvalidArgument("the token holds characters that no token has; copy it once more")
-        self.base = base_of(url)
+            raise InvalidArgument("the token contains invalid characters; copy it once more")
+        self.base = parse_base_url(url)
         self.retry = Retry(times=retries) if isinstance(retries, int) else retries
-        #: What a whole answer may take; None: only every step of it is limited.
+        #: Limit of a whole response, in seconds; None: only its steps are limited.
         self.seconds = None if isinstance(timeout, httpx.Timeout) else timeout
         if not isinstance(timeout, httpx.Timeout):
             timeout = httpx.Timeout(timeout, connect=min(timeout, 10.0))
@@ -219,21 +218,24 @@ class Session:
             try:
                 context: ssl.SSLContext | bool = ssl.create_default_context(cafile=verify)
             except FileNotFoundError as error:
-                raise MissingFile(f"{verify} is not there; `verify` names a file of certificates") from error
+                raise MissingFile(f"{verify} does not exist; `verify` must be a file of certificates") from error
         else:
             context = verify
         self.http = httpx.Client(headers=headers, timeout=timeout, transport=transport, verify=context)
-        heed_moments(self.http)
+        apply_deadlines(self.http)
 
     def close(self) -> None:
+        """Close the connections."""
         self.http.close()
 
     # ---- requests -------------------------------------------------------------------------------------------
 
     def get(self, path: str, params: Parameters | None = None, **rest: Any) -> Any:
+        """Send a GET request: `call` with `path`, `params` and other arguments."""
         return self.call("GET", path, params=params, **rest)
 
     def post(self, path: str, json: Any = None, **rest: Any) -> Any:
+        """Send a POST request: `call` with `path`, `json` and other arguments."""
         return self.call("POST", path, json=json, **rest)
 
     def call(
@@ -250,33 +252,34 @@ class Session:
         timeout: float | None = None,
         until: float | None = None,
     ) -> Any:
-        """The JSON of the answer, None for an empty one. `path` stands under /api/v1/.
+        """Send a request; return the JSON of the response, or None if it is empty.
 
-        Sent again after a failed connection and after 429, 502, 503 and 504, if `idempotent` (default: GET, PUT and
-        DELETE are, and what has a `key`, by which the server knows a repetition). Any request is sent again when it
-        cannot have arrived: the connection was not made, or the answer is 429, by which the server says that it did
-        nothing. After `until`, a moment of `time.monotonic`, nothing is sent, and what went wrong last is raised.
+        `method` and `path` (below /api/v1/) with the query `params`; the body is `json`, or what `body` opens, whose
+        transfer is reported to `meter`. `timeout` is in seconds (default: the session's). The request is repeated after
+        a failed connection and after 429, 502, 503 and 504 if it is `idempotent` (default: GET, PUT, DELETE, and
+        requests with an idempotency `key`). Any request is repeated if the server has not processed it: without a
+        connection, or after 429. After `until`, a moment of `time.monotonic`, the last error is raised.
         """
         if key is not None and not KEY.fullmatch(key):
             raise InvalidArgument(
                 f"{method} {path} was not sent: an idempotency key has 1 to 255 visible ASCII characters, not {key!r}"
             )
         headers = {} if key is None else {KEY_HEADER: key}
-        found: list[Any] = []
+        results: list[Any] = []
 
         def sink(response: httpx.Response) -> None:
             response.read()
-            found[:] = [_json(response)]
+            results[:] = [_parse_json(response)]
 
         url, is_upload = f"{self.base}{PREFIX}{path}", body is not None
         call = _Call(method, url, params, json, body, meter, timeout, sink, headers, until, is_upload)
         if idempotent is None:
             idempotent = key is not None or method in ("GET", "PUT", "DELETE")
         self._send(call, idempotent)
-        return found[0]
+        return results[0]
 
-    def _send(self, call: _Call, again: bool) -> httpx.Response:
-        """One request with its repetitions."""
+    def _send(self, call: _Call, is_idempotent: bool) -> httpx.Response:
+        """Send a request and its repetitions."""
         attempt = 0
         while True:
             attempt += 1
@@ -284,24 +287,23 @@ class Session:
                 response = self._attempt(call)
             except httpx.RequestError as error:
                 unsent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
-                may_try = attempt <= self.retry.times and (again or unsent)
-                if not may_try or not _sleep(self.retry.pause(attempt), call):
-                    raise self._broken(error, call.url, attempt) from error
+                may_repeat = attempt <= self.retry.times and (is_idempotent or unsent)
+                if not may_repeat or not _sleep(self.retry.pause(attempt), call):
+                    raise self._make_connection_error(error, call.url, attempt) from error
                 continue
             if response.is_success:
                 return response
-            pause = self._pause_after(response, attempt, again)
+            pause = self._find_pause(response, attempt, is_idempotent)
             if pause is None or not _sleep(pause, call):
-                raise self._refused(response)
+                raise self._make_error(response)
 
     def _attempt(self, call: _Call) -> httpx.Response:
         with ExitStack() as stack:
-            given = call.body(stack) if call.body is not None else {}
-            request = self._build(call, given)
+            request = self._build_request(call, call.body(stack) if call.body is not None else {})
             if call.meter is not None and isinstance(request.stream, httpx.SyncByteStream):
                 length = request.headers.get("Content-Length", "")
                 request.stream = _Metered(request.stream, int(length) if length.isdigit() else None, call.meter)
-            stack.enter_context(answered_until(self._end_of(call)))
+            stack.enter_context(set_deadline(self._find_deadline(call)))
             response = self.http.send(request, stream=True)
             stack.callback(response.close)
             if call.sink is not None and response.is_success:
@@ -310,102 +312,103 @@ class Session:
                 response.read()
             return response
 
-    def _build(self, call: _Call, given: dict[str, Any]) -> httpx.Request:
-        """Raises InvalidArgument, and nothing has been sent, for what no request can carry."""
+    def _build_request(self, call: _Call, body: dict[str, Any]) -> httpx.Request:
+        """Build a request. Raises `InvalidArgument` for values that cannot be sent."""
         params = {name: value for name, value in (call.params or {}).items() if value is not None}
         try:
             return self.http.build_request(
                 call.method,
                 call.url,
                 params=params,
-                headers={**given.pop("headers", {}), **call.headers},
+                headers={**body.pop("headers", {}), **call.headers},
                 json=call.json,
-                timeout=self._timeout(call),
-                **given,
+                timeout=self._find_timeout(call),
+                **body,
             )
         except (TypeError, ValueError, httpx.InvalidURL) as error:
-            what = unsendable({**params, **call.json} if isinstance(call.json, dict) else params, error)
-            raise InvalidArgument(f"{call.method} {call.url} was not sent: {what}") from error
+            reason = explain_unsendable({**params, **call.json} if isinstance(call.json, dict) else params, error)
+            raise InvalidArgument(f"{call.method} {call.url} was not sent: {reason}") from error
 
-    def _timeout(self, call: _Call) -> httpx.Timeout:
-        usual = self.http.timeout if call.timeout is None else httpx.Timeout(call.timeout)
+    def _find_timeout(self, call: _Call) -> httpx.Timeout:
+        timeout = self.http.timeout if call.timeout is None else httpx.Timeout(call.timeout)
         if call.left is None:
-            return usual
-        most = max(LEAST_SECONDS, call.left)
-        return httpx.Timeout(**{name: min(most, value or most) for name, value in usual.as_dict().items()})
+            return timeout
+        limit = max(MIN_SECONDS, call.left)
+        return httpx.Timeout(**{name: min(limit, value or limit) for name, value in timeout.as_dict().items()})
 
-    def _end_of(self, call: _Call) -> float | None:
-        """The moment by which the whole of the answer must be there."""
-        if call.as_long_as_it_goes_on:
+    def _find_deadline(self, call: _Call) -> float | None:
+        """Return the moment at which the whole response must have arrived; None: no deadline."""
+        if call.is_transfer:
             return None
         now, seconds = time.monotonic(), self.seconds if call.timeout is None else call.timeout
         moments = [] if seconds is None else [now + seconds]
         if call.until is not None:
-            moments.append(max(call.until, now + LEAST_SECONDS))
+            moments.append(max(call.until, now + MIN_SECONDS))
         return min(moments, default=None)
 
-    def _pause_after(self, response: httpx.Response, attempt: int, again: bool) -> float | None:
-        """Seconds until the request is sent again; None when the answer stands."""
+    def _find_pause(self, response: httpx.Response, attempt: int, is_idempotent: bool) -> float | None:
+        """Return the seconds until the request is repeated; None if the error is final."""
         status = response.status_code
-        asked = seconds_asked(response.headers)
-        # The first request under this key is still being worked on; its answer will be ours.
-        is_under_way = status == 409 and asked is not None and KEY_HEADER in response.request.headers
-        is_worth_it = status == 429 or is_under_way or (again and status in AGAIN)
-        if attempt > self.retry.times or not is_worth_it:
+        retry_after = read_retry_after(response.headers)
+        # The first request with this key is in progress; its response is returned to the repetition.
+        is_in_progress = status == 409 and retry_after is not None and KEY_HEADER in response.request.headers
+        may_repeat = status == 429 or is_in_progress or (is_idempotent and status in RETRY_STATUSES)
+        if attempt > self.retry.times or not may_repeat:
             return None
-        if asked is None:
+        if retry_after is None:
             return self.retry.pause(attempt)
-        return asked * _jitter.uniform(1.0, 1.1) if asked <= self.retry.longest_asked else None
+        return retry_after * _jitter.uniform(1.0, 1.1) if retry_after <= self.retry.longest_asked else None
 
-    def _broken(self, error: httpx.RequestError, url: str, attempts: int) -> ConnectionFailed:
+    def _make_connection_error(self, error: httpx.RequestError, url: str, attempts: int) -> ConnectionFailed:
         kind = TimedOut if isinstance(error, httpx.TimeoutException) else ConnectionFailed
-        what = "no answer within the time-out" if kind is TimedOut else str(error) or type(error).__name__
-        return kind(what, url=url, attempts=attempts)
+        reason = "no answer within the time-out" if kind is TimedOut else str(error) or type(error).__name__
+        return kind(reason, url=url, attempts=attempts)
 
-    def _refused(self, response: httpx.Response) -> Exception:
+    def _make_error(self, response: httpx.Response) -> Exception:
         request = response.request
         if response.is_redirect:
             target = response.headers.get("Location", "")
-            return UnexpectedAnswer(f"{request.url} points to {target}; give the client that address")
+            return UnexpectedAnswer(f"{request.url} redirects to {target}; pass that address to the client")
         try:
             problem = response.json()
         except ValueError:
             problem = None
         if not isinstance(problem, dict):
             problem = {"title": response.reason_phrase, "detail": f"no problem document from {request.url.host}"}
-        found: type[ApiError] = error_class(response.status_code)
-        return found(
+        kind: type[ApiError] = find_error_class(response.status_code)
+        return kind(
             response.status_code,
             problem,
             method=request.method,
             url=str(request.url),
-            retry_after=seconds_asked(response.headers),
+            retry_after=read_retry_after(response.headers),
         )
 
     # ---- pages and files --------------------------------------------------------------------------------------
 
     def results(self, path: str) -> list[dict[str, Any]]:
-        """The rows of a list that comes as one page."""
-        return _rows(path, self.get(path))
+        """Return the rows of the list at `path`, which has a single page."""
+        return _read_rows(path, self.get(path))
 
     def pages(self, path: str, params: Parameters | None = None, size: int = PAGE_SIZE) -> Iterator[list[Any]]:
-        """The pages of a list, one request each, when they are asked for. Of the link to the next page only the
-        cursor is used: the token goes to no other address, whatever an answer says."""
+        """Yield the pages of the list at `path` with the query `params`, each with `size` rows. Only the cursor of the
+        link to the next page is used, so that the token is never sent to another address."""
         query = {**(params or {}), "limit": size}
         while True:
             page = self.get(path, query)
-            yield _rows(path, page)
+            yield _read_rows(path, page)
             with expecting("the address of the next page"):
                 cursors = parse_qs(urlsplit(page.get("next") or "").query).get("cursor")
             if not cursors:
                 return
             if query.get("cursor") == cursors[0]:
-                raise UnexpectedAnswer(f"{path} leads to the same page again and again")
+                raise UnexpectedAnswer(f"{path} links to the same page again")
             query["cursor"] = cursors[0]
 
     def download(self, path: str, target: Path, *, size: int | None = None, meter: Meter | None = None) -> None:
-        """Write a file of the server to `target`, which appears only when it is whole; a broken transfer begins
-        anew. Two that write the same file do not meet: the last one stands. `size` is checked if given."""
+        """Write the file at `path` to `target`, which appears when complete; a broken transfer is repeated. `size`, in
+        bytes, is checked if given; `meter` is called with the bytes written. If two processes write the same target,
+        the last one wins."""
         part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
 
         def sink(response: httpx.Response) -> None:
@@ -422,79 +425,80 @@ class Session:
         try:
             headers = {"Accept": "*/*", "Accept-Encoding": "identity"}
             url = f"{self.base}{PREFIX}{path}"
-            self._send(_Call("GET", url, sink=sink, headers=headers, as_long_as_it_goes_on=True), again=True)
+            self._send(_Call("GET", url, sink=sink, headers=headers, is_transfer=True), is_idempotent=True)
             part.replace(target)
         finally:
             part.unlink(missing_ok=True)
 
 
-def _json(response: httpx.Response) -> Any:
-    """What a good answer holds; None for an empty one. Raises RemoteProtocolError, after which the request may be sent
-    again, for JSON that cannot be read to its end: where the length is not told, that is how a cut shows."""
+def _parse_json(response: httpx.Response) -> Any:
+    """Return the JSON of a response; None if it is empty. Raises RemoteProtocolError, after which the request is
+    repeated, for truncated JSON: without a Content-Length nothing else reveals it."""
     if response.status_code == 204 or not response.content:
         return None
     try:
         return response.json()
     except ValueError as error:
         if response.content.lstrip()[:1] in (b"{", b"["):
-            raise httpx.RemoteProtocolError("the answer was cut short in the middle of its JSON") from error
+            raise httpx.RemoteProtocolError("the response was cut short in the middle of its JSON") from error
         kind = response.headers.get("Content-Type", "no type")
         raise UnexpectedAnswer(
-            f"{response.request.url} answers {response.status_code} with {kind} where JSON was due; is this the "
-            "address of an installation, without a sign-in page of a proxy before it?"
+            f"{response.request.url} responded {response.status_code} with {kind} instead of JSON; is this the address "
+            "of an installation, without a sign-in page of a proxy in front of it?"
         ) from error
 
 
-def _rows(path: str, page: Any) -> list[dict[str, Any]]:
+def _read_rows(path: str, page: Any) -> list[dict[str, Any]]:
     rows = page.get("results") if isinstance(page, dict) else None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise UnexpectedAnswer(f"{path} did not answer with a list of results")
+        raise UnexpectedAnswer(f"{path} did not respond with a list of results")
     return rows
 
 
-def unsendable(value: Any, error: Exception) -> str:
-    """Why this cannot be written as JSON, with the place of a text that is the reason."""
-    place = _half_pair(value)
+def explain_unsendable(value: Any, error: Exception) -> str:
+    """Return the reason why `value` cannot be written as JSON, given the `error` of the attempt."""
+    place = _find_bad_surrogate(value)
     if place is not None:
-        return f"{place.lstrip('.') or 'it'} {HALF}"
+        return f"{place.lstrip('.') or 'it'} {BAD_SURROGATE}"
     if "float values are not JSON" in str(error):
-        return f"{error}. Leave such a number out, or write None where it may be absent"
+        return f"{error}. Leave such a number out, or write None where it may be missing"
     return str(error)
 
 
-def _half_pair(value: Any, place: str = "") -> str | None:
-    """Where the first text is that holds half a surrogate pair."""
+def _find_bad_surrogate(value: Any, place: str = "") -> str | None:
+    """Return the place of the first text with half a surrogate pair."""
     if isinstance(value, str):
         return place if any("\ud800" <= letter <= "\udfff" for letter in value) else None
     parts: list[tuple[str, Any]] = []
     if isinstance(value, Mapping):
         for name, part in value.items():
-            if _half_pair(str(name)) is not None:
+            if _find_bad_surrogate(str(name)) is not None:
                 return f"{place} (a name in it)"
             parts.append((f"{place}.{name}", part))
     elif isinstance(value, list | tuple):
         parts = [(f"{place}[{number}]", part) for number, part in enumerate(value)]
-    return next((found for where, part in parts if (found := _half_pair(part, where)) is not None), None)
+    places = (_find_bad_surrogate(part, where) for where, part in parts)
+    return next((place for place in places if place is not None), None)
 
 
-def line_of(row: Mapping[str, Any], number: int) -> bytes:
-    """A row as a line of NDJSON. Numbers and lists of numpy are written as such, what is missing (nan, NA) as null.
-    Raises InvalidArgument naming the row for what JSON cannot hold."""
+def dump_line(row: Mapping[str, Any], number: int) -> bytes:
+    """Return `row` as a line of NDJSON. Values of numpy are converted, missing values (nan, NA) become null. Raises
+    `InvalidArgument` with the `number` of the row for values that JSON does not support."""
     try:
         try:
             return _dump(row)
         except ValueError:
-            return _dump(_plain_row(row))
+            return _dump(_replace_nan(row))
     except (TypeError, ValueError) as error:
-        raise InvalidArgument(f"row {number} cannot be written as JSON: {unsendable(row, error)}") from error
+        raise InvalidArgument(f"row {number} cannot be written as JSON: {explain_unsendable(row, error)}") from error
 
 
 def _dump(row: Any) -> bytes:
-    return json_module.dumps(row, ensure_ascii=False, allow_nan=False, default=_plain_value).encode() + b"\n"
+    return json_module.dumps(row, ensure_ascii=False, allow_nan=False, default=_convert_value).encode() + b"\n"
 
 
-def _plain_value(value: Any) -> Any:
-    """A value of numpy or pandas as Python has it. Neither is loaded for that."""
+def _convert_value(value: Any) -> Any:
+    """Convert a value of numpy or pandas, without importing them."""
     if type(value).__name__ in ("NAType", "NaTType"):
         return None
     for convert in ("tolist", "item"):
@@ -503,14 +507,14 @@ def _plain_value(value: Any) -> Any:
     raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 
 
-def _plain_row(value: Any) -> Any:
-    """The same with null in place of every nan."""
+def _replace_nan(value: Any) -> Any:
+    """Replace nan by None in nested values."""
     if isinstance(value, float):
         return None if value != value else float(value)
     if isinstance(value, Mapping):
-        return {name: _plain_row(part) for name, part in value.items()}
+        return {name: _replace_nan(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain_row(part) for part in value]
+        return [_replace_nan(part) for part in value]
     if value is None or isinstance(value, str | int):
         return value
-    return _plain_row(_plain_value(value))
+    return _replace_nan(_convert_value(value))

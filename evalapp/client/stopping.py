@@ -1,5 +1,5 @@
-"""Checking a model against its own predecessors while it trains: keeps the texts of the last checkpoints, asks a
-comparer within a time-out, applies the rule of `evalapp.stats.planning.stopping`. Knows no training library; the
+"""Compare a model with its own earlier checkpoints while it trains: store the texts of the last checkpoints, call a
+comparer with a time-out, apply the rule of `evalapp.stats.planning.stopping`. Independent of training libraries; the
 callback for `transformers` is in `evalapp.client.callback`."""
 
 from __future__ import annotations
@@ -27,32 +27,33 @@ from evalapp.stats.planning.stopping import PATIENCE, PREVIOUS, Check, StoppingR
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-#: What a text is generated for: one text, or the turns of a dialogue, oldest first.
+#: Input of generation: a text, or the turns of a dialogue, oldest first.
 Input: TypeAlias = str | Sequence[str]
 
 
 @runtime_checkable
 class Comparer(Protocol):
-    """Verdicts of a[i] over b[i], (n,): > 0 better, 0 tie, < 0 worse, nan undecided. The comparative evaluator of
-    `scoring.ml` is one, so is one that the server has trained: `client.evaluator("comparative-1", project="weekend")`,
-    by the name that it got there."""
+    """An object that compares texts: the comparative evaluator of `scoring.ml`, or one that the server has trained,
+    such as `client.evaluator("comparative-1", project="weekend")`."""
 
-    def compare(self, a: Sequence[Any], b: Sequence[Any]) -> ArrayLike: ...
+    def compare(self, a: Sequence[Any], b: Sequence[Any]) -> ArrayLike:
+        """Return verdicts on `a[i]` and `b[i]`, shape (n,): > 0 if `a[i]` is better, 0 tie, < 0 worse, nan
+        undecided."""
 
 
 class TookTooLong(ClientError):
-    """Something did not end within its time."""
+    """A call exceeded its time."""
 
 
-class _LeftOut(TookTooLong):
-    """A check that was not begun, for what an earlier one took."""
+class _Skipped(TookTooLong):
+    """A check was skipped because an earlier one took too long."""
 
 
 def load_comparer(given: Comparer | str | Path) -> Comparer:
-    """The comparer itself, or the evaluator in a folder, which needs `scoring.ml`.
+    """Return `given` if it is a comparer, or load the evaluator in the folder `given`, which needs `scoring.ml`.
 
-    Raises ClientError when `scoring.ml` is not there or the evaluator compares nothing, and InvalidArgument, with what
-    `scoring.ml` says, for a folder that is not there or is damaged and for the bare name of what has to be trained.
+    Raises `ClientError` if `scoring.ml` is not installed or the evaluator does not compare, and `InvalidArgument` for a
+    missing or damaged folder and for the name of an evaluator that has to be trained.
     """
     if isinstance(given, str | Path):
         try:
@@ -66,39 +67,41 @@ def load_comparer(given: Comparer | str | Path) -> Comparer:
         except library.ScoringError as error:
             raise InvalidArgument(str(error)) from error
     if not isinstance(given, Comparer):
-        raise ClientError(f"{type(given).__name__} has no compare(a, b); give the comparative evaluator")
+        raise ClientError(f"{type(given).__name__} has no compare(a, b); pass the comparative evaluator")
     return given
 
 
 class Worker:
-    """Runs one thing at a time beside the caller, who waits no longer than it wants. What takes longer is left to
-    itself, and until it ends nothing else is begun: what hangs holds one thread, not one for each call."""
+    """Runs calls in a thread with a time-out. A call that exceeds it continues, and no other call is started until it
+    ends, so that a hanging call occupies only one thread."""
 
     def __init__(self) -> None:
         self._thread: threading.Thread | None = None
 
     @property
     def is_busy(self) -> bool:
+        """Whether an earlier call is still running."""
         return self._thread is not None and self._thread.is_alive()
 
     def call(self, work: Callable[[], T], seconds: float) -> T:
-        """What `work` returns or raises. Raises TookTooLong after `seconds`, or at once while another is left over."""
+        """Return the result of `work`, or raise its error. Raises `TookTooLong` after `seconds`, or at once while an
+        earlier call is running."""
         if self.is_busy:
-            raise TookTooLong("what was begun before has not ended yet")
-        answers: queue.SimpleQueue[tuple[T | None, Exception | None]] = queue.SimpleQueue()
+            raise TookTooLong("an earlier call has not ended yet")
+        results: queue.SimpleQueue[tuple[T | None, Exception | None]] = queue.SimpleQueue()
 
         def run() -> None:
             try:
-                answers.put((work(), None))
-            except Exception as error:  # noqa: BLE001 - handed to the caller, who raises it
-                answers.put((None, error))
+                results.put((work(), None))
+            except Exception as error:  # noqa: BLE001 - raised in the calling thread
+                results.put((None, error))
 
         self._thread = threading.Thread(target=run, daemon=True, name="comparative-stopping")
         self._thread.start()
         try:
-            value, error = answers.get(timeout=max(0.0, seconds))
+            value, error = results.get(timeout=max(0.0, seconds))
         except queue.Empty:
-            raise TookTooLong(f"no answer within {seconds:.3g} s") from None
+            raise TookTooLong(f"no result within {seconds:.3g} s") from None
         self._thread.join()
         if error is not None:
             raise error
@@ -106,20 +109,19 @@ class Worker:
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _Entry:
     check: Check
     texts: tuple[str, ...] | None
 
 
 class Monitor:
-    """The newest checkpoint against the previous ones, on fixed inputs, never for longer than `timeout` seconds.
+    """Compares the newest checkpoint with the last `previous` ones by `comparer`, on fixed `inputs`, in at most
+    `timeout` seconds, and stops after `patience` lost checks.
 
-    A check whose texts or verdicts do not come in time, or at all, counts as one without comparisons, and training
-    goes on; the first such failure is logged. After one that has used up its time the next check is left out, after
-    another one the next 2, then 4, 8, ..., until one ends in time: what is too slow costs ever less. Each of these is
-    logged. `journal` is a JSONL file with texts and counts of each check, from which `resume` goes on; each line
-    carries a hash of the inputs.
-    """
+    A check that fails or exceeds its time counts as one without comparisons, and training continues; the first failure
+    is logged. After a check that exceeded its time, the next one is skipped, after another one the next 2, then 4, 8,
+    ..., until one ends in time; each of these is logged. `journal` is a JSON Lines file with texts and counts of each
+    check, from which `resume` continues; each line has a hash of the inputs."""
 
     def __init__(
         self,
@@ -133,7 +135,7 @@ class Monitor:
     ) -> None:
         if not inputs:
             raise InvalidArgument("there are no inputs to generate for")
-        if isinstance(inputs, str):  # else each of its characters would be one
+        if isinstance(inputs, str):  # its characters would be the inputs
             raise InvalidArgument("inputs is a list of inputs, not one text: write [text]")
         if previous < 1 or timeout <= 0:
             raise InvalidArgument("previous must be at least 1 and timeout greater than 0")
@@ -142,39 +144,37 @@ class Monitor:
         self.previous, self.patience, self.timeout, self.journal = previous, patience, timeout, journal
         self.missed = 0
         self.worker = Worker()
-        self._contexts = [(one,) if isinstance(one, str) else tuple(one) for one in self.inputs]
+        self._contexts = [(turns,) if isinstance(turns, str) else tuple(turns) for turns in self.inputs]
         self._inputs_hash = hashlib.sha256(json.dumps(self._contexts).encode()).hexdigest()[:16]
         self.reset()
 
     def reset(self) -> None:
-        """As before the first check."""
+        """Forget all checks."""
         self.rule = StoppingRule(self.patience)
-        self._kept: deque[tuple[str, ...]] = deque(maxlen=self.previous)
-        #: How many checks are still to be left out, and how many the next one that uses up its time will cost.
-        self._left_out, self._cost = 0, 1
+        self._texts: deque[tuple[str, ...]] = deque(maxlen=self.previous)
+        #: Number of checks to skip now, and after the next check that exceeds its time.
+        self._to_skip, self._penalty = 0, 1
 
     def resume(self, step: int) -> None:
-        """Go on after the checkpoint of `step`, from the journal; 0 begins anew. Later checks are dropped.
+        """Continue from the journal after the checkpoint of `step`; 0 starts again. Later checks are dropped.
 
-        The texts of other inputs are compared with nothing: their journal is kept under another name, which is logged,
-        and the checks begin anew.
-        """
+        Texts for other inputs cannot be compared: their journal is renamed, which is logged, and the checks start
+        again."""
         self.reset()
-        rows = [row for row in self._journal() if row.check.checkpoint <= step] if step else []  # type: ignore[operator]
-        for row in rows:
+        entries = [entry for entry in self._read_journal() if entry.check.checkpoint <= step] if step else []  # type: ignore[operator]
+        for entry in entries:
             if not self.rule.should_stop:
-                self._take(row.check, row.texts)
+                self._add(entry.check, entry.texts)
         if self.journal is not None:
             self.journal.parent.mkdir(parents=True, exist_ok=True)
-            lines = "".join(map(self._line, rows))
+            lines = "".join(map(self._format_entry, entries))
             draft = self.journal.with_name(f".{self.journal.name}.part")
             draft.write_text(lines, encoding="utf-8", errors="backslashreplace")
             draft.replace(self.journal)
 
-    def ask_first(self) -> None:
-        """Ask the server for one verdict before anything rests on it. Raises what it refuses (BadRequest, NotSignedIn,
-        NotAllowed, NotFound): that does not pass by waiting, and no check would ever compare. What may pass, no
-        connection or no answer in time, is logged."""
+    def try_server(self) -> None:
+        """Request a verdict if the comparer is on a server. Raises permanent errors (`BadRequest`, `NotSignedIn`,
+        `NotAllowed`, `NotFound`), after which no check would succeed; logs others."""
         if not isinstance(self.comparer, Evaluator):
             return
         compare, context = self.comparer.compare, self._contexts[0]
@@ -186,101 +186,104 @@ class Monitor:
             raise
         except ClientError as error:
             log.warning(
-                "%r could not be asked before training begins (%s: %s). Training goes on; each check asks anew.",
+                "%r could not be tried before training (%s: %s). Training continues; each check tries it again.",
                 self.comparer,
                 type(error).__name__,
                 error,
             )
 
-    def check(self, step: int, generate: Callable[[float], Sequence[str]], *, beside: bool = True) -> Check:
-        """Compare the checkpoint of `step` with its predecessors and apply the rule; `rule` says what follows.
+    def check(self, step: int, generate: Callable[[float], Sequence[str]], *, in_thread: bool = True) -> Check:
+        """Compare the checkpoint of `step` with earlier ones, update `rule`, and return the check.
 
-        `generate` gets the seconds that are left and returns one text for each input. With `beside` it runs in a
-        thread of its own, so that it cannot hold up training; without, it must keep to the seconds itself, and training
-        is held up for as long as it does not.
+        `generate` gets the remaining seconds and returns a text for each input. With `in_thread` it runs in a separate
+        thread with a time-out; otherwise it must respect the seconds itself.
         """
         deadline = time.monotonic() + self.timeout
         texts: tuple[str, ...] | None = None
         check = Check(step)
         try:
-            self._begin()
-            texts = self._texts(generate, beside)
+            self._check_skipped()
+            texts = self._generate(generate, in_thread)
             if time.monotonic() >= deadline:
                 raise TookTooLong(f"the texts took all of {self.timeout:.3g} s")
-            if self._kept:
-                check = Check.from_verdicts(step, self._verdicts(texts, deadline - time.monotonic()))
-        except Exception as error:  # noqa: BLE001 - whatever a model, a comparer or a server does, training goes on
-            used_up = isinstance(error, TookTooLong) or time.monotonic() >= deadline
-            self._miss(step, error, used_up=used_up and not isinstance(error, _LeftOut))
+            if self._texts:
+                check = Check.from_verdicts(step, self._compare(texts, deadline - time.monotonic()))
+        except Exception as error:  # noqa: BLE001 - training must continue after any error
+            exceeded = isinstance(error, TookTooLong) or time.monotonic() >= deadline
+            self._log_failure(step, error, exceeded=exceeded and not isinstance(error, _Skipped))
         else:
-            self._cost = 1
-        self._take(check, texts)
-        self._note(_Seen(check, texts))
+            self._penalty = 1
+        self._add(check, texts)
+        self._write_entry(_Entry(check, texts))
         return check
 
-    def _begin(self) -> None:
-        """Raises when this check is left out."""
-        waits, self._left_out = self._left_out > 0, max(0, self._left_out - 1)
+    def _check_skipped(self) -> None:
+        """Raise `_Skipped` if this check is skipped."""
+        is_skipped, self._to_skip = self._to_skip > 0, max(0, self._to_skip - 1)
         if self.worker.is_busy:
-            raise _LeftOut("what was begun at an earlier check has not ended yet")
-        if waits:
-            raise _LeftOut("an earlier check used up its time")
+            raise _Skipped("a call of an earlier check has not ended yet")
+        if is_skipped:
+            raise _Skipped("an earlier check exceeded its time")
 
-    def _take(self, check: Check, texts: tuple[str, ...] | None) -> None:
+    def _add(self, check: Check, texts: tuple[str, ...] | None) -> None:
         self.rule.add(check)
         if texts is not None:
-            self._kept.append(texts)
+            self._texts.append(texts)
 
-    def _texts(self, generate: Callable[[float], Sequence[str]], beside: bool) -> tuple[str, ...]:
-        found = self.worker.call(lambda: generate(self.timeout), self.timeout) if beside else generate(self.timeout)
-        texts = tuple(found)
+    def _generate(self, generate: Callable[[float], Sequence[str]], in_thread: bool) -> tuple[str, ...]:
+        if in_thread:
+            texts = tuple(self.worker.call(lambda: generate(self.timeout), self.timeout))
+        else:
+            texts = tuple(generate(self.timeout))
         if len(texts) != len(self.inputs) or not all(isinstance(text, str) for text in texts):
             raise InvalidArgument(
-                f"generate gave {len(texts)} values for {len(self.inputs)} inputs; it must give texts"
+                f"generate returned {len(texts)} values for {len(self.inputs)} inputs; it must return texts"
             )
         return texts
 
-    def _verdicts(self, texts: tuple[str, ...], seconds: float) -> np.ndarray:
-        earlier = list(self._kept)
+    def _compare(self, texts: tuple[str, ...], seconds: float) -> np.ndarray:
+        earlier = list(self._texts)
 
         def work() -> np.ndarray:
-            new = self._records(texts)
-            return np.stack([from_either_side(self.comparer.compare, new, self._records(old)) for old in earlier])
+            new = self._make_records(texts)
+            compare = self.comparer.compare
+            return np.stack([from_either_side(compare, new, self._make_records(old)) for old in earlier])
 
         return self.worker.call(work, seconds)
 
-    def _records(self, texts: tuple[str, ...]) -> list[Record]:
+    def _make_records(self, texts: tuple[str, ...]) -> list[Record]:
         return [Record(text, context=context) for text, context in zip(texts, self._contexts, strict=True)]
 
-    def _miss(self, step: int, error: Exception, *, used_up: bool) -> None:
+    def _log_failure(self, step: int, error: Exception, *, exceeded: bool) -> None:
         self.missed += 1
-        after = "this is said once"
-        if used_up:
-            after = "the next check is left out" if self._cost == 1 else f"the next {self._cost} checks are left out"
-            self._left_out, self._cost = self._cost, 2 * self._cost
+        after = "further failures are not logged"
+        if exceeded:
+            count = self._penalty
+            after = "the next check is skipped" if count == 1 else f"the next {count} checks are skipped"
+            self._to_skip, self._penalty = count, 2 * count
         log.log(
-            logging.WARNING if used_up or self.missed == 1 else logging.DEBUG,
-            "step %s is not compared with its predecessors (%s: %s). Training goes on; %s.",
+            logging.WARNING if exceeded or self.missed == 1 else logging.DEBUG,
+            "step %s is not compared with earlier checkpoints (%s: %s). Training continues; %s.",
             step,
             type(error).__name__.lstrip("_"),
             error,
             after,
         )
 
-    def _note(self, row: _Seen) -> None:
+    def _write_entry(self, entry: _Entry) -> None:
         if self.journal is None:
             return
         try:
-            # Half a pair of UTF-16, which a model may well give, becomes its escape in JSON.
+            # Models may generate half a surrogate pair, which is escaped.
             with self.journal.open("a", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(self._line(row))
+                file.write(self._format_entry(entry))
         except OSError as error:
             log.warning("%s cannot be written (%s); a resumed training will not know this check", self.journal, error)
 
-    def _journal(self) -> list[_Seen]:
+    def _read_journal(self) -> list[_Entry]:
         if self.journal is None or not self.journal.exists():
             return []
-        found = []
+        entries = []
         for line in self.journal.read_text(encoding="utf-8", errors="replace").split("\n"):
             try:
                 row = json.loads(line)
@@ -288,25 +291,25 @@ class Monitor:
                 texts = None if row["texts"] is None else tuple(map(str, row["texts"]))
                 inputs = row.get("inputs")
             except (ValueError, KeyError, TypeError, AttributeError):
-                break  # cut off while it was written: what follows is not to be trusted either
+                break  # truncated while it was written; later lines cannot be trusted either
             if inputs != self._inputs_hash:
-                self._put_aside(self.journal)
+                self._rename_journal(self.journal)
                 return []
-            found.append(_Seen(check, texts))
-        return found
+            entries.append(_Entry(check, texts))
+        return entries
 
-    def _put_aside(self, journal: Path) -> None:
+    def _rename_journal(self, journal: Path) -> None:
         number = 1
         while (place := journal.with_name(f"{journal.name}.{number}")).exists():
             number += 1
         journal.rename(place)
         log.warning(
-            "%s holds texts for other inputs, which cannot be compared. It is kept as %s; the checks begin anew.",
+            "%s has texts for other inputs, which cannot be compared. It is renamed to %s; the checks start again.",
             journal,
             place.name,
         )
 
-    def _line(self, row: _Seen) -> str:
-        check = row.check
+    def _format_entry(self, entry: _Entry) -> str:
+        check = entry.check
         counts = {"step": check.checkpoint, "wins": check.wins, "ties": check.ties, "losses": check.losses}
-        return json.dumps({**counts, "inputs": self._inputs_hash, "texts": row.texts}, ensure_ascii=False) + "\n"
+        return json.dumps({**counts, "inputs": self._inputs_hash, "texts": entry.texts}, ensure_ascii=False) + "\n"

@@ -1,4 +1,4 @@
-"""Uploads: send files of the interchange format or rows, follow the check, read the faults, take it back."""
+"""Uploads: send files of the interchange format or rows, wait for the check, read the faults, undo."""
 
 from __future__ import annotations
 
@@ -9,22 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from evalapp.client.errors import (
-    Conflict,
-    Fault,
-    InvalidArgument,
-    MissingFile,
-    UploadCancelled,
-    UploadFaulty,
-    expecting,
-)
+from evalapp.client.errors import Conflict, Fault, InvalidArgument, MissingFile, UploadCancelled, UploadFaulty
+from evalapp.client.resources import Resource
 from evalapp.client.runs import OnProgress, Poll, Progress, Run
-from evalapp.client.session import Session, line_of, new_key, segment
+from evalapp.client.session import Body, Session, dump_line, new_key, quote_segment
 
 if TYPE_CHECKING:
     import pandas
 
-#: The files of an interchange folder, by the beginning of their names.
+#: Beginnings of the names of files in an interchange folder.
 TABLES = (
     "dataset", "systems", "items", "dialogues", "outputs", "ratings", "comparisons", "corpus", "references", "attempts",
     "filters", "campaigns", "score_sets", "scores", "leaderboard",
@@ -32,18 +25,18 @@ TABLES = (
 ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 STORED = frozenset({"checked", "done"})
 ENDED = frozenset({"checked", "done", "faulty", "undone", "cancelled", "failed"})
-#: Rows are kept in memory up to this size, then on disk, until they are sent.
+#: Bytes of rows that are buffered in memory before they are written to disk.
 IN_MEMORY = 8 << 20
-#: Rows of a DataFrame that are turned into dicts at once.
+#: Rows of a DataFrame that are converted to dictionaries at once.
 _FRAME_ROWS = 10_000
 
 
 @dataclass
-class Upload:
-    """An upload as it was when last asked for. `counts` has for each table rows, added, same, replaced, faulty."""
+class Upload(Resource):
+    """An upload, as it was when last requested. `counts` has rows, added, same, replaced and faulty of each table."""
 
-    _session: Session = field(repr=False, compare=False)
-    id: int
+    _noun, _folder = "an upload", "uploads"
+
     project: str = ""
     title: str = ""
     state: str = ""
@@ -54,18 +47,8 @@ class Upload:
     faults: tuple[Fault, ...] = ()
     error: str = ""
     progress: Progress | None = None
-    raw: dict[str, Any] = field(default_factory=dict, repr=False)
 
-    @classmethod
-    @expecting("an upload")
-    def from_wire(cls, session: Session, row: Mapping[str, Any]) -> Upload:
-        upload = cls(session, int(row["id"]))
-        upload._take(row)
-        return upload
-
-    @expecting("an upload")
-    def _take(self, row: Mapping[str, Any]) -> None:
-        self.raw = dict(row)
+    def _read(self, row: Mapping[str, Any]) -> None:
         self.project, self.title, self.state = str(row["project"]), str(row["title"]), str(row["state"])
         self.counts = dict(row.get("counts") or {})
         self.ignored, self.hints = tuple(row.get("ignored") or ()), tuple(row.get("hints") or ())
@@ -75,42 +58,37 @@ class Upload:
 
     @property
     def has_ended(self) -> bool:
+        """Whether the check has ended."""
         return self.state in ENDED
-
-    def refresh(self) -> Upload:
-        return self._look(None)
-
-    def _look(self, until: float | None) -> Upload:
-        self._take(self._session.get(f"uploads/{self.id}/", until=until))
-        return self
 
     @property
     def run(self) -> Run | None:
-        """The run that checks and stores it, asked for anew."""
-        return self._ask_run(None)
+        """The run that checks and stores the upload; each access requests it."""
+        return self._fetch_run(None)
 
-    def _ask_run(self, until: float | None) -> Run | None:
+    def _fetch_run(self, until: float | None) -> Run | None:
         address = self.raw.get("run")
         if not address:
             return None
         number = str(address).rstrip("/").rsplit("/", 1)[-1]
-        return Run.from_wire(self._session, self._session.get(f"runs/{segment(number)}/", until=until))
+        return Run.from_wire(self._session, self._session.get(f"runs/{quote_segment(number)}/", until=until))
 
     def wait(self, *, progress: OnProgress | None = None, timeout: float | None = None) -> Upload:
-        """Wait until it is stored, or checked after a dry run.
+        """Wait until the upload is stored, or checked after a dry run; return it. `progress` is called with a
+        `Progress` after each poll.
 
-        Raises UploadFaulty with the faulty rows, UploadCancelled, RunFailed when the check itself broke, and
-        NotFinished when `timeout` seconds have passed; the check goes on then.
+        Raises `UploadFaulty` with the faulty rows, `UploadCancelled`, `RunFailed` if the check itself failed, and
+        `NotFinished` after `timeout` seconds (None: no limit); the check continues then.
         """
-        poll, broke = Poll(f"upload {self.id} ({self.title})", timeout), False
+        poll, has_failed = Poll(f"upload {self.id} ({self.title})", timeout), False
 
         def look(until: float | None) -> None:
-            nonlocal broke
-            self._look(until)
-            broke = self.progress is None and not self.has_ended and self._check_broke(until)
+            nonlocal has_failed
+            self._fetch(until)
+            has_failed = self.progress is None and not self.has_ended and self._has_run_ended(until)
 
-        while not ((here := poll.look(look)) and (self.has_ended or broke)):
-            if progress is not None and self.progress is not None and here:
+        while not ((has_response := poll.look(look)) and (self.has_ended or has_failed)):
+            if progress is not None and self.progress is not None and has_response:
                 progress(self.progress)
             poll.rest(self.state)
         if self.state == "faulty":
@@ -121,22 +99,22 @@ class Upload:
             raise UploadCancelled(self)
         return self
 
-    def _check_broke(self, until: float | None) -> bool:
-        """Whether the run has ended without a word to the upload; raises what it ended with."""
-        run = self._ask_run(until)
-        if run is None or not run.has_ended or self._look(until).has_ended:
+    def _has_run_ended(self, until: float | None) -> bool:
+        """Return whether the run has ended without changing the upload; raise its error."""
+        run = self._fetch_run(until)
+        if run is None or not run.has_ended or self._fetch(until).has_ended:
             return False
         run.wait()
         return True
 
     def undo(self) -> Upload:
-        """Stop it, drop it after a dry run, or take its rows out again. Undoing twice is no error.
+        """Cancel the upload, discard it after a dry run, or remove its rows; return it. Idempotent.
 
-        Raises Conflict, with the list in `errors`, once other things rest on its rows, and UploadFaulty when nothing
-        had been stored.
+        Raises `Conflict`, with a list in `errors`, if other data depend on its rows, and `UploadFaulty` if nothing was
+        stored.
         """
         try:
-            self._session.call("DELETE", f"uploads/{self.id}/")
+            self._session.call("DELETE", self._path)
         except Conflict:
             if self.refresh().state == "faulty":
                 raise UploadFaulty(self) from None
@@ -145,76 +123,72 @@ class Upload:
         return self.refresh()
 
 
-def files_of(paths: Sequence[str | Path]) -> list[Path]:
-    """The files to send: each file given, and of a folder those with names of the interchange format.
+def list_files(paths: Sequence[str | Path]) -> list[Path]:
+    """Return the files in `paths`, and of each folder those with names of the interchange format.
 
-    Raises MissingFile, naming what is missing or which folder has none.
+    Raises `MissingFile` for a path that does not exist, a folder without such files, and empty `paths`.
     """
-    found: list[Path] = []
-    for given in map(Path, paths):
-        if given.is_dir():
-            inside = [path for path in sorted(given.iterdir()) if path.is_file() and is_table(path.name)]
-            if not inside:
-                raise MissingFile(f"{given} has no file of the interchange format, such as outputs.jsonl")
-            found += inside
-        elif given.is_file():
-            found.append(given)
+    files: list[Path] = []
+    for path in map(Path, paths):
+        if path.is_dir():
+            tables = [child for child in sorted(path.iterdir()) if child.is_file() and is_table(child.name)]
+            if not tables:
+                raise MissingFile(f"{path} has no file of the interchange format, such as outputs.jsonl")
+            files += tables
+        elif path.is_file():
+            files.append(path)
         else:
-            raise MissingFile(f"{given} is not there")
-    if not found:
+            raise MissingFile(f"{path} does not exist")
+    if not files:
         raise MissingFile("no file was given")
-    return found
+    return files
 
 
 def is_table(name: str) -> bool:
-    """Whether a file has a name of the interchange format."""
+    """Return whether the file name `name` belongs to the interchange format."""
     name = name.lower().removesuffix(".gz")
     return name.startswith(TABLES) and name.endswith(ENDINGS)
 
 
-def _meter(progress: OnProgress | None) -> Any:
-    if progress is None:
-        return None
-    return lambda done, total: progress(Progress("sending", done, total, "bytes"))
+@dataclass(frozen=True)
+class UploadOptions:
+    """How to upload: `dry_run` only checks, `replace` overwrites rows with other contents, `key` is the idempotency key
+    (default: a new one), `progress` is called with the bytes sent."""
+
+    dry_run: bool = False
+    replace: bool = False
+    progress: OnProgress | None = None
+    key: str | None = None
+
+    def send(self, session: Session, slug: str, body: Body, kind: str | None = None) -> Upload:
+        """Send `body`, for rows those of the table `kind`, to the project `slug` over `session`; return the upload. If
+        the response is lost, the request is repeated with the same key and returns the same upload."""
+        report = self.progress
+        row = session.call(
+            "POST",
+            f"projects/{quote_segment(slug)}/uploads/",
+            params={"kind": kind, "dry_run": int(self.dry_run) or None, "replace": int(self.replace) or None},
+            body=body,
+            meter=None if report is None else lambda done, total: report(Progress("sending", done, total, "bytes")),
+            key=new_key() if self.key is None else self.key,
+        )
+        return Upload.from_wire(session, row)
 
 
-def _flags(dry_run: bool, replace: bool) -> dict[str, int | None]:
-    return {"dry_run": 1 if dry_run else None, "replace": 1 if replace else None}
-
-
-def send_files(
-    session: Session,
-    slug: str,
-    paths: Sequence[str | Path],
-    *,
-    dry_run: bool,
-    replace: bool,
-    progress: OnProgress | None,
-    key: str | None = None,
-) -> Upload:
-    """One upload of these files. It is sent again when an answer is lost, under the same key: the server then gives the
-    upload that it has, else the caller would hold a second one that changed nothing."""
-    files = files_of(paths)
+def send_files(session: Session, slug: str, paths: Sequence[str | Path], options: UploadOptions) -> Upload:
+    """Upload the files in `paths` (see `list_files`) to the project `slug` over `session`, with `options`."""
+    files = list_files(paths)
 
     def body(stack: ExitStack) -> dict[str, Any]:
         try:
             opened = [stack.enter_context(path.open("rb")) for path in files]
         except FileNotFoundError as error:
-            raise MissingFile(f"{error.filename} is not there any more") from error
+            raise MissingFile(f"{error.filename} does not exist any more") from error
         except OSError as error:
             raise InvalidArgument(f"{error.filename} cannot be read: {error.strerror}") from error
-        parts = [("file", (path.name, file)) for path, file in zip(files, opened, strict=True)]
-        return {"files": parts}
+        return {"files": [("file", (path.name, file)) for path, file in zip(files, opened, strict=True)]}
 
-    row = session.call(
-        "POST",
-        f"projects/{segment(slug)}/uploads/",
-        params=_flags(dry_run, replace),
-        body=body,
-        meter=_meter(progress),
-        key=new_key() if key is None else key,
-    )
-    return Upload.from_wire(session, row)
+    return options.send(session, slug, body)
 
 
 def send_rows(
@@ -222,37 +196,25 @@ def send_rows(
     slug: str,
     kind: str,
     rows: Iterable[Mapping[str, Any]] | pandas.DataFrame,
-    *,
-    dry_run: bool,
-    replace: bool,
-    progress: OnProgress | None,
-    key: str | None = None,
+    options: UploadOptions,
 ) -> Upload:
-    """One upload of rows of one table. They are written to a temporary file first, in constant memory: the server
-    wants to know the length, and a repeated request needs them again."""
+    """Upload `rows` of the table `kind` to the project `slug` over `session`, with `options`. They are written to a
+    temporary file first, in constant memory, because the request needs its length and may be repeated."""
     with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as spool:
-        for number, row in enumerate(_records(rows), 1):
-            spool.write(line_of(row, number))
+        for number, row in enumerate(_iterate_rows(rows), 1):
+            spool.write(dump_line(row, number))
         length = spool.tell()
 
         def body(stack: ExitStack) -> dict[str, Any]:
             spool.seek(0)
             headers = {"Content-Type": "application/x-ndjson", "Content-Length": str(length)}
-            return {"content": _chunks(spool), "headers": headers}
+            return {"content": _read_chunks(spool), "headers": headers}
 
-        row = session.call(
-            "POST",
-            f"projects/{segment(slug)}/uploads/",
-            params={"kind": kind, **_flags(dry_run, replace)},
-            body=body,
-            meter=_meter(progress),
-            key=new_key() if key is None else key,
-        )
-    return Upload.from_wire(session, row)
+        return options.send(session, slug, body, kind)
 
 
-def _records(rows: Any) -> Iterable[Mapping[str, Any]]:
-    """Rows one by one; of a DataFrame in parts, and without its index."""
+def _iterate_rows(rows: Any) -> Iterable[Mapping[str, Any]]:
+    """Yield rows; those of a DataFrame without its index."""
     if not hasattr(rows, "iloc"):
         yield from rows
         return
@@ -260,6 +222,6 @@ def _records(rows: Any) -> Iterable[Mapping[str, Any]]:
         yield from rows.iloc[first : first + _FRAME_ROWS].to_dict("records")
 
 
-def _chunks(file: IO[bytes]) -> Iterable[bytes]:
+def _read_chunks(file: IO[bytes]) -> Iterable[bytes]:
     while chunk := file.read(1 << 16):
         yield chunk

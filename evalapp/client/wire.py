@@ -1,5 +1,5 @@
-"""A moment until which an answer must be there as a whole. The limits of httpx hold for every single read: a server
-that sends a byte now and then would keep a program for as long as it likes."""
+"""Deadlines for whole responses. The time-outs of httpx limit each read, so a server that sends a byte now and then
+could block a program forever."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _until: ContextVar[float | None] = ContextVar("until", default=None)
 
 
 @contextmanager
-def answered_until(moment: float | None) -> Iterator[None]:
-    """Within, whatever this thread reads or writes ends at this moment of `time.monotonic`; None: there is none."""
+def set_deadline(moment: float | None) -> Iterator[None]:
+    """End all reads and writes of this thread in the block at a `moment` of `time.monotonic`; None: no deadline."""
     token = _until.set(moment)
     try:
         yield
@@ -26,14 +26,14 @@ def answered_until(moment: float | None) -> Iterator[None]:
         _until.reset(token)
 
 
-def _least(timeout: float | None, error: type[Exception]) -> float | None:
-    """What one step may take. Raises `error` when the moment has passed."""
+def _limit_step(timeout: float | None, error: type[Exception]) -> float | None:
+    """Return the time-out of one step. Raises `error` after the deadline."""
     moment = _until.get()
     if moment is None:
         return timeout
     left = moment - time.monotonic()
     if left <= 0:
-        raise error("the time for the whole answer is over")
+        raise error("the time for the whole response is over")
     return left if timeout is None else min(timeout, left)
 
 
@@ -42,10 +42,10 @@ class _Stream(httpcore.NetworkStream):
         self._stream = stream
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, _least(timeout, httpcore.ReadTimeout))
+        return self._stream.read(max_bytes, _limit_step(timeout, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._stream.write(buffer, _least(timeout, httpcore.WriteTimeout))
+        self._stream.write(buffer, _limit_step(timeout, httpcore.WriteTimeout))
 
     def close(self) -> None:
         self._stream.close()
@@ -53,7 +53,7 @@ class _Stream(httpcore.NetworkStream):
     def start_tls(
         self, ssl_context: SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
-        limit = _least(timeout, httpcore.ConnectTimeout)
+        limit = _limit_step(timeout, httpcore.ConnectTimeout)
         return _Stream(self._stream.start_tls(ssl_context, server_hostname, limit))
 
     def get_extra_info(self, info: str) -> Any:
@@ -72,22 +72,22 @@ class _Network(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        limit = _least(timeout, httpcore.ConnectTimeout)
+        limit = _limit_step(timeout, httpcore.ConnectTimeout)
         return _Stream(self._network.connect_tcp(host, port, limit, local_address, socket_options))
 
     def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
     ) -> httpcore.NetworkStream:
-        limit = _least(timeout, httpcore.ConnectTimeout)
+        limit = _limit_step(timeout, httpcore.ConnectTimeout)
         return _Stream(self._network.connect_unix_socket(path, limit, socket_options))
 
     def sleep(self, seconds: float) -> None:
         self._network.sleep(seconds)
 
 
-def heed_moments(http: httpx.Client) -> None:
-    """Connections of this client keep to `answered_until`. httpx has no door for that: what it is made of is reached
-    where it lies in 0.28, and left as it is where it lies elsewhere or is not there (a transport for tests)."""
+def apply_deadlines(http: httpx.Client) -> None:
+    """Let the connections of `http` respect `set_deadline`. httpx has no public interface for that; private attributes
+    of version 0.28 are used if they exist (a transport for tests has none)."""
     for transport in (getattr(http, "_transport", None), *getattr(http, "_mounts", {}).values()):
         pool = getattr(transport, "_pool", None)
         network = getattr(pool, "_network_backend", None)

@@ -21,7 +21,7 @@ import torch
 from transformers import GPT2LMHeadModel, T5Config, T5ForConditionalGeneration, Trainer, TrainerCallback
 
 from evalapp.client import BadRequest, Client, ConnectionFailed, NotAllowed, NotFound
-from evalapp.client.callback import ComparativeStopping, Generation, _training_untouched
+from evalapp.client.callback import ComparativeStopping, Generation, _preserve_state
 from evalapp.client.stopping import TookTooLong
 from tests.cast import make_cast
 from tests.evalapp.client.tiny import ByNumber, Lengths, Letters, Numbers, Rows, arguments, tiny
@@ -142,7 +142,7 @@ def test_random_state_of_every_cuda_device_is_restored(monkeypatch, begun):
     monkeypatch.setattr("torch.cuda.is_initialized", lambda: begun)
     monkeypatch.setattr("torch.cuda.get_rng_state_all", states.pop)
     monkeypatch.setattr("torch.cuda.set_rng_state_all", put.append)
-    with _training_untouched():
+    with _preserve_state():
         pass
     assert [[int(state) for state in found] for found in put] == ([[1, 2]] if begun else [])
     assert len(states) == (not begun)

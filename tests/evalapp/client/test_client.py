@@ -146,9 +146,9 @@ def test_unsendable_input_is_refused_locally(rita, installation, tmp_path):
         list(project.references(set="\udfff"))
     with pytest.raises(InvalidArgument, match="the name holds half"):
         rita.project("\ud800")
-    with pytest.raises(InvalidArgument, match="'seven' is no number"):
+    with pytest.raises(InvalidArgument, match="'seven' is not an id"):
         rita.run("seven")
-    with pytest.raises(MissingFile, match=r"nothing\.jsonl is not there"):
+    with pytest.raises(MissingFile, match=r"nothing\.jsonl does not exist"):
         project.upload(tmp_path / "nothing.jsonl")
     with pytest.raises(FileNotFoundError, match="no file of the interchange format"):
         project.upload(tmp_path)

@@ -13,8 +13,8 @@ import pytest
 from evalapp.client.errors import InvalidArgument
 from evalapp.client.evaluators import OnlineScores
 from evalapp.client.projects import Leaderboard
-from evalapp.client.session import line_of
-from evalapp.client.uploads import _records
+from evalapp.client.session import dump_line
+from evalapp.client.uploads import _iterate_rows
 from scoring.ml.base import Scores
 from scoring.ml.types import Dataset, Item, Output
 
@@ -24,25 +24,25 @@ def test_numpy_numbers_and_missing_values():
         "step": np.int64(100), "value": np.float32(0.5), "flag": np.bool_(True), "list": np.array([1, 2]),
         "nan": float("nan"), "na": pd.NA, "nat": pd.NaT, "text": "a\u00e9", "meta": {"x": [np.float64("nan"), None]},
     }  # fmt: skip
-    assert json.loads(line_of(row, 1)) == {
+    assert json.loads(dump_line(row, 1)) == {
         "step": 100, "value": 0.5, "flag": True, "list": [1, 2], "nan": None, "na": None, "nat": None, "text": "aé",
         "meta": {"x": [None, None]},
     }  # fmt: skip
-    assert json.loads(line_of({"value": np.float32("nan")}, 1)) == {"value": None}
+    assert json.loads(dump_line({"value": np.float32("nan")}, 1)) == {"value": None}
 
 
 @pytest.mark.parametrize("value", [float("inf"), np.float64("-inf"), object(), {1, 2}, "\ud800"])
 def test_values_without_json_form_are_refused(value):
     with pytest.raises(InvalidArgument, match="row 7 cannot be written as JSON"):
-        line_of({"value": value}, 7)
+        dump_line({"value": value}, 7)
 
 
 def test_frame_rows_come_in_batches_without_the_index():
     frame = pd.DataFrame({"item": [7, 8], "system": ["a", None], "step": [100.0, np.nan]}, index=["x", "y"])
-    rows = [json.loads(line_of(row, k)) for k, row in enumerate(_records(frame), 1)]
+    rows = [json.loads(dump_line(row, k)) for k, row in enumerate(_iterate_rows(frame), 1)]
     assert rows == [{"item": 7, "system": "a", "step": 100.0}, {"item": 8, "system": None, "step": None}]
     long = pd.DataFrame({"id": range(25_000)})
-    assert [row["id"] for row in _records(long)] == list(range(25_000))
+    assert [row["id"] for row in _iterate_rows(long)] == list(range(25_000))
 
 
 def test_client_needs_neither_pandas_nor_numpy():

@@ -33,7 +33,7 @@ from evalapp.client import (
     Unavailable,
     UnexpectedAnswer,
 )
-from evalapp.client.session import base_of, seconds_asked, segment
+from evalapp.client.session import parse_base_url, quote_segment, read_retry_after
 
 RUN = {"id": 7, "project": "p", "kind": "train", "title": "T", "state": "queued", "attempt": 0}
 DONE = {**RUN, "state": "succeeded"}
@@ -88,7 +88,7 @@ def problem(status: int, **headers: str) -> Callable[[httpx.Request], httpx.Resp
     ],
 )
 def test_address_of_an_installation(given, base):
-    assert base_of(given) == base
+    assert parse_base_url(given) == base
 
 
 @pytest.mark.parametrize("given", ["", "host:8000", "ftp://host", "http://"])
@@ -103,9 +103,9 @@ def test_token_with_a_line_break_is_refused_at_once():
 
 
 def test_missing_certificates_and_unusable_address():
-    with pytest.raises(MissingFile, match=r"none\.pem is not there"):
+    with pytest.raises(MissingFile, match=r"none\.pem does not exist"):
         Client("https://host", "t", verify="none.pem")
-    with pytest.raises(InvalidArgument, match="is no address"):
+    with pytest.raises(InvalidArgument, match="is not an address"):
         Client("http://[host", "t")
     door, script = client(ok())
     with pytest.raises(InvalidArgument, match="was not sent"):
@@ -116,7 +116,7 @@ def test_missing_certificates_and_unusable_address():
 
 
 def test_parts_of_addresses_are_escaped():
-    assert segment("a/../b?c") == "a%2F..%2Fb%3Fc"
+    assert quote_segment("a/../b?c") == "a%2F..%2Fb%3Fc"
 
 
 def test_empty_name_sends_no_request():
@@ -124,11 +124,11 @@ def test_empty_name_sends_no_request():
     project = here.project("p")
     for name in ("", ".", ".."):
         for ask in (here.project, project.download_evaluator, lambda name: here.evaluator(name).score(["a"])):
-            with pytest.raises(InvalidArgument, match="is the name of nothing"):
+            with pytest.raises(InvalidArgument, match="is not a name"):
                 ask(name) if ask != project.download_evaluator else ask(name, "folder")
     for number in (float("inf"), float("nan"), 1.5, -1, 2**63, 10**5000, None, "seven", []):
         for ask in (here.run, here.upload, here.campaign, here.judge):
-            with pytest.raises(InvalidArgument, match="is no number of a row"):
+            with pytest.raises(InvalidArgument, match="is not an id"):
                 ask(number)
     assert len(script.requests) == 1
 
@@ -410,8 +410,8 @@ def test_error_without_a_problem_document(pauses):
 
 
 def test_retry_after_that_is_neither_number_nor_date():
-    assert seconds_asked(httpx.Headers({"Retry-After": "soon"})) is None
-    assert seconds_asked(httpx.Headers()) is None
+    assert read_retry_after(httpx.Headers({"Retry-After": "soon"})) is None
+    assert read_retry_after(httpx.Headers()) is None
 
 
 # ---- downloads ------------------------------------------------------------------------------------------------

@@ -127,17 +127,17 @@ def test_checks_that_use_up_their_time_become_rarer(caplog):
     monitor = Monitor(ByNumber(), ["x"], timeout=0.01)
     with caplog.at_level(logging.WARNING):
         for step in range(1, 13):
-            monitor.check(step, slow, beside=False)
+            monitor.check(step, slow, in_thread=False)
     assert begun == [1, 3, 6, 11]  # 1, 2 and 4 were skipped in between
     assert ["next check is left out" in record.message for record in caplog.records] == [True, *[False] * 3]
     assert "the next 8 checks are left out" in caplog.text
     monitor.timeout = 60.0
     for step in range(13, 21):
-        monitor.check(step, slow, beside=False)
+        monitor.check(step, slow, in_thread=False)
     assert begun[4:] == [20]  # checks that ended in time
     monitor.timeout = 0.01
     for step in range(21, 24):
-        monitor.check(step, slow, beside=False)
+        monitor.check(step, slow, in_thread=False)
     assert begun[5:] == [21, 23]
 
 
@@ -166,7 +166,7 @@ def asked_first(answer, timeout=60.0) -> Monitor:
     transport = httpx.MockTransport(answer)
     client = Client("http://host", "t", transport=transport, retries=0)
     monitor = Monitor(client.evaluator("comparative-1"), [["a", "b"]], timeout=timeout)
-    monitor.ask_first()
+    monitor.try_server()
     return monitor
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evalapp.client.uploads import files_of
+from evalapp.client.uploads import list_files
 
 
 def test_every_importable_file_of_an_export_is_uploaded(tmp_path):
@@ -12,4 +12,4 @@ def test_every_importable_file_of_an_export_is_uploaded(tmp_path):
     ]  # fmt: skip
     for name in [*wanted, "README.md", "DATASHEET.md", "aggregated_ratings.jsonl", "judgements.jsonl", "notes.txt"]:
         (tmp_path / name).touch()
-    assert [path.name for path in files_of([tmp_path])] == wanted
+    assert [path.name for path in list_files([tmp_path])] == wanted

@@ -119,7 +119,7 @@ def test_argparse_error_is_json_if_requested(words: list[str], says: str, capsys
 def test_unknown_project_suggests_the_nearest(cast: Any) -> None:
     with pytest.raises(NotThere, match=r"no project “alhpa”\. Did you mean alpha\? Projects: .*alpha"):
         commands.find_project("alhpa")
-    with pytest.raises(NotThere, match=r"no project “zzz”\. There are"):
+    with pytest.raises(NotThere, match=r"no project “zzz”\. Projects"):
         commands.find_project("zzz")
 
 

@@ -28,4 +28,4 @@ def test_missing_token_says_how_to_get_one():
     told = APIClient().get("/api/v1/projects/").json()
     assert told["status"] == 401
     assert told["detail"] != told["title"]
-    assert "make one under Account, Tokens" in told["detail"]
+    assert "under Account, Tokens" in told["detail"]
