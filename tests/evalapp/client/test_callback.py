@@ -212,7 +212,7 @@ def test_hanging_comparer_delays_training_once(tmp_path, caplog):
     assert not callback.stopped
     said = [record.message for record in caplog.records if record.name.startswith("evalapp.")]
     assert [line.split(" (")[0] for line in said] == [
-        "step 2 is not compared with its predecessors",
+        "step 2 is not compared with earlier checkpoints",
         "4 checks went without a comparison",
     ]
 
@@ -247,8 +247,8 @@ def test_unavailable_server(tmp_path, caplog):
             client.evaluator("comparative-1").score(["x"])
     assert trainer.state.global_step == 4
     assert callback.monitor.missed == 3
-    assert caplog.text.count("could not be asked before training begins (ConnectionFailed") == 1
-    assert caplog.text.count("is not compared with its predecessors (ConnectionFailed") == 1
+    assert caplog.text.count("could not be tried before training (ConnectionFailed") == 1
+    assert caplog.text.count("is not compared with earlier checkpoints (ConnectionFailed") == 1
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_row_without_a_member_names_it(kind):
     session, whole = client({}).session, WHOLE[kind]
     kind.from_wire(session, whole)
     for name in whole:
-        with pytest.raises(UnexpectedAnswer, match=f"responded without '{name}' instead of an? {kind.__name__.lower()}"):
+        with pytest.raises(UnexpectedAnswer, match=f"without '{name}' instead of an? {kind.__name__.lower()}"):
             kind.from_wire(session, {key: value for key, value in whole.items() if key != name})
 
 

@@ -104,7 +104,7 @@ def test_failing_server_is_logged_once_and_training_continues(caplog):
         for step in range(4):
             monitor.check(step, texts(step))
     (said,) = [record.message for record in caplog.records]
-    assert said.startswith("step 1 is not compared with its predecessors (ConnectionFailed: http://host/: refused).")
+    assert said.startswith("step 1 is not compared with earlier checkpoints (ConnectionFailed: http://host/: refused).")
     assert not monitor.rule.should_stop
     assert monitor.missed == 3
 
@@ -129,8 +129,8 @@ def test_checks_that_use_up_their_time_become_rarer(caplog):
         for step in range(1, 13):
             monitor.check(step, slow, in_thread=False)
     assert begun == [1, 3, 6, 11]  # 1, 2 and 4 were skipped in between
-    assert ["next check is left out" in record.message for record in caplog.records] == [True, *[False] * 3]
-    assert "the next 8 checks are left out" in caplog.text
+    assert ["next check is skipped" in record.message for record in caplog.records] == [True, *[False] * 3]
+    assert "the next 8 checks are skipped" in caplog.text
     monitor.timeout = 60.0
     for step in range(13, 21):
         monitor.check(step, slow, in_thread=False)
@@ -251,7 +251,7 @@ def test_texts_for_other_inputs_are_not_compared(tmp_path, other, caplog):
         assert monitor.check(2, texts(*[2] * len(other))).n == 0
         assert (tmp_path / f"checks.jsonl.{number}").read_bytes() == before  # no state is lost
         assert caplog.records[-1].levelname == "WARNING"
-        assert f"It is kept as checks.jsonl.{number}; the checks begin anew" in caplog.text
+        assert f"It is renamed to checks.jsonl.{number}; the checks start again" in caplog.text
     again = Monitor(ByNumber(), other, journal=journal)
     again.resume(2)
     assert [check.checkpoint for check in again.rule.checks] == [2]
