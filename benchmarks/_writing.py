@@ -103,7 +103,7 @@ def _put_rater(project: Any, live: bool) -> None:
 def house(people: int, references: int, seed: int, data: Path | None, *, live: bool = True) -> Iterator[House]:
     """PostgreSQL where available, else SQLite; two web processes and one live worker, as `manage.py up` starts them on
     two cores."""
-    from evalapp.ops.ports import answers, free_port, wait_until
+    from evalapp.ops.ports import answers, find_free_port, wait_until
     from evalapp.ops.processes import Family
     from tests.services.run import running
 
@@ -128,7 +128,7 @@ def house(people: int, references: int, seed: int, data: Path | None, *, live: b
         )
         if done.returncode:
             raise SystemExit(done.stderr[-3000:])
-        port, pids = free_port(), {}
+        port, pids = find_free_port(), {}
         web = [
             sys.executable, "-m", "gunicorn", "evalapp.wsgi:application", "--bind", f"127.0.0.1:{port}", "--preload",
             "--workers", "2", "--worker-class", "evalapp.ops.web.Worker",

@@ -286,7 +286,7 @@ def warm_up(base: str, plan: dict[str, Any], workers: int) -> None:
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    from evalapp.ops.ports import answers, free_port, wait_until
+    from evalapp.ops.ports import answers, find_free_port, wait_until
     from evalapp.ops.processes import Family
     from tests.services.run import running
 
@@ -301,7 +301,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
         subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], env=env, cwd=ROOT, check=True, **quiet)
         plan = inside(env, "prepare", str(options.items), str(options.users), str(options.overlap))
-        port = free_port()
+        port = find_free_port()
         with Family() as family, Path(folder, "web.log").open("wb") as log:
             web = family.spawn("web", gunicorn(options, port), env=env, cwd=ROOT, output=log)
             if not wait_until(lambda: answers("127.0.0.1", port), 30):

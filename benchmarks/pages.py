@@ -250,7 +250,7 @@ def ask(base: str, plan: dict[str, Any], requests: int) -> dict[str, dict[str, A
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    from evalapp.ops.ports import answers, free_port, wait_until
+    from evalapp.ops.ports import answers, find_free_port, wait_until
     from evalapp.ops.processes import Family
     from tests.services.run import running
 
@@ -268,7 +268,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             [sys.executable, "manage.py", "collectstatic", "--noinput", "-v0"], env=env, cwd=ROOT, check=True, **quiet
         )
         plan = inside(env, "prepare", str(options.items))
-        port = free_port()
+        port = find_free_port()
         command = [
             sys.executable, "-m", "gunicorn", "evalapp.wsgi:application", "--bind", f"127.0.0.1:{port}", "--preload",
             "--workers", "2", "--worker-class", "evalapp.ops.web.Worker",

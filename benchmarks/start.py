@@ -41,10 +41,10 @@ def check(env: dict[str, str]) -> float:
 
 def first_answer(env: dict[str, str]) -> float:
     """From the start of gunicorn, as `manage.py up` starts it, to a usable page."""
-    from evalapp.ops.ports import free_port
+    from evalapp.ops.ports import find_free_port
     from evalapp.ops.stack import web_answers
 
-    port = free_port()
+    port = find_free_port()
     command = [
         sys.executable, "-m", "gunicorn", "evalapp.wsgi:application", "--bind", f"127.0.0.1:{port}", "--preload",
         "--workers", "2", "--worker-class", "evalapp.ops.web.Worker",

@@ -1,4 +1,4 @@
-"""Addresses of the REST API. Each room lists its own in `<room>.api.urls`."""
+"""URLs of the REST API. Each app has its own in `<app>.api.urls`."""
 
 from django.urls import include, path
 from drf_spectacular.views import SpectacularSwaggerSplitView

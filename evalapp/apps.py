@@ -1,4 +1,4 @@
-"""The ground as a Django app: it carries the management commands and wires the rooms."""
+"""The Django app with the management commands of the installation."""
 
 from django.apps import AppConfig
 

@@ -1,4 +1,4 @@
-"""The Celery application. The database row of a run is the truth; the queue only says "look at row N"."""
+"""The Celery application. The row of a run is its only state; messages in the queue contain only its id."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "evalapp.settings")
 
 app = Celery("evalapp")
 
-# A task that runs longer than this is given to a second worker by Redis; long jobs therefore claim their row,
-# so a second delivery finds it running and leaves at once.
+# Redis delivers a task that runs longer than this a second time; the second worker finds the run claimed and stops.
 VISIBILITY_TIMEOUT = 60 * 60 * 12
 
 
@@ -21,20 +20,19 @@ def broker(url: str) -> str:
     return url.replace("unix://", "redis+socket://", 1)
 
 
-def keep_worker_while_redis_is_away() -> None:
-    """Kombu (5.7) goes on using the channel of a lost connection: it acknowledges what was taken over it, and gives
-    back what was not acknowledged. Where the connection is no more that is an AttributeError, which ends the worker
-    with the run it is at; said as what it is, a lost connection, Celery connects again. Nothing is lost by what could
-    not be acknowledged or given back: the row of a run is the truth, and the reconciler sends what waits."""
+def survive_redis_outages() -> None:
+    """Patch Kombu (5.7), which acknowledges and returns messages over the channel of a lost connection. That raises an
+    AttributeError, which ends the worker with its run. As a ConnectionError, it makes Celery connect again. No run is
+    lost, because the reconciler sends waiting runs again."""
     from kombu.transport import redis
-    from redis.exceptions import ConnectionError as Lost
+    from redis.exceptions import ConnectionError as LostConnection
 
-    usual = redis.Channel._connparams
+    original = redis.Channel._connparams
 
     def connparams(channel: Any, asynchronous: bool = False) -> Any:
         if channel.connection is None or channel.connection.client is None:
-            raise Lost("The connection of this channel is no more.")
-        return usual(channel, asynchronous=asynchronous)
+            raise LostConnection("The connection of this channel is closed.")
+        return original(channel, asynchronous=asynchronous)
 
     redis.Channel._connparams = connparams  # type: ignore[method-assign]
 
@@ -42,17 +40,17 @@ def keep_worker_while_redis_is_away() -> None:
 def configure() -> None:
     from django.conf import settings
 
-    keep_worker_while_redis_is_away()
+    survive_redis_outages()
     app.conf.update(
         broker_url=broker(settings.REDIS_URL),
         broker_connection_retry_on_startup=True,
         broker_transport_options={
             "visibility_timeout": VISIBILITY_TIMEOUT,
-            # Redis looks for tasks of dead workers every `interval` polls; the defaults look every 100 s.
+            # Look for tasks of dead workers every second instead of every 100 s.
             "unacked_restore_interval": 2,
             "unacked_restore_throttle": 1,
             "socket_connect_timeout": 2,
-            # A page that asks for a run waits for this long, not longer: the row is kept, the reconciler sends it.
+            # Pages wait no longer for the queue; the reconciler sends the run later.
             "socket_timeout": 2,
             "max_retries": 1,
             "interval_start": 0,
@@ -69,8 +67,7 @@ def configure() -> None:
         worker_hijack_root_logger=False,
         timezone="UTC",
         imports=["evalapp.common.tasks", "retrieval.tasks", "scoring.tasks"],
-        # By the worker of `live`, where nothing takes longer than somebody waits: in another queue a run that lost its
-        # worker would wait until the trainings before it have ended.
+        # In the queue `live`, whose tasks are short; in others, lost runs would wait for the trainings before them.
         beat_schedule={
             "reconcile": {
                 "task": "evalapp.reconcile",

@@ -1,11 +1,11 @@
-"""All addresses. Rooms are included by name: the ground knows none of them by import."""
+"""All URLs. Apps are included by name, because evalapp does not import them."""
 
 from django.urls import include, path
 
 urlpatterns = [
-    # First: programs and the judging page call it most.
+    # First, because it is requested most.
     path("api/v1/", include("evalapp.api")),
-    path("", include("evalapp.accounts.urls")),  # before common: /projects/new/ is no project
+    path("", include("evalapp.accounts.urls")),  # before common, because /projects/new/ is not a project
     path("", include("evalapp.common.urls")),
     path("", include("annotation.urls")),
     path("", include("retrieval.urls")),

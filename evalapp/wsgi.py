@@ -14,5 +14,5 @@ from evalapp.common.database_timeout import limit_waits  # noqa: E402
 
 limit_waits(settings.DATABASE_TIMEOUT)
 
-# The addresses and what they import, once before gunicorn forks, not in each worker's first request.
+# Import all views before gunicorn forks instead of in the first request of each worker.
 _ = get_resolver().url_patterns

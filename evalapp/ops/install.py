@@ -75,7 +75,7 @@ def main(files: list[str]) -> int:
     for file in files:
         command += ["-r", file]
         if file.endswith(".lock"):
-            command.append("--require-hashes")  # what was not built from the same source is refused
+            command.append("--require-hashes")
     if not sys.stderr.isatty():
         command.append("--quiet")  # the list of 170 packages is not logged
     print(f"installing {' '.join(files)}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""One readable log of many processes: `name | line`, with a colour per name on a terminal."""
+"""Merge the output of several processes into one log: `name | line`, with a colour per name on a terminal."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import TextIO
 
 _COLOURS = (36, 33, 32, 35, 34, 96, 93, 92)
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
-LONGEST_LINE = 8192
+MAX_LINE = 8192
 
 
 def wants_colour(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
-    """On a terminal, unless NO_COLOR is set or the terminal cannot."""
+    """Return whether to use colours: on a terminal, unless NO_COLOR is set or it does not support them."""
     return stream.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
 
 
 class MergedLog:
-    """Writes whole lines under their process's name; keeps what is not yet a whole line."""
+    """Writes complete lines with the name of their process; buffers incomplete lines."""
 
     def __init__(self, stream: TextIO, names: list[str], *, colour: bool) -> None:
         self._stream = stream
@@ -28,16 +28,16 @@ class MergedLog:
         self._rest: dict[str, bytes] = {}
 
     def feed(self, name: str, data: bytes) -> None:
-        """Takes bytes as they come from a process."""
+        """Add bytes from a process."""
         *lines, rest = (self._rest.get(name, b"") + data).split(b"\n")
-        if len(rest) > LONGEST_LINE:
+        if len(rest) > MAX_LINE:
             lines, rest = [*lines, rest], b""
         self._rest[name] = rest
         for line in lines:
             self.line(name, line.decode("utf-8", "replace"))
 
     def flush(self, name: str) -> None:
-        """Writes what the process left without an end of line."""
+        """Write the last line of a process, which has no line break."""
         rest = self._rest.pop(name, b"")
         if rest.strip():
             self.line(name, rest.decode("utf-8", "replace"))
@@ -49,7 +49,7 @@ class MergedLog:
         label = f"{name:<{self._width}} |"
         if name in self._colours:
             label = f"\x1b[{self._colours[name]}m{label}\x1b[0m"
-        # A closed terminal must not stop the processes from being ended in order.
+        # The processes must be stopped in order even if the terminal is closed.
         with contextlib.suppress(OSError, ValueError):
             self._stream.write(f"{label} {text}\n")
             self._stream.flush()

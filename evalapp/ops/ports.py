@@ -1,4 +1,4 @@
-"""TCP ports of this machine: a free one, one that can be bound, one that answers."""
+"""TCP ports of this machine."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from .errors import OpsError, PortInUse
 BACKLOG = 2048
 
 
-def free_port() -> int:
-    """A loopback port that nobody uses at this moment."""
+def find_free_port() -> int:
+    """Return a loopback port that is free at this moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A listening socket, or PortInUse. Connections wait in its backlog until a server accepts them."""
+    """Return a listening socket; raise `PortInUse` if the port is taken. Connections wait until a server accepts
+    them."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -43,7 +44,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def answers(host: str, port: int, timeout: float = 1.0) -> bool:
-    """Whether something accepts connections there."""
+    """Return whether a server accepts connections."""
     try:
         with socket.create_connection((host, port), timeout):
             return True
@@ -52,7 +53,7 @@ def answers(host: str, port: int, timeout: float = 1.0) -> bool:
 
 
 def wait_until(ready: Callable[[], bool], seconds: float, every: float = 0.05) -> bool:
-    """Asks `ready` until it says yes (True) or the time is over (False)."""
+    """Call `ready` until it returns true or `seconds` have passed. Returns whether it did."""
     end = time.monotonic() + seconds
     while not ready():
         if time.monotonic() >= end:

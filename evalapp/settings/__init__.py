@@ -1,4 +1,4 @@
-"""Settings as Django reads them; `base` holds them, `env` reads the environment, `test` adapts them to tests."""
+"""Django settings: `base` defines them, `env` reads environment variables, `test` adapts them to tests."""
 
 import os
 

@@ -1,16 +1,16 @@
-"""Settings of the test suite: fast password hashing, mails kept in memory, and the servers that the
-test environment names. SQLite unless TEST_DATABASE_URL is set for tests that ask for PostgreSQL."""
+"""Settings of the test suite: fast password hashing, mails in memory, and the servers of the test environment. The
+database is SQLite, except for tests that need PostgreSQL (TEST_DATABASE_URL)."""
 
 import atexit
 import os
 import shutil
 import tempfile
 
-# Before numpy and torch are loaded, and for every process that a test starts: what a test computes is too small for a
-# second thread, whose waiting would take a core from the other processes of the run.
+# Before numpy and torch are imported, and for all child processes: computations of tests are too small for several
+# threads, which would take cores from other processes of the run.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# A folder for each process of a parallel run; what a test starts stays in the folder of its process.
+# A folder per process of a parallel run, also used by its child processes.
 _process = os.environ.get("PYTEST_XDIST_WORKER", "main")
 if "EVALAPP_DATA" not in os.environ or os.environ.get("EVALAPP_TEST_PROCESS", _process) != _process:
     os.environ["EVALAPP_DATA"] = tempfile.mkdtemp(prefix="evalapp-test-")
@@ -28,6 +28,5 @@ STORAGES = {
 }
 WHITENOISE_AUTOREFRESH = True
 if "sqlite" in DATABASES["default"]["ENGINE"]:  # noqa: F405
-    # In memory. Said here because pytest-django knows only Django's own engine by its name: of another it would make a
-    # file, at a path that is none, in every process of a parallel run.
+    # In memory; pytest-django would create a file with an invalid path in each process of a parallel run.
     DATABASES["default"]["TEST"] = {"NAME": ":memory:"}  # noqa: F405

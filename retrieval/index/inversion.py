@@ -181,5 +181,5 @@ def _new(path: Path, kind: type[np.generic], shape: tuple[int, ...]) -> npt.NDAr
     if 0 in shape:
         return np.zeros(shape, kind)
     made = np.lib.format.open_memmap(path, "w+", kind, shape)
-    disk.take_room(path)
+    disk.allocate(path)
     return made

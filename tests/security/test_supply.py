@@ -47,7 +47,7 @@ def test_lock_is_installed_by_hash_only(monkeypatch):
 
 @pytest.mark.promise("supply")
 def test_every_licence_is_compatible():
-    found = inventory.packages(ROOT / "requirements.txt")
+    found = inventory.list_packages(ROOT / "requirements.txt")
     assert len(found) > 100
     assert [
         f"{package.name}: {package.licence}" for package in found if not inventory.is_compatible(package.licence)

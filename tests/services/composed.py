@@ -26,7 +26,7 @@ from typing import Any
 import yaml
 
 from evalapp.ops import redis as queue
-from evalapp.ops.ports import free_port, wait_until
+from evalapp.ops.ports import find_free_port, wait_until
 from evalapp.ops.processes import Child, Family
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -99,7 +99,7 @@ class Composed:
     ) -> None:  # fmt: skip
         self.folder, self.app, self._database_url = folder, app, database_url
         self._prefix = without_rights() if tight else []
-        self._ports = {"web": free_port(), "redis": free_port()}
+        self._ports = {"web": find_free_port(), "redis": find_free_port()}
         self.url = f"http://127.0.0.1:{self._ports['web']}"
         self.redis_url = f"redis://127.0.0.1:{self._ports['redis']}/0"
         self.compose = read({"ALLOWED_HOSTS": "127.0.0.1", "SECURE_PROXY": "0", **(variables or {})})

@@ -15,7 +15,7 @@ import urllib.request
 from pathlib import Path
 
 from evalapp.ops import redis
-from evalapp.ops.ports import answers, free_port, wait_until
+from evalapp.ops.ports import answers, find_free_port, wait_until
 from evalapp.ops.processes import Child, Ending, Family, User
 from tests.services import installing
 from tests.services.installing import CannotHave
@@ -77,7 +77,7 @@ def _postgres(family: Family, folder: Path, durable: bool) -> str:
     binaries = installing.postgres_binaries()
     user = _ordinary(_POSTGRES_USERS)
     _own(folder, user)
-    data, port = folder / "data", free_port()
+    data, port = folder / "data", find_free_port()
     made = subprocess.run(
         [binaries / "initdb", "--pgdata", data, "--auth", "trust", "--username", "evalapp", "--encoding", "UTF8",
          "--locale", "C.UTF-8", "--no-sync"],
@@ -128,7 +128,7 @@ def start_postgres(family: Family, folder: Path) -> str:
 def _redis(family: Family, folder: Path) -> str:
     program = installing.redis_program()
     folder.mkdir(parents=True, exist_ok=True)
-    port, log = free_port(), folder / "log"
+    port, log = find_free_port(), folder / "log"
     url = f"redis://127.0.0.1:{port}/0"
     command = [
         str(program), "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", "",
@@ -160,8 +160,8 @@ def _elasticsearch(family: Family, folder: Path, durable: bool) -> str:
                 "discovery.type": "single-node",
                 "xpack.security.enabled": False,
                 "network.host": "127.0.0.1",
-                "http.port": free_port(),
-                "transport.port": free_port(),
+                "http.port": find_free_port(),
+                "transport.port": find_free_port(),
                 "path.data": str(folder / "data"),
                 "path.logs": str(folder / "logs"),
                 "cluster.routing.allocation.disk.threshold_enabled": False,

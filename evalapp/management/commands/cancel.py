@@ -1,4 +1,4 @@
-"""Cancel a background run: a waiting one ends at once, a running one within seconds."""
+"""`manage.py cancel NUMBER`: cancel a background run."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Any
 
 from evalapp.common import commands
 from evalapp.common.api.runs import RunSerializer
-from evalapp.common.errors import NotThere
-from evalapp.common.models import Run
 from evalapp.common.queue import cancel_run
 
 
@@ -19,11 +17,8 @@ class Command(commands.Command):
         parser.add_argument("number", type=int)
 
     def work(self, *, number: int, **_: Any) -> dict[str, Any]:
-        run = Run.objects.select_related("project").filter(pk=number).first()
-        if run is None:
-            raise NotThere(f"There is no run {number}. See: manage.py runs")
-        return dict(RunSerializer(cancel_run(run=run)).data)
+        return dict(RunSerializer(cancel_run(run=commands.find_run(number))).data)
 
     def show(self, result: dict[str, Any]) -> None:
-        words = "is cancelled" if result["state"] == "cancelled" else "is asked to stop"
-        self.stdout.write(f"Run {result['id']} {words}.")
+        state = "is cancelled" if result["state"] == "cancelled" else "is being cancelled"
+        self.stdout.write(f"Run {result['id']} {state}.")

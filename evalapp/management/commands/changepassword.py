@@ -1,4 +1,4 @@
-"""Django's command, which also revokes the tokens of the API, as changing a password on the page does."""
+"""Django's `changepassword`, which also revokes API tokens, like the page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Command(changepassword.Command):
         parser.add_argument("--json", action="store_true", help="Print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> str:
-        # What it says while it asks is no part of the JSON.
+        # Its questions are not part of the JSON.
         asking = changepassword.Command(stdout=self.stderr if options["json"] else self.stdout, stderr=self.stderr)
         said = asking.handle(*args, **options)
         name = options["username"] or getpass.getuser()

@@ -1,4 +1,4 @@
-"""The first owner of an installation, or one more."""
+"""`manage.py createowner NAME`: create an owner of the installation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from evalapp.common.errors import BadInput, Conflict, Fault
 
 
 class Command(commands.Command):
-    help = "Make a user who may do everything. The password is generated and printed once, or read from stdin."
+    help = "Create a user with all permissions. The password is generated and printed once, or read from stdin."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name", help="User name")
@@ -29,13 +29,13 @@ class Command(commands.Command):
         password = sys.stdin.readline().rstrip("\r\n") if password_stdin else secrets.token_urlsafe(12)
         name = User.normalize_username(name)
         if User.objects.filter(username=name).exists():
-            raise Conflict(f"The user “{name}” exists. A new password: manage.py changepassword {name}")
+            raise Conflict(f"The user “{name}” exists. Change the password: manage.py changepassword {name}")
         user = User(username=name, email=email, is_superuser=True)
         try:
             user.full_clean(exclude=["password"])
             validate_password(password, user)
         except ValidationError as error:
-            raise BadInput("The owner could not be made.", faults=_faults(error)) from error
+            raise BadInput("The owner could not be created.", faults=_faults(error)) from error
         check_look(name)
         user.set_password(password)
         with transaction.atomic():
@@ -44,13 +44,13 @@ class Command(commands.Command):
         return {"username": name, "email": email, **({} if password_stdin else {"password": password})}
 
     def show(self, result: dict[str, Any]) -> None:
-        self.stdout.write(f"The owner “{result['username']}” stands.")
+        self.stdout.write(f"Created the owner “{result['username']}”.")
         if "password" in result:
             self.stdout.write(f"Password (shown once): {result['password']}")
 
 
 def _faults(error: ValidationError) -> list[Fault]:
-    """By field where they are about the name or the address; a password may come from stdin and has none."""
+    """Return faults of name and address by field. The password has no field, because it may come from stdin."""
     if not hasattr(error, "error_dict"):
         return [Fault(text) for text in error.messages]
     return [Fault(text, field=name) for name, texts in error.message_dict.items() for text in texts]

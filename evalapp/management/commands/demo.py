@@ -1,5 +1,5 @@
-"""The demonstration project: texts written for it, outputs of systems that really answered, simulated judgements,
-open campaigns and scores. What is there already is kept, so that a second time takes seconds."""
+"""`manage.py demo`: fill the demonstration project with texts, outputs of small systems, simulated judgements,
+campaigns and scores. Existing parts are skipped, so that a repetition takes seconds."""
 
 from __future__ import annotations
 
@@ -29,38 +29,38 @@ from evalapp.common.queue import queue_has_worker
 
 SLUG = "demo"
 PEOPLE = ((Role.OWNER, "owner"), (Role.RESEARCHER, "researcher"), (Role.ANNOTATOR, "annotator"))
-#: Those of seconds: the leaderboards of the first look stand on them.
+#: Evaluators that take seconds, for the first leaderboards.
 QUICK = ("length", "overlap", "random", "token-f1", "bleu-star", "chrf", "rouge-l")
 EVALUATORS = (*QUICK, "bertscore")
-#: What the pages show first, as commands: computed before anybody opens a page that would leave them to a run.
+#: Commands and options of the tables that pages show first, computed in advance.
 TABLES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("systems", {}), ("meta", {}), ("agreement", {}), ("agreement", {"aspect": "naturalness"}),
     ("meta", {"aspects": True}), ("meta", {"slices": ""}), ("meta", {"matrix": True}),
     ("meta", {"pairs": True}),
 )  # fmt: skip
-#: What the worker then learns and applies: quick ones of small data, each group scored by a model that did not see it.
+#: Evaluators that the worker trains and applies: short trainings on small data, cross-fitted.
 TRAININGS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("adem", {"aspect": "naturalness"}),
     ("ream", {"aspect": "naturalness", "settings_given": [("sizes", "1,2,3"), ("epochs", "10"), ("foreign", "5")]}),
     ("shared-bert", {"folds": 2, "settings_given": [("epochs", "2"), ("max_references", "1")]}),
 )
-#: How long `up` may need until its worker signs on.
+#: Seconds to wait for a worker of `up`.
 PATIENCE = 20.0
-#: How long the quick evaluators may take before tables are computed from what is there.
+#: Seconds to wait for the quick evaluators before tables are computed.
 PATIENCE_FOR_SCORES = 180.0
 
 
 class Command(commands.Command):
-    help = "Fill the demonstration project: data, people, campaigns, scores. Starts nothing."
+    help = "Fill the demonstration project with data, users, campaigns and scores. Starts no server."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--reset", action="store_true", help="Delete it first, and give new passwords")
-        parser.add_argument("--data", type=Path, metavar="FOLDER", help="An interchange folder of your own instead")
+        parser.add_argument("--reset", action="store_true", help="Delete the project first, and set new passwords")
+        parser.add_argument("--data", type=Path, metavar="FOLDER", help="Load your own interchange folder instead")
 
     def work(self, *, reset: bool, data: Path | None, **_: Any) -> dict[str, Any]:
-        slug = SLUG if data is None else self._slug_of(data)
-        self._refuse_others(slug)
-        passwords = self._people(reset)
+        slug = SLUG if data is None else self._make_slug(data)
+        self._check_names(slug)
+        passwords = self._create_users(reset)
         owner = User.objects.get(username="owner")
         project = Project.objects.filter(slug=slug).first()
         if project is not None and reset:
@@ -71,65 +71,66 @@ class Command(commands.Command):
             with transaction.atomic():
                 project = create_project(slug=slug, owner=owner)
                 audit.record(verb="demo.made", project=project, actor=owner, object=slug)
-        self._join(project)
+        self._add_members(project)
         loaded = self._load(project, data)
         if data is None:
-            self._campaigns(project)
-            self._writing(project)
-        runs = self._put_to_work(project, own_data=data is not None)
+            self._open_campaigns(project)
+            self._prepare_writing(project)
+        runs = self._start_runs(project, own_data=data is not None)
         return {"project": slug, "loaded": loaded, "passwords": passwords, "runs": runs}
 
-    def _slug_of(self, folder: Path) -> str:
+    def _make_slug(self, folder: Path) -> str:
         if not folder.is_dir():
-            raise commands.WrongUsage(f"{folder} is no folder. DATA and --data take one in the interchange format.")
+            raise commands.WrongUsage(f"{folder} is not a folder. DATA and --data need an interchange folder.")
         return slugify(folder.resolve().name)[:63].strip("-") or "data"
 
-    def _refuse_others(self, slug: str) -> None:
-        """Accounts and projects that are only called so: nobody acts in their name, joins, fills or deletes."""
+    def _check_names(self, slug: str) -> None:
+        """Refuse to use accounts and projects of the same names that do not belong to the demonstration."""
         for user in User.objects.filter(username__in=[name for _, name in PEOPLE]):
-            if not self._is_ours(user):
+            if not self._is_demo_user(user):
                 raise BadInput(
-                    f"There is a user “{user.username}” who is not of the demonstration; nothing was changed. "
-                    "Take another data folder: EVALAPP_DATA=FOLDER."
+                    f"The user “{user.username}” does not belong to the demonstration; nothing was changed. "
+                    "Use another data folder: EVALAPP_DATA=FOLDER."
                 )
         project = Project.objects.select_related("created_by").filter(slug=slug).first()
         if project is None or AuditEvent.objects.filter(project=project, verb__startswith="demo.").exists():
             return
-        maker = project.created_by
-        if slug != SLUG or maker is None or not self._is_ours(maker):  # else one begun by an earlier version
+        creator = project.created_by
+        # An earlier version may have created the demonstration without an audit entry.
+        if slug != SLUG or creator is None or not self._is_demo_user(creator):
             raise BadInput(
-                f"There is a project “{slug}” that is not of the demonstration; nothing was changed. "
-                "Rename the folder of your data, or take another data folder: EVALAPP_DATA=FOLDER."
+                f"The project “{slug}” does not belong to the demonstration; nothing was changed. "
+                "Rename the folder of your data, or use another data folder: EVALAPP_DATA=FOLDER."
             )
 
-    def _people(self, reset: bool) -> dict[str, str]:
-        """New passwords, by user name; they are printed and kept nowhere."""
-        made = {}
-        there = {user.username: user for user in User.objects.filter(username__in=[name for _, name in PEOPLE])}
+    def _create_users(self, reset: bool) -> dict[str, str]:
+        """Return user name -> new password. Passwords are only printed."""
+        passwords = {}
+        users = {user.username: user for user in User.objects.filter(username__in=[name for _, name in PEOPLE])}
         for _, name in PEOPLE:
-            user = there.get(name)
+            user = users.get(name)
             if user is not None and not reset:
                 continue
             user = user or User(username=name, preferences={"demo": True})
-            made[name] = secrets.token_urlsafe(9)
-            user.set_password(made[name])
+            passwords[name] = secrets.token_urlsafe(9)
+            user.set_password(passwords[name])
             user.save()
             audit.record(verb="account.created", actor=user, object=name, demo=True)
-            # At once: whoever interrupts the filling has them all the same.
-            self.say(f"sign in as {name} with the password {made[name]}")
-        return made
+            # Printed at once, in case the command is interrupted.
+            self.say(f"sign in as {name} with the password {passwords[name]}")
+        return passwords
 
-    def _is_ours(self, user: User) -> bool:
+    def _is_demo_user(self, user: User) -> bool:
         return bool(user.preferences.get("demo"))
 
-    def _join(self, project: Project) -> None:
+    def _add_members(self, project: Project) -> None:
         for role, name in PEOPLE:
             user = User.objects.get(username=name)
             if not Membership.objects.filter(project=project, user=user).exists():
                 add_member(project=project, user=user, role=role, actor=project.created_by)
 
     def _load(self, project: Project, data: Path | None) -> bool:
-        """False when the data are there already."""
+        """Load the data. Returns False if they have been loaded already."""
         if AuditEvent.objects.filter(project=project, verb="demo.loaded").exists():
             return False
         if data is not None:
@@ -142,23 +143,23 @@ class Command(commands.Command):
                 build(Path(name))
                 self.say("loading them")
                 self._call("load", name, project=project.slug)
-            project.refresh_from_db()  # the data brought their own description
+            project.refresh_from_db()  # the data contain a description
             update_project(project=project, actor=project.created_by, name="Demonstration")
         audit.record(verb="demo.loaded", project=project, object=project.slug)
         return True
 
-    def _campaigns(self, project: Project) -> None:
+    def _open_campaigns(self, project: Project) -> None:
         plans = Path(demo.__file__).parent / "campaigns.json"
-        made = {"slugs": sorted(row["slug"] for row in json.loads(plans.read_text(encoding="utf-8")))}
-        if AuditEvent.objects.filter(project=project, verb="demo.campaigns", detail=made).exists():
+        detail = {"slugs": sorted(row["slug"] for row in json.loads(plans.read_text(encoding="utf-8")))}
+        if AuditEvent.objects.filter(project=project, verb="demo.campaigns", detail=detail).exists():
             return
         self.say("opening the campaigns")
         self._call("campaign", project.slug, str(plans), open=True, by="researcher")
-        audit.record(verb="demo.campaigns", project=project, object=project.slug, **made)
+        audit.record(verb="demo.campaigns", project=project, object=project.slug, **detail)
 
-    def _writing(self, project: Project) -> None:
-        """A corpus of the dialogues, two open campaigns of reference writing, and one as a draft: it shows scores of
-        `ream`, which the worker has yet to train."""
+    def _prepare_writing(self, project: Project) -> None:
+        """Create a corpus of the dialogues, two open writing campaigns, and a draft of one that shows scores of `ream`,
+        which the worker trains later."""
         if AuditEvent.objects.filter(project=project, verb="demo.writing").exists():
             return
         self.say("preparing reference writing")
@@ -172,15 +173,16 @@ class Command(commands.Command):
         self._call("campaign", project.slug, str(WRITING_SCORED), by="researcher")
         audit.record(verb="demo.writing", project=project, object=project.slug)
 
-    def _put_to_work(self, project: Project, *, own_data: bool) -> list[int]:
-        """Queue what was not asked for yet. Where no worker comes, score here; trainings would keep people waiting."""
-        asked = Run.objects.filter(project=project, kind__in=["score", "train"])
-        known = set(asked.exclude(state__in=["failed", "cancelled"]).values_list("params__evaluator", flat=True))
+    def _start_runs(self, project: Project, *, own_data: bool) -> list[int]:
+        """Queue missing scores and trainings; return the ids of the runs. Without a worker, only score, in this
+        process."""
+        runs = Run.objects.filter(project=project, kind__in=["score", "train"])
+        known = set(runs.exclude(state__in=["failed", "cancelled"]).values_list("params__evaluator", flat=True))
         scores = [name for name in EVALUATORS if name not in known]
         trainings = [] if own_data else [(name, more) for name, more in TRAININGS if name not in known]
         if not scores and not trainings:
             return []
-        detach = self._worker_comes()
+        detach = self._wait_for_worker()
         quick = [name for name in scores if name in QUICK]
         numbers = self._score(project, quick, detach=detach)
         if quick and not own_data:
@@ -188,25 +190,25 @@ class Command(commands.Command):
         numbers += self._score(project, [name for name in scores if name not in QUICK], detach=detach)
         for name, more in trainings if detach else ():
             self.say(f"{name}: training queued")
-            told = self._call("train", name, project=project.slug, apply=True, detach=True, verbosity=0, **more)
-            numbers.append(told["run"])
+            result = self._call("train", name, project=project.slug, apply=True, detach=True, verbosity=0, **more)
+            numbers.append(result["run"])
         return numbers
 
     def _score(self, project: Project, names: list[str], *, detach: bool) -> list[int]:
-        """The runs. What one's own data have nothing for, as references, is left out and says why."""
+        """Start scoring; return the ids of the runs. Evaluators that the data do not support are skipped."""
         runs = []
         for name in names:
             self.say(f"{name}: {'queued' if detach else 'scoring here, no worker is running'}")
             try:
-                told = self._call("score", name, project=project.slug, **{"detach" if detach else "here": True})
+                result = self._call("score", name, project=project.slug, **{"detach" if detach else "here": True})
             except CommandError as error:
-                self.say(f"{name}: left out. {error}")
+                self.say(f"{name}: skipped. {error}")
             else:
-                runs.append(int(told["run"]))
+                runs.append(int(result["run"]))
         return runs
 
     def _compute_tables(self, project: Project, runs: list[int]) -> None:
-        """The tables of the pages, from these runs' scores. One that fails is left to its page, which tells why."""
+        """Compute the tables of the pages after these runs. The page of a table that fails shows the reason."""
         until = time.monotonic() + PATIENCE_FOR_SCORES
         while Run.objects.filter(pk__in=runs, state__in=Run.ACTIVE).exists() and time.monotonic() < until:
             time.sleep(0.5)
@@ -217,7 +219,7 @@ class Command(commands.Command):
             except CommandError as error:
                 self.say(f"{name}: {error}")
 
-    def _worker_comes(self) -> bool:
+    def _wait_for_worker(self) -> bool:
         try:
             redis.Redis.from_url(settings.REDIS_URL, socket_connect_timeout=1, socket_timeout=1).ping()
         except redis.RedisError:
@@ -230,18 +232,18 @@ class Command(commands.Command):
         return True
 
     def _call(self, name: str, *arguments: str, **options: Any) -> dict[str, Any]:
-        """Rooms downstream are known by the names of their commands only."""
-        answer = io.StringIO()
-        call_command(name, *arguments, json=True, stdout=answer, stderr=self.stderr, **options)
-        return json.loads(answer.getvalue())
+        """Run a command of another app, which this app does not import; return its JSON."""
+        output = io.StringIO()
+        call_command(name, *arguments, json=True, stdout=output, stderr=self.stderr, **options)
+        return json.loads(output.getvalue())
 
     def show(self, result: dict[str, Any]) -> None:
-        words = "is filled" if result["loaded"] else "is there already and was kept"
-        self.stdout.write(f"The project “{result['project']}” {words}.")
+        state = "has been filled" if result["loaded"] else "was filled before; its data are unchanged"
+        self.stdout.write(f"The project “{result['project']}” {state}.")
         if result["runs"]:
-            self.stdout.write(f"At work: {len(result['runs'])} runs; see: manage.py runs {result['project']}")
+            self.stdout.write(f"Started {len(result['runs'])} runs; see: manage.py runs {result['project']}")
         for name, password in result["passwords"].items():
-            self.stdout.write(f"  {name:<12} password (kept nowhere): {password}")
+            self.stdout.write(f"  {name:<12} password (shown once): {password}")
         if not result["passwords"]:
-            self.stdout.write("Passwords are kept. A new one: manage.py changepassword researcher")
-            self.stdout.write("All anew, data too: manage.py demo --reset")
+            self.stdout.write("Passwords are unchanged. Set a new one: manage.py changepassword researcher")
+            self.stdout.write("Start again with new data and passwords: manage.py demo --reset")

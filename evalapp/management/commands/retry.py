@@ -1,4 +1,4 @@
-"""Put a failed or cancelled run back into the queue."""
+"""`manage.py retry NUMBER`: return a failed or cancelled run to the queue."""
 
 from __future__ import annotations
 
@@ -7,22 +7,17 @@ from typing import Any
 
 from evalapp.common import commands
 from evalapp.common.api.runs import RunSerializer
-from evalapp.common.errors import NotThere
-from evalapp.common.models import Run
 from evalapp.common.queue import retry_run
 
 
 class Command(commands.Command):
-    help = "Put a failed or cancelled run back into the queue."
+    help = "Return a failed or cancelled run to the queue."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("number", type=int)
 
     def work(self, *, number: int, **_: Any) -> dict[str, Any]:
-        run = Run.objects.select_related("project").filter(pk=number).first()
-        if run is None:
-            raise NotThere(f"There is no run {number}. See: manage.py runs")
-        return dict(RunSerializer(retry_run(run=run)).data)
+        return dict(RunSerializer(retry_run(run=commands.find_run(number))).data)
 
     def show(self, result: dict[str, Any]) -> None:
-        self.stdout.write(f"Run {result['id']} waits in the queue again.")
+        self.stdout.write(f"Run {result['id']} is in the queue again.")

@@ -1,4 +1,4 @@
-"""One run: how far, its log, its result; or follow it to its end."""
+"""`manage.py run NUMBER`: show a run with its progress, log and result, or follow it."""
 
 from __future__ import annotations
 
@@ -8,28 +8,25 @@ from typing import Any
 
 from evalapp.common import commands
 from evalapp.common.api.runs import RunDetailSerializer
-from evalapp.common.errors import NotThere
 from evalapp.common.models import Run
 from evalapp.common.run_lines import as_line, follow_run
 from evalapp.common.selectors import log_tail
 
 
 class Command(commands.Command):
-    help = "Show one background run. With --follow: until it ends; exit 1 if it failed or was cancelled."
+    help = "Show a background run. With --follow, report until it ends; exit status 1 unless it succeeds."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("number", type=int)
-        parser.add_argument("--follow", action="store_true", help="Stay until it ends")
+        parser.add_argument("--follow", action="store_true", help="Report until the run ends")
 
     def work(self, *, number: int, follow: bool, **_: Any) -> dict[str, Any]:
-        run = Run.objects.select_related("project", "created_by").filter(pk=number).first()
-        if run is None:
-            raise NotThere(f"There is no run {number}. See: manage.py runs")
+        run = commands.find_run(number)
         if follow:
             run = follow_run(run, self.say)
         self.run_row = run
-        unhappy = follow and run.state != Run.State.SUCCEEDED
-        return {**RunDetailSerializer(run).data, **({"exit": 1} if unhappy else {})}
+        failed = follow and run.state != Run.State.SUCCEEDED
+        return {**RunDetailSerializer(run).data, **({"exit": 1} if failed else {})}
 
     def show(self, result: dict[str, Any]) -> None:
         run = self.run_row

@@ -1,4 +1,4 @@
-"""What waits, what is running, what came out."""
+"""`manage.py runs [PROJECT]`: list background runs."""
 
 from __future__ import annotations
 
@@ -16,20 +16,19 @@ class Command(commands.Command):
     help = "List background runs, newest first."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("project", nargs="?", default="", help="Only those of this project (short name)")
-        parser.add_argument("--active", action="store_true", help="Only those that wait or run")
-        parser.add_argument("--limit", type=int, default=20, help="At most so many (20)")
+        parser.add_argument("project", nargs="?", default="", help="Short name of a project; default: all projects")
+        parser.add_argument("--active", action="store_true", help="Only waiting and running ones")
+        parser.add_argument("--limit", type=int, default=20, help="Maximum number of runs (20)")
 
     def work(self, *, project: str, active: bool, limit: int, **_: Any) -> dict[str, Any]:
-        found = Run.objects.select_related("project", "created_by").order_by("-pk")
+        runs = Run.objects.select_related("project", "created_by").order_by("-pk")
         if project:
-            found = found.filter(project=commands.find_project(project))
+            runs = runs.filter(project=commands.find_project(project))
         if active:
-            found = found.filter(state__in=Run.ACTIVE)
+            runs = runs.filter(state__in=Run.ACTIVE)
         workers = [{"name": beat.name, "queues": beat.queues, "at": beat.at} for beat in live_workers()]
-        rows = list(found[: max(1, limit)])
-        self.rows = rows
-        return {"runs": RunSerializer(rows, many=True).data, "workers": workers}
+        self.rows = list(runs[: max(1, limit)])
+        return {"runs": RunSerializer(self.rows, many=True).data, "workers": workers}
 
     def show(self, result: dict[str, Any]) -> None:
         for run in self.rows:

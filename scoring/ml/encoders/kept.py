@@ -50,7 +50,7 @@ def cached_vectors(
     shape = (len(encodings), encoder.source.width)
     number = np.dtype(np.float16 if dtype == "fp16" else np.float32)
     found = np.lib.format.open_memmap(path, mode="r+" if begun else "w+", dtype=number, shape=shape)
-    disk.take_room(path)
+    disk.allocate(path)
     keys = _keys(encodings)
     # Decided once and stored: further files may be finished before this one is continued.
     kept = path.with_suffix(".keys.npy")

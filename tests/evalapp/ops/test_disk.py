@@ -13,7 +13,7 @@ def test_sparse_file_gets_its_space_and_keeps_its_content(tmp_path: Path):
         file.write(b"begin")
         file.truncate(8 << 20)
     assert path.stat().st_blocks * 512 < 1 << 20
-    disk.take_room(path)
+    disk.allocate(path)
     assert path.stat().st_blocks * 512 >= 8 << 20
     assert path.stat().st_size == 8 << 20
     assert path.read_bytes()[:6] == b"begin\0"

@@ -7,7 +7,7 @@ from evalapp.ops.errors import OpsError, PortInUse
 
 
 def test_bound_port_answers_and_cannot_be_bound_twice():
-    port = ports.free_port()
+    port = ports.find_free_port()
     assert not ports.answers("127.0.0.1", port)
     with ports.bind("127.0.0.1", port):
         assert ports.answers("127.0.0.1", port)

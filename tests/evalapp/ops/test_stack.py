@@ -88,4 +88,4 @@ def test_addresses_people_can_open():
 
 
 def test_silent_port_is_not_ready():
-    assert not stack.web_answers(f"http://127.0.0.1:{ports.free_port()}/health/live", timeout=0.2)
+    assert not stack.web_answers(f"http://127.0.0.1:{ports.find_free_port()}/health/live", timeout=0.2)

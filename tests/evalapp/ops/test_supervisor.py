@@ -74,7 +74,7 @@ def test_dead_service_is_restarted_and_everything_ends(tmp_path):
         pids.append(int(run.until(r"a\s+\| pid (\d+)")[1]))
         pids.append(int(run.until(r"b\s+\| pid (\d+)")[1]))
         os.kill(pids[0], signal.SIGKILL)
-        run.until(r"a was ended by signal SIGKILL; starting it again in 0.5 s")
+        run.until(r"a was ended by signal SIGKILL; restarting it in 0.5 s")
         pids.append(int(run.until(rf"a\s+\| pid (?!{pids[0]}\b)(\d+)")[1]))
 
     text = run(steps)
@@ -94,7 +94,7 @@ def test_temporarily_unstartable_service_is_retried(tmp_path):
         first = int(run.until(r"a\s+\| pid (\d+)")[1])
         program.unlink()
         os.kill(first, signal.SIGKILL)
-        run.until(r"a cannot be started \(No such file or directory\); starting it again in 1 s")
+        run.until(r"a cannot be started \(No such file or directory\); restarting it in 1 s")
         program.symlink_to(sys.executable)
         run.until(rf"a\s+\| pid (?!{first}\b)(\d+)")
 
@@ -139,7 +139,7 @@ def test_second_signal_kills_slow_processes_at_once(tmp_path, monkeypatch):
         run.until("up")
         began.append(time.monotonic())
         os.kill(os.getpid(), signal.SIGTERM)
-        run.until("ending stubborn")  # received: two pending signals would merge into one
+        run.until("stopping stubborn")  # received: two pending signals would merge into one
         time.sleep(0.5)  # it is being waited for when the second signal arrives
 
     text = Run(tmp_path, services)(steps)
@@ -159,7 +159,7 @@ def test_signal_delivered_twice_counts_once(tmp_path, monkeypatch):
     def steps(run):
         run.until("up")
         os.kill(os.getpid(), signal.SIGTERM)
-        run.until("ending polite")  # two pending signals merge into one in the kernel
+        run.until("stopping polite")  # two pending signals merge into one in the kernel
 
     assert "said goodbye" in Run(tmp_path, [Service("polite", polite, stage=1)])(steps)
 

@@ -67,7 +67,7 @@ def test_interrupted_following_says_that_the_run_continues(cast, monkeypatch):
 
 
 def test_retry_and_cancel(failed):
-    assert "waits in the queue again" in told("retry", str(failed.pk))
+    assert "is in the queue again" in told("retry", str(failed.pk))
     assert json.loads(told("cancel", str(failed.pk), "--json"))["state"] == "cancelled"
     with pytest.raises(CommandError, match="already ended"):
         told("cancel", str(failed.pk))

@@ -30,7 +30,7 @@ class Up:
     """A running `manage.py up`, its output and its processes."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
-        self.folder, self.port = folder, ports.free_port()
+        self.folder, self.port = folder, ports.find_free_port()
         self.process = subprocess.Popen(
             [sys.executable, "manage.py", "up", "--port", str(self.port), *arguments],
             cwd=settings.BASE_DIR,
