@@ -1,5 +1,4 @@
-"""Writes the demonstration project as one interchange folder. The same seed gives the same bytes; the texts, the
-systems and the simulated raters have modules of their own."""
+"""Write the demonstration project as an interchange folder. The same seed gives the same bytes."""
 
 from __future__ import annotations
 
@@ -28,8 +27,8 @@ NOTES = (
 
 
 def build(folder: Path, seed: int = 7) -> None:
-    """Write the eight files of the interchange format into `folder`, which is made if absent. Rows stand in
-    canonical order; files of these names are overwritten, others left alone."""
+    """Write eight files of the interchange format into `folder`, which is created if necessary. Rows are in canonical
+    order; existing files of these names are overwritten."""
     items, dialogues = read_items(), read_dialogues()
     outputs = all_outputs(items, dialogues, seed)
     values, references = _latents(items, dialogues, outputs, seed)
@@ -49,7 +48,7 @@ def build(folder: Path, seed: int = 7) -> None:
 def _latents(
     items: list[Item], dialogues: list[Dialogue], outputs: list[Output], seed: int
 ) -> tuple[list[dict[str, float]], dict[str, list[dict[str, float]]]]:
-    """Latent values with taste, one per output, and the latent values of every item's references."""
+    """Return the latent values of all outputs with taste, and those of each item's references."""
     by_id = {item.id: item for item in items}
     fluent = [(item, text) for item in items for text in (*item.references, item.written)]
     fluent += [(items[0], turn) for talk in dialogues for turn in talk.turns]
@@ -97,7 +96,7 @@ def _output_row(output: Output) -> dict[str, Any]:
 
 
 def _corpus(dialogues: list[Dialogue]) -> Iterator[dict[str, str]]:
-    """Consecutive turns, in the order of the dialogues."""
+    """Yield pairs of consecutive turns."""
     for talk in dialogues:
         for query, response in zip(talk.turns, talk.turns[1:], strict=False):
             yield {"query": query, "response": response}

@@ -1,5 +1,5 @@
-"""A word n-gram language model that learns from one sample at a time, so that it has training steps, and writes
-conditioned on a context or a meaning representation. The demonstration's learned system; not a scorer."""
+"""A word n-gram language model that is trained sample by sample and generates text for a context or a meaning
+representation: the learned system of the demonstration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ END = "</s>"
 
 @dataclass(frozen=True)
 class Sample:
-    """One training pair: what is known of the input (content words or attribute=value), and the words written."""
+    """A training pair: features of the input (content words or attribute=value), and the words of the output."""
 
     features: tuple[str, ...]
     words: tuple[str, ...]
@@ -25,9 +25,9 @@ class NgramModel:
     """Interpolated n-gram counts with a Dirichlet prior, and a learned association of inputs with words.
 
     p_k(w | h) = (c(h w) + prior * p_{k-1}(w | shorter h)) / (c(h) + prior), p_0 uniform over the words seen.
-    With few samples the prior dominates and the text is a salad of single words; with more of them longer
-    histories take over. The association of an input f with a word w is n(f, w) / (n(w) + 5): the share of the
-    samples with w that had f, damped for rare words.
+    With few samples the prior dominates and texts are random words; with more, longer histories dominate. The
+    association of a feature f with a word w is n(f, w) / (n(w) + 5): the share of samples with w that had f, damped for
+    rare words.
     """
 
     def __init__(self, order: int = 4, prior: float = 3.0) -> None:
@@ -41,7 +41,7 @@ class NgramModel:
         self._strengths: dict[str, dict[str, float]] = {}
 
     def update(self, sample: Sample) -> None:
-        """One training step: one sample."""
+        """Train on a sample."""
         self._strengths.clear()
         padded = [START] * (self.order - 1) + list(sample.words) + [END]
         for end in range(self.order - 1, len(padded)):
@@ -59,7 +59,7 @@ class NgramModel:
                 counts[feature] += 1
 
     def probability(self, word: str, history: Sequence[str]) -> float:
-        """p(word | history) by the formula of the class; `history` is cut to order - 1 words."""
+        """Return p(word | history); of `history` the last order - 1 words count."""
         p = 1.0 / max(len(self.vocabulary), 1)
         for size in range(self.order):
             key = tuple(history[len(history) - size :])
@@ -69,8 +69,8 @@ class NgramModel:
         return p
 
     def draw(self, history: Sequence[str], rng: random.Random, banned: frozenset[str]) -> str:
-        """A word from p(. | history): back off to a shorter history with probability prior / (c(h) + prior), and
-        where the word drawn is banned."""
+        """Draw a word from p(. | history): back off to a shorter history with probability prior / (c(h) + prior), and
+        if the word is banned."""
         for size in range(self.order - 1, -1, -1):
             key = tuple(history[len(history) - size :])
             total = self.totals[key]
@@ -82,7 +82,7 @@ class NgramModel:
         return rng.choice([word for word in self.vocabulary if word not in banned])
 
     def write(self, rng: random.Random, banned: frozenset[str], shortest: int, longest: int) -> tuple[list[str], float]:
-        """One text (at least `shortest` words, no `banned` ones) and its mean log probability per word."""
+        """Return a text (at least `shortest` words, none of `banned`) and its mean log probability per word."""
         history = [START] * (self.order - 1)
         words: list[str] = []
         logs = 0.0
@@ -96,7 +96,7 @@ class NgramModel:
         return words, logs / (len(words) + 1)
 
     def association(self, features: Sequence[str], words: Sequence[str]) -> float:
-        """Mean over the inputs of the strongest association with any word of the text; 0 without inputs."""
+        """Return the mean over features of the strongest association with a word of the text; 0 without features."""
         if not features:
             return 0.0
         known = [(self.seen_with[word], self.seen[word] + 5.0) for word in dict.fromkeys(words)]
@@ -104,8 +104,8 @@ class NgramModel:
         return sum(best) / len(best)
 
     def contradiction(self, features: Sequence[str], words: Sequence[str]) -> float:
-        """Sum over the words of how much more an absent value (attribute=value) goes with them than any present
-        one; 0 where the inputs have no attributes."""
+        """Return the sum over words of the excess of the strongest association with an absent value (attribute=value)
+        over that with a present one; 0 without attributes."""
         known = {feature.partition("=")[0] for feature in features if "=" in feature}
         present = set(features)
         total = 0.0
@@ -117,7 +117,7 @@ class NgramModel:
         return total
 
     def _value_strength(self, word: str) -> dict[str, float]:
-        """The association of a word with every attribute=value it was seen with, kept until the next update."""
+        """Return attribute=value -> association with the word, cached until the next update."""
         if word not in self._strengths:
             damped = self.seen[word] + 5.0
             self._strengths[word] = {f: n / damped for f, n in self.seen_with[word].items() if "=" in f}

@@ -21,14 +21,14 @@ _REACTIONS = frozenset(read_json("words.json")["reactions"].split())
 
 @dataclass(frozen=True)
 class Features:
-    """What is measured on one text, each from 0 to 1.
+    """Features of a text, each from 0 to 1.
 
-    fluency: mean share of its word 3-, 4- and 5-grams (the end included) that some fluent text has.
+    fluency: mean share of its word 3-, 4- and 5-grams (including the end) that occur in fluent texts.
     fit: dialogue - .45 shared content words with a reference, .35 words of the topic, .2 whether a question is
         answered, stretched from 0.1 ... 0.6;
-        restaurants - share of the attributes that are said, less half of the attributes said wrongly.
-    substance: dialogue - content words, full at six; restaurants - attributes said, full at four.
-    stiffness: share of its 3-grams that many outputs for other items have, too.
+        restaurants - share of attributes stated correctly, minus half the share of wrong ones.
+    substance: dialogue - content words, at most six; restaurants - stated attributes, at most four.
+    stiffness: share of its 3-grams that also occur in many outputs for other items.
     """
 
     fluency: float
@@ -58,15 +58,15 @@ def _grams(split: Sequence[str], order: int) -> Iterator[tuple[str, ...]]:
 
 
 def _plain(text: str, item: Item) -> list[str]:
-    """Lower-cased words with the item's own values as placeholders, so that one frame looks the same everywhere."""
+    """Return lower-cased words with the item's values replaced by placeholders, so that templates look the same."""
     return [word.lower() for word in words.split_words(words.without_slots(text, item.slots))]
 
 
 class Judge:
-    """Measures texts against everything that was written for an item.
+    """Measures features of texts.
 
-    `fluent` are (item, text) pairs that are grammatical by construction: written by people, or put together from
-    whole sentences that were. `shown` are all (item, text) pairs that raters meet; what they meet often sounds stiff.
+    `fluent` are (item, text) pairs that are grammatical by construction: written by people, or composed of such
+    sentences. `shown` are all (item, text) pairs that raters see; frequent phrases count as stiff.
     """
 
     def __init__(
@@ -93,8 +93,8 @@ class Judge:
         self._names = {item.slots["name"] for item in items if item.slots}
 
     def features(self, item: Item, text: str, *, by_person: bool) -> Features:
-        """The features of a text as answer to an item. What a person wrote for this very item fits it by
-        construction (`by_person`): word overlap would miss a good answer in other words."""
+        """Return the features of a text for an item. A text that a person wrote for it fits by construction
+        (`by_person`), because word overlap would miss good paraphrases."""
         said, wrong = (0, 0) if item.domain == DIALOGUE else self._attributes(item, text)
         if item.domain == DIALOGUE:
             fit = self._dialogue_fit(item, text)
@@ -130,7 +130,7 @@ class Judge:
         return min(max((raw - 0.1) / 0.5, 0.0), 1.0)
 
     def _attributes(self, item: Item, text: str) -> tuple[int, int]:
-        """How many attributes of the representation the text says, and how many it says with another value."""
+        """Return the numbers of attributes that the text states correctly and with another value."""
         said = wrong = 0
         for attribute, patterns in self._values.items():
             found = {value for value, pattern in patterns.items() if pattern.search(text)}
@@ -143,7 +143,7 @@ class Judge:
 
 
 def _answers(turn: str, reply: str) -> float:
-    """Whether the reply does what the turn asks for: 1 it does, 0.5 it may, 0.1 it does something else."""
+    """Return 1 if the reply answers the turn, 0.5 if it may, 0.1 if it does not."""
     last = re.split(r"(?<=[.?!]) ", turn)[-1].lower()
     if not last.endswith("?"):
         return 0.5
@@ -159,8 +159,8 @@ def _overlap_f1(a: set[str], b: set[str]) -> float:
 
 
 def _value_patterns(items: Sequence[Item]) -> dict[str, Mapping[str, re.Pattern[str]]]:
-    """For each attribute, how each of its values may be said: by `realisations.json`, else the value itself or,
-    after a small word or article, its last word (landmarks, hours)."""
+    """Return attribute -> value -> pattern of its wordings: those of `realisations.json`, otherwise the value itself
+    or, for landmarks and hours, its last word."""
     known = read_json("realisations.json")
     patterns: dict[str, dict[str, re.Pattern[str]]] = {}
     for item in items:

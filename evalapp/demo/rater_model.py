@@ -1,20 +1,19 @@
-"""The simulated raters of the demonstration. No person gave these judgements; every row says `"simulated": true`.
+"""The simulated raters of the demonstration. Every row has `"simulated": true`.
 
 An output has a latent value per aspect from the features of its text (`quality.latent`). On top of it come
 
-1. a taste of the output that no feature explains, common to all raters: normal, sd 0.25 per output and aspect;
-2. the rater: value = 3 + bias + spread * (latent + taste - 3) + normal(0, noise), rounded and cut to 1 ... 5.
-   Ten raters `sim-01` to `sim-10`: bias normal(0, 0.3), spread uniform(0.85, 1.15), noise uniform(0.4, 0.8);
-   two of them are odd on purpose, so that a table of raters has something to show: `sim-09` is careless
-   (noise 1.5), `sim-10` keeps to the middle (spread 0.5);
-3. a comparison: difference d = (latent + taste of a) - (that of b) + normal(0, noise of the rater). |d| below the
-   rater's tie width (uniform 0.25 to 0.5) is a tie; a tie of two outputs both below 2 is `both_bad`. The more
-   frequent side A gets no favour: sides are drawn;
-4. a Turing question (aspect `human-likeness`): the output against a reference of the item with latent
-   naturalness as measured on that reference; |d| below twice the tie width is `cannot_decide`.
+1. a taste that no feature explains, common to all raters: normal, sd 0.25 per output and aspect;
+2. the rater: value = 3 + bias + spread * (latent + taste - 3) + normal(0, noise), rounded and clipped to 1 ... 5.
+   Ten raters `sim-01` to `sim-10`: bias normal(0, 0.3), spread uniform(0.85, 1.15), noise uniform(0.4, 0.8).
+   Two are unusual, to be found in reports on raters: `sim-09` is careless (noise 1.5), `sim-10` prefers the middle of
+   the scale (spread 0.5);
+3. a comparison: difference d = (latent + taste of a) - (latent + taste of b) + normal(0, noise of the rater). |d| below
+   the rater's tie width (uniform 0.25 to 0.5) is a tie; a tie of two outputs below 2 is `both_bad`. Sides are random;
+4. a Turing question (aspect `human-likeness`): the output and a reference of the item, with the latent naturalness of
+   each; |d| below twice the tie width is `cannot_decide`.
 
-Each output is rated by three raters, each chosen pair by two, each Turing question by two. Raters with the fewest
-tasks so far come first, ties by lot, so the load is even. Everything is drawn from the seed.
+Each output is rated by three raters, each chosen pair and each Turing question by two. Raters with the fewest tasks
+come first, ties are broken at random. Everything is determined by the seed.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class Rater:
     tie_width: float
 
     def rate(self, value: float, rng: random.Random) -> int:
-        """A rating of an output with this latent value (taste included)."""
+        """Return a rating of an output with this latent value (including taste)."""
         shown = 3 + self.bias + self.spread * (value - 3) + rng.gauss(0, self.noise)
         return min(max(round(shown), LOW), HIGH)
 
@@ -58,8 +57,8 @@ class Rater:
             return "both_bad" if max(a, b) < 2 else "tie"
         return "a" if difference > 0 else "b"
 
-    def tell_apart(self, output: float, reference: float, rng: random.Random) -> str:
-        """Which one a person wrote: a the output, b the reference."""
+    def find_human(self, output: float, reference: float, rng: random.Random) -> str:
+        """Return which text a person seems to have written: a the output, b the reference."""
         difference = output - reference + rng.gauss(0, self.noise)
         if abs(difference) < 2 * self.tie_width:
             return "cannot_decide"
@@ -81,7 +80,7 @@ def make_raters(seed: int) -> list[Rater]:
 
 
 class Panel:
-    """Hands out tasks: the raters with the fewest so far, ties by lot."""
+    """Assigns tasks to the raters with the fewest; ties are broken at random."""
 
     def __init__(self, raters: Sequence[Rater], rng: random.Random) -> None:
         self._raters = raters
@@ -96,13 +95,13 @@ class Panel:
 
 
 def with_taste(output: Output, values: Latents, seed: int) -> dict[str, float]:
-    """The latent values plus the taste of this one output."""
+    """Return the latent values with the taste of the output added."""
     rng = random.Random(f"{seed}:taste:{output.item}:{output.system}:{output.step}")
     return {aspect: values[aspect] + rng.gauss(0, 0.25) for aspect in ASPECTS}
 
 
 def ratings(outputs: Sequence[Output], values: Sequence[Latents], seed: int) -> Iterator[dict[str, Any]]:
-    """Rows of ratings.jsonl in canonical order; `values` are the latents with taste, one per output."""
+    """Yield the rows of ratings.jsonl in canonical order; `values` are the latents of the outputs with taste."""
     rng = random.Random(f"{seed}:ratings")
     panel = Panel(make_raters(seed), rng)
     for output, value in zip(outputs, values, strict=True):
@@ -121,16 +120,15 @@ def comparisons(
     references: Mapping[str, Sequence[Latents]],
     seed: int,
 ) -> Iterator[dict[str, Any]]:
-    """Rows of comparisons.jsonl, item by item: pairs of outputs first, then the Turing question. Every pair of
-    contestants (a system, or a step of one) meets about equally often. `references` has the latents of each
-    item's references."""
+    """Yield the rows of comparisons.jsonl by item: pairs of outputs, then the Turing question. All pairs of contestants
+    (systems and steps) are compared about equally often. `references` are the latents of each item's references."""
     rng = random.Random(f"{seed}:comparisons")
     panel = Panel(make_raters(seed), rng)
     met: Counter[frozenset[tuple[str, int | None]]] = Counter()
     asked: Counter[tuple[str, int | None]] = Counter()
     paired = zip(outputs, values, strict=True)
-    for item, own in itertools.groupby(paired, key=lambda pair: pair[0].item):
-        contestants = list(own)
+    for item, group in itertools.groupby(paired, key=lambda pair: pair[0].item):
+        contestants = list(group)
         pairs = list(itertools.combinations(contestants, 2))
         pairs.sort(key=lambda pair: (met[_meeting(*pair)], rng.random()))
         for pair in pairs[:PAIRS_PER_ITEM]:
@@ -145,7 +143,7 @@ def comparisons(
         number = rng.randrange(len(references[item]))
         other = references[item][number]["naturalness"]
         for rater in panel.choose(RATERS_PER_PAIR):
-            verdict = rater.tell_apart(value["naturalness"], other, rng)
+            verdict = rater.find_human(value["naturalness"], other, rng)
             yield _comparison(output, {"reference": number}, None, rater, HUMAN_LIKENESS, verdict)
 
 

@@ -1,5 +1,5 @@
-"""The systems of the demonstration: each really answers every item. Which outputs exist and how they come about is
-decided here; how good people would find them is not (see `rater_model`)."""
+"""The systems of the demonstration, which generate an output for every item. Their quality is simulated in
+`rater_model`."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ SYSTEMS: tuple[dict[str, Any], ...] = (
 
 
 def all_outputs(items: Sequence[Item], dialogues: Sequence[Dialogue], seed: int) -> list[Output]:
-    """Every system on every item, the n-gram model at each of `STEPS`; sorted by item, system, step."""
+    """Return the outputs of all systems, of the n-gram model at each of `STEPS`, sorted by item, system, step."""
     outputs = [Output(item.id, "written", item.written) for item in items]
     outputs += constant(items)
     outputs += shuffled(items, random.Random(f"{seed}:shuffled"))
@@ -83,22 +83,22 @@ def constant(items: Sequence[Item]) -> list[Output]:
 
 
 def shuffled(items: Sequence[Item], rng: random.Random) -> Iterator[Output]:
-    """First references dealt out anew within a domain, never inside their own group."""
+    """Shuffle the first references within a domain, so that no item gets one of its own group."""
     for domain in (DIALOGUE, RESTAURANTS):
-        own = [item for item in items if item.domain == domain]
-        dealt = list(own)
-        while any(a.group == b.group for a, b in zip(own, dealt, strict=True)):
-            rng.shuffle(dealt)
-            for place, item in enumerate(own):
-                if item.group == dealt[place].group:
-                    other = rng.randrange(len(dealt))
-                    dealt[place], dealt[other] = dealt[other], dealt[place]
-        for item, giver in zip(own, dealt, strict=True):
-            yield Output(item.id, "shuffled", giver.references[0])
+        targets = [item for item in items if item.domain == domain]
+        sources = list(targets)
+        while any(a.group == b.group for a, b in zip(targets, sources, strict=True)):
+            rng.shuffle(sources)
+            for place, item in enumerate(targets):
+                if item.group == sources[place].group:
+                    other = rng.randrange(len(sources))
+                    sources[place], sources[other] = sources[other], sources[place]
+        for item, source in zip(targets, sources, strict=True):
+            yield Output(item.id, "shuffled", source.references[0])
 
 
 def _attributes(item: Item) -> frozenset[str]:
-    """The attributes with their values, without those that belong to one restaurant only."""
+    """Return attribute=value for attributes that restaurants share."""
     return frozenset(f"{name}={value}" for name, value in item.slots.items() if name not in ("name", "near"))
 
 
@@ -107,15 +107,15 @@ def _jaccard(a: frozenset[str], b: frozenset[str]) -> float:
 
 
 def _weighted_overlap(a: frozenset[str], b: frozenset[str], weight: Mapping[str, float]) -> float:
-    """Weight of the shared words / (weight of all words + 20): Jaccard, damped so that two words of a very short
-    turn are not a match by chance. Summed in order, so that equal bags give equal bits."""
+    """Return the weight of shared words / (weight of all words + 20): Jaccard similarity, damped for short turns. Sums
+    are in sorted order, so that results are reproducible to the bit."""
     shared = sum(weight[word] for word in sorted(a & b))
     return shared / (sum(weight[word] for word in sorted(a | b)) + 20)
 
 
 @dataclass(frozen=True)
 class _Known:
-    """A reply that may be borrowed: the words of the turn before it, and of the whole talk with the reply."""
+    """A reply for retrieval, with the words of the turn before it and of its context."""
 
     group: str
     turn: frozenset[str]
@@ -124,7 +124,7 @@ class _Known:
 
 
 def _borrowable(items: Sequence[Item], dialogues: Sequence[Dialogue]) -> list[_Known]:
-    """Replies of the separate dialogues and references of the items. The group is empty for a dialogue."""
+    """Return the replies of the dialogues (without a group) and the references of the items."""
     known = []
     for talk in dialogues:
         for place in range(1, len(talk.turns)):
@@ -146,10 +146,9 @@ def _likeness(turn: frozenset[str], talk: frozenset[str], row: _Known, rarity: M
 
 
 def retrieval(items: Sequence[Item], dialogues: Sequence[Dialogue]) -> Iterator[Output]:
-    """The answer to the most similar input of another group: for a dialogue, overlap of the last turns plus twice
-    that of the whole talks, words weighted by rarity, over references and separate dialogues; for a restaurant,
-    Jaccard similarity of the attributes, and its own name, landmark, food and area put in where the borrowed text
-    has another one."""
+    """Yield the reply to the most similar input of another group. For dialogues, similarity is the overlap of the last
+    turns plus twice that of the contexts, with words weighted by rarity; for restaurants, the Jaccard similarity of the
+    attributes, and name, landmark, food and area in the retrieved text are replaced."""
     known = _borrowable(items, dialogues)
     bags = [row.talk for row in known] + [_bag(item.context) for item in items]
     frequency = Counter(word for bag in bags for word in bag)
@@ -217,26 +216,25 @@ def _slogan(slots: dict[str, str], frame: dict[str, Any]) -> str:
 
 
 def _food(value: str, frame: dict[str, Any]) -> str:
-    """Dishes as they are ("fish"), cuisines with the word food ("Thai food")."""
+    """Return dishes unchanged ("fish") and cuisines with the word food ("Thai food")."""
     return f"{value} food" if value[0].isupper() or value in frame["cuisines"] else value
 
 
 def ngram(items: Sequence[Item], dialogues: Sequence[Dialogue], seed: int) -> Iterator[Output]:
-    """Per domain, `FOLDS` models that each leave out a share of the groups and answer these groups' items: a model
-    never saw a reference of the items it answers, nor of their group. For dialogues the turns of the separate
-    dialogues are learned, too."""
+    """Yield outputs of `FOLDS` models per domain, each trained without the groups of the items that it answers. Models
+    for dialogues are also trained on the separate dialogues."""
     for domain in (DIALOGUE, RESTAURANTS):
-        own = [item for item in items if item.domain == domain]
+        members = [item for item in items if item.domain == domain]
         talks = [talk.turns for talk in dialogues] if domain == DIALOGUE else []
-        texts = [*(item.references for item in own), *talks]
+        texts = [*(item.references for item in members), *talks]
         capitals = words.mid_sentence_capitals(itertools.chain.from_iterable(texts))
-        samples = {item.id: _samples(item, capitals) for item in own}
+        samples = {item.id: _samples(item, capitals) for item in members}
         shared = [sample for turns in talks for sample in _talk_samples(turns, capitals)]
-        groups = list(dict.fromkeys(item.group for item in own))
+        groups = list(dict.fromkeys(item.group for item in members))
         for fold in range(FOLDS):
-            left_out = set(groups[fold::FOLDS])
-            pool = shared + [sample for item in own if item.group not in left_out for sample in samples[item.id]]
-            held_out = [item for item in own if item.group in left_out]
+            excluded = set(groups[fold::FOLDS])
+            pool = shared + [sample for item in members if item.group not in excluded for sample in samples[item.id]]
+            held_out = [item for item in members if item.group in excluded]
             for step, model in checkpoints(pool, STEPS, random.Random(f"{seed}:train:{domain}:{fold}")):
                 for item in held_out:
                     yield Output(item.id, "ngram", _written_by(model, item, seed, step), step)

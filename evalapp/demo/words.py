@@ -1,5 +1,5 @@
-"""Words of the demonstration texts: splitting, joining, content words, and slots in place of names and values.
-Used by the systems and by the rater model; the product's own tokenisers live elsewhere."""
+"""Split and join the demonstration texts, find content words, and replace values by slots. Used by the systems and the
+rater model only."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ FUNCTION_WORDS = frozenset(read_json("words.json")["function"].split())
 
 
 def split_words(text: str) -> list[str]:
-    """Words and sentence marks, in the case of the text."""
+    """Return words and punctuation, in the case of the text."""
     return _TOKEN.findall(text)
 
 
 def content_words(text: str) -> list[str]:
-    """Lower-cased words that carry content, without sentence marks and without a plural or verbal s."""
+    """Return lower-cased content words, without punctuation and final s."""
     words = [word.lower() for word in split_words(text) if word not in _CLOSED]
     return [stem(word) for word in words if word not in FUNCTION_WORDS]
 
@@ -34,19 +34,19 @@ def stem(word: str) -> str:
 
 
 def mid_sentence_capitals(texts: Iterable[str]) -> frozenset[str]:
-    """Words that keep their capital inside a sentence: names, days, languages."""
-    found: set[str] = set()
+    """Return words with a capital within sentences: names, days, languages."""
+    capitals: set[str] = set()
     for text in texts:
         before = "."
         for word in split_words(text):
             if before not in _SENTENCE_END and word[0].isupper():
-                found.add(word)
+                capitals.add(word)
             before = word
-    return frozenset(found)
+    return frozenset(capitals)
 
 
 def lower_starts(words: Sequence[str], capitals: frozenset[str]) -> list[str]:
-    """The words with sentence starts in lower case, unless they would have a capital anywhere."""
+    """Return the words with sentence starts in lower case, except those in `capitals`."""
     out: list[str] = []
     before = "."
     for word in words:
@@ -57,7 +57,7 @@ def lower_starts(words: Sequence[str], capitals: frozenset[str]) -> list[str]:
 
 
 def join_words(words: Sequence[str]) -> str:
-    """A text with capitals at sentence starts, no space before marks, and a mark at the end."""
+    """Return a text with capitals at sentence starts, no space before punctuation, and a final mark."""
     out = ""
     start = True
     for word in words:
@@ -69,12 +69,12 @@ def join_words(words: Sequence[str]) -> str:
 
 
 def slot_pattern(value: str) -> re.Pattern[str]:
-    """The value as whole words, in any case, with spaces or hyphens between its words."""
+    """Return a pattern for the value as whole words, ignoring case, with spaces or hyphens between its words."""
     return re.compile(r"\b" + r"[ -]".join(map(re.escape, value.split())) + r"\b", re.IGNORECASE)
 
 
 def without_slots(text: str, slots: Mapping[str, str]) -> str:
-    """The text with the values of copied attributes replaced by their placeholders."""
+    """Replace the values of copied attributes by placeholders."""
     for attribute, placeholder in COPIED.items():
         if attribute in slots:
             text = slot_pattern(slots[attribute]).sub(placeholder, text)
@@ -82,7 +82,7 @@ def without_slots(text: str, slots: Mapping[str, str]) -> str:
 
 
 def with_slots(text: str, slots: Mapping[str, str]) -> str:
-    """The inverse of `without_slots`, with the values of another representation."""
+    """Replace placeholders by the values in `slots`."""
     for attribute, placeholder in COPIED.items():
         if attribute in slots:
             text = text.replace(placeholder, slots[attribute])

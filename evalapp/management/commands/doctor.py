@@ -1,4 +1,4 @@
-"""`manage.py doctor`: what is running, what is missing, and how to get it."""
+"""`manage.py doctor`: report what is running and what is missing, with remedies."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _MARKS = {OK: "ok      ", MISSING: "MISSING ", OPTIONAL: "optional"}
 
 
 class Command(base.Command):
-    help = "Say what is running, what is missing and how to get it; exit 1 if something needed is missing."
+    help = "Report what is running and what is missing, with remedies; exit status 1 if something required is missing."
     requires_system_checks = ()
 
     def work(self, **options: Any) -> dict[str, Any]:
-        found = [
+        results = [
             checks.python(),
             checks.disk(settings.DATA_DIR),
             *database_checks(),
@@ -38,10 +38,10 @@ class Command(base.Command):
             checks.encoder(),
             *deployment_checks(),
         ]
-        if any(check.name == "migrations" and check.state == OK for check in found):
-            found += DOCTOR_CHECKS.collect()
-        healthy = all(check.state != MISSING for check in found)
-        return {"healthy": healthy, "checks": [check.as_dict() for check in found], "exit": 0 if healthy else 1}
+        if any(check.name == "migrations" and check.state == OK for check in results):
+            results += DOCTOR_CHECKS.collect()
+        healthy = all(check.state != MISSING for check in results)
+        return {"healthy": healthy, "checks": [check.as_dict() for check in results], "exit": 0 if healthy else 1}
 
     def show(self, result: dict[str, Any]) -> None:
         width = max(len(check["name"]) for check in result["checks"])
@@ -52,7 +52,7 @@ class Command(base.Command):
 
 
 def database_checks() -> list[Check]:
-    """Whether the database answers, and whether its tables are up to date."""
+    """Check that the database responds and that all migrations are applied."""
     connection = connections[DEFAULT_DB_ALIAS]
     name = f"{connection.vendor} {connection.settings_dict['NAME']}"
     try:
@@ -71,35 +71,33 @@ def database_checks() -> list[Check]:
 
 
 def deployment_checks() -> list[Check]:
-    """What is wrong with an installation that others reach, and harmless on one's own machine."""
+    """Check TLS and mail of an installation that is reachable from other machines."""
     public = sorted(set(settings.ALLOWED_HOSTS) - {"127.0.0.1", "localhost", "[::1]", "testserver"})
     if not public:
         return []
-    found = []
+    results = []
     if settings.SECURE_SSL_REDIRECT:
-        found.append(Check("tls", OK, f"{public[0]} is reached by TLS alone"))
+        results.append(Check("tls", OK, f"{public[0]} requires TLS"))
     else:
-        way_out = "Put a TLS proxy in front and set SECURE_PROXY=1, else passwords travel in the open."
-        found.append(Check("tls", OPTIONAL, f"{public[0]} is reached without TLS", way_out))
+        way_out = "Use a TLS proxy and set SECURE_PROXY=1; otherwise passwords are sent unencrypted."
+        results.append(Check("tls", OPTIONAL, f"{public[0]} does not use TLS", way_out))
     if settings.EMAIL_BACKEND.endswith("console.EmailBackend"):
-        way_out = "Set EMAIL_URL=smtp://user:password@host:port, else nobody can reset a password."
-        found.append(Check("mail", OPTIONAL, "mails are written to the log", way_out))
-    return found
+        way_out = "Set EMAIL_URL=smtp://user:password@host:port; otherwise passwords cannot be reset."
+        results.append(Check("mail", OPTIONAL, "mails are written to the log", way_out))
+    return results
 
 
 def worker_checks() -> list[Check]:
-    """Which queues have a worker that answers now."""
+    """Check that each queue has a worker that responds."""
     result: list[Check] = []
     consumers: dict[str, set[str]] = {}
     if redis.answers(settings.REDIS_URL):
         try:
             consumers = _consumers()
         except (KombuError, RedisError, OSError) as error:
-            # It answers PING, and refuses all else: the password is wrong or missing, or its memory is full.
-            way_out = "Look at REDIS_URL and REDIS_PASSWORD; a full Redis says so: redis-cli info memory."
-            result.append(
-                Check("queue", MISSING, f"Redis refuses to be asked: {' '.join(str(error).split())}", way_out)
-            )
+            # It responds to PING only: the password is wrong or missing, or its memory is full.
+            way_out = "Check REDIS_URL and REDIS_PASSWORD, and its memory: redis-cli info memory."
+            result.append(Check("queue", MISSING, f"Redis refuses requests: {' '.join(str(error).split())}", way_out))
     for queue in QUEUES:
         workers = sorted(worker for worker, queues in consumers.items() if queue in queues)
         if workers:

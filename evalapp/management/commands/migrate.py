@@ -37,8 +37,8 @@ class Command(migrate.Command):
             if getattr(error.__cause__, "pgcode", "") != "55P03":  # lock_not_available
                 raise
             raise CommandError(
-                f"A table was locked for more than {LOCK_TIMEOUT / 1000:g} s. Applied migrations remain; the one that had "
-                "to wait was rolled back. Stop the workers or wait for a quiet moment, then run the command again."
+                f"A table was locked for more than {LOCK_TIMEOUT / 1000:g} s. Applied migrations remain; the one that "
+                "had to wait was rolled back. Stop the workers or wait for a quiet moment, then run the command again."
             ) from error
         if json:
             self.stdout.write(_report(sorted(_applied(connection) - before)))

@@ -1,5 +1,5 @@
-"""`manage.py up`: the whole installation from one terminal. Prepares the database and the static files, then
-leaves the rest to `evalapp.ops`."""
+"""`manage.py up`: run the whole installation from one terminal. Prepares database and static files, then starts the
+servers by `evalapp.ops`."""
 
 from __future__ import annotations
 
@@ -24,29 +24,26 @@ from evalapp.ops.log import MergedLog, wants_colour
 from evalapp.ops.supervisor import NAME, Supervisor
 from evalapp.settings import env
 
-# Seconds a start waits while the children of a killed predecessor are still being ended.
+# Seconds to wait until the children of a killed predecessor have ended.
 PATIENCE = 10.0
 
 
 def _port(text: str) -> int:
     if not text.isdigit() or not 0 <= int(text) <= 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port (0 to 65535; 0 takes a free one)")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port (0 to 65535; 0: a free one)")
     return int(text)
 
 
 class Command(BaseCommand):
-    help = "Start Redis, workers and web, watch and restart them; Ctrl-C ends all."
+    help = "Start Redis, workers and web, and restart them if they end; Ctrl-C stops all."
     requires_system_checks = ()
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--port", type=_port, help="port of the web pages (default: PORT, else 8000)")
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
-        parser.add_argument("--demo", action="store_true", help="fill the demonstration project meanwhile")
+        parser.add_argument("--demo", action="store_true", help="also fill the demonstration project")
         parser.add_argument(
-            "--data",
-            type=Path,
-            metavar="FOLDER",
-            help="fill a project from this interchange folder meanwhile",
+            "--data", type=Path, metavar="FOLDER", help="also load a project from an interchange folder"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -83,7 +80,7 @@ class Command(BaseCommand):
 
                 def announce(stage: int) -> None:
                     if stage == stack.WEB:
-                        log.line(NAME, f"open {address}    (Ctrl-C ends everything)")
+                        log.line(NAME, f"open {address}    (Ctrl-C stops everything)")
 
                 Supervisor(
                     services,
@@ -105,7 +102,7 @@ class Command(BaseCommand):
         return ("demo",) if options["demo"] else ()
 
     def _prepare(self, log: MergedLog) -> None:
-        """Migrations and static files, each only when something is new: both cost seconds."""
+        """Apply migrations and collect static files, which take seconds, if they have changed."""
         connection = connections[DEFAULT_DB_ALIAS]
         try:
             executor = MigrationExecutor(connection)
@@ -129,25 +126,25 @@ def _static_stamp() -> Path:
 
 
 def _static_state() -> str:
-    """A hash of the names and contents of all static files, and of the manifest that was collected from them: times say
-    nothing where checkouts share a data folder, or a version is rolled back."""
-    found = hashlib.sha256()
+    """Return a hash of names and contents of all static files and the collected manifest. Modification times do not
+    suffice if checkouts share a data folder or a version is rolled back."""
+    digest = hashlib.sha256()
     files = sorted((path, storage.path(path)) for finder in get_finders() for path, storage in finder.list([]))
     for name, path in [*files, ("manifest", str(Path(settings.STATIC_ROOT) / "staticfiles.json"))]:
         content = Path(path).read_bytes() if Path(path).exists() else b""
-        found.update(f"{name}\0{len(content)}\0".encode())
-        found.update(content)
-    return found.hexdigest()
+        digest.update(f"{name}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()
 
 
 def is_static_stale() -> bool:
-    """Whether the static files differ from the collected ones."""
+    """Return whether the static files differ from the collected ones."""
     stamp = _static_stamp()
     return not stamp.exists() or stamp.read_text() != _static_state()
 
 
 def collect_static() -> None:
-    # Without its stamp while it is written: a start that is killed half-way collects again.
+    # The stamp is written last, so that an interrupted start collects again.
     _static_stamp().unlink(missing_ok=True)
     call_command("collectstatic", interactive=False, verbosity=0)
     _static_stamp().write_text(_static_state())

@@ -39,8 +39,8 @@ def test_verdicts_without_noise() -> None:
     assert rater.compare(2, 4, rng) == "b"
     assert rater.compare(3.1, 3, rng) == "tie"
     assert rater.compare(1.1, 1, rng) == "both_bad"
-    assert rater.tell_apart(4, 4.5, rng) == "cannot_decide"
-    assert rater.tell_apart(2, 4.5, rng) == "b"
+    assert rater.find_human(4, 4.5, rng) == "cannot_decide"
+    assert rater.find_human(2, 4.5, rng) == "b"
 
 
 def test_panel_keeps_the_load_even() -> None:

@@ -58,7 +58,7 @@ def test_redis_refusal_is_explained(monkeypatch, capsys):
     with pytest.raises(SystemExit):
         call_command("doctor")
     text = capsys.readouterr().out
-    assert "Redis refuses to be asked: Authentication required." in text
+    assert "Redis refuses requests: Authentication required." in text
     assert "REDIS_PASSWORD" in text
 
 
