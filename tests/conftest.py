@@ -53,7 +53,7 @@ def _mails_have_left() -> Iterator[None]:
     """A thread sends mails: none may arrive while the next test checks its outbox."""
     yield
     mails = sys.modules.get("evalapp.accounts.mails")
-    if mails is not None and mails._line.cache_info().currsize:
+    if mails is not None and mails._executor.cache_info().currsize:
         mails.wait_until_sent(60)
 
 

@@ -40,7 +40,7 @@ def test_entries_can_only_be_added(sealed):
         lambda: AuditEvent.objects.update(verb="x"),
         lambda: AuditEvent.objects.filter(pk=event.pk).delete(),
     ):
-        with pytest.raises(TypeError, match="only added to"):
+        with pytest.raises(TypeError, match="append-only"):
             change()
     assert audit_chain.seal() == 0
     audit.record(verb="campaign.closed", object="later")

@@ -95,7 +95,7 @@ def test_invitation_returns_its_link_once(api, client):
 
 def test_member_removed_meanwhile_by_another_owner(api, cast, monkeypatch):
     gone = Membership.objects.get(user=cast.viewer)
-    monkeypatch.setattr(people, "_member", lambda project, pk: gone)
+    monkeypatch.setattr(people, "get_member", lambda project, pk: gone)
     Membership.objects.filter(pk=gone.pk).delete()
     address = f"/api/v1/projects/alpha/members/{gone.pk}/"
     answers = [api.delete(address), api.patch(address, {"role": "annotator"}, format="json")]

@@ -24,7 +24,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return make(self, *args, **kwargs)
 
     monkeypatch.setattr(schema.SchemaGenerator, "get_schema", counted)
-    monkeypatch.setattr(schema, "_made", {})
+    monkeypatch.setattr(schema, "_documents", {})
     return calls
 
 
