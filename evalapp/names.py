@@ -12,6 +12,8 @@ import unicodedata
 from functools import lru_cache
 from typing import Any
 
+from evalapp.translation import gettext as _
+
 #: Invisible characters that Unicode does not class as "format" (Cf): fillers, joiners, variation selectors, blanks.
 _INVISIBLE = frozenset(
     [0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x2800, 0x3164, 0xFFA0]
@@ -27,8 +29,8 @@ def find_hidden(name: str) -> list[str]:
     >>> find_hidden("owner\u200b")
     ['U+200B ZERO WIDTH SPACE']
     """
-    found = dict.fromkeys(name[place] for place in sorted(find_hidden_places(name)))
-    return [f"U+{ord(c):04X} {unicodedata.name(c, _describe(c))}" for c in found]
+    hidden = dict.fromkeys(name[place] for place in sorted(find_hidden_places(name)))
+    return [f"U+{ord(c):04X} {unicodedata.name(c, _describe(c))}" for c in hidden]
 
 
 def find_hidden_places(name: str) -> set[int]:
@@ -90,24 +92,27 @@ def explain_breaking(name: str) -> str:
     nothing is. Joiners and direction marks belong to the spelling of some languages and are allowed."""
     if name.isprintable():
         return ""
-    found = [c for c in name if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or ord(c) in _DIRECTIONS]
-    shown = ", ".join(find_hidden("".join(found))[:3])
-    return f"a line break, a control character or a change of direction ({shown}). Remove it." if found else ""
+    breaking = [c for c in name if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or ord(c) in _DIRECTIONS]
+    shown = ", ".join(find_hidden("".join(breaking))[:3])
+    text = _("a line break, a control character or a change of direction (%(shown)s). Remove it.")
+    return text % {"shown": shown} if breaking else ""
 
 
 def explain_line(text: str) -> str:
     """Return what is wrong with the characters of a text of one line, such as a licence; "" if nothing is."""
     why = explain_breaking(text)
-    return f"This holds {why}" if why else ""
+    return _("The text contains %(reason)s") % {"reason": why} if why else ""
 
 
 def explain_hidden(name: str) -> str:
     """Return what is wrong with the characters of `name` and how to correct it; "" if nothing is."""
-    found = find_hidden(name)
-    if not found:
+    hidden = find_hidden(name)
+    if not hidden:
         return ""
-    shown = ", ".join(found[:3]) + (", ..." if len(found) > 3 else "")
-    return f"A name holds no line breaks, control characters or characters that cannot be seen. Remove: {shown}."
+    shown = ", ".join(hidden[:3]) + (", ..." if len(hidden) > 3 else "")
+    return _("Names cannot contain line breaks, control characters or invisible characters. Remove: %(shown)s.") % {
+        "shown": shown
+    }
 
 
 def _describe(character: str) -> str:

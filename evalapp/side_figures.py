@@ -14,11 +14,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from evalapp.translation import gettext as _
+from evalapp.translation import gettext_noop
+
 logger = logging.getLogger("evalapp.side_figures")
 #: Raise even if failures are collected.
 is_strict = False
 #: Note on a figure that failed.
-FAILED = "it could not be computed because of an internal error, which is in the server's log"
+FAILED = gettext_noop("it could not be computed because of an internal error, which is in the server's log")
 
 _failed: ContextVar[list[str] | None] = ContextVar("failed side figures", default=None)
 
@@ -59,7 +62,7 @@ def note_failures(names: Iterable[str]) -> None:
 
 def side_note(compute: Callable[[], str]) -> str:
     """Return the note of a table, "" if it fails."""
-    with side_figure("The note of the table"):
+    with side_figure(_("The note of the table")):
         return compute()
     return ""
 
@@ -74,8 +77,13 @@ def failure_sentence(failed: Sequence[str]) -> str:
     if not failed:
         return ""
     names = [failed[0], *(f"{name[0].lower()}{name[1:]}" for name in failed[1:])]
-    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-    return (
-        f"{listed} could not be computed because of an internal error; all else is complete. The administrator finds "
-        "the reason in the server's log."
+    text = _(
+        "%(figures)s could not be computed because of an internal error; everything else is complete. The reason is in "
+        "the server's log."
     )
+    listed = (
+        names[0]
+        if len(names) == 1
+        else _("%(first)s and %(last)s") % {"first": ", ".join(names[:-1]), "last": names[-1]}
+    )
+    return text % {"figures": listed}

@@ -6,7 +6,7 @@ class CommonConfig(AppConfig):
     label = "common"
 
     def ready(self) -> None:
-        from django.utils.translation import gettext, ngettext
+        from django.utils.translation import gettext, gettext_lazy, ngettext
 
         from .. import translation
         from . import hooks, overview, sqlite_lookups
@@ -15,8 +15,8 @@ class CommonConfig(AppConfig):
 
         translation.install(gettext, ngettext)
         sqlite_lookups.register()
-        about = "Remove the contents of a deleted project."
-        register(Job("delete", "cpu", "evalapp.common.deletion:run", about, label="Deletion of a project"))
+        about, label = "Remove the contents of a deleted project.", gettext_lazy("Deletion of a project")
+        register(Job("delete", "cpu", "evalapp.common.deletion:run", about, label=label))
         hooks.DOCTOR_CHECKS.register("evalapp.common.audit_chain:checks")
         overview.register_section("runs", 40, sections.render_runs)
         overview.register_step("people", 20, sections.make_people_step)

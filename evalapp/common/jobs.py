@@ -36,13 +36,13 @@ class Job:
     params: str = ""
     fragment: str = ""
     give_up: str = ""
-    label: str = ""
+    label: Any = ""
     gone: str = ""
     spent: str = ""
 
     @property
     def name(self) -> str:
-        return self.label or self.kind.replace("_", " ").replace("-", " ").capitalize()
+        return str(self.label) or self.kind.replace("_", " ").replace("-", " ").capitalize()
 
     def load(self) -> Callable[..., dict[str, Any]]:
         return load_target(self.pipeline)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +12,8 @@ from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.utils.html import format_html, json_script
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from evalapp.common.navigation import list_places
 from evalapp.common.script_messages import load_script_messages
@@ -19,17 +22,24 @@ from evalapp.side_figures import failure_sentence
 register = template.Library()
 register.filter("failed_figures", failure_sentence)
 
-_STEPS = ((60, "s", "s"), (60, "min", "min"), (24, "h", "h"), (7, "day", "days"), (9, "week", "weeks"))
+#: Number of units in the next larger one, and how to format a number of them.
+_STEPS: tuple[tuple[int, Callable[[int], str]], ...] = (
+    (60, lambda count: _("%(count)d s")),
+    (60, lambda count: _("%(count)d min")),
+    (24, lambda count: _("%(count)d h")),
+    (7, lambda count: ngettext("%(count)d day", "%(count)d days", count)),
+    (9, lambda count: ngettext("%(count)d week", "%(count)d weeks", count)),
+)
 
 
 def _span(seconds: float) -> str:
     value = float(seconds)
-    for size, one, many in _STEPS:
+    for size, unit in _STEPS:
         if round(value) < size:
-            whole = round(value)
-            return f"{whole} {one if whole == 1 else many}"
+            return unit(round(value)) % {"count": round(value)}
         value /= size
-    return f"{round(seconds / 2_629_746)} months"
+    count = round(seconds / 2_629_746)
+    return ngettext("%(count)d month", "%(count)d months", count) % {"count": count}
 
 
 def _undefined(value: Any) -> bool:
@@ -43,7 +53,10 @@ def ago(moment: datetime | None) -> SafeString | str:
     if moment is None:
         return "-"
     seconds = (timezone.now() - moment).total_seconds()
-    words = "just now" if abs(seconds) < 5 else f"{_span(seconds)} ago" if seconds > 0 else f"in {_span(-seconds)}"
+    if abs(seconds) < 5:
+        words = _("just now")
+    else:
+        words = (_("%(span)s ago") if seconds > 0 else _("in %(span)s")) % {"span": _span(abs(seconds))}
     return format_html(
         '<time datetime="{}" title="{}">{}</time>',
         moment.isoformat(),
@@ -59,7 +72,7 @@ def span(seconds: float | None) -> str:
         return "-"
     seconds = max(0.0, float(seconds))
     if 0 < seconds < 0.05:
-        return "under 0.1 s"
+        return _("under 0.1 s")
     return f"{seconds:.1f}".removesuffix(".0") + " s" if seconds < 9.95 else _span(seconds)
 
 
@@ -96,7 +109,9 @@ def thousands(value: Any) -> str:
 @register.filter
 def option_value(value: Any) -> str:
     """Format the value of an option as in signatures; a dash if the evaluator chooses."""
-    return "-" if _undefined(value) else {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    return "-" if _undefined(value) else str(value)
 
 
 @register.filter
