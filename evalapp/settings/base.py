@@ -70,7 +70,6 @@ MIDDLEWARE = [
 
 ROOT_URLCONF = "evalapp.urls"
 WSGI_APPLICATION = "evalapp.wsgi.application"
-ASGI_APPLICATION = "evalapp.asgi.application"
 
 TEMPLATES = [
     {
