@@ -84,7 +84,7 @@ def find_sender(request: HttpRequest) -> Any:
     if found is None:
         text = _("Without signing in, at most %(most)d KB are accepted.") % {"most": SMALL_BODY // 1024}
         way_out = SIGN_IN if request.path_info.startswith("/api/") else _("Sign in first.")
-        raise SignInFirst(" ".join([text, way_out]))
+        raise SignInFirst(f"{text} {way_out}")
     return found[0]
 
 
