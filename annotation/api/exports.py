@@ -21,7 +21,7 @@ from annotation.exporters.options import ExportOptions
 from annotation.services.exports import delete_export, list_exports, request_export
 from evalapp.accounts.roles import Need
 from evalapp.accounts.selectors import get_project
-from evalapp.common.api.fields import Closed, TruthField
+from evalapp.common.api.fields import StrictSerializer, TruthField
 from evalapp.common.api.idempotency import idempotent
 from evalapp.common.errors import NotThere
 from evalapp.common.models import Run
@@ -29,7 +29,7 @@ from evalapp.common.pagination import KeysetPagination
 from evalapp.common.selectors import find_run
 
 
-class ExportRequestSerializer(Closed):
+class ExportRequestSerializer(StrictSerializer):
     """The options of an export: the fields of `ExportOptions`."""
 
     def get_fields(self) -> dict[str, serializers.Field]:

@@ -17,7 +17,7 @@ from annotation.models import Comparison, Dialogue, Item, Output, Rating, Refere
 from annotation.parsers.kinds import SYSTEM_KINDS
 from annotation.services.systems import set_system_kind
 from evalapp.accounts.selectors import get_project
-from evalapp.common.api.fields import PAGES, Closed, WholeSerializer, refuse_unknown
+from evalapp.common.api.fields import PAGES, StrictSerializer, WholeSerializer, refuse_unknown
 from evalapp.common.errors import NotThere
 
 #: Order of a list, as its description says.
@@ -34,7 +34,7 @@ class SystemSerializer(serializers.ModelSerializer):
         read_only_fields = fields
 
 
-class SystemKindSerializer(Closed, WholeSerializer):
+class SystemKindSerializer(StrictSerializer, WholeSerializer):
     kind = serializers.ChoiceField(choices=SYSTEM_KINDS)
 
 

@@ -19,9 +19,9 @@ from annotation.selectors.filters import get_filter, list_filters
 from annotation.services.filters import create_filter, restore_filter, withdraw_filter
 from evalapp.accounts.selectors import get_project
 from evalapp.common.api.fields import (
-    Closed,
     OnePageSerializer,
     StrictModelSerializer,
+    StrictSerializer,
     TextField,
     TruthField,
     WholeSerializer,

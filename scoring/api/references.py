@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from evalapp.accounts.selectors import get_project
-from evalapp.common.api.fields import Closed, OnePageSerializer, TextField, read_flag
+from evalapp.common.api.fields import OnePageSerializer, StrictSerializer, TextField, read_flag
 from evalapp.common.pagination import KeysetPagination, one_page
 
 from ..models import AnnotationTrace
@@ -44,7 +44,7 @@ class ReferenceSetsSerializer(OnePageSerializer):
     results = ReferenceSetSerializer(many=True)
 
 
-class MergeSerializer(Closed):
+class MergeSerializer(StrictSerializer):
     """A new set with the references of others."""
 
     name = TextField(max_length=63)

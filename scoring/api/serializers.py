@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from evalapp.common.api.fields import Closed, OnePageSerializer, TextField
+from evalapp.common.api.fields import OnePageSerializer, StrictSerializer, TextField
 
 from ..live.bounds import MOST_OF_ALL, MOST_OF_ONE, count_pair_characters
 from ..models import Evaluator, Score
@@ -233,7 +233,7 @@ class OnlineAnswerSerializer(serializers.Serializer):
     notes = serializers.ListField(child=serializers.CharField())
 
 
-class ComparedPairSerializer(Closed):
+class ComparedPairSerializer(StrictSerializer):
     """Two texts for one context."""
 
     elsewhere = _MISPLACED

@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from evalapp.accounts.selectors import get_project
-from evalapp.common.api.fields import Closed, OnePageSerializer, TextField
+from evalapp.common.api.fields import OnePageSerializer, StrictSerializer, TextField
 from evalapp.common.errors import BadInput, Fault
 from evalapp.common.pagination import one_page
 from scoring.boards.choices import COEFFICIENTS

@@ -10,10 +10,10 @@ from rest_framework import serializers
 from evalapp.accounts.models import ApiToken, Invitation, Membership, Project
 from evalapp.accounts.roles import SCOPES, Role
 from evalapp.accounts.services import invitations, tokens
-from evalapp.common.api.fields import Closed, StrictModelSerializer, TextField, TruthField, WholeSerializer
+from evalapp.common.api.fields import StrictModelSerializer, StrictSerializer, TextField, TruthField, WholeSerializer
 
 
-class ProjectSerializer(Closed, StrictModelSerializer):
+class ProjectSerializer(StrictSerializer, StrictModelSerializer):
     url = serializers.SerializerMethodField()
     role = serializers.SerializerMethodField()
 
@@ -50,7 +50,7 @@ class ListedProjectSerializer(ProjectSerializer):
         return {name: values[name] for name in ("slug", "name", "role")}
 
 
-class NewProjectSerializer(Closed):
+class NewProjectSerializer(StrictSerializer):
     slug = TextField(max_length=63)
     name = TextField(max_length=200, required=False, allow_blank=True)
     task = TextField(max_length=40, required=False)
@@ -89,7 +89,7 @@ class MemberSerializer(serializers.ModelSerializer):
         return member.pseudonym if self.context.get("manages") else None
 
 
-class RoleSerializer(Closed, WholeSerializer):
+class RoleSerializer(StrictSerializer, WholeSerializer):
     role = serializers.ChoiceField(choices=Role.choices)
     all_campaigns = TruthField(
         default=False, help_text="Lift the limit to the campaigns of an invitation. Changing the role also lifts it."
@@ -107,7 +107,7 @@ class InvitationSerializer(serializers.ModelSerializer):
         read_only_fields = fields
 
 
-class NewInvitationSerializer(Closed):
+class NewInvitationSerializer(StrictSerializer):
     role = serializers.ChoiceField(choices=Role.choices)
     label = TextField(max_length=100, required=False, allow_blank=True)
     days = serializers.IntegerField(default=14, min_value=1, max_value=invitations.MAX_DAYS)
@@ -138,7 +138,7 @@ class TokenSerializer(serializers.ModelSerializer):
         read_only_fields = fields
 
 
-class NewTokenSerializer(Closed):
+class NewTokenSerializer(StrictSerializer):
     name = TextField(max_length=100)
     scopes = serializers.ListField(child=serializers.ChoiceField(choices=list(SCOPES)), min_length=1)
     days = serializers.IntegerField(default=90, min_value=1, max_value=tokens.MAX_DAYS)

@@ -52,7 +52,7 @@ def _find_unknown(given: Iterable[str], known: Iterable[str], accepted: Iterable
     return {name: text % {"name": name, "known": ", ".join(names) or "-"} for name in unknown}
 
 
-class Closed(serializers.Serializer):
+class StrictSerializer(serializers.Serializer):
     """A body that refuses unknown members, so that a misspelt one is not ignored."""
 
     def to_internal_value(self, data: Any) -> Any:

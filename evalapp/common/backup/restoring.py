@@ -35,7 +35,7 @@ RESERVE = 50_000_000
 
 
 @dataclass(frozen=True)
-class Restored:
+class RestoreReport:
     """The restored backup. `runs`: new states of the runs that were running; `left`: tasks that are left to do."""
 
     file: str
@@ -67,7 +67,7 @@ def check_backup(*, path: Path, fingerprint: str = "", say: Say = lambda text: N
 
 def restore_backup(
     *, path: Path, replace: bool = False, fingerprint: str = "", index: bool = True, say: Say = lambda text: None
-) -> Restored:
+) -> RestoreReport:
     """Restore into an empty installation, or replace its content. `index`: also build search indexes."""
     began = time.monotonic()
     connection = connections[DEFAULT_DB_ALIAS]
@@ -88,7 +88,7 @@ def restore_backup(
 
     runs = return_all_running()
     left = AFTER_RESTORE.collect(say) if index else ["Build the search indexes: manage.py reindex SLUG"]
-    return Restored(
+    return RestoreReport(
         file=str(path),
         made_at=manifest.made_at,
         product_version=manifest.product_version,

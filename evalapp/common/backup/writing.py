@@ -34,7 +34,7 @@ LOOKS = 3
 
 
 @dataclass(frozen=True)
-class Made:
+class BackupReport:
     """The backup that was written; `fingerprint` identifies every byte of it."""
 
     file: str
@@ -47,7 +47,7 @@ class Made:
     seconds: float
 
 
-def make_backup(*, target: Path | None, overwrite: bool = False, say: Say = lambda text: None) -> Made:
+def make_backup(*, target: Path | None, overwrite: bool = False, say: Say = lambda text: None) -> BackupReport:
     """Write a backup to `target`, readable by its owner only, or to stdout (None). The file appears when complete."""
     began = time.monotonic()
     try:
@@ -61,7 +61,7 @@ def make_backup(*, target: Path | None, overwrite: bool = False, say: Say = lamb
     except DatabaseError as error:
         raise explain_damage(error) or Unavailable(f"The database cannot be read: {str(error).strip()}") from error
     seconds = round(time.monotonic() - began, 1)
-    return Made(str(target or "-"), counted.size, fingerprint, **manifest.summary, seconds=seconds)
+    return BackupReport(str(target or "-"), counted.size, fingerprint, **manifest.summary, seconds=seconds)
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rest_framework import serializers
 
-from evalapp.common.api.fields import Closed, TextField, TruthField, WholeSerializer, read_flag
+from evalapp.common.api.fields import StrictSerializer, TextField, TruthField, WholeSerializer, read_flag
 from evalapp.common.errors import BadInput
 
 
@@ -27,11 +27,11 @@ def test_nested_serializer_is_strict_throughout():
     assert isinstance(wish, serializers.Serializer)
 
 
-class Part(Closed):
+class Part(StrictSerializer):
     text = TextField()
 
 
-class Body(Closed):
+class Body(StrictSerializer):
     parts = serializers.ListField(child=Part())
     made = serializers.CharField(read_only=True)
 
