@@ -53,13 +53,17 @@ def _find_unknown(given: Iterable[str], known: Iterable[str], accepted: Iterable
 
 
 class StrictSerializer(serializers.Serializer):
-    """A body that refuses unknown members, so that a misspelt one is not ignored."""
+    """A body that refuses unknown members, so that a misspelt one is not ignored. `elsewhere`: name -> sentence on
+    where it belongs."""
+
+    elsewhere: Mapping[str, str] = {}
 
     def to_internal_value(self, data: Any) -> Any:
         errors: dict[str, Any] = {}
         if isinstance(data, Mapping):
             writable = [name for name, field in self.fields.items() if not field.read_only]
-            errors = {name: [text] for name, text in _find_unknown(data, writable, self.fields).items()}
+            unknown = _find_unknown(data, writable, self.fields)
+            errors = {name: [" ".join([text, self.elsewhere.get(name, "")]).strip()] for name, text in unknown.items()}
         try:
             values = super().to_internal_value(data)
         except serializers.ValidationError as error:

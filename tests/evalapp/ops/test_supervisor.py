@@ -168,7 +168,7 @@ def test_signal_delivered_twice_counts_once(tmp_path, monkeypatch):
 def test_pauses_grow_for_a_service_that_keeps_dying(tmp_path):
     run = Run(tmp_path, [Service("bad", python("import sys; print('no'); sys.exit(3)"))])
     text = run(lambda run: run.until(r"in 2 s"))
-    assert re.findall(r"again in (\S+) s", text)[:3] == ["0.5", "1", "2"]
+    assert re.findall(r"restarting it in (\S+) s", text)[:3] == ["0.5", "1", "2"]
     assert "bad ended with status 3" in text
 
 

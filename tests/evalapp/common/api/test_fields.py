@@ -28,6 +28,7 @@ def test_nested_serializer_is_strict_throughout():
 
 
 class Part(StrictSerializer):
+    elsewhere = {"aspect": "It belongs in options."}
     text = TextField()
 
 
@@ -42,7 +43,7 @@ def test_unknown_names_are_reported_with_other_errors():
     assert not body.is_valid()
     # All levels of a body are checked, and all errors are reported at once.
     assert body.errors["prats"] == ["prats is unknown. Known: parts."]
-    assert body.errors["parts"][0]["aspect"] == ["aspect is unknown. Known: text."]
+    assert body.errors["parts"][0]["aspect"] == ["aspect is unknown. Known: text. It belongs in options."]
     assert body.errors["parts"][0]["text"] == ["Not a valid string."]
     assert not Body(data=[1]).is_valid()
 

@@ -43,7 +43,7 @@ def _quick(monkeypatch, thin_files):
         "evalapp.demo.build.build", lambda folder: shutil.copytree(thin_files, folder, dirs_exist_ok=True)
     )
     monkeypatch.setattr(demo, "EVALUATORS", ("length", "random"))
-    monkeypatch.setattr(demo.Command, "_worker_comes", lambda self: False)
+    monkeypatch.setattr(demo.Command, "_wait_for_worker", lambda self: False)
     monkeypatch.setattr(demo, "PATIENCE_FOR_SCORES", 0.0)
 
 
@@ -131,7 +131,7 @@ def test_foreign_project_of_that_name_is_left_alone(cast, tmp_path, reset):
 
 
 def test_worker_gets_trainings_to_apply(monkeypatch):
-    monkeypatch.setattr(demo.Command, "_worker_comes", lambda self: True)
+    monkeypatch.setattr(demo.Command, "_wait_for_worker", lambda self: True)
     (adem,) = (row for row in demo.TRAININGS if row[0] == "adem")
     monkeypatch.setattr(demo, "TRAININGS", (adem,))
     first = run()
