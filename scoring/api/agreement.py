@@ -40,7 +40,7 @@ from .boards import PendingSerializer, describe_board, respond
 EFFECT_WORDS = "; ".join(f"{test}: {words}" for test, words in EFFECTS.items())
 
 
-class RaterFilterSerializer(Closed, StrictModelSerializer):
+class RaterFilterSerializer(StrictSerializer, StrictModelSerializer):
     """A named filter that excludes raters, which never change. `active` false: withdrawn, no table can use it."""
 
     raters = serializers.ListField(child=TextField(max_length=100), min_length=1)
@@ -58,7 +58,7 @@ class RaterFiltersSerializer(OnePageSerializer):
     results = RaterFilterSerializer(many=True)
 
 
-class RaterFilterMoveSerializer(Closed, WholeSerializer):
+class RaterFilterMoveSerializer(StrictSerializer, WholeSerializer):
     active = TruthField(help_text=gettext_lazy("False withdraws the filter, true restores it."))
 
 

@@ -202,7 +202,7 @@ def _check_cost(costs: Sequence[int], what: str) -> None:
         )
 
 
-class PairSerializer(Closed):
+class PairSerializer(StrictSerializer):
     """A text with context and references."""
 
     elsewhere = _MISPLACED
@@ -211,7 +211,7 @@ class PairSerializer(Closed):
     references = _texts(required=False)
 
 
-class OnlineRequestSerializer(Closed):
+class OnlineRequestSerializer(StrictSerializer):
     """Texts to score. The limits are 200,000 characters per text, counting text and context for each reference, and
     2,000,000 per request."""
 
@@ -242,7 +242,7 @@ class ComparedPairSerializer(StrictSerializer):
     context = _texts(required=False)
 
 
-class ComparisonRequestSerializer(Closed):
+class ComparisonRequestSerializer(StrictSerializer):
     """Pairs to compare. The limits are 200,000 characters per pair, counting the context for each text, and 2,000,000
     per request."""
 
@@ -272,7 +272,7 @@ class ComparisonAnswerSerializer(serializers.Serializer):
     notes = serializers.ListField(child=serializers.CharField())
 
 
-class ReliabilityRequestSerializer(Closed):
+class ReliabilityRequestSerializer(StrictSerializer):
     """References for a context. The limit is 200,000 characters, counting the context for each reference."""
 
     elsewhere = _MISPLACED

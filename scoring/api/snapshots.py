@@ -60,7 +60,7 @@ class SnapshotsSerializer(OnePageSerializer):
     results = SnapshotSerializer(many=True)
 
 
-class TakeSerializer(Closed):
+class TakeSerializer(StrictSerializer):
     """The table to store: `board` and the parameters of its address."""
 
     board = serializers.ChoiceField(choices=list(list_boards()))

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can, get_project
 from evalapp.common.errors import EvalappError, NotThere
-from evalapp.common.forms import number_in
+from evalapp.common.forms import read_number
 from evalapp.common.models import Run
 from evalapp.common.pages import page
 from evalapp.common.params import GREATEST_SEED, LEAST_SEED
@@ -85,7 +85,7 @@ def reliability_curves(request: HttpRequest, slug: str) -> HttpResponse:
 def _find_curves(project: Project, number: str) -> Run | None:
     """Return the run of that number, or the last one with curves."""
     rows = latest_curves(project)
-    if (wanted := number_in(number)) is not None:
+    if (wanted := read_number(number)) is not None:
         found = Run.objects.filter(project=project, kind="reliability", pk=wanted).first()
         if found is None or not found.result:
             raise NotThere(_("This run has no curves."))

@@ -102,7 +102,7 @@ def _to_check(check: Run, name: str) -> HttpResponse:
 
 def _find(project: Project, kind: str, name: str, number: str) -> Run | None:
     """Return the check or training run of this evaluator with that number."""
-    wanted = number_in(number)
+    wanted = read_number(number)
     if wanted is None:
         return None
     found = Run.objects.filter(project=project, kind=kind, pk=wanted).select_related("project").first()
@@ -213,7 +213,7 @@ class UploadForm(forms.Form):
 @require_http_methods(["GET", "POST"])
 def upload(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="write")
-    requested = number_in(request.GET.get("folds", "")) or 0
+    requested = read_number(request.GET.get("folds", "")) or 0
     folds = min(requested, MOST_FOLDS) if requested > 1 else 0
     form = UploadForm(request.POST or None, request.FILES or None, folds=folds)
     if request.method == "POST" and form.is_valid():
