@@ -113,7 +113,7 @@ def test_failing_server_is_logged_once_and_training_continues(caplog):
 def test_other_generation_is_not_a_check(found, caplog):
     monitor = Monitor(ByNumber(), ["x", "y"])
     assert monitor.check(1, lambda left: found).n == 0
-    assert "it must give texts" in caplog.text
+    assert "it must return texts" in caplog.text
 
 
 def test_checks_that_use_up_their_time_become_rarer(caplog):
@@ -303,7 +303,7 @@ def test_folder_with_a_comparative_evaluator_compares(tmp_path, as_text):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("chrf", "give the comparative evaluator"),  # known to the library, but not comparative
+        ("chrf", "pass the comparative evaluator"),  # known to the library, but not comparative
         ("no-such-folder", "no folder of that name holds a saved one"),
         ("comparative", "comparative has to be trained first"),
     ],
