@@ -58,12 +58,12 @@ def test_pages_api_and_commands_find_it(scored, client) -> None:
     out = io.StringIO()
     call_command("evaluators", stdout=out)
     assert NAME in out.getvalue()
-    assert NAME in {row["name"] for row in client.get(reverse("api-catalogue")).json()}
+    assert NAME in {row["name"] for row in client.get(reverse("api-catalogue")).json()["results"]}
     assert NAME in client.get(reverse("scoring:evaluator-list", args=[slug])).content.decode()
     assert client.get(reverse("scoring:evaluator-apply", args=[slug, NAME])).status_code == 200
-    call_command("score", slug, NAME, stdout=io.StringIO())
+    call_command("score", NAME, "--project", slug, "--here", stdout=io.StringIO())
     stored = ScoreSet.objects.get(project=scored.project, evaluator__name=NAME)
     assert stored.signature.startswith(f"{NAME}|")
     card = client.get(reverse("scoring:evaluator", args=[slug, stored.evaluator.slug]))
     assert card.status_code == 200
-    assert stored.signature in card.content.decode()
+    assert f"{NAME}|nrefs:var|tok:words" in card.content.decode()
