@@ -68,7 +68,7 @@ def test_each_use_counts_up_to_the_limit(cast):
     for name in ("ugo", "una"):
         made, _ = accept_invitation(secret=secret, user=person(name))
         assert made.role == "annotator"
-    with pytest.raises(NotThere, match="Ask for a new one"):
+    with pytest.raises(NotThere, match="ask for a new one"):
         accept_invitation(secret=secret, user=person("uwe"))
 
 

@@ -72,7 +72,7 @@ def test_newcomer_follows_a_link(client, cast):
     client.logout()
     gone = client.get(link)
     assert gone.status_code == 404, "one use is used up"
-    assert "Then sign in" in gone.content.decode()
+    assert "no longer valid" in gone.content.decode()
     assert AttemptCount.objects.get(limit="link").count == 1
 
 
