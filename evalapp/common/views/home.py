@@ -8,7 +8,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_safe
 
 from evalapp.accounts.forms import SignInForm
-from evalapp.accounts.roles import ROLES_FOR
+from evalapp.accounts.roles import ROLES_FOR, Role
 from evalapp.accounts.selectors import get_project, my_projects
 from evalapp.accounts.services import may_create_projects
 from evalapp.common.overview import list_counts, list_sections, list_steps
@@ -23,6 +23,7 @@ def home(request: HttpRequest) -> HttpResponse:
     projects = list(my_projects(request.user)[:200])
     context = {
         "projects": projects,
+        "roles": dict(Role.choices),
         "counts": list_counts(request, projects),
         "may_create": may_create_projects(request.user),
         "deletions": list_deletions(request.user),

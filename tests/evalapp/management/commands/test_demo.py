@@ -103,7 +103,7 @@ def test_own_folder(tmp_path, monkeypatch):
 def test_foreign_account_is_left_alone():
     User.objects.create_user("owner", password="mine-and-mine-only")
     for arguments in ((), ("--reset",)):
-        with pytest.raises(CommandError, match="not of the demonstration"):
+        with pytest.raises(CommandError, match="does not belong to the demonstration"):
             run(*arguments)
     assert not Project.objects.exists(), "nor is a project made in their name"
     assert User.objects.get(username="owner").check_password("mine-and-mine-only")
@@ -120,10 +120,10 @@ def test_foreign_project_of_that_name_is_left_alone(cast, tmp_path, reset):
     folder.mkdir()
     (folder / "items.jsonl").write_text('{"id": "i1", "context": ["Hello?"]}\n')
     members = set(Membership.objects.values_list("project", "user"))
-    with pytest.raises(CommandError, match="project “alpha” that is not of the demonstration"):
+    with pytest.raises(CommandError, match="project “alpha” does not belong to the demonstration"):
         run("--data", str(folder), *reset)
     Project.objects.filter(slug="alpha").update(slug="demo")
-    with pytest.raises(CommandError, match="project “demo” that is not of the demonstration"):
+    with pytest.raises(CommandError, match="project “demo” does not belong to the demonstration"):
         run(*reset)
     assert set(Membership.objects.values_list("project", "user")) == members
     assert not User.objects.filter(username="owner").exists()
