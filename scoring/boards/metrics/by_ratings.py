@@ -85,89 +85,46 @@ def evaluators_table(
     unapplied: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> Table:
-    """Settings, counts and one row per evaluator, the highest Pearson first. `outside` marks the outputs that no
-    evaluator of the table has learned from: all are compared on them (at the level of systems on those of them that all
-    have scored: `find_common_outputs`); where there are none, `learned` says of how many
-    each has. `unapplied`: name -> reason of the sentinels that stand in the table, too. `settings`: level, grouping,
-    systems, references, ratings; coefficient and test say by what the evaluators are tested against each other, and of
-    which coefficient there is a ceiling; evaluators names those that were chosen. `progress` is told how many steps are
-    done, of how many: the tests are half of them."""
+    """Return settings, counts and one row per evaluator, highest Pearson correlation first.
+
+    All evaluators are compared on the outputs in `outside`, which are in no training data (at the system level: on
+    those that all have scored, see `find_common_outputs`). If there are none, `learned` counts the outputs in each
+    evaluator's training data. `unapplied` are trivial baselines without scores (name -> reason). `settings`: level, grouping,
+    systems, references, ratings, coefficient, test, evaluators. `progress` is called with steps done and total; the
+    tests are half of them.
+    """
     used, aside = find_common_outputs(people, scored, settings, outside)
     compared = people if used.all() else people.only(used)
-    coefficient = settings.get("coefficient") or "pearson"
-    names = [one.evaluator for one in scored]
-    columns = [one.column(people, settings["level"])[used] for one in scored]
+    report = progress or (lambda done, total: None)
     ceiling = Estimate.undefined(FAILED)
     with side_figure("The noise ceiling"):
         ceiling = _ceiling(compared, settings)
-    tested: AllPairs | str = FAILED if len(compared) else NOTHING
-    if len(compared):
-        with side_figure("The tests between evaluators"):
-            tested = tell_apart(
-                [np.full(len(column), np.nan) if place in aside else column for place, column in enumerate(columns)],
-                names, compared.mean, compared.item, compared.system, settings, cluster=compared.cluster,
-            )  # fmt: skip
-    tell = progress or (lambda done, total: None)
-    tell(len(scored), 2 * len(scored))
-    letters = by_place(tested, names)
-    rows = []
-    signature = ""
-    everywhere = find_common_outputs(people, scored, settings, np.ones_like(outside))[0]
-    whole_of = people if everywhere.all() else people.only(everywhere)
-    population = ""
-    for place, (one, column) in enumerate(zip(scored, columns, strict=True)):
-        found, note = _correlate(one, people, compared, used, settings)
-        signature, population = found.signature, found.population
-        whole = None
-        if not outside.all():
-            with side_figure("The correlations over all outputs, training data included"):
-                whole = _correlate(one, people, whole_of, everywhere, settings)[0]
-        note = " ".join(part for part in (note, aside.get(place, "")) if part)
-        row = {**_row(one, found, note, whole), **no_figures(settings, FAILED)}
-        row["n_missing"] = int((~np.isfinite(one.column(people, settings["level"])[outside])).sum())
-        with side_figure("The accuracies of pairs"):
-            row |= extra_figures(
-                column, compared.mean, compared.item, compared.system, settings, cluster=compared.cluster
-            )
-        row["letters"], row["cluster"] = letters.get(place, ("", None))
-        row["corrected"] = None
-        if coefficient in row:
-            with side_figure("The coefficients divided by the noise ceiling"):
-                row["corrected"] = corrected(row[coefficient], ceiling)
-        rows.append(row)
-        tell(len(scored) + place + 1, 2 * len(scored))
+    tested = _test_evaluators(people, compared, scored, settings, used, aside)
+    report(len(scored), 2 * len(scored))
+    rows, first = _correlate_all(people, compared, scored, settings, outside, used, aside, tested, ceiling, report)
     applied = {row["name"] for row in rows}
     rows += [unapplied_row(name, reason, settings) for name, reason in (unapplied or {}).items() if name not in applied]
-    test = described(tested, names)
-    n_outside = int(outside.sum())
-    n_systems = len(np.unique(compared.system)) if len(compared) else 0
-    of_people = f"aspect:{aspect}|ratings:{settings['ratings']}|systems:{settings['systems']}"
+    test = described(tested, [one.evaluator for one in scored])
+    n_outside, n_systems = int(outside.sum()), len(np.unique(compared.system)) if len(compared) else 0
+    options = {name: settings[name] for name in ("level", "grouping", "systems", "references", "ratings")}
+    signature = first.signature if first else "level:" + settings["level"]
+    population = f"aspect:{aspect}|ratings:{settings['ratings']}|systems:{settings['systems']}"
     return {
         "kind": "evaluators",
         "people": "ratings",
         "aspect": aspect,
-        "level": settings["level"],
-        "grouping": settings["grouping"],
-        "systems": settings["systems"],
-        "references": settings["references"],
-        "ratings": settings["ratings"],
+        **options,
         "evaluators": list_chosen(settings),
-        "coefficient": coefficient,
+        "coefficient": settings.get("coefficient") or "pearson",
         "test": test,
         "ceiling": ceiling.as_dict(),
-        "signature": f"{signature or 'level:' + settings['level']}|{tested_part(test)}|{of_people}"
-        f"{chosen_part(settings)}",
-        "population": population,
+        "signature": f"{signature}|{tested_part(test)}|{population}{chosen_part(settings)}",
+        "population": first.population if first else "",
         "coverage": coverage_note(settings["level"], len(np.unique(compared.cluster))) if len(compared) else "",
-        "n_outputs": len(compared),
+        **people.count(compared),
         "n_excluded": len(people) - n_outside,
         "n_uncommon": n_outside - len(compared),
-        "n_ratings": people.n_ratings,
-        "n_raters": people.n_raters,
         "n_systems": n_systems,
-        "n_items": len(np.unique(compared.item)),
-        "n_simulated": people.n_simulated,
-        "counted": people.counted,
         "note": side_note(
             lambda: with_missing(
                 _note(settings, len(people), n_outside, n_systems, learned or {})
@@ -178,6 +135,70 @@ def evaluators_table(
         ),
         "rows": sorted(rows, key=by_pearson),
     }
+
+
+def _test_evaluators(
+    people: People,
+    compared: People,
+    scored: Sequence[Scored],
+    settings: Settings,
+    used: BoolArray,
+    aside: Mapping[int, str],
+) -> AllPairs | str:
+    """Return the tests of all pairs of evaluators except those set `aside`, or why there are none."""
+    if not len(compared):
+        return NOTHING
+    columns = [one.column(people, settings["level"])[used] for one in scored]
+    columns = [np.full(len(column), np.nan) if k in aside else column for k, column in enumerate(columns)]
+    tested: AllPairs | str = FAILED
+    with side_figure("The tests between evaluators"):
+        tested = tell_apart(
+            columns, [one.evaluator for one in scored], compared.mean, compared.item, compared.system, settings,
+            cluster=compared.cluster,
+        )  # fmt: skip
+    return tested
+
+
+def _correlate_all(
+    people: People,
+    compared: People,
+    scored: Sequence[Scored],
+    settings: Settings,
+    outside: BoolArray,
+    used: BoolArray,
+    aside: Mapping[int, str],
+    tested: AllPairs | str,
+    ceiling: Estimate,
+    report: Progress,
+) -> tuple[list[Table], Correlations | None]:
+    """Return the rows of the evaluators, and the last correlations, which have the signature of all."""
+    coefficient = settings.get("coefficient") or "pearson"
+    letters = by_place(tested, [one.evaluator for one in scored])
+    everywhere = find_common_outputs(people, scored, settings, np.ones_like(outside))[0]
+    whole_people = people if everywhere.all() else people.only(everywhere)
+    rows, found = [], None
+    for place, one in enumerate(scored):
+        column = one.column(people, settings["level"])
+        found, note = _correlate(one, people, compared, used, settings)
+        whole = None
+        if not outside.all():
+            with side_figure("The correlations over all outputs, training data included"):
+                whole = _correlate(one, people, whole_people, everywhere, settings)[0]
+        note = " ".join(part for part in (note, aside.get(place, "")) if part)
+        row = {**_row(one, found, note, whole), **no_figures(settings, FAILED)}
+        row["n_missing"] = int((~np.isfinite(column[outside])).sum())
+        with side_figure("The accuracies of pairs"):
+            row |= extra_figures(
+                column[used], compared.mean, compared.item, compared.system, settings, cluster=compared.cluster
+            )
+        row["letters"], row["cluster"] = letters.get(place, ("", None))
+        row["corrected"] = None
+        if coefficient in row:
+            with side_figure("The coefficients divided by the noise ceiling"):
+                row["corrected"] = corrected(row[coefficient], ceiling)
+        rows.append(row)
+        report(len(scored) + place + 1, 2 * len(scored))
+    return rows, found
 
 
 def _ceiling(people: People, settings: Settings) -> Estimate:

@@ -81,6 +81,19 @@ class People:
     def __len__(self) -> int:
         return len(self.output)
 
+    def count(self, compared: People) -> Table:
+        """Return the counts of a table that compares evaluators on the outputs of `compared`."""
+        return {
+            "n_outputs": len(compared),
+            "n_excluded": len(self) - len(compared),
+            "n_ratings": self.n_ratings,
+            "n_raters": self.n_raters,
+            "n_systems": len(np.unique(compared.system)),
+            "n_items": len(np.unique(compared.item)),
+            "n_simulated": self.n_simulated,
+            "counted": self.counted,
+        }
+
     def only(self, rows: BoolArray) -> People:
         """The same people's scores of some of the outputs; the counts of ratings stay those of all."""
         part = copy(self)

@@ -114,51 +114,27 @@ def evaluators_by_ranking(
     learned: Mapping[str, int] | None = None,
     unapplied: Mapping[str, str] | None = None,
 ) -> Table:
-    """The table of `evaluators_table` with people's comparisons in place of their ratings, one value per system.
+    """Return the table of `evaluators_table` with human comparisons instead of ratings, with one value per system.
 
-    `scored` are over the outputs of `compared`: a system's score is the mean over its outputs that were compared (or
-    the evaluator's own value of the system). `outside` marks those that no evaluator of the table has learned from:
-    comparisons of others count neither for people nor for the evaluators; `learned` as there. `settings`: people (one
-    of `RANKINGS`), systems, references, coefficient, test, evaluators. Intervals are `correlate_with_ranking`'s, with
-    systems taken as a sample (for the share of pairs a bootstrap over systems); tests exchange the evaluators'
-    standardised scores of systems.
+    The score of a system is the mean over its compared outputs, or the evaluator's own value of the system. Comparisons
+    with outputs in training data (not in `outside`) do not count. `settings`: people (one of `RANKINGS`), systems,
+    references, coefficient, test, evaluators. Intervals are those of `correlate_with_ranking`, for systems as a sample
+    (for pairwise accuracy a bootstrap over systems); tests exchange standardised scores of systems.
     """
     kept = compared.found if outside.all() else compared.outside(outside)
     ranking = rank_systems(kept, {**settings, "method": settings["people"]})
     systems = _Systems.of(ranking)
-    # A comparison is left out with both its sides, so an output may be outside training and still stand in none.
+    # A comparison is dropped with both outputs, so an output outside training data may be left in none.
     used = outside & _used(compared, kept)
-    coefficient = settings.get("coefficient") or "pearson"
-    columns = [_by_system(one, compared, used, systems.codes) for one in scored]
-    names = [one.evaluator for one in scored]
-    common = find_common_rows(columns, np.ones(len(systems.codes), dtype=bool), least=FEW_SYSTEMS)
-    tested: Any = FAILED
-    with side_figure("The tests between evaluators"):
-        n = common.rows.sum() if common.used else max((np.isfinite(column).sum() for column in columns), default=0)
-        tested = _tell_apart(columns, names, systems, settings, int(n))
-    letters = by_place(tested, names)
-    rows = []
-    for place, (one, column) in enumerate(zip(scored, columns, strict=True)):
-        on = common.rows if place in common.used else np.ones_like(common.rows)
-        row = _row(one, column, on, compared, used, systems)
-        row["letters"], row["cluster"] = letters.get(place, ("", None))
-        rows.append(row)
+    rows, test = _compute_rows(compared, scored, settings, systems, used)
     applied = {row["name"] for row in rows}
     rows += [
         {**_without_spa(unapplied_row(name, reason, {"level": "system"})), "values": []}
         for name, reason in (unapplied or {}).items()
         if name not in applied
     ]
-    # The rows that were tested are systems, and were before.
-    test = described(tested, names, changed="")
-    note = test["note"]
-    for what in ("groups of items", "items", "outputs"):
-        note = note.replace(f" {what}", " systems")
-    test |= {"note": note}
-    test["signature"] = test["signature"].replace("level:segment", "level:system")
-    if test["names"]:
-        test["population"] = OTHER_SYSTEMS
-    used_systems = f"aspect:{aspect}|people:{settings['people']}|systems:{settings['systems']}"
+    parts = [f"level:system|interval:fisher-z|conf:{DEFAULT_CONFIDENCE:g}", tested_part(test), f"aspect:{aspect}"]
+    parts += [f"people:{settings['people']}|systems:{settings['systems']}", ranking.signature]
     return {
         "kind": "evaluators",
         "people": settings["people"],
@@ -169,11 +145,10 @@ def evaluators_by_ranking(
         "references": settings["references"],
         "ratings": "",
         "evaluators": list_chosen(settings),
-        "coefficient": coefficient,
+        "coefficient": settings.get("coefficient") or "pearson",
         "test": test,
         "ceiling": Estimate.undefined(NO_CEILING).as_dict(),
-        "signature": f"level:system|interval:fisher-z|conf:{DEFAULT_CONFIDENCE:g}|{tested_part(test)}|{used_systems}"
-        f"|{ranking.signature}{chosen_part(settings)}",
+        "signature": "|".join(parts) + chosen_part(settings),
         "n_outputs": int(used.sum()),
         "n_excluded": int(len(compared) - used.sum()),
         "n_ratings": len(kept),
@@ -191,11 +166,38 @@ def evaluators_by_ranking(
         ),
         "population": OTHER_SYSTEMS,
         "scores": [
-            {"label": compared.units.units[int(row.system)].label, **row.estimate.as_dict()}
-            for row in ranking.systems
+            {"label": compared.units.units[int(row.system)].label, **row.estimate.as_dict()} for row in ranking.systems
         ],
         "rows": sorted(rows, key=by_pearson),
-    }  # fmt: skip
+    }
+
+
+def _compute_rows(
+    compared: Compared, scored: Sequence[Scored], settings: Settings, systems: _Systems, used: BoolArray
+) -> tuple[list[Table], Table]:
+    """Return the rows of the evaluators and the tests between them."""
+    columns = [_by_system(one, compared, used, systems.codes) for one in scored]
+    names = [one.evaluator for one in scored]
+    common = find_common_rows(columns, np.ones(len(systems.codes), dtype=bool), least=FEW_SYSTEMS)
+    tested: Any = FAILED
+    with side_figure("The tests between evaluators"):
+        n = common.rows.sum() if common.used else max((np.isfinite(column).sum() for column in columns), default=0)
+        tested = _tell_apart(columns, names, systems, settings, int(n))
+    letters = by_place(tested, names)
+    rows = []
+    for place, (one, column) in enumerate(zip(scored, columns, strict=True)):
+        on = common.rows if place in common.used else np.ones_like(common.rows)
+        row = _row(one, column, on, compared, used, systems)
+        row["letters"], row["cluster"] = letters.get(place, ("", None))
+        rows.append(row)
+    # Systems were tested in version 0.1.0, too.
+    test = described(tested, names, changed="")
+    for what in ("groups of items", "items", "outputs"):
+        test["note"] = test["note"].replace(f" {what}", " systems")
+    test["signature"] = test["signature"].replace("level:segment", "level:system")
+    if test["names"]:
+        test["population"] = OTHER_SYSTEMS
+    return rows, test
 
 
 def _used(compared: Compared, kept: Comparisons) -> BoolArray:

@@ -79,6 +79,24 @@ class _Pairs:
     def __len__(self) -> int:
         return len(self.sign)
 
+    def count(self) -> Table:
+        """Return the counts of the pairs, and of the judgements behind them."""
+        behind = self.kept.only(self.all.agreed[self.all.of])
+        n_tied = int((self.sign == 0).sum())
+        return {
+            "n_pairs": len(self),
+            "n_decided": len(self) - n_tied,
+            "n_tied": n_tied,
+            "n_split": len(self.all) - len(self),
+            "n_outputs": len(np.union1d(self.first, self.second)),
+            "n_ratings": len(behind),
+            "n_raters": len(np.unique(persons(behind.rater, behind.raters))),
+            "n_systems": len(np.unique(np.concatenate([behind.system_a, behind.system_b]))),
+            "n_items": len(np.unique(behind.item)),
+            "n_clusters": len(np.unique(self.cluster)),
+            "n_simulated": int(behind.simulated.sum()),
+        }
+
 
 def _sides(found: Comparisons) -> tuple[IntArray, IntArray]:
     if found.output_a is None or found.output_b is None:
@@ -113,36 +131,20 @@ def pairs_table(
     outside: BoolArray,
     learned: Mapping[str, int] | None = None,
 ) -> Table:
-    """A row for every evaluator, most decided pairs right first: the share of `DECIDED` pairs whose outputs it orders
-    as most people did (a draw half), that share less `BASELINE`'s on the same pairs (`shorter`: of its reverse, since
-    it is right in less than half of them), and the share of `VERDICTS` right of all pairs, scores that differ by no
-    more than its threshold being tied.
+    """Return a row for every evaluator, highest accuracy on decided pairs first.
 
-    `scored` are over the outputs of `compared` (comparisons of two outputs); `outside` marks those that no evaluator of
-    the table has learned from: pairs with others count for nobody; `learned` as in `evaluators_table`. `settings`:
-    systems, references, test (permutation, bootstrap or none), evaluators. Intervals: 95 %, resamples of groups of
-    items. A pair without one most frequent verdict counts nowhere but in `n_split`.
+    The figures are the share of `DECIDED` pairs that it orders like most raters (equal scores count half), the
+    difference from `BASELINE` on the same pairs (`shorter`: from its reverse, if that is better), and the share of all
+    pairs with the human verdict, with a threshold for ties.
+
+    Pairs with outputs in training data (not in `outside`) do not count. `settings`: systems, references, test
+    (permutation, bootstrap or none), evaluators. Intervals are 95 %, from resamples of groups of items. Pairs without a
+    most frequent verdict count only in `n_split`.
     """
     kept = compared.found if outside.all() else compared.outside(outside)
     pairs = _Pairs.of(compared, kept)
     draws = Bootstrap(**{"cluster": pairs.cluster, "seed": SEED, **read_draws(settings)})
-    of_pairs = [margins(one.metric[pairs.first], one.metric[pairs.second]) for one in scored]
-    right = [outcomes(margin, pairs.sign) for margin in of_pairs]
-    baseline = next((column for one, column in zip(scored, right, strict=True) if one.evaluator == BASELINE), None)
-    shorter = baseline is not None and bool(np.nansum(baseline - 0.5) < 0)
-    baseline = 1.0 - baseline if shorter and baseline is not None else baseline
-    names = [one.evaluator for one in scored]
-    tested: AllPairs | str = FAILED
-    with side_figure("The tests between evaluators"):
-        tested = _tell_apart(right, names, pairs.cluster, settings, draws.seed)
-    letters = by_place(tested, names)
-    rows = []
-    for place, (one, margin, column) in enumerate(zip(scored, of_pairs, right, strict=True)):
-        row = _row(one, margin, column, baseline, pairs, draws)
-        row["letters"], row["cluster"] = letters.get(place, ("", None))
-        rows.append(row)
-    test = described(tested, names)
-    test["note"] = test["note"].replace("outputs", "pairs")
+    rows, test, shorter = _compute_rows(scored, settings, pairs, draws)
     decided = verdicts = Estimate.undefined(FAILED)
     with side_figure("What one person reaches against the others"):
         decided, verdicts = one_against_others(pairs.all, bootstrap=draws.with_cluster(pairs.clusters))
@@ -151,8 +153,9 @@ def pairs_table(
         lot = chance_level(pairs.sign) if len(pairs) else None
     n_tied = int((pairs.sign == 0).sum())
     counted = {DECIDED: len(pairs) - n_tied, DIFFERENCE: len(pairs) - n_tied, VERDICTS: len(pairs)}
-    # What is told of people is of the pairs that count, without those on which they were divided.
-    behind = pairs.kept.only(pairs.all.agreed[pairs.all.of])
+    parts = [f"pairs|folds:{FOLDS}|boot:inputs|resamples:{draws.resamples}|seed:{draws.seed}"]
+    parts += [f"conf:{DEFAULT_CONFIDENCE:g}", tested_part(test), f"systems:{settings['systems']}"]
+    parts += [f"references:{settings['references']}", f"aspect:{aspect}{chosen_part(settings)}"]
     return {
         "kind": "pairs",
         "aspect": aspect,
@@ -167,25 +170,37 @@ def pairs_table(
         "test": test,
         "ceiling": [decided.as_dict(), None, verdicts.as_dict()],
         "by_lot": lot,
-        "signature": f"pairs|folds:{FOLDS}|boot:inputs|resamples:{draws.resamples}"
-        f"|seed:{draws.seed}|conf:{DEFAULT_CONFIDENCE:g}|{tested_part(test)}|systems:{settings['systems']}"
-        f"|references:{settings['references']}|aspect:{aspect}{chosen_part(settings)}",
-        "n_pairs": len(pairs),
-        "n_decided": len(pairs) - n_tied,
-        "n_tied": n_tied,
-        "n_split": len(pairs.all) - len(pairs),
-        "n_outputs": len(np.union1d(pairs.first, pairs.second)),
+        "signature": "|".join(parts),
+        **pairs.count(),
         "n_excluded": len(compared.found) - len(kept),
-        "n_ratings": len(behind),
-        "n_raters": len(np.unique(persons(behind.rater, behind.raters))),
-        "n_systems": len(np.unique(np.concatenate([behind.system_a, behind.system_b]))),
-        "n_items": len(np.unique(behind.item)),
-        "n_clusters": len(np.unique(pairs.cluster)),
-        "n_simulated": int(behind.simulated.sum()),
         "counted": compared.counted,
         "note": side_note(lambda: with_missing(_note(compared, kept, pairs, aspect, learned or {}), settings, rows)),
         "rows": sorted(rows, key=_order),
     }
+
+
+def _compute_rows(
+    scored: Sequence[Scored], settings: Settings, pairs: _Pairs, draws: Bootstrap
+) -> tuple[list[Table], Table, bool]:
+    """Return the rows of the evaluators, the tests between them, and whether shorter texts are better."""
+    differences = [margins(one.metric[pairs.first], one.metric[pairs.second]) for one in scored]
+    right = [outcomes(margin, pairs.sign) for margin in differences]
+    baseline = next((column for one, column in zip(scored, right, strict=True) if one.evaluator == BASELINE), None)
+    shorter = baseline is not None and bool(np.nansum(baseline - 0.5) < 0)
+    baseline = 1.0 - baseline if shorter and baseline is not None else baseline
+    names = [one.evaluator for one in scored]
+    tested: AllPairs | str = FAILED
+    with side_figure("The tests between evaluators"):
+        tested = _tell_apart(right, names, pairs.cluster, settings, draws.seed)
+    letters = by_place(tested, names)
+    rows = []
+    for place, (one, margin, column) in enumerate(zip(scored, differences, right, strict=True)):
+        row = _row(one, margin, column, baseline, pairs, draws)
+        row["letters"], row["cluster"] = letters.get(place, ("", None))
+        rows.append(row)
+    test = described(tested, names)
+    test["note"] = test["note"].replace("outputs", "pairs")
+    return rows, test, shorter
 
 
 def _tell_apart(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -47,56 +48,24 @@ def enhanced_table(
     names: Sequence[str],
     outside: BoolArray,
 ) -> Table:
-    """One row per evaluator (each a mapping from reference set to its scores), one cell per set of `names`, differences
-    between all pairs of sets. An evaluator's cells are over the rated outputs that it scored with every one of its
-    sets, so that they differ in nothing but the references. `settings`: level, grouping, systems, ratings."""
+    """Return one row per evaluator (given as reference set -> scores), one cell per set of `names`, and the differences
+    between all pairs of sets. `settings`: level, grouping, systems, ratings."""
     compared = people if outside.all() else people.only(outside)
     level, grouping = settings["level"], settings["grouping"]
     correlation = CorrelationSettings(level=level, grouping=grouping)
-    drawn = Bootstrap(cluster=compared.cluster, **read_draws(settings))
-    rows: list[Table] = []
-    wider = set()
-    for of_sets in by_evaluator:
-        columns = {name: of_sets[name].column(people, level)[outside] for name in names if name in of_sets}
-        usable = np.all([np.isfinite(column) for column in columns.values()], axis=0)
-        cells = {}
-        for name in names:
-            if name not in columns:
-                cells[name] = _absent()
-                continue
-            metric = np.where(usable, columns[name], np.nan)
-            found = correlate(
-                metric, compared.mean, compared.item, compared.system, settings=correlation, bootstrap=drawn
-            )
-            cells[name] = {
-                **{coefficient: found[coefficient].as_dict() for coefficient in COEFFICIENTS},
-                "n": found.n_pairs,
-                "signature": of_sets[name].signature,
-                "note": of_sets[name].note if level == "system" and not of_sets[name].has_own else "",
-            }
-        differences: list[Table] = []
-        with side_figure("The differences between reference sets"):
-            differences = _differences(columns, usable, compared, correlation, drawn)
-        first = of_sets[next(iter(of_sets))]
-        own = [one.column(people, level) for one in of_sets.values() if level == "system" and one.has_own]
-        if any(usable.sum() < np.isfinite(column).sum() for column in own):
-            wider.add(first.evaluator)
-        rows.append(
-            {
-                "evaluator": first.evaluator,
-                "name": first.name,
-                "cells": cells,
-                "differences": differences,
-                "n": int((usable & np.isfinite(compared.mean)).sum()),
-            }
-        )
+    draws = Bootstrap(cluster=compared.cluster, **read_draws(settings))
+    compute_row = partial(_compute_row, people, compared, outside, names, correlation, draws)
+    computed = [compute_row(sets) for sets in by_evaluator]
+    rows = [row for row, _ in computed]
+    wider = sorted({row["evaluator"] for row, is_wider in computed if is_wider})
     baseline = names[0] if names else ""
     tests = [d for row in rows for d in row["differences"] if d["b"] == baseline]
-    for found_p, difference in zip(holm([d["p"] for d in tests]), tests, strict=True):
-        difference["p_holm"] = found_p
-    how = f"boot:inputs|resamples:{drawn.resamples}|seed:{drawn.seed}"
-    if level == "system":
-        how = f"interval:{NAME}|test:perm-systems"
+    for p, difference in zip(holm([d["p"] for d in tests]), tests, strict=True):
+        difference["p_holm"] = p
+    is_by_system = level == "system"
+    method = f"boot:inputs|resamples:{draws.resamples}|seed:{draws.seed}"
+    method = f"interval:{NAME}|test:perm-systems" if is_by_system else method
+    counts = people.count(compared)
     return {
         "kind": "enhanced",
         "aspect": aspect,
@@ -105,26 +74,65 @@ def enhanced_table(
         "systems": settings["systems"],
         "ratings": settings["ratings"],
         "baseline": baseline,
-        "population": OTHER_SYSTEMS if level == "system" else THESE_SYSTEMS,
+        "population": OTHER_SYSTEMS if is_by_system else THESE_SYSTEMS,
         "rows": rows,
-        "n_outputs": len(compared),
-        "n_excluded": len(people) - len(compared),
-        "n_ratings": people.n_ratings,
-        "n_raters": people.n_raters,
-        "n_simulated": people.n_simulated,
-        "counted": people.counted,
+        **{name: value for name, value in counts.items() if name not in ("n_systems", "n_items")},
         "evaluators": list_chosen(settings),
         "note": side_note(
             lambda: with_missing(
-                joined(_enhanced_note(names, rows, len(people)), of_all_outputs(sorted(wider))), settings, rows
+                joined(_enhanced_note(names, rows, len(people)), of_all_outputs(wider)), settings, rows
             )
         ),
         "signature": (
-            f"level:{level}|grouping:{grouping}|{how}|aspect:{aspect}"
+            f"level:{level}|grouping:{grouping}|{method}|aspect:{aspect}"
             f"|ratings:{settings['ratings']}|systems:{settings['systems']}|refs:{'+'.join(names)}"
             f"{chosen_part(settings)}"
         ),
     }
+
+
+def _compute_row(
+    people: People,
+    compared: People,
+    outside: BoolArray,
+    names: Sequence[str],
+    correlation: CorrelationSettings,
+    draws: Bootstrap,
+    sets: Mapping[str, Scored],
+) -> tuple[Table, bool]:
+    """Return the row of an evaluator, and whether its own values of systems count more outputs than are compared.
+
+    Its cells use the rated outputs that it scored with all of its sets, so that only the references differ.
+    """
+    level = correlation.level
+    columns = {name: sets[name].column(people, level)[outside] for name in names if name in sets}
+    usable = np.all([np.isfinite(column) for column in columns.values()], axis=0)
+    cells = {}
+    for name in names:
+        if name not in columns:
+            cells[name] = _absent()
+            continue
+        metric = np.where(usable, columns[name], np.nan)
+        found = correlate(metric, compared.mean, compared.item, compared.system, settings=correlation, bootstrap=draws)
+        cells[name] = {
+            **{coefficient: found[coefficient].as_dict() for coefficient in COEFFICIENTS},
+            "n": found.n_pairs,
+            "signature": sets[name].signature,
+            "note": sets[name].note if level == "system" and not sets[name].has_own else "",
+        }
+    differences: list[Table] = []
+    with side_figure("The differences between reference sets"):
+        differences = _differences(columns, usable, compared, correlation, draws)
+    first = sets[next(iter(sets))]
+    own = [one.column(people, level) for one in sets.values() if level == "system" and one.has_own]
+    row = {
+        "evaluator": first.evaluator,
+        "name": first.name,
+        "cells": cells,
+        "differences": differences,
+        "n": int((usable & np.isfinite(compared.mean)).sum()),
+    }
+    return row, any(usable.sum() < np.isfinite(column).sum() for column in own)
 
 
 def _differences(

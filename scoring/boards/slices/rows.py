@@ -77,7 +77,9 @@ def slices_table(
     counted = [{"name": str(name), "n": int(n)} for name, n in zip(names, counts, strict=True)]
     return {
         "kind": "slices",
-        **_head(settings, people, compared, aspect),
+        "aspect": aspect,
+        **{name: settings[name] for name in ("systems", "references", "ratings")},
+        **people.count(compared),
         "key": settings["key"],
         "coefficient": settings["coefficient"],
         "signature": sign_table(settings, aspect, f"slices:{settings['key']}"),
@@ -91,21 +93,6 @@ def slices_table(
 def _empty(name: str) -> Table:
     reason = no_estimate("no output of this part has both scores")
     return {"name": name, "raw": reason, "shrunken": dict(reason), "weight": None, "n_pairs": 0}
-
-
-def _head(settings: Settings, people: People, compared: People, aspect: str) -> Table:
-    return {
-        "aspect": aspect,
-        **{name: settings[name] for name in ("systems", "references", "ratings")},
-        "n_outputs": len(compared),
-        "n_excluded": len(people) - len(compared),
-        "n_ratings": people.n_ratings,
-        "n_raters": people.n_raters,
-        "n_systems": len(np.unique(compared.system)),
-        "n_items": len(np.unique(compared.item)),
-        "n_simulated": people.n_simulated,
-        "counted": people.counted,
-    }
 
 
 def _order(row: Mapping[str, Any]) -> tuple[bool, float, str]:

@@ -66,7 +66,7 @@ TABLES = [
     ("pairs/verdicts.py", "The tests between evaluators", "pairs.verdicts._tell_apart", PAIRS),
     ("pairs/verdicts.py", "What one person reaches against the others", "pairs.verdicts.one_against_others",
      PAIRS),
-    ("pairs/verdicts.py", "The chance level", "pairs.verdicts.by_lot", PAIRS),
+    ("pairs/verdicts.py", "The chance level", "pairs.verdicts.chance_level", PAIRS),
     ("pairs/verdicts.py", "The difference to length", "pairs.verdicts._less", PAIRS),
     ("side_figures.py", "The note of the table", "pairs.verdicts._note", PAIRS),
     ("agreement/raters.py", "The calibrated means of systems", "agreement.raters.calibrate_raters", DETAIL),
@@ -90,7 +90,7 @@ SHOWN = [
     ("systems/columns.py", "The bars of wins, ties and losses", "boards.systems.columns._bar", DAVIDSON),
     ("systems/columns.py", "How far the order is that of people", "boards.systems.columns._agreement_shown", DAVIDSON),
     ("systems/columns.py", "What the model adjusted for", "boards.systems.columns.describe_effects", DAVIDSON),
-    ("scoring/views/evaluator_boards.py", "The remarks on figures", "views.evaluator_boards.list_remarks", PAIRS),
+    ("scoring/boards/render/cells.py", "The remarks on figures", "boards.render.cells.list_remarks", PAIRS),
 ]
 
 #: In an export: the function made to fail, and the line that reports it.
