@@ -1,5 +1,4 @@
-"""How artefacts leave: file by file as attachments, or all of them as an uncompressed tar that is made while it is
-sent. Used by pages and API."""
+"""Downloads of artefacts: single files, or all files as an uncompressed tar created while it is sent."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ BLOCK = tarfile.BLOCKSIZE
 
 
 def send_file(evaluator: Evaluator, name: str) -> FileResponse:
-    """As an attachment that no browser opens or guesses about."""
+    """Send a file as an attachment that browsers do not open."""
     response = FileResponse(find_file(evaluator, name).open("rb"), as_attachment=True, filename=Path(name).name)
     response.headers["Content-Type"] = "application/octet-stream"
     response.headers["X-Content-Type-Options"] = "nosniff"
@@ -25,7 +24,7 @@ def send_file(evaluator: Evaluator, name: str) -> FileResponse:
 
 
 def send_tar(evaluator: Evaluator) -> StreamingHttpResponse:
-    """All files in a folder of the evaluator's name. The length is known before, so that a download shows progress."""
+    """Send all files in a folder named like the evaluator. The length is known, so browsers show progress."""
     files = [(file, find_file(evaluator, file.name)) for file in list_files(evaluator)]
     heads = [_head(evaluator, file) for file, _ in files]
     size = sum(len(head) + _padded(file.bytes) for head, (file, _) in zip(heads, files, strict=True)) + 2 * BLOCK

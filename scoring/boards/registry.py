@@ -1,7 +1,7 @@
 """The boards by kind. A new board is a package in `PACKAGES`; nothing else names it.
 
-The modules of a package load when they are first needed: numpy takes a tenth of the time in which the web process
-starts."""
+Modules of a package are imported on first use, because numpy slows down the start of the web process.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PACKAGES = ("systems", "metrics", "pairs", "aspects", "slices", "matrix", "refer
 
 @dataclass(frozen=True)
 class Board:
-    """A kind of board: its query, and the modules of its package."""
+    """A kind of board with its query and the modules of its package."""
 
     package: str
     query: type[Query]
@@ -31,7 +31,7 @@ class Board:
 
     @property
     def has_own_page(self) -> bool:
-        """Whether the board has a view of its own; others are pages below `evaluation/`."""
+        """Whether the board has a separate address; others are below `evaluation/`."""
         return self.query.page != f"evaluation/{self.kind}/"
 
     def module(self, name: str) -> ModuleType:
@@ -44,7 +44,7 @@ class Board:
         return model
 
     def compute(self, data: Data, query: Any, progress: Progress | None = None) -> Table:
-        """The table that answers the query."""
+        """Return the table that answers the query."""
         table: Table = self.module("compute").compute(data, query, progress)
         return table
 
@@ -53,7 +53,7 @@ _boards: dict[str, Board] = {}
 
 
 def register(package: str) -> Board:
-    """Add the board of a package (its dotted name), which has one query class in its module `query`."""
+    """Add the board of a package (dotted name), whose module `query` has one query class."""
     module = import_module(f"{package}.query")
     (query,) = (
         value
@@ -66,12 +66,12 @@ def register(package: str) -> Board:
 
 
 def unregister(kind: str) -> None:
-    """Remove a board, for tests that added one."""
+    """Remove a board, in tests."""
     del _boards[kind]
 
 
 def list_boards() -> Mapping[str, Board]:
-    """All boards by kind."""
+    """Return all boards by kind."""
     return _boards
 
 
@@ -81,12 +81,12 @@ def list_flagged() -> list[Board]:
 
 
 def get_board(kind: str) -> Board:
-    """The board of this kind. Raises `KeyError` where there is none."""
+    """Return the board of this kind. Raises `KeyError` if there is none."""
     return _boards[kind]
 
 
 class BoardKind:
-    """The part of an address that names a board without a view of its own."""
+    """Path converter of kinds of boards below `evaluation/`."""
 
     regex = "[a-z]+"
 

@@ -1,4 +1,4 @@
-"""Curves of a training as SVG: plain values in, SVG text out. Light enough to be drawn anew every second."""
+"""Training curves as SVG, fast enough to be drawn every second."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Series:
-    """A line: its finite points over the steps, its look, and the figures that stand in the table below it."""
+    """A line with its finite points, its style, and the figures of the table below the plot."""
 
     name: str
     colour: str
@@ -37,7 +37,7 @@ class Series:
 
     @property
     def least_at(self) -> int:
-        """The first step at which it was so low."""
+        """The first step with the minimum."""
         return int(next(x for x, y in self.points if y == self.least))
 
     @property
@@ -59,7 +59,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Picture:
-    """Lines drawn on one axis, and the rows of the table below them; no SVG where there is no point."""
+    """Lines on one axis with the rows of the table below them; the SVG is empty without points."""
 
     axis: str
     svg: SafeString
@@ -67,8 +67,8 @@ class Picture:
 
 
 def draw(curves: Mapping[str, Points], *, title: str, axis: str, named: bool = True) -> Picture:
-    """A line for each series with any finite point, in their order. Neighbours differ by colour and by dash; no look
-    comes again before all of them were used. `named`: the axis has its name in the picture."""
+    """Draw a line for each series with finite points. Adjacent lines differ in colour and dash. `named`: the plot
+    contains the name of the axis."""
     finite = ((name, [(x, y) for x, y in points if math.isfinite(y)]) for name, points in curves.items())
     series = [
         Series(name, PALETTE[number % len(PALETTE)], _dash(number), points)
@@ -82,12 +82,11 @@ def _dash(number: int) -> str:
 
 
 def _svg(series: Sequence[Series], title: str, axis: str) -> SafeString:
-    """Text takes the colour of the page."""
     if not series:
         return mark_safe("")
     xs = [x for line in series for x, _ in line.points]
     low, high = min(line.least for line in series), max(line.most for line in series)
-    # A single value stands in the middle, and is all that the axis tells: what would stand around it may not exist.
+    # A single value is centred and the only tick, because values around it may be impossible.
     ticks = [low] if low == high else [low, (low + high) / 2, high]
     if low == high:
         low, high = low - 0.5, high + 0.5
@@ -98,7 +97,7 @@ def _svg(series: Sequence[Series], title: str, axis: str) -> SafeString:
     def place(x: float, y: float) -> str:
         return f"{LEFT + (x - first) * across:.1f},{HEIGHT - BOTTOM - (y - low) * upwards:.1f}"
 
-    words = "; ".join(f"{line.name}: from {line.first:.3g} to {line.last:.3g}" for line in series)
+    words = "; ".join(f"{line.name}: {line.first:.3g} to {line.last:.3g}" for line in series)
     parts = [
         f'<svg class="curve" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}: {escape(words)}">',
         *_axes([(value, float(place(first, value).split(",")[1])) for value in ticks], first, last, axis),
@@ -114,7 +113,7 @@ def _svg(series: Sequence[Series], title: str, axis: str) -> SafeString:
 
 
 def _axes(ticks: Sequence[tuple[float, float]], first: float, last: float, axis: str) -> list[str]:
-    """`ticks`: values with their heights. The name of each axis stands at its end."""
+    """Return grid lines and labels; `ticks` are values with their heights."""
     parts = [f'<text x="0" y="15">{escape(axis)}</text>'] if axis else []
     for value, y in ticks:
         parts.append(

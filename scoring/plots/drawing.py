@@ -1,5 +1,4 @@
-"""Plots as SVG or PDF, drawn on the server: forest plot of a leaderboard, scatter plot of an evaluator against people,
-distribution of scores by system. Plain values in, a `Plot` out; the drawing library is loaded by the first plot."""
+"""Plots as SVG or PDF, drawn on the server. The drawing library is imported by the first plot."""
 
 from __future__ import annotations
 
@@ -9,16 +8,17 @@ from typing import Any, Literal
 from xml.sax.saxutils import escape
 
 from evalapp.markup import show_hidden
+from evalapp.translation import gettext as _
 
 Theme = Literal["light", "dark"]
 WIDTH = 620
 ROW = 26
 MAX_POINTS = 1500
 
-#: Okabe-Ito, readable on both grounds; shapes differ, too, so that nothing rests on colour alone.
+#: Okabe-Ito colours, readable on light and dark backgrounds; shapes differ as well.
 PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A6FBF", "#7F7F7F"]
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
-#: The colour of what is not told apart by system: enough contrast on either ground.
+#: The colour of marks that do not differ by system, with enough contrast on both backgrounds.
 MAIN = {"light": "#0072B2", "dark": "#56B4E9"}
 INK = {"light": ("#1b1f24", "#5b6570", "#d8dce1"), "dark": ("#e8eaed", "#a3adb8", "#3a4149")}
 FONT = "system-ui, sans-serif"
@@ -27,8 +27,8 @@ FONT = "system-ui, sans-serif"
 def draw_forest(
     rows: Sequence[Mapping[str, Any]], *, title: str, description: str, axis: str, theme: Theme, zero: bool
 ) -> Plot:
-    """A dot with its interval for each row `{"label", "value", "low", "high", "grey"}`, in the order given. A row with
-    a rank but no value (no finite rating) has its rank in words instead."""
+    """Draw a dot with its interval for each row `{"label", "value", "low", "high", "grey"}`. A row with a rank but
+    without a value (infinite rating) shows its rank as text."""
     import altair as alt
 
     soft = INK[theme][1]
@@ -55,13 +55,13 @@ def draw_forest(
 
 
 def unbounded(row: Mapping[str, Any]) -> str:
-    """What a plot says of a system that has a rank but no finite rating."""
+    """Return the text for a system with a rank but without a finite rating."""
     low, high = row["rank_low"], row["rank_high"]
-    return f"rank {low if low == high else f'{low}–{high}'}, no finite rating"
+    return _("rank %(rank)s, no finite rating") % {"rank": low if low == high else f"{low}–{high}"}
 
 
 def in_words(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The figures of a forest plot; of a system with a rank but no finite rating the rank."""
+    """Return the figures of a forest plot as text."""
     return "; ".join(
         f"{row['label']} {row['value']:.3f}" if row["value"] is not None else f"{row['label']} {unbounded(row)}"
         for row in rows
@@ -72,7 +72,7 @@ def in_words(rows: Sequence[Mapping[str, Any]]) -> str:
 def draw_scatter(
     points: Sequence[Mapping[str, Any]], *, title: str, description: str, axes: tuple[str, str], theme: Theme
 ) -> Plot:
-    """One mark per output (or per system). Of very many an evenly spread part is drawn; the caption says so."""
+    """Draw one mark per output or system, at most `MAX_POINTS`."""
     import altair as alt
 
     shown = thin(points)
@@ -101,8 +101,8 @@ def draw_scatter(
 def draw_distribution(
     rows: Sequence[Mapping[str, Any]], *, title: str, description: str, axis: str, theme: Theme
 ) -> Plot:
-    """A box from the quartiles, a line from the 5th to the 95th percentile, a tick at the median, by system; `rows`
-    are `{"label", "p5", "p25", "p50", "p75", "p95"}`."""
+    """Draw a box plot by system with quartiles, median, and lines from the 5th to the 95th percentile; `rows` are
+    `{"label", "p5", "p25", "p50", "p75", "p95"}`."""
     import altair as alt
 
     ink, _, _ = INK[theme]
@@ -121,7 +121,7 @@ def draw_distribution(
 def draw_lines(
     lines: Sequence[Mapping[str, Any]], *, title: str, description: str, axes: tuple[str, str], theme: Theme
 ) -> Plot:
-    """A line with a band for each `{"name", "points": [{"x", "value", "low", "high"}]}`; marks differ, too."""
+    """Draw a line with a band for each `{"name", "points": [{"x", "value", "low", "high"}]}`."""
     import altair as alt
 
     names = [str(line["name"]) for line in lines]
@@ -153,8 +153,7 @@ def draw_heat(
     axis: str,
     theme: Theme,
 ) -> Plot:
-    """A field for each `{"row", "column", "value"}`, darker where the value is farther from 0, blue above and orange
-    below; the figure stands in it."""
+    """Draw a heat map of `{"row", "column", "value"}`, blue above 0 and orange below, with values as text."""
     import altair as alt
 
     ink, _, _ = INK[theme]
@@ -166,7 +165,7 @@ def draw_heat(
         y=alt.Y("row:N", sort=order["y"], title=None, axis=alt.Axis(labelLimit=200)),
     )
     field = base.mark_rect().encode(color=alt.Color("value:Q", scale=scale, title=axis))
-    # Strong fields carry light text on either ground.
+    # Dark cells have light text on both backgrounds.
     light = alt.value("#ffffff")
     text = base.mark_text(fontSize=11).encode(
         text=alt.Text("value:Q", format=".2f"), color=alt.condition("abs(datum.value) > 0.8", light, alt.value(ink))
@@ -182,14 +181,14 @@ def _data(values: list[dict[str, Any]]) -> Any:
 
 
 def thin(points: Sequence[Mapping[str, Any]], most: int = MAX_POINTS) -> list[dict[str, Any]]:
-    """At most `most` points, taken at even distances in the order given: the same each time."""
+    """Return at most `most` points, evenly spaced."""
     if len(points) <= most:
         return [dict(point) for point in points]
     return [dict(points[place * (len(points) - 1) // (most - 1)]) for place in range(most)]
 
 
 def write_message(*lines: str, theme: Theme) -> str:
-    """An SVG of a few lines of text, drawn without the library, for the place of a plot that could not be drawn."""
+    """Return an SVG with lines of text, without the library, for a plot that failed."""
     text = "".join(
         f'<text x="{WIDTH // 2}" y="{30 + 22 * place}" text-anchor="middle">{escape(line)}</text>'
         for place, line in enumerate(lines)
@@ -203,14 +202,14 @@ def write_message(*lines: str, theme: Theme) -> str:
 
 @dataclass(frozen=True)
 class Plot:
-    """A drawing with its title and description; `specification` is Vega-Lite."""
+    """A Vega-Lite specification with title and description."""
 
     specification: dict[str, Any]
     title: str
     description: str
 
     def as_svg(self) -> str:
-        """With a title and a description that a screen reader finds first."""
+        """Return SVG with title and description for screen readers."""
         import vl_convert
 
         head, _, rest = str(vl_convert.vegalite_to_svg(self.specification)).partition(">")
@@ -218,7 +217,7 @@ class Plot:
         return f'{head} role="img" aria-labelledby="title desc">{names}{rest}'
 
     def as_pdf(self) -> bytes:
-        """For a paper: the title stands in it, since a PDF goes without its page."""
+        """Return PDF with the title."""
         import vl_convert
 
         titled = {**self.specification, "title": {"text": self.title, "fontSize": 13, "anchor": "start"}}
@@ -229,10 +228,9 @@ def _plot(chart: Any, title: str, description: str, theme: Theme) -> Plot:
     ink, soft, line = INK[theme]
     configured = chart.configure(
         background="transparent",
-        # Titles of axes would be put into expressions of labels for each mark, a backslash in them unescaped; the plot
-        # has a description of its own.
+        # Generated labels of marks would contain axis titles with unescaped backslashes.
         aria=False,
-        # The reader's font may be wider than the one the labels were measured with.
+        # The browser's font may be wider than the measured one.
         padding={"left": 18, "right": 18, "top": 6, "bottom": 6},
         font=FONT,
         view={"stroke": None},
@@ -246,7 +244,7 @@ def _plot(chart: Any, title: str, description: str, theme: Theme) -> Plot:
             "titleFontSize": 12,
             "titleFontWeight": "normal",
         },
-        # Labels pushed inwards at the ends would run into their neighbours.
+        # Labels moved inwards at the ends would overlap.
         axisX={"labelFlush": False, "tickCount": 6},
         legend={"labelColor": ink, "titleColor": ink, "labelFontSize": 12},
     )
@@ -254,8 +252,7 @@ def _plot(chart: Any, title: str, description: str, theme: Theme) -> Plot:
 
 
 def _printable(part: Any) -> Any:
-    """A specification without characters that end the process that draws it (control characters) or that no expression
-    may hold (U+2028): data, domains and orders alike, so that they still fit."""
+    """Replace control characters, which crash the renderer, and U+2028, which is invalid in expressions."""
     if isinstance(part, str):
         return show_hidden(part)
     if isinstance(part, dict):

@@ -35,7 +35,7 @@ def test_caption_without_letters_gives_the_reason_and_the_test():
     found["rows"] = [{**row, "letters": ""} for row in found["rows"]]
     found["test"] |= {"note": "not tested: 4 systems only", "population": "systems and items like these", "k_used": 0}
     assert letters_caption(found) == (
-        "No letters: not tested: 4 systems only. The test: PERM-SYSTEMS: exchanges of whole systems. This speaks about "
+        "No letters: not tested: 4 systems only. The test: PERM-SYSTEMS: exchanges of whole systems. It generalises to "
         "systems and items like these."
     )
     found["test"] |= {"note": "all 8 exchanges give no p below 0.25", "k_used": 1000, "smallest_p": 0.25}

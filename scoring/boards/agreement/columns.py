@@ -1,4 +1,4 @@
-"""What the renderers show of the board of inter-annotator agreement."""
+"""How the tables of inter-annotator agreement are rendered."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from scoring.boards.choices import JUDGED, RATINGS
 from scoring.boards.render.console import as_lines, filter_line, interval
 from scoring.boards.render.latex import tabular
 
-#: The name of a figure where two tables are compared.
+#: Name of a figure in a comparison of two tables.
 FIGURE = "coefficient"
 COUNTS = ("n_units", "n_shared", "n_raters", "n_judgements")
 
 
 def list_cells(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
-    """One row per coefficient of every line (all aspects), or of the aspect that the table is about."""
+    """Return one CSV row per coefficient, of all aspects or of the aspect of the table."""
     about = ("aspect", "judged", "source", "scale", *COUNTS)
     figures = ("name", "value", "low", "high", "n", "note")
     rows = [
@@ -30,7 +30,7 @@ def list_cells(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
 
 
 def write_latex(table: Mapping[str, Any]) -> list[str]:
-    """A line for each line of the table, a column for each coefficient."""
+    """Return a LaTeX table with a column for each coefficient."""
     lines = _lines(table)
     names = [(found["name"], found["label"]) for found in lines[0]["coefficients"]] if lines else []
     for line in lines:
@@ -47,7 +47,7 @@ def write_latex(table: Mapping[str, Any]) -> list[str]:
     columns = "l" + "r" * (len(names) + 2)
     lead = [f"% {table['signature']}"]
     if table["n_simulated"]:
-        lead.append("% Simulated judgements are among these figures.")
+        lead.append("% Figures include simulated judgements.")
     return lead + tabular(columns, head, rows)
 
 
@@ -68,13 +68,13 @@ def _figure(found: Mapping[str, Any] | None) -> str:
 
 
 def write_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """A line for every aspect; for one aspect its coefficients, answers and raters."""
+    """Yield an overview of all aspects, or coefficients, answers and raters of one aspect."""
     of = f" in {found['campaign']}" if found["campaign"] else ""
     yield f"Agreement in {found['project']}{of}" + (f": {found['aspect']}" if found["aspect"] else "")
     if found.get("filter"):
         yield filter_line(found["filter"])
     if found["n_simulated"]:
-        yield "Simulated judgements are among these figures."
+        yield "Figures include simulated judgements."
     if found["ratings"] != "raw":
         yield f"Ratings: {RATINGS[found['ratings']]}"
     if found["note"]:
@@ -122,7 +122,7 @@ def _detail_lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def list_figures(table: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """Every coefficient by line and label, for a comparison of two tables."""
+    """Return every coefficient by row and label, for a comparison of two tables."""
     return [
         (f"{_name_line(row)}{found['label']}", found)
         for row in table["rows"]
@@ -131,7 +131,6 @@ def list_figures(table: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]
 
 
 def _name_line(row: Mapping[str, Any]) -> str:
-    """Of a line of all aspects; the coefficients of one aspect need none."""
     if "coefficients" not in row:
         return ""
     return f"{row['aspect']}, {row['source'] or JUDGED[row['judged']].lower()}: "

@@ -1,4 +1,4 @@
-"""The board of inter-annotator agreement from the data."""
+"""Compute the tables of inter-annotator agreement."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scoring.boards.base import Data, Progress, Table
 
 
 def compute(data: Data, query: AgreementQuery, progress: Progress | None = None) -> Table:
-    """The agreement on one aspect, or on all where the query names none."""
+    """Return the agreement on one aspect, or on all if the query names none."""
     settings = {**query.params, **data.draws}
     ways = data.list_ways(query)
     if not query.aspect:

@@ -1,4 +1,4 @@
-"""The table of raters as a page and a command show it: which columns there are, and each cell as words."""
+"""Columns of the table of raters, and its cells as text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Column:
-    """`part` is the member of a rater's report; a column that nobody has a figure for is left out."""
+    """A column; `part` is a member of a rater's report. Columns without figures are left out."""
 
     part: str
     label: str
@@ -36,13 +36,13 @@ def _seconds(value: float) -> str:
 
 
 COLUMNS = (
-    Column("bias", "Bias", "How much higher than the others this rater rates the same things, on the scale.", _signed),
+    Column("bias", "Bias", "Mean difference from the other raters of the same units, in points of the scale.", _signed),
     Column("spread", "Spread", "Standard deviation of this rater's ratings.", _plain),
-    Column("seconds", "Time", "Median seconds for one judgement.", _seconds),
-    Column("self_consistency", "Repeats", "Share of what was shown twice that got the same answer.", _share),
-    Column("control_failures", "Controls failed", "Share of control items answered otherwise than expected.", _share),
-    Column("agreement", "With the others", "Correlation with the mean of the other raters of the same things.", _plain),
-    Column("drift", "Drift", "Bias in the later half of the judgements minus that in the earlier half.", _signed),
+    Column("seconds", "Time", "Median seconds per judgement.", _seconds),
+    Column("self_consistency", "Repeats", "Share of repeated units with the same answer.", _share),
+    Column("control_failures", "Controls failed", "Share of control items with an unexpected answer.", _share),
+    Column("agreement", "Correlation", "Correlation with the mean of the other raters of the same units.", _plain),
+    Column("drift", "Drift", "Bias in the second half of the judgements minus that in the first half.", _signed),
 )
 
 
@@ -51,7 +51,7 @@ def list_used_columns(rows: Sequence[Row]) -> list[Column]:
 
 
 def format_cells(row: Row, rows: Sequence[Row]) -> list[dict[str, str]]:
-    """The cells of a rater under `list_used_columns(rows)`; undefined ones are a dash with the reason as note."""
+    """Return the cells of a rater; undefined ones are a dash with the reason as note."""
     cells = []
     for column in list_used_columns(rows):
         found = row.get(column.part) or {}

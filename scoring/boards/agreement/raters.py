@@ -1,5 +1,4 @@
-"""From columns of judgements to tables about the people who judged, as plain values: agreement of every aspect and
-campaign, and for one aspect everything about its raters. What each figure is stands where it is computed."""
+"""Compute the tables of agreement: an overview by aspect and campaign, and one aspect with reports of its raters."""
 
 from __future__ import annotations
 
@@ -25,13 +24,13 @@ from evalapp.stats.resampling.bootstrap import DEFAULT_RESAMPLES, Bootstrap
 Table: TypeAlias = dict[str, Any]
 Settings: TypeAlias = Mapping[str, Any]
 
-#: Resamples for each line of a table of many; the one aspect looked at gets the usual number.
+#: Resamples for each row of the overview; the detail of an aspect uses the default.
 LINE_RESAMPLES = 500
-#: Pairs of raters shown, those with the most units in common.
+#: Number of pairs of raters shown, those with the most shared units.
 SHOWN_PAIRS = 60
 LABELS = {
     "alpha": "Krippendorff's alpha",
-    "percent": "same answer",
+    "percent": "percent agreement",
     "fleiss": "Fleiss' kappa",
     "cohen": "Cohen's kappa",
     "icc_1": "ICC(1)",
@@ -40,23 +39,23 @@ LABELS = {
     "icc_c1": "ICC(C,1)",
     "icc_ck": "ICC(C,k)",
 }
-#: What a line of the overview shows; the others are in the detail.
+#: Coefficients of the overview; the detail has all.
 IN_LINE = ("alpha", "fleiss", "icc_a1", "icc_ak", "percent")
 UPLOADED = "uploaded"
-#: Of comparisons of two outputs, whose sides mean nothing.
+#: Note on comparisons of two outputs, whose sides are arbitrary.
 ORIENTED = (
-    "Verdicts are oriented by system name before nominal agreement: “a” is the system whose name comes first, on "
-    "whichever side it was shown."
+    "Verdicts are oriented by system name before nominal agreement is computed: “a” is the system whose name comes "
+    "first, on either side."
 )
-#: What asks whether two gave the same answer, which of z-scores says nothing.
+#: Coefficients of identical answers, which are meaningless for z-scores.
 _OF_ANSWERS = {"percent", "fleiss", "cohen"}
-_NO_ANSWERS = Estimate.undefined("z-scores of two raters are hardly ever the same")
+_NO_ANSWERS = Estimate.undefined("z-scores of two raters are hardly ever equal")
 _OF_SCALES = {"bias", "spread", "drift", "most_given", "most_given_share"}
 
 
 def overview_table(parts: Iterable[tuple[str, str, RaterJudgements]], settings: Settings) -> Table:
-    """One row per aspect, way of judging and source: all judgements together, then each campaign and what was uploaded
-    where there are several. `parts`: aspect, way of judging, columns. `settings`: scale, campaign, filter, ratings."""
+    """Return one row per aspect and way of judging: all judgements, then each source (campaign or upload) if there are
+    several. `parts`: aspect, way of judging, columns. `settings`: scale, campaign, filter, ratings."""
     rows: list[Table] = []
     n_filtered = 0
     for aspect, judged, columns in parts:
@@ -76,7 +75,7 @@ def overview_table(parts: Iterable[tuple[str, str, RaterJudgements]], settings: 
         "signature": _signature(settings, "all aspects", LINE_RESAMPLES),
         "n_filtered": n_filtered,
         "n_simulated": sum(row["n_simulated"] for row in rows if not row["source"]),
-        "note": "" if rows else "Nobody has judged anything yet.",
+        "note": "" if rows else "There are no judgements yet.",
         "rows": rows,
     }
 
@@ -84,8 +83,9 @@ def overview_table(parts: Iterable[tuple[str, str, RaterJudgements]], settings: 
 def detail_table(
     columns: RaterJudgements, settings: Settings, *, aspect: str, judged: str, controls: Mapping[str, tuple[int, int]]
 ) -> Table:
-    """Everything about the people who judged one aspect. `controls`: rater -> control items answered and failed.
-    Coefficients and pairs are of the ratings by the method of `settings`, all else of what was given."""
+    """Return the agreement on an aspect with reports of its raters. `controls`: rater -> control items answered and
+    failed. Coefficients and pairs use ratings normalised by the method of `settings`, everything else the original
+    ratings."""
     scale, method = choose_scale(columns, settings), _method(settings)
     first = columns.first_judgements()
     compared, n_without = normalise_judgements(first, method)
@@ -116,7 +116,7 @@ def detail_table(
         "n_repeats": len(columns) - len(first),
         "n_filtered": columns.n_filtered,
         "n_simulated": int(columns.simulated.sum()),
-        "note": "" if len(columns) else f"Nobody has judged {aspect} here.",
+        "note": "" if len(columns) else f"There are no judgements of {aspect} here.",
         "rows": _coefficients(found, LABELS, method, n_without) if len(first) else [],
         "notes": [
             *found.notes,
@@ -135,13 +135,12 @@ def detail_table(
 
 
 def choose_scale(columns: RaterJudgements, settings: Settings) -> Scale:
-    """The scale that was asked for, the usual one where none was, nominal for verdicts in any case."""
+    """Return the requested scale, or the default; always nominal for verdicts."""
     asked = settings["scale"]
     return columns.default_scale if asked in ("", "auto") or not columns.is_numeric else asked
 
 
 def _method(settings: Settings) -> RatingMethod:
-    """Tables of before there was a choice are of ratings as given."""
     method: RatingMethod = settings.get("ratings") or "raw"
     return method
 
@@ -176,8 +175,8 @@ def _agreement(columns: RaterJudgements, scale: Scale, resamples: int, pairs: in
 
 
 def _coefficients(found: AgreementTable, names: Iterable[str], method: RatingMethod, n_without: int = 0) -> list[Table]:
-    """Those that the kind of judgement allows, as `name`, `label` and an estimate. `n_without` ratings have no value
-    by `method`: where no pair is left that is the reason, not that no unit was rated twice."""
+    """Return the coefficients for the kind of judgement, as `name`, `label` and an estimate. `n_without` ratings have
+    no value by `method`, which is then the reason if no pair of ratings is left."""
     scale = f" ({found.scale})"
     reason = NO_PAIR_LEFT[method] if n_without else ""
     none = {name: _NO_ANSWERS for name in _OF_ANSWERS if name in found.coefficients}
@@ -208,7 +207,7 @@ def _pairs(found: AgreementTable, raters: tuple[str, ...], method: RatingMethod)
 
 
 def _raters(columns: RaterJudgements, controls: Mapping[str, tuple[int, int]]) -> list[Table]:
-    """A report of each rater, those first whom one has reasons to look at. `controls` become rows without a value."""
+    """Return a report of each rater, first those with reasons to review. `controls` become rows without a value."""
     if not len(columns):
         return []
     present = {columns.raters[code]: int(code) for code in np.unique(columns.rater)}
@@ -230,14 +229,14 @@ def _raters(columns: RaterJudgements, controls: Mapping[str, tuple[int, int]]) -
     )
     rows = [{**report.as_dict(), "rater": columns.raters[int(report.rater)]} for report in found]
     if not columns.is_numeric:
-        # Of verdicts these would be of sides that mean nothing.
+        # For verdicts these would be about arbitrary sides.
         rows = [{name: cell for name, cell in row.items() if name not in _OF_SCALES} for row in rows]
     return sorted(rows, key=lambda row: (not row["reasons"], -row["n"], row["rater"]))
 
 
 def to_points(columns: RaterJudgements) -> FloatArray:
-    """Ratings as they are; verdicts as points of the first side (1 better, .5 equal or undecided, 0 worse). In a
-    comparison of two outputs every second unit is turned round, because which side comes first there means nothing."""
+    """Return ratings, or verdicts as points of the first side (1 better, .5 equal or undecided, 0 worse). For
+    comparisons of two outputs every second unit is reversed, because the order of the sides is arbitrary."""
     if columns.is_numeric:
         return columns.value
     points = np.select([columns.value == "a", columns.value == "b"], [1.0, 0.0], 0.5)
@@ -253,13 +252,13 @@ def _repeats(columns: RaterJudgements, extra: int) -> np.ndarray[Any, Any]:
 
 
 def _calibration(columns: RaterJudgements) -> tuple[Table | None, str]:
-    """System means without the biases of their raters beside the plain means, best first; or why there are none."""
+    """Return system means adjusted for rater biases and plain means, best first; or why there are none."""
     rated = columns.only(columns.system >= 0) if columns.is_numeric else columns
     if not columns.is_numeric:
-        return None, "Calibration takes ratings; verdicts of comparisons are ranked with side and rater as covariates."
+        return None, "Calibration needs ratings; for comparisons, use a model with side and rater as covariates."
     if _distinct(rated.system) < 2 or _distinct(rated.rater) < 2:
         return None, "Calibration needs at least two systems and two raters."
-    # What sets an output apart from its system's others is common to its ratings: without it intervals are too narrow.
+    # Ratings of an output share its deviation from the system mean; without this effect intervals are too narrow.
     outputs, first = encode_pair(rated.item, rated.system, int(rated.system.max()) + 1)
     several = len(first) < len(rated)
     found = calibrate_raters(
@@ -283,7 +282,7 @@ def _calibration(columns: RaterJudgements) -> tuple[Table | None, str]:
 
 
 def _components(columns: RaterJudgements) -> Table | None:
-    """Where the spread of ratings comes from, for planning; nothing for verdicts."""
+    """Return the variance components of ratings, for planning; None for verdicts."""
     if not columns.is_numeric or len(columns) < 3:
         return None
     system = columns.system if (columns.system >= 0).all() and _distinct(columns.system) > 1 else None
@@ -291,7 +290,8 @@ def _components(columns: RaterJudgements) -> Table | None:
 
 
 def prevalence(columns: RaterJudgements, most: int = 12) -> list[Table]:
-    """How often each value was given; skewed shares depress every coefficient. Continuous values in `most` bins."""
+    """Return how often each value was given. Skewed shares lower every coefficient. Continuous values use `most`
+    bins."""
     if not len(columns):
         return []
     values, counts = np.unique(columns.value, return_counts=True)
@@ -309,7 +309,7 @@ def _distinct(codes: np.ndarray[Any, Any]) -> int:
 
 
 def _shared(columns: RaterJudgements) -> int:
-    """Units that two people or more judged."""
+    """Return the number of units judged by two or more raters."""
     _, counts = np.unique(columns.unit, return_counts=True)
     return int((counts >= 2).sum())
 

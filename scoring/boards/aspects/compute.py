@@ -1,4 +1,4 @@
-"""The board of evaluators by aspect, from the main board of each aspect."""
+"""Compute the leaderboard by aspect from the main leaderboard of each aspect."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from scoring.boards.choices import FIGURES
 
 
 def compute(data: Data, query: AspectsQuery, progress: Progress | None = None) -> Table:
-    """One figure for every evaluator and aspect."""
+    """Return one figure for every evaluator and aspect."""
     figure = FIGURES.get(query.coefficient, query.coefficient)
     return aspects_table(data.compute_by_aspect(query, progress), {**query.params, "figure": figure, **data.draws})

@@ -1,4 +1,4 @@
-"""From the main tables of all aspects to the table of evaluators by aspect, as plain values."""
+"""Compute the table of evaluators by aspect from the main tables of all aspects."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from scoring.boards.metrics.people import (
 Settings = Mapping[str, Any]
 Table = dict[str, Any]
 
-#: What a table of aspects keeps of the table of each.
+#: Members of the table of each aspect that are copied.
 OF_ASPECT = ("aspect", "n_outputs", "n_excluded", "n_ratings", "n_raters", "ceiling", "signature")
 
 
 def aspects_table(tables: Sequence[Mapping[str, Any]], settings: Settings) -> Table:
-    """Evaluators by aspect, from the main tables of all aspects: one figure for each, with its interval. `settings`:
-    coefficient (the name of the figure in a row), level, grouping, systems, references, ratings."""
+    """Return one figure with its interval for every evaluator and aspect. `settings`: figure (its name in a row),
+    coefficient, level, grouping, systems, references, ratings."""
     figure = settings["figure"]
     if any(figure not in row for table in tables for row in table["rows"]):
         raise ValueError(f"tables at the level {settings['level']} have no figure “{figure}”")
@@ -53,7 +53,7 @@ def aspects_table(tables: Sequence[Mapping[str, Any]], settings: Settings) -> Ta
         ),
         "population": OTHER_SYSTEMS if settings["level"] == "system" else THESE_SYSTEMS,
         "aspects": [
-            # The version closes the signature of the whole table.
+            # Only the signature of the whole table ends with the version.
             {name: table[name] for name in OF_ASPECT} | {"signature": split_version(table["signature"])[0]}
             for table in tables
         ],
@@ -62,7 +62,7 @@ def aspects_table(tables: Sequence[Mapping[str, Any]], settings: Settings) -> Ta
         "counted": [f"{table['aspect']}: {said}" for table in tables for said in table.get("counted", ())],
         "n_items": max((table["n_items"] for table in tables), default=0),
         "evaluators": list_chosen(settings),
-        "note": with_missing(wider if tables else "No aspect has been rated.", settings, rows),
+        "note": with_missing(wider if tables else "No aspect has ratings.", settings, rows),
         "rows": sorted(rows, key=lambda row: (-_mean(row["cells"]), row["evaluator"])),
     }
 
@@ -73,5 +73,5 @@ def _mean(cells: Sequence[Mapping[str, Any]]) -> float:
 
 
 def _drawn(settings: Settings) -> str:
-    """How `correlate` makes intervals at this level."""
+    """Return how `correlate` computes intervals at this level."""
     return f"interval:{NAME}" if settings["level"] == "system" else "boot:inputs"

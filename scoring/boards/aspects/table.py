@@ -1,4 +1,4 @@
-"""The table of the board of evaluators by aspect."""
+"""The table of the leaderboard of evaluators by aspect."""
 
 from __future__ import annotations
 

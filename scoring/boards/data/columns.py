@@ -1,6 +1,5 @@
-"""What people said and what evaluators gave, as columns that the tables are computed from. Where the rows come from (a
-database, the files of an export) is the caller's matter; numbers of labels follow their names, so that draws and sums
-are the same wherever the rows come from."""
+"""Judgements and scores as columns from which tables are computed. Codes follow the sorted labels, so that resamples
+and sums are equal for rows from a database and from the files of an export."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ SUBSETS: tuple[Subset, ...] = ("all", "machine", "no-reference")
 #: The system of a dialogue that names none.
 NO_SYSTEM = "(no system)"
 
-#: Which kinds of system a subset leaves out.
+#: Kinds of systems that a subset excludes.
 LEFT_OUT: dict[str, frozenset[str]] = {
     "all": frozenset(),
     "machine": frozenset({"human", "reference", "control"}),
@@ -33,7 +32,7 @@ LEFT_OUT: dict[str, frozenset[str]] = {
 
 @dataclass(frozen=True)
 class Unit:
-    """A system at a training step: what a leaderboard ranks. `step` is null where the system has no checkpoints."""
+    """A system, at a training step if it has checkpoints: the unit that a leaderboard ranks."""
 
     name: str
     step: int | None
@@ -46,8 +45,8 @@ class Unit:
 
 @dataclass
 class Units:
-    """Numbers systems at steps as they turn up in rows; `units[code]` is the unit. `systems` gives name and kind of
-    whatever the rows call a system."""
+    """Assigns codes to systems at steps in the order of the rows; `units[code]` is the unit. `systems` maps identifiers
+    of systems in the rows to name and kind."""
 
     systems: Mapping[Any, tuple[str, str]]
     units: list[Unit] = field(default_factory=list)
@@ -62,7 +61,7 @@ class Units:
         return self.codes[key]
 
     def sort(self) -> IntArray:
-        """Number the units by name and step (none before 0); returns the new code of every old one."""
+        """Sort the units by name and step (none before 0); return the new code of every old one."""
         units = self.units
         order = sorted(range(len(units)), key=lambda k: (units[k].name, units[k].step is not None, units[k].step or 0))
         self.units = [units[k] for k in order]
@@ -75,22 +74,22 @@ class Units:
         return np.array([unit.kind not in LEFT_OUT[subset] for unit in self.units], dtype=bool)
 
 
-#: The part of items that do not say theirs.
+#: The subset of items without a value.
 MISSING = "(not said)"
-#: Characters of a name that each row of a column has room for.
+#: Longer names are stored as objects.
 WIDE = 100
 
 
 def part_column(values: Iterable[Any]) -> NDArray[Any]:
-    """The parts as texts, `MISSING` for none. Long texts are not made room for in every row."""
+    """Return subsets as texts, `MISSING` for none. Long texts are stored as objects to save memory."""
     names = [MISSING if value is None else str(value) for value in values]
     wide = max(map(len, names), default=0) > WIDE
     return np.array(names, dtype=np.object_ if wide else np.str_)
 
 
 class Labels:
-    """Numbers labels as they turn up. Sorted at the end, so that draws and ties do not depend on the order in which
-    the rows came."""
+    """Assigns codes to labels in the order of the rows. They are sorted at the end, so that resamples and ties do not
+    depend on that order."""
 
     def __init__(self) -> None:
         self.codes: dict[str, int] = {}
@@ -100,19 +99,19 @@ class Labels:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The labels in the order of their sorted numbers."""
+        """The sorted labels."""
         return tuple(sorted(self.codes))
 
     def sort(self) -> IntArray:
-        """The new code of every old one."""
+        """Return the new code of every old one."""
         new = np.empty(len(self.codes), dtype=np.int64)
         new[[self.codes[label] for label in self.names]] = np.arange(len(self.codes))
         return new
 
 
 def number_raters(rater: IntArray, n_raters: int, what: Sequence[IntArray]) -> IntArray:
-    """The new number of every rater, by what they said and not by what they are called: an export may call them
-    otherwise, and draws of raters must be the same there. `what`: numbers from 0 that tell what each row says."""
+    """Return the new code of every rater, sorted by their judgements: exports may rename raters, and resamples of
+    raters must stay the same. `what`: columns of codes that describe the judgement of each row."""
     order = np.lexsort((*reversed(what), rater))
     said = np.stack([column[order] for column in what], axis=1).astype(">i8")
     ends = np.searchsorted(rater[order], np.arange(n_raters + 1))
@@ -123,7 +122,7 @@ def number_raters(rater: IntArray, n_raters: int, what: Sequence[IntArray]) -> I
 
 
 def reorder_names(raters: tuple[str, ...], new: IntArray) -> tuple[str, ...]:
-    """The names in the order of the new numbers."""
+    """Return the names in the order of the new codes."""
     found = [""] * len(raters)
     for name, number in zip(raters, new.tolist(), strict=True):
         found[number] = name
@@ -131,8 +130,8 @@ def reorder_names(raters: tuple[str, ...], new: IntArray) -> tuple[str, ...]:
 
 
 def persons(rater: IntArray, names: Sequence[str]) -> IntArray:
-    """The number of the person behind every row's rater, where `names` are the raters': what somebody said once more
-    (`r7#2`), or in another campaign (`r7@12`), is by who gave the first judgement (`r7`), no further rater."""
+    """Return the code of the person behind each row's rater. Repeats (`r7#2`) and judgements in another campaign
+    (`r7@12`) belong to the same person (`r7`). `names` are the labels of the raters."""
     if not names:
         return rater
     people, places = resolve_raters(names)
@@ -141,8 +140,8 @@ def persons(rater: IntArray, names: Sequence[str]) -> IntArray:
 
 
 def repeated(rater: IntArray, names: Sequence[str], what: Sequence[IntArray]) -> BoolArray:
-    """Which rows repeat a judgement: the same person judged the same thing (numbers in `what`) under an earlier key,
-    here (`r7`, then `r7#2`) or in another campaign (`r7`, then `r7@12`)."""
+    """Return which rows repeat a judgement: the same person judged the same thing (codes in `what`) under an earlier
+    rater key (`r7`, then `r7#2` or `r7@12`)."""
     again = np.zeros(len(rater), dtype=np.bool_)
     people, places = resolve_raters(names)
     if len(set(people.values())) == len(people) or not len(rater):
@@ -158,26 +157,27 @@ def repeated(rater: IntArray, names: Sequence[str], what: Sequence[IntArray]) ->
 
 
 def without_repeats(n: int) -> list[str]:
-    """The sentence that says how many judgements are not counted because a person had judged the same before."""
+    """Return a sentence on the number of repeated judgements, if any."""
     if not n:
         return []
-    one = "1 judgement repeats one by the same person and is not counted: the first one counts."
-    many = "judgements repeat one by the same person and are not counted: the first one counts."
-    return [one if n == 1 else f"{n:,} {many}"]
+    one = "1 judgement repeats an earlier one by the same person and is not counted."
+    return [one if n == 1 else f"{n:,} judgements repeat earlier ones by the same person and are not counted."]
 
 
 def normalised(ratings: Ratings, method: str) -> FloatArray:
-    """The ratings as `method` says (`normalise_ratings`). Whoever repeats is the same person in z-scores; ranks stay
-    within one row, which is what somebody rated at one time: a repeat of it is another row."""
+    """Return the ratings normalised by `method` (`normalise_ratings`). For z-scores, repeats belong to the same person;
+    ranks are within a row of ratings, and a repeat is another row."""
     rater = ratings.rater if method == "rank" else persons(ratings.rater, ratings.raters)
     return normalise_ratings(ratings.value, ratings.item, rater, method=method)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
 class Ratings:
-    """Columns of equal length, one row per rating of an output, by item, system and rater. `output` is whatever
-    identifies an output where the rows come from; the others are numbers by sorted label, those of raters by
-    `number_raters`; `raters` are the labels of `rater`. `n_filtered` ratings were left out by a filter of raters."""
+    """Columns of equal length, one row per rating of an output, sorted by item, system and rater.
+
+    `output` identifies an output in the source; other columns are codes by sorted label, `rater` by `number_raters`.
+    `raters` are the labels of `rater`; `n_filtered` ratings were dropped by a filter of raters.
+    """
 
     output: IntArray
     item: IntArray
@@ -195,7 +195,7 @@ class Ratings:
 
     @property
     def repeat(self) -> BoolArray:
-        """Ratings of an output that the same person had rated before: they count for the person's consistency only."""
+        """Repeated ratings of an output by the same person, which count only for self-consistency."""
         return repeated(self.rater, self.raters, [self.output])
 
     def only(self, rows: BoolArray) -> Ratings:
@@ -231,7 +231,7 @@ class Comparisons:
 
     @property
     def repeat(self) -> BoolArray:
-        """Comparisons of what the same person had compared before, whichever side it was on."""
+        """Repeated comparisons of the same outputs by the same person, on either side."""
         a, b = (self.system_a, self.system_b) if self.output_a is None else (self.output_a, self.output_b)
         if b is None:
             b = self.system_b
@@ -249,9 +249,8 @@ RatingRow: TypeAlias = tuple[int, str, str, Hashable, int | None, str, float, bo
 
 
 def build_ratings(rows: Iterable[RatingRow], units: Units, is_dropped: Callable[[str], bool]) -> Ratings:
-    """Columns of ratings by item, system and rater, without those of the raters whom a filter drops.
-
-    Compact columns from the start: a million ratings take 50 MB, their Python objects many times more."""
+    """Build columns of ratings without those of dropped raters. A million ratings take 50 MB; Python objects would take
+    many times more."""
     items, groups, raters = Labels(), Labels(), Labels()
     columns: list[array[Any]] = [array(code) for code in "qqqqqdb"]
     n_filtered = 0
@@ -290,8 +289,8 @@ def build_comparisons(
     turing: bool,
     with_propensity: bool = True,
 ) -> Comparisons:
-    """Columns of comparisons of two outputs, or (`turing`) of an output with a reference, without those of the raters
-    whom a filter drops. Side a is the one that stood first on the page: rows that were `swapped` are turned."""
+    """Build columns of comparisons of two outputs, or (`turing`) of an output with a reference, without those of
+    dropped raters. Side a was shown first: rows that were `swapped` are reversed."""
     items, groups, raters = Labels(), Labels(), Labels()
     found, n_filtered = [], 0
     for item, group, first, second, verdict, simulated, rater, chance, swapped in rows:
@@ -308,7 +307,7 @@ def build_comparisons(
         found.append((*where, verdict, simulated, longer, np.nan if chance is None else chance))
     *codes, verdicts, flags, by, chances = zip(*found, strict=True) if found else ((),) * 11
     item_, group_, a_, b_, rater_, first_, second_ = (np.array(column, dtype=np.int64) for column in codes)
-    # One code more than there are units: -1, which stands for a reference, stays -1.
+    # The additional code keeps -1, a reference, at -1.
     new = np.append(units.sort(), -1)
     item_, group_, a_, b_ = items.sort()[item_], groups.sort()[group_], new[a_], new[b_]
     verdict_, said = np.array(verdicts, dtype=np.str_), raters.sort()[rater_]
@@ -336,7 +335,7 @@ def build_comparisons(
 
 @dataclass(frozen=True)
 class Scores:
-    """Columns of equal length, one row per scored output of one set of scores; nan is undefined."""
+    """Columns of equal length, one row per scored output of a score set; undefined scores are nan."""
 
     item: IntArray
     cluster: IntArray

@@ -1,5 +1,5 @@
-"""An exported folder read as columns: items, systems, ratings, comparisons and scores, out of JSONL, CSV, TSV or
-Parquet files. Made for recomputing tables: of what `load` checks it checks only that a row has what it is read for."""
+"""Read an exported folder (JSONL, CSV, TSV or Parquet) as columns to recompute tables. Rows are checked only for the
+members that are read."""
 
 from __future__ import annotations
 
@@ -36,10 +36,9 @@ Place: TypeAlias = tuple[str, str, int | None]
 Number: TypeAlias = Callable[[Place], int]
 
 _ENDINGS = (".jsonl", ".jsonl.gz", ".parquet", ".safe.csv", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
-#: Columns whose cells are JSON where a file has cells; an empty cell is null. A cell of `system_b` is JSON where it is
-#: an object.
+#: Columns with JSON cells in CSV files; an empty cell is null. A cell of `system_b` is JSON if it is an object.
 _JSON = frozenset({"step", "step_a", "step_b", "value", "simulated", "in_training", "systems", "raters"})
-#: What a row cannot be read without; a number where it says so.
+#: Required members of the rows of each table.
 _NEEDED: dict[str, tuple[str, ...]] = {
     "items": ("id",),
     "outputs": ("item", "system"),
@@ -52,22 +51,20 @@ _NEEDED: dict[str, tuple[str, ...]] = {
 }
 _NUMBERS = ("value",)
 _TEXTS = ("id", "item", "system", "system_a", "rater", "aspect", "verdict", "name", "set")
-#: Names under which `load` takes a table.
+#: File names that `load` accepts.
 _TABLE_FILE = re.compile(
     rf"(?:{'|'.join(_NEEDED)})(?:[-_.][^/]*?)?(?:\.(?:jsonl|ndjson|csv|tsv)(?:\.gz)?|\.parquet)", re.IGNORECASE
 )
-#: Of a file that others refer to: an export writes it, so it was lost on the way.
-_LOST = "the folder has no such file, and others refer to it; copy every file of the export"
-#: The way out for files that nobody exported.
-OWN_FORM = (
-    "recompute reads files as exports write them: mend the row, or load the folder into a project and export that again"
-)
-#: What a spreadsheet-safe cell has in front where the text could be taken for a formula.
+#: Problem of a missing file that other files refer to.
+_LOST = "the folder has no such file, but others refer to it; copy every file of the export"
+#: Advice for files that are no export.
+OWN_FORM = "recompute reads exported files: correct the row, or load the folder into a project and export it again"
+#: Prefix of spreadsheet-safe cells that could be read as a formula.
 _GUARD = "'"
 
 
 class FolderError(ValueError):
-    """A folder that cannot be read: carries `file` and `problem`."""
+    """A folder cannot be read; has `file` and `problem`."""
 
     def __init__(self, file: str, problem: str) -> None:
         self.file = file
@@ -76,7 +73,7 @@ class FolderError(ValueError):
 
 
 class ExportFolder:
-    """The files of one export. Every table is read when it is first asked for."""
+    """The files of an export. Each table is read on first use."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -85,18 +82,18 @@ class ExportFolder:
         self._refuse_unread()
 
     def _refuse_unread(self) -> None:
-        """Raises `FolderError` for a file of a table that would not be read: its rows would be missing."""
+        """Raise `FolderError` for a file of a table that would be ignored, because its rows would be missing."""
         read = {found[0].name for table in _NEEDED if (found := self._file(table)) is not None}
         for file in sorted(self.path.iterdir()):
             if _TABLE_FILE.fullmatch(file.name) and file.name not in read:
                 raise FolderError(
                     file.name,
-                    "it would not be read: a folder to recompute has one file of each table, named as exports name "
-                    "it (outputs.jsonl, outputs.csv.gz ...). Put its rows there, or load the folder and export it",
+                    "it would not be read: a folder to recompute has one file per table, named like exported files "
+                    "(outputs.jsonl, outputs.csv.gz ...). Move the rows there, or load the folder and export it",
                 )
 
     def document(self, name: str) -> Any:
-        """A file that is one JSON object."""
+        """Read a file with a JSON object."""
         file = self.path / name
         if not file.is_file():
             raise FolderError(name, "the folder has no such file; export the project with its tables")
@@ -109,7 +106,7 @@ class ExportFolder:
         return self._file(table) is not None
 
     def rows(self, table: str) -> Iterator[Row]:
-        """The rows of a table in the order of its file; none where there is no file."""
+        """Yield the rows of a table in file order, none without a file."""
         found = self._file(table)
         if found is None:
             return
@@ -139,11 +136,10 @@ class ExportFolder:
 
     @cached_property
     def metas(self) -> dict[str, Row]:
-        """What is said of each item besides."""
         return {row["id"]: _object(row.get("meta")) for row in self.rows("items")}
 
     def outputs(self, subset: str) -> tuple[list[Place], IntArray, IntArray]:
-        """All outputs of the wanted systems in the order of items and systems; their groups and systems by number."""
+        """Return all outputs of a subset of systems by item and system, with codes of their groups and systems."""
         units, items, groups = self.units(), Labels(), Labels()
         rows = [(row["item"], row["system"], row.get("step")) for row in self.rows("outputs")]
         found = [
@@ -164,11 +160,11 @@ class ExportFolder:
 
     @cached_property
     def filters(self) -> dict[str, frozenset[str]]:
-        """The raters whom each named filter leaves out."""
+        """Raters excluded by each filter."""
         return {row["name"]: frozenset(row["raters"]) for row in self.rows("filters")}
 
     def left_out(self, name: str) -> Callable[[str], bool]:
-        """Whether the named filter leaves a rater out, repeats included; nobody where no name is given."""
+        """Return whether the named filter excludes a rater, including repeats; without a name it excludes none."""
         if not name:
             return lambda rater: False
         if name not in self.filters:
@@ -177,7 +173,7 @@ class ExportFolder:
         return lambda rater: is_among(rater, raters)
 
     def ratings(self, aspect: str, number: Number, *, filter: str = "") -> Ratings:
-        """All ratings of outputs for one aspect; `number` gives the number of an output."""
+        """Return ratings of outputs for an aspect; `number` returns the number of an output."""
         self.must_have("ratings")
         rows = (row for row in self.rows("ratings") if row.get("aspect") == aspect and row.get("item"))
         shaped = (
@@ -190,7 +186,7 @@ class ExportFolder:
         return build_ratings(shaped, self.units(), self.left_out(filter))
 
     def dialogues(self, aspect: str, number: Callable[[str], int], *, filter: str = "") -> Ratings:
-        """Ratings of whole dialogues for one aspect, each dialogue as the output of its own item; `number` gives the
+        """Return ratings of dialogues for an aspect, each dialogue as the only output of an item; `number` returns the
         number of a dialogue."""
         self.must_have("ratings")
         rows = (row for row in self.rows("ratings") if row.get("aspect") == aspect and row.get("dialogue"))
@@ -205,8 +201,8 @@ class ExportFolder:
         return build_ratings(shaped, self.units(), self.left_out(filter))
 
     def turns(self, dialogues: Sequence[str]) -> tuple[list[Place], list[int]]:
-        """The outputs that are turns of these dialogues, and for each the place of its dialogue: those whose item has
-        the dialogue as its group, of the dialogue's system where it names one."""
+        """Return the outputs that are turns of these dialogues, and the position of the dialogue of each. Their item
+        has the dialogue as group, and their system is that of the dialogue, if any."""
         number = {key: place for place, key in enumerate(dialogues)}
         found = []
         for row in self.rows("outputs"):
@@ -217,14 +213,14 @@ class ExportFolder:
 
     @cached_property
     def dialogue_systems(self) -> dict[str, str | None]:
-        """The system of each dialogue that names one."""
+        """The system of each dialogue that has one."""
         return {row["id"]: row.get("system") for row in self.rows("dialogues")}
 
     def comparisons(
         self, aspect: str, number: Number, *, turing: bool, filter: str = "", may_lack: bool = False
     ) -> Comparisons:
-        """Comparisons of two outputs, or (`turing`) of an output with a reference, for one aspect; `number` gives the
-        number of an output. No file of them is an error, unless it `may_lack` since there were none."""
+        """Return comparisons of two outputs, or (`turing`) of an output with a reference, for an aspect; `number`
+        returns the number of an output. A missing file is an error unless `may_lack`."""
         if not may_lack:
             self.must_have("comparisons")
 
@@ -245,8 +241,8 @@ class ExportFolder:
         return build_comparisons(shaped, self.units(), self.left_out(filter), turing=turing)
 
     def judged(self, aspect: str, way: str, *, filter: str = "") -> RaterJudgements:
-        """Judgements of one aspect in one way (ratings, dialogues, comparisons, turing) for tables of agreement. Where
-        and how fast each was made does not stand in these files."""
+        """Return judgements of an aspect in one way (ratings, dialogues, comparisons, turing) for tables of agreement.
+        Exports do not contain campaigns and times."""
         numeric = way in ("ratings", "dialogues")
         table = "ratings" if numeric else "comparisons"
         self.must_have(table)
@@ -265,7 +261,7 @@ class ExportFolder:
 
     @cached_property
     def _lengths(self) -> dict[Place, int]:
-        """Characters of every output's text."""
+        """Number of characters of every output."""
         return {(row["item"], row["system"], row.get("step")): len(row["text"]) for row in self.rows("outputs")}
 
     @cached_property
@@ -282,12 +278,12 @@ class ExportFolder:
         return found
 
     def values(self, score_set: str) -> dict[Place, float]:
-        """The scores of a set by output, nan where undefined."""
+        """Return the scores of a set by output, nan if undefined."""
         self.check_set(score_set)
         return {place: value for place, value, _ in self._scores[score_set]}
 
     def trained_on(self, score_set: str) -> set[Place]:
-        """The outputs whose items the evaluator of a set has learned from."""
+        """Return the outputs in the training data of the evaluator of a set."""
         self.check_set(score_set)
         return {place for place, _, seen in self._scores[score_set] if seen}
 
@@ -307,12 +303,12 @@ class ExportFolder:
 
     def must_have(self, table: str) -> None:
         if not self.has(table):
-            raise FolderError(table, "the folder holds no judgements by rater; export them per rater")
+            raise FolderError(table, "the folder has no judgements by rater; export them per rater")
 
     def check_set(self, score_set: str) -> None:
         if score_set not in self.score_sets:
-            raise FolderError("score_sets", f"there is no set of scores “{score_set}”; export with scores")
-        # Without outputs there are no scores, and of what there is none there is no file.
+            raise FolderError("score_sets", f"there is no score set “{score_set}”; export with scores")
+        # Without outputs there are no scores, and exports have no empty files.
         if not self.has("scores") and self.has("outputs"):
             raise FolderError("scores", _LOST)
 
@@ -323,14 +319,14 @@ class ExportFolder:
             raise FolderError("items", f"there is no item “{item}”" if self.has("items") else _LOST) from None
 
     def lost(self, *tables: str) -> str:
-        """What to say of the first of these tables that has no file; empty where all have."""
+        """Return the error for the first of these tables without a file, "" if all have one."""
         return next((str(FolderError(table, _LOST)) for table in tables if not self.has(table)), "")
 
 
 def _fault(table: str, row: Row) -> str:
-    """Why a row cannot be read; nothing where it can."""
+    """Return why a row cannot be read, "" if it can."""
     if not isinstance(row, dict):
-        return "it is no object"
+        return "it is not an object"
     for name in _NEEDED.get(table, ()):
         value = row.get(name)
         if value is None:
@@ -343,9 +339,9 @@ def _fault(table: str, row: Row) -> str:
 
 
 def _object(value: Any) -> Row:
-    """An object, as it is or as JSON text; nothing is an empty one."""
-    found: Row = json.loads(value) if isinstance(value, str) and value else value or {}
-    return found
+    """Return an object given as such or as JSON text; {} for nothing."""
+    value_: Row = json.loads(value) if isinstance(value, str) and value else value or {}
+    return value_
 
 
 def _get_way(row: Row) -> str:
@@ -355,7 +351,7 @@ def _get_way(row: Row) -> str:
 
 
 def _judged_unit(row: Row, way: str) -> tuple[Any, str, str, str]:
-    """Value, unit, item and system, as `scoring.selectors.agreement` has them: verdicts with the sides in order."""
+    """Return value, unit, item and system like `project_judgements`: verdicts with the sides in order."""
     if way == "dialogues":
         return float(row["value"]), row["dialogue"], row["dialogue"], ""
     if way == "ratings":
@@ -375,7 +371,7 @@ def _label(system: str, step: int | None) -> str:
 
 
 class _NamedSystems(Mapping[str, tuple[str, str]]):
-    """Name and kind by name; a system that the folder does not describe is a machine."""
+    """Name and kind by name; systems without description are machines."""
 
     def __init__(self, kinds: Mapping[str, str]) -> None:
         self.kinds = kinds
@@ -391,7 +387,7 @@ class _NamedSystems(Mapping[str, tuple[str, str]]):
 
 
 def _open(file: Path) -> IO[str]:
-    """Text as it stands, line ends included, without a byte order mark."""
+    """Open a text file without changing line ends, without byte order mark."""
     if file.suffix == ".gz":
         return io.TextIOWrapper(gzip.GzipFile(file), encoding="utf-8-sig", newline="")
     return file.open(encoding="utf-8-sig", newline="")

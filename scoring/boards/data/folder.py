@@ -1,4 +1,4 @@
-"""The data of one table of an export, from the files of its folder alone."""
+"""The data of a table of an export, from the files of its folder."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from scoring.boards.metrics.people import Scored
 from scoring.boards.registry import get_board
 
 Entry = Mapping[str, Any]
-#: Parameters of an entry that say how resamples are drawn.
+#: Parameters of an entry for resampling.
 DRAWS = ("seed", "resamples")
 
 
 def compute_entry(folder: ExportFolder, entry: Entry, overrides: Mapping[str, Any]) -> Table:
-    """The table of an entry of `leaderboard.json`, computed from the files. `overrides` replace seed and resamples."""
+    """Compute the table of an entry of `leaderboard.json` from the files. `overrides` replace seed and resamples."""
     params = {**entry["params"], **overrides}
     draws = {name: params[name] for name in DRAWS if name in params}
     board = get_board(entry["kind"])
@@ -32,12 +32,12 @@ def compute_entry(folder: ExportFolder, entry: Entry, overrides: Mapping[str, An
 
 
 class FolderData:
-    """What an entry of `leaderboard.json` names: its aspect, its sets of scores, parts and reference sets; and the rows
-    of the folder. Implements `Data`."""
+    """Implements `Data` for an entry of `leaderboard.json`, which names the aspect, score sets, subsets and reference
+    sets, with the rows of the folder."""
 
     def __init__(self, folder: ExportFolder, entry: Entry, draws: Mapping[str, Any]) -> None:
         self.folder, self.entry, self.table = folder, entry, entry["table"]
-        # Before 0.2.0 intervals at the system level were drawn from items and systems.
+        # Before 0.2.0, intervals at the system level used resamples of items and systems.
         both = {"bootstrap": "both"} if "|boot:both|" in self.table.get("signature", "") else {}
         self.draws = {**draws, **both}
         #: The number of an output is its position here.
@@ -76,7 +76,7 @@ class FolderData:
         return np.array([*map(self._number, places)], dtype=np.int64), np.array(of, dtype=np.int64)
 
     def load_comparisons(self, aspect: AspectInfo, query: Query, *, turing: bool) -> Comparisons:
-        # Where nothing was compared, the table says so, and the export has no file of comparisons.
+        # Without comparisons, the table is empty and the export has no file of them.
         none = self.table.get("n_ratings") == 0
         return self.folder.comparisons(
             aspect.name, self._number, turing=turing, filter=query.rater_filter, may_lack=none
@@ -121,13 +121,13 @@ class FolderData:
 
     def load_scored(self, score_set: str, outputs: IntArray) -> Scored:
         values, row = self.folder.values(score_set), self.folder.score_sets[score_set]
-        told = ("evaluator", "name", "kind", "signature", "aspect", "references", "short_signature", "scored_at")
+        members = ("evaluator", "name", "kind", "signature", "aspect", "references", "short_signature", "scored_at")
         return Scored(
             metric=np.array([values.get(self.places[number], np.nan) for number in outputs.tolist()], dtype=np.float64),
             own=tuple(row.get("systems") or ()),
             score_set=score_set,
             n_in_training=int(row["n_in_training"]),
-            **{key: row[key] for key in told},
+            **{key: row[key] for key in members},
         )
 
     def find_learned(self, score_sets: Sequence[str], outputs: IntArray) -> BoolArray:
@@ -143,7 +143,6 @@ class FolderData:
         return {row["evaluator"]: row["note"] for row in self.table["rows"] if row["score_set"] is None}
 
     def compute_by_aspect(self, query: Any, progress: Progress | None) -> list[Table]:
-        """Each aspect from its own parameters and sets."""
         unapplied = [
             {"evaluator": row["evaluator"], "note": row["cells"][0]["note"], "score_set": None}
             for row in self.table["rows"]

@@ -1,4 +1,4 @@
-"""The board of evaluators against each other from the data."""
+"""Compute the correlations between evaluators."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from scoring.boards.matrix.rows import matrix_table
 
 
 def compute(data: Data, query: MatrixQuery, progress: Progress | None = None) -> Table:
-    """Evaluators against each other over all outputs of the chosen systems, rated or not."""
+    """Return the correlations over all outputs of a subset of systems, rated or not."""
     score_sets = query.select_sets(data, "")
     outputs, cluster, system = data.load_outputs(query.systems)
-    # In memory column by column, as the statistics read them.
+    # Column-major, as the statistics read them.
     columns = np.full((len(score_sets), len(outputs)), np.nan).T
     scored = []
     for number, score_set in enumerate(score_sets):

@@ -1,4 +1,4 @@
-"""From columns to the table of evaluators against each other, as plain values."""
+"""Compute the table of correlations between evaluators."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def matrix_table(
     *,
     aspect: str = "",
 ) -> Table:
-    """Evaluators against each other over the outputs (n, k): what says the same as what. At the level of systems over
-    the systems' means. `settings`: level, coefficient, systems, references."""
+    """Return the correlations between the columns (n outputs, k evaluators), or between system means at the system
+    level. `settings`: level, coefficient, systems, references."""
     over, unit = columns, cluster
     by_system = settings["level"] == "system"
     if by_system:
-        # Means of two evaluators can be compared over the same outputs only.
+        # Means are comparable only over the same outputs.
         common = find_common_rows(
             list(columns.T), np.ones(len(columns), dtype=bool), np.unique(system, return_inverse=True)[1],
             least=FEW_SYSTEMS, share=0.0 if list_chosen(settings) else LEAST_SHARE, what="systems",
@@ -72,13 +72,15 @@ def matrix_table(
         "n_systems": len(np.unique(system)),
         "n_simulated": 0,
         "evaluators": list_chosen(settings),
-        "note": with_missing("" if len(scored) > 1 else "There are not two evaluators to be compared.", settings, rows),
+        "note": with_missing(
+            "" if len(scored) > 1 else "There are fewer than two evaluators to compare.", settings, rows
+        ),
         "rows": rows,
     }
 
 
 def _means(columns: FloatArray, system: IntArray) -> tuple[FloatArray, IntArray]:
-    """Every system's mean of every column over the outputs that have a score, and the systems as clusters."""
+    """Return the mean of every system and column over scored outputs, and the systems as clusters."""
     names, code = np.unique(system, return_inverse=True)
     defined = np.isfinite(columns)
     found = np.full((len(names), columns.shape[1]), np.nan)
@@ -90,8 +92,8 @@ def _means(columns: FloatArray, system: IntArray) -> tuple[FloatArray, IntArray]
 
 
 def _similar(values: FloatArray) -> list[int]:
-    """An order that puts next to each other what correlates: from the one closest to all others, each time the one
-    closest to the last. Ties go to the first."""
+    """Return an order in which similar evaluators are adjacent: start with the one closest to all others, then take the
+    one closest to the last. Ties go to the first."""
     if not len(values):
         return []
     closeness = np.nan_to_num(values, nan=-1.0)

@@ -1,4 +1,4 @@
-"""The table of the board of evaluators against each other."""
+"""The table of correlations between evaluators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From columns to the leaderboard of evaluators against human ratings, as plain values."""
+"""Compute the leaderboard of evaluators against human ratings."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Settings = Mapping[str, Any]
 Table = dict[str, Any]
 Progress = Callable[[int, int], None]
 
-#: Intervals over outputs were simulated from 30 and from so many groups (docs/results/intervals.md).
+#: Largest number of groups in the simulations of intervals (docs/results/intervals.md); the smallest is 30.
 MOST_SIMULATED = 100
 
 
@@ -59,11 +59,11 @@ NOTHING = "no output can be compared"
 def find_common_outputs(
     people: People, scored: Sequence[Scored], settings: Settings, outside: BoolArray
 ) -> tuple[BoolArray, dict[int, str]]:
-    """The outputs that the table is about, among `outside`; and by place why an evaluator is not compared with others.
+    """Return the outputs of the table, among `outside`, and by position why an evaluator is not compared with others.
 
-    At the level of systems these are the outputs that all evaluators have scored, so that every row has the same means
-    of people. An evaluator that scored less than half of what others did is set aside unless it was chosen by name.
-    At other levels each row is over its own outputs (its n says so), and the tests are over the common ones.
+    At the system level these are the outputs that all evaluators have scored, so that every row has the same human
+    means. Evaluators that scored less than half of the outputs of others are excluded unless they were chosen. At other
+    levels each row uses all its scored outputs, and tests use the common ones.
     """
     if settings["level"] != "system" or not len(people):
         return outside, {}
@@ -89,9 +89,9 @@ def evaluators_table(
 
     All evaluators are compared on the outputs in `outside`, which are in no training data (at the system level: on
     those that all have scored, see `find_common_outputs`). If there are none, `learned` counts the outputs in each
-    evaluator's training data. `unapplied` are trivial baselines without scores (name -> reason). `settings`: level, grouping,
-    systems, references, ratings, coefficient, test, evaluators. `progress` is called with steps done and total; the
-    tests are half of them.
+    evaluator's training data. `unapplied` are trivial baselines without scores (name -> reason). `settings`: level,
+    grouping, systems, references, ratings, coefficient, test, evaluators. `progress` is called with steps done and
+    total; the tests are half of them.
     """
     used, aside = find_common_outputs(people, scored, settings, outside)
     compared = people if used.all() else people.only(used)
@@ -212,58 +212,58 @@ def _ceiling(people: People, settings: Settings) -> Estimate:
 
 
 def tested_part(test: Mapping[str, Any]) -> str:
-    """The part of the signature that tells the test; its level and grouping stand there anyway."""
+    """Return the part of the signature on the test, without level and grouping, which are there already."""
     kept = ("test", "coef", "k", "block", "seed", "adjust", "sides", "alpha")
     parts = [part for part in str(test["signature"]).split("|") if part.partition(":")[0] in kept]
     return "|".join(part.replace("seed:", "test-seed:") for part in parts)
 
 
 def nothing_left(n: int, learned: Mapping[str, int], *, what: str = "rated output", of: str = "rated outputs") -> str:
-    """That every `what` was learned from by some evaluator; who learned from how many of the `n` things (`of`), those
-    with most first; and the ways out."""
+    """Return a note that every `what` is in the training data of an evaluator, with the number for each evaluator (of
+    `n` `of`), and advice."""
     most = sorted(learned.items(), key=lambda found: (-found[1], found[0]))
     named = ", ".join(f"{name} {count:,}" for name, count in most[:MOST_NAMED])
     named += f" and {len(most) - MOST_NAMED:,} more" if len(most) > MOST_NAMED else ""
     return (
-        f"There is no {what} that none of these evaluators learned from, so there is nothing left to compare on. "
-        + (f"Learned from, of {n:,} {of}: {named}. " if named else "")
-        + "Choose others (Evaluators above the table, meta --evaluators), train with folds, delete what learned most, "
-        "or have further outputs judged."
+        f"Every {what} is in the training data of an evaluator in this table, so none is left to compare on. "
+        + (f"In training data, of {n:,} {of}: {named}. " if named else "")
+        + "Choose other evaluators (Evaluators above the table, meta --evaluators), train with folds, delete "
+        "evaluators, or have more outputs judged."
     )
 
 
 def _note(settings: Settings, n: int, n_compared: int, n_systems: int, learned: Mapping[str, int]) -> str:
     if n == 0:
-        return "No output of these systems has been rated for this aspect."
+        return "No output of these systems has ratings of this aspect."
     if n_compared == 0:
         return nothing_left(n, learned)
     if settings["level"] == "system" and n_systems < FEW_SYSTEMS:
-        return f"With {n_systems} systems the system level ranks nothing: see the intervals."
+        return f"With {n_systems} systems, rankings at the system level are not meaningful: see the intervals."
     return ""
 
 
 def _uncommon(rows: Sequence[Mapping[str, Any]], n: int, n_rated: int) -> str:
-    """That only a part of the outputs was scored by all, and who lacks most."""
+    """Return a note if not all outputs are scored by all evaluators."""
     if n == n_rated:
         return ""
     lacking = sorted((row for row in rows if row["n_missing"]), key=lambda row: (-row["n_missing"], row["evaluator"]))
     named = ", ".join(f"{row['evaluator']} {row['n_missing']:,}" for row in lacking[:MOST_NAMED])
     return (
         f"Compared on the {n:,} of {n_rated:,} rated outputs that all evaluators have scored, so that every row has "
-        f"the same human scores. Without a score: {named}."
+        f"the same human scores. Missing scores: {named}."
     )
 
 
 def coverage_note(level: str, n_groups: int) -> str:
-    """Where intervals of 95 % were found to hold the truth less or more often in simulated data
-    (docs/results/intervals.md: of 30 groups .906 to .942, of 100 groups .921 to .946); empty elsewhere."""
+    """Return a note if the coverage of 95 % intervals differs in simulations (docs/results/intervals.md: .906 to .942
+    for 30 groups, .921 to .946 for 100), else ""."""
     if level == "system":
-        return "Intervals of Kendall’s coefficient are cautious: in simulations they hold the truth in .97 to .99."
+        return "Intervals of Kendall’s coefficient are conservative: their coverage in simulations is .97 to .99."
     if FEW_CLUSTERS <= n_groups <= MOST_SIMULATED:
         fewer = "; fewer groups were not simulated" if n_groups < 30 else ""
         return (
-            f"Intervals from {n_groups} groups of items are a little too narrow: in simulations they hold the truth in "
-            f".91 to .94 from 30 groups and in .92 to .95 from {MOST_SIMULATED}, instead of .95{fewer}."
+            f"Intervals from {n_groups} groups of items are slightly too narrow: their coverage in simulations is "
+            f".91 to .94 for 30 groups and .92 to .95 for {MOST_SIMULATED}, instead of .95{fewer}."
         )
     return ""
 
@@ -298,7 +298,7 @@ def _correlate(
 
 
 def describe_evaluator(one: Scored) -> Table:
-    """What a row tells of an evaluator beside its figures."""
+    """Return the members of a row that describe the evaluator."""
     return {**describe_scored(one), "scored_at": one.scored_at, "n_in_training": one.n_in_training}
 
 

@@ -1,4 +1,4 @@
-"""What the boards share that have a figure for every evaluator and column."""
+"""Members that boards with a figure for every evaluator and column share."""
 
 from __future__ import annotations
 

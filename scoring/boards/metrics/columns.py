@@ -1,4 +1,4 @@
-"""What the renderers show of the board of evaluators."""
+"""How the main leaderboard of evaluators is rendered."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from evalapp.markup import escape_latex
+from evalapp.translation import gettext as _
+from evalapp.translation import gettext_noop
 from scoring.boards.choices import COEFFICIENTS, COMPARED, FIGURES, LEVELS, PEOPLE
 from scoring.boards.render.console import as_lines, counting_lines, interval, test_lines
 from scoring.boards.render.figures import letters_caption
@@ -16,7 +18,7 @@ from scoring.plots import drawing
 TEMPLATE = "scoring/evaluation/show.html"
 #: Name of a figure in a comparison of two tables.
 FIGURE = "evaluator"
-#: Figures besides the coefficients, and their heads.
+#: Heads of figures after the coefficients.
 EXTRA = {"accuracy": "Acc.", "pa": "PA", "spa": "SPA", "calibrated": "Systems"}
 
 
@@ -41,19 +43,19 @@ def list_cells(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
 
 
 def list_extra(table: Mapping[str, Any]) -> list[str]:
-    """The figures that the rows have besides the coefficients."""
+    """Return the names of figures in addition to the coefficients."""
     return [name for name in EXTRA if table["rows"] and name in table["rows"][0]]
 
 
 def _whole(row: Mapping[str, Any]) -> list[Any]:
-    """The figures over all rated outputs, training data included, where some were left out of the others."""
+    """Return the figures over all rated outputs, training data included, if some outputs were left out."""
     whole = row.get("whole")
     figures = [whole[name]["value"] for name in COEFFICIENTS] + [whole["n"]] if whole else [None] * 4
     return [*figures, row.get("n_in_training", 0)]
 
 
 def write_latex(table: Mapping[str, Any]) -> list[str]:
-    """Sentinels in italics; letters as exponents, where the evaluators were tested against each other."""
+    """Return a LaTeX table: trivial baselines in italics, letters as exponents."""
     names = [*COEFFICIENTS, *list_extra(table)]
     rows = []
     for row in table["rows"]:
@@ -68,7 +70,7 @@ def write_latex(table: Mapping[str, Any]) -> list[str]:
     if test and test["names"]:
         lines += [f"% {letters_caption(table)}", f"% {test['signature']}"]
         lines += [f"% {test['changed']}."] if test.get("changed") else []
-    about = f"% Intervals: about {table.get('population')}. {table.get('coverage', '')}".rstrip()
+    about = f"% Intervals generalise to {table.get('population')}. {table.get('coverage', '')}".rstrip()
     lines += [about] if table.get("population") else []
     if ceiling and ceiling["value"] is not None:
         lines.append(f"% Noise ceiling of {table['coefficient']}: {ceiling['value']:.3f}")
@@ -76,11 +78,11 @@ def write_latex(table: Mapping[str, Any]) -> list[str]:
 
 
 def write_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """A line for every evaluator with its coefficients, then the tests and the noise ceiling."""
+    """Yield a console table of coefficients, then the tests and the noise ceiling."""
     yield f"Evaluators of {found['project']}: {found['aspect']}, {found['level']} level, systems {found['systems']}"
     if found["people"] != "ratings":
         name = PEOPLE[found["people"]]
-        yield f"People's scores of {found['n_systems']} systems: {name}, {found['n_ratings']:,} judgements"
+        yield f"Human scores of {found['n_systems']} systems: {name}, {found['n_ratings']:,} judgements"
     if found["note"]:
         yield found["note"]
     yield from counting_lines(found)
@@ -100,20 +102,20 @@ def write_lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield from as_lines(head, rows, left=(0, len(head) - 3, len(head) - 1))
     yield from test_lines(found)
     if found.get("population"):
-        yield f"Intervals: about {found['population']}. {found.get('coverage', '')}".rstrip()
+        yield f"Intervals generalise to {found['population']}. {found.get('coverage', '')}".rstrip()
     if found["ceiling"]["value"] is not None:
         yield f"Noise ceiling of {found['coefficient']}: {interval(found['ceiling'])}."
     yield found["signature"]
 
 
 def _excluded_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """What is left out since evaluators learned from it; against ratings also the figures with it."""
+    """Yield lines on outputs in training data; against ratings also figures that include them."""
     if not found["n_excluded"]:
         return
     rated = found["people"] == "ratings"
     yield (
-        f"Compared on {found['n_outputs']:,} outputs; {found['n_excluded']:,} are left out, since some evaluator "
-        f"learned from their groups.{' On all of them:' if rated else ''}"
+        f"Compared on {found['n_outputs']:,} outputs; {found['n_excluded']:,} are left out: an evaluator was "
+        f"trained on their groups.{' On all outputs:' if rated else ''}"
     )
     if rated:
         whole = [
@@ -122,24 +124,29 @@ def _excluded_lines(found: Mapping[str, Any]) -> Iterator[str]:
             if row["whole"]
         ]
         yield from as_lines(["evaluator", *COEFFICIENTS, "n"], whole)
-        yield "On what no evaluator learned from:"
+        yield "On outputs outside of training data:"
 
 
 # ---- the page and its plot ------------------------------------------------------------------------------------
 
-#: Heads of columns where the full name is long.
-SHORT = {"accuracy": "Accuracy", "pa": "PA", "spa": "SPA", "calibrated": "Systems, calibrated"}
+#: Short heads of columns.
+SHORT = {
+    "accuracy": gettext_noop("Accuracy"),
+    "pa": "PA",
+    "spa": "SPA",
+    "calibrated": gettext_noop("Systems, calibrated"),
+}
 
 
 def build_context(table: Mapping[str, Any] | None, query: Any) -> dict[str, Any]:
-    """What the table of evaluators is drawn from, best first by this coefficient."""
+    """Return what the template needs besides the table; rows are sorted by the coefficient."""
     coefficient = query.coefficient
     key = FIGURES.get(coefficient, coefficient)
     rows = sorted(table["rows"], key=lambda row: _order(row, key)) if table else []
     names = (*COEFFICIENTS, *(name for name in EXTRA if rows and name in rows[0]))
     asked = {figure: name for name, figure in FIGURES.items()}
     columns = [
-        {"key": name, "name": asked.get(name, name), "label": SHORT.get(name) or COMPARED[name]} for name in names
+        {"key": name, "name": asked.get(name, name), "label": _(SHORT.get(name) or COMPARED[name])} for name in names
     ]
     signed = key in COEFFICIENTS
     drawn = place_rows(rows, span_around_zero(rows, key) if signed else span_shares(rows, key), key, signed=signed)
@@ -157,14 +164,14 @@ def build_context(table: Mapping[str, Any] | None, query: Any) -> dict[str, Any]
     notes = {row["estimate"]["note"] for row in drawn if row["estimate"]["value"] is not None}
     return {
         "rows": drawn,
-        # What is said of every interval is said once, below the table.
+        # A note on all intervals is shown once, below the table.
         "interval_note": notes.pop() if len(notes) == 1 and len(drawn) > 1 else "",
         "has_intervals": any(row["estimate"]["low"] is not None for row in drawn),
         "missing_sentinels": any(row["is_sentinel"] and row["score_set"] is None for row in rows),
         "compared": people != "ratings",
-        "people_name": PEOPLE[people],
+        "people_name": _(PEOPLE[people]),
         "coefficient": coefficient,
-        "coefficient_label": COMPARED[coefficient],
+        "coefficient_label": _(COMPARED[coefficient]),
         "columns": columns,
         "has_letters": tested and any(row["letters"] for row in rows),
         "has_ceiling": table is not None
@@ -181,16 +188,16 @@ def _order(row: Mapping[str, Any], coefficient: str) -> tuple[bool, float, str]:
 
 
 def draw(table: Mapping[str, Any], query: Any, project: str, theme: Any) -> drawing.Plot:
-    """A forest plot of the evaluators, the best first."""
-    key, name = FIGURES.get(query.coefficient, query.coefficient), COMPARED[query.coefficient]
+    """Draw a forest plot of the evaluators, best first."""
+    key, name = FIGURES.get(query.coefficient, query.coefficient), _(COMPARED[query.coefficient])
     ordered = sorted(table["rows"], key=lambda row: -(row[key]["value"] or 0.0))
     rows = [{"label": row["evaluator"], "grey": row["is_sentinel"], **row[key]} for row in ordered]
-    title, zero = f"{name} with {table['aspect']}, {LEVELS[query.level].lower()}", key in COEFFICIENTS
+    title, zero = f"{name}, {table['aspect']}, {_(LEVELS[query.level]).lower()}", key in COEFFICIENTS
     return drawing.draw_forest(rows, title=title, description=drawing.in_words(rows), axis=name, theme=theme, zero=zero)
 
 
 def rank_rows(table: Mapping[str, Any], coefficient: str) -> dict[str, dict[str, Any]]:
-    """Evaluators by slug with the estimate and the place by one coefficient, for a comparison of two tables."""
+    """Return evaluators by slug with estimate and rank by a coefficient, for a comparison of two tables."""
     found: dict[str, dict[str, Any]] = {}
     for number, row in enumerate(sorted(table["rows"], key=lambda row: _order(row, coefficient)), 1):
         shown = "-" if row[coefficient]["value"] is None else str(number)

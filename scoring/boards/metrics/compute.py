@@ -1,4 +1,4 @@
-"""The board of evaluators from the data: against ratings of outputs or dialogues, or a ranking of the systems."""
+"""Compute the main leaderboard of evaluators: against ratings of outputs or dialogues, or a ranking of systems."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scoring.boards.metrics.ranked import Compared, evaluators_by_ranking
 
 
 def compute(data: Data, query: EvaluatorsQuery, progress: Progress | None = None) -> Table:
-    """Evaluators with their correlations; trivial baselines that were not applied have a row with the reason."""
+    """Return evaluators with their correlations; trivial baselines without scores have a row with the reason."""
     if query.people != "ratings":
         return _by_ranking(data, query)
     if query.level == "dialogue":
@@ -32,21 +32,21 @@ def compute(data: Data, query: EvaluatorsQuery, progress: Progress | None = None
 
 
 def load_people(data: Data, query: Any, *, otherwise: str = "") -> tuple[AspectInfo, People]:
-    """The aspect of the query and its human scores by output. `otherwise`: advice where outputs were only compared."""
+    """Return the aspect of the query and its human scores. `otherwise` is advice if outputs were only compared."""
     aspect = data.choose_aspect(query.aspect, "ratings", otherwise=otherwise)
     return aspect, People(data.load_ratings(aspect, query), method=query.ratings, subset=query.systems)
 
 
 def load_comparisons(data: Data, query: Any, *, turing: bool) -> tuple[AspectInfo, Compared]:
-    """The aspect of the query and its compared outputs: with each other, or (`turing`) with a reference."""
+    """Return the aspect of the query and its compared outputs: with each other, or (`turing`) with a reference."""
     aspect = data.choose_aspect(query.aspect, "turing" if turing else "pairs")
     found = data.load_comparisons(aspect, query, turing=turing)
     return aspect, Compared(found, subset=query.systems, turing=turing)
 
 
 def load_scored_on(data: Data, query: Query, aspect: AspectInfo, compared: Compared) -> dict[str, Any]:
-    """The scores of compared outputs. An output that no evaluator learned from may have been compared only with
-    outputs that some did learn from, so comparisons decide whether anything is left."""
+    """Return the scores of compared outputs. An output outside of training data may be compared only with outputs in
+    it, so comparisons decide whether anything is left."""
     score_sets = query.select_sets(data, aspect.name)
     return load_compared(data, score_sets, compared.output, is_left=lambda outside: len(compared.outside(outside)) > 0)
 
@@ -64,7 +64,7 @@ def _by_ranking(data: Data, query: EvaluatorsQuery) -> Table:
 
 
 def _by_dialogues(data: Data, query: EvaluatorsQuery, progress: Progress | None) -> Table:
-    """An evaluator's mean over the turns of a dialogue against the ratings of the whole."""
+    """Compare the mean score over the turns of a dialogue with ratings of the dialogue."""
     aspect = data.choose_aspect(query.aspect, "dialogues")
     people = People(data.load_dialogues(aspect, query), method=query.ratings, subset=query.systems)
     outputs, place = data.load_turns(people.output)

@@ -1,5 +1,5 @@
-"""From columns to the leaderboard of evaluators over whole dialogues, as plain values: an evaluator's mean over the
-turns against people's ratings of the whole. The correlations of single columns are in `dialogue`."""
+"""Compute the leaderboard of evaluators at the level of dialogues: mean scores over turns against ratings of
+dialogues."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ NO_TURNS = "No output belongs to a rated dialogue: give the items of its turns t
 
 @dataclass(frozen=True)
 class Turns:
-    """Which outputs are turns of the rated dialogues: for each such output the place of its dialogue among the
-    `n_dialogues` of `People`."""
+    """The outputs that are turns of rated dialogues, with the position of the dialogue of each."""
 
     place: IntArray
     n_dialogues: int
@@ -36,7 +35,7 @@ class Turns:
         return len(self.place)
 
     def mean(self, values: FloatArray) -> FloatArray:
-        """The mean of the turns' scores in every dialogue, nan where it has none; rounding breaks no ties."""
+        """Return the mean score of the turns of every dialogue, nan without scores, rounded to keep ties."""
         found = np.full(self.n_dialogues, np.nan)
         if len(self.place):
             means = dialogue_scores(values, self.place)
@@ -44,7 +43,7 @@ class Turns:
         return found
 
     def outside(self, seen: BoolArray) -> BoolArray:
-        """The dialogues without a turn among those that an evaluator has learned from."""
+        """Return the dialogues without turns in training data."""
         found = np.ones(self.n_dialogues, dtype=bool)
         found[self.place[seen]] = False
         return found
@@ -62,9 +61,12 @@ def dialogues_table(
     unapplied: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """`evaluators_table` over dialogues: `people` has every dialogue as an output of its own item, the `scored` have
-    the means over turns. Pairs within items there are none, so no accuracy of pairs; instead `calibrated`, Spearman's
-    correlation of the systems' means with people's calibrated means of the systems."""
+    """Return `evaluators_table` for dialogues: in `people` each dialogue is the only output of an item, and `scored`
+    are means over turns.
+
+    Without pairs within items there is no accuracy of pairs; instead `calibrated` is Spearman's correlation of system
+    means with human means that are calibrated for the leniency of raters.
+    """
     of_outputs = {**settings, "level": "segment"}
     table = evaluators_table(
         people, scored, of_outputs, aspect=aspect, outside=outside, learned=learned, unapplied=unapplied,
@@ -93,8 +95,8 @@ def dialogues_table(
 def _with_calibrated(
     people: People, scored: Sequence[Scored], settings: Mapping[str, Any], outside: BoolArray
 ) -> dict[str, Estimate]:
-    """By evaluator, its mean of each system against people's, once the raters' leniency is taken out; over dialogues
-    that name their system and that no evaluator learned from."""
+    """Return by evaluator the correlation of system means with calibrated human means, over dialogues with a system and
+    outside of training data."""
     named = np.array([unit.name != NO_SYSTEM for unit in people.units.units], dtype=bool)
     rows = outside & named[people.system] if len(people) else outside
     part = people.only(rows)

@@ -1,4 +1,4 @@
-"""Human scores and evaluators' scores as boards of evaluators compare them, and what their notes say."""
+"""Human scores and metric scores as boards of evaluators compare them, and notes of their tables."""
 
 from __future__ import annotations
 
@@ -23,29 +23,26 @@ COEFFICIENTS: tuple[Coefficient, ...] = ("pearson", "spearman", "kendall")
 FEW_SYSTEMS = 6
 
 
-#: An evaluator that scored a smaller part of what others scored does not decide on what all are compared.
+#: Evaluators that scored a smaller share of the outputs of others are excluded from the common outputs.
 LEAST_SHARE = 0.5
 
 
 FIXED = "the evaluator's own value of each system is held fixed in the interval"
 
 
-WIDER = "its value counts all outputs of each system, also those not compared here"
+WIDER = "its value uses all outputs of each system, also those not compared here"
 
 
-LEARNED = (
-    "the mean of its scores: its own value of each system counts outputs of items that it learned from, so it is no "
-    "evidence"
-)
+LEARNED = "the mean of its scores: its own value of each system includes outputs in its training data"
 
 
-#: Evaluators that are named where nothing is left to compare on, those that learned most.
+#: Maximum number of evaluators that a note names.
 MOST_NAMED = 5
 
 
 class People:
-    """One human score per output of the wanted systems, with what the correlation needs to know about it. Outputs are
-    in the order of item and system; `output` is whatever identifies one where the ratings came from."""
+    """One human score per output of a subset of systems, sorted by item and system; `output` identifies an output in
+    the source."""
 
     def __init__(self, ratings: Ratings, *, method: str, subset: str) -> None:
         repeat = ratings.repeat
@@ -54,7 +51,6 @@ class People:
         value = normalised(ratings, method)
         ratings = replace(ratings, rater=persons(ratings.rater, ratings.raters))
         wanted = ratings.units.wanted(subset)[ratings.system] if len(ratings) else np.zeros(0, dtype=bool)
-        #: Sentences on which judgements count.
         undefined = int((~np.isfinite(value[wanted])).sum())
         self.counted = [*without_repeats(repeats), *explain_missing(undefined, method)]
         wanted &= np.isfinite(value)
@@ -62,15 +58,15 @@ class People:
         _, first, inverse = np.unique(kept.output, return_index=True, return_inverse=True)
         counts = np.bincount(inverse, minlength=len(first))
         means = np.bincount(inverse, weights=value[wanted], minlength=len(first)) / np.maximum(counts, 1)
-        # By item and system, not by what an output is called here: sums and draws are the same on every machine.
+        # By item and system, so that sums and resamples are the same on every machine.
         order = np.lexsort((kept.system[first], kept.item[first]))
         first = first[order]
-        # Means that differ by rounding only are ties.
+        # Means that differ only by rounding are ties.
         self.mean: FloatArray = np.round(means[order], 10)
         self.output = kept.output[first]
         self.item, self.cluster, self.system = kept.item[first], kept.cluster[first], kept.system[first]
         self.units: Units = kept.units
-        #: The ratings behind the means; `place` is the place of their output here.
+        # The ratings behind the means, each with the position of its output.
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order))
         self.rating_place, self.rating_value, self.rating_rater = place[inverse], value[wanted], kept.rater
@@ -95,7 +91,7 @@ class People:
         }
 
     def only(self, rows: BoolArray) -> People:
-        """The same people's scores of some of the outputs; the counts of ratings stay those of all."""
+        """Return the scores of some of the outputs; counts of ratings stay those of all."""
         part = copy(self)
         for name in ("output", "mean", "item", "cluster", "system"):
             setattr(part, name, getattr(self, name)[rows])
@@ -108,9 +104,11 @@ class People:
 
 @dataclass(frozen=True)
 class Scored:
-    """One evaluator's set of scores: what is told of it, and its values of the outputs of `People`, in their order
-    (nan = none). `own` are the values of an evaluator that looks at all outputs of a system at once; they count for
-    nothing where it learned from some of these outputs, since such a value cannot be parted."""
+    """A score set with its scores of the outputs of `People`, in their order (nan: none).
+
+    `own` are values of an evaluator that scores whole systems; they are not used if some outputs are in its training
+    data, because such a value cannot be split.
+    """
 
     evaluator: str
     name: str
@@ -127,25 +125,24 @@ class Scored:
 
     @property
     def is_sentinel(self) -> bool:
-        """Whether it cannot know quality: a sentinel of the catalogue, or one that was trained to read the text alone,
-        or all but the text (`inputs` in its signature)."""
+        """Whether it is a trivial baseline: one of the catalogue, or one trained on the text alone or on everything but
+        the text (`inputs` in its signature)."""
         one_sided = self.kind == "trained" and any(part.startswith("inputs:") for part in self.signature.split("|"))
         return one_sided or self.kind == "sentinel"
 
     @property
     def has_own(self) -> bool:
-        """Whether its own values of systems can be compared with people's."""
+        """Whether its own values of systems are used."""
         return bool(self.own) and not self.n_in_training
 
     @property
     def note(self) -> str:
-        """What the level of systems says of its values."""
+        """The note on its values at the system level."""
         return FIXED if self.has_own else LEARNED if self.own else ""
 
     def column(self, people: People, level: str) -> FloatArray:
-        """The scores; at the level of systems the evaluator's own value of each, where it has one that counts, for the
-        outputs that it scored (all, where it scores none singly): people's means must be of the same outputs as in
-        other rows."""
+        """Return the scores; at the system level the evaluator's own values of systems, if used, for the outputs that
+        it scored (or all), so that human means use the same outputs as in other rows."""
         if level != "system" or not self.has_own or not len(people):
             return self.metric
         own = self.of_units(people.units)[people.system]
@@ -159,35 +156,35 @@ class Scored:
 
 
 def list_chosen(settings: Settings) -> list[str]:
-    """The evaluators that a table was asked to compare; empty where it compares all."""
+    """Return the evaluators chosen for a table; [] means all."""
     return [name for name in (settings.get("evaluators") or "").split(",") if name]
 
 
 def chosen_part(settings: Settings) -> str:
-    """The part of the signature that tells them, only where some were chosen."""
+    """Return the part of the signature with the chosen evaluators, if any."""
     chosen = list_chosen(settings)
     return f"|evaluators:{'+'.join(chosen)}" if chosen else ""
 
 
 def with_missing(note: str, settings: Settings, rows: Sequence[Mapping[str, Any]]) -> str:
-    """The note of a table with those of the chosen evaluators that have no row."""
+    """Add to a note the chosen evaluators without a row."""
     there = {row["evaluator"] for row in rows}
     missing = [name for name in list_chosen(settings) if name not in there]
-    return " ".join([*filter(None, [note]), f"No scores that fit here: {', '.join(missing)}."]) if missing else note
+    return " ".join([*filter(None, [note]), f"No matching scores: {', '.join(missing)}."]) if missing else note
 
 
 def with_wider(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The evaluators whose own values count more outputs than the table compares."""
+    """Return the evaluators whose own values use more outputs than the table compares."""
     return sorted({row["evaluator"] for row in rows if WIDER in row["note"]})
 
 
 def of_all_outputs(names: Sequence[str]) -> str:
-    """That these evaluators' values count more outputs than are compared; empty where there are none."""
+    """Return a note on evaluators whose values use more outputs than are compared, if any."""
     named = f"{', '.join(names[:MOST_NAMED])}{' and others' if len(names) > MOST_NAMED else ''}"
     has = "has" if len(names) == 1 else "have"
     return f"{named} {has} one value for all outputs of a system, also those not compared here." if names else ""
 
 
 def joined(*notes: str) -> str:
-    """Sentences after each other, without empty ones."""
+    """Join non-empty sentences."""
     return " ".join(filter(None, notes))

@@ -1,5 +1,4 @@
-"""From columns to the leaderboard of evaluators against people's comparisons, as plain values: how well scores follow a
-ranking of the systems (Turing M1, win rate, a model of comparisons). Against people's ratings: `compute`."""
+"""Compute the leaderboard of evaluators against a ranking of systems from comparisons (Turing M1, win rate, models)."""
 
 from __future__ import annotations
 
@@ -43,17 +42,17 @@ from scoring.boards.metrics.people import (
 from scoring.boards.metrics.significance import by_place, described, tell_apart, usable_columns
 from scoring.boards.systems.rankings import compared_within, rank_systems
 
-#: By what people's scores of systems can be made from comparisons.
+#: Methods that rank systems from comparisons.
 RANKINGS = ("m1", "win-rate", "bradley-terry", "davidson", "rao-kupper", "glicko2")
-NO_CEILING = "none is known for a ranking made from comparisons"
+NO_CEILING = "not defined for rankings from comparisons"
 
 Settings = Mapping[str, Any]
 Table = dict[str, Any]
 
 
 class Compared:
-    """The outputs of the wanted systems that people compared, each once, in the order of item and system; `output` is
-    whatever identifies one where the comparisons came from. `found` are the comparisons."""
+    """The compared outputs of a subset of systems, sorted by item and system; `output` identifies an output in the
+    source, `found` are the comparisons."""
 
     def __init__(self, found: Comparisons, *, subset: str, turing: bool) -> None:
         if found.output_a is None or found.output_b is None:
@@ -77,7 +76,7 @@ class Compared:
         return len(self.output)
 
     def outside(self, rows: BoolArray) -> Comparisons:
-        """The comparisons all of whose outputs are among these."""
+        """Return the comparisons whose outputs are all in `rows`."""
         known = self.output[rows]
         kept = np.isin(_column(self.found.output_a), known)
         if not self.turing:
@@ -91,7 +90,7 @@ def _column(column: IntArray | None) -> IntArray:
 
 @dataclass(frozen=True)
 class _Systems:
-    """The systems that people's ranking has a value of, by number, best first."""
+    """The codes and values of ranked systems, best first."""
 
     codes: IntArray
     value: FloatArray
@@ -206,7 +205,7 @@ def _used(compared: Compared, kept: Comparisons) -> BoolArray:
 
 
 def _by_system(one: Scored, compared: Compared, used: BoolArray, codes: IntArray) -> FloatArray:
-    """The evaluator's value of each ranked system, nan where it has none; rounding breaks no ties."""
+    """Return the evaluator's value of each ranked system, nan without one, rounded to keep ties."""
     if one.has_own:
         return one.of_units(compared.units)[codes] if len(codes) else np.zeros(0)
     rows = used & np.isfinite(one.metric)
@@ -222,7 +221,7 @@ def _by_system(one: Scored, compared: Compared, used: BoolArray, codes: IntArray
 def _tell_apart(
     columns: Sequence[FloatArray], names: Sequence[str], systems: _Systems, settings: Settings, n: int
 ) -> Any:
-    """The test over the `n` systems that all usable evaluators have a value of."""
+    """Test evaluators on the `n` systems for which all usable ones have a value."""
     if not len(systems.codes):
         return NOTHING
     test = settings.get("test") or "permutation"
@@ -230,7 +229,7 @@ def _tell_apart(
     if len(usable) > 1 and n < FEW_SYSTEMS and test != "none":
         return f"{few_systems(n)} for a test"
     each = np.arange(len(systems.codes))
-    # One row per system: what is exchanged or drawn are systems.
+    # One row per system, so systems are exchanged or resampled.
     level = "system" if test == "permutation" else "segment"
     of_systems = {**settings, "level": level, "grouping": "none"}
     return tell_apart(columns, names, systems.value, each, each, of_systems, cluster=None)
@@ -239,7 +238,7 @@ def _tell_apart(
 def _row(
     one: Scored, column: FloatArray, on: BoolArray, compared: Compared, used: BoolArray, systems: _Systems
 ) -> Table:
-    """The figures over the systems `on`, which are the same for all that can be compared."""
+    """Return the figures over the systems `on`, which are the same for all comparable evaluators."""
     values, column = column, np.where(on, column, np.nan)
     scores = {int(code): float(value) for code, value in zip(systems.codes, column, strict=True)}
     figures = {name: correlate_with_ranking(scores, systems.ranking, coefficient=name) for name in COEFFICIENTS}
@@ -275,9 +274,11 @@ def _note(compared: Compared, kept: Comparisons, systems: _Systems, aspect: str,
         return f"No output of these systems has been {what} for {aspect}."
     if not len(kept):
         return nothing_left(len(compared), learned, what="comparison", of="compared outputs")
-    # First, because the figures speak of fewer systems than were compared.
+    # First, because the figures use fewer systems than were compared.
     links = str((systems.ranking.extras.get("connectivity") or {}).get("note") or "")
     notes = [f"{links[0].upper()}{links[1:]}; figures are over the {len(systems.codes)} with a value."] if links else []
     if len(systems.codes) < FEW_SYSTEMS:
-        notes.append(f"With {len(systems.codes)} systems the system level ranks nothing: see the intervals.")
+        notes.append(
+            f"With {len(systems.codes)} systems, rankings at the system level are not meaningful: see the intervals."
+        )
     return " ".join(note for note in notes if note)

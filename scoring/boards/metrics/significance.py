@@ -1,5 +1,4 @@
-"""What stands beside the coefficients in a table of evaluators: accuracies of pairs, the noise ceiling of the people,
-and which evaluators differ. The table itself is in `compute`; every part takes columns and settings only."""
+"""Figures besides coefficients in tables of evaluators: pairwise accuracies, noise ceiling and significance tests."""
 
 from __future__ import annotations
 
@@ -21,21 +20,21 @@ from evalapp.stats.correlation.significance import AllPairs, compare_all
 from evalapp.stats.correlation.system_pairs import soft_pairwise_accuracy, system_pairwise_accuracy
 from evalapp.stats.resampling.bootstrap import Bootstrap
 
-#: What evaluators can be tested by: a coefficient, or the accuracy of pairs with calibrated ties.
+#: Figures by which evaluators are tested: a coefficient, or pairwise accuracy with calibrated ties.
 COMPARED = ("pearson", "spearman", "kendall", "acc-eq")
 TESTS = ("permutation", "williams", "bootstrap", "none")
-#: The name of the permutation test before 0.2.0, which is in exports and snapshots of then: groups of items were
-#: exchanged at every level (of rankings systems, drawn).
+#: The permutation test before 0.2.0, in old exports and snapshots: it exchanged groups of items at every level (for
+#: rankings, systems).
 EARLIER: Literal["perm-both"] = "perm-both"
 CHANGED = (
-    "Since version 0.2.0 the scores of whole systems are exchanged at this level; before, groups of items were, which "
-    "found differences far too often"
+    "Since version 0.2.0, scores of whole systems are exchanged at this level; before, groups of items were exchanged, "
+    "which had too many false positives"
 )
-#: What a row has besides the coefficients, by level.
+#: Figures of a row after the coefficients, by level.
 EXTRA: dict[str, tuple[str, ...]] = {"segment": ("accuracy",), "system": ("pa", "spa")}
-#: Folds of items for the cross-validated accuracy.
+#: Folds of the cross-validated accuracy.
 FOLDS = 5
-#: Resamples of ranks cost more than sums: after so many a decided pair stops.
+#: Block size of sequential tests for rank coefficients, whose resamples are expensive.
 BLOCK = 500
 _FAST = ("pearson", "acc-eq")
 
@@ -52,8 +51,8 @@ def extra_figures(
     *,
     cluster: IntArray | None = None,
 ) -> Table:
-    """Of one evaluator: at the level of outputs the accuracy of pairs within items with calibrated ties (with the
-    threshold and the cross-validated accuracy), at that of systems PA and SPA."""
+    """Return pairwise accuracies of an evaluator: within items with calibrated ties (with threshold and cross-validated
+    accuracy), or PA and SPA at the system level."""
     if settings["level"] == "system":
         return {
             "pa": system_pairwise_accuracy(
@@ -83,7 +82,7 @@ def extra_figures(
 
 
 def no_figures(settings: Settings, reason: str) -> Table:
-    """The same for a row that has none."""
+    """Return undefined figures with a reason."""
     undefined = Estimate.undefined(reason).as_dict()
     return {name: dict(undefined) for name in EXTRA[settings["level"]]}
 
@@ -98,11 +97,11 @@ def compute_ceiling(
     *,
     cluster: IntArray | None = None,
 ) -> Estimate:
-    """The highest coefficient that a metric without error would reach with these raters' means (split halves); (n,)
-    ratings. Undefined with the reason for what is no coefficient of correlation."""
+    """Return the noise ceiling: the highest coefficient that an error-free metric could reach with these raters' means
+    (split halves). Undefined for figures that are not correlations."""
     coefficient = settings.get("coefficient", "pearson")
     if coefficient not in get_args(Coefficient):
-        return Estimate.undefined("a ceiling is known for coefficients of correlation only")
+        return Estimate.undefined("a ceiling is defined only for correlation coefficients")
     return noise_ceiling(
         OutputRatings(value, output, rater, item=item, system=system),
         bootstrap=Bootstrap(cluster=cluster, resamples=500, seed=13),
@@ -113,7 +112,7 @@ def compute_ceiling(
 
 
 def corrected(estimate: Mapping[str, Any], ceiling: Estimate) -> Table:
-    """A coefficient divided by the ceiling."""
+    """Return a coefficient divided by the ceiling."""
     value, low, high = (np.nan if estimate[end] is None else float(estimate[end]) for end in ("value", "low", "high"))
     return disattenuate(Estimate(value, low, high, int(estimate["n"]), str(estimate["note"])), ceiling).as_dict()
 
@@ -128,8 +127,8 @@ def tell_apart(
     *,
     cluster: IntArray | None,
 ) -> AllPairs | str:
-    """All evaluators against each other by the settings' `test` and `coefficient`, over the outputs that all of them
-    have scored, one column for each of the `names`; or why nothing was tested."""
+    """Test all pairs of evaluators by `test` and `coefficient` of `settings` on the outputs that all have scored, or
+    return why nothing is tested."""
     test: Any = settings.get("test") or "permutation"
     coefficient: Any = settings.get("coefficient") or "pearson"
     usable = usable_columns(columns, names)
@@ -140,7 +139,7 @@ def tell_apart(
     ):
         return "Williams’ test is for Pearson over all outputs together; choose the permutation test"
     if coefficient not in COMPARED:
-        return f"no test is known for {coefficient.upper()}; see the intervals"
+        return f"there is no test for {coefficient.upper()}; see the intervals"
     if coefficient == "acc-eq" and settings["level"] == "system":
         return "pairs with calibrated ties belong to the level of outputs"
     is_earlier = test == EARLIER and cluster is not None
@@ -164,26 +163,26 @@ def tell_apart(
 
 
 def usable_columns(columns: Sequence[FloatArray], names: Sequence[str]) -> dict[str, FloatArray]:
-    """Those that have a value, by their names; several of one name are numbered."""
+    """Return columns with a value by name; equal names are numbered."""
     labels = unique_names(names)
     return {name: column for name, column in zip(labels, columns, strict=True) if np.isfinite(column).any()}
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
-    """The names, the second of one name as `name#2`."""
+    """Return unique names: the second `name` becomes `name#2`."""
     return [name if (n := names[:place].count(name)) == 0 else f"{name}#{n + 1}" for place, name in enumerate(names)]
 
 
 def untested(test: str, usable: Mapping[str, FloatArray]) -> str:
-    """Why these are not tested against each other, whatever the test; empty where they are."""
+    """Return why these evaluators are not tested, "" if they are."""
     if test == "none":
-        return "no test was asked for"
-    return "there are not two evaluators to be compared" if len(usable) < 2 else ""
+        return "no test was requested"
+    return "there are fewer than two evaluators to compare" if len(usable) < 2 else ""
 
 
 def described(found: AllPairs | str, names: Sequence[str], *, changed: str = CHANGED) -> Table:
-    """The test as plain values, its evaluators by these names. `changed`: what a table says of PERM-SYSTEMS that had
-    another test before."""
+    """Return the tests as a table with these names of evaluators. `changed` is the note on PERM-SYSTEMS, which replaced
+    another test."""
     if isinstance(found, str):
         return {"note": found, "signature": "test:none", "names": [], "p": [], "p_holm": []}
     plain = found.as_dict()
@@ -209,7 +208,7 @@ def described(found: AllPairs | str, names: Sequence[str], *, changed: str = CHA
 
 
 def by_place(found: AllPairs | str, names: Sequence[str]) -> dict[int, tuple[str, int]]:
-    """Letters and cluster of every evaluator that was tested, by its place among the names."""
+    """Return letters and cluster of every tested evaluator by position."""
     if isinstance(found, str):
         return {}
     places = {name: place for place, name in enumerate(unique_names(names))}

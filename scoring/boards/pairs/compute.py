@@ -1,4 +1,4 @@
-"""The board of evaluators on compared pairs from the data."""
+"""Compute the leaderboard of evaluators on compared pairs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scoring.boards.pairs.verdicts import pairs_table
 
 
 def compute(data: Data, query: PairsQuery, progress: Progress | None = None) -> Table:
-    """How often each evaluator agrees with people on pairs of outputs."""
+    """Return how often each evaluator agrees with human preferences."""
     aspect, compared = load_comparisons(data, query, turing=False)
     found = load_scored_on(data, query, aspect, compared)
     return pairs_table(compared, settings={**query.params, **data.draws}, aspect=aspect.name, **found)

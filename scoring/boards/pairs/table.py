@@ -1,4 +1,4 @@
-"""The table of the board of evaluators on compared pairs."""
+"""The table of the leaderboard of evaluators on compared pairs."""
 
 from __future__ import annotations
 

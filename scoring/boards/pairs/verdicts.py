@@ -1,5 +1,4 @@
-"""From columns to the table of evaluators on the pairs of outputs that people compared, as plain values: how often each
-says what people said. Against a ranking of the systems that comparisons give: `ranked_tables`."""
+"""Compute the accuracy of evaluators on compared pairs of outputs."""
 
 from __future__ import annotations
 
@@ -34,10 +33,9 @@ from scoring.boards.metrics.ranked import Compared
 from scoring.boards.metrics.significance import EARLIER, by_place, described, untested, usable_columns
 from scoring.boards.systems.rankings import read_draws
 
-#: The sentinel whose share every other evaluator's is compared with: the longer of two texts, or the shorter one where
-#: that is right more often.
+#: The trivial baseline of the comparison: it prefers the longer text, or the shorter one if that is right more often.
 BASELINE = "length"
-#: The figures of a row, by their names here and above the table.
+#: Names of the figures of a row.
 DECIDED, DIFFERENCE, VERDICTS = "decided pairs", f"less {BASELINE}", "all pairs"
 #: Folds of groups for the threshold of ties.
 FOLDS = 5
@@ -50,8 +48,8 @@ Table = dict[str, Any]
 
 @dataclass(frozen=True)
 class _Pairs:
-    """People's pairs: the places of both outputs in `Compared`, people's verdict, the group of the item; `all` also
-    holds those without one most frequent verdict, with every judgement and its group."""
+    """Compared pairs: positions of both outputs in `Compared`, the human verdict, the group of the item. `all` also has
+    pairs without a most frequent verdict, with all judgements and their groups."""
 
     first: IntArray
     second: IntArray
@@ -105,8 +103,8 @@ def _sides(found: Comparisons) -> tuple[IntArray, IntArray]:
 
 
 def _first_judgements(found: Comparisons) -> Comparisons:
-    """What every person said of two outputs for the first time: who judges again is no second person. Who could not
-    decide has said nothing, and an output is not compared with itself."""
+    """Return the first verdict of each person on two outputs, without undecided ones and comparisons of an output with
+    itself."""
     said = (found.verdict != "cannot_decide") & (found.output_a != found.output_b)
     found = found.only(said)
     if not len(found) or not found.raters:
@@ -253,7 +251,7 @@ def _row(
 
 
 def _less(right: FloatArray, baseline: FloatArray | None, cluster: IntArray, draws: Bootstrap) -> Estimate:
-    """The difference of two shares on the pairs that both have scored, with its paired interval."""
+    """Return the difference of two shares on the pairs scored by both, with its paired interval."""
     difference = np.full(len(right), np.nan) if baseline is None else right - baseline
     used = np.isfinite(difference)
     if not used.any():
@@ -272,5 +270,5 @@ def _note(compared: Compared, kept: Comparisons, pairs: _Pairs, aspect: str, lea
     if not len(kept):
         return nothing_left(len(compared), learned, what="comparison", of="compared outputs")
     if not len(pairs):
-        return "No pair has one verdict that most people gave."
-    return "" if (pairs.sign != 0).any() else "People called every pair tied: there is no order to be followed."
+        return "No pair has a most frequent verdict."
+    return "" if (pairs.sign != 0).any() else "All pairs are tied, so there is no order to predict."

@@ -1,6 +1,5 @@
-"""What the renderers show of the board of evaluators by reference set.
-
-LaTeX has the form of Table 3 of Gao et al. (2021)."""
+"""How the leaderboard of evaluators by reference set is rendered. The LaTeX table is like Table 3 of Gao et al.
+(2021)."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ FIGURE = "evaluator and reference set"
 
 
 def list_cells(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
-    """A line for every evaluator and set; differences are to the first set."""
+    """Return one CSV row per evaluator and set, with differences from the first set."""
     sizes = {row["name"]: row for row in table["sets"]}
     head = ["evaluator", "references", "origin", "per_item", "n"]
     head += [f"{name}_{part}" for name in COEFFICIENTS for part in PARTS]
@@ -36,7 +35,8 @@ def list_cells(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
 
 
 def write_latex(table: Mapping[str, Any]) -> list[str]:
-    """Pearson / Kendall, one column per set; a star where the difference to the first is below .05 after Holm."""
+    """Return a LaTeX table of Pearson / Kendall by set; a star means p < .05 after Holm for the difference from the
+    first."""
     names = [row["name"] for row in table["sets"]]
     lines = [f"% {table['signature']}", *(f"% {row['name']}: {row['origin']}" for row in table["sets"])]
     lines += [f"% Out of date: {row['evaluator']}: {row['reason']}" for row in table.get("stale", [])]
@@ -57,10 +57,10 @@ def _pair(cell: Mapping[str, Any], starred: bool) -> str:
 
 
 def write_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """A line for every evaluator and set; differences are to the first set that was named."""
+    """Yield a console table by evaluator and set, with differences from the first set."""
     yield f"Evaluators of {found['project']} by reference set: {found['aspect']}, {found['level']} level"
     if found["n_simulated"]:
-        yield "Simulated ratings are among these figures."
+        yield "Figures include simulated ratings."
     yield from chosen_line(found)
     yield from found.get("counted", [])
     yield from stale_lines(found)
@@ -85,7 +85,7 @@ def write_lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def list_figures(table: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """Every coefficient by evaluator and reference set, for a comparison of two tables."""
+    """Return every coefficient by evaluator and reference set, for a comparison of two tables."""
     cells = ((row["evaluator"], name, cell["pearson"]) for row in table["rows"] for name, cell in row["cells"].items())
     return [(f"{evaluator}, {name}", estimate) for evaluator, name, estimate in cells]
 

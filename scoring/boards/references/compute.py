@@ -1,4 +1,4 @@
-"""The board of evaluators by reference set from the data."""
+"""Compute the leaderboard of evaluators by reference set."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scoring.boards.references.rows import enhanced_table
 
 
 def compute(data: Data, query: EnhancedQuery, progress: Progress | None = None) -> Table:
-    """One row per evaluator, one cell per reference set, and the differences between all pairs of sets."""
+    """Return one row per evaluator, one cell per reference set, and the differences between sets."""
     aspect, people = load_people(data, query)
     names, by_evaluator = data.score_sets_by_references(query, aspect.name)
     every = [one for of_sets in by_evaluator for one in of_sets.values()]

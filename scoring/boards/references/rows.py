@@ -1,4 +1,4 @@
-"""From columns to the table of evaluators by reference set, as plain values."""
+"""Compute the table of evaluators by reference set."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _differences(
     correlation: CorrelationSettings,
     drawn: Bootstrap,
 ) -> list[Table]:
-    """Pearson of `a` minus Pearson of `b` for every two sets, `b` being the one named earlier."""
+    """Return Pearson of `a` minus Pearson of `b` for every two sets; `b` is the earlier one."""
     found = []
     for b, a in combinations(columns, 2):
         one, two = (np.where(usable, columns[name], np.nan) for name in (a, b))
@@ -158,9 +158,9 @@ def _absent() -> Table:
 
 def _enhanced_note(names: Sequence[str], rows: Sequence[Mapping[str, Any]], n_people: int) -> str:
     if n_people == 0:
-        return "No output of these systems has been rated for this aspect."
+        return "No output of these systems has ratings of this aspect."
     if len(names) < 2:
-        return "Scores were made with fewer than two reference sets. Score with another: the table compares them."
+        return "Fewer than two reference sets have scores. Score with another set to compare them."
     if all(sum(cell["note"] != NOT_SCORED for cell in row["cells"].values()) < 2 for row in rows):
-        return "No evaluator was applied with two of these sets. Score the same one with each of them."
+        return "No evaluator has scores with two of these sets. Apply the same evaluator with each set."
     return ""

@@ -1,4 +1,4 @@
-"""The table of the board of evaluators by reference set."""
+"""The table of the leaderboard of evaluators by reference set."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ReferencesTable(BoardTable):
 
 
 NEEDED = ("level", "grouping", "systems", "ratings")
-#: Members of an entry beside the table that computing it again reads, and of the table that only pages read.
+#: Members of an entry needed to recompute the table, and of the table that only pages need.
 MEMBERS = ("sets", "references")
 SHOWN = ("sets",)
 Table = ReferencesTable

@@ -1,4 +1,4 @@
-"""Boards as lines of text, for commands."""
+"""Render boards as text, for commands."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from scoring.boards.render.figures import letters_caption
 
 
 def as_text(table: Mapping[str, Any]) -> str:
-    """The table of a board with everything a reader of a terminal needs."""
+    """Return the table of a board as text."""
     return "\n".join(get_board(table["kind"]).module("columns").write_lines(table))
 
 
 def as_lines(head: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> list[str]:
-    """Aligned columns: those numbered in `left` to the left, numbers to the right."""
+    """Return aligned rows; columns in `left` are left-aligned, others right-aligned."""
     widths = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
     lines = []
     for row in [head, *rows]:
@@ -26,7 +26,7 @@ def as_lines(head: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[
 
 
 def interval(estimate: Mapping[str, Any], digits: int = 3) -> str:
-    """`0.341 [0.220, 0.455]`, or a dash where it is undefined."""
+    """Format an estimate as `0.341 [0.220, 0.455]`, or a dash if it is undefined."""
     if estimate["value"] is None:
         return "-"
     text = f"{estimate['value']:.{digits}f}"
@@ -36,12 +36,12 @@ def interval(estimate: Mapping[str, Any], digits: int = 3) -> str:
 
 
 def plain(value: float | None) -> str:
-    """Three digits, or a dash."""
+    """Format a value with three digits, or a dash."""
     return "-" if value is None else f"{value:.3f}"
 
 
 def stale_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """Which figures of a table are missing, which of its scores are out of date, a line for each reason, what to do."""
+    """Yield lines on missing figures and outdated scores, with advice."""
     if sentence := failure_sentence(found.get("failed", ())):
         yield sentence
     named: dict[str, list[str]] = {}
@@ -50,44 +50,44 @@ def stale_lines(found: Mapping[str, Any]) -> Iterator[str]:
     for reason, evaluators in sorted(named.items()):
         yield f"Out of date: {', '.join(dict.fromkeys(evaluators))}: {reason}."
     if any(not row.get("final") for row in found.get("stale", [])):
-        yield f"Score again, only what changed is scored: manage.py score EVALUATOR --project {found['project']}"
+        yield f"Score again (only changed outputs are scored): manage.py score EVALUATOR --project {found['project']}"
 
 
 def excluded_line(found: Mapping[str, Any]) -> Iterator[str]:
-    """How many judged outputs a table leaves out since some evaluator learned from them; older tables do not say."""
+    """Yield a line on judged outputs in training data, which the table leaves out."""
     if n := found.get("n_excluded", 0):
-        yield f"{n:,} rated outputs are left out, since some evaluator of this table learned from their groups."
+        yield f"{n:,} rated outputs are left out: an evaluator in this table was trained on their groups."
 
 
 def filter_line(used: Mapping[str, Any]) -> str:
-    """What a table says of the raters that a named filter left out of it."""
+    """Return a line on the raters excluded by the filter."""
     return (
         f"Without {used['raters']} rater{'s' if used['raters'] != 1 else ''} (filter {used['name']}): {used['reason']}"
     )
 
 
 def chosen_line(table: Mapping[str, Any]) -> Iterator[str]:
-    """That only some evaluators are compared."""
+    """Yield a line if only some evaluators are compared."""
     if table["evaluators"]:
-        yield f"Only chosen evaluators are compared: {', '.join(table['evaluators'])}."
+        yield f"Only selected evaluators are compared: {', '.join(table['evaluators'])}."
 
 
 def counting_lines(table: Mapping[str, Any]) -> Iterator[str]:
-    """What a reader must know before the figures: what was left out by choice, simulated or out of date."""
+    """Yield lines on chosen evaluators, filters, simulated judgements and outdated scores."""
     yield from chosen_line(table)
     if table.get("filter"):
         yield filter_line(table["filter"])
     if table["n_simulated"]:
-        yield "Simulated judgements are among these figures."
+        yield "Figures include simulated judgements."
     yield from table.get("counted", [])
     yield from stale_lines(table)
 
 
 def test_lines(table: Mapping[str, Any]) -> Iterator[str]:
-    """What the letters mean, or why there are none."""
+    """Yield lines on the tests and their letters."""
     test = table["test"]
     if not test["names"]:
-        yield f"Nothing was tested ({test['signature']}). {test['note']}".rstrip()
+        yield f"No tests ({test['signature']}). {test['note']}".rstrip()
         return
     caption = letters_caption(table)
     yield caption

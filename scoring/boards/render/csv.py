@@ -1,4 +1,4 @@
-"""Boards as CSV."""
+"""Render boards as CSV."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scoring.boards.registry import get_board
 
 
 def as_csv(table: Mapping[str, Any]) -> str:
-    """The table of a board: figures with all digits, undefined figures empty."""
+    """Return the table as CSV with full precision; undefined figures are empty."""
     head, rows = get_board(table["kind"]).module("columns").list_cells(table)
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")

@@ -1,4 +1,4 @@
-"""Boards as JSON, and the file of a board in any of its formats."""
+"""Render boards as JSON, and the formats of files."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from scoring.boards.render.latex import as_latex
 
 
 def as_json(table: Mapping[str, Any]) -> str:
-    """The table of a board as it is stored."""
+    """Return the stored table."""
     return json.dumps(table, ensure_ascii=False, indent=1, allow_nan=False)
 
 
-#: Ending of a file -> how it is written, and its media type.
+#: File extension -> (function that writes the file, media type).
 FORMATS: dict[str, tuple[Callable[[Mapping[str, Any]], str], str]] = {
     "csv": (as_csv, "text/csv; charset=utf-8"),
     "json": (as_json, "application/json"),

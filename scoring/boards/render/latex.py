@@ -1,4 +1,4 @@
-"""Boards as LaTeX tables for a paper (booktabs)."""
+"""Render boards as LaTeX tables (booktabs)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from scoring.boards.render.figures import is_marked
 
 
 def as_latex(table: Mapping[str, Any]) -> str:
-    """The table of a board for `booktabs`, with its signature as a comment, so that it can be computed again."""
+    """Return the table for `booktabs`, with its signature as a comment."""
     return join_latex([*get_board(table["kind"]).module("columns").write_latex(table), ""])
 
 
 def lead_lines(table: Mapping[str, Any]) -> list[str]:
-    """Comments above a table: signatures, and what is simulated, repeated, out of date or missing."""
+    """Return comments above a table: signatures, simulated and repeated judgements, outdated and missing figures."""
     lines = [f"% {table['signature']}"]
     if table["n_simulated"]:
-        lines.append("% Simulated judgements are among these figures.")
-    lines += [f"% {said}" for said in table.get("counted", [])]
+        lines.append("% Figures include simulated judgements.")
+    lines += [f"% {notes}" for notes in table.get("counted", [])]
     signed = [row for row in table["rows"] if row.get("evaluator") and row["signature"]]
     lines += [f"% {row['evaluator']}: {row['signature']}" for row in signed]
     if table.get("evaluator"):
@@ -31,14 +31,14 @@ def lead_lines(table: Mapping[str, Any]) -> list[str]:
 
 
 def mark_remarks(rows: Sequence[Mapping[str, Any]], name: str, parts: Sequence[str]) -> list[str]:
-    """What marked intervals say of themselves, once for all rows that say the same; `parts` of a row are estimates,
-    none: the row is one."""
-    said: dict[str, list[str]] = {}
+    """Return the notes of marked intervals, each with its rows. `parts` are the estimates of a row; without parts the
+    row is an estimate."""
+    notes: dict[str, list[str]] = {}
     for row in rows:
         for found in [row[part] for part in parts] if parts else [row]:
-            if is_marked(found) and row[name] not in said.setdefault(found["note"], []):
-                said[found["note"]].append(row[name])
-    return [f"% $\\dagger$ {note}: {', '.join(names)}" for note, names in said.items()]
+            if is_marked(found) and row[name] not in notes.setdefault(found["note"], []):
+                notes[found["note"]].append(row[name])
+    return [f"% $\\dagger$ {note}: {', '.join(names)}" for note, names in notes.items()]
 
 
 def tabular(columns: str, head: str, rows: list[str]) -> list[str]:

@@ -1,5 +1,4 @@
-"""What templates draw boards from: the places of dots and lines on small axes, and p-values of pairs. Templates show
-the rest of a table as it is."""
+"""Positions on the small axes of pages, and p-values of pairs."""
 
 from __future__ import annotations
 
@@ -9,12 +8,12 @@ from typing import Any
 from evalapp.side_figures import side_figure
 from scoring.boards.render.figures import place
 
-#: Evaluators whose p-values are shown pair by pair.
+#: Maximum number of evaluators with p-values for each pair.
 MOST_PAIRS = 12
 
 
 def span_values(rows: list[dict[str, Any]], scale: list[float | None]) -> tuple[float, float]:
-    """What the little axes span: the figures with some air, within the scale where there is one."""
+    """Return the range of an axis: all values with a margin, within the scale if there is one."""
     values = [row[end] for row in rows for end in ("value", "low", "high") if row[end] is not None]
     if not values:
         return 0.0, 1.0
@@ -27,7 +26,7 @@ def span_values(rows: list[dict[str, Any]], scale: list[float | None]) -> tuple[
 
 
 def span_around_zero(rows: list[dict[str, Any]], coefficient: str) -> tuple[float, float]:
-    """All intervals and the 0, within -1 and 1."""
+    """Return the range of an axis with all intervals and 0, within -1 and 1."""
     values = [row[coefficient][end] for row in rows for end in ("value", "low", "high")]
     found = [0.0, *(value for value in values if value is not None)]
     air = 0.05 * ((max(found) - min(found)) or 1.0)
@@ -35,7 +34,7 @@ def span_around_zero(rows: list[dict[str, Any]], coefficient: str) -> tuple[floa
 
 
 def span_shares(rows: list[dict[str, Any]], key: str) -> tuple[float, float]:
-    """All intervals of shares with some air, within 0 and 1."""
+    """Return the range of an axis with all intervals of shares and a margin, within 0 and 1."""
     found = [row[key][end] for row in rows for end in ("value", "low", "high") if row[key][end] is not None]
     if not found:
         return 0.0, 1.0
@@ -46,7 +45,7 @@ def span_shares(rows: list[dict[str, Any]], key: str) -> tuple[float, float]:
 def place_rows(
     rows: list[dict[str, Any]], span: tuple[float, float], part: str = "", *, signed: bool = True
 ) -> list[dict[str, Any]]:
-    """Rows with the places of dot and line on an axis 200 wide, and what stands in the column of ranks."""
+    """Add to rows the positions of dot and interval on an axis 200 wide, and the displayed rank."""
     low, high = span
 
     def at(value: float | None) -> float | None:
@@ -65,12 +64,12 @@ def place_rows(
 
 
 def list_p_values(table: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """p-values of all pairs, a row for each evaluator; of very many none, they stand in the JSON."""
+    """Return the p-values of all pairs, one row per evaluator; [] for many evaluators."""
     with side_figure("The p-values of all pairs"):
         names = table["test"]["names"]
         if 2 <= len(names) <= MOST_PAIRS:
             return [
-                # There is no test of the worse one against the better one; versions before 0.2.0 stored 1 there.
+                # Versions before 0.2.0 stored 1 for pairs that are not tested.
                 {"name": name, "cells": [{"p": p, "is_tested": column > row} for column, p in enumerate(cells)]}
                 for row, (name, cells) in enumerate(zip(names, table["test"]["p_holm"], strict=True))
             ]

@@ -1,4 +1,4 @@
-"""Boards as plots: SVG for pages, PDF for papers."""
+"""Plots of boards: SVG for pages, PDF for papers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from scoring.plots.drawing import Plot, Theme
 
 
 def draw_board(table: Mapping[str, Any], query: Any, project: str, theme: Theme) -> Plot:
-    """The plot of a board; `project` is the name that its title mentions."""
+    """Return the plot of a board; the title contains the name of the `project`."""
     plot: Plot = get_board(table["kind"]).module("columns").draw(table, query, project, theme)
     return plot

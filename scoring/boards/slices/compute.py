@@ -1,4 +1,4 @@
-"""The board of evaluators by part of the items from the data."""
+"""Compute the leaderboard of evaluators by subset of items."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scoring.boards.slices.rows import slices_table
 
 
 def compute(data: Data, query: SlicesQuery, progress: Progress | None = None) -> Table:
-    """Every evaluator in every part of the items; without a key by the first that the items have."""
+    """Return every evaluator in every subset; without a key, the first key of the items is used."""
     key = data.choose_key(query.key)
     aspect, people = load_people(data, query)
     score_sets = query.select_sets(data, aspect.name)

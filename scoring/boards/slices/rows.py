@@ -1,4 +1,4 @@
-"""From columns to the table of evaluators by part of the items, as plain values."""
+"""Compute the table of evaluators by subset of items."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from scoring.boards.systems.rankings import read_draws
 Settings = Mapping[str, Any]
 Table = dict[str, Any]
 
-#: Parts that one table shows; the rest is `OTHERS`.
+#: Maximum number of subsets; the rest is `OTHERS`.
 MOST_PARTS = 20
 
 
@@ -32,7 +32,7 @@ OTHERS = "(others)"
 
 
 def largest_parts(part: NDArray[Any], most: int = MOST_PARTS) -> NDArray[Any]:
-    """The column with all but its most frequent values as `OTHERS` (equal ones: by name)."""
+    """Replace all but the most frequent values by `OTHERS` (ties: by name)."""
     names, counts = np.unique(part, return_counts=True)
     if len(names) <= most:
         return part
@@ -44,8 +44,8 @@ def largest_parts(part: NDArray[Any], most: int = MOST_PARTS) -> NDArray[Any]:
 def slices_table(
     people: People, scored: Sequence[Scored], part: NDArray[Any], settings: Settings, *, aspect: str, outside: BoolArray
 ) -> Table:
-    """How well each evaluator follows people in every part of the items, as found and shrunken towards the whole.
-    `part` names the part of each output of `people`. `settings`: key, coefficient, systems, references, ratings."""
+    """Return the correlation of each evaluator with human scores in every subset, as measured and shrunk towards the
+    overall value. `part` is the subset of each output. `settings`: key, coefficient, systems, references, ratings."""
     compared = people if outside.all() else people.only(outside)
     parts = largest_parts(np.asarray(part)[outside])
     names, counts = np.unique(parts, return_counts=True)
@@ -85,13 +85,13 @@ def slices_table(
         "signature": sign_table(settings, aspect, f"slices:{settings['key']}"),
         "parts": counted,
         "evaluators": list_chosen(settings),
-        "note": with_missing("" if len(names) > 1 else "All items belong to the same part.", settings, rows),
+        "note": with_missing("" if len(names) > 1 else "All items belong to the same subset.", settings, rows),
         "rows": sorted(rows, key=_order),
     }
 
 
 def _empty(name: str) -> Table:
-    reason = no_estimate("no output of this part has both scores")
+    reason = no_estimate("no output of this subset has both scores")
     return {"name": name, "raw": reason, "shrunken": dict(reason), "weight": None, "n_pairs": 0}
 
 

@@ -1,4 +1,4 @@
-"""The table of the board by part of the items."""
+"""The table of the leaderboard of evaluators by subset of items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the renderers show of the board of systems."""
+"""How the leaderboard of systems is rendered."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 
 from evalapp.markup import escape_latex
 from evalapp.side_figures import side_figure
+from evalapp.translation import gettext as _
+from evalapp.translation import gettext_noop
 from scoring.boards.choices import METHODS, MODELS
 from scoring.boards.render.console import as_lines, filter_line, interval, stale_lines
 from scoring.boards.render.figures import place
@@ -15,13 +17,13 @@ from scoring.boards.render.latex import figure, lead_lines, mark_remarks, tabula
 from scoring.boards.render.page import place_rows, span_values
 from scoring.plots import drawing
 
-#: The name of a row where two tables are compared.
+#: Name of a figure in a comparison of two tables.
 FIGURE = "system"
-#: Parts of the judgements of a system, as far as its method has them.
+#: Shares of the judgements of a system, depending on the method.
 SHARES = ("win", "tie", "both_bad", "loss", "better", "undecided", "worse")
 
 
-#: Points of a rating by a model of comparisons per unit of log odds: 400 are odds of 10 to 1.
+#: Rating points per unit of log odds: 400 points are odds of 10 to 1.
 ELO = 400 / math.log(10)
 
 
@@ -38,8 +40,8 @@ def list_cells(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
 
 
 def write_latex(table: Mapping[str, Any]) -> list[str]:
-    """Ratings of a model of comparisons as whole numbers; with the parts of wins, ties and losses where there are
-    any. Systems that cannot be told apart are named in a comment below."""
+    """Return a LaTeX table with ratings of models as whole numbers, shares of wins, ties and losses if any, and
+    comments on systems that are not significantly different."""
     model = table.get("method") in MODELS
     compared = any("win" in row.get("shares", {}) for row in table["rows"])
     rows = []
@@ -54,30 +56,36 @@ def write_latex(table: Mapping[str, Any]) -> list[str]:
     lines += tabular("rlrrr" if compared else "rlrr", " & ".join([*head, "$n$"]) + r" \\", rows)
     lines += mark_remarks(table["rows"], "label", ())
     lines += [f"% {row['label']}: {row['note']}" for row in table["rows"] if row["value"] is None and row["note"]]
-    return [*lines, *(f"% Cannot be told apart: {', '.join(group)}" for group in table.get("groups", []))]
+    return [*lines, *(f"% Not significantly different: {', '.join(group)}" for group in table.get("groups", []))]
 
 
-EFFECTS = {"side": "the side shown first", "length": "a text longer by one root mean square of the differences"}
+EFFECTS = {
+    "side": gettext_noop("the side shown first"),
+    "length": gettext_noop("a text longer by the root mean square difference"),
+}
 
 
 def describe_effects(table: Mapping[str, Any]) -> list[str]:
-    """What the model adjusted for, as sentences with figures in points of the rating."""
-    extras, found = table["extras"], []
+    """Return sentences on the covariates of the model, with effects in rating points."""
+    extras, sentences = table["extras"], []
     for name, words in EFFECTS.items():
         effect = extras.get(name)
         if effect is None or "points" not in effect:
             continue
         if effect["value"] is None:
-            found.append(f"Not adjusted for {words}: {effect['note']}.")
+            text = _("Not adjusted for %(effect)s: %(note)s.")
+            sentences.append(text % {"effect": _(words), "note": effect["note"]})
             continue
         ends = [None if effect[end] is None else ELO * effect[end] for end in ("low", "high")]
         between = "" if None in ends else f" [{ends[0]:+.0f}, {ends[1]:+.0f}]"
-        found.append(f"Adjusted for {words}: worth {effect['points']:+.0f} points{between}.")
+        text = _("Adjusted for %(effect)s: %(points)+.0f points%(interval)s.")
+        sentences.append(text % {"effect": _(words), "points": effect["points"], "interval": between})
     spread = extras.get("rater_effects")
     if spread and spread["n"]:
         low, high = spread["low"], spread["high"]
-        found.append(f"Adjusted for each rater’s advantage of the first side: {low:+.0f} to {high:+.0f} points.")
-    return found
+        text = _("Adjusted for each rater’s preference for the first side: %(low)+.0f to %(high)+.0f points.")
+        sentences.append(text % {"low": low, "high": high})
+    return sentences
 
 
 def _won(shares: Mapping[str, float]) -> str:
@@ -88,25 +96,25 @@ def _won(shares: Mapping[str, float]) -> str:
 
 
 def write_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """What it is about, a row for each system, what cannot be told apart, remarks, and the signature."""
-    by = found["by"] or f"people, {found['aspect']}"
+    """Yield a console table with a row for each system, then remarks and the signature."""
+    by = found["by"] or f"human judgements, {found['aspect']}"
     yield f"Systems of {found['project']} by {by} ({found['method']})"
     if found.get("campaign"):
-        yield f"Only what was judged in the campaign {found['campaign']}."
+        yield f"Only judgements of the campaign {found['campaign']}."
     if found.get("filter"):
         yield filter_line(found["filter"])
     if found["n_simulated"]:
-        yield "Simulated judgements are among these figures."
+        yield "Figures include simulated judgements."
     yield from stale_lines(found)
     if seen := (found.get("evaluator") or {}).get("n_in_training"):
-        what = "verdicts are on items" if found["method"] in MODELS else "scores are of items"
-        yield f"{seen:,} of the {what} that {by} learned from."
+        what = "verdicts" if found["method"] in MODELS else "scores"
+        yield f"{seen:,} {what} are on items in the training data of {by}."
     if connected := (found["extras"].get("connectivity") or {}).get("note"):
         yield f"Note: {connected}."
     if found["rows"]:
         yield from _row_lines(found)
     for group in found["groups"]:
-        yield f"Cannot be told apart: {', '.join(group)}"
+        yield f"Not significantly different: {', '.join(group)}"
     yield from [*found.get("counted", []), *describe_effects(found), *found.get("findings", [])]
     for row in found["extras"].get("people", []):
         yield _agreement_line(row)
@@ -143,14 +151,14 @@ def _row_lines(found: Mapping[str, Any]) -> list[str]:
 
 
 def _agreement_line(row: Mapping[str, Any]) -> str:
-    """How far the order of games is people's, for one aspect."""
-    who = "simulated raters" if row["simulated"] else "people"
+    """Return a line on the rank correlation of games with human judgements of an aspect."""
+    who = "simulated raters" if row["simulated"] else "human judgements"
     figures = f"Spearman {interval(row['spearman'])}, Kendall {interval(row['kendall'])}"
     if row["spearman"]["value"] is None:
         figures = row["spearman"]["note"]
     elif row["spearman"]["note"]:
         figures += f" ({row['spearman']['note']})"
-    return f"Beside {who} ({row['aspect']}, {row['judged_by']}): {figures}, over {row['n_systems']} systems"
+    return f"Correlation with {who} ({row['aspect']}, {row['judged_by']}): {figures}, over {row['n_systems']} systems"
 
 
 def _shares(shares: Mapping[str, float]) -> str:
@@ -169,19 +177,23 @@ def _console_place(row: Mapping[str, Any]) -> str:
 
 # ---- the page and its plot ------------------------------------------------------------------------------------
 
-#: Lines at the side of a table that can still be told from one another.
+#: Maximum number of lines beside a table.
 MOST_LINES = 6
-AXES = {"mean": "mean rating, 95 %", "win-rate": "win rate, 95 %", "m1": "share better than or equal to the reference"}
+AXES = {
+    "mean": gettext_noop("mean rating, 95 %"),
+    "win-rate": gettext_noop("win rate, 95 %"),
+    "m1": gettext_noop("share at least as good as the reference"),
+}
 AXES |= {name: f"{METHODS[name]} rating, 95 %" for name in MODELS}
 
 
 def _gives_values(table: Mapping[str, Any]) -> bool:
-    """Whether an evaluator gave the values of systems itself; without intervals nothing was drawn for these."""
+    """Return whether the evaluator scores whole systems; such values without intervals have no resamples."""
     return table["extras"].get("ranks") == "ends" or not table["n_clusters"]
 
 
 def build_context(table: Mapping[str, Any] | None, query: Any = None) -> dict[str, Any]:
-    """What the table of systems is drawn from."""
+    """Return what the template needs besides the table."""
     rows = table["rows"] if table else []
     drawn = place_rows(rows, span_values(rows, table["scale"])) if table else []
     lines: list[list[str]] = [[] for _ in rows]
@@ -208,7 +220,7 @@ def build_context(table: Mapping[str, Any] | None, query: Any = None) -> dict[st
         "has_both_bad": any(row["shares"].get("both_bad") for row in drawn),
         "has_sd": any(row.get("sd") is not None for row in rows),
         "digits": 0 if method in MODELS else 3,
-        "method_name": METHODS.get(method, ""),
+        "method_name": _(METHODS[method]) if method in METHODS else "",
         "is_model": method in MODELS,
         **agreement,
         "effects": effects,
@@ -216,7 +228,7 @@ def build_context(table: Mapping[str, Any] | None, query: Any = None) -> dict[st
 
 
 def _agreement_shown(table: Mapping[str, Any] | None) -> dict[str, Any]:
-    """How far the order of games is people's: a row for each aspect and way of judging, and why figures are missing."""
+    """Return the rank correlations of games with human judgements, and notes on undefined ones."""
     rows = table["extras"].get("people", []) if table else []
     agreement = [{**row, "figures": [row["spearman"], row["kendall"]]} for row in rows]
     notes = {figure["note"] for row in agreement for figure in row["figures"] if figure["note"]}
@@ -224,8 +236,8 @@ def _agreement_shown(table: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def joined(labels: list[str], groups: list[list[str]]) -> list[list[str]]:
-    """For each row the lines at its side, from left to right: `begin`, `on`, `end` of a run of systems that cannot be
-    told apart, or empty. Of runs too many to be read side by side none is drawn."""
+    """Return for each row the parts of lines that join systems without significant differences: `begin`, `on`, `end` or
+    empty, from left to right. Nothing is drawn if there are too many lines."""
     place = {label: number for number, label in enumerate(labels)}
     spans = [(place[group[0]], place[group[-1]]) for group in groups if group[0] in place and group[-1] in place]
     tracks: list[int] = []
@@ -241,7 +253,7 @@ def joined(labels: list[str], groups: list[list[str]]) -> list[list[str]]:
 
 
 def _bar(shares: Mapping[str, float]) -> list[dict[str, Any]]:
-    """Wins, ties, both bad and losses of a system as parts of a bar 120 wide."""
+    """Return the parts of a bar, 120 wide, of wins, ties, both bad and losses."""
     if "win" not in shares:
         return []
     found, at = [], 0.0
@@ -254,16 +266,17 @@ def _bar(shares: Mapping[str, float]) -> list[dict[str, Any]]:
 
 
 def draw(table: Mapping[str, Any], query: Any, project: str, theme: Any) -> drawing.Plot:
-    """A forest plot of the systems."""
+    """Draw a forest plot of the systems."""
     axis = f"{query.by}, 95 %" if query.by else AXES[query.method]
     if query.plays_games:
         axis = f"{AXES[query.method].removesuffix(', 95 %')} by {query.by}, 95 %"
-    title, rows = f"Systems of {project} by {query.by or table['aspect']}", table["rows"]
+    title = _("Systems of %(project)s by %(by)s") % {"project": project, "by": query.by or table["aspect"]}
+    rows = table["rows"]
     return drawing.draw_forest(
         rows, title=title, description=drawing.in_words(rows), axis=axis, theme=theme, zero=False
     )
 
 
 def rank_rows(table: Mapping[str, Any], coefficient: str) -> dict[str, dict[str, Any]]:
-    """Systems by label with their estimates and places, for a comparison of two tables."""
+    """Return systems by label with estimates and ranks, for a comparison of two tables."""
     return {row["label"]: {"estimate": row, "place": place(row), "is_sentinel": False} for row in table["rows"]}

@@ -1,4 +1,4 @@
-"""The board of systems from the data: by an evaluator's scores, by ratings or by comparisons."""
+"""Compute the leaderboard of systems by scores, ratings or comparisons."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scoring.boards.systems.rankings import systems_by_comparisons, systems_by_e
 
 
 def compute(data: Data, query: SystemsQuery, progress: Progress | None = None) -> Table:
-    """Systems, the best first."""
+    """Return the table of systems, best first."""
     settings = {**query.params, **data.draws}
     if query.by:
         described, scores, own = data.load_system_scores(query)

@@ -1,5 +1,4 @@
-"""From an evaluator's verdicts on pairs of texts to the leaderboard of systems by simulated games, as plain values, and
-how far its order is people's. Tables of what people or scores say of systems are in `tables`."""
+"""Leaderboard of systems by simulated games from an evaluator's verdicts, and its correlation with human rankings."""
 
 from __future__ import annotations
 
@@ -23,18 +22,20 @@ from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.boards.data.columns import Comparisons, Ratings, Units
 from scoring.boards.systems.rankings import Table, by_wins, compared_within, systems_table
 
-#: What the order of the systems is compared with people's by; values of ratings have no meaning beyond their order.
+#: Coefficients of ranks, because ratings by games have no meaning beyond their order.
 COEFFICIENTS: tuple[Coefficient, ...] = ("spearman", "kendall")
 _VERDICT = np.array(["b", "tie", "a"])
 
 
 @dataclass(frozen=True)
 class Met:
-    """Columns of equal length, one row per pair of texts: numbers of their units, the item and its group, `sign` 1
-    where the first is better, -1 where the second is, 0 where neither. `in_training` rows are about items that the
-    evaluator learned from; `n_truncated` pairs had a text that was cut; `swap_consistency` is the share of pairs whose
-    verdict turns round with them, None where each was read one way. `score` is what a game counts for the first, from
-    0 to 1; None where it counts the verdict."""
+    """Verdicts as columns of equal length, one row per pair of texts.
+
+    `sign` is 1 if the first is better, -1 if the second is, else 0. `in_training` marks items in the training data;
+    `n_truncated` counts pairs with a truncated text. `swap_consistency` is the share of pairs whose verdict reverses
+    with their order, None if each was read in one order. `score` is the outcome of a game for the first, from 0 to 1;
+    None if the outcome is the verdict.
+    """
 
     units: Units
     first: IntArray
@@ -54,10 +55,12 @@ class Met:
 def systems_by_games(
     met: Met, settings: Mapping[str, Any], *, evaluator: Mapping[str, Any], tie: TieRule, seeds: int, seed: int
 ) -> Table:
-    """Systems by Glicko-2 from an evaluator's verdicts, simulated `seeds` times: the table of systems, each row with
-    `sd`, how far its rating differs between simulations. Its shares are those of verdicts, whatever the games count.
-    `settings`: by, systems (a subset), ratings, items (the most that were drawn). `evaluator` describes it (slug,
-    signature) and stands in the table."""
+    """Return systems by Glicko-2 ratings from an evaluator's verdicts, simulated `seeds` times.
+
+    Each row has `sd`, the standard deviation of the rating between simulations; shares are those of verdicts.
+    `settings`: by, systems (a subset), ratings, items (the maximum sample). `evaluator` (slug, signature) is part of
+    the table.
+    """
     labels = np.array([unit.label for unit in met.units.units])
     judged = read_judgements(
         PairwiseComparisons(labels[met.first], labels[met.second], _VERDICT[met.sign + 1], item=met.item),
@@ -87,7 +90,7 @@ def systems_by_games(
 
 
 def _numbered(ranking: Ranking, numbers: Mapping[str, int]) -> Ranking:
-    """With the units' numbers in place of their labels."""
+    """Replace labels of units by their codes."""
     return replace(ranking, systems=tuple(replace(row, system=numbers[str(row.system)]) for row in ranking.systems))
 
 
@@ -95,37 +98,34 @@ def _findings(met: Met, played: SkillRatings, n_learned: int) -> list[str]:
     n_items = len(set(met.item))
     found = [f"{len(met):,} verdicts on texts for {n_items:,} items, each pair of texts compared once."]
     if met.score is not None:
-        found.append("A game counts what is expected of it: the probability of a win and half of that of a tie.")
+        found.append("The outcome of a game is its expectation: the probability of a win plus half that of a tie.")
     if met.swap_consistency is not None:
-        found.append(f"{met.swap_consistency:.1%} of the verdicts turn round when the two texts change places.")
+        found.append(f"{met.swap_consistency:.1%} of the verdicts reverse when the two texts are swapped.")
     if met.n_truncated:
-        found.append(f"In {met.n_truncated:,} of the pairs a text was too long for the evaluator and was cut.")
-    rest = "" if played.converged == 1 else " In the others they ended at the most that are played."
+        found.append(f"In {met.n_truncated:,} pairs a text was too long for the evaluator and was truncated.")
+    rest = "" if played.converged == 1 else " The others stopped at the maximum number of games."
     found.append(
-        f"The games came to rest in {played.converged:.0%} of {played.seeds:,} simulations, after {played.games:,.0f} "
-        f"games on average.{rest}"
+        f"Ratings converged in {played.converged:.0%} of {played.seeds:,} simulations, after {played.games:,.0f} games "
+        f"on average.{rest}"
     )
     found.append(GLICKO_RANKS)
     if n_learned:
-        found.append(
-            f"{n_learned:,} of the verdicts are on items that it learned from: there it may know the systems from its "
-            "training."
-        )
+        found.append(f"{n_learned:,} verdicts are on items in its training data, where it may know the systems.")
     return found
 
 
-def agreement_with_people(table: Mapping[str, Any], said: Ratings | Comparisons, *, aspect: str) -> list[Table]:
-    """How far the order of a table of systems is people's: by their mean rating of each system, or its share of
-    comparisons won. Simulated judgements are nobody's opinion: they make a row of their own, marked `simulated`."""
-    rated = isinstance(said, Ratings)
+def agreement_with_people(table: Mapping[str, Any], judged: Ratings | Comparisons, *, aspect: str) -> list[Table]:
+    """Return the rank correlation of a table of systems with human judgements: mean ratings or win rates. Simulated
+    judgements have a separate row, marked `simulated`."""
+    rated = isinstance(judged, Ratings)
     value = {row["label"]: row["value"] for row in table["rows"] if row["value"] is not None}
-    scores = {code: value[unit.label] for code, unit in enumerate(said.units.units) if unit.label in value}
+    scores = {code: value[unit.label] for code, unit in enumerate(judged.units.units) if unit.label in value}
     found = []
     for simulated in (False, True):
-        if isinstance(said, Ratings):
-            kept: Any = said.only(said.simulated == simulated)
+        if isinstance(judged, Ratings):
+            kept: Any = judged.only(judged.simulated == simulated)
         else:
-            within = compared_within(said, table["systems"], turing=False)
+            within = compared_within(judged, table["systems"], turing=False)
             kept = within.only(within.simulated == simulated)
         if not len(kept):
             continue

@@ -1,5 +1,4 @@
-"""From columns to the leaderboard of systems, as plain values: settings, counts and one row per system, best first. The
-web program and whoever recomputes an export call the same functions. Tables of evaluators are in `metrics`."""
+"""Compute the table of systems from columns: settings, counts and one row per system, best first."""
 
 from __future__ import annotations
 
@@ -25,29 +24,28 @@ from evalapp.stats.ranking.systems import Ranking, link_tiers, rank_by_m1, rank_
 from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.boards.data.columns import Comparisons, Ratings, Scores, Unit, Units, normalised, persons, without_repeats
 
-#: What a query asks for, as plain values. Where `resamples` and `seed` are absent the usual ones are meant.
+#: Parameters of a query; defaults apply if `resamples` and `seed` are absent.
 Settings = Mapping[str, Any]
 Table = dict[str, Any]
 SystemValues = Sequence[Mapping[str, Any]]
 
-#: What a model of comparisons can adjust for: the side that was shown first, the longer text, each rater's own taste
-#: for the first side (around the common one).
+#: Covariates of a model of comparisons: the side shown first, the longer text, and each rater's preference for the
+#: first
+#: side (relative to the common one).
 COVARIATES = ("side", "length", "rater")
-METEOR_MAXIMUM = (
-    "METEOR (2005) gives identical texts less than 1: of n words they reach its maximum, 1 − gamma / n^beta."
-)
-SAME_LENGTH = "all texts that were compared are equally long"
+METEOR_MAXIMUM = "METEOR (2005) is below 1 for identical texts: with n words its maximum is 1 − gamma / n^beta."
+SAME_LENGTH = "all compared texts have the same length"
 
 
 def systems_by_ratings(
     ratings: Ratings, settings: Settings, *, aspect: str, low: float | None, high: float | None
 ) -> Table:
-    """Systems by mean rating of one aspect, whose scale is `low` to `high`. `settings`: ratings, systems (a subset)."""
+    """Return systems by mean rating of an aspect with the scale `low` to `high`. `settings`: ratings, systems."""
     wanted = ratings.units.wanted(settings["systems"])
     repeat = ratings.repeat
     n_repeats = int(wanted[ratings.system[repeat]].sum())
     ratings = ratings.only(~repeat)
-    # Normalised over all ratings, so that a rating is worth the same in every subset of systems.
+    # Normalised over all ratings, so that values are the same in every subset of systems.
     value = normalised(ratings, settings["ratings"])
     ratings = replace(ratings, rater=persons(ratings.rater, ratings.raters))
     rows = wanted[ratings.system] if len(ratings) else np.zeros(0, dtype=bool)
@@ -67,9 +65,11 @@ def systems_by_ratings(
 
 
 def systems_by_comparisons(found: Comparisons, settings: Settings, *, aspect: str) -> Table:
-    """Systems by comparisons of one aspect: of two outputs, or with a reference where `method` is m1. `settings`:
-    method (win-rate, m1, or one of `COMPARISON_METHODS`), ratings, systems, covariates (some of `COVARIATES` with a +
-    between)."""
+    """Return systems by comparisons of an aspect: of two outputs, or with a reference if `method` is m1.
+
+    `settings`: method (win-rate, m1, or one of `COMPARISON_METHODS`), ratings, systems, covariates (some of
+    `COVARIATES`, joined by +).
+    """
     method = settings["method"]
     turing = method == "m1"
     kept = compared_within(found, settings["systems"], turing=turing)
@@ -81,7 +81,7 @@ def systems_by_comparisons(found: Comparisons, settings: Settings, *, aspect: st
         simulated = np.concatenate([kept.simulated] * 2)
     raters = len(np.unique(persons(kept.rater, kept.raters)))
     table = systems_table(settings, ranking, found.units, simulated, side, aspect=aspect, raters=raters)
-    table["n_simulated"] = int(kept.simulated.sum())  # a comparison has two sides and is one judgement
+    table["n_simulated"] = int(kept.simulated.sum())  # one judgement, not one per side
     table["scale"] = [None, None] if method in COMPARISON_METHODS else [0.0, 1.0]
     table["counted"] = without_repeats(n_repeats)
     if not turing:
@@ -93,8 +93,7 @@ def systems_by_comparisons(found: Comparisons, settings: Settings, *, aspect: st
 
 
 def compared_within(found: Comparisons, subset: str, *, turing: bool) -> Comparisons:
-    """The comparisons in which no side is a system that the subset leaves out; of what a person compared more than
-    once, the first."""
+    """Return the first comparison of each pair by a person, without systems outside of the subset."""
     found = found.only(~found.repeat) if len(found) else found
     wanted = found.units.wanted(subset)
     rows = wanted[found.system_a] if len(found) else np.zeros(0, dtype=bool)
@@ -104,7 +103,7 @@ def compared_within(found: Comparisons, subset: str, *, turing: bool) -> Compari
 
 
 def rank_systems(kept: Comparisons, settings: Settings) -> Ranking:
-    """Systems, by their numbers, from comparisons of one kind by the settings' method."""
+    """Rank systems (by code) from comparisons with the method of `settings`."""
     if settings["method"] == "m1":
         per: Any = settings.get("per") or "judgement"
         return rank_by_m1(
@@ -120,11 +119,11 @@ def rank_systems(kept: Comparisons, settings: Settings) -> Ranking:
 
 
 def parse_covariates(settings: Settings) -> frozenset[str]:
-    """What the model of comparisons adjusts for. Raises ValueError for what is no covariate."""
+    """Return the covariates of the model of comparisons. Raises `ValueError` for an unknown covariate."""
     named = settings.get("covariates") or "none"
     found = frozenset() if named == "none" else frozenset(named.split("+"))
     if found - set(COVARIATES):
-        raise ValueError(f"covariates are some of {', '.join(COVARIATES)} with a + between, or none; not '{named}'")
+        raise ValueError(f"covariates must be some of {', '.join(COVARIATES)} joined by +, or none; not '{named}'")
     return found
 
 
@@ -167,7 +166,7 @@ def _add_bias(table: Table, name: str, bias: Bias) -> None:
 
 
 def by_wins(kept: Comparisons, **draws: Any) -> Ranking:
-    """By the win rate, which is told the labels: its notes name systems. The rows get their numbers back."""
+    """Rank by win rate. Labels are passed because notes name systems; the result has codes."""
     labels = _labels(kept)
     first, second = labels[kept.system_a], labels[kept.system_b]
     return _numbered(
@@ -186,7 +185,7 @@ def _numbered(ranking: Ranking, kept: Comparisons) -> Ranking:
 
 
 def _by_model(kept: Comparisons, settings: Settings) -> Ranking:
-    """By a model of comparisons, which is told the labels: its notes name systems. The rows get their numbers back."""
+    """Rank by a model of comparisons. Labels are passed because notes name systems; the result has codes."""
     labels = _labels(kept)
     used = parse_covariates(settings)
     known = kept.longer is not None and bool(kept.longer.any())
@@ -212,7 +211,7 @@ def _by_model(kept: Comparisons, settings: Settings) -> Ranking:
 
 
 def _describe_spread(effects: Sequence[Mapping[str, Any]]) -> Table:
-    """How far the raters' own advantages of the first side lie apart, in points; no table names a rater."""
+    """Return the spread of raters' preferences for the first side, in points, without naming raters."""
     points = ELO * np.array([row["value"] for row in effects if row["value"] is not None])
     return {
         "n": len(points),
@@ -223,8 +222,8 @@ def _describe_spread(effects: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _weights(kept: Comparisons) -> FloatArray | None:
-    """1 / propensity of comparisons that an adaptive campaign chose, 1 on average; 1 for all others; nothing where none
-    was chosen so."""
+    """Return 1 / propensity of comparisons from adaptive campaigns, scaled to mean 1, and 1 for all others; None if
+    there are none."""
     if kept.propensity is None or not np.isfinite(kept.propensity).any():
         return None
     chosen = np.isfinite(kept.propensity)
@@ -237,8 +236,8 @@ def _weights(kept: Comparisons) -> FloatArray | None:
 def systems_by_evaluator(
     scores: Scores, settings: Settings, *, evaluator: Mapping[str, Any], own: SystemValues = ()
 ) -> Table:
-    """Systems by an evaluator's mean score. `evaluator` describes the set of scores (slug, signature, aspect, ...) and
-    stands in the table; `own` are the values of an evaluator that looks at all outputs of a system at once."""
+    """Return systems by an evaluator's mean score. `evaluator` (slug, signature, aspect, ...) is part of the table;
+    `own` are values of an evaluator that scores whole systems."""
     rows = scores.units.wanted(settings["systems"])[scores.system] if len(scores) else np.zeros(0, dtype=bool)
     ranking = rank_by_mean(
         scores.value[rows],
@@ -251,7 +250,6 @@ def systems_by_evaluator(
     table = systems_table(settings, ranking, scores.units, nobody, nothing, aspect=str(evaluator["aspect"]))
     table["scale"] = [None, None]
     table["evaluator"] = dict(evaluator)
-    # Scores, not judgements: nobody has judged.
     table["totals"] = {"scores": int(rows.sum())}
     for row in table["rows"]:
         row["n_ratings"] = 0
@@ -263,20 +261,20 @@ def systems_by_evaluator(
 
 
 def read_draws(settings: Settings) -> dict[str, Any]:
-    """The options of the bootstrap that the settings name."""
+    """Return the options of the bootstrap in `settings`."""
     return {name: int(settings[name]) for name in ("resamples", "seed") if settings.get(name) is not None}
 
 
 def _use_system_scores(table: Table, own: SystemValues) -> None:
-    """An evaluator that looks at all outputs of a system at once gives the value itself, with its interval where it is
-    made of sums over texts; places follow from the ends. One without an interval may have any place."""
+    """Replace mean scores by values of an evaluator that scores whole systems. Ranks follow from the intervals; a
+    system without an interval may have any rank."""
     values = {(row["system"], row["step"]): row for row in own}
     for row in table["rows"]:
         found = values.get((row["system"], row["step"]), {})
         row.update({name: found.get(name) for name in ("value", "low", "high")})
         row["note"] = "the evaluator has no value for this system"
         if row["value"] is not None:
-            row["note"] = found.get("note", "one value for all outputs of the system, without an interval")
+            row["note"] = found.get("note", "one value for the whole system, without an interval")
     table["rows"].sort(key=lambda row: (row["value"] is None, -(row["value"] or 0.0), row["label"]))
     low, high = (np.array([row[end] for row in table["rows"]], dtype=np.float64) for end in ("low", "high"))
     best, worst = places_by_ends(low, high)
@@ -304,8 +302,8 @@ def systems_table(
     aspect: str,
     raters: int | None = None,
 ) -> Table:
-    """A ranking of units, by their numbers, as a table; `simulated` and `side` are the judgements and whom they are
-    about."""
+    """Return a ranking of units (by code) as a table. `simulated` and `side` describe the judgements: whether they are
+    simulated, and the unit they are about."""
     shares = _simulated_by_unit(simulated, side, len(units.units))
     rows = []
     for found in ranking.systems:
@@ -356,7 +354,7 @@ def systems_table(
 
 
 def _groups(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """The longest runs of two or more neighbours in the table whose intervals of ranks overlap, each with each."""
+    """Return the longest runs of adjacent systems whose rank ranges all overlap."""
     rated = [row for row in rows if row["value"] is not None]
     runs: list[list[str]] = []
     reached = 0

@@ -235,6 +235,6 @@ def test_signatures_state_the_resampling(world):
 
 def test_no_output_left_to_compare(world):
     table = make_table(world, outside=np.zeros(ITEMS * SYSTEMS, dtype=bool))
-    assert "nothing left to compare on" in table["note"]
+    assert "none is left to compare on" in table["note"]
     assert table["ceiling"]["value"] is None
     assert table["test"]["note"] == "no output can be compared"

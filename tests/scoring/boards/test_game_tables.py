@@ -70,14 +70,14 @@ def test_rows_equal_the_games_of_the_library():
 def test_necessary_notes_are_given():
     said = " ".join(table(met(swap_consistency=0.975, n_truncated=12, learned=3))["findings"])
     assert "300 verdicts on texts for 30 items" in said
-    assert "97.5% of the verdicts turn round" in said
-    assert "In 12 of the pairs a text was too long" in said
-    assert "30 of the verdicts are on items that it learned from" in said
+    assert "97.5% of the verdicts reverse" in said
+    assert "In 12 pairs a text was too long" in said
+    assert "30 verdicts are on items in its training data" in said
     assert "of 7 simulations" in said
     assert table(met(learned=3))["evaluator"]["n_in_training"] == 30
     plain = " ".join(table(met())["findings"])
-    assert "turn round" not in plain
-    assert "learned" not in plain
+    assert "reverse" not in plain
+    assert "training data" not in plain
 
 
 def test_games_may_use_expected_scores():

@@ -126,7 +126,7 @@ def test_few_systems_have_a_reason_and_no_letters():
     assert row["note"] == LEARNED
     assert by_name["length"]["pearson"]["note"] == "not applied yet"
     assert table["test"]["note"] == "3 systems rank nothing, at least 6 are needed for a test"
-    assert "ranks nothing" in table["note"]
+    assert "not meaningful" in table["note"]
     same = [scored(compared, name, 1, 0.6) for name in ("one", "two")]
     same = [replace(one, metric=np.full(len(compared), 2.0)) for one in same]
     table = evaluators_by_ranking(compared, same, SETTINGS, aspect="q", outside=everything)

@@ -133,7 +133,7 @@ def test_verdicts_are_nominal_and_have_points():
 
 def test_nobody_judged():
     table = detail_table(columns(toy()).only(np.zeros(9, bool)), SETTINGS, aspect="q", judged="ratings", controls={})
-    assert table["note"] == "Nobody has judged q here."
+    assert table["note"] == "There are no judgements of q here."
     assert (table["rows"], table["raters"], table["prevalence"]) == ([], [], [])
 
 
@@ -183,7 +183,7 @@ def test_ranks_and_z_scores_use_the_order_not_the_level(ratings):
         assert table["notes"][-1] == "2 ratings have no rank: their raters rated nothing else of the item."
     else:
         assert by_name["percent"]["value"] is None
-        assert table["pairs"][0]["kappa"]["note"] == "z-scores of two raters are hardly ever the same"
+        assert table["pairs"][0]["kappa"]["note"] == "z-scores of two raters are hardly ever equal"
         # Krippendorff's alpha of the same z-scores, computed directly.
         values = normalise_ratings(judged.value, judged.item, judged.rater, method=ratings)
         assert by_name["alpha"]["value"] == pytest.approx(

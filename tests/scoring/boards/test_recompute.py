@@ -201,7 +201,7 @@ def test_missing_parts_are_reported(exported: Path, tmp_path: Path, capsys: pyte
     problems = [outcome.problem for outcome in recompute_folder(folder)]
     assert problems[0] == "ratings: the folder holds no judgements by rater; export them per rater"
     assert problems[4] == ""
-    assert "there is no set of scores “len”" in problems[7]
+    assert "there is no score set “len”" in problems[7]
     assert main([str(folder)]) == 1
     assert "not recomputed: ratings: the folder holds no judgements" in capsys.readouterr().out
 

@@ -187,8 +187,8 @@ def test_missing_length_explains_the_missing_difference():
     compared = world()
     table = make_table(compared, [scored(compared, "good", 2.0)])
     assert table["rows"][0]["cells"][1]["note"] == NO_BASELINE
-    assert table["test"]["note"] == "there are not two evaluators to be compared"
-    assert make_table(compared, [scored(compared, "good", 2.0)], test="none")["test"]["note"] == "no test was asked for"
+    assert table["test"]["note"] == "there are fewer than two evaluators to compare"
+    assert make_table(compared, [scored(compared, "good", 2.0)], test="none")["test"]["note"] == "no test was requested"
 
 
 def test_subsets_and_missing_scores():
@@ -207,7 +207,7 @@ def test_subsets_and_missing_scores():
 def test_all_ties_and_no_comparisons_are_reported():
     compared = world(verdict=np.array(["tie"] * (3 * ITEMS)))
     table = make_table(compared, [scored(compared, "good", 2.0)])
-    assert "People called every pair tied" in table["note"]
+    assert "All pairs are tied" in table["note"]
     assert table["by_lot"] == 1.0
     nobody = Compared(compared.found.only(np.zeros(len(compared.found), dtype=bool)), subset="all", turing=False)
     empty = make_table(nobody, [replace(scored(compared, "good", 2.0), metric=np.zeros(0))])

@@ -72,7 +72,7 @@ def test_training_data_are_named_with_its_scores(toy, settings, tmp_path):
     told = call_text("score", evaluator.slug, "--project", "alpha", "--here")
     assert "22 are of groups it learned from" in told
     told = call_text("systems", "alpha", "--by", evaluator.slug)
-    assert f"22 of the scores are of items that {evaluator.slug} learned from." in told
+    assert f"22 scores are on items in the training data of {evaluator.slug}." in told
 
 
 def test_score_detached_waits_in_the_queue(cast):

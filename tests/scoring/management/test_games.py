@@ -152,7 +152,7 @@ def test_people_are_not_mistaken_for_simulated_raters(judged):
     # The simulated ones say the reverse.
     assert simulated["spearman"]["value"] == pytest.approx(-people["spearman"]["value"])
     shown = command("systems", "--by", "judge", "--method", "glicko2")
-    assert "Beside people (quality, ratings): Spearman" in shown
+    assert "Correlation with human judgements (quality, ratings): Spearman" in shown
     assert "Beside simulated raters (quality, ratings)" in shown
     Rating.objects.filter(simulated=False).delete()
     assert [row["simulated"] for row in play("--seed", "3")["table"]["extras"]["people"]] == [True]
@@ -218,7 +218,7 @@ def test_training_items_are_marked(filled, source):
     found = play("--items", "8")["table"]
     # Three of the eight items, ten pairs of systems.
     assert found["evaluator"]["n_in_training"] == 30
-    assert any("30 of the verdicts are on items that it learned from" in line for line in found["findings"])
+    assert any("30 verdicts are on items in its training data" in line for line in found["findings"])
 
 
 def test_checkpoints_play_separately_and_unmatched_ones_are_named(judged):
@@ -284,7 +284,7 @@ def test_impossible_requests_are_explained(filled, source, score):
 
 def test_too_many_pairs_for_one_run(judged, monkeypatch):
     monkeypatch.setattr("scoring.selectors.game_texts.MOST_VERDICTS", 59)
-    with refused(CommandError, "That is 60 pairs of texts, and one run compares at most 59"):
+    with refused(CommandError, "at most 59 pairs of texts, not 60"):
         play()
 
 

@@ -60,5 +60,5 @@ def test_missing_parts_of_a_dialogue_are_reported(talks, cast):
         compute_table(talks.project, EvaluatorsQuery(level="dialogue"))
     with pytest.raises(BadInput, match="grouping none"):
         parse_query(EvaluatorsQuery, {"level": "dialogue", "grouping": "item"})
-    with pytest.raises(BadInput, match="main table"):
+    with pytest.raises(BadInput, match="main leaderboard"):
         parse_query(MatrixQuery, {"level": "dialogue"})

@@ -101,7 +101,7 @@ def test_large_tables_are_computed_in_a_run(rated, client, monkeypatch):
     assert client.get(reverse("scoring:agreement-file", args=["alpha", "csv"])).status_code == 503
     for run in Run.objects.filter(kind="rank", state="queued"):
         assert execute_run(run.pk).state == "succeeded"
-    assert "With the others" in read_page(client.get(url))
+    assert ">Correlation" in read_page(client.get(url))
 
 
 def test_agreement_of_many_ratings_is_computed_in_a_run(rated, client, monkeypatch):

@@ -49,8 +49,8 @@ def read_text(response) -> str:
 def test_if_nothing_is_left_the_largest_learners_and_remedies_are_named(halves, client):
     table = get_leaderboard(project=halves.project, query=EvaluatorsQuery()).table
     assert (table["n_outputs"], table["n_excluded"], table["evaluators"]) == (0, 24, [])
-    assert "that none of these evaluators learned from" in table["note"]
-    assert "Learned from, of 24 rated outputs: random 15, token-f1 12. " in table["note"]
+    assert "is in the training data of an evaluator in this table" in table["note"]
+    assert "In training data, of 24 rated outputs: random 15, token-f1 12. " in table["note"]
     for way in ("--evaluators", "train with folds", "delete", "have further outputs judged"):
         assert way in table["note"]
     client.force_login(halves.researcher)
@@ -74,7 +74,7 @@ def test_figures_on_all_outputs_are_not_promised_for_a_ranking(halves, client):
     assert "small type" not in shown
     out = io.StringIO()
     call_command("meta", "alpha", "--people", "win-rate", "--evaluators", "token-f1", "length", stdout=out)
-    assert "are left out, since some evaluator learned from their groups.\n" in out.getvalue()
+    assert "are left out: an evaluator was trained on their groups." in out.getvalue()
     assert "On all of them" not in out.getvalue()
 
 
@@ -104,7 +104,7 @@ def test_unknown_evaluator_is_an_error_and_one_without_scores_is_reported(halves
         call_command("meta", "alpha", "--evaluators", "nobody")
     ScoreSet.objects.filter(evaluator__slug="token-f1").update(references="other")
     table = get_leaderboard(project=halves.project, query=EvaluatorsQuery(evaluators="length,token-f1")).table
-    assert table["note"] == "No scores that fit here: token-f1."
+    assert table["note"] == "No matching scores: token-f1."
 
 
 def test_unapplied_baseline_can_be_chosen(halves):
@@ -148,7 +148,7 @@ def test_further_tables_use_the_same_choice(halves, client, kind):
     out = io.StringIO()
     further = ["--slices", "part"] if kind == "slices" else [f"--{kind}"]
     call_command("meta", "alpha", *further, "--evaluators", "token-f1", "length", stdout=out)
-    assert "Only chosen evaluators are compared: length, token-f1." in out.getvalue()
+    assert "Only selected evaluators are compared: length, token-f1." in out.getvalue()
     assert "random" not in out.getvalue()
 
 

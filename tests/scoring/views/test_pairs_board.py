@@ -132,7 +132,7 @@ def test_training_data_of_an_evaluator_are_excluded(compared, client):
     Leaderboard.objects.all().delete()
     ScoreSet.objects.filter(pk=of_length.pk).update(n_in_training=36)
     shown = read_page(client.get(PAGE))
-    assert "nothing left to compare on" in shown
+    assert "none is left to compare on" in shown
     assert "length 36" in shown
 
 
@@ -151,7 +151,7 @@ def test_empty_states_explain_what_is_missing(cast, client, score):
 def test_main_table_links_here_if_few_systems_allow_no_ranking(compared, client):
     client.force_login(compared.viewer)
     shown = read_page(client.get("/projects/alpha/evaluation/"))
-    assert "With 3 systems the system level ranks nothing" in shown
+    assert "With 3 systems, rankings at the system level are not meaningful" in shown
     assert f'<a href="{PAGE}?aspect=better">Pairwise accuracy of each evaluator</a>' in shown
 
 

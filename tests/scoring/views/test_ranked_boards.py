@@ -147,7 +147,7 @@ def test_missing_ratings_name_the_other_choice(compared, client):
     assert "choose Win rate" in shown
     assert "By comparisons" in shown
     by_aspect = read_page(client.get("/projects/alpha/evaluation/aspects/"))
-    assert "No aspect has been rated." in by_aspect
+    assert "No aspect has ratings." in by_aspect
     assert "No evaluator has been applied yet." not in by_aspect
     with pytest.raises(CommandError, match=r"Outputs were compared.*meta --people win-rate"):
         call_command("meta", "alpha", "--level", "segment")

@@ -114,7 +114,7 @@ def test_slices_equal_their_function(world):  # noqa: F811
     assert mine["estimate"]["value"] == found.whole.value
     assert table["n_excluded"] == 42
     one = slices_table(people, scored, np.full(len(people), "x"), settings, aspect="q", outside=outside)
-    assert one["note"] == "All items belong to the same part."
+    assert one["note"] == "All items belong to the same subset."
 
 
 def test_many_slices_are_merged():
