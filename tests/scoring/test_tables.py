@@ -7,8 +7,8 @@ import io
 
 from evalapp.markup import escape_latex
 from scoring.boards.render.csv import as_csv
-from scoring.boards.render.figures import place
 from scoring.boards.render.latex import as_latex
+from scoring.boards.render.page import place
 
 ROW = {
     "rank": 1, "rank_low": 1, "rank_high": 2, "tier": 1, "system": "=cmd()", "step": None, "label": "a_b & 50%",

@@ -8,14 +8,6 @@ from typing import Any
 from scoring.boards.choices import EARLIER
 
 
-def place(row: Mapping[str, Any]) -> str:
-    """Format a rank as `1`, `2–4` for a range, or a dash."""
-    if row["rank"] is None:
-        return "-"
-    low, high = row["rank_low"], row["rank_high"]
-    return str(low) if low == high else f"{low}–{high}"
-
-
 def is_marked(estimate: Mapping[str, Any]) -> bool:
     """Return whether an interval has a note, for example that there are few groups."""
     return estimate.get("low") is not None and bool(estimate.get("note"))

@@ -6,10 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from evalapp.side_figures import side_figure
-from scoring.boards.render.figures import place
 
 #: Maximum number of evaluators with p-values for each pair.
 MOST_PAIRS = 12
+
+
+def place(row: Mapping[str, Any]) -> str:
+    """Format a rank as `1`, `2–4` for a range, or a dash."""
+    if row["rank"] is None:
+        return "-"
+    low, high = row["rank_low"], row["rank_high"]
+    return str(low) if low == high else f"{low}–{high}"
 
 
 def span_values(rows: list[dict[str, Any]], scale: list[float | None]) -> tuple[float, float]:

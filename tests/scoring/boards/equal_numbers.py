@@ -214,13 +214,16 @@ def compute_set(call_command: Any, client: Any, folder: Path, slug: str, found: 
 
 
 def differences(before: Any, after: Any, where: str = "") -> Iterator[str]:
-    """Every place at which two results differ, to the last digit."""
+    """Yield every place at which two results differ, to the last digit. Of texts with words only numbers are compared."""
     if isinstance(before, dict) and isinstance(after, dict):
         for name in sorted({*before, *after}):
             yield from differences(before.get(name), after.get(name), f"{where}/{name}")
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         for place, (one, two) in enumerate(zip(before, after, strict=True)):
             yield from differences(one, two, f"{where}[{place}]")
+    elif isinstance(before, str) and isinstance(after, str) and " " in before:
+        if NUMBER.findall(before) != NUMBER.findall(after):
+            yield f"{where}: {before[:200]} -> {after[:200]}"
     elif before != after:
         yield f"{where}: {str(before)[:200]} -> {str(after)[:200]}"
 

@@ -53,6 +53,19 @@ def test_page_files_and_api_show_a_registered_board(counts, scored, client):
     assert "length" in as_text(table)
 
 
+def test_tab_flag_and_form_of_a_registered_board(counts, scored, client):
+    client.force_login(scored.viewer)
+    page = client.get(reverse("scoring:evaluation-board", args=[scored.project.slug, "counts"]))
+    tabs = {tab["url"]: tab["is_current"] for tab in page.context["tabs"]}
+    assert tabs[f"/projects/{scored.project.slug}/evaluation/counts/"]
+    assert sum(tabs.values()) == 1
+    assert set(page.context["form"].fields) <= set(CountsQuery.form_fields)
+    assert "systems" in page.context["form"].fields
+    out = io.StringIO()
+    call_command("meta", scored.project.slug, "--counts", "--json", stdout=out)
+    assert json.loads(out.getvalue())["kind"] == "counts"
+
+
 def test_export_and_recomputation_have_a_registered_board(counts, scored, tmp_path):
     get_leaderboard(project=scored.project, query=CountsQuery(aspect="quality"))
     snapshot = take_snapshot(project=scored.project, user=scored.owner, query=CountsQuery(aspect="quality"))
