@@ -214,7 +214,7 @@ def compute_set(call_command: Any, client: Any, folder: Path, slug: str, found: 
 
 
 def differences(before: Any, after: Any, where: str = "") -> Iterator[str]:
-    """Yield every place at which two results differ, to the last digit. Of texts with words only numbers are compared."""
+    """Yield every place at which two results differ, to the last digit. Sentences are compared by their numbers."""
     if isinstance(before, dict) and isinstance(after, dict):
         for name in sorted({*before, *after}):
             yield from differences(before.get(name), after.get(name), f"{where}/{name}")
