@@ -30,7 +30,7 @@ Known: TypeAlias = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class Query:
-    """The parameters of a board, all of them texts. Subclasses add fields with defaults."""
+    """The parameters of a board, as strings. Subclasses add fields with defaults."""
 
     kind: ClassVar[str] = ""
     #: Address of the page below that of the project.
@@ -228,7 +228,7 @@ class Data(Protocol):
         """Return the scores of these outputs, nan if there is none."""
 
     def find_learned(self, score_sets: Sequence[Any], outputs: IntArray) -> BoolArray:
-        """Return which outputs are in the training data of any of these evaluators."""
+        """Return which outputs are in the training data of any given evaluator."""
 
     def load_system_scores(self, query: Any) -> tuple[Table, Scores, Any]:
         """Return the evaluator of a board of systems, its scores, and the values it gives whole systems."""

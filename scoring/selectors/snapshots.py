@@ -1,4 +1,4 @@
-"""Reading snapshots of leaderboards, and what changed between two of them, or since one of them."""
+"""Reading snapshots of leaderboards, and changes between two snapshots, or since a snapshot."""
 
 from __future__ import annotations
 

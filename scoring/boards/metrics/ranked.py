@@ -189,7 +189,7 @@ def _compute_rows(
         row = _row(one, column, on, compared, used, systems)
         row["letters"], row["cluster"] = letters.get(place, ("", None))
         rows.append(row)
-    # Systems were tested in version 0.1.0, too.
+    # Version 0.1.0 tested systems as well.
     test = described(tested, names, changed="")
     for what in ("groups of items", "items", "outputs"):
         test["note"] = test["note"].replace(f" {what}", " systems")
