@@ -205,11 +205,13 @@ class Ratings:
 
 @dataclass(frozen=True)
 class Comparisons:
-    """Columns of equal length, one row per comparison; `system_b` is -1 where side b is a reference. `raters` are the
-    labels of `rater`; `n_filtered` comparisons were left out by a filter of raters; `longer` is by how many characters
-    the text of side a is longer than that of side b, nothing where b is a reference. `propensity` is the chance with
-    which an adaptive campaign took the pair of systems, nan for rows of other origin, nothing where nobody asked.
-    `output_a` and `output_b` (-1: a reference) are whatever identifies an output where the rows come from."""
+    """Columns of equal length, one row per comparison; `system_b` is -1 if side b is a reference.
+
+    `raters` are the labels of `rater`; `n_filtered` comparisons were dropped by a filter of raters. `longer` is the
+    number of characters by which side a is longer, None for references. `propensity` is the probability with which an
+    adaptive campaign chose the pair, nan for other rows, None if it was not requested. `output_a` and `output_b`
+    (-1: a reference) identify outputs in the source.
+    """
 
     item: IntArray
     cluster: IntArray
