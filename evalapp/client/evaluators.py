@@ -41,11 +41,16 @@ class HasText(Protocol):
     """A `Record` of this module or of `scoring.ml`."""
 
     @property
-    def text(self) -> str: ...
+    def text(self) -> str:
+        """The text to score."""
+
     @property
-    def context(self) -> tuple[str, ...]: ...
+    def context(self) -> tuple[str, ...]:
+        """The turns before the text, oldest first."""
+
     @property
-    def references(self) -> tuple[str, ...]: ...
+    def references(self) -> tuple[str, ...]:
+        """The references of the item."""
 
 
 @dataclass(frozen=True)
